@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types, enumerations and argument indices of the C API.
+ *
+ * Every value that oneDNN's v3 API has too is equal to oneDNN's. Values of mxdnn's own start
+ * at 100 (status), 0x100 (data types, algorithms, modes, kinds), 0x1000 (queries) and 1 << 21
+ * (execution arguments). A value, once released, never changes. */
+#ifndef MXDNN_TYPES_H
+#define MXDNN_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Outcome of every call of the C API. mxdnn_get_last_error() has the sentence that goes with a failure. */
+typedef enum {
+    mxdnn_success = 0,
+    mxdnn_out_of_memory = 1,
+    mxdnn_invalid_arguments = 2,
+    mxdnn_unimplemented = 3,
+    mxdnn_last_impl_reached = 4,
+    mxdnn_runtime_error = 5,
+    mxdnn_not_required = 6,
+    mxdnn_invalid_shape = 9,
+    mxdnn_invalid_data_type = 10,
+    mxdnn_corrupt_blob = 100, /**< bytes that no release of mxdnn wrote, or that were altered since */
+    mxdnn_incompatible_version = 101, /**< a blob of a newer format than this library reads */
+    mxdnn_incompatible_target = 102, /**< packed for a target family whose bytes this engine cannot use */
+    mxdnn_device_unavailable = 103 /**< the engine's target is described here but cannot run here */
+} mxdnn_status_t;
+
+/** Element and scale types; see doc/formats.md for their exact values. */
+typedef enum {
+    mxdnn_data_type_undef = 0,
+    mxdnn_f16 = 1,
+    mxdnn_bf16 = 2,
+    mxdnn_f32 = 3,
+    mxdnn_s32 = 4,
+    mxdnn_s8 = 5,
+    mxdnn_u8 = 6,
+    mxdnn_f8_e5m2 = 9,
+    mxdnn_f8_e4m3 = 10,
+    mxdnn_s4 = 11,
+    mxdnn_u4 = 12,
+    mxdnn_e8m0 = 13,
+    mxdnn_f4_e2m1 = 14,
+    mxdnn_f6_e2m3 = 0x100,
+    mxdnn_f6_e3m2 = 0x101,
+    mxdnn_u64 = 0x110 /**< only in tables of pointers */
+} mxdnn_data_type_t;
+
+#define MXDNN_MAX_NDIMS 12
+typedef int64_t mxdnn_dim_t;
+typedef mxdnn_dim_t mxdnn_dims_t[MXDNN_MAX_NDIMS];
+
+/** A dimension whose value is known only when the primitive is executed. */
+#define MXDNN_RUNTIME_DIM_VAL INT64_MIN
+
+/** How a memory descriptor arranges its elements. */
+typedef enum {
+    mxdnn_format_kind_undef = 0,
+    mxdnn_format_kind_any = 1, /**< left to the primitive descriptor */
+    mxdnn_blocked = 2, /**< strided */
+    mxdnn_format_kind_opaque = 3, /**< packed weights */
+    mxdnn_format_kind_grouped = 0x100 /**< rows of several groups, one after the other */
+} mxdnn_format_kind_t;
+
+/** Orders of dimensions; `ba` is the transpose of `ab`. */
+typedef enum {
+    mxdnn_format_tag_undef = 0,
+    mxdnn_format_tag_any = 1,
+    mxdnn_a = 2,
+    mxdnn_ab = 3,
+    mxdnn_abc = 4,
+    mxdnn_abcd = 5,
+    mxdnn_ba = 14,
+    mxdnn_acb = 15,
+    mxdnn_abdc = 20
+} mxdnn_format_tag_t;
+
+typedef enum {
+    mxdnn_any_engine = 0,
+    mxdnn_cpu = 1,
+    mxdnn_cuda = 2 /**< oneDNN's `gpu` */
+} mxdnn_engine_kind_t;
+
+typedef enum {
+    mxdnn_stream_in_order = 0x1,
+    mxdnn_stream_default_flags = 0x1
+} mxdnn_stream_flags_t;
+
+typedef enum {
+    mxdnn_undefined_primitive = 0,
+    mxdnn_primitive_kind_mx_reorder = 0x100,
+    mxdnn_primitive_kind_mx_matmul = 0x101,
+    mxdnn_primitive_kind_grouped_matmul = 0x102,
+    mxdnn_primitive_kind_moe_route = 0x103,
+    mxdnn_primitive_kind_moe_permute = 0x104,
+    mxdnn_primitive_kind_moe_unpermute = 0x105,
+    /* kinds of post-ops */
+    mxdnn_sum = 4,
+    mxdnn_eltwise = 7,
+    mxdnn_binary = 13,
+    mxdnn_gated = 0x110
+} mxdnn_primitive_kind_t;
+
+typedef enum {
+    mxdnn_alg_kind_undef = 0,
+    mxdnn_eltwise_relu = 0x20, /**< x > 0 ? x : alpha * x */
+    mxdnn_eltwise_tanh = 0x21,
+    mxdnn_eltwise_square = 0x23,
+    mxdnn_eltwise_linear = 0x26, /**< alpha * x + beta */
+    mxdnn_eltwise_logistic = 0x29, /**< sigmoid */
+    mxdnn_eltwise_gelu_tanh = 0x2b,
+    mxdnn_eltwise_swish = 0x2c, /**< x * sigmoid(alpha * x) */
+    mxdnn_eltwise_clip = 0x2e, /**< min(max(x, alpha), beta) */
+    mxdnn_eltwise_gelu_erf = 0x31,
+    mxdnn_binary_add = 0x1fff0,
+    mxdnn_binary_mul = 0x1fff1,
+    mxdnn_binary_max = 0x1fff2,
+    mxdnn_binary_min = 0x1fff3,
+    /* gated activations: of gate g and up u; see mxdnn_post_ops_append_gated() */
+    mxdnn_gated_silu = 0x100, /**< g * sigmoid(g) * u */
+    mxdnn_gated_swiglu = 0x101, /**< gpt-oss: min(g, limit) * sigmoid(alpha * g) * (clamp(u, +-limit) + 1) */
+    mxdnn_gated_gelu_erf = 0x102, /**< gelu(g) * u */
+    mxdnn_gated_gelu_tanh = 0x103,
+    /* not gated, of one column each, for expert layers */
+    mxdnn_eltwise_relu2 = 0x110, /**< max(x, 0)^2 */
+    /* scoring of moe_route */
+    mxdnn_route_softmax_topk = 0x120, /**< softmax over all experts, then top-k */
+    mxdnn_route_topk_softmax = 0x121, /**< top-k, then softmax over the chosen */
+    mxdnn_route_sigmoid = 0x122 /**< sigmoid scores with a selection bias and groups */
+} mxdnn_alg_kind_t;
+
+typedef enum {
+    mxdnn_fpmath_mode_strict = 0,
+    mxdnn_fpmath_mode_bf16 = 1,
+    mxdnn_fpmath_mode_f16 = 2,
+    mxdnn_fpmath_mode_any = 3,
+    mxdnn_fpmath_mode_tf32 = 4
+} mxdnn_fpmath_mode_t;
+
+typedef enum {
+    mxdnn_accumulation_mode_strict = 0,
+    mxdnn_accumulation_mode_relaxed = 1,
+    mxdnn_accumulation_mode_any = 2,
+    mxdnn_accumulation_mode_s32 = 3,
+    mxdnn_accumulation_mode_f32 = 4,
+    mxdnn_accumulation_mode_f16 = 5
+} mxdnn_accumulation_mode_t;
+
+typedef enum { mxdnn_scratchpad_mode_library = 0, mxdnn_scratchpad_mode_user = 1 } mxdnn_scratchpad_mode_t;
+
+/** Who computes the scales of an argument. */
+typedef enum {
+    mxdnn_quantization_mode_undef = 0,
+    mxdnn_quantization_mode_static_sazp = 1, /**< the caller passes scales and zero points */
+    mxdnn_quantization_mode_dynamic_mx = 2, /**< computed by the MX rules, written out */
+    mxdnn_quantization_mode_dynamic_fp = 3, /**< computed by the NVFP4 rules, written out */
+    mxdnn_quantization_mode_dynamic_affine = 0x100 /**< computed by the group-affine int4 rules, written out */
+} mxdnn_quantization_mode_t;
+
+/** How an e8m0 scale byte follows from a block's largest magnitude; doc/formats.md. */
+typedef enum {
+    mxdnn_scale_rounding_floor = 0,
+    mxdnn_scale_rounding_ceil = 1,
+    mxdnn_scale_rounding_even = 2,
+    mxdnn_scale_rounding_rceil = 3
+} mxdnn_scale_rounding_t;
+
+typedef enum { mxdnn_scales_linear = 0, mxdnn_scales_swizzle_128x4 = 1 } mxdnn_scales_layout_t;
+
+/** Plain 6-bit elements: one code per byte, or four codes in three bytes. */
+typedef enum { mxdnn_element_packing_bytes = 0, mxdnn_element_packing_dense = 1 } mxdnn_element_packing_t;
+
+/** How grouped_matmul learns which rows belong to which group. */
+typedef enum {
+    mxdnn_row_grouping_ends = 0,
+    mxdnn_row_grouping_starts = 1,
+    mxdnn_row_grouping_padded = 2,
+    mxdnn_row_grouping_row_ids = 3
+} mxdnn_row_grouping_t;
+
+/** Where a gated post-op finds gate and up: column pairs (2j, 2j+1), or (j, j + N/2). */
+typedef enum { mxdnn_gated_interleaved = 0, mxdnn_gated_halves = 1 } mxdnn_gated_layout_t;
+
+/** What an engine can do with the weights that a blob describes. */
+typedef enum {
+    mxdnn_blob_native = 0, /**< the engine's best ISA has an optimised kernel for them */
+    mxdnn_blob_slower = 1, /**< a lower entry of the implementation list, or the reference, takes them */
+    mxdnn_blob_needs_reorder = 2, /**< the layout is known but nothing here runs on it: mx_reorder first */
+    mxdnn_blob_incompatible = 3, /**< a layout or a version that this library does not know */
+    mxdnn_blob_corrupt = 4
+} mxdnn_blob_verdict_t;
+
+/** Ceilings for the CPU code that may be used; see mxdnn_set_max_cpu_isa(). */
+typedef enum {
+    mxdnn_cpu_isa_default = 0x0,
+    mxdnn_cpu_isa_avx2 = 0x7,
+    mxdnn_cpu_isa_avx512_core = 0x27,
+    mxdnn_cpu_isa_avx512_core_bf16 = 0xe7,
+    mxdnn_cpu_isa_avx512_core_amx = 0xfef
+} mxdnn_cpu_isa_t;
+
+typedef enum {
+    mxdnn_query_undef = 0,
+    mxdnn_query_engine = 1, /**< mxdnn_engine_t */
+    mxdnn_query_primitive_kind = 2, /**< mxdnn_primitive_kind_t */
+    mxdnn_query_num_of_inputs_s32 = 3,
+    mxdnn_query_num_of_outputs_s32 = 4,
+    mxdnn_query_memory_consumption_s64 = 6, /**< scratchpad bytes that the library allocates; 0 when the user does */
+    mxdnn_query_scratchpad_engine = 7,
+    mxdnn_query_impl_info_str = 8, /**< const char *: the implementation's name */
+    mxdnn_query_reorder_src_engine = 9,
+    mxdnn_query_reorder_dst_engine = 10,
+    mxdnn_query_strides = 14, /**< const mxdnn_dims_t * */
+    mxdnn_query_src_md = 129, /**< const_mxdnn_memory_desc_t */
+    mxdnn_query_weights_md = 131, /**< index 0: weights; index 1: bias */
+    mxdnn_query_dst_md = 133,
+    mxdnn_query_scratchpad_md = 136,
+    mxdnn_query_exec_arg_md = 255, /**< index is the execution argument */
+    mxdnn_query_ndims_s32 = 256,
+    mxdnn_query_dims = 257, /**< const mxdnn_dims_t * */
+    mxdnn_query_data_type = 258,
+    mxdnn_query_format_kind = 262,
+    mxdnn_query_expert_stride_s64 = 0x1000, /**< packed: bytes from one batch entry (expert) to the next */
+    mxdnn_query_scale_data_type = 0x1001, /**< packed: mxdnn_data_type_t */
+    mxdnn_query_block_size_s64 = 0x1002, /**< packed: elements along K that share a scale */
+    mxdnn_query_layout_id_s32 = 0x1003,
+    mxdnn_query_layout_version_s32 = 0x1004,
+    mxdnn_query_alignment_s64 = 0x1005, /**< packed: preferred alignment of the bytes */
+    mxdnn_query_annotation_data_type = 0x1006, /**< mxdnn_data_type_t: type before quantisation, undef if not set */
+    mxdnn_query_annotation_recipe_str = 0x1007, /**< const char *: activation recipe, "" if not set */
+    mxdnn_query_target_str = 0x1008 /**< packed: target family, e.g. "cpu:x64" */
+} mxdnn_query_t;
+
+/* Handles. A const_ handle is only read. */
+typedef struct mxdnn_engine *mxdnn_engine_t;
+typedef struct mxdnn_stream *mxdnn_stream_t;
+typedef struct mxdnn_memory_desc *mxdnn_memory_desc_t;
+typedef const struct mxdnn_memory_desc *const_mxdnn_memory_desc_t;
+typedef struct mxdnn_memory *mxdnn_memory_t;
+typedef const struct mxdnn_memory *const_mxdnn_memory_t;
+typedef struct mxdnn_primitive_attr *mxdnn_primitive_attr_t;
+typedef const struct mxdnn_primitive_attr *const_mxdnn_primitive_attr_t;
+typedef struct mxdnn_post_ops *mxdnn_post_ops_t;
+typedef const struct mxdnn_post_ops *const_mxdnn_post_ops_t;
+typedef struct mxdnn_primitive_desc *mxdnn_primitive_desc_t;
+typedef const struct mxdnn_primitive_desc *const_mxdnn_primitive_desc_t;
+typedef struct mxdnn_primitive *mxdnn_primitive_t;
+typedef const struct mxdnn_primitive *const_mxdnn_primitive_t;
+
+/** One argument of an execution. */
+typedef struct {
+    int arg; /**< MXDNN_ARG_* */
+    mxdnn_memory_t memory;
+} mxdnn_exec_arg_t;
+
+typedef struct {
+    int major;
+    int minor;
+    int patch;
+    const char *hash; /**< commit the library was built from, or "unknown" */
+} mxdnn_version_t;
+
+/** In place of a data pointer: no buffer, or one that the library allocates and owns. */
+#define MXDNN_MEMORY_NONE (NULL)
+#define MXDNN_MEMORY_ALLOCATE ((void *)(size_t)-1)
+
+#define MXDNN_ARG_SRC_0 1
+#define MXDNN_ARG_SRC MXDNN_ARG_SRC_0
+#define MXDNN_ARG_FROM MXDNN_ARG_SRC_0
+#define MXDNN_ARG_SRC_1 2
+#define MXDNN_ARG_DST_0 17
+#define MXDNN_ARG_DST MXDNN_ARG_DST_0
+#define MXDNN_ARG_TO MXDNN_ARG_DST_0
+#define MXDNN_ARG_WEIGHTS_0 33
+#define MXDNN_ARG_WEIGHTS MXDNN_ARG_WEIGHTS_0
+#define MXDNN_ARG_BIAS 41
+#define MXDNN_ARG_SCRATCHPAD 80
+#define MXDNN_ARG_ATTR_SCALES 4096
+#define MXDNN_ARG_ATTR_ZERO_POINTS 8192
+#define MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE 32768
+#define MXDNN_ARG_ATTR_MULTIPLE_POST_OP(idx) (MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE * ((idx) + 1))
+
+/** OR-ed with SRC, WEIGHTS or DST: the f32 global scale {1} or {E} of NVFP4. */
+#define MXDNN_ARG_ATTR_GLOBAL_SCALE (1 << 21)
+
+#define MXDNN_ARG_GROUP_OFFSETS ((1 << 22) + 0)
+#define MXDNN_ARG_GROUP_COUNTS ((1 << 22) + 1)
+#define MXDNN_ARG_ROW_EXPERT_IDS ((1 << 22) + 2)
+#define MXDNN_ARG_GROUP_EXPERT_IDS ((1 << 22) + 3)
+#define MXDNN_ARG_EXPERT_MAP ((1 << 22) + 4)
+#define MXDNN_ARG_WEIGHTS_PTRS ((1 << 22) + 5)
+#define MXDNN_ARG_GATHER_IDX ((1 << 22) + 6)
+#define MXDNN_ARG_SCATTER_IDX ((1 << 22) + 7)
+#define MXDNN_ARG_TOPK_WEIGHTS ((1 << 22) + 8)
+#define MXDNN_ARG_EXPERT_ALPHA ((1 << 22) + 9)
+#define MXDNN_ARG_ACTIVATION_PARAMS ((1 << 22) + 10)
+#define MXDNN_ARG_TOPK_IDS ((1 << 22) + 11)
+#define MXDNN_ARG_ROW_ORDER ((1 << 22) + 12)
+#define MXDNN_ARG_PERMUTED_IDX ((1 << 22) + 13)
+#define MXDNN_ARG_ROUTE_BIAS ((1 << 22) + 14)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
