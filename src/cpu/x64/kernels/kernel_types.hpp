@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three kinds of matmul kernels, and the calls that they take.
+//
+//   direct  a few rows of source times packed weights, decoded in registers   (few rows)
+//   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
+//   dense   a block of source rows times plain panels                          (many rows, step 2)
+//
+// All of them read the source in the kernel's compute type (f32, or bf16 for the ISAs with bf16
+// dot products), rows contiguous and padded with zeros to whole steps of 32, and leave f32 sums.
+// Bias, post-ops and conversion are the epilogue's business; the global scale is its too.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/layouts/packed_shape.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+constexpr int panel_columns = 16;
+constexpr int k_step = 32; // the source is padded to whole steps
+
+enum class kernel_kind_t { direct, decode, dense };
+
+// What a kernel is generated for.
+struct kernel_params_t {
+    data_type_t wei_dt = mxdnn_data_type_undef; // unused by dense kernels
+    quant_t quant; // likewise
+    int64_t K = 0; // rows of the weights; known when a primitive is created
+    int rows = 1; // rows of source per call: the kernel's m
+    int panels = 1; // panels of 16 columns per call
+};
+
+struct direct_args_t {
+    const void *src; // [rows][round_up(K, 32)] of the compute type
+    int64_t src_stride; // bytes between rows
+    const uint8_t *wei; // first panel
+    int64_t wei_stride; // bytes between panels
+    float *acc; // [rows][panels * 16], overwritten
+    int64_t acc_stride; // bytes between rows
+    const float *xsum; // float_zero only: [rows][div_up(K, block)] sums of the source over each block
+    int64_t xsum_stride; // bytes between rows
+};
+
+struct decode_args_t {
+    const uint8_t *wei; // first tile to decode of one panel
+    int64_t tiles; // whole tiles (n16_frame_t::tile_rows rows each)
+    int64_t tail; // not 0: the partial last tile follows (its rows are known from K)
+    void *dst; // f32: [rows][16]; bf16: [rows / 2][16][2], pairs of rows; rows padded to 32
+};
+
+struct dense_args_t {
+    const void *src; // [rows][k] of the compute type
+    int64_t src_stride; // bytes between rows
+    const void *wei; // what decode left, `panels` of them
+    int64_t wei_stride; // bytes between panels
+    int64_t k; // rows of the panels, a multiple of 32
+    float *acc; // [rows][panels * 16]
+    int64_t acc_stride; // bytes between rows
+    int64_t accumulate; // not 0: add to acc instead of overwriting
+    int64_t rows; // rows of this call, at most the kernel's rows (used by kernels that configure tiles)
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
