@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one way to refuse: a status and the sentence that mxdnn_get_last_error() returns.
+#pragma once
+
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// Stores the formatted sentence as this thread's last error, prints it when verbose mode has
+// `error`, and returns `status`.
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+status_t fail(status_t status, const char *format, ...);
+
+const char *last_error();
+
+// The outcome of asking an implementation whether it takes a problem: nothing, or what was asked,
+// what was found and what is needed. Kept as text in the caller's terms; building it costs
+// nothing unless an implementation declines.
+struct reason_t {
+    status_t status = mxdnn_success;
+    char text[232] = "";
+    bool ok() const { return status == mxdnn_success; }
+};
+
+// "<what>: found <found>, needs <needed>"
+reason_t no(const char *what, const char *found, const char *needed);
+// A decline that is the caller's mistake and ends the search, with its own status.
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+reason_t refuse(status_t status, const char *format, ...);
+inline reason_t yes() { return {}; }
+
+#define MXDNN_CHECK(expr) \
+    do { \
+        const ::mxdnn::impl::status_t status_ = (expr); \
+        if (status_ != mxdnn_success) return status_; \
+    } while (0)
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory descriptor: the shape of a tensor and how its elements lie in memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/layouts/layout_list.hpp"
+#include "common/quant.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// Packed weights: the last two dims are K and N, those before them are the batch.
+struct packed_desc_t {
+    target_family_t family = target_family_t::none;
+    uint32_t layout_id = 0, layout_version = 0;
+    quant_t quant;
+    int64_t size = 0; // bytes of the whole tensor
+    int64_t stride = 0; // bytes from one batch entry (expert) to the next
+    int64_t align = 0;
+};
+
+struct grouped_desc_t {
+    int variable_dim = 0;
+    dim_t group_count = 0;
+    data_type_t offsets_dt = mxdnn_data_type_undef;
+};
+
+// What is said about a tensor for others to read; never part of equality.
+struct annotation_t {
+    data_type_t original_dt = mxdnn_data_type_undef;
+    std::string recipe;
+    // Optional fields of a blob that this release does not know, kept as they came.
+    std::vector<uint8_t> unknown_fields;
+};
+
+} // namespace impl
+} // namespace mxdnn
+
+struct mxdnn_memory_desc {
+    int ndims = 0; // 0: no tensor
+    mxdnn_dims_t dims = {};
+    mxdnn_data_type_t dt = mxdnn_data_type_undef;
+    mxdnn_format_kind_t kind = mxdnn_format_kind_undef;
+    mxdnn_dims_t strides = {}; // blocked: in elements; runtime where it depends on a runtime dim
+    mxdnn::impl::packed_desc_t packed; // opaque
+    mxdnn::impl::grouped_desc_t grouped; // grouped
+    mxdnn::impl::annotation_t annotation;
+};
+
+namespace mxdnn {
+namespace impl {
+
+using memory_desc_t = mxdnn_memory_desc;
+
+inline bool is_any(const memory_desc_t &md) { return md.kind == mxdnn_format_kind_any; }
+inline bool is_packed(const memory_desc_t &md) { return md.kind == mxdnn_format_kind_opaque; }
+inline bool is_strided(const memory_desc_t &md) { return md.kind == mxdnn_blocked; }
+inline bool is_zero(const memory_desc_t &md) { return md.ndims == 0; }
+inline dim_t dim_from_end(const memory_desc_t &md, int i) { return md.dims[md.ndims - i]; }
+
+// True when a dimension or a stride is known only at execution.
+bool has_runtime_dims(const memory_desc_t &md);
+
+// Product of all dims but the last two (1 for a matrix); runtime_dim when one of them is runtime.
+dim_t batch_of(const memory_desc_t &md);
+
+// All checks of the public constructors; strides == nullptr makes the natural row-major order.
+status_t init_strided(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const dim_t *strides);
+status_t init_with_tag(
+        memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, mxdnn_format_tag_t tag);
+status_t init_grouped(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, int variable_dim,
+        dim_t group_count, data_type_t offsets_dt);
+// The packed descriptor that `family` gives to a logical [..., K, N] tensor of `dt` codes; the
+// quantisation must be legal (formats/format_list.hpp) and the dims known.
+status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const quant_t &quant,
+        target_family_t family);
+
+// Shape and map of one batch entry of a packed descriptor.
+packed_shape_t shape_of(const memory_desc_t &packed_md);
+const layout_t *layout_of(const memory_desc_t &packed_md);
+
+// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime.
+int64_t size_of(const memory_desc_t &md);
+// Bytes of a plain tensor of dims in natural order whose rows start on a byte.
+int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense);
+
+bool equal(const memory_desc_t &a, const memory_desc_t &b);
+
+// The words that mxdnn-bench accepts, e.g. "bf16:blocked:ab:16x2880" or
+// "f4_e2m1:packed:cpu:x64:n16_b4v1:e8m0:32x1:2880x5760".
+std::string to_string(const memory_desc_t &md);
+const char *target_family_name(target_family_t f);
+
+} // namespace impl
+} // namespace mxdnn
