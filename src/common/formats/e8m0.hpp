@@ -28,14 +28,16 @@ struct e8m0_t {
     }
 
     // What a block's data is multiplied by under a scale that is not NaN: 2^(127 - code).
-    MXDNN_HD static constexpr float decode_inverse(uint32_t code) { return exp2_f32(bias - int(code & 0xff)); }
+    MXDNN_HD static constexpr float decode_inverse(uint32_t code) {
+        return exp2_f32(bias - int(code & 0xff));
+    }
 
     // The nearest power of two, ties to the even code, saturating at both ends. What is no scale (NaN, Inf,
     // negative) is NaN. The scale of a block is not made this way: see scale_rounding.hpp.
     MXDNN_HD static constexpr uint32_t encode(float x) {
         const uint32_t u = bits_of(x);
         if (magnitude_bits(x) == 0) return 0;
-        if (u >= f32_inf_bits) return nan_code; // negative values too
+        if (u >= f32_inf_bits) return nan_code;          // negative values too
         if (u < 0x800000u) return u > 0x600000u ? 1 : 0; // code 0 is the subnormal 0x400000
         const uint32_t code = (u + 0x3fffffu + ((u >> 23) & 1)) >> 23;
         return code > max_code ? max_code : code;

@@ -30,7 +30,7 @@ MXDNN_HD constexpr float exp2_f32(int e) {
 // whoever compiles these headers for a target with FMA has to set too. Both need the default rounding
 // mode, and denormals neither flushed nor taken for zero.
 #if defined(__CUDA_ARCH__)
-#define MXDNN_F32_OP(intrinsic, expression) \
+#define MXDNN_F32_OP(intrinsic, expression)                                                                  \
     return __builtin_is_constant_evaluated() ? (expression) : intrinsic(a, b)
 #else
 #define MXDNN_F32_OP(intrinsic, expression) return (expression)

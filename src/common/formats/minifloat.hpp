@@ -12,14 +12,14 @@ namespace impl {
 // What the codes of the largest exponent field mean.
 enum class specials_t {
     none, // numbers
-    nan, // numbers, except that all mantissa bits set is NaN ("fn" types)
-    ieee // Inf, and NaN with a mantissa that is not 0
+    nan,  // numbers, except that all mantissa bits set is NaN ("fn" types)
+    ieee  // Inf, and NaN with a mantissa that is not 0
 };
 
 // What the conversion makes of a magnitude that rounds beyond the largest, of Inf and of NaN.
 enum class overflow_t {
     saturate, // the largest value; NaN is the code 0x7F..., or the largest value where there is none
-    infinity // Inf; NaN keeps its sign and upper payload bits and becomes quiet
+    infinity  // Inf; NaN keeps its sign and upper payload bits and becomes quiet
 };
 
 template <int exponent_bits_, int mantissa_bits_, int bias_, specials_t specials_, overflow_t overflow_>
@@ -38,12 +38,13 @@ struct minifloat_codec_t {
     static constexpr uint32_t sign_code = 1u << (bits - 1);
     static constexpr uint32_t top_field = (1u << exponent_bits_) - 1; // largest exponent field
     static constexpr uint32_t inf_code = top_field << mantissa_bits_; // specials_t::ieee only
-    static constexpr uint32_t max_code = specials_ == specials_t::none ? sign_code - 1
-            : specials_ == specials_t::nan                             ? sign_code - 2
-                                                                       : inf_code - 1;
+    static constexpr uint32_t max_code = specials_ == specials_t::none  ? sign_code - 1
+                                         : specials_ == specials_t::nan ? sign_code - 2
+                                                                        : inf_code - 1;
     static constexpr uint32_t nan_code = specials_ == specials_t::none ? max_code
-            : overflow_ == overflow_t::saturate                        ? sign_code - 1
-                                           : inf_code | (1u << (mantissa_bits_ - 1));
+                                         : overflow_ == overflow_t::saturate
+                                                 ? sign_code - 1
+                                                 : inf_code | (1u << (mantissa_bits_ - 1));
 
     // Bits above the code are ignored.
     MXDNN_HD static constexpr float decode(uint32_t code) {
@@ -53,7 +54,8 @@ struct minifloat_codec_t {
         if (specials == specials_t::nan && (code & (sign_code - 1)) == sign_code - 1)
             return float_of(sign | f32_nan_bits);
         if (specials == specials_t::ieee && field == top_field)
-            return float_of(sign | f32_inf_bits | (mantissa ? 0x400000u : 0u) | mantissa << (23 - mantissa_bits));
+            return float_of(
+                    sign | f32_inf_bits | (mantissa ? 0x400000u : 0u) | mantissa << (23 - mantissa_bits));
 
         const uint32_t hidden = 1u << mantissa_bits;
         int exponent = emin;
@@ -83,7 +85,8 @@ struct minifloat_codec_t {
         const uint32_t beyond = saturating ? max_code : inf_code;
         if (magnitude == f32_inf_bits) return sign | beyond;
 
-        // magnitude = significand * 2^(exponent - 23); the code counts steps of 2^(rounded_at - mantissa_bits)
+        // magnitude = significand * 2^(exponent - 23); the code counts steps of 2^(rounded_at -
+        // mantissa_bits)
         const uint32_t field = magnitude >> 23;
         const uint32_t significand = (magnitude & 0x7fffff) | (field ? 0x800000u : 0u);
         const int exponent = int(field ? field : 1) - 127;

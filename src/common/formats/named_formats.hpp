@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which element, scale, block, zero point and global scale make a format, and the names that some have.
+#pragma once
+
+#include "common/formats/format_list.hpp"
+#include "common/formats/scale_rounding.hpp"
+#include "common/quant.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+constexpr dim_t mx_block = 32;
+constexpr dim_t nvfp4_block = 16;
+constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
+
+// The families by which numerics differ.
+enum class quant_family_t : uint8_t { none, mx, nvfp4, affine };
+
+// The family that an element and a scale type belong to, legal in its details or not.
+constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
+    if (has_role(elem, role_mx_element) && q.scale_dt == mxdnn_e8m0) return quant_family_t::mx;
+    if (elem == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3) return quant_family_t::nvfp4;
+    if (has_role(elem, role_affine_element) && has_role(q.scale_dt, role_high_precision))
+        return quant_family_t::affine;
+    return quant_family_t::none;
+}
+
+// Null where the two make a format that weights and other tensors may have; else what is wrong and what
+// would be right, to follow "...: ".
+constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
+    if (!has_role(elem, role_mx_element | role_affine_element))
+        return "the element type is not a quantised one; these are f8_e4m3, f8_e5m2, f6_e2m3, f6_e3m2, "
+               "f4_e2m1, "
+               "s8, s4 and u4";
+    const bool no_zero_point = q.zp == zero_point_kind_t::none && q.zp_dt == mxdnn_data_type_undef;
+    switch (quant_family(elem, q)) {
+    case quant_family_t::none:
+        if (elem == mxdnn_f4_e2m1)
+            return "f4_e2m1 takes scales of type e8m0 (MXFP4, block 32) or f8_e4m3 (NVFP4, block 16)";
+        if (has_role(elem, role_affine_element)) return "s4 and u4 take scales of type bf16, f16 or f32";
+        return "an MX element type takes scales of type e8m0, one per 32 elements";
+    case quant_family_t::mx:
+        if (q.block != mx_block) return "scales of type e8m0 belong to blocks of 32 elements";
+        if (!no_zero_point) return "MX formats have no zero points; only u4 has";
+        if (q.global != global_scale_kind_t::none)
+            return "MX formats have no global scale; only f4_e2m1 with f8_e4m3 scales (NVFP4) has";
+        return nullptr;
+    case quant_family_t::nvfp4:
+        if (q.block != nvfp4_block)
+            return "f8_e4m3 scales of f4_e2m1 (NVFP4) belong to blocks of 16 elements";
+        if (!no_zero_point) return "NVFP4 has no zero points; only u4 has";
+        if (q.global != global_scale_kind_t::none && q.global != global_scale_kind_t::one
+                && q.global != global_scale_kind_t::per_expert)
+            return "NVFP4 has no global scale, one, or one per expert";
+        return nullptr;
+    case quant_family_t::affine: break;
+    }
+
+    bool known_block = false;
+    for (dim_t block : affine_blocks) known_block = known_block || q.block == block;
+    if (!known_block) return "int4 groups have 32, 64, 128 or 256 elements";
+    if (q.global != global_scale_kind_t::none)
+        return "int4 has no global scale; only f4_e2m1 with f8_e4m3 scales (NVFP4) has";
+    switch (q.zp) {
+    case zero_point_kind_t::none:
+        return q.zp_dt == mxdnn_data_type_undef ? nullptr : "a zero-point type needs a kind of zero point";
+    case zero_point_kind_t::u8:
+        if (elem != mxdnn_u4) return "s4 is symmetric and has no zero points; u4 has";
+        return q.zp_dt == mxdnn_u8 ? nullptr : "integer zero points of u4 have type u8";
+    case zero_point_kind_t::float_zero:
+        if (elem != mxdnn_u4) return "s4 is symmetric and has no zero points; u4 has";
+        return has_role(q.zp_dt, role_high_precision)
+                       ? nullptr
+                       : "floating-point zero points of u4 have type bf16, f16 or f32";
+    }
+    return "the kind of zero point is none, u8 or float_zero";
+}
+
+// Null where quantising can choose the scales (and zero points) itself; else why not. The format is legal.
+constexpr const char *check_dynamic_quant(data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
+    switch (quant_family(elem, q)) {
+    case quant_family_t::mx: {
+        const data_type_info_t *info = data_type_info(elem);
+        if (is_scale_rounding_defined(info->is_float, rounding)) return nullptr;
+        return info->is_float ? "the scale rounding is floor, ceil, even or rceil"
+                              : "the scale rounding `even` is not defined for s8; floor, ceil and rceil are";
+    }
+    case quant_family_t::nvfp4: return nullptr;
+    case quant_family_t::affine:
+        if (q.zp == zero_point_kind_t::float_zero)
+            return "scales and floating-point zero points of u4 are taken as they are given, not computed; "
+                   "use zero points of type u8";
+        if (elem == mxdnn_u4 && q.zp == zero_point_kind_t::none)
+            return "u4 without zero points cannot hold negative values, so its scales are taken as they are "
+                   "given, not computed; use s4, or zero points of type u8";
+        return nullptr;
+    case quant_family_t::none: break;
+    }
+    return "the element and scale types make no quantised format";
+}
+
+struct named_format_t {
+    const char *name;
+    data_type_t elem;
+    quant_t quant;
+};
+
+constexpr quant_t mx_quant{
+        mxdnn_e8m0, mx_block, zero_point_kind_t::none, mxdnn_data_type_undef, global_scale_kind_t::none};
+constexpr quant_t nvfp4_quant{mxdnn_f8_e4m3, nvfp4_block, zero_point_kind_t::none, mxdnn_data_type_undef,
+        global_scale_kind_t::none};
+constexpr quant_t int4_quant{
+        mxdnn_bf16, 32, zero_point_kind_t::none, mxdnn_data_type_undef, global_scale_kind_t::none};
+
+// Whole formats that one word stands for; groups, zero points and a global scale are said beside it.
+inline constexpr named_format_t named_formats[] = {
+        {"mxfp8", mxdnn_f8_e4m3, mx_quant},
+        {"mxfp8_e5m2", mxdnn_f8_e5m2, mx_quant},
+        {"mxfp6", mxdnn_f6_e2m3, mx_quant},
+        {"mxfp6_e3m2", mxdnn_f6_e3m2, mx_quant},
+        {"mxfp4", mxdnn_f4_e2m1, mx_quant},
+        {"mxint8", mxdnn_s8, mx_quant},
+        {"nvfp4", mxdnn_f4_e2m1, nvfp4_quant},
+        {"int4", mxdnn_s4, int4_quant},
+};
+
+// Null where the word names no format.
+constexpr const named_format_t *named_format(const char *name) {
+    if (!name) return nullptr;
+    for (const named_format_t &row : named_formats)
+        if (equal_names(row.name, name)) return &row;
+    return nullptr;
+}
+
+// The name of exactly this format, or null.
+constexpr const char *format_name(data_type_t elem, const quant_t &q) {
+    for (const named_format_t &row : named_formats)
+        if (row.elem == elem && row.quant == q) return row.name;
+    return nullptr;
+}
+
+} // namespace impl
+} // namespace mxdnn
