@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mxdnn C API: microscaling (MX), NVFP4 and int4 matrix primitives with packed weights.
+ *
+ * Call sequence and words are oneDNN's: an engine, a stream, memory descriptors and memory, a
+ * primitive descriptor (the implementation is chosen there), a primitive, an execution.
+ *
+ * Every function returns a status; after a failure mxdnn_get_last_error() says in one sentence
+ * what was wrong and what would be right. Out-parameters are written only on success. Handles are
+ * opaque; each create has its destroy, which takes NULL. Unless said otherwise a handle may be
+ * used by many threads as long as none of them modifies or destroys it. */
+#ifndef MXDNN_H
+#define MXDNN_H
+
+#include "mxdnn/mxdnn_types.h"
+
+#if defined(_WIN32)
+#define MXDNN_API
+#elif defined(__GNUC__)
+#define MXDNN_API __attribute__((visibility("default")))
+#else
+#define MXDNN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Engine: where primitives run, or what weights are packed for ---- */
+
+/** Number of engines of a kind that this machine can execute on (a CPU engine always exists). */
+size_t MXDNN_API mxdnn_engine_get_count(mxdnn_engine_kind_t kind);
+/** An engine that executes on device `index` of a kind. */
+mxdnn_status_t MXDNN_API mxdnn_engine_create(mxdnn_engine_t *engine, mxdnn_engine_kind_t kind, size_t index);
+/** An engine for a named target, present or not: `cpu:x64:{avx2,avx512_core,avx512_core_bf16,
+ * avx512_core_amx}` or `cuda:sm_{80,90,100,120}`. A CPU target that the machine has executes fully,
+ * capped at that ISA; any other packs, describes and serialises, and creating a primitive other
+ * than mx_reorder on it is mxdnn_device_unavailable. */
+mxdnn_status_t MXDNN_API mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char *target);
+mxdnn_status_t MXDNN_API mxdnn_engine_get_kind(mxdnn_engine_t engine, mxdnn_engine_kind_t *kind);
+/** The target's name; the string lives as long as the engine. */
+mxdnn_status_t MXDNN_API mxdnn_engine_get_target(mxdnn_engine_t engine, const char **target);
+mxdnn_status_t MXDNN_API mxdnn_engine_destroy(mxdnn_engine_t engine);
+
+/* ---- Stream: order of executions. CPU streams execute in the calling thread, which returns
+ * when the work is done; mxdnn_threadpool.hpp makes one over the caller's threads. ---- */
+
+mxdnn_status_t MXDNN_API mxdnn_stream_create(mxdnn_stream_t *stream, mxdnn_engine_t engine, unsigned flags);
+mxdnn_status_t MXDNN_API mxdnn_stream_get_engine(mxdnn_stream_t stream, mxdnn_engine_t *engine);
+mxdnn_status_t MXDNN_API mxdnn_stream_wait(mxdnn_stream_t stream);
+mxdnn_status_t MXDNN_API mxdnn_stream_destroy(mxdnn_stream_t stream);
+
+/* ---- Memory descriptors ---- */
+
+/** Plain tensor; strides in elements, NULL for the natural (row-major) order. Dims may be
+ * MXDNN_RUNTIME_DIM_VAL, zero (an empty tensor) or positive. Rows of 4-bit types start on a byte. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_strides(mxdnn_memory_desc_t *md, int ndims,
+        const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const mxdnn_dims_t strides);
+/** Plain tensor by tag; mxdnn_format_tag_any leaves the layout to the primitive descriptor. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_tag(mxdnn_memory_desc_t *md, int ndims,
+        const mxdnn_dims_t dims, mxdnn_data_type_t data_type, mxdnn_format_tag_t tag);
+/** Rows of `group_count` groups, one group after the other: dims {rows, K}, variable_dim 0. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_memory_desc_t *md, int ndims,
+        const mxdnn_dims_t dims, mxdnn_data_type_t data_type, int variable_dim, mxdnn_dim_t group_count,
+        mxdnn_data_type_t offsets_dt);
+/** Serialises a descriptor (doc/blob.md). With blob NULL only *size is written; in the second
+ * call *size is the capacity, and on success the bytes written. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_get_blob(
+        uint8_t *blob, size_t *size, const_mxdnn_memory_desc_t md);
+/** A descriptor from a blob whose length is taken from its own header (at most 4 KiB are read).
+ * For bytes that may be truncated use the sized form. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_blob(mxdnn_memory_desc_t *md, const uint8_t *blob);
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_sized_blob(
+        mxdnn_memory_desc_t *md, const uint8_t *blob, size_t size);
+/** What `engine` can do with weights that a blob describes. Bad bytes are a verdict, not a failure. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_check_blob(
+        mxdnn_engine_t engine, const uint8_t *blob, size_t size, mxdnn_blob_verdict_t *verdict);
+/** Notes for others: the type before quantisation and the activation recipe (at most 1024 bytes
+ * of UTF-8; NULL for none). Serialised, not part of equality. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_set_annotation(
+        mxdnn_memory_desc_t md, mxdnn_data_type_t original_type, const char *recipe);
+/** Bytes that the tensor occupies; 0 for `any` and where a dimension is a runtime value. */
+size_t MXDNN_API mxdnn_memory_desc_get_size(const_mxdnn_memory_desc_t md);
+/** 1 when both describe the same tensor in the same bytes (annotations apart), else 0. */
+int MXDNN_API mxdnn_memory_desc_equal(const_mxdnn_memory_desc_t lhs, const_mxdnn_memory_desc_t rhs);
+/** Writes the answer through `result`, whose type mxdnn_query_t gives beside each question. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_query(
+        const_mxdnn_memory_desc_t md, mxdnn_query_t what, void *result);
+/** The words that mxdnn-bench accepts. With text NULL only *size is written (terminator included);
+ * else *size is the capacity. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_to_string(char *text, size_t *size, const_mxdnn_memory_desc_t md);
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_clone(mxdnn_memory_desc_t *md, const_mxdnn_memory_desc_t existing);
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);
+
+/** Checksum of packed bytes together with the descriptor they belong to; what a container stores
+ * beside them (algorithm: doc/blob.md). */
+mxdnn_status_t MXDNN_API mxdnn_packed_checksum(
+        const_mxdnn_memory_desc_t md, const void *packed, uint64_t *checksum);
+
+/* ---- Memory ---- */
+
+/** `handle`: a buffer of at least mxdnn_memory_desc_get_size() bytes that the caller keeps alive,
+ * MXDNN_MEMORY_ALLOCATE, or MXDNN_MEMORY_NONE. With runtime dims only a caller's buffer or none. */
+mxdnn_status_t MXDNN_API mxdnn_memory_create(
+        mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *handle);
+mxdnn_status_t MXDNN_API mxdnn_memory_get_memory_desc(
+        const_mxdnn_memory_t memory, const_mxdnn_memory_desc_t *md);
+mxdnn_status_t MXDNN_API mxdnn_memory_get_engine(const_mxdnn_memory_t memory, mxdnn_engine_t *engine);
+mxdnn_status_t MXDNN_API mxdnn_memory_get_data_handle(const_mxdnn_memory_t memory, void **handle);
+mxdnn_status_t MXDNN_API mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle);
+mxdnn_status_t MXDNN_API mxdnn_memory_map_data(const_mxdnn_memory_t memory, void **mapped);
+mxdnn_status_t MXDNN_API mxdnn_memory_unmap_data(const_mxdnn_memory_t memory, void *mapped);
+mxdnn_status_t MXDNN_API mxdnn_memory_destroy(mxdnn_memory_t memory);
+
+/* ---- Attributes ---- */
+
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_clone(
+        mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_destroy(mxdnn_primitive_attr_t attr);
+
+/** Which precision f32 operands may be rounded to inside a primitive (default strict: none). With
+ * `apply_to_int` quantised weights, too, may be multiplied in that precision. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_fpmath_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t mode, int apply_to_int);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_fpmath_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t *mode, int *apply_to_int);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_accumulation_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t mode);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_accumulation_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t *mode);
+/** Non-zero: the same bits on every execution and for any number of threads. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_deterministic(mxdnn_primitive_attr_t attr, int value);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_deterministic(
+        const_mxdnn_primitive_attr_t attr, int *value);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scratchpad_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t mode);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scratchpad_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t *mode);
+
+/** Scales of argument `arg`. Bit i of `mask`: one scale (or one per group) along dimension i.
+ * `group_dims` gives the group lengths of the last `ndims` dimensions (0 and NULL: no groups;
+ * leading ones are accepted). `mode` says who computes them; static ones, and results of dynamic
+ * ones, travel as MXDNN_ARG_ATTR_SCALES | arg in the order of the elements. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t attr, int arg, int mask,
+        int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type, int is_on_host,
+        mxdnn_quantization_mode_t mode);
+/** Zero points of argument `arg`, u8 or (int4's float-zero form) a floating type; the mask and
+ * groups must be those of the scales. Travel as MXDNN_ARG_ATTR_ZERO_POINTS | arg. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_zero_points(mxdnn_primitive_attr_t attr, int arg, int mask,
+        int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type);
+/** Rule for e8m0 scales that are computed for `arg`; the default is floor. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scale_rounding(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding);
+/** Order of the plain scales of `arg`: linear, or padded and swizzled 128x4. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales_layout(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t layout);
+/** NVFP4's f32 global scale of `arg`, shape {1} or {E}: static_sazp = the caller passes it,
+ * dynamic_fp = computed and written. Travels as MXDNN_ARG_ATTR_GLOBAL_SCALE | arg. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_global_scale(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t mode);
+/** How plain 6-bit elements of `arg` are stored; the default is one per byte. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_element_packing(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t packing);
+/** grouped_matmul: what the group arguments are. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_row_grouping(
+        mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping);
+/** Rows expected at most when M is a runtime value: sizes the scratchpad for speed. More rows are
+ * correct all the same. 0: no hint. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_max_rows_hint(
+        mxdnn_primitive_attr_t attr, mxdnn_dim_t rows);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_post_ops(
+        mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops);
+/** The attribute's own post-ops; they live as long as the attribute. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_post_ops(
+        const_mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t *post_ops);
+
+/* ---- Post-ops: applied in order to the f32 result, after the bias ---- */
+
+mxdnn_status_t MXDNN_API mxdnn_post_ops_create(mxdnn_post_ops_t *post_ops);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_clone(mxdnn_post_ops_t *post_ops, const_mxdnn_post_ops_t existing);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_destroy(mxdnn_post_ops_t post_ops);
+int MXDNN_API mxdnn_post_ops_len(const_mxdnn_post_ops_t post_ops);
+mxdnn_primitive_kind_t MXDNN_API mxdnn_post_ops_get_kind(const_mxdnn_post_ops_t post_ops, int index);
+/** x += scale * (dst as it was before the execution - zero_point); data_type undef: the dst's. */
+mxdnn_status_t MXDNN_API mxdnn_post_ops_append_sum(
+        mxdnn_post_ops_t post_ops, float scale, int32_t zero_point, mxdnn_data_type_t data_type);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_append_eltwise(
+        mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg, float alpha, float beta);
+/** x = x (alg) src1, src1 broadcast along its dims of 1; f32, bf16 or f16. Its memory travels as
+ * MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1. */
+mxdnn_status_t MXDNN_API mxdnn_post_ops_append_binary(
+        mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg, const_mxdnn_memory_desc_t src1_desc);
+/** Gated activation: N columns become N/2. At most one, before any post-op whose operand has the
+ * destination's shape. `limit` clamps gate and up where it is positive and finite. */
+mxdnn_status_t MXDNN_API mxdnn_post_ops_append_gated(mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg,
+        float alpha, float limit, mxdnn_gated_layout_t layout);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_sum(const_mxdnn_post_ops_t post_ops, int index,
+        float *scale, int32_t *zero_point, mxdnn_data_type_t *data_type);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_eltwise(
+        const_mxdnn_post_ops_t post_ops, int index, mxdnn_alg_kind_t *alg, float *alpha, float *beta);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_binary(const_mxdnn_post_ops_t post_ops, int index,
+        mxdnn_alg_kind_t *alg, const_mxdnn_memory_desc_t *src1_desc);
+mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t post_ops, int index,
+        mxdnn_alg_kind_t *alg, float *alpha, float *limit, mxdnn_gated_layout_t *layout);
+
+/* ---- Primitive descriptors: attr may be NULL (defaults) ---- */
+
+/** Anything to anything among plain high precision, plain quantised (elements + scales) and
+ * packed; doc/mx_reorder.md. */
+mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
+        mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
+/** dst[.., M, N] = post_ops(src[.., M, K] * weights[.., K, N] + bias), f32 accumulation;
+ * bias_md NULL for none; doc/mx_matmul.md. */
+mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
+        const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr);
+/** The expert matmul: rows of group g times weights [E, K, N] of its expert. */
+mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
+        const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr);
+/** Router logits [T, E] to the top-k experts of each token. */
+mxdnn_status_t MXDNN_API mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk,
+        mxdnn_alg_kind_t scoring, unsigned flags, mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups,
+        const_mxdnn_primitive_attr_t attr);
+/** Rows from [source rank][local expert] order to padded expert order. */
+mxdnn_status_t MXDNN_API mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
+        mxdnn_dim_t source_ranks, mxdnn_dim_t local_experts, mxdnn_dim_t alignment,
+        const_mxdnn_primitive_attr_t attr);
+mxdnn_status_t MXDNN_API mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr);
+
+/** Moves to the next implementation of the list that takes the problem; mxdnn_last_impl_reached
+ * when there is none. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd);
+mxdnn_status_t MXDNN_API mxdnn_primitive_desc_clone(
+        mxdnn_primitive_desc_t *pd, const_mxdnn_primitive_desc_t existing);
+mxdnn_status_t MXDNN_API mxdnn_primitive_desc_get_attr(
+        const_mxdnn_primitive_desc_t pd, const_mxdnn_primitive_attr_t *attr);
+mxdnn_status_t MXDNN_API mxdnn_primitive_desc_query(
+        const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index, void *result);
+/** The memory descriptor queries; NULL where there is none. Lives as long as the pd. */
+const_mxdnn_memory_desc_t MXDNN_API mxdnn_primitive_desc_query_md(
+        const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index);
+mxdnn_status_t MXDNN_API mxdnn_primitive_desc_destroy(mxdnn_primitive_desc_t pd);
+
+/* ---- Primitives ---- */
+
+/** Compiles or fetches from the cache. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_create(
+        mxdnn_primitive_t *primitive, const_mxdnn_primitive_desc_t pd);
+/** Safe from many threads at once on one primitive (in user scratchpad mode: with a scratchpad
+ * each). Allocates nothing. Arguments that the primitive does not know are refused. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_execute(const_mxdnn_primitive_t primitive, mxdnn_stream_t stream,
+        int nargs, const mxdnn_exec_arg_t *args);
+mxdnn_status_t MXDNN_API mxdnn_primitive_get_primitive_desc(
+        const_mxdnn_primitive_t primitive, const_mxdnn_primitive_desc_t *pd);
+mxdnn_status_t MXDNN_API mxdnn_primitive_destroy(mxdnn_primitive_t primitive);
+
+/* ---- Service ---- */
+
+const mxdnn_version_t MXDNN_API *mxdnn_version(void);
+/** "success", "invalid_arguments", ... */
+const char MXDNN_API *mxdnn_status2str(mxdnn_status_t status);
+/** This thread's last failure in one sentence; "" when none. Valid until the thread's next call. */
+const char MXDNN_API *mxdnn_get_last_error(void);
+/** Words of MXDNN_VERBOSE, e.g. "dispatch,profile_exec"; overrides the environment. */
+mxdnn_status_t MXDNN_API mxdnn_set_verbose(const char *words);
+mxdnn_status_t MXDNN_API mxdnn_get_primitive_cache_capacity(int *capacity);
+/** Primitives kept for reuse (default 1024); 0 empties and disables the cache. */
+mxdnn_status_t MXDNN_API mxdnn_set_primitive_cache_capacity(int capacity);
+/** Caps the CPU ISA; possible until the first primitive descriptor is created, as in oneDNN:
+ * afterwards invalid_arguments. */
+mxdnn_status_t MXDNN_API mxdnn_set_max_cpu_isa(mxdnn_cpu_isa_t isa);
+mxdnn_cpu_isa_t MXDNN_API mxdnn_get_effective_cpu_isa(void);
+/** Threads that one execution may use (0: the machine's). Scratchpads are sized by the value at
+ * the time the primitive descriptor is created. */
+mxdnn_status_t MXDNN_API mxdnn_set_max_concurrency(int threads);
+int MXDNN_API mxdnn_get_max_concurrency(void);
+mxdnn_status_t MXDNN_API mxdnn_set_jit_dump(int enable);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
