@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the scripts here (sourced, not run): the project's root, lines with elapsed time, the number of jobs.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# A script called by another goes on counting from the caller's start.
+: "${MXDNN_SCRIPT_START:=$(date +%s)}"
+export MXDNN_SCRIPT_START
+
+elapsed() { echo $(($(date +%s) - MXDNN_SCRIPT_START)); }
+
+say() { printf '[%4d s] %s\n' "$(elapsed)" "$*"; }
+
+fail() {
+    printf '[%4d s] error: %s\n' "$(elapsed)" "$*" >&2
+    exit 1
+}
+
+# Jobs: one per core that this process may use, but not more than memory carries (the largest files take ~1.5 GB).
+job_count() {
+    local cores mem
+    cores=$(nproc 2>/dev/null || echo 2)
+    mem=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo 2>/dev/null || echo "$cores")
+    [ "${mem:-1}" -lt 1 ] && mem=1
+    echo $((cores < mem ? cores : mem))
+}
+
+# configure DIR [cmake options]: Ninja, unless the folder was already configured with something else.
+configure() {
+    local dir=$1
+    shift
+    local generator=(-G Ninja)
+    [ -f "$dir/CMakeCache.txt" ] && generator=()
+    cmake -S "$root" -B "$dir" "${generator[@]}" "$@"
+}
+
+build() {
+    local dir=$1
+    shift
+    NINJA_STATUS="${NINJA_STATUS:-[%f/%t %es] }" cmake --build "$dir" --parallel "${JOBS:-$(job_count)}" "$@"
+}
