@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds the libraries the build needs and, when some are missing or too old, says in one message which ones and
-# which Debian/Ubuntu packages hold them.
-#
-#   mxdnn_find_dependencies(TBB XBYAK GTEST JSON CLI11)
-#
-# takes the names of those that the enabled parts need and makes TBB::tbb, mxdnn_xbyak, GTest::gtest,
-# nlohmann_json::nlohmann_json and CLI11::CLI11. The floors are the versions of Debian 12.
+# Finds the libraries that the enabled parts of the build need and, when some are missing or too old, says in one
+# message which ones and which Debian/Ubuntu packages hold them. Makes the targets TBB::tbb, Xbyak::xbyak,
+# GTest::gtest, nlohmann_json::nlohmann_json and CLI11::CLI11. The floors are the versions of Debian 12.
 
 set(MXDNN_MIN_TBB 2021.8)
 set(MXDNN_MIN_XBYAK 6.68)
@@ -73,11 +69,11 @@ function(_mxdnn_find_xbyak)
         _mxdnn_missing("Xbyak" "${_version}" ${MXDNN_MIN_XBYAK} libxbyak-dev)
         return()
     endif()
-    if(NOT TARGET mxdnn_xbyak)
-        add_library(mxdnn_xbyak INTERFACE IMPORTED)
+    if(NOT TARGET Xbyak::xbyak)
+        add_library(Xbyak::xbyak INTERFACE IMPORTED)
         # A compiler's own search folder must not be repeated as -isystem: it breaks #include_next.
         if(NOT MXDNN_XBYAK_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
-            target_include_directories(mxdnn_xbyak SYSTEM INTERFACE "${MXDNN_XBYAK_INCLUDE_DIR}")
+            target_include_directories(Xbyak::xbyak SYSTEM INTERFACE "${MXDNN_XBYAK_INCLUDE_DIR}")
         endif()
     endif()
     message(STATUS "Xbyak ${_version}: ${MXDNN_XBYAK_INCLUDE_DIR}")
@@ -115,3 +111,12 @@ macro(mxdnn_find_dependencies)
                 "-DMXDNN_BUILD_BENCH=OFF.")
     endif()
 endmacro()
+
+set(_mxdnn_wanted TBB XBYAK)
+if(MXDNN_BUILD_TESTS)
+    list(APPEND _mxdnn_wanted GTEST)
+endif()
+if(MXDNN_BUILD_TESTS OR MXDNN_BUILD_EXAMPLES OR MXDNN_BUILD_BENCH)
+    list(APPEND _mxdnn_wanted JSON CLI11)
+endif()
+mxdnn_find_dependencies(${_mxdnn_wanted})
