@@ -85,8 +85,7 @@ struct minifloat_codec_t {
         const uint32_t beyond = saturating ? max_code : inf_code;
         if (magnitude == f32_inf_bits) return sign | beyond;
 
-        // magnitude = significand * 2^(exponent - 23); the code counts steps of 2^(rounded_at -
-        // mantissa_bits)
+        // The value is significand * 2^(exponent - 23), the step of codes 2^(rounded_at - mantissa_bits).
         const uint32_t field = magnitude >> 23;
         const uint32_t significand = (magnitude & 0x7fffff) | (field ? 0x800000u : 0u);
         const int exponent = int(field ? field : 1) - 127;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantising one block and decoding one element, for every quantised format: the scalar truth that fast
+// code is compared with. doc/formats.md has the same rules in words.
+//
+// The templates and plain functions of each family run on devices too. The last part picks one of them by
+// element type and quant_t at run time, on the host.
+#pragma once
+
+#include "common/formats/format_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// Codes of the scale's and the zero point's type that belong to one block.
+struct block_params_t {
+    uint32_t scale = 0;
+    uint32_t zp = 0;
+};
+
+// Largest of magnitude_bits(): above every finite value where the block holds Inf or NaN.
+MXDNN_HD constexpr uint32_t block_amax_bits(const float *x, int n) {
+    uint32_t amax = 0;
+    for (int i = 0; i < n; i++)
+        if (magnitude_bits(x[i]) > amax) amax = magnitude_bits(x[i]);
+    return amax;
+}
+
+// ---- MX: elements times a power of two ----
+
+template <typename element_t>
+MXDNN_HD constexpr uint32_t mx_quantize(float x, uint32_t scale) {
+    if (scale == e8m0_poison) return element_t::poisoned_code;
+    return element_t::encode(mul_f32(x, e8m0_t::decode_inverse(scale)));
+}
+
+template <typename element_t>
+MXDNN_HD constexpr float mx_dequantize(uint32_t code, uint32_t scale) {
+    return mul_f32(element_t::decode(code), e8m0_t::decode(scale)); // exact, or Inf
+}
+
+// Returns the scale. n < 32 is a partial block.
+template <typename element_t>
+MXDNN_HD constexpr uint32_t mx_quantize_block(
+        const float *x, int n, scale_rounding_t rounding, uint8_t *codes) {
+    const uint32_t scale = e8m0_from_amax<element_t>(block_amax_bits(x, n), rounding);
+    for (int i = 0; i < n; i++) codes[i] = uint8_t(mx_quantize<element_t>(x[i], scale));
+    return scale;
+}
+
+// ---- NVFP4: f4_e2m1 under f8_e4m3 scales, with or without a global scale ----
+
+// The largest finite magnitude so far, which the global scale is made from.
+MXDNN_HD constexpr float nvfp4_global_amax(float amax, float x) {
+    const float magnitude = float_of(magnitude_bits(x));
+    return is_finite(x) && magnitude > amax ? magnitude : amax;
+}
+
+// 0 for a matrix of zeros, for one without finite values and where the quotient underflows.
+MXDNN_HD constexpr float nvfp4_global_scale(float amax) {
+    return div_f32(amax, f8_e4m3_t::max * f4_e2m1_t::max);
+}
+
+// s clamped to [2^-6, 448]; a NaN, which only a global scale can bring here, stays one.
+MXDNN_HD constexpr uint32_t nvfp4_encode_scale(float s) {
+    if (is_nan(s)) return f8_e4m3_t::nan_code;
+    return f8_e4m3_t::encode(s > f8_e4m3_t::min_normal ? s : f8_e4m3_t::min_normal);
+}
+
+MXDNN_HD constexpr uint32_t nvfp4_scale(uint32_t amax_bits) {
+    if (amax_bits >= f32_inf_bits) return f8_e4m3_t::nan_code;
+    return nvfp4_encode_scale(div_f32(float_of(amax_bits), f4_e2m1_t::max));
+}
+
+MXDNN_HD constexpr uint32_t nvfp4_scale(uint32_t amax_bits, float global) {
+    if (amax_bits >= f32_inf_bits) return f8_e4m3_t::nan_code;
+    if (global == 0) return nvfp4_encode_scale(0);
+    return nvfp4_encode_scale(div_f32(div_f32(float_of(amax_bits), f4_e2m1_t::max), global));
+}
+
+// x * factor where that factor is finite, else x / divisor; ±0 where there is nothing to divide by.
+MXDNN_HD constexpr uint32_t nvfp4_quantize_by(float x, float factor, float divisor) {
+    if (is_nan(divisor)) return 0;
+    if (is_finite(factor)) return f4_e2m1_t::encode(mul_f32(x, factor));
+    if (divisor == 0) return (bits_of(x) & f32_sign_mask) ? f4_e2m1_t::sign_code : 0;
+    return f4_e2m1_t::encode(div_f32(x, divisor));
+}
+
+MXDNN_HD constexpr uint32_t nvfp4_quantize(float x, uint32_t scale) {
+    const float s = f8_e4m3_t::decode(scale);
+    return nvfp4_quantize_by(x, div_f32(1.f, s), s);
+}
+
+MXDNN_HD constexpr uint32_t nvfp4_quantize(float x, uint32_t scale, float global) {
+    const float s = f8_e4m3_t::decode(scale);
+    return nvfp4_quantize_by(x, div_f32(div_f32(1.f, global), s), mul_f32(global, s));
+}
+
+MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale) {
+    return mul_f32(f4_e2m1_t::decode(code), f8_e4m3_t::decode(scale));
+}
+
+MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale, float global) {
+    return mul_f32(f4_e2m1_t::decode(code), mul_f32(global, f8_e4m3_t::decode(scale)));
+}
+
+// Return the scale. n < 16 is a partial block.
+MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, uint8_t *codes) {
+    const uint32_t scale = nvfp4_scale(block_amax_bits(x, n));
+    for (int i = 0; i < n; i++) codes[i] = uint8_t(nvfp4_quantize(x[i], scale));
+    return scale;
+}
+
+MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, float global, uint8_t *codes) {
+    const uint32_t scale = nvfp4_scale(block_amax_bits(x, n), global);
+    for (int i = 0; i < n; i++) codes[i] = uint8_t(nvfp4_quantize(x[i], scale, global));
+    return scale;
+}
+
+// ---- int4: group-affine, scale (and floating-point zero) given as f32 ----
+
+constexpr int int4_mid = 8; // the code in the middle of u4
+
+// zp is 0 for codes without zero points. Quotients are clamped to what no zero point can bring back.
+template <typename element_t>
+MXDNN_HD constexpr uint32_t affine_quantize(float x, float scale, int zp) {
+    const int steps = rne_clamp(div_f32(x, scale), -1024, 1024) + zp;
+    return element_t::from_int(steps < element_t::lowest    ? element_t::lowest
+                               : steps > element_t::highest ? element_t::highest
+                                                            : steps);
+}
+
+template <typename element_t>
+MXDNN_HD constexpr float affine_dequantize(uint32_t code, float scale, int zp) {
+    return mul_f32(float(element_t::to_int(code) - zp), scale);
+}
+
+// Codes for scales and zeros that are given; they are never computed.
+MXDNN_HD constexpr uint32_t float_zero_quantize(float x, float scale, float zero) {
+    return affine_quantize<u4_t>(sub_f32(x, zero), scale, int4_mid);
+}
+
+MXDNN_HD constexpr float float_zero_dequantize(uint32_t code, float scale, float zero) {
+    return add_f32(affine_dequantize<u4_t>(code, scale, int4_mid), zero);
+}
+
+// The scale as it is stored: 1 for one that is 0 in its type, the largest value for one that overflows.
+template <typename scale_t>
+MXDNN_HD constexpr uint32_t affine_encode_scale(float scale) {
+    const uint32_t code = scale_t::encode_saturating(scale);
+    return scale_t::decode(code) == 0 ? scale_t::encode(1.f) : code;
+}
+
+// Symmetric.
+template <typename scale_t>
+MXDNN_HD constexpr block_params_t s4_quantize_block(const float *x, int n, uint8_t *codes) {
+    const uint32_t amax = block_amax_bits(x, n);
+    const float wanted = div_f32(float_of(amax), 7.5f);
+    block_params_t p;
+    p.scale = amax >= f32_inf_bits ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
+    const bool empty = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
+    const float scale = scale_t::decode(p.scale);
+    for (int i = 0; i < n; i++) codes[i] = empty ? 0 : uint8_t(affine_quantize<s4_t>(x[i], scale, 0));
+    return p;
+}
+
+// Asymmetric, zero point of type u8.
+template <typename scale_t>
+MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8_t *codes) {
+    float lo = 0, hi = 0;
+    for (int i = 0; i < n; i++) {
+        if (x[i] < lo) lo = x[i];
+        if (x[i] > hi) hi = x[i];
+    }
+    block_params_t p;
+    p.zp = int4_mid;
+    const float wanted = div_f32(sub_f32(hi, lo), 15.f);
+    const bool poisoned = block_amax_bits(x, n) >= f32_inf_bits;
+    const bool empty = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
+    p.scale = poisoned ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
+    const float scale = scale_t::decode(p.scale);
+    if (!poisoned && !empty) p.zp = uint32_t(rne_clamp(div_f32(-lo, scale), u4_t::lowest, u4_t::highest));
+    for (int i = 0; i < n; i++)
+        codes[i] = uint8_t(empty || poisoned ? p.zp : affine_quantize<u4_t>(x[i], scale, int(p.zp)));
+    return p;
+}
+
+// ---- any format, chosen at run time ----
+// The format is one that check_quant() accepts; global is read only where q.global is not `none`.
+
+// Quantises with scale and zero point computed. What check_dynamic_quant() refuses, poisons the block.
+constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scale_rounding_t rounding,
+        float global, const float *x, int n, uint8_t *codes) {
+    block_params_t p;
+    for (int i = 0; i < n; i++) codes[i] = 0;
+    switch (quant_family(elem, q)) {
+    case quant_family_t::mx:
+        visit_type(mx_element_types(), elem,
+                [&](auto e) { p.scale = mx_quantize_block<decltype(e)>(x, n, rounding, codes); });
+        break;
+    case quant_family_t::nvfp4:
+        p.scale = q.global == global_scale_kind_t::none ? nvfp4_quantize_block(x, n, codes)
+                                                        : nvfp4_quantize_block(x, n, global, codes);
+        break;
+    case quant_family_t::affine:
+        visit_type(high_precision_types(), q.scale_dt, [&](auto s) {
+            using scale_t = decltype(s);
+            if (check_dynamic_quant(elem, q, rounding))
+                p.scale = scale_t::nan_code;
+            else if (elem == mxdnn_s4)
+                p = s4_quantize_block<scale_t>(x, n, codes);
+            else
+                p = u4_quantize_block<scale_t>(x, n, codes);
+        });
+        break;
+    case quant_family_t::none: break;
+    }
+    return p;
+}
+
+// f32 value of a scale or a floating-point zero.
+constexpr float decode_value(data_type_t dt, uint32_t code) {
+    const data_type_info_t *info = data_type_info(dt);
+    return info && info->decode ? info->decode(code) : float_of(f32_nan_bits);
+}
+
+// Quantises with scale and zero point given.
+constexpr uint32_t quantize_element(
+        data_type_t elem, const quant_t &q, const block_params_t &p, float global, float x) {
+    uint32_t code = 0;
+    switch (quant_family(elem, q)) {
+    case quant_family_t::mx:
+        visit_type(mx_element_types(), elem, [&](auto e) { code = mx_quantize<decltype(e)>(x, p.scale); });
+        break;
+    case quant_family_t::nvfp4:
+        code = q.global == global_scale_kind_t::none ? nvfp4_quantize(x, p.scale)
+                                                     : nvfp4_quantize(x, p.scale, global);
+        break;
+    case quant_family_t::affine: {
+        const float scale = decode_value(q.scale_dt, p.scale);
+        if (q.zp == zero_point_kind_t::float_zero) {
+            code = float_zero_quantize(x, scale, decode_value(q.zp_dt, p.zp));
+        } else {
+            const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
+            visit_type(affine_element_types(), elem,
+                    [&](auto e) { code = affine_quantize<decltype(e)>(x, scale, zp); });
+        }
+        break;
+    }
+    case quant_family_t::none: break;
+    }
+    return code;
+}
+
+constexpr float dequantize_element(
+        data_type_t elem, const quant_t &q, const block_params_t &p, float global, uint32_t code) {
+    float x = float_of(f32_nan_bits);
+    switch (quant_family(elem, q)) {
+    case quant_family_t::mx:
+        visit_type(mx_element_types(), elem, [&](auto e) { x = mx_dequantize<decltype(e)>(code, p.scale); });
+        break;
+    case quant_family_t::nvfp4:
+        x = q.global == global_scale_kind_t::none ? nvfp4_dequantize(code, p.scale)
+                                                  : nvfp4_dequantize(code, p.scale, global);
+        break;
+    case quant_family_t::affine: {
+        const float scale = decode_value(q.scale_dt, p.scale);
+        if (q.zp == zero_point_kind_t::float_zero) {
+            x = float_zero_dequantize(code, scale, decode_value(q.zp_dt, p.zp));
+        } else {
+            const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
+            visit_type(affine_element_types(), elem,
+                    [&](auto e) { x = affine_dequantize<decltype(e)>(code, scale, zp); });
+        }
+        break;
+    }
+    case quant_family_t::none: break;
+    }
+    return x;
+}
+
+} // namespace impl
+} // namespace mxdnn
