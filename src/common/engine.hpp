@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engines, streams and memory: three small handles.
+#pragma once
+
+#include <memory>
+
+#include "common/memory_desc.hpp"
+#include "cpu/x64/isa.hpp"
+
+namespace mxdnn {
+struct threadpool_iface;
+
+namespace impl {
+
+// A target that an engine can be created for: a row of the target list.
+struct target_t {
+    const char *name; // "cpu:x64:avx2"
+    mxdnn_engine_kind_t kind;
+    target_family_t family;
+    x64::cpu_isa_t isa; // CPU targets: the ISA it stands for
+};
+
+const target_t *find_target(const char *name);
+const target_t *native_cpu_target(); // the best that this machine and the cap allow
+std::string target_names(); // all, separated by blanks
+
+} // namespace impl
+} // namespace mxdnn
+
+struct mxdnn_engine {
+    const mxdnn::impl::target_t *target = nullptr;
+    size_t index = 0;
+    bool executes = false; // primitives run here; otherwise only mx_reorder does
+
+    mxdnn_engine_kind_t kind() const { return target->kind; }
+    bool operator==(const mxdnn_engine &o) const {
+        return target == o.target && index == o.index && executes == o.executes;
+    }
+};
+
+struct mxdnn_stream {
+    const mxdnn_engine *engine = nullptr;
+    mxdnn::threadpool_iface *threadpool = nullptr; // the caller's threads; null: the library's
+};
+
+struct mxdnn_memory {
+    mxdnn_memory_desc md;
+    const mxdnn_engine *engine = nullptr;
+    void *handle = nullptr;
+    std::unique_ptr<void, void (*)(void *)> owned {nullptr, nullptr};
+};
+
+namespace mxdnn {
+namespace impl {
+
+using engine_t = mxdnn_engine;
+using stream_t = mxdnn_stream;
+using memory_t = mxdnn_memory;
+
+status_t create_engine(std::unique_ptr<engine_t> &engine, mxdnn_engine_kind_t kind, size_t index);
+status_t create_engine_for_target(std::unique_ptr<engine_t> &engine, const char *target);
+size_t engine_count(mxdnn_engine_kind_t kind);
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/env.hpp"
+
+#include <cstdlib>
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+std::string text(const char *name, const char *otherwise = "") {
+    const char *v = std::getenv(name);
+    return v ? v : otherwise;
+}
+
+bool flag(const char *name) {
+    const std::string v = text(name);
+    return !v.empty() && v != "0" && v != "off";
+}
+
+int number(const char *name, int otherwise) {
+    const std::string v = text(name);
+    char *end = nullptr;
+    const long n = std::strtol(v.c_str(), &end, 10);
+    return v.empty() || *end != '\0' || n < 0 || n > 1 << 30 ? otherwise : int(n);
+}
+
+environment_t read_environment() {
+    environment_t e;
+    e.verbose = text("MXDNN_VERBOSE");
+    e.max_cpu_isa = text("MXDNN_MAX_CPU_ISA");
+    e.jit_dump = flag("MXDNN_JIT_DUMP");
+    e.jit_profile = flag("MXDNN_JIT_PROFILE");
+    e.primitive_cache_capacity = number("MXDNN_PRIMITIVE_CACHE_CAPACITY", e.primitive_cache_capacity);
+    e.cuda_library = text("MXDNN_CUDA_LIBRARY", e.cuda_library.c_str());
+    return e;
+}
+
+} // namespace
+
+const environment_t &environment() {
+    static const environment_t e = read_environment();
+    return e;
+}
+
+} // namespace impl
+} // namespace mxdnn

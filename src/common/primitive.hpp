@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creating primitives (through the cache) and executing them (arguments checked, nothing allocated).
+#pragma once
+
+#include "common/primitive_desc.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// What an execution is given: arguments that have been checked against the descriptor.
+struct exec_ctx_t {
+    const pd_t &pd;
+    const stream_t &stream;
+    const mxdnn_exec_arg_t *args;
+    int nargs;
+    char *scratchpad; // 64-byte aligned, pd.scratchpad_bytes; null when that is 0
+
+    // The memory of an argument, or null where it was not passed (optional or absent).
+    const memory_t *memory(int arg) const {
+        for (int i = 0; i < nargs; i++)
+            if (args[i].arg == arg) return args[i].memory;
+        return nullptr;
+    }
+    template <typename T = void>
+    T *data(int arg) const {
+        const memory_t *m = memory(arg);
+        return m ? static_cast<T *>(m->handle) : nullptr;
+    }
+};
+
+} // namespace impl
+} // namespace mxdnn
+
+struct mxdnn_primitive {
+    mxdnn_primitive_desc desc;
+    std::shared_ptr<const mxdnn::impl::primitive_impl_t> impl;
+};
+
+namespace mxdnn {
+namespace impl {
+
+using primitive_t = mxdnn_primitive;
+
+status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd);
+status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args);
+
+// Bounded, least recently used first out, safe from any thread.
+int primitive_cache_capacity();
+void set_primitive_cache_capacity(int capacity);
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Implementations: their descriptors (what an implementation makes of a problem), the lists in
+// which they stand, and the primitives that they create.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/error.hpp"
+#include "common/problem.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+struct exec_ctx_t;
+
+// A primitive: immutable once created, executed by any number of threads at once.
+struct primitive_impl_t {
+    virtual ~primitive_impl_t() = default;
+    virtual status_t execute(const exec_ctx_t &ctx) const = 0;
+};
+
+enum class arg_use_t { input, output };
+
+// An execution argument: what has to be passed, and what it must look like.
+struct arg_desc_t {
+    int arg;
+    arg_use_t use;
+    memory_desc_t md; // runtime dims match any value
+    // Scales and zero points are read and written through the strides of the memory that is passed.
+    bool any_strides;
+};
+
+// What one implementation makes of a problem. Made by its list entry; never changed afterwards.
+struct pd_t {
+    explicit pd_t(const problem_t &p) : problem(p) {}
+    virtual ~pd_t() = default;
+    virtual const char *name() const = 0;
+    virtual status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const = 0;
+    // One line on how the work is divided; for verbose output.
+    virtual std::string plan_text() const { return ""; }
+
+    problem_t problem; // with `any` resolved
+    std::vector<arg_desc_t> args; // filled by list_args()
+    int64_t scratchpad_bytes = 0;
+};
+
+// Fills pd.args from the resolved problem: the same for every implementation of a kind.
+void list_args(pd_t &pd);
+
+// A row of an implementation list.
+struct impl_list_item_t {
+    // Makes the descriptor, or says why the implementation does not take the problem.
+    reason_t (*create)(std::unique_ptr<pd_t> &pd, const problem_t &problem);
+    const char *name;
+};
+
+template <typename impl_t>
+reason_t create_pd(std::unique_ptr<pd_t> &pd, const problem_t &problem) {
+    auto p = std::make_unique<typename impl_t::pd_t>(problem);
+    const reason_t r = p->init();
+    if (r.ok()) pd = std::move(p);
+    return r;
+}
+
+// An implementation class has a static `impl_name` and a nested pd_t with `reason_t init()`.
+template <typename impl_t>
+constexpr impl_list_item_t impl_item() {
+    return {create_pd<impl_t>, impl_t::impl_name};
+}
+
+struct impl_list_t {
+    const impl_list_item_t *items;
+    size_t size;
+};
+
+// The one place where engine kinds meet primitive kinds.
+impl_list_t impl_list(mxdnn_engine_kind_t engine, mxdnn_primitive_kind_t primitive);
+
+const char *primitive_kind_name(mxdnn_primitive_kind_t kind);
+
+} // namespace impl
+} // namespace mxdnn
+
+// The public handle: a position in an implementation list.
+struct mxdnn_primitive_desc {
+    std::shared_ptr<const mxdnn::impl::problem_t> problem;
+    mxdnn::impl::impl_list_t list {};
+    size_t index = 0; // of the entry that `pd` comes from
+    std::shared_ptr<const mxdnn::impl::pd_t> pd;
+    mxdnn_memory_desc scratchpad_md; // of bytes; zero when the library allocates it
+
+    // Moves to the first entry from `from` on that takes the problem.
+    mxdnn_status_t advance(size_t from);
+};
+
+namespace mxdnn {
+namespace impl {
+
+using primitive_desc_t = mxdnn_primitive_desc;
+
+// Prepares the problem and takes the first implementation.
+status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &pd, problem_t &&problem);
+
+status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *result);
+const memory_desc_t *query_md(const primitive_desc_t &pd, mxdnn_query_t what, int index);
+
+} // namespace impl
+} // namespace mxdnn

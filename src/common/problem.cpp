@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/problem.hpp"
+
+#include "common/error.hpp"
+#include "common/formats/format_list.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/primitive_desc.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
+bool is_quantised_type(data_type_t dt) { return has_role(dt, role_mx_element | role_affine_element); }
+
+mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q) {
+    switch (quant_family(dt, q)) {
+    case quant_family_t::mx: return mxdnn_quantization_mode_dynamic_mx;
+    case quant_family_t::nvfp4: return mxdnn_quantization_mode_dynamic_fp;
+    case quant_family_t::affine: return mxdnn_quantization_mode_dynamic_affine;
+    default: return mxdnn_quantization_mode_undef;
+    }
+}
+
+// The attributes that say what a packed descriptor says of itself.
+void imply_attr(arg_attr_t &a, const memory_desc_t &like, data_type_t dt, const quant_t &q, int axis_from_end,
+        mxdnn_quantization_mode_t mode) {
+    a.scales.set = true;
+    a.scales.mask = (1 << like.ndims) - 1;
+    a.scales.groups[0] = axis_from_end == 2 ? q.block : 1;
+    a.scales.groups[1] = axis_from_end == 1 ? q.block : 1;
+    a.scales.dt = q.scale_dt;
+    a.mode = mode == mxdnn_quantization_mode_undef ? dynamic_mode_of(dt, q) : mode;
+    if (q.zp != zero_point_kind_t::none) {
+        a.zero_points = a.scales;
+        a.zero_points.dt = q.zp_dt;
+    }
+    if (q.global != global_scale_kind_t::none)
+        a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;
+}
+
+// Dynamic modes have to be those of the format's family, and able to compute it.
+status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a) {
+    if (!a.is_dynamic()) {
+        if (a.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments,
+                    "%s has static scales and a dynamic global scale; a computed global scale needs computed scales",
+                    name);
+        return mxdnn_success;
+    }
+    if (a.mode != dynamic_mode_of(dt, q))
+        return fail(mxdnn_invalid_arguments,
+                "scales of %s (%s with %s scales) have quantization mode %d; this format is computed by mode %d", name,
+                data_type_name(dt), data_type_name(q.scale_dt), int(a.mode), int(dynamic_mode_of(dt, q)));
+    if (const char *why = check_dynamic_quant(dt, q, a.rounding))
+        return fail(mxdnn_invalid_arguments, "scales of %s cannot be computed: %s", name, why);
+    return mxdnn_success;
+}
+
+// Attributes given beside a packed descriptor have to say what it says.
+status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
+    if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
+        return fail(mxdnn_invalid_arguments,
+                "%s is packed, so a scales layout or an element packing has no meaning for it; leave them out", name);
+    if (!a.scales.set) {
+        if (a.zero_points.set)
+            return fail(mxdnn_invalid_arguments, "%s has zero points but no scales; set both or neither", name);
+        return mxdnn_success;
+    }
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of(name, md, a, q, &axis));
+    // A global scale may be left to the packed descriptor.
+    if (a.global == mxdnn_quantization_mode_undef) q.global = md.packed.quant.global;
+    if (axis != 2)
+        return fail(mxdnn_invalid_arguments,
+                "the blocks of %s run along its last dim (groups %lldx%lld); packed weights have blocks along K, "
+                "the dim before it",
+                name, (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
+    if (q != md.packed.quant)
+        return fail(mxdnn_invalid_arguments,
+                "the attributes of %s say %s scales, groups of %lld, but its packed descriptor is %s", name,
+                data_type_name(q.scale_dt), (long long)q.block, to_string(md).c_str());
+    return mxdnn_success;
+}
+
+status_t check_plain(const char *name, const memory_desc_t &md) {
+    if (is_zero(md)) return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
+    if (!is_strided(md))
+        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be plain (strided)", name, to_string(md).c_str());
+    return mxdnn_success;
+}
+
+bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
+bool broadcasts_to(dim_t a, dim_t to) { return a == 1 || dims_agree(a, to); }
+
+std::string dims_text(const memory_desc_t &md) {
+    std::string s;
+    for (int i = 0; i < md.ndims; i++)
+        s += (i ? "x" : "") + (md.dims[i] == runtime_dim ? std::string("runtime") : std::to_string(md.dims[i]));
+    return s;
+}
+
+// An operand that is broadcast to the shape of another: right-aligned dims, each equal or 1.
+status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to) {
+    bool ok = md.ndims <= ndims;
+    for (int i = 1; ok && i <= md.ndims; i++) ok = broadcasts_to(md.dims[md.ndims - i], to[ndims - i]);
+    if (ok) return mxdnn_success;
+    memory_desc_t t;
+    t.ndims = ndims;
+    for (int i = 0; i < ndims; i++) t.dims[i] = to[i];
+    return fail(mxdnn_invalid_shape, "%s is %s, which does not broadcast to %s (each dim equal, or 1)", name,
+            dims_text(md).c_str(), dims_text(t).c_str());
+}
+
+status_t check_post_ops(const problem_t &p, const dim_t *pre_gate, const dim_t *dst_dims) {
+    bool gated_ahead = p.attr.gated() != nullptr;
+    for (const post_op_t &o : p.attr.post_ops.ops) {
+        if (o.kind == mxdnn_gated) gated_ahead = false;
+        if (o.kind == mxdnn_binary)
+            MXDNN_CHECK(check_broadcast("the operand of a binary post-op", o.src1, p.dst.ndims,
+                    gated_ahead ? pre_gate : dst_dims));
+        if (o.kind == mxdnn_sum) {
+            if (!is_high_precision(p.dst.dt))
+                return fail(mxdnn_invalid_arguments, "sum needs a dst of f32, bf16 or f16, and dst is %s",
+                        data_type_name(p.dst.dt));
+            const data_type_info_t *as = data_type_info(o.dt), *is = data_type_info(p.dst.dt);
+            if (as && as->bits != is->bits)
+                return fail(mxdnn_invalid_arguments, "sum reads dst as %s, but dst is %s; the sizes have to agree",
+                        as->name, is->name);
+        }
+    }
+    return mxdnn_success;
+}
+
+} // namespace
+
+status_t quant_of(const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end) {
+    if (!a.scales.set)
+        return fail(mxdnn_invalid_arguments,
+                "%s is %s and has no scales; give them with set_scales (or a packed descriptor)", name,
+                data_type_name(md.dt));
+    const auto &s = a.scales;
+    const int last_two = 3 << (md.ndims - 2);
+    int batch_bits = 0;
+    for (int i = 0; i < md.ndims - 2; i++)
+        if (md.dims[i] != 1) batch_bits |= 1 << i;
+    if ((s.mask & last_two) != last_two || (s.mask & batch_bits) != batch_bits || s.mask >= 1 << md.ndims)
+        return fail(mxdnn_invalid_arguments,
+                "scales of %s have mask %d; block scales of a tensor of %d dims have mask %d", name, s.mask, md.ndims,
+                (1 << md.ndims) - 1);
+    q = quant_t();
+    q.scale_dt = s.dt;
+    q.block = s.groups[0] > 1 ? s.groups[0] : s.groups[1];
+    *axis_from_end = s.groups[0] > 1 ? 2 : 1;
+    if (a.zero_points.set) {
+        if (!a.zero_points.same_groups(s))
+            return fail(mxdnn_invalid_arguments,
+                    "zero points of %s have mask %d and groups %lldx%lld, its scales mask %d and groups %lldx%lld; "
+                    "they have to be the same",
+                    name, a.zero_points.mask, (long long)a.zero_points.groups[0], (long long)a.zero_points.groups[1],
+                    s.mask, (long long)s.groups[0], (long long)s.groups[1]);
+        q.zp = a.zero_points.dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+        q.zp_dt = a.zero_points.dt;
+    }
+    if (a.global != mxdnn_quantization_mode_undef)
+        q.global = batch_of(md) > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
+    if (const char *why = check_quant(md.dt, q))
+        return fail(mxdnn_invalid_arguments, "%s is %s with %s scales in groups of %lld: %s", name,
+                data_type_name(md.dt), data_type_name(q.scale_dt), (long long)q.block, why);
+    return mxdnn_success;
+}
+
+memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t dt, int axis_from_end,
+        mxdnn_scales_layout_t layout) {
+    memory_desc_t s;
+    dim_t dims[max_ndims];
+    for (int i = 0; i < md.ndims; i++) dims[i] = md.dims[i];
+    dim_t &blocked = dims[md.ndims - axis_from_end];
+    if (blocked != runtime_dim) blocked = div_up(blocked, q.block);
+    if (layout == mxdnn_scales_swizzle_128x4) {
+        // Rows run along the dim that is not blocked; each matrix is padded on its own.
+        const dim_t rows = dims[md.ndims - (3 - axis_from_end)], cols = blocked, batch = batch_of(md);
+        const bool known = rows != runtime_dim && cols != runtime_dim && batch != runtime_dim;
+        const dim_t flat[2] = {batch, known ? swizzle_128x4::size(rows, cols) : runtime_dim};
+        init_strided(s, 2, flat, dt, nullptr);
+        return s;
+    }
+    init_strided(s, md.ndims, dims, dt, nullptr);
+    return s;
+}
+
+status_t prepare_mx_matmul(problem_t &p) {
+    memory_desc_t &src = p.src, &wei = p.weights, &dst = p.dst;
+    MXDNN_CHECK(check_plain("src", src));
+    MXDNN_CHECK(check_plain("dst", dst));
+    if (src.ndims < 2 || wei.ndims != src.ndims || dst.ndims != src.ndims)
+        return fail(mxdnn_invalid_shape,
+                "src, weights and dst have %d, %d and %d dims; all need the same number, at least 2", src.ndims,
+                wei.ndims, dst.ndims);
+    const int nd = src.ndims;
+    const dim_t M = src.dims[nd - 2], K = src.dims[nd - 1], N = wei.dims[nd - 1];
+    if (has_runtime_dims(wei))
+        return fail(mxdnn_unimplemented, "weights have runtime dims (%s); only rows of src and dst, and their batch, may",
+                dims_text(wei).c_str());
+    if (K != wei.dims[nd - 2])
+        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %lld in src and %lld in weights",
+                dims_text(src).c_str(), dims_text(wei).c_str(), (long long)K, (long long)wei.dims[nd - 2]);
+
+    // The destination before and after a gated post-op.
+    const post_op_t *gated = p.attr.gated();
+    if (gated && N % 2)
+        return fail(mxdnn_invalid_shape, "a gated activation halves N, but N is %lld; it has to be even", (long long)N);
+    const dim_t dst_n = gated ? N / 2 : N;
+    if (!dims_agree(M, dst.dims[nd - 2]) || dst.dims[nd - 1] != dst_n)
+        return fail(mxdnn_invalid_shape, "src is %s and weights are %s%s, so dst ends in %sx%lld; it is %s",
+                dims_text(src).c_str(), dims_text(wei).c_str(), gated ? " with a gated activation" : "",
+                M == runtime_dim ? "runtime" : std::to_string(M).c_str(), (long long)dst_n, dims_text(dst).c_str());
+    dim_t pre_gate[max_ndims], dst_dims[max_ndims];
+    for (int i = 0; i < nd - 2; i++) {
+        const dim_t s = src.dims[i], w = wei.dims[i], d = dst.dims[i];
+        if (!broadcasts_to(s, d) || !broadcasts_to(w, d) || (s != runtime_dim && d != runtime_dim && d != s && d != w))
+            return fail(mxdnn_invalid_shape,
+                    "batch dim %d is %s in src, weights and dst (%s, %s, %s); those of src and weights are dst's, or 1", i,
+                    "inconsistent", dims_text(src).c_str(), dims_text(wei).c_str(), dims_text(dst).c_str());
+        pre_gate[i] = dst_dims[i] = d;
+    }
+    pre_gate[nd - 2] = dst_dims[nd - 2] = dst.dims[nd - 2];
+    pre_gate[nd - 1] = N;
+    dst_dims[nd - 1] = dst_n;
+
+    if (!is_zero(p.bias)) {
+        MXDNN_CHECK(check_plain("bias", p.bias));
+        if (!is_high_precision(p.bias.dt))
+            return fail(mxdnn_invalid_data_type, "bias is %s; possible are f32 bf16 f16", data_type_name(p.bias.dt));
+        MXDNN_CHECK(check_broadcast("bias", p.bias, nd, pre_gate));
+    }
+
+    // Weights.
+    if (!is_quantised_type(wei.dt))
+        return fail(mxdnn_unimplemented,
+                "weights are %s; mx_matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), dense ones are "
+                "oneDNN's and cuBLAS's business",
+                data_type_name(wei.dt));
+    if (is_packed(wei)) {
+        MXDNN_CHECK(check_matches_packed("weights", wei, p.attr.weights));
+        if (wei.packed.family != p.engine->target->family)
+            return fail(mxdnn_incompatible_target, "weights are packed for %s, but the engine is %s; mx_reorder them",
+                    target_family_name(wei.packed.family), p.engine->target->name);
+    } else {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("weights", wei, p.attr.weights, q, &axis));
+        if (p.attr.weights.is_dynamic() || p.attr.weights.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments,
+                    "weights have dynamic scales; a matmul reads weights that mx_reorder has quantised (static scales)");
+        if (axis != 2)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of weights run along N (groups %lldx%lld); a matmul needs them along K (%lldx1)",
+                    (long long)p.attr.weights.scales.groups[0], (long long)p.attr.weights.scales.groups[1],
+                    (long long)q.block);
+        if (is_any(wei)) {
+            const data_type_t dt = wei.dt;
+            const annotation_t annotation = wei.annotation;
+            dim_t dims[max_ndims];
+            for (int i = 0; i < nd; i++) dims[i] = wei.dims[i];
+            MXDNN_CHECK(init_packed(wei, nd, dims, dt, q, p.engine->target->family));
+            wei.annotation = annotation;
+        } else {
+            MXDNN_CHECK(check_plain("weights", wei));
+        }
+    }
+
+    // Source.
+    if (is_quantised_type(src.dt)) {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("src", src, p.attr.src, q, &axis));
+        if (axis != 1)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of src run along its rows (groups %lldx%lld); a matmul needs them along K (1x%lld)",
+                    (long long)p.attr.src.scales.groups[0], (long long)p.attr.src.scales.groups[1], (long long)q.block);
+        if (p.attr.src.is_dynamic() || p.attr.src.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+    } else if (!is_high_precision(src.dt)) {
+        return fail(mxdnn_invalid_data_type, "src is %s; possible are f32 bf16 f16 and quantised types",
+                data_type_name(src.dt));
+    } else if (!p.attr.src.is_default()) {
+        return fail(mxdnn_invalid_arguments, "src is %s and has quantisation attributes; only quantised types have",
+                data_type_name(src.dt));
+    }
+
+    // Destination.
+    if (is_quantised_type(dst.dt)) {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("dst", dst, p.attr.dst, q, &axis));
+        if (axis != 1)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of dst run along its rows (groups %lldx%lld); a matmul writes them along N (1x%lld)",
+                    (long long)p.attr.dst.scales.groups[0], (long long)p.attr.dst.scales.groups[1], (long long)q.block);
+        MXDNN_CHECK(check_dynamic("dst", dst.dt, q, p.attr.dst));
+    } else if (!is_high_precision(dst.dt)) {
+        return fail(mxdnn_invalid_data_type, "dst is %s; possible are f32 bf16 f16 and quantised types",
+                data_type_name(dst.dt));
+    } else if (!p.attr.dst.is_default()) {
+        return fail(mxdnn_invalid_arguments, "dst is %s and has quantisation attributes; only quantised types have",
+                data_type_name(dst.dt));
+    }
+    return check_post_ops(p, pre_gate, dst_dims);
+}
+
+status_t prepare_mx_reorder(problem_t &p) {
+    memory_desc_t &src = p.src, &dst = p.dst;
+    arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
+    if (is_any(src) || is_any(dst))
+        return fail(mxdnn_invalid_arguments, "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
+                is_any(src) ? "src" : "dst");
+    if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
+    if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
+    bool same = src.ndims == dst.ndims && src.ndims >= 2;
+    for (int i = 0; same && i < src.ndims; i++) same = dims_agree(src.dims[i], dst.dims[i]);
+    if (!same)
+        return fail(mxdnn_invalid_shape, "src is %s and dst is %s; a reorder needs equal dims, at least two",
+                dims_text(src).c_str(), dims_text(dst).c_str());
+    if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
+        return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
+    for (const engine_t *e : {p.src_engine, p.engine})
+        if (e->kind() != mxdnn_cpu && e->executes)
+            return fail(mxdnn_unimplemented, "a reorder on %s; it runs on the host", e->target->name);
+    if (is_packed(src) && src.packed.family != p.src_engine->target->family)
+        return fail(mxdnn_incompatible_target, "src is packed for %s, but its engine is %s",
+                target_family_name(src.packed.family), p.src_engine->target->name);
+    if (is_packed(dst) && dst.packed.family != p.engine->target->family)
+        return fail(mxdnn_incompatible_target, "dst is packed for %s, but its engine is %s",
+                target_family_name(dst.packed.family), p.engine->target->name);
+
+    for (bool is_src : {true, false}) {
+        const memory_desc_t &md = is_src ? src : dst, &other = is_src ? dst : src;
+        const char *name = is_src ? "src" : "dst";
+        arg_attr_t &a = is_src ? sa : da;
+        if (is_packed(md)) {
+            MXDNN_CHECK(check_matches_packed(name, md, a));
+            if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
+                return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+            if (!is_src && a.scales.set && !a.is_dynamic() && is_high_precision(src.dt))
+                return fail(mxdnn_invalid_arguments,
+                        "dst is packed and its scales are static, but packed bytes hold their scales: quantise with a "
+                        "dynamic mode, or pass codes and scales as a quantised src");
+            const mxdnn_quantization_mode_t global = a.global;
+            imply_attr(a, md, md.dt, md.packed.quant, 2,
+                    is_src ? mxdnn_quantization_mode_static_sazp : mxdnn_quantization_mode_undef);
+            if (!is_src && global == mxdnn_quantization_mode_static_sazp) a.global = global;
+        } else if (is_quantised_type(md.dt)) {
+            // What a packed source holds comes out as it is, unless something else is asked for.
+            if (!is_src && is_packed(other) && !a.scales.set && md.dt == other.dt) {
+                const arg_attr_t storage = a;
+                imply_attr(a, md, md.dt, other.packed.quant, 2, mxdnn_quantization_mode_undef);
+                a.layout = storage.layout;
+                a.packing = storage.packing;
+            }
+            quant_t q;
+            int axis = 0;
+            MXDNN_CHECK(quant_of(name, md, a, q, &axis));
+            if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
+                return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+            if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)
+                return fail(mxdnn_invalid_arguments, "scales of %s are %s; only one-byte scales have a 128x4 swizzle",
+                        name, data_type_name(q.scale_dt));
+            if (a.packing == mxdnn_element_packing_dense && data_type_info(md.dt)->bits != 6)
+                return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing", name,
+                        data_type_name(md.dt));
+        } else if (!is_high_precision(md.dt)) {
+            return fail(mxdnn_invalid_data_type, "%s is %s; possible are f32 bf16 f16 and quantised types", name,
+                    data_type_name(md.dt));
+        } else if (!a.is_default()) {
+            return fail(mxdnn_invalid_arguments, "%s is %s and has quantisation attributes; only quantised types have",
+                    name, data_type_name(md.dt));
+        }
+    }
+    if (is_quantised_type(dst.dt)) {
+        quant_t sq, dq;
+        int s_axis = 0, d_axis = 0;
+        MXDNN_CHECK(quant_of("dst", dst, da, dq, &d_axis));
+        const bool moves = is_quantised_type(src.dt) && quant_of("src", src, sa, sq, &s_axis) == mxdnn_success
+                && src.dt == dst.dt && sq == dq && s_axis == d_axis;
+        if (moves && (is_packed(src) || is_packed(dst))) {
+            // Codes and scales move as they are: those of a packed source are outputs of a plain one.
+            da.mode = dynamic_mode_of(dst.dt, dq);
+            if (dq.global != global_scale_kind_t::none) da.global = mxdnn_quantization_mode_dynamic_fp;
+        } else if (!moves) {
+            MXDNN_CHECK(check_dynamic("dst", dst.dt, dq, da));
+        }
+    }
+    return mxdnn_success;
+}
+
+namespace {
+
+// Scales, zero points and global scale of one plain quantised argument.
+void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use) {
+    quant_t q;
+    int axis = 0;
+    if (!is_quantised_type(md.dt) || is_packed(md) || quant_of("", md, a, q, &axis) != mxdnn_success) return;
+    const auto direction = [&](mxdnn_quantization_mode_t mode) {
+        return use == arg_use_t::output && mode > mxdnn_quantization_mode_static_sazp ? arg_use_t::output
+                                                                                      : arg_use_t::input;
+    };
+    pd.args.push_back({MXDNN_ARG_ATTR_SCALES | arg, direction(a.mode), scales_desc(md, q, q.scale_dt, axis, a.layout),
+            a.layout == mxdnn_scales_linear});
+    if (q.zp != zero_point_kind_t::none)
+        pd.args.push_back({MXDNN_ARG_ATTR_ZERO_POINTS | arg, direction(a.mode),
+                scales_desc(md, q, q.zp_dt, axis, mxdnn_scales_linear), true});
+    if (q.global != global_scale_kind_t::none) {
+        memory_desc_t g;
+        const dim_t dims[1] = {q.global == global_scale_kind_t::one ? 1 : batch_of(md)};
+        init_strided(g, 1, dims, mxdnn_f32, nullptr);
+        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, direction(a.global), g, true});
+    }
+}
+
+} // namespace
+
+void list_args(pd_t &pd) {
+    const problem_t &p = pd.problem;
+    pd.args.clear();
+    pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false});
+    list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, arg_use_t::input);
+    if (!is_zero(p.weights)) {
+        pd.args.push_back({MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false});
+        list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
+    }
+    if (!is_zero(p.bias)) pd.args.push_back({MXDNN_ARG_BIAS, arg_use_t::input, p.bias, false});
+    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false});
+    list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, arg_use_t::output);
+    // A packed destination's global scale may be given by the caller.
+    if (is_packed(p.dst) && p.dst.packed.quant.global != global_scale_kind_t::none && is_high_precision(p.src.dt)
+            && p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
+        memory_desc_t g;
+        const dim_t dims[1] = {p.dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(p.dst)};
+        init_strided(g, 1, dims, mxdnn_f32, nullptr);
+        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST, arg_use_t::input, g, true});
+    }
+    int index = 0;
+    for (const post_op_t &o : p.attr.post_ops.ops) {
+        if (o.kind == mxdnn_binary)
+            pd.args.push_back(
+                    {MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1, arg_use_t::input, o.src1, false});
+        index++;
+    }
+    if (p.attr.scratchpad == mxdnn_scratchpad_mode_user && pd.scratchpad_bytes > 0) {
+        memory_desc_t s;
+        const dim_t dims[1] = {pd.scratchpad_bytes};
+        init_strided(s, 1, dims, mxdnn_u8, nullptr);
+        pd.args.push_back({MXDNN_ARG_SCRATCHPAD, arg_use_t::output, s, false});
+    }
+}
+
+std::string to_string(const problem_t &p) {
+    std::string s = "src:" + to_string(p.src);
+    if (!is_zero(p.weights)) s += " wei:" + to_string(p.weights);
+    if (!is_zero(p.bias)) s += " bia:" + to_string(p.bias);
+    s += " dst:" + to_string(p.dst);
+    const std::string attr = to_string(p.attr);
+    return attr.empty() ? s : s + " " + attr;
+}
+
+} // namespace impl
+} // namespace mxdnn

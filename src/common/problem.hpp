@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the caller asked of a primitive: the input of every implementation's decision.
+#pragma once
+
+#include "common/attr.hpp"
+#include "common/engine.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+struct problem_t {
+    mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
+    const engine_t *engine = nullptr; // where it runs; reorder: of the destination
+    const engine_t *src_engine = nullptr; // reorder only
+    memory_desc_t src, weights, bias, dst; // ndims 0: absent
+    attr_t attr;
+    int max_concurrency = 1; // threads that scratchpads are sized for
+};
+
+// The words of a benchdnn line for the problem.
+std::string to_string(const problem_t &p);
+
+// Everything that distinguishes two problems, for the primitive cache.
+std::string cache_key(const problem_t &p);
+
+// Validates, resolves what is implied (a missing mask, the format of `any` weights), and leaves a
+// problem that the reference can run; or refuses with the caller's mistake.
+status_t prepare_mx_matmul(problem_t &p);
+status_t prepare_mx_reorder(problem_t &p);
+
+// The format of a quantised argument, from its attributes: what scales, blocks and zero points say.
+// `axis_from_end` gets the blocked axis (2: rows, 1: columns).
+status_t quant_of(const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end);
+
+// Dims of the plain scales (or zero points) of `md` quantised by `q` along that axis: md's dims
+// with the blocked one divided. 128x4-swizzled scales are {batch, bytes of one matrix}.
+memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t dt, int axis_from_end,
+        mxdnn_scales_layout_t layout);
+
+} // namespace impl
+} // namespace mxdnn
