@@ -5,6 +5,10 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# Only the C API leaves the library, not even weak instantiations of standard templates.
+target_link_options(mxdnn PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+set_property(TARGET mxdnn APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
+
 set(_mxdnn_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mxdnn")
 
 install(TARGETS mxdnn EXPORT mxdnnTargets

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # Shared by the scripts here (sourced, not run): the project's root, lines with elapsed time, the number of jobs.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

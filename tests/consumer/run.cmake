@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+# Installs, moves the install tree, builds the consumer project with find_package and with pkg-config, runs the
+# programs, and asks for components that exist, that this build lacks, and that never existed.
+
+function(run)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "MUST_FAIL" "WHAT;MATCH" "COMMAND")
+    execute_process(COMMAND ${arg_COMMAND} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    # CMake wraps messages at 80 columns; match them unwrapped.
+    string(REGEX REPLACE "[ \n]+" " " flat "${output}")
+    if(arg_MUST_FAIL AND status EQUAL 0)
+        message(FATAL_ERROR "${arg_WHAT}: succeeded, but must not\n${output}")
+    elseif(NOT arg_MUST_FAIL AND NOT status EQUAL 0)
+        message(FATAL_ERROR "${arg_WHAT}: failed (${status})\n${output}")
+    elseif(DEFINED arg_MATCH AND NOT flat MATCHES "${arg_MATCH}")
+        message(FATAL_ERROR "${arg_WHAT}: does not say '${arg_MATCH}'\n${output}")
+    endif()
+    message(STATUS "${arg_WHAT}: ok")
+    set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+set(project "${CMAKE_CURRENT_LIST_DIR}/project")
+set(prefix "${work_dir}/moved")
+file(REMOVE_RECURSE "${work_dir}")
+file(MAKE_DIRECTORY "${work_dir}")
+
+run(WHAT "install" COMMAND ${CMAKE_COMMAND} --install "${build_dir}" --prefix "${work_dir}/installed")
+file(RENAME "${work_dir}/installed" "${prefix}")
+foreach(file include/mxdnn/mxdnn.h include/mxdnn/mxdnn_types.h include/mxdnn/mxdnn.hpp ${libdir}/libmxdnn.so
+        ${libdir}/pkgconfig/mxdnn.pc ${libdir}/cmake/mxdnn/mxdnnConfig.cmake)
+    if(NOT EXISTS "${prefix}/${file}")
+        message(FATAL_ERROR "not installed: ${file}")
+    endif()
+endforeach()
+
+# Nothing installed may point back into the source or the build tree.
+file(GLOB texts "${prefix}/${libdir}/cmake/mxdnn/*.cmake" "${prefix}/${libdir}/pkgconfig/*.pc")
+foreach(text ${texts})
+    file(READ "${text}" content)
+    get_filename_component(source_dir "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+    foreach(dir "${source_dir}" "${build_dir}")
+        string(FIND "${content}" "${dir}" at)
+        if(NOT at EQUAL -1)
+            message(FATAL_ERROR "${text} names ${dir}")
+        endif()
+    endforeach()
+endforeach()
+
+set(configure ${CMAKE_COMMAND} -S "${project}" -G "${generator}" "-DCMAKE_PREFIX_PATH=${prefix}"
+        "-DCMAKE_C_COMPILER=${c_compiler}" "-DCMAKE_CXX_COMPILER=${cxx_compiler}")
+run(WHAT "find_package" COMMAND ${configure} -B "${work_dir}/cmake" "-DEXPECTED_VERSION=${version}")
+run(WHAT "build" COMMAND ${CMAKE_COMMAND} --build "${work_dir}/cmake")
+run(WHAT "C program" COMMAND "${work_dir}/cmake/consumer_c" MATCH "consumer_c: ok")
+run(WHAT "C++ program" COMMAND "${work_dir}/cmake/consumer_cpp" MATCH "consumer_cpp: ok")
+
+string(REPLACE "," ";" components "${components}")
+foreach(component cuda ep)
+    if(component IN_LIST components)
+        run(WHAT "component ${component}" COMMAND ${configure} -B "${work_dir}/${component}"
+                -DCOMPONENTS=${component})
+    else()
+        run(WHAT "component ${component}, which this build lacks" MUST_FAIL
+                MATCH "built without its component '${component}'"
+                COMMAND ${configure} -B "${work_dir}/${component}" -DCOMPONENTS=${component})
+    endif()
+endforeach()
+run(WHAT "unknown component" MUST_FAIL MATCH "no component 'nosuch'; there are: cuda;ep"
+        COMMAND ${configure} -B "${work_dir}/nosuch" -DCOMPONENTS=nosuch)
+run(WHAT "newer version than installed" MUST_FAIL MATCH "99.0"
+        COMMAND ${configure} -B "${work_dir}/newer" -DWANTED_VERSION=99.0)
+
+if(NOT pkg_config)
+    message(STATUS "pkg-config is not here: mxdnn.pc was not tried")
+    return()
+endif()
+set(ENV{PKG_CONFIG_PATH} "${prefix}/${libdir}/pkgconfig")
+run(WHAT "pkg-config version" COMMAND ${pkg_config} --modversion mxdnn MATCH "^${version} $")
+run(WHAT "pkg-config flags" COMMAND ${pkg_config} --cflags --libs mxdnn)
+separate_arguments(flags UNIX_COMMAND "${output}")
+list(APPEND flags "-Wl,-rpath,${prefix}/${libdir}")
+run(WHAT "C program with pkg-config's flags"
+        COMMAND ${c_compiler} -std=c99 -pedantic-errors -Wall -Werror "${project}/consumer.c"
+                -o "${work_dir}/pc_c" ${flags})
+run(WHAT "C++ program with pkg-config's flags"
+        COMMAND ${cxx_compiler} -std=c++17 -Wall -Werror "${project}/consumer.cpp" -o "${work_dir}/pc_cpp" ${flags})
+run(WHAT "C program" COMMAND "${work_dir}/pc_c" MATCH "consumer_c: ok")
+run(WHAT "C++ program" COMMAND "${work_dir}/pc_cpp" MATCH "consumer_cpp: ok")
