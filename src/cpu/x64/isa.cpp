@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPUID, XGETBV and the permission that Linux wants to be asked for before tiles are touched.
+#include "cpu/x64/isa.hpp"
+
+#include <atomic>
+#include <cpuid.h>
+#include <cstring>
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+struct regs_t {
+    uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+regs_t cpuid(uint32_t leaf, uint32_t sub = 0) {
+    regs_t r;
+    // Leaves above the highest one repeat other leaves' answers on some processors.
+    if (uint32_t(__get_cpuid_max(leaf & 0x80000000u, nullptr)) < leaf) return r;
+    __cpuid_count(leaf, sub, r.eax, r.ebx, r.ecx, r.edx);
+    return r;
+}
+
+bool has(uint32_t word, int bit) { return word >> bit & 1; }
+
+// Register states that the operating system saves.
+uint64_t os_states() {
+    if (!has(cpuid(1).ecx, 27)) return 0; // OSXSAVE
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return uint64_t(hi) << 32 | lo;
+}
+
+// What CPUID and the operating system say, before the tile permission.
+cpu_isa_t detect() {
+    const regs_t l1 = cpuid(1), l7 = cpuid(7), l7_1 = l7.eax >= 1 ? cpuid(7, 1) : regs_t();
+    const uint64_t os = os_states();
+    constexpr uint64_t ymm = 0x6, zmm = 0xe6, tiles = 0x60000;
+
+    const bool avx2 = (os & ymm) == ymm && has(l1.ecx, 28) && has(l1.ecx, 12)
+                      && has(l1.ecx, 29) // AVX FMA F16C
+                      && has(l7.ebx, 5);
+    if (!avx2) return cpu_isa_t::none;
+    const bool avx512 = (os & zmm) == zmm && has(l7.ebx, 16) && has(l7.ebx, 17) && has(l7.ebx, 30) // F DQ BW
+                        && has(l7.ebx, 31);                                                        // VL
+    if (!avx512) return cpu_isa_t::avx2;
+    const bool bf16 = has(l7_1.eax, 5) && has(l7.ecx, 1); // AVX512_BF16, VBMI
+    if (!bf16) return cpu_isa_t::avx512_core;
+    const bool amx = (os & tiles) == tiles && has(l7.edx, 24) && has(l7.edx, 22) && has(l7.edx, 25);
+    return amx ? cpu_isa_t::avx512_core_amx : cpu_isa_t::avx512_core_bf16;
+}
+
+cpu_isa_t detected() {
+    static const cpu_isa_t isa = detect();
+    return isa;
+}
+
+// Asked once per process, and only when tiles would otherwise be used: the grant makes the kernel
+// insist on larger signal stacks.
+bool tiles_granted() {
+    static const bool granted = [] {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+        constexpr long arch_req_xcomp_perm = 0x1023, tile_data = 18;
+        return syscall(SYS_arch_prctl, arch_req_xcomp_perm, tile_data) == 0;
+#else
+        return false;
+#endif
+    }();
+    return granted;
+}
+
+std::atomic<cpu_isa_t> cap{cpu_isa_t::avx512_core_amx};
+
+constexpr const char *names[] = {"none", "avx2", "avx512_core", "avx512_core_bf16", "avx512_core_amx"};
+
+cache_sizes_t detect_caches() {
+    // Of use where CPUID says nothing: small enough for any processor with AVX2.
+    cache_sizes_t c = {32 << 10, 256 << 10, 1 << 20};
+    const regs_t vendor = cpuid(0);
+    const bool amd = vendor.ebx == 0x68747541 || vendor.ebx == 0x6f677948; // "Auth", "Hygo"
+    const uint32_t leaf = amd ? 0x8000001d : 4;
+    int64_t threads_per_core = 1;
+    for (uint32_t i = 0; i < 8; i++) {
+        const regs_t r = cpuid(leaf, i);
+        const uint32_t type = r.eax & 31, level = r.eax >> 5 & 7;
+        if (type == 0) break;
+        if (type == 2) continue; // instructions
+        const int64_t line = (r.ebx & 0xfff) + 1, partitions = (r.ebx >> 12 & 0x3ff) + 1;
+        const int64_t ways = (r.ebx >> 22) + 1, sets = int64_t(r.ecx) + 1;
+        const int64_t bytes = line * partitions * ways * sets;
+        const int64_t sharing = (r.eax >> 14 & 0xfff) + 1;
+        if (level == 1) {
+            c.l1d = bytes;
+            threads_per_core = sharing;
+        } else if (level == 2) {
+            c.l2 = bytes;
+        } else if (level == 3) {
+            const int64_t cores = sharing / threads_per_core;
+            c.l3_per_core = bytes / (cores > 0 ? cores : 1);
+        }
+    }
+    return c;
+}
+
+} // namespace
+
+bool mayiuse(cpu_isa_t isa) {
+    if (isa > cap.load(std::memory_order_relaxed) || isa > detected()) return false;
+    return isa != cpu_isa_t::avx512_core_amx || tiles_granted();
+}
+
+cpu_isa_t best_isa() {
+    for (int i = int(cpu_isa_t::avx512_core_amx); i > 0; i--)
+        if (mayiuse(cpu_isa_t(i))) return cpu_isa_t(i);
+    return cpu_isa_t::none;
+}
+
+void set_isa_cap(cpu_isa_t isa) { cap.store(isa, std::memory_order_relaxed); }
+cpu_isa_t isa_cap() { return cap.load(std::memory_order_relaxed); }
+
+const char *isa_name() { return isa_name(best_isa()); }
+const char *isa_name(cpu_isa_t isa) { return names[int(isa)]; }
+
+bool isa_from_name(const char *name, cpu_isa_t *isa) {
+    for (int i = int(cpu_isa_t::avx2); i <= int(cpu_isa_t::avx512_core_amx); i++)
+        if (!std::strcmp(name, names[i])) {
+            *isa = cpu_isa_t(i);
+            return true;
+        }
+    return false;
+}
+
+const cache_sizes_t &cache_sizes() {
+    static const cache_sizes_t c = detect_caches();
+    return c;
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes generated code to files, for a disassembler.
+#include "cpu/x64/jit/jit_dump.hpp"
+
+#include <atomic>
+#include <cstdio>
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+std::atomic<bool> enabled{false};
+std::atomic<int> count{0};
+} // namespace
+
+void set_jit_dump(bool on) { enabled.store(on, std::memory_order_relaxed); }
+
+void jit_dump(const char *name, const void *code, size_t size) {
+    if (!enabled.load(std::memory_order_relaxed)) return;
+    char path[256];
+    std::snprintf(path, sizeof(path), "mxdnn_dump_%s.%d.bin", name, count.fetch_add(1));
+    if (std::FILE *f = std::fopen(path, "wb")) {
+        std::fwrite(code, 1, size, f);
+        std::fclose(f);
+    }
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of lists, and selection from it.
+#include "cpu/x64/kernels/kernel_list.hpp"
+
+#include "cpu/x64/kernels/avx2/rows.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+template <int N>
+constexpr kernel_list_t::part_t part(const kernel_row_t (&rows)[N]) {
+    return {rows, N};
+}
+
+// Best first. An ISA is one line.
+const kernel_list_t::part_t parts[] = {
+        part(avx2_rows),
+};
+const kernel_list_t list = {parts, int(sizeof(parts) / sizeof(parts[0]))};
+
+bool is_mx(const quant_t &q) {
+    return q.scale_dt == mxdnn_e8m0 && q.block == 32 && q.zp == zero_point_kind_t::none;
+}
+
+bool is_float(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }
+
+} // namespace
+
+const kernel_list_t &kernel_list() { return list; }
+
+const kernel_row_t *find_kernel(
+        kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant, data_type_t compute_dt) {
+    const kernel_row_t *found = nullptr;
+    kernel_list().for_each([&](const kernel_row_t &r) {
+        if (found || r.kind != kind || r.isa > isa) return;
+        if (compute_dt != mxdnn_data_type_undef && r.compute_dt != compute_dt) return;
+        if (r.takes(wei_dt, quant)) found = &r;
+    });
+    return found;
+}
+
+status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    *reason = nullptr;
+    const bool panels_ok =
+            p.panels > 0
+            && (p.panels == row.panels[0] || p.panels == row.panels[1] || p.panels == row.panels[2]);
+    if (p.rows < 1 || p.rows > row.max_rows)
+        *reason = "rows beyond the kernel's";
+    else if (!panels_ok)
+        *reason = "a number of panels that the kernel is not made for";
+    else if (row.kind != kernel_kind_t::dense && p.K < 1)
+        *reason = "K must be positive";
+    else if (!row.takes(p.wei_dt, p.quant))
+        *reason = "weights that the kernel does not take";
+    if (*reason) return mxdnn_invalid_arguments;
+    return row.make(row.name, p, kernel, reason);
+}
+
+bool takes_any(data_type_t, const quant_t &) { return true; }
+
+bool takes_f4(data_type_t wei_dt, const quant_t &q) {
+    const bool nvfp4 = q.scale_dt == mxdnn_f8_e4m3 && q.block == 16 && q.zp == zero_point_kind_t::none;
+    return wei_dt == mxdnn_f4_e2m1 && (is_mx(q) || nvfp4);
+}
+
+bool takes_int4(data_type_t wei_dt, const quant_t &q) {
+    if (!is_float(q.scale_dt)) return false;
+    if (q.block != 32 && q.block != 64 && q.block != 128 && q.block != 256) return false;
+    if (wei_dt == mxdnn_s4) return q.zp == zero_point_kind_t::none;
+    if (wei_dt != mxdnn_u4) return false;
+    switch (q.zp) {
+    case zero_point_kind_t::none: return true;
+    case zero_point_kind_t::u8: return q.zp_dt == mxdnn_u8;
+    case zero_point_kind_t::float_zero: return is_float(q.zp_dt);
+    }
+    return false;
+}
+
+bool takes_4bit(data_type_t wei_dt, const quant_t &q) { return takes_f4(wei_dt, q) || takes_int4(wei_dt, q); }
+
+bool takes_f6(data_type_t wei_dt, const quant_t &q) {
+    return (wei_dt == mxdnn_f6_e2m3 || wei_dt == mxdnn_f6_e3m2) && is_mx(q);
+}
+
+bool takes_f8(data_type_t wei_dt, const quant_t &q) {
+    return (wei_dt == mxdnn_f8_e4m3 || wei_dt == mxdnn_f8_e5m2) && is_mx(q);
+}
+
+bool takes_s8(data_type_t wei_dt, const quant_t &q) { return wei_dt == mxdnn_s8 && is_mx(q); }
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
