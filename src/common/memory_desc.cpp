@@ -12,6 +12,7 @@
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
 #include "common/formats/plain_bits.hpp"
+#include "common/packed_desc.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -306,6 +307,18 @@ status_t init_grouped(memory_desc_t &md, int ndims, const dim_t *dims, data_type
 status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const quant_t &quant,
         target_family_t family) {
     MXDNN_CHECK(check_shape(ndims, dims, dt));
+    if (const char *wrong = check_quant(dt, quant))
+        return fail(mxdnn_invalid_arguments, "packed memory descriptor: %s", wrong);
+    const layout_t *layout = preferred_layout(family, data_type_info(dt)->bits);
+    if (!layout)
+        return fail(mxdnn_unimplemented, "packed memory descriptor: target %s has no layout for %s",
+                target_family_name(family), data_type_name(dt));
+    return init_packed_as(md, ndims, dims, dt, quant, *layout);
+}
+
+status_t init_packed_as(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const quant_t &quant,
+        const layout_t &layout) {
+    MXDNN_CHECK(check_shape(ndims, dims, dt));
     if (ndims < 2)
         return fail(mxdnn_invalid_arguments,
                 "packed memory descriptor: ndims is %d; weights are [..., K, N], 2 to %d dimensions", ndims,
@@ -319,26 +332,26 @@ status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_
     if (const char *wrong = check_quant(dt, quant))
         return fail(mxdnn_invalid_arguments, "packed memory descriptor: %s", wrong);
     const int bits = data_type_info(dt)->bits;
-    const layout_t *layout = preferred_layout(family, bits);
-    if (!layout)
-        return fail(mxdnn_unimplemented, "packed memory descriptor: target %s has no layout for %s",
-                target_family_name(family), data_type_name(dt));
+    if (bits != layout.bits)
+        return fail(mxdnn_invalid_arguments,
+                "packed memory descriptor: %s has %d bits, and layout %s holds codes of %d",
+                data_type_name(dt), bits, layout.name, layout.bits);
 
     const packed_shape_t shape = make_packed_shape(dims[ndims - 2], dims[ndims - 1], bits, quant);
     // At most 2^50 elements, so the layout's own arithmetic stays far from the end of int64.
-    const int64_t stride = round_up(layout->matrix_bytes(shape), layout->align);
+    const int64_t stride = round_up(layout.matrix_bytes(shape), layout.align);
     int64_t size = stride;
     for (int d = 0; d < ndims - 2; d++) size = checked_mul(size, dims[d]);
     if (stride > max_bytes || size < 0 || size > max_bytes) return too_large("the packed size");
 
     set_shape(md, ndims, dims, dt, mxdnn_format_kind_opaque);
-    md.packed.family = family;
-    md.packed.layout_id = layout->id;
-    md.packed.layout_version = layout->version;
+    md.packed.family = layout.family;
+    md.packed.layout_id = layout.id;
+    md.packed.layout_version = layout.version;
     md.packed.quant = quant;
     md.packed.size = size;
     md.packed.stride = stride;
-    md.packed.align = layout->align;
+    md.packed.align = layout.align;
     return mxdnn_success;
 }
 
