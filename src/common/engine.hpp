@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "common/memory_desc.hpp"
 #include "cpu/x64/isa.hpp"
@@ -57,8 +58,9 @@ using engine_t = mxdnn_engine;
 using stream_t = mxdnn_stream;
 using memory_t = mxdnn_memory;
 
-status_t create_engine(std::unique_ptr<engine_t> &engine, mxdnn_engine_kind_t kind, size_t index);
-status_t create_engine_for_target(std::unique_ptr<engine_t> &engine, const char *target);
+// The one object of an engine; never destroyed.
+status_t create_engine(const engine_t **engine, mxdnn_engine_kind_t kind, size_t index);
+status_t create_engine_for_target(const engine_t **engine, const char *target);
 size_t engine_count(mxdnn_engine_kind_t kind);
 
 } // namespace impl

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api.hpp"
+
+#include <memory>
+
+#include "common/attr.hpp"
+
+using namespace mxdnn::impl;
+
+namespace {
+
+// The quantisation attributes of src, weights or dst, or a refusal.
+status_t arg_of(mxdnn_primitive_attr_t attr, int arg, const char *function, arg_attr_t **a) {
+    MXDNN_CHECK(check_not_null(attr, function, "attr"));
+    *a = attr->arg(arg);
+    if (!*a)
+        return fail(mxdnn_invalid_arguments, "%s: argument %d; possible are src (1), weights (33) and dst (17)",
+                function, arg);
+    return mxdnn_success;
+}
+
+template <typename T>
+status_t set_enum(const char *what, T &to, T value, int last) {
+    if (int(value) < 0 || int(value) > last)
+        return fail(mxdnn_invalid_arguments, "%s is %d; possible are 0 to %d", what, int(value), last);
+    to = value;
+    return mxdnn_success;
+}
+
+} // namespace
+
+mxdnn_status_t mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr) {
+    MXDNN_CHECK_ARG(attr);
+    return guarded(__func__, [&] {
+        *attr = new attr_t;
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_primitive_attr_clone(mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(existing);
+    return guarded(__func__, [&] {
+        *attr = new attr_t(*existing);
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_primitive_attr_destroy(mxdnn_primitive_attr_t attr) {
+    delete attr;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_fpmath_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t mode, int apply_to_int) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK(set_enum("fpmath mode", attr->fpmath, mode, mxdnn_fpmath_mode_tf32));
+    attr->fpmath_apply_to_int = apply_to_int != 0;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_fpmath_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t *mode, int *apply_to_int) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(mode);
+    *mode = attr->fpmath;
+    if (apply_to_int) *apply_to_int = attr->fpmath_apply_to_int;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_accumulation_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t mode) {
+    MXDNN_CHECK_ARG(attr);
+    return set_enum("accumulation mode", attr->accumulation, mode, mxdnn_accumulation_mode_f16);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_accumulation_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t *mode) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(mode);
+    *mode = attr->accumulation;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_deterministic(mxdnn_primitive_attr_t attr, int value) {
+    MXDNN_CHECK_ARG(attr);
+    attr->deterministic = value != 0;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_deterministic(const_mxdnn_primitive_attr_t attr, int *value) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(value);
+    *value = attr->deterministic;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_scratchpad_mode(
+        mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t mode) {
+    MXDNN_CHECK_ARG(attr);
+    return set_enum("scratchpad mode", attr->scratchpad, mode, mxdnn_scratchpad_mode_user);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_scratchpad_mode(
+        const_mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t *mode) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(mode);
+    *mode = attr->scratchpad;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t attr, int arg, int mask, int ndims,
+        const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type, int, mxdnn_quantization_mode_t mode) {
+    MXDNN_CHECK_ARG(attr);
+    return guarded(__func__, [&] { return set_scales(*attr, arg, mask, ndims, group_dims, data_type, mode); });
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_zero_points(mxdnn_primitive_attr_t attr, int arg, int mask, int ndims,
+        const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type) {
+    MXDNN_CHECK_ARG(attr);
+    return guarded(__func__, [&] { return set_zero_points(*attr, arg, mask, ndims, group_dims, data_type); });
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_scale_rounding(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding) {
+    arg_attr_t *a = nullptr;
+    MXDNN_CHECK(arg_of(attr, arg, __func__, &a));
+    return set_enum("scale rounding", a->rounding, rounding, mxdnn_scale_rounding_rceil);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_scales_layout(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t layout) {
+    arg_attr_t *a = nullptr;
+    MXDNN_CHECK(arg_of(attr, arg, __func__, &a));
+    return set_enum("scales layout", a->layout, layout, mxdnn_scales_swizzle_128x4);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_global_scale(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t mode) {
+    arg_attr_t *a = nullptr;
+    MXDNN_CHECK(arg_of(attr, arg, __func__, &a));
+    if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_fp
+            && mode != mxdnn_quantization_mode_undef)
+        return fail(mxdnn_invalid_arguments,
+                "the global scale of %s has mode %d; possible are static_sazp (1), dynamic_fp (3), undef (0, none)",
+                arg_name(arg), int(mode));
+    a->global = mode;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_element_packing(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t packing) {
+    arg_attr_t *a = nullptr;
+    MXDNN_CHECK(arg_of(attr, arg, __func__, &a));
+    return set_enum("element packing", a->packing, packing, mxdnn_element_packing_dense);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping) {
+    MXDNN_CHECK_ARG(attr);
+    return set_enum("row grouping", attr->row_grouping, grouping, mxdnn_row_grouping_row_ids);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_max_rows_hint(mxdnn_primitive_attr_t attr, mxdnn_dim_t rows) {
+    MXDNN_CHECK_ARG(attr);
+    if (rows < 0 || rows > max_dim)
+        return fail(mxdnn_invalid_arguments, "the hint is %lld rows; possible are 0 (none) to %lld", (long long)rows,
+                (long long)max_dim);
+    attr->max_rows_hint = rows;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_post_ops(mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops) {
+    MXDNN_CHECK_ARG(attr);
+    return guarded(__func__, [&] {
+        attr->post_ops = post_ops ? *post_ops : mxdnn_post_ops();
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_post_ops(
+        const_mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t *post_ops) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(post_ops);
+    *post_ops = &attr->post_ops;
+    return mxdnn_success;
+}

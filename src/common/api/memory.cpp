@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api.hpp"
+
+#include <cstdlib>
+
+#include "common/engine.hpp"
+
+using namespace mxdnn::impl;
+
+mxdnn_status_t mxdnn_memory_create(
+        mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *handle) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(md);
+    MXDNN_CHECK_ARG(engine);
+    return guarded(__func__, [&] {
+        if (is_any(*md))
+            return fail(mxdnn_invalid_arguments, "memory of an `any` descriptor; take the one that the primitive "
+                                                 "descriptor chose, e.g. pd.weights_desc()");
+        auto m = std::make_unique<memory_t>();
+        m->md = *md;
+        m->engine = engine;
+        m->handle = handle;
+        if (handle == MXDNN_MEMORY_ALLOCATE) {
+            if (has_runtime_dims(*md))
+                return fail(mxdnn_invalid_arguments, "memory of %s cannot be allocated: its size is not known",
+                        to_string(*md).c_str());
+            // At least one line, so that an empty tensor has an address.
+            const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
+            m->handle = std::aligned_alloc(64, bytes);
+            if (!m->handle) return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(*md).c_str());
+            m->owned = {m->handle, std::free};
+        }
+        *memory = m.release();
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_memory_get_memory_desc(const_mxdnn_memory_t memory, const_mxdnn_memory_desc_t *md) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(md);
+    *md = &memory->md;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_get_engine(const_mxdnn_memory_t memory, mxdnn_engine_t *engine) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(engine);
+    *engine = const_cast<engine_t *>(memory->engine);
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_get_data_handle(const_mxdnn_memory_t memory, void **handle) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(handle);
+    *handle = memory->handle;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle) {
+    MXDNN_CHECK_ARG(memory);
+    if (handle == MXDNN_MEMORY_ALLOCATE)
+        return fail(mxdnn_invalid_arguments, "set_data_handle with MXDNN_MEMORY_ALLOCATE; create a memory for that");
+    memory->owned = {nullptr, nullptr};
+    memory->handle = handle;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_map_data(const_mxdnn_memory_t memory, void **mapped) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(mapped);
+    *mapped = memory->handle;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_unmap_data(const_mxdnn_memory_t memory, void *mapped) {
+    MXDNN_CHECK_ARG(memory);
+    if (mapped != memory->handle)
+        return fail(mxdnn_invalid_arguments, "unmap_data of %p; map_data gave %p", mapped, memory->handle);
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_memory_destroy(mxdnn_memory_t memory) {
+    delete memory;
+    return mxdnn_success;
+}

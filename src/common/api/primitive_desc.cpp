@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api.hpp"
+#include "common/primitive_desc.hpp"
+
+using namespace mxdnn::impl;
+
+namespace {
+
+// The descriptors of a problem, in the order in which the API passes them.
+struct problem_args_t {
+    const_mxdnn_memory_desc_t src, weights, bias, dst;
+};
+
+status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_engine_t engine,
+        mxdnn_engine_t src_engine, const problem_args_t &mds, const_mxdnn_primitive_attr_t attr,
+        const char *function) {
+    MXDNN_CHECK(check_not_null(pd, function, "pd"));
+    MXDNN_CHECK(check_not_null(engine, function, "engine"));
+    return guarded(function, [&] {
+        problem_t p;
+        p.kind = kind;
+        p.engine = engine;
+        p.src_engine = src_engine;
+        if (mds.src) p.src = *mds.src;
+        if (mds.weights) p.weights = *mds.weights;
+        if (mds.bias) p.bias = *mds.bias;
+        if (mds.dst) p.dst = *mds.dst;
+        if (attr) p.attr = *attr;
+        std::unique_ptr<primitive_desc_t> d;
+        MXDNN_CHECK(create_primitive_desc(d, std::move(p)));
+        *pd = d.release();
+        return mxdnn_success;
+    });
+}
+
+} // namespace
+
+mxdnn_status_t mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd, const_mxdnn_memory_desc_t src_md,
+        mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md, mxdnn_engine_t dst_engine,
+        const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(src_engine);
+    MXDNN_CHECK_ARG(dst_md);
+    MXDNN_CHECK_ARG(dst_engine);
+    return create(pd, mxdnn_primitive_kind_mx_reorder, dst_engine, src_engine, {src_md, nullptr, nullptr, dst_md}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md, const_mxdnn_memory_desc_t bias_md,
+        const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(weights_md);
+    MXDNN_CHECK_ARG(dst_md);
+    return create(pd, mxdnn_primitive_kind_mx_matmul, engine, nullptr, {src_md, weights_md, bias_md, dst_md}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md, const_mxdnn_memory_desc_t bias_md,
+        const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(weights_md);
+    MXDNN_CHECK_ARG(dst_md);
+    return create(pd, mxdnn_primitive_kind_grouped_matmul, engine, nullptr, {src_md, weights_md, bias_md, dst_md}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
+        const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t, mxdnn_alg_kind_t, unsigned, mxdnn_dim_t, mxdnn_dim_t,
+        const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(logits_md);
+    return create(pd, mxdnn_primitive_kind_moe_route, engine, nullptr, {logits_md, nullptr, nullptr, nullptr}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md, mxdnn_dim_t, mxdnn_dim_t, mxdnn_dim_t,
+        const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(dst_md);
+    return create(pd, mxdnn_primitive_kind_moe_permute, engine, nullptr, {src_md, nullptr, nullptr, dst_md}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(dst_md);
+    return create(pd, mxdnn_primitive_kind_moe_unpermute, engine, nullptr, {src_md, nullptr, nullptr, dst_md}, attr,
+            __func__);
+}
+
+mxdnn_status_t mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd) {
+    MXDNN_CHECK_ARG(pd);
+    return guarded(__func__, [&] {
+        const status_t status = pd->advance(pd->index + 1);
+        return status == mxdnn_last_impl_reached
+                ? fail(status, "%s is the last implementation that takes the problem", pd->pd->name())
+                : status;
+    });
+}
+
+mxdnn_status_t mxdnn_primitive_desc_clone(mxdnn_primitive_desc_t *pd, const_mxdnn_primitive_desc_t existing) {
+    MXDNN_CHECK_ARG(pd);
+    MXDNN_CHECK_ARG(existing);
+    return guarded(__func__, [&] {
+        *pd = new primitive_desc_t(*existing);
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_primitive_desc_get_attr(
+        const_mxdnn_primitive_desc_t pd, const_mxdnn_primitive_attr_t *attr) {
+    MXDNN_CHECK_ARG(pd);
+    MXDNN_CHECK_ARG(attr);
+    *attr = &pd->problem->attr;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_desc_query(
+        const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index, void *result) {
+    MXDNN_CHECK_ARG(pd);
+    MXDNN_CHECK_ARG(result);
+    return guarded(__func__, [&] { return query(*pd, what, index, result); });
+}
+
+const_mxdnn_memory_desc_t mxdnn_primitive_desc_query_md(
+        const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index) {
+    return pd ? query_md(*pd, what, index) : nullptr;
+}
+
+mxdnn_status_t mxdnn_primitive_desc_destroy(mxdnn_primitive_desc_t pd) {
+    delete pd;
+    return mxdnn_success;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/api/api.hpp"
+#include "common/cpu_settings.hpp"
+#include "common/primitive.hpp"
+#include "common/verbose.hpp"
+#include "cpu/x64/jit/jit_dump.hpp"
+
+using namespace mxdnn::impl;
+
+#ifndef MXDNN_VERSION_HASH
+#define MXDNN_VERSION_HASH "unknown"
+#endif
+
+const mxdnn_version_t *mxdnn_version(void) {
+    static const mxdnn_version_t v
+            = {MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH};
+    return &v;
+}
+
+const char *mxdnn_status2str(mxdnn_status_t status) {
+    switch (status) {
+    case mxdnn_success: return "success";
+    case mxdnn_out_of_memory: return "out_of_memory";
+    case mxdnn_invalid_arguments: return "invalid_arguments";
+    case mxdnn_unimplemented: return "unimplemented";
+    case mxdnn_last_impl_reached: return "last_impl_reached";
+    case mxdnn_runtime_error: return "runtime_error";
+    case mxdnn_not_required: return "not_required";
+    case mxdnn_invalid_shape: return "invalid_shape";
+    case mxdnn_invalid_data_type: return "invalid_data_type";
+    case mxdnn_corrupt_blob: return "corrupt_blob";
+    case mxdnn_incompatible_version: return "incompatible_version";
+    case mxdnn_incompatible_target: return "incompatible_target";
+    case mxdnn_device_unavailable: return "device_unavailable";
+    }
+    return "unknown status";
+}
+
+const char *mxdnn_get_last_error(void) { return last_error(); }
+
+mxdnn_status_t mxdnn_set_verbose(const char *words) {
+    MXDNN_CHECK_ARG(words);
+    const char *bad = nullptr;
+    if (!set_verbose_words(words, &bad))
+        return fail(mxdnn_invalid_arguments,
+                "verbose word '%s'; possible are none error dispatch profile_create profile_exec all", bad);
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_get_primitive_cache_capacity(int *capacity) {
+    MXDNN_CHECK_ARG(capacity);
+    *capacity = primitive_cache_capacity();
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_set_primitive_cache_capacity(int capacity) {
+    if (capacity < 0)
+        return fail(mxdnn_invalid_arguments, "primitive cache capacity %d; it is 0 (off) or more", capacity);
+    set_primitive_cache_capacity(capacity);
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_set_max_cpu_isa(mxdnn_cpu_isa_t isa) { return set_max_cpu_isa(isa); }
+mxdnn_cpu_isa_t mxdnn_get_effective_cpu_isa(void) { return effective_cpu_isa(); }
+mxdnn_status_t mxdnn_set_max_concurrency(int threads) { return set_max_concurrency(threads); }
+int mxdnn_get_max_concurrency(void) { return max_concurrency(); }
+
+mxdnn_status_t mxdnn_set_jit_dump(int enable) {
+    x64::set_jit_dump(enable != 0);
+    return mxdnn_success;
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/cpu_settings.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include <oneapi/tbb/info.h>
+
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "cpu/x64/jit/jit_dump.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+using x64::cpu_isa_t;
+
+constexpr struct {
+    mxdnn_cpu_isa_t api;
+    cpu_isa_t isa;
+} isa_list[] = {
+        {mxdnn_cpu_isa_avx2, cpu_isa_t::avx2},
+        {mxdnn_cpu_isa_avx512_core, cpu_isa_t::avx512_core},
+        {mxdnn_cpu_isa_avx512_core_bf16, cpu_isa_t::avx512_core_bf16},
+        {mxdnn_cpu_isa_avx512_core_amx, cpu_isa_t::avx512_core_amx},
+};
+
+std::mutex cap_mutex;
+bool cap_fixed = false; // guarded by cap_mutex
+
+void read_environment_once() {
+    static const bool done = [] {
+        x64::set_jit_dump(environment().jit_dump);
+        const std::string &name = environment().max_cpu_isa;
+        cpu_isa_t cap;
+        if (!name.empty() && name != "default") {
+            if (x64::isa_from_name(name.c_str(), &cap))
+                x64::set_isa_cap(cap);
+            else
+                std::fprintf(stderr,
+                        "mxdnn: MXDNN_MAX_CPU_ISA is '%s'; possible are avx2 avx512_core avx512_core_bf16 "
+                        "avx512_core_amx\n",
+                        name.c_str());
+        }
+        return true;
+    }();
+    (void)done;
+}
+
+std::atomic<int> concurrency {0};
+
+} // namespace
+
+cpu_isa_t best_cpu_isa() {
+    read_environment_once();
+    return x64::best_isa();
+}
+
+void fix_cpu_isa() {
+    read_environment_once();
+    const std::lock_guard<std::mutex> lock(cap_mutex);
+    cap_fixed = true;
+}
+
+status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
+    read_environment_once();
+    const std::lock_guard<std::mutex> lock(cap_mutex);
+    if (cap_fixed)
+        return fail(mxdnn_invalid_arguments,
+                "the CPU ISA cap was asked to change after the first primitive descriptor was created; set it before");
+    if (isa == mxdnn_cpu_isa_default) {
+        x64::set_isa_cap(cpu_isa_t::avx512_core_amx);
+        return mxdnn_success;
+    }
+    for (const auto &row : isa_list)
+        if (row.api == isa) {
+            x64::set_isa_cap(row.isa);
+            return mxdnn_success;
+        }
+    return fail(mxdnn_invalid_arguments, "CPU ISA 0x%x; possible are avx2 avx512_core avx512_core_bf16 avx512_core_amx",
+            unsigned(isa));
+}
+
+mxdnn_cpu_isa_t effective_cpu_isa() {
+    const cpu_isa_t best = best_cpu_isa();
+    for (const auto &row : isa_list)
+        if (row.isa == best) return row.api;
+    return mxdnn_cpu_isa_default;
+}
+
+int max_concurrency() {
+    const int n = concurrency.load(std::memory_order_relaxed);
+    // Asked once: the affinity mask that it respects costs a system call.
+    static const int machine = oneapi::tbb::info::default_concurrency();
+    return n > 0 ? n : machine;
+}
+
+status_t set_max_concurrency(int threads) {
+    if (threads < 0 || threads > 4096)
+        return fail(mxdnn_invalid_arguments, "max concurrency %d; possible are 0 (the machine's) to 4096", threads);
+    concurrency.store(threads, std::memory_order_relaxed);
+    return mxdnn_success;
+}
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/engine.hpp"
+
+#include <deque>
+#include <mutex>
+
+#include "common/cpu_settings.hpp"
+#include "common/error.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+using x64::cpu_isa_t;
+
+// Every target that can be named. A CPU family's targets share their packed layouts.
+constexpr target_t target_list[] = {
+        {"cpu:x64:avx2", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx2},
+        {"cpu:x64:avx512_core", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core},
+        {"cpu:x64:avx512_core_bf16", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_bf16},
+        {"cpu:x64:avx512_core_amx", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_amx},
+        {"cuda:sm_80", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
+        {"cuda:sm_90", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
+        {"cuda:sm_100", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
+        {"cuda:sm_120", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
+};
+
+} // namespace
+
+const target_t *find_target(const char *name) {
+    const std::string wanted = name;
+    for (const target_t &t : target_list)
+        if (wanted == t.name) return &t;
+    return nullptr;
+}
+
+std::string target_names() {
+    std::string s;
+    for (const target_t &t : target_list) s += std::string(s.empty() ? "" : " ") + t.name;
+    return s;
+}
+
+const target_t *native_cpu_target() {
+    // A machine below AVX2 runs the reference under the lowest target's name.
+    const cpu_isa_t best = best_cpu_isa() == cpu_isa_t::none ? cpu_isa_t::avx2 : best_cpu_isa();
+    for (const target_t &t : target_list)
+        if (t.kind == mxdnn_cpu && t.isa == best) return &t;
+    return &target_list[0];
+}
+
+size_t engine_count(mxdnn_engine_kind_t kind) { return kind == mxdnn_cpu ? 1 : 0; }
+
+namespace {
+// Engines are values: equal ones are one object, which lives as long as the process, so that no
+// stream, memory or primitive can outlive its engine.
+const engine_t *intern(const engine_t &e) {
+    static std::mutex mutex;
+    static std::deque<engine_t> *engines = new std::deque<engine_t>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (const engine_t &known : *engines)
+        if (known == e) return &known;
+    engines->push_back(e);
+    return &engines->back();
+}
+} // namespace
+
+status_t create_engine(const engine_t **engine, mxdnn_engine_kind_t kind, size_t index) {
+    if (kind != mxdnn_cpu && kind != mxdnn_cuda)
+        return fail(mxdnn_invalid_arguments, "engine kind %d; possible are cpu (1) and cuda (2)", int(kind));
+    if (index >= engine_count(kind))
+        return fail(kind == mxdnn_cuda ? mxdnn_device_unavailable : mxdnn_invalid_arguments,
+                "%s engine %zu; this machine and build have %zu", kind == mxdnn_cpu ? "cpu" : "cuda", index,
+                engine_count(kind));
+    engine_t e;
+    e.target = native_cpu_target();
+    e.index = index;
+    e.executes = true;
+    *engine = intern(e);
+    return mxdnn_success;
+}
+
+status_t create_engine_for_target(const engine_t **engine, const char *name) {
+    const target_t *t = find_target(name);
+    if (!t)
+        return fail(mxdnn_invalid_arguments, "target '%s'; possible are %s", name, target_names().c_str());
+    engine_t e;
+    e.target = t;
+    e.executes = t->kind == mxdnn_cpu && t->isa <= native_cpu_target()->isa;
+    *engine = intern(e);
+    return mxdnn_success;
+}
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/primitive.hpp"
+
+#include <cstdlib>
+#include <new>
+
+#include "common/primitive_cache.hpp"
+#include "common/verbose.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+// The library's scratchpad: one buffer per thread that only grows. Creating a primitive grows that
+// of the creating thread, so that its executions there allocate nothing.
+class thread_scratchpad_t {
+public:
+    ~thread_scratchpad_t() { std::free(data_); }
+    char *get(int64_t bytes) {
+        if (bytes > size_) {
+            std::free(data_);
+            size_ = 0;
+            data_ = static_cast<char *>(std::aligned_alloc(64, size_t(round_up(bytes, 64))));
+            if (data_) size_ = bytes;
+        }
+        return data_;
+    }
+
+private:
+    char *data_ = nullptr;
+    int64_t size_ = 0;
+};
+
+thread_local thread_scratchpad_t scratchpad;
+
+const char *dim_text(dim_t d, char (&buf)[24]) {
+    if (d == runtime_dim) return "runtime";
+    snprintf(buf, sizeof(buf), "%lld", (long long)d);
+    return buf;
+}
+
+// Whether a memory may stand for what the descriptor lists.
+status_t check_memory(const arg_desc_t &want, const memory_t &got) {
+    const memory_desc_t &w = want.md, &g = got.md;
+    if (w.dt != g.dt)
+        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
+                to_string(g).c_str(), to_string(w).c_str());
+    if (w.kind != g.kind || w.ndims != g.ndims)
+        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
+                to_string(g).c_str(), to_string(w).c_str());
+    if (is_packed(w)) {
+        if (!equal(w, g))
+            return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
+                    to_string(g).c_str(), to_string(w).c_str());
+        if (reinterpret_cast<uintptr_t>(got.handle) % 16)
+            return fail(mxdnn_invalid_arguments, "%s are at address %p; packed bytes need 16-byte alignment",
+                    arg_name(want.arg), got.handle);
+    } else {
+        for (int i = 0; i < w.ndims; i++) {
+            char a[24], b[24];
+            if (g.dims[i] == runtime_dim || (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i]))
+                return fail(mxdnn_invalid_arguments, "dim %d of %s is %s, but the primitive was created for %s", i,
+                        arg_name(want.arg), dim_text(g.dims[i], a), dim_text(w.dims[i], b));
+            // The stride of a dim of one element says nothing.
+            if (!want.any_strides && g.dims[i] > 1 && w.strides[i] != runtime_dim && w.strides[i] != g.strides[i])
+                return fail(mxdnn_invalid_arguments, "stride %d of %s is %lld, but the primitive was created for %s", i,
+                        arg_name(want.arg), (long long)g.strides[i], dim_text(w.strides[i], b));
+        }
+    }
+    if (!got.handle && size_of(g) > 0)
+        return fail(mxdnn_invalid_arguments, "%s has no data (a null handle) for %lld bytes", arg_name(want.arg),
+                (long long)size_of(g));
+    return mxdnn_success;
+}
+
+// The runtime values of one execution have to agree with each other.
+status_t check_runtime_dims(const problem_t &p, const exec_ctx_t &ctx) {
+    const memory_desc_t &src = ctx.memory(MXDNN_ARG_SRC)->md, &dst = ctx.memory(MXDNN_ARG_DST)->md;
+    const bool matmul = !is_zero(p.weights);
+    for (int i = 0; i < dst.ndims - (matmul ? 1 : 0); i++) {
+        const bool broadcast = matmul && i < dst.ndims - 2 && src.dims[i] == 1;
+        if (src.dims[i] != dst.dims[i] && !broadcast)
+            return fail(mxdnn_invalid_arguments, "dim %d is %lld in src and %lld in dst; they have to agree", i,
+                    (long long)src.dims[i], (long long)dst.dims[i]);
+        if (matmul && i < dst.ndims - 2) {
+            const dim_t w = p.weights.dims[i];
+            if (w != 1 && w != dst.dims[i])
+                return fail(mxdnn_invalid_arguments, "batch dim %d is %lld in weights and %lld in dst", i, (long long)w,
+                        (long long)dst.dims[i]);
+        }
+    }
+    // Operands that follow the rows: binary post-ops (dims equal or 1) and block scales.
+    for (const arg_desc_t &a : ctx.pd.args) {
+        if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
+        const memory_t *m = ctx.memory(a.arg);
+        const bool of_src = a.arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)
+                || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
+                || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
+        const memory_desc_t &rows = of_src ? src : dst;
+        if (a.md.ndims == 2 && !a.any_strides && (a.arg & MXDNN_ARG_ATTR_SCALES)) continue; // checked by its user
+        for (int i = 1; i <= a.md.ndims && i <= rows.ndims; i++) {
+            if (a.md.dims[a.md.ndims - i] != runtime_dim) continue;
+            const dim_t d = m->md.dims[m->md.ndims - i], want = rows.dims[rows.ndims - i];
+            if (d != want && d != 1)
+                return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, which are %lld",
+                        a.md.ndims - i, arg_name(a.arg), (long long)d, (long long)want);
+        }
+    }
+    return mxdnn_success;
+}
+
+status_t check_overlap(const exec_ctx_t &ctx) {
+    for (const arg_desc_t &a : ctx.pd.args) {
+        if (a.use != arg_use_t::output) continue;
+        const memory_t *out = ctx.memory(a.arg);
+        const char *o = static_cast<const char *>(out->handle);
+        for (const arg_desc_t &b : ctx.pd.args) {
+            if (a.arg == b.arg) continue;
+            const memory_t *other = ctx.memory(b.arg);
+            const char *p = static_cast<const char *>(other->handle);
+            if (o < p + size_of(other->md) && p < o + size_of(out->md))
+                return fail(mxdnn_invalid_arguments, "%s (written) overlaps %s in memory; give each its own bytes",
+                        arg_name(a.arg), arg_name(b.arg));
+        }
+    }
+    return mxdnn_success;
+}
+
+status_t check_args(const exec_ctx_t &ctx) {
+    bool runtime = false;
+    for (const arg_desc_t &a : ctx.pd.args) {
+        const memory_t *m = nullptr;
+        for (int i = 0; i < ctx.nargs; i++) {
+            if (ctx.args[i].arg != a.arg) continue;
+            if (m) return fail(mxdnn_invalid_arguments, "%s is passed twice; once is enough", arg_name(a.arg));
+            m = ctx.args[i].memory;
+            if (!m) return fail(mxdnn_invalid_arguments, "%s (argument %d) is a null memory", arg_name(a.arg), a.arg);
+        }
+        if (!m)
+            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(a.arg), a.arg,
+                    to_string(a.md).c_str());
+        MXDNN_CHECK(check_memory(a, *m));
+        runtime = runtime || has_runtime_dims(a.md);
+    }
+    for (int i = 0; i < ctx.nargs; i++) {
+        bool known = ctx.args[i].arg == MXDNN_ARG_SCRATCHPAD;
+        for (const arg_desc_t &a : ctx.pd.args) known = known || a.arg == ctx.args[i].arg;
+        if (!known) {
+            const bool in_packed = (ctx.args[i].arg
+                    & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE));
+            return fail(mxdnn_invalid_arguments, "%s (argument %d) is passed, but the primitive has no such argument%s",
+                    arg_name(ctx.args[i].arg), ctx.args[i].arg,
+                    in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");
+        }
+    }
+    if (runtime) MXDNN_CHECK(check_runtime_dims(ctx.pd.problem, ctx));
+    return check_overlap(ctx);
+}
+
+} // namespace
+
+status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd) {
+    const problem_t &p = *pd.problem;
+    const bool on_host = p.kind == mxdnn_primitive_kind_mx_reorder;
+    if (!p.engine->executes && !on_host)
+        return fail(mxdnn_device_unavailable,
+                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s where it is",
+                p.engine->target->name, primitive_kind_name(p.kind));
+    const double start = verbose(verbose_profile_create) ? now_ms() : 0;
+    auto result = std::make_unique<primitive_t>();
+    result->desc = pd;
+    bool hit = false;
+    MXDNN_CHECK(get_or_create_primitive(result->impl, pd, hit));
+    if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0
+            && !scratchpad.get(pd.pd->scratchpad_bytes))
+        return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
+                (long long)pd.pd->scratchpad_bytes);
+    if (verbose(verbose_profile_create))
+        verbose_line("primitive,create:%s,%s,%s,%s,%g", hit ? "cache_hit" : "cache_miss",
+                primitive_kind_name(p.kind), pd.pd->name(), to_string(p).c_str(), now_ms() - start);
+    primitive = std::move(result);
+    return mxdnn_success;
+}
+
+status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args) {
+    const pd_t &pd = *primitive.desc.pd;
+    exec_ctx_t ctx {pd, stream, args, nargs, nullptr};
+    if (!(*stream.engine == *pd.problem.engine))
+        return fail(mxdnn_invalid_arguments, "the stream belongs to engine %s, the primitive to %s",
+                stream.engine->target->name, pd.problem.engine->target->name);
+    MXDNN_CHECK(check_args(ctx));
+    if (pd.scratchpad_bytes > 0) {
+        ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
+                ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
+                : scratchpad.get(pd.scratchpad_bytes);
+        if (!ctx.scratchpad)
+            return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes", (long long)pd.scratchpad_bytes);
+        if (reinterpret_cast<uintptr_t>(ctx.scratchpad) % 64)
+            return fail(mxdnn_invalid_arguments, "the scratchpad is at address %p; it needs 64-byte alignment",
+                    static_cast<void *>(ctx.scratchpad));
+    }
+    if (!verbose(verbose_profile_exec)) return primitive.impl->execute(ctx);
+    const double start = now_ms();
+    const status_t status = primitive.impl->execute(ctx);
+    verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
+            to_string(pd.problem).c_str(), pd.plan_text().c_str(), now_ms() - start);
+    return status;
+}
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/primitive_desc.hpp"
+
+#include "common/cpu_settings.hpp"
+#include "common/verbose.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+const char *primitive_kind_name(mxdnn_primitive_kind_t kind) {
+    switch (kind) {
+    case mxdnn_primitive_kind_mx_reorder: return "mx_reorder";
+    case mxdnn_primitive_kind_mx_matmul: return "mx_matmul";
+    case mxdnn_primitive_kind_grouped_matmul: return "grouped_matmul";
+    case mxdnn_primitive_kind_moe_route: return "moe_route";
+    case mxdnn_primitive_kind_moe_permute: return "moe_permute";
+    case mxdnn_primitive_kind_moe_unpermute: return "moe_unpermute";
+    default: return "undef";
+    }
+}
+
+status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, problem_t &&problem) {
+    fix_cpu_isa();
+    problem.max_concurrency = max_concurrency();
+    const double start = verbose(verbose_profile_create) ? now_ms() : 0;
+    auto p = std::make_shared<problem_t>(std::move(problem));
+    switch (p->kind) {
+    case mxdnn_primitive_kind_mx_matmul: MXDNN_CHECK(prepare_mx_matmul(*p)); break;
+    case mxdnn_primitive_kind_mx_reorder: MXDNN_CHECK(prepare_mx_reorder(*p)); break;
+    default:
+        return fail(mxdnn_unimplemented, "%s has no implementation for %s engines in this release",
+                primitive_kind_name(p->kind), p->engine->kind() == mxdnn_cpu ? "cpu" : "cuda");
+    }
+    auto pd = std::make_unique<primitive_desc_t>();
+    pd->problem = p;
+    pd->list = impl_list(p->engine->kind(), p->kind);
+    const status_t status = pd->advance(0);
+    if (status == mxdnn_last_impl_reached)
+        return fail(mxdnn_unimplemented, "no implementation of %s takes %s; last refusal: %s",
+                primitive_kind_name(p->kind), to_string(*p).c_str(), std::string(last_error()).c_str());
+    MXDNN_CHECK(status);
+    if (verbose(verbose_profile_create))
+        verbose_line("primitive,create_pd,%s,%s,%s,%g", primitive_kind_name(p->kind), pd->pd->name(),
+                to_string(*p).c_str(), now_ms() - start);
+    result = std::move(pd);
+    return mxdnn_success;
+}
+
+status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *result) {
+    const problem_t &p = pd.pd->problem;
+    const auto count = [&](arg_use_t use) {
+        int n = 0;
+        for (const arg_desc_t &a : pd.pd->args) n += a.use == use;
+        return n;
+    };
+    switch (what) {
+    case mxdnn_query_engine:
+    case mxdnn_query_scratchpad_engine:
+    case mxdnn_query_reorder_dst_engine:
+        *static_cast<mxdnn_engine_t *>(result) = const_cast<engine_t *>(p.engine);
+        return mxdnn_success;
+    case mxdnn_query_reorder_src_engine:
+        if (!p.src_engine)
+            return fail(mxdnn_invalid_arguments, "%s has one engine; ask with query_engine", primitive_kind_name(p.kind));
+        *static_cast<mxdnn_engine_t *>(result) = const_cast<engine_t *>(p.src_engine);
+        return mxdnn_success;
+    case mxdnn_query_primitive_kind: *static_cast<mxdnn_primitive_kind_t *>(result) = p.kind; return mxdnn_success;
+    case mxdnn_query_num_of_inputs_s32: *static_cast<int *>(result) = count(arg_use_t::input); return mxdnn_success;
+    case mxdnn_query_num_of_outputs_s32: *static_cast<int *>(result) = count(arg_use_t::output); return mxdnn_success;
+    case mxdnn_query_memory_consumption_s64:
+        *static_cast<int64_t *>(result)
+                = p.attr.scratchpad == mxdnn_scratchpad_mode_library ? pd.pd->scratchpad_bytes : 0;
+        return mxdnn_success;
+    case mxdnn_query_impl_info_str: *static_cast<const char **>(result) = pd.pd->name(); return mxdnn_success;
+    default: break;
+    }
+    if (const memory_desc_t *md = query_md(pd, what, index)) {
+        *static_cast<const_mxdnn_memory_desc_t *>(result) = md;
+        return mxdnn_success;
+    }
+    return fail(mxdnn_invalid_arguments, "query %d with index %d has no answer for %s", int(what), index,
+            primitive_kind_name(p.kind));
+}
+
+const memory_desc_t *query_md(const primitive_desc_t &pd, mxdnn_query_t what, int index) {
+    const problem_t &p = pd.pd->problem;
+    const auto present = [](const memory_desc_t &md) { return is_zero(md) ? nullptr : &md; };
+    switch (what) {
+    case mxdnn_query_src_md: return index == 0 ? present(p.src) : nullptr;
+    case mxdnn_query_weights_md: return index == 0 ? present(p.weights) : index == 1 ? present(p.bias) : nullptr;
+    case mxdnn_query_dst_md: return index == 0 ? present(p.dst) : nullptr;
+    case mxdnn_query_scratchpad_md: return present(pd.scratchpad_md);
+    case mxdnn_query_exec_arg_md:
+        for (const arg_desc_t &a : pd.pd->args)
+            if (a.arg == index) return &a.md;
+        return nullptr;
+    default: return nullptr;
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn
+
+mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
+    using namespace mxdnn::impl;
+    for (size_t i = from; i < list.size; i++) {
+        std::unique_ptr<pd_t> candidate;
+        const reason_t r = list.items[i].create(candidate, *problem);
+        if (!r.ok()) {
+            if (verbose(verbose_dispatch))
+                verbose_line("primitive,create:dispatch,%s,%s,%s", primitive_kind_name(problem->kind),
+                        list.items[i].name, r.text);
+            fail(r.status, "%s: %s", list.items[i].name, r.text);
+            if (r.status != mxdnn_unimplemented) return r.status;
+            continue;
+        }
+        list_args(*candidate);
+        index = i;
+        scratchpad_md = mxdnn_memory_desc();
+        if (candidate->problem.attr.scratchpad == mxdnn_scratchpad_mode_user && candidate->scratchpad_bytes > 0) {
+            const dim_t dims[1] = {candidate->scratchpad_bytes};
+            MXDNN_CHECK(init_strided(scratchpad_md, 1, dims, mxdnn_u8, nullptr));
+        }
+        pd = std::move(candidate);
+        return mxdnn_success;
+    }
+    return mxdnn_last_impl_reached;
+}

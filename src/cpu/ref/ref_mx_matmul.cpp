@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/ref/ref_mx_matmul.hpp"
+
+#include <limits>
+#include <vector>
+
+#include "cpu/ref/ref_post_ops.hpp"
+#include "cpu/threading.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+reason_t ref_mx_matmul_t::pd_t::init() {
+    // A row of f32 results per thread, and a row of decoded weights.
+    const memory_desc_t &wei = problem.weights;
+    const int64_t row = checked_mul(dim_from_end(wei, 1) + dim_from_end(wei, 2), sizeof(double));
+    const int64_t bytes = row < 0 ? -1 : checked_mul(row, problem.max_concurrency);
+    if (bytes < 0) return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
+    scratchpad_bytes = round_up(bytes, 64);
+    return yes();
+}
+
+namespace {
+
+// One execution: everything of it that does not change from row to row.
+struct ref_matmul_run_t {
+    const exec_ctx_t &ctx;
+    const problem_t &p;
+    matrix_view_t src, wei, dst;
+    int nd;
+    dim_t K, N;
+
+    explicit ref_matmul_run_t(const exec_ctx_t &c)
+        : ctx(c), p(c.pd.problem), src(c, MXDNN_ARG_SRC, p.src, p.attr.src),
+          wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
+          nd(p.dst.ndims), K(dim_from_end(p.weights, 2)), N(dim_from_end(p.weights, 1)) {}
+
+    // All of dst[idx[0], .., idx[nd-2], :] into row, as f32 values held in doubles.
+    void compute_row(const dim_t *row_idx, double *row, double *src_row) {
+        dim_t idx[max_ndims] = {};
+        std::copy(row_idx, row_idx + nd - 1, idx);
+        src.set_batch(idx);
+        wei.set_batch(idx);
+        const dim_t m = idx[nd - 2];
+        for (dim_t k = 0; k < K; k++) src_row[k] = src.value(m, k);
+        const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS);
+        for (dim_t n = 0; n < N; n++) {
+            double sum = 0;
+            for (dim_t k = 0; k < K; k++) sum += src_row[k] * wei.value(k, n);
+            idx[nd - 1] = n;
+            row[n] = sum + (bias ? ref_broadcast_value(*bias, nd, idx) : 0.f);
+        }
+        dim_t columns = N;
+        int index = 0;
+        for (const post_op_t &o : p.attr.post_ops.ops) {
+            const memory_t *operand = ctx.memory(MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index++) | MXDNN_ARG_SRC_1);
+            if (o.kind == mxdnn_gated) {
+                columns /= 2;
+                gate(o, row, columns);
+                continue;
+            }
+            for (dim_t n = 0; n < columns; n++) {
+                idx[nd - 1] = n;
+                switch (o.kind) {
+                case mxdnn_eltwise: row[n] = ref_eltwise(o.alg, row[n], o.alpha, o.beta); break;
+                case mxdnn_binary: row[n] = ref_binary(o.alg, row[n], ref_broadcast_value(*operand, nd, idx)); break;
+                case mxdnn_sum: row[n] += double(o.scale) * (old_dst(o, idx) - o.zero_point); break;
+                default: break;
+                }
+            }
+        }
+    }
+
+    void gate(const post_op_t &o, double *row, dim_t half) {
+        // In place: interleaved pairs lie at or after what they become; halves need a look ahead.
+        for (dim_t j = 0; j < half; j++) {
+            const bool halves = o.gated_layout == mxdnn_gated_halves;
+            const double g = row[halves ? j : 2 * j], u = row[halves ? j + half : 2 * j + 1];
+            row[j] = ref_gated(o.alg, g, u, o.alpha, o.beta);
+        }
+    }
+
+    float old_dst(const post_op_t &o, const dim_t *idx) const {
+        const uint32_t code = plain_view_t(*ctx.memory(MXDNN_ARG_DST)).load(idx);
+        return decode_value(o.dt == mxdnn_data_type_undef ? p.dst.dt : o.dt, code);
+    }
+
+    dim_t dst_columns() const { return p.attr.gated() ? N / 2 : N; }
+
+    // Largest finite magnitude of a row of f32 results, for a global scale.
+    float amax(const double *row) const {
+        float a = 0;
+        for (dim_t n = 0; n < dst_columns(); n++) a = nvfp4_global_amax(a, float(row[n]));
+        return a;
+    }
+
+    void store_row(const dim_t *row_idx, const double *row) {
+        dst.set_batch(row_idx);
+        const dim_t m = row_idx[nd - 2], columns = dst_columns();
+        if (!dst.quantised()) {
+            for (dim_t n = 0; n < columns; n++) {
+                const data_type_info_t *info = data_type_info(p.dst.dt);
+                dst.set_code(m, n, info->encode(float(row[n])));
+            }
+            return;
+        }
+        const quant_t &q = dst.quant();
+        for (dim_t first = 0; first < columns; first += q.block) {
+            const int count = int(std::min(columns - first, q.block));
+            float x[256];
+            uint8_t codes[256];
+            for (int i = 0; i < count; i++) x[i] = float(row[first + i]);
+            if (p.attr.dst.is_dynamic()) {
+                dst.set_params(m, first,
+                        quantize_block(p.dst.dt, q, p.attr.dst.rounding, dst.global(), x, count, codes));
+            } else {
+                const block_params_t params = dst.params(m, first);
+                for (int i = 0; i < count; i++)
+                    codes[i] = uint8_t(quantize_element(p.dst.dt, q, params, dst.global(), x[i]));
+            }
+            for (int i = 0; i < count; i++) dst.set_code(m, first + i, codes[i]);
+        }
+    }
+};
+
+} // namespace
+
+status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
+    const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
+    const problem_t &p = ctx.pd.problem;
+    const int nd = dst.ndims;
+    const dim_t K = dim_from_end(p.weights, 2), N = dim_from_end(p.weights, 1);
+    int64_t rows = 1;
+    for (int i = 0; i < nd - 1; i++) rows *= dst.dims[i];
+    if (rows == 0 || N == 0) return mxdnn_success;
+    const int nthr = int(std::min<int64_t>(rows, threads_of(ctx.stream, p.max_concurrency)));
+
+    const auto for_rows = [&](auto &&body) {
+        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+            ref_matmul_run_t run(ctx);
+            double *row = reinterpret_cast<double *>(ctx.scratchpad) + (K + N) * ithr, *src_row = row + N;
+            int64_t begin, end;
+            balance(rows, n, ithr, begin, end);
+            for (int64_t r = begin; r < end; r++) {
+                dim_t idx[max_ndims] = {};
+                int64_t rest = r;
+                for (int i = nd - 2; i >= 0; i--) {
+                    idx[i] = rest % dst.dims[i];
+                    rest /= dst.dims[i];
+                }
+                run.compute_row(idx, row, src_row);
+                body(run, idx, row, r);
+            }
+        });
+    };
+
+    // A computed global scale needs all results first: they are computed twice rather than kept.
+    if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
+        const int64_t matrices = batch_of(dst), rows_per_matrix = rows / matrices;
+        std::vector<float> amax(size_t(rows), 0.f);
+        for_rows([&](ref_matmul_run_t &run, const dim_t *, const double *row, int64_t r) {
+            amax[size_t(r)] = run.amax(row);
+        });
+        matrix_view_t out(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst);
+        int64_t b = 0;
+        for_each_index(nd - 2, dst.dims, [&](const dim_t *idx) {
+            const auto first = amax.begin() + b++ * rows_per_matrix;
+            out.set_batch(idx);
+            out.set_global(nvfp4_global_scale(*std::max_element(first, first + rows_per_matrix)));
+        });
+    }
+    for_rows([](ref_matmul_run_t &run, const dim_t *idx, const double *row, int64_t) { run.store_row(idx, row); });
+    return mxdnn_success;
+}
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder for every legal pair of forms, one element at a time.
+#pragma once
+
+#include "common/primitive_desc.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// True when codes, scales and zero points move as they are: both sides have the same format.
+bool moves_codes(const problem_t &p);
+
+struct ref_mx_reorder_t : primitive_impl_t {
+    static constexpr const char *impl_name = "ref:any";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init() { return yes(); }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            primitive = std::make_shared<ref_mx_reorder_t>();
+            return mxdnn_success;
+        }
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+} // namespace impl
+} // namespace mxdnn

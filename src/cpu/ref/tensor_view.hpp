@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// One matrix of a tensor, in any form, element by element: what the reference is written in.
+#pragma once
+
+#include "common/formats/quantize_block.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/formats/plain_bits.hpp"
+#include "common/primitive.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// Element (row, col) of batch entry b of a plain tensor starts at bit get_bit(): strides are in
+// elements, and rows of types below a byte start on a byte.
+struct plain_view_t {
+    const memory_desc_t *md = nullptr;
+    uint8_t *data = nullptr;
+    element_packing_t packing = mxdnn_element_packing_bytes;
+
+    plain_view_t() = default;
+    plain_view_t(const memory_t &m, element_packing_t p = mxdnn_element_packing_bytes)
+        : md(&m.md), data(static_cast<uint8_t *>(m.handle)), packing(p) {}
+
+    uint32_t load(const dim_t *idx) const;
+    void store(const dim_t *idx, uint32_t code) const;
+    float value(const dim_t *idx) const { return decode_value(md->dt, load(idx)); }
+};
+
+// A matrix [rows, cols] of one batch entry, quantised or not, plain or packed. `b` counts all
+// batch entries in order; a tensor with fewer (broadcast) is read at its own dims.
+class matrix_view_t {
+public:
+    // `arg` is MXDNN_ARG_SRC, WEIGHTS or DST of the problem whose memories ctx holds.
+    matrix_view_t(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr);
+
+    // Selects the batch entry by the leading indices of the destination.
+    void set_batch(const dim_t *idx);
+
+    bool quantised() const { return quantised_; }
+    const quant_t &quant() const { return quant_; }
+    int axis_from_end() const { return axis_; }
+    data_type_t dt() const { return dt_; }
+
+    float value(dim_t row, dim_t col) const;
+    uint32_t code(dim_t row, dim_t col) const;
+    void set_code(dim_t row, dim_t col, uint32_t code) const;
+    // Of the block that holds the element.
+    block_params_t params(dim_t row, dim_t col) const;
+    void set_params(dim_t row, dim_t col, const block_params_t &p) const;
+    float global() const;
+    void set_global(float g) const;
+
+private:
+    void scale_index(dim_t row, dim_t col, dim_t *idx) const;
+
+    data_type_t dt_;
+    bool quantised_ = false, packed_ = false;
+    quant_t quant_;
+    int axis_ = 1, ndims_;
+    mxdnn_scales_layout_t scales_layout_;
+    plain_view_t elements_, scales_, zero_points_;
+    const memory_t *global_ = nullptr;
+    packed_view_t packed_matrix_ {};
+    uint8_t *packed_data_ = nullptr;
+    int64_t packed_stride_ = 0;
+    const memory_desc_t *md_; // with runtime dims known
+    dim_t batch_[max_ndims] = {};
+    dim_t batch_index_ = 0; // of the entry, counted in this tensor's own dims
+};
+
+// Calls body(idx) for every index of the first `ndims` dims, idx running last dim first.
+template <typename F>
+void for_each_index(int ndims, const dim_t *dims, F &&body) {
+    dim_t idx[max_ndims] = {};
+    for (int i = 0; i < ndims; i++)
+        if (dims[i] == 0) return;
+    for (;;) {
+        body(static_cast<const dim_t *>(idx));
+        int i = ndims - 1;
+        while (i >= 0 && ++idx[i] == dims[i]) idx[i--] = 0;
+        if (i < 0) return;
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn
