@@ -33,7 +33,10 @@ struct threadpool_iface {
     /// 0 or ASYNCHRONOUS.
     virtual uint64_t get_flags() const = 0;
 
-    /// parallel_for() may return at once; the library waits for the calls itself.
+    /// Asynchronous pools override it: returns when every call that was submitted has returned.
+    virtual void wait() {}
+
+    /// parallel_for() may return at once; the library calls wait() before it uses the results.
     static constexpr uint64_t ASYNCHRONOUS = 1;
 };
 
