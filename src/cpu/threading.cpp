@@ -2,6 +2,8 @@
 #include "cpu/threading.hpp"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 #include <oneapi/tbb/parallel_for.h>
 
@@ -20,9 +22,18 @@ void parallel(const stream_t &stream, int nthr, const std::function<void(int, in
     if (nthr <= 1) return body(0, 1);
     if (stream.threadpool) {
         threadpool_iface &pool = *stream.threadpool;
-        pool.parallel_for(nthr, body);
-        // An asynchronous pool has to be waited for: CPU executions return when they are done.
-        if (pool.get_flags() & threadpool_iface::ASYNCHRONOUS) pool.wait();
+        if (!(pool.get_flags() & threadpool_iface::ASYNCHRONOUS)) return pool.parallel_for(nthr, body);
+        // An asynchronous pool is waited for here: CPU executions return when they are done.
+        std::mutex mutex;
+        std::condition_variable done;
+        int left = nthr;
+        pool.parallel_for(nthr, [&](int i, int n) {
+            body(i, n);
+            const std::lock_guard<std::mutex> lock(mutex);
+            if (--left == 0) done.notify_one();
+        });
+        std::unique_lock<std::mutex> lock(mutex);
+        done.wait(lock, [&] { return left == 0; });
         return;
     }
     oneapi::tbb::parallel_for(
