@@ -248,8 +248,8 @@ bool parse(const uint8_t *blob, size_t size, memory_desc_t &md, blob_fault_t &fa
     if (!read_envelope(blob, size, values, fault)) return false;
 
     cursor_t cursor{blob + envelope_bytes, size - envelope_bytes - checksum_bytes, fault};
-    for (const field_t &f :
-            blob_fields) // descriptor_kind is the first and says which of the others there are
+    // descriptor_kind comes first and says which of the later fields there are.
+    for (const field_t &f : blob_fields)
         if (has_section(f.section, desc_kind_t(values.descriptor_kind))) cursor.take(f, values);
     options_t options;
     options.begin = cursor.p;
