@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and checks the three entries that one packed tensor has in a container.
+#include "container.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+namespace container {
+
+namespace {
+
+std::string hexadecimal(uint64_t v) {
+    char text[17];
+    snprintf(text, sizeof(text), "%016llx", (unsigned long long)v);
+    return text;
+}
+
+} // namespace
+
+void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes) {
+    using safetensors::dtype_t;
+    const auto blob = std::make_shared<const std::vector<uint8_t>>(desc.get_blob());
+    tensors.push_back(safetensors::from_memory(
+            name + safetensors::packed_suffix, dtype_t::u8, {int64_t(desc.get_size())}, bytes));
+    tensors.push_back({name + safetensors::desc_suffix, dtype_t::u8, {int64_t(blob->size())},
+            [blob](const safetensors::sink_t &sink) { return sink(blob->data(), blob->size()); }});
+    metadata[name + safetensors::checksum_suffix] = hexadecimal(mxdnn::packed_checksum(desc, bytes));
+}
+
+packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine) {
+    const std::string what = file.path() + ": packed tensor " + safetensors::shown(name);
+    const auto find = [&](const char *suffix) {
+        const safetensors::tensor_t *t = nullptr;
+        const auto status = file.get(name + suffix, t);
+        if (!status.ok()) throw std::runtime_error(status.message);
+        if (t->dtype != safetensors::dtype_t::u8)
+            throw std::runtime_error(
+                    what + ": " + name + suffix + " is " + safetensors::name_of(t->dtype) + ", not U8");
+        return t;
+    };
+    const auto *packed = find(safetensors::packed_suffix), *blob = find(safetensors::desc_suffix);
+
+    const auto verdict = mxdnn::check_blob(engine, blob->data, blob->size());
+    switch (verdict) {
+    case mxdnn::blob_verdict::native:
+    case mxdnn::blob_verdict::slower: break;
+    case mxdnn::blob_verdict::needs_reorder:
+        throw std::runtime_error(what + " is packed for another target than " + engine.get_target()
+                                 + "; pack it again from the original weights");
+    case mxdnn::blob_verdict::incompatible:
+        throw std::runtime_error(
+                what + " has a layout or a version that this release of mxdnn does not know");
+    case mxdnn::blob_verdict::corrupt: throw std::runtime_error(what + " has a damaged description");
+    }
+    packed_t p;
+    p.verdict = verdict;
+    try {
+        p.desc = mxdnn::memory::desc(blob->data, blob->size());
+    } catch (const mxdnn::error &e) {
+        throw std::runtime_error(what + ": " + e.what());
+    }
+    p.bytes = packed->data;
+    p.size = p.desc.get_size();
+    const uint64_t padded = (p.size + safetensors::packed_alignment - 1) / safetensors::packed_alignment
+                            * safetensors::packed_alignment;
+    if (packed->size() != padded)
+        throw std::runtime_error(what + " has " + std::to_string(packed->size())
+                                 + " bytes; its description asks for " + std::to_string(padded));
+    if (reinterpret_cast<uintptr_t>(packed->data) % safetensors::packed_alignment)
+        throw std::runtime_error(what + " does not begin at a multiple of 64 bytes");
+    if (std::any_of(packed->data + p.size, packed->data + padded, [](uint8_t b) { return b != 0; }))
+        throw std::runtime_error(what + " has other bytes than zeros in its padding");
+    const auto &metadata = file.index().metadata;
+    const auto stored = metadata.find(name + safetensors::checksum_suffix);
+    if (stored == metadata.end()) throw std::runtime_error(what + " has no checksum");
+    const std::string found = hexadecimal(mxdnn::packed_checksum(p.desc, p.bytes));
+    if (stored->second != found)
+        throw std::runtime_error(what + " is damaged: its checksum is " + found + ", the file says "
+                                 + safetensors::shown(stored->second));
+    return p;
+}
+
+} // namespace container

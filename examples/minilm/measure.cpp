@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures every row under the same conditions: in turns, so that a slow moment of the machine meets them
+// all.
+#include "measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "commands.hpp"
+#include "ops.hpp"
+
+namespace minilm {
+
+namespace {
+
+using steady_t = std::chrono::steady_clock;
+
+double since(steady_t::time_point start) {
+    return std::chrono::duration<double>(steady_t::now() - start).count();
+}
+
+double median(std::vector<double> v) {
+    std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
+    return v[v.size() / 2];
+}
+
+int64_t count_tokens(const std::vector<tokens_t> &sentences) {
+    int64_t n = 0;
+    for (const auto &s : sentences) n += int64_t(s.size());
+    return n;
+}
+
+} // namespace
+
+double sqnr_db(int64_t n, const float *exact, const float *approximation) {
+    double signal = 0, noise = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = double(exact[i]) - approximation[i];
+        signal += double(exact[i]) * exact[i];
+        noise += d * d;
+    }
+    return noise == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);
+}
+
+void describe_baseline(row_t &row, const model_t &model, bool rounded) {
+    row.bytes = model.linear_weights() * (rounded ? 2 : 4);
+    row.sqnr = std::numeric_limits<double>::infinity();
+    for (const auto *l : model.linears()) {
+        std::vector<float> w(l->weight, l->weight + l->in * l->out);
+        if (rounded)
+            for (float &v : w) v = from_bf16(to_bf16(v));
+        const double db = sqnr_db(l->in * l->out, l->weight, w.data());
+        if (db < row.sqnr) {
+            row.sqnr = db;
+            row.worst_layer = l->name;
+        }
+    }
+}
+
+void compare_answers(std::vector<row_t> &rows, const std::vector<tokens_t> &batch) {
+    for (auto &r : rows) {
+        progress("embedding with " + r.title);
+        r.embeddings = r.encoder->embed(batch);
+        const int64_t h = int64_t(r.embeddings.size() / batch.size());
+        r.cosine_lowest = 1;
+        for (size_t s = 0; s < batch.size(); s++) {
+            const double c = dot(h, &rows[0].embeddings[s * size_t(h)], &r.embeddings[s * size_t(h)]);
+            r.cosine_mean += c / double(batch.size());
+            r.cosine_lowest = std::min(r.cosine_lowest, c);
+        }
+    }
+}
+
+int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds) {
+    // Some sentences one by one; all of them in every round would leave no time for the rest.
+    const std::vector<tokens_t> singles(
+            batch.begin(), batch.begin() + std::ptrdiff_t(std::min<size_t>(8, batch.size())));
+    const int64_t single_tokens = count_tokens(singles), batch_tokens = count_tokens(batch);
+    const int64_t rows_of_one = single_tokens / int64_t(singles.size());
+    struct times_t {
+        std::vector<double> one, batch, linears_one, linears_batch;
+    };
+    std::vector<times_t> times(rows.size());
+    const auto start = steady_t::now();
+    int rounds = 0;
+    for (; rounds <= 3 || since(start) < seconds; rounds++)
+        for (size_t i = 0; i < rows.size(); i++) {
+            progress("measuring, round " + std::to_string(rounds + 1) + ": " + rows[i].title);
+            // Worker threads of the row before may still be spinning; they give up within milliseconds.
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            encoder_t &e = *rows[i].encoder;
+            const auto time = [&](std::vector<double> &to, const auto &body) {
+                const auto begin = steady_t::now();
+                body();
+                if (rounds > 0) to.push_back(since(begin)); // the first round makes what is made once
+            };
+            time(times[i].one, [&] {
+                for (const auto &s : singles) e.embed({s});
+            });
+            time(times[i].batch, [&] { e.embed(batch); });
+            if (rounds == 0) e.run_linears(rows_of_one);
+            time(times[i].linears_one, [&] { e.run_linears(rows_of_one); });
+            time(times[i].linears_batch, [&] { e.run_linears(batch_tokens); });
+        }
+    for (size_t i = 0; i < rows.size(); i++) {
+        rows[i].one = {double(single_tokens) / median(times[i].one), median(times[i].linears_one)};
+        rows[i].batch = {double(batch_tokens) / median(times[i].batch), median(times[i].linears_batch)};
+    }
+    return rounds - 1;
+}
+
+} // namespace minilm

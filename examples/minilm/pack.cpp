@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From f32 weights to containers of packed ones.
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+#include <sys/stat.h>
+
+#include "../common/container.hpp"
+#include "commands.hpp"
+#include "formats.hpp"
+
+namespace minilm {
+
+std::string packed_path(const options_t &options, const std::string &format) {
+    return options.packed + "/minilm-" + format + ".safetensors";
+}
+
+void pack_model(const model_t &model, const std::string &format_name, const std::string &path) {
+    const format_t &format = find_format(format_name);
+    const mxdnn::engine engine(mxdnn::engine::kind::cpu, 0);
+    std::vector<mxdnn::memory> packed; // keeps the bytes until they are written
+    container::contents_t contents;
+    for (const auto *l : model.linears()) {
+        if (!l->weight)
+            throw std::runtime_error(model.file.path() + " is packed already; pack from the original file");
+        progress("packing " + l->name + " to " + format_name);
+        packed.push_back(pack(format, engine, l->in, l->out, l->weight));
+        contents.add_packed(l->name, packed.back().get_desc(), packed.back().get_data_handle());
+    }
+    // Everything else goes along as it is, so that the file is a model of its own.
+    for (const auto &t : model.file.index().tensors)
+        if (!contents.metadata.count(t.name + safetensors::checksum_suffix))
+            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+    contents.metadata["mxdnn_format"] = format_name;
+    const auto status = safetensors::write(path, contents.tensors, contents.metadata,
+            [&](uint64_t, uint64_t) { progress("writing " + path); });
+    if (!status.ok()) throw std::runtime_error(status.message);
+}
+
+void pack_all(const options_t &options) {
+    if (mkdir(options.packed.c_str(), 0777) != 0 && errno != EEXIST)
+        throw std::runtime_error("cannot make the folder " + options.packed + ": " + strerror(errno));
+    const model_t model(options.model);
+    for (const auto &f : formats()) pack_model(model, f.name, packed_path(options, f.name));
+}
+
+} // namespace minilm
