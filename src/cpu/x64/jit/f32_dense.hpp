@@ -13,7 +13,7 @@ namespace impl {
 namespace x64 {
 
 template <class Vec>
-class f32_dense_t : public jit_base_t {
+class f32_dense_t : public f32_base_t<Vec> {
 public:
     explicit f32_dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {}
 
@@ -24,7 +24,11 @@ public:
     }
 
 private:
+    using base_t = f32_base_t<Vec>;
     using reg_t = typename Vec::reg_t;
+    using base_t::rax, base_t::rbx, base_t::rdx, base_t::rsi, base_t::r8, base_t::r9, base_t::r10,
+            base_t::r11, base_t::r12, base_t::r13, base_t::r14, base_t::ptr, base_t::abi_param;
+
     static constexpr int unroll = 8;        // steps of k in the loop's body; divides k_step
     static constexpr int rows_per_base = 4; // source rows that one register addresses
 
@@ -53,63 +57,62 @@ private:
     }
 
     void generate() override {
-        preamble();
+        this->preamble();
         const auto arg = [&](size_t offset) { return ptr[abi_param + int(offset)]; };
-        mov(bases_[0], arg(offsetof(dense_args_t, src)));
-        mov(stride_, arg(offsetof(dense_args_t, src_stride)));
-        mov(panel_[0], arg(offsetof(dense_args_t, wei)));
-        mov(k_, arg(offsetof(dense_args_t, k)));
-        mov(acc_, arg(offsetof(dense_args_t, acc)));
-        mov(acc_stride_, arg(offsetof(dense_args_t, acc_stride)));
-        lea(stride3_, ptr[stride_ + stride_ * 2]);
+        this->mov(bases_[0], arg(offsetof(dense_args_t, src)));
+        this->mov(stride_, arg(offsetof(dense_args_t, src_stride)));
+        this->mov(panel_[0], arg(offsetof(dense_args_t, wei)));
+        this->mov(k_, arg(offsetof(dense_args_t, k)));
+        this->mov(acc_, arg(offsetof(dense_args_t, acc)));
+        this->mov(acc_stride_, arg(offsetof(dense_args_t, acc_stride)));
+        this->lea(stride3_, ptr[stride_ + stride_ * 2]);
         for (int b = 1; b * rows_per_base < rows_; b++)
-            lea(bases_[b], ptr[bases_[b - 1] + stride_ * rows_per_base]);
+            this->lea(bases_[b], ptr[bases_[b - 1] + stride_ * rows_per_base]);
         if (panels_ > 1) {
-            mov(panel_[1], arg(offsetof(dense_args_t, wei_stride)));
-            add(panel_[1], panel_[0]);
+            this->mov(panel_[1], arg(offsetof(dense_args_t, wei_stride)));
+            this->add(panel_[1], panel_[0]);
         }
 
         for (int r = 0; r < rows_; r++)
-            for (int v = 0; v < vecs_; v++)
-                vxorps(Xbyak::Xmm(sum(r, v).getIdx()), Xbyak::Xmm(sum(r, v).getIdx()),
-                        Xbyak::Xmm(sum(r, v).getIdx()));
+            for (int v = 0; v < vecs_; v++) this->set_zero(sum(r, v));
 
         Xbyak::Label done;
-        shr(k_, 3); // by unroll
-        jz(done, T_NEAR);
-        loop_down(k_, [&] {
+        this->shr(k_, 3); // by unroll
+        this->jz(done, base_t::T_NEAR);
+        this->loop_down(k_, [&] {
             for (int s = 0; s < unroll; s++) step(s);
-            for (int b = 0; b * rows_per_base < rows_; b++) add(bases_[b], unroll * 4);
-            for (int p = 0; p < panels_; p++) add(panel_[p], unroll * panel_columns * 4);
+            for (int b = 0; b * rows_per_base < rows_; b++) this->add(bases_[b], unroll * 4);
+            for (int p = 0; p < panels_; p++) this->add(panel_[p], unroll * panel_columns * 4);
         });
-        L(done);
+        this->L(done);
         store();
-        postamble();
+        this->postamble();
     }
 
     void step(int s) {
         for (int v = 0; v < vecs_; v++)
-            vmovups(wei(v), ptr[panel_[v / vecs_per_panel_] + s * panel_columns * 4
-                                    + v % vecs_per_panel_ * Vec::bytes]);
+            this->vmovups(wei(v), ptr[panel_[v / vecs_per_panel_] + s * panel_columns * 4
+                                          + v % vecs_per_panel_ * Vec::bytes]);
         for (int r = 0; r < rows_; r++) {
-            vbroadcastss(src(), src_at(r, s));
-            for (int v = 0; v < vecs_; v++) vfmadd231ps(sum(r, v), src(), wei(v));
+            this->vbroadcastss(src(), src_at(r, s));
+            for (int v = 0; v < vecs_; v++) this->vfmadd231ps(sum(r, v), src(), wei(v));
         }
     }
 
     void store() {
         Xbyak::Label overwrite;
-        cmp(qword[abi_param + int(offsetof(dense_args_t, accumulate))], 0);
-        je(overwrite, T_NEAR);
-        mov(bases_[0], acc_);
+        this->cmp(base_t::qword[abi_param + int(offsetof(dense_args_t, accumulate))], 0);
+        this->je(overwrite, base_t::T_NEAR);
+        this->mov(bases_[0], acc_);
         for (int r = 0; r < rows_; r++) {
-            for (int v = 0; v < vecs_; v++) vaddps(sum(r, v), sum(r, v), ptr[bases_[0] + v * Vec::bytes]);
-            add(bases_[0], acc_stride_);
+            for (int v = 0; v < vecs_; v++)
+                this->vaddps(sum(r, v), sum(r, v), ptr[bases_[0] + v * Vec::bytes]);
+            this->add(bases_[0], acc_stride_);
         }
-        L(overwrite);
+        this->L(overwrite);
         for (int r = 0; r < rows_; r++) {
-            for (int v = 0; v < vecs_; v++) vmovups(ptr[acc_ + v * Vec::bytes], sum(r, v));
-            add(acc_, acc_stride_);
+            for (int v = 0; v < vecs_; v++) this->vmovups(ptr[acc_ + v * Vec::bytes], sum(r, v));
+            this->add(acc_, acc_stride_);
         }
     }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the f32 generators need to know of a vector register file, and who uses which register.
+// What the f32 generators share: vector widths, the register plan, and loading columns of scales
+// and zero points as f32.
 #pragma once
 
 #include <cassert>
@@ -13,14 +14,14 @@ namespace x64 {
 struct avx2_vec_t {
     using reg_t = Xbyak::Ymm;
     using half_t = Xbyak::Xmm;
-    static constexpr bool zmm = false;
+    static constexpr bool is_zmm = false;
     static constexpr int bytes = 32, lanes = 8, regs = 16;
 };
 
 struct avx512_vec_t {
     using reg_t = Xbyak::Zmm;
     using half_t = Xbyak::Ymm;
-    static constexpr bool zmm = true;
+    static constexpr bool is_zmm = true;
     static constexpr int bytes = 64, lanes = 16, regs = 32;
 };
 
@@ -38,6 +39,77 @@ public:
 
 private:
     int count_, used_ = 0;
+};
+
+template <class Vec>
+class f32_base_t : public jit_base_t {
+public:
+    using reg_t = typename Vec::reg_t;
+    using half_t = typename Vec::half_t;
+
+    void set_zero(const reg_t &r) {
+        const Xbyak::Xmm x(r.getIdx());
+        vxorps(x, x, x);
+    }
+
+    // One value per lane, converted exactly. tmp may be changed, and k1 on AVX-512.
+    void load_columns(const reg_t &dst, const reg_t &tmp, data_type_t dt, const Xbyak::Address &from) {
+        switch (dt) {
+        case mxdnn_f32: vmovups(dst, from); break;
+        case mxdnn_bf16:
+            vpmovzxwd(dst, from);
+            vpslld(dst, dst, 16);
+            break;
+        case mxdnn_f16: vcvtph2ps(dst, from); break;
+        case mxdnn_u8:
+            vpmovzxbd(dst, from);
+            vcvtdq2ps(dst, dst);
+            break;
+        case mxdnn_e8m0: load_e8m0(dst, tmp, from); break;
+        case mxdnn_f8_e4m3: load_e4m3(dst, tmp, from); break;
+        default: Xbyak::local::SetError(Xbyak::ERR_BAD_PARAMETER);
+        }
+    }
+
+private:
+    // The byte is the exponent field, but for 0 (2^-127, the subnormal 0x00400000) and 255 (NaN,
+    // not Inf): both get the top mantissa bit. They are the bytes for which (b + 1) & 0xfe is 0.
+    void load_e8m0(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
+        vpmovzxbd(dst, from);
+        vpaddd(tmp, dst, constant(uint32_t(1)));
+        vpslld(dst, dst, 23);
+        if constexpr (Vec::is_zmm) {
+            vptestnmd(k1, tmp, constant(uint32_t(0xfe)));
+            vpord(dst | k1, dst, constant(uint32_t(0x400000)));
+        } else {
+            vpand(tmp, tmp, constant(uint32_t(0xfe)));
+            vpcmpeqd(tmp, tmp, constant(uint32_t(0)));
+            vpand(tmp, tmp, constant(uint32_t(0x400000)));
+            vpor(dst, dst, tmp);
+        }
+    }
+
+    // Through f16, whose exponent bias is larger by 8; f16 subnormals are exact. All ones is NaN:
+    // the difference that only it leaves after a saturating subtraction completes the exponent.
+    void load_e4m3(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
+        const half_t w(dst.getIdx()), t(tmp.getIdx());
+        const auto and_with = [&](const half_t &r, uint16_t mask) {
+            if constexpr (Vec::is_zmm)
+                vpandd(r, r, constant(mask));
+            else
+                vpand(r, r, constant(mask));
+        };
+        vpmovzxbw(w, from);
+        vpsllw(t, w, 9); // magnitude: 0xfe00 for NaN, 0xfc00 for the largest number
+        vpsubusw(t, t, constant(uint16_t(0xfc00)));
+        vpsllw(t, t, 5); // 0x4000 or 0
+        vpsllw(w, w, 8);
+        vpsraw(w, w, 1);
+        and_with(w, 0xbfff);
+        vpaddw(w, w, t); // 0x3f80 + 0x4000 is a NaN
+        vcvtph2ps(dst, w);
+        vmulps(dst, dst, constant(256.f));
+    }
 };
 
 } // namespace x64

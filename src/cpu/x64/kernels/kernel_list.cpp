@@ -3,6 +3,7 @@
 #include "cpu/x64/kernels/kernel_list.hpp"
 
 #include "cpu/x64/kernels/avx2/rows.hpp"
+#include "cpu/x64/kernels/avx512_core/rows.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -17,6 +18,7 @@ constexpr kernel_list_t::part_t part(const kernel_row_t (&rows)[N]) {
 
 // Best first. An ISA is one line.
 const kernel_list_t::part_t parts[] = {
+        part(avx512_core_rows),
         part(avx2_rows),
 };
 const kernel_list_t list = {parts, int(sizeof(parts) / sizeof(parts[0]))};

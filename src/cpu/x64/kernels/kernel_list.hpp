@@ -15,7 +15,7 @@ namespace impl {
 namespace x64 {
 
 // Generates the code for p. On failure *kernel is untouched and *reason says why.
-using kernel_maker_t = status_t (*)(const char *name, const kernel_params_t &p,
+using kernel_make_t = status_t(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
 struct kernel_row_t {
@@ -26,7 +26,7 @@ struct kernel_row_t {
     bool (*takes)(data_type_t wei_dt, const quant_t &); // dense kernels: always true
     int max_rows;                                       // 1 for decode
     int panels[3]; // numbers of panels that it can be made for, ascending, then zeros
-    kernel_maker_t make;
+    kernel_make_t *make;
 };
 
 // All rows, best ISA first.

@@ -8,12 +8,23 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-status_t make_avx2_dense(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+kernel_make_t make_avx2_direct_4bit, make_avx2_direct_f6, make_avx2_direct_f8, make_avx2_direct_s8;
+kernel_make_t make_avx2_decode_4bit, make_avx2_decode_f6, make_avx2_decode_f8, make_avx2_decode_s8;
+kernel_make_t make_avx2_dense;
 
+// clang-format off
 inline constexpr kernel_row_t avx2_rows[] = {
-        {"avx2_dense", cpu_isa_t::avx2, kernel_kind_t::dense, mxdnn_f32, takes_any, 6, {1}, make_avx2_dense},
+    {"avx2_direct_4bit", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_4bit, 4, {1, 2, 4}, make_avx2_direct_4bit},
+    {"avx2_direct_f6",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f6,   4, {1, 2, 4}, make_avx2_direct_f6},
+    {"avx2_direct_f8",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f8,   4, {1, 2, 4}, make_avx2_direct_f8},
+    {"avx2_direct_s8",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_s8,   4, {1, 2, 4}, make_avx2_direct_s8},
+    {"avx2_decode_4bit", cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_4bit, 1, {1},       make_avx2_decode_4bit},
+    {"avx2_decode_f6",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_f6,   1, {1},       make_avx2_decode_f6},
+    {"avx2_decode_f8",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_f8,   1, {1},       make_avx2_decode_f8},
+    {"avx2_decode_s8",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_s8,   1, {1},       make_avx2_decode_s8},
+    {"avx2_dense",       cpu_isa_t::avx2, kernel_kind_t::dense,  mxdnn_f32, takes_any,  6, {1},       make_avx2_dense},
 };
+// clang-format on
 
 } // namespace x64
 } // namespace impl

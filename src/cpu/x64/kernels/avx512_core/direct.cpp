@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few rows of source times packed weights.
+#include "cpu/x64/jit/f32_direct.hpp"
+#include "cpu/x64/kernels/avx512_core/rows.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+status_t make_avx512_core_direct_4bit(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return make_f32_direct<codes4_avx512_t>(name, p, kernel, reason);
+}
+status_t make_avx512_core_direct_f6(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return make_f32_direct<codes_f6_t<avx512_vec_t>>(name, p, kernel, reason);
+}
+status_t make_avx512_core_direct_f8(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return make_f32_direct<codes_f8_t<avx512_vec_t>>(name, p, kernel, reason);
+}
+status_t make_avx512_core_direct_s8(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return make_f32_direct<codes_s8_t<avx512_vec_t>>(name, p, kernel, reason);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
