@@ -37,7 +37,7 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
     const status_t status = pd->advance(0);
     if (status == mxdnn_last_impl_reached)
         return fail(mxdnn_unimplemented, "no implementation of %s takes %s; last refusal: %s",
-                primitive_kind_name(p->kind), to_string(*p).c_str(), std::string(last_error()).c_str());
+                primitive_kind_name(p->kind), to_string(*p).c_str(), pd->last_refusal.c_str());
     MXDNN_CHECK(status);
     if (verbose(verbose_profile_create))
         verbose_line("primitive,create_pd,%s,%s,%s,%g", primitive_kind_name(p->kind), pd->pd->name(),
@@ -110,8 +110,8 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
             if (verbose(verbose_dispatch))
                 verbose_line("primitive,create:dispatch,%s,%s,%s", primitive_kind_name(problem->kind),
                         list.items[i].name, r.text);
-            fail(r.status, "%s: %s", list.items[i].name, r.text);
-            if (r.status != mxdnn_unimplemented) return r.status;
+            if (r.status != mxdnn_unimplemented) return fail(r.status, "%s", r.text);
+            last_refusal = std::string(list.items[i].name) + ": " + r.text;
             continue;
         }
         list_args(*candidate);

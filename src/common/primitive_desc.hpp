@@ -89,6 +89,7 @@ struct mxdnn_primitive_desc {
     size_t index = 0; // of the entry that `pd` comes from
     std::shared_ptr<const mxdnn::impl::pd_t> pd;
     mxdnn_memory_desc scratchpad_md; // of bytes; zero when the library allocates it
+    std::string last_refusal; // why the last entry that was asked declined
 
     // Moves to the first entry from `from` on that takes the problem.
     mxdnn_status_t advance(size_t from);

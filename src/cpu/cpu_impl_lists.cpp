@@ -4,6 +4,7 @@
 
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
+#include "cpu/x64/jit_mx_matmul.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,6 +12,10 @@ namespace impl {
 namespace {
 
 constexpr impl_list_item_t mx_matmul_list[] = {
+        impl_item<x64::jit_mx_matmul_t<x64::cpu_isa_t::avx512_core_amx>>(),
+        impl_item<x64::jit_mx_matmul_t<x64::cpu_isa_t::avx512_core_bf16>>(),
+        impl_item<x64::jit_mx_matmul_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::jit_mx_matmul_t<x64::cpu_isa_t::avx2>>(),
         impl_item<ref_mx_matmul_t>(),
 };
 

@@ -11,9 +11,12 @@ namespace mxdnn {
 namespace impl {
 
 inline double ref_sigmoid(double x) { return 1. / (1. + std::exp(-x)); }
-inline double ref_gelu_erf(double x) { return .5 * x * (1. + std::erf(x / std::sqrt(2.))); }
+// The limit at -Inf is 0, where the formulas say Inf * 0.
+inline double ref_gelu_erf(double x) {
+    return x == -INFINITY ? 0. : .5 * x * std::erfc(-x / std::sqrt(2.));
+}
 inline double ref_gelu_tanh(double x) {
-    return .5 * x * (1. + std::tanh(std::sqrt(2. / M_PI) * (x + .044715 * x * x * x)));
+    return x == -INFINITY ? 0. : .5 * x * (1. + std::tanh(std::sqrt(2. / M_PI) * (x + .044715 * x * x * x)));
 }
 
 inline double ref_eltwise(mxdnn_alg_kind_t alg, double x, double alpha, double beta) {

@@ -40,6 +40,8 @@ public:
     const quant_t &quant() const { return quant_; }
     int axis_from_end() const { return axis_; }
     data_type_t dt() const { return dt_; }
+    // First byte of the batch entry of a packed tensor.
+    uint8_t *packed_data() const { return packed_matrix_.data; }
 
     float value(dim_t row, dim_t col) const;
     uint32_t code(dim_t row, dim_t col) const;

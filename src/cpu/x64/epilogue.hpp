@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From f32 sums to the destination: scales, bias, post-ops, conversion or quantisation.
+#pragma once
+
+#include "cpu/ref/tensor_view.hpp"
+#include "cpu/x64/rows/row_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Null when the destination's columns can be finished in pieces of `columns` (a power of two);
+// otherwise what stands in the way.
+const char *check_epilogue(const problem_t &p, int64_t columns);
+
+// The epilogue of one execution and one batch entry. Objects are cheap; a thread has its own.
+class epilogue_t {
+public:
+    explicit epilogue_t(const exec_ctx_t &ctx);
+    void set_batch(const dim_t *idx);
+
+    // Turns sums of row m into destination columns [first, first + n). x holds the sums of those
+    // columns: for gated problems n gates and ups, `up` apart (interleaved: pairs in x, up unused).
+    // `scale` multiplies the sums first. x is overwritten.
+    void finish_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+
+    // As finish_row, but stores nothing: the largest finite magnitude of the results, for a global
+    // scale that has to be computed first.
+    float amax_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+    void set_global(float amax) const { dst_view_.set_global(nvfp4_global_scale(amax)); }
+
+private:
+    // A broadcast operand of the batch entry.
+    struct operand_t {
+        data_type_t dt = mxdnn_data_type_undef;
+        const uint8_t *matrix = nullptr; // null: absent
+        int64_t row_stride = 0, col_stride = 0; // elements; 0 where the dim is 1
+    };
+    operand_t bind(const memory_t &m, const dim_t *idx) const;
+    void load(const operand_t &o, int64_t m, int64_t first, int64_t n, float *out) const;
+    void apply(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+    void quantise(int64_t m, int64_t first, int64_t n, const float *x) const;
+
+    const exec_ctx_t &ctx_;
+    const problem_t &p_;
+    const row_kernels_t &rk_;
+    int nd_;
+    operand_t bias_, dst_;
+    operand_t binary_[32]; // by index of the post-op
+    matrix_view_t dst_view_;
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

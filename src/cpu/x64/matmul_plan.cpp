@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/matmul_plan.hpp"
+
+#include <algorithm>
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+// Rows beyond which a longer run only costs cache: decoding is then a few percent of the work.
+constexpr int64_t most_rows = 512;
+} // namespace
+
+int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than
+    // vectors that decoding once pays from fewer rows.
+    return machine.isa == cpu_isa_t::avx512_core_amx ? kernels.direct_rows : 2 * kernels.direct_rows;
+}
+
+int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    // Decoded panels of one dense call take at most half of L2.
+    const int64_t row_bytes = int64_t(kernels.dense_panels) * panel_columns * kernels.compute_bytes;
+    const int64_t fit = std::max<int64_t>(machine.l2 / 2 / row_bytes, kernels.tile_rows);
+    if (round_up(K, k_step) <= fit) return round_up(K, k_step);
+    // Chunks of about equal size, each whole tiles.
+    const int64_t chunks = div_up(K, fit / kernels.tile_rows * kernels.tile_rows);
+    return round_up(div_up(K, chunks), kernels.tile_rows);
+}
+
+int64_t max_plan_rows(int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    // The prepared source should stay in L2 beside the panels.
+    const int64_t row_bytes = std::max<int64_t>(1, plan_k_chunk(K, machine, kernels) * kernels.compute_bytes);
+    int64_t rows = std::min(std::max<int64_t>(machine.l2 / row_bytes, 128), most_rows);
+    if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
+    return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.dense_rows);
+}
+
+matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const matmul_machine_t &machine,
+        const matmul_kernels_t &kernels) {
+    matmul_plan_t p;
+    p.direct = s.M <= direct_rows_limit(machine, kernels);
+    const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
+    // Runs of about equal length.
+    p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.dense_rows);
+    p.rows = std::max<int64_t>(std::min(p.rows, most), 1);
+    p.k_chunk = plan_k_chunk(s.K, machine, kernels);
+
+    // Columns of a task: as many as there are, halved while threads would be left idle.
+    const int64_t dst_n = s.gated ? s.N / 2 : s.N;
+    const int64_t least = std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.dense_panels * panel_columns);
+    p.columns = max_plan_columns;
+    const auto tasks = [&] { return div_up(dst_n, p.columns) * s.batch; };
+    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0 && tasks() < 4 * machine.threads) p.columns /= 2;
+    return p;
+}
+
+std::string describe(const matmul_plan_t &p) {
+    std::string s = p.direct ? "direct" : "decode+dense";
+    s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
+    return p.direct ? s : s + ":k" + std::to_string(p.k_chunk);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an mx_matmul is divided: a pure function of the shape, the ISA, the caches and the threads,
+// so that it can be tested and printed without running anything.
+#pragma once
+
+#include <string>
+
+#include "cpu/x64/isa.hpp"
+#include "cpu/x64/kernels/kernel_types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+struct matmul_shape_t {
+    int64_t M = 0, K = 0, N = 0; // N: columns of the weights
+    int64_t batch = 1;
+    int64_t column_step = 16; // destination columns come in multiples of this (blocks of a quantised dst)
+    bool gated = false; // a destination column needs two of the weights'
+};
+
+struct matmul_machine_t {
+    cpu_isa_t isa = cpu_isa_t::none;
+    int64_t l1d = 0, l2 = 0;
+    int threads = 1;
+};
+
+// Facts of the kernels that the division depends on.
+struct matmul_kernels_t {
+    int direct_rows = 1; // most rows of a direct call
+    int dense_rows = 1; // rows of a dense call
+    int dense_panels = 1;
+    int compute_bytes = 4; // of the compute type
+    int tile_rows = 128; // of the weights' layout: chunks of K are whole tiles
+};
+
+struct matmul_plan_t {
+    bool direct = true; // decode in registers; else decode a panel once for many rows
+    int64_t rows = 1; // of the source that are prepared and multiplied together
+    int64_t columns = 64; // of the destination per task
+    int64_t k_chunk = 0; // rows of the weights that are decoded at a time
+};
+
+// Rows of source up to which decoding in registers is preferred.
+int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+
+// The most rows that any M leads to: sizes the scratchpad. `rows_hint` of 0 is none.
+int64_t max_plan_rows(int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+constexpr int64_t max_plan_columns = 64; // of a task, likewise (of the weights: twice that when gated)
+int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+
+matmul_plan_t plan_mx_matmul(const matmul_shape_t &shape, int64_t rows_hint, const matmul_machine_t &machine,
+        const matmul_kernels_t &kernels);
+
+std::string describe(const matmul_plan_t &plan);
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

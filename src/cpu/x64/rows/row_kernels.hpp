@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on short rows of f32 in cache: what surrounds the dot products. Compiled once per
+// vector ISA from row_kernels_body.hpp; a plain loop each, which the compiler vectorises.
+#pragma once
+
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+struct row_kernels_t {
+    // out[i] = f32(src[i * stride]) for src of f32, bf16 or f16, stride in elements.
+    void (*to_f32)(data_type_t dt, const void *src, int64_t stride, float *out, int64_t n);
+    // dst[i * stride] = x[i] rounded to f32, bf16 or f16 (nearest even).
+    void (*from_f32)(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t n);
+    // out[i] = table[codes[i]] * scale
+    void (*decode)(const uint8_t *codes, const float *table, float scale, float *out, int64_t n);
+    // x[i] *= a
+    void (*scale)(float *x, float a, int64_t n);
+    // x[i] += a * (y[i] - zero)
+    void (*add_scaled)(float *x, const float *y, float a, float zero, int64_t n);
+    void (*eltwise)(mxdnn_alg_kind_t alg, float *x, float alpha, float beta, int64_t n);
+    void (*binary)(mxdnn_alg_kind_t alg, float *x, const float *y, int64_t n);
+    // out[i] = activation of gate[i * stride] and up[i * stride]; out may be gate.
+    void (*gated)(mxdnn_alg_kind_t alg, const float *gate, const float *up, int64_t stride, float *out, float alpha,
+            float limit, int64_t n);
+    float (*sum)(const float *x, int64_t n);
+};
+
+extern const row_kernels_t row_kernels_avx2, row_kernels_avx512;
+
+// Those for the machine; AVX2 is a precondition of every caller.
+const row_kernels_t &row_kernels();
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of row_kernels_avx2.cpp and row_kernels_avx512.cpp. Everything here has internal
+// linkage and comes from no library header: code compiled for one ISA must not be merged by the
+// linker with code for another.
+#include <immintrin.h>
+
+#include "cpu/x64/rows/row_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+#define MXDNN_INLINE static inline __attribute__((always_inline))
+
+MXDNN_INLINE uint32_t bits(float x) {
+    uint32_t u;
+    __builtin_memcpy(&u, &x, 4);
+    return u;
+}
+MXDNN_INLINE float real(uint32_t u) {
+    float x;
+    __builtin_memcpy(&x, &u, 4);
+    return x;
+}
+MXDNN_INLINE float min_of(float a, float b) { return a < b ? a : b; }
+MXDNN_INLINE float max_of(float a, float b) { return a > b ? a : b; }
+
+// ---- conversions ----
+
+MXDNN_INLINE float f32_of_bf16(uint16_t h) { return real(uint32_t(h) << 16); }
+// Nearest even; a NaN stays one (quiet).
+MXDNN_INLINE uint16_t bf16_of_f32(float x) {
+    const uint32_t u = bits(x);
+    const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    return uint16_t((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded);
+}
+
+void to_f32(data_type_t dt, const void *src, int64_t stride, float *out, int64_t n) {
+    if (dt == mxdnn_f32) {
+        const float *s = static_cast<const float *>(src);
+        if (stride == 1)
+            for (int64_t i = 0; i < n; i++) out[i] = s[i];
+        else
+            for (int64_t i = 0; i < n; i++) out[i] = s[i * stride];
+    } else if (dt == mxdnn_bf16) {
+        const uint16_t *s = static_cast<const uint16_t *>(src);
+        if (stride == 1)
+            for (int64_t i = 0; i < n; i++) out[i] = f32_of_bf16(s[i]);
+        else
+            for (int64_t i = 0; i < n; i++) out[i] = f32_of_bf16(s[i * stride]);
+    } else {
+        const uint16_t *s = static_cast<const uint16_t *>(src);
+        int64_t i = 0;
+        if (stride == 1)
+            for (; i + 8 <= n; i += 8)
+                _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(s + i))));
+        for (; i < n; i++) out[i] = _cvtsh_ss(s[i * stride]);
+    }
+}
+
+void from_f32(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t n) {
+    if (dt == mxdnn_f32) {
+        float *d = static_cast<float *>(dst);
+        if (stride == 1)
+            for (int64_t i = 0; i < n; i++) d[i] = x[i];
+        else
+            for (int64_t i = 0; i < n; i++) d[i * stride] = x[i];
+    } else if (dt == mxdnn_bf16) {
+        uint16_t *d = static_cast<uint16_t *>(dst);
+        if (stride == 1)
+            for (int64_t i = 0; i < n; i++) d[i] = bf16_of_f32(x[i]);
+        else
+            for (int64_t i = 0; i < n; i++) d[i * stride] = bf16_of_f32(x[i]);
+    } else {
+        uint16_t *d = static_cast<uint16_t *>(dst);
+        int64_t i = 0;
+        if (stride == 1)
+            for (; i + 8 <= n; i += 8)
+                _mm_storeu_si128(
+                        reinterpret_cast<__m128i *>(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+        for (; i < n; i++) d[i * stride] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
+    }
+}
+
+void decode(const uint8_t *codes, const float *table, float scale, float *out, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = table[codes[i]] * scale;
+}
+
+// ---- elementary functions: f32 in and out, a few ulp (bounds: doc/accuracy.md) ----
+
+// e^x: 2^n times a polynomial on [-ln2/2, ln2/2]. Overflow is Inf, below 2^-149 it is 0.
+MXDNN_INLINE float exp_of(float x) {
+    const float lo = -104.f, hi = 89.f;
+    const float c = min_of(max_of(x, lo), hi);
+    const float shifted = c * 1.44269504f + 12582912.f; // 1.5 * 2^23: rounds to an integer
+    const float n = shifted - 12582912.f;
+    float r = __builtin_fmaf(n, -0.693359375f, c);
+    r = __builtin_fmaf(n, 2.12194440e-4f, r);
+    float p = 1.f / 5040;
+    p = __builtin_fmaf(p, r, 1.f / 720);
+    p = __builtin_fmaf(p, r, 1.f / 120);
+    p = __builtin_fmaf(p, r, 1.f / 24);
+    p = __builtin_fmaf(p, r, 1.f / 6);
+    p = __builtin_fmaf(p, r, .5f);
+    p = __builtin_fmaf(p, r, 1.f);
+    p = __builtin_fmaf(p, r, 1.f);
+    // 2^n as two factors, so that neither leaves the range.
+    const int32_t i = int32_t(bits(shifted)) - 0x4b400000; // n: the distance from 1.5 * 2^23
+    const int32_t half = i >> 1, rest = i - half;
+    const float y = p * real(uint32_t(half + 127) << 23) * real(uint32_t(rest + 127) << 23);
+    return x != x ? x : y;
+}
+
+MXDNN_INLINE float sigmoid_of(float x) { return 1.f / (1.f + exp_of(-x)); }
+
+// Odd series where 1 - 2 / (e^2x + 1) would cancel.
+MXDNN_INLINE float tanh_of(float x) {
+    const float q = x * x;
+    float p = 21844.f / 6081075;
+    p = __builtin_fmaf(p, -q, 1382.f / 155925);
+    p = __builtin_fmaf(p, -q, 62.f / 2835);
+    p = __builtin_fmaf(p, -q, 17.f / 315);
+    p = __builtin_fmaf(p, -q, 2.f / 15);
+    p = __builtin_fmaf(p, -q, 1.f / 3);
+    const float small = x - x * q * p;
+    const float large = 1.f - 2.f / (exp_of(2.f * x) + 1.f);
+    return q < .16f ? small : large;
+}
+
+// erfc(z) for z >= 0: e^(-z^2) t P(t), t = 1 / (1 + 0.4 z); P is a minimax fit on z in [0, 14] of
+// relative error 2e-8. z^2 is split, since e^(-z^2) magnifies its rounding.
+MXDNN_INLINE float erfc_of(float z) {
+    const float t = 1.f / __builtin_fmaf(.4f, z, 1.f);
+    float p = -0.023103423416614532f;
+    p = __builtin_fmaf(p, t, 0.16341586410999298f);
+    p = __builtin_fmaf(p, t, -0.4191703796386719f);
+    p = __builtin_fmaf(p, t, 0.4437742531299591f);
+    p = __builtin_fmaf(p, t, -0.20050756633281708f);
+    p = __builtin_fmaf(p, t, 0.22845645248889923f);
+    p = __builtin_fmaf(p, t, 0.14422062039375305f);
+    p = __builtin_fmaf(p, t, 0.21192842721939087f);
+    p = __builtin_fmaf(p, t, 0.22529564797878265f);
+    p = __builtin_fmaf(p, t, 0.22569012641906738f);
+    const float square = z * z, error = __builtin_fmaf(z, z, -square);
+    const float e = exp_of(-square) * (1.f - error);
+    return z > 14.f ? 0.f : e * t * p;
+}
+
+MXDNN_INLINE float gelu_erf_of(float x) {
+    const float z = x * 0.70710678f;
+    const float half = .5f * erfc_of(z < 0 ? -z : z); // of the smaller tail
+    return x != x ? x : x < 0 ? (x < -20.f ? 0.f : x * half) : x * (1.f - half);
+}
+MXDNN_INLINE float gelu_tanh_of(float x) {
+    // 0.5 (1 + tanh u) is sigmoid(2u), which keeps its relative accuracy where u is negative.
+    const float u = 0.797884561f * x * __builtin_fmaf(.044715f * x, x, 1.f);
+    return x < -20.f ? 0.f : x * sigmoid_of(2.f * u);
+}
+MXDNN_INLINE float swish_of(float x, float alpha) { return x * sigmoid_of(alpha * x); }
+
+// ---- post-ops ----
+
+void scale(float *x, float a, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= a;
+}
+
+void add_scaled(float *x, const float *y, float a, float zero, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] += a * (y[i] - zero);
+}
+
+template <typename F>
+MXDNN_INLINE void map(float *x, int64_t n, F f) {
+    for (int64_t i = 0; i < n; i++) x[i] = f(x[i]);
+}
+
+void eltwise(mxdnn_alg_kind_t alg, float *x, float alpha, float beta, int64_t n) {
+    switch (alg) {
+    case mxdnn_eltwise_relu: return map(x, n, [=](float v) { return v > 0 ? v : v != v ? v : alpha * v; });
+    case mxdnn_eltwise_tanh: return map(x, n, [](float v) { return tanh_of(v); });
+    case mxdnn_eltwise_square: return map(x, n, [](float v) { return v * v; });
+    case mxdnn_eltwise_linear: return map(x, n, [=](float v) { return __builtin_fmaf(alpha, v, beta); });
+    case mxdnn_eltwise_logistic: return map(x, n, [](float v) { return sigmoid_of(v); });
+    case mxdnn_eltwise_gelu_tanh: return map(x, n, [](float v) { return gelu_tanh_of(v); });
+    case mxdnn_eltwise_swish: return map(x, n, [=](float v) { return swish_of(v, alpha); });
+    case mxdnn_eltwise_clip:
+        return map(x, n, [=](float v) { return v != v ? v : min_of(max_of(v, alpha), beta); });
+    case mxdnn_eltwise_gelu_erf: return map(x, n, [](float v) { return gelu_erf_of(v); });
+    case mxdnn_eltwise_relu2: return map(x, n, [](float v) { return v > 0 ? v * v : v != v ? v : 0.f; });
+    default: return;
+    }
+}
+
+template <typename F>
+MXDNN_INLINE void zip(float *x, const float *y, int64_t n, F f) {
+    for (int64_t i = 0; i < n; i++) x[i] = f(x[i], y[i]);
+}
+
+void binary(mxdnn_alg_kind_t alg, float *x, const float *y, int64_t n) {
+    switch (alg) {
+    case mxdnn_binary_add: return zip(x, y, n, [](float a, float b) { return a + b; });
+    case mxdnn_binary_mul: return zip(x, y, n, [](float a, float b) { return a * b; });
+    // NaN in either operand is NaN: a comparison would drop one of them.
+    case mxdnn_binary_max:
+        return zip(x, y, n, [](float a, float b) { return a != a || b != b ? a + b : max_of(a, b); });
+    case mxdnn_binary_min:
+        return zip(x, y, n, [](float a, float b) { return a != a || b != b ? a + b : min_of(a, b); });
+    default: return;
+    }
+}
+
+// min and max that keep a NaN of x.
+MXDNN_INLINE float at_most(float x, float limit) { return x > limit ? limit : x; }
+MXDNN_INLINE float at_least(float x, float limit) { return x < limit ? limit : x; }
+
+template <typename F>
+MXDNN_INLINE void gate(const float *g, const float *u, int64_t stride, float *out, float limit, int64_t n, F f) {
+    // Index by index in ascending order: out may be the gate itself.
+    if (stride == 1)
+        for (int64_t i = 0; i < n; i++) out[i] = f(at_most(g[i], limit), at_least(at_most(u[i], limit), -limit));
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = f(at_most(g[2 * i], limit), at_least(at_most(u[2 * i], limit), -limit));
+}
+
+void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha, float limit,
+        int64_t n) {
+    // No limit is one that nothing exceeds.
+    const float most = limit > 0 && limit <= 3.402823466e38f ? limit : real(0x7f800000);
+    switch (alg) {
+    case mxdnn_gated_silu: return gate(g, u, stride, out, most, n, [](float a, float b) { return swish_of(a, 1.f) * b; });
+    case mxdnn_gated_swiglu:
+        return gate(g, u, stride, out, most, n, [=](float a, float b) { return swish_of(a, alpha) * (b + 1.f); });
+    case mxdnn_gated_gelu_erf:
+        return gate(g, u, stride, out, most, n, [](float a, float b) { return gelu_erf_of(a) * b; });
+    case mxdnn_gated_gelu_tanh:
+        return gate(g, u, stride, out, most, n, [](float a, float b) { return gelu_tanh_of(a) * b; });
+    default: return;
+    }
+}
+
+// Eight partial sums, added in a fixed order.
+float sum(const float *x, int64_t n) {
+    float s[8] = {};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) s[j] += x[i + j];
+    for (; i < n; i++) s[i & 7] += x[i];
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+} // namespace
+
+extern const row_kernels_t MXDNN_ROW_KERNELS;
+const row_kernels_t MXDNN_ROW_KERNELS
+        = {to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

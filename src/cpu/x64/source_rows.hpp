@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of the source as kernels read them: in the compute type, contiguous, padded with zeros.
+#pragma once
+
+#include "cpu/ref/tensor_view.hpp"
+#include "cpu/x64/rows/row_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// What else a row leaves behind; pointers may be null where nothing needs it.
+struct source_sums_t {
+    float *row_scale; // quantised sources: the power of two that the row was divided by
+    float *block_sums; // of the values as the kernel sees them, one per `block` of K
+    int64_t block;
+};
+
+// The source of one execution and one batch entry.
+class source_rows_t {
+public:
+    source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt);
+    void set_batch(const dim_t *idx) { view_.set_batch(idx), bind(idx); }
+
+    // Address of row m where kernels may read it in place: no conversion, no padding needed.
+    const void *in_place(int64_t m) const;
+    int64_t in_place_stride() const { return row_stride_ * data_type_info(md_->dt)->bits / 8; }
+
+    // Writes row m, padded to `padded` elements, to out.
+    void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
+
+private:
+    void bind(const dim_t *idx);
+    void dequantise(int64_t m, int64_t k, int64_t n, int row_exponent, float *out) const;
+    int row_exponent(int64_t m) const;
+
+    const memory_desc_t *md_;
+    const uint8_t *base_;
+    data_type_t compute_dt_;
+    matrix_view_t view_;
+    const uint8_t *matrix_ = nullptr; // of the batch entry
+    int64_t K_, row_stride_, col_stride_;
+    float table_[256]; // values of the codes of a quantised source
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
