@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executions with the wrong arguments: refused before anything is written.
+#include <functional>
+#include <map>
+
+#include "test_api_util.hpp"
+
+using namespace api_test;
+
+namespace {
+
+constexpr int M = 4, K = 64, N = 32;
+
+struct Execute : public testing::Test {
+    mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
+    mxdnn::stream str{eng};
+    memory::desc bias_md{{1, N}, dt::f32, tag::ab};
+    std::vector<uint16_t> x = random_bf16(M * K, 1);
+    std::vector<uint16_t> y = std::vector<uint16_t>(M * N, 0xabcd);
+    std::vector<float> bias = std::vector<float>(N, 1.f);
+
+    // Every argument by its number; a test replaces or removes some.
+    std::map<int, memory> args;
+    std::vector<mxdnn_exec_arg_t> extra;
+    mxdnn::primitive prim;
+    memory::desc packed;
+
+    void SetUp() override { init(mxfp4_weights_attr(), M); }
+
+    void init(const mxdnn::primitive_attr &attr, mxdnn_dim_t rows) {
+        const mxdnn::mx_matmul::primitive_desc pd(eng, memory::desc({rows, K}, dt::bf16, tag::ab),
+                memory::desc({K, N}, dt::f4_e2m1, tag::any), bias_md,
+                memory::desc({rows, N}, dt::bf16, tag::ab), attr);
+        prim = mxdnn::mx_matmul(pd);
+        packed = pd.weights_desc();
+        args[MXDNN_ARG_SRC] = memory({{M, K}, dt::bf16, tag::ab}, eng, x.data());
+        args[MXDNN_ARG_WEIGHTS] = pack_mxfp4(eng, packed, random_bf16(N * K, 2));
+        args[MXDNN_ARG_BIAS] = memory(bias_md, eng, bias.data());
+        args[MXDNN_ARG_DST] = memory({{M, N}, dt::bf16, tag::ab}, eng, y.data());
+    }
+
+    mxdnn_status_t execute() const {
+        std::vector<mxdnn_exec_arg_t> c_args;
+        for (const auto &a : args) c_args.push_back({a.first, a.second.get(true)});
+        c_args.insert(c_args.end(), extra.begin(), extra.end());
+        return mxdnn_primitive_execute(prim.get(), str.get(), int(c_args.size()), c_args.data());
+    }
+
+    // One change, one refusal, nothing written; without the change it works.
+    void expect_refused(const std::function<void()> &change, std::initializer_list<std::string> words,
+            mxdnn_status_t want = mxdnn_invalid_arguments) {
+        const auto saved = args;
+        const auto before = y;
+        change();
+        plant_error();
+        const mxdnn_status_t st = execute();
+        EXPECT_TRUE(refused(st, want, words));
+        EXPECT_EQ(y, before);
+        args = saved;
+        extra.clear();
+        EXPECT_OK(execute());
+    }
+
+    memory make(const memory::dims &dims, dt type, tag t, void *data) {
+        return memory(memory::desc(dims, type, t), eng, data);
+    }
+};
+
+} // namespace
+
+TEST_F(Execute, Count) {
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, mxdnn_primitive_execute(prim.get(), str.get(), -1, nullptr), "-1");
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, mxdnn_primitive_execute(prim.get(), str.get(), 0, nullptr), "missing");
+}
+
+TEST_F(Execute, MissingExtraTwiceNull) {
+    for (int arg : {MXDNN_ARG_SRC, MXDNN_ARG_WEIGHTS, MXDNN_ARG_BIAS, MXDNN_ARG_DST}) {
+        const std::string n = std::to_string(arg);
+        expect_refused([&] { args.erase(arg); }, {n, "missing"});
+        expect_refused([&] { args[arg] = memory(); }, {n, "null"});
+        expect_refused([&] { extra.push_back({arg, args[arg].get()}); }, {"twice"});
+    }
+    for (int arg : {0, -1, 2, 12345, int(MXDNN_ARG_GROUP_OFFSETS), MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC,
+                 MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST, MXDNN_ARG_ATTR_MULTIPLE_POST_OP(0) | MXDNN_ARG_SRC_1})
+        expect_refused([&] { extra.push_back({arg, args[MXDNN_ARG_BIAS].get()}); }, {std::to_string(arg)});
+    // Packed bytes hold everything.
+    for (int attr : {MXDNN_ARG_ATTR_SCALES, MXDNN_ARG_ATTR_ZERO_POINTS, MXDNN_ARG_ATTR_GLOBAL_SCALE})
+        expect_refused(
+                [&] {
+                    extra.push_back({attr | MXDNN_ARG_WEIGHTS, args[MXDNN_ARG_BIAS].get()});
+                },
+                {std::to_string(attr | MXDNN_ARG_WEIGHTS), "packed"});
+}
+
+TEST_F(Execute, OtherDescriptors) {
+    std::vector<float> wide(4096);
+    void *p = wide.data();
+    expect_refused([&] { args[MXDNN_ARG_SRC] = make({M, K}, dt::f16, tag::ab, p); }, {"src", "f16", "bf16"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_SRC] = make({M, K + 1}, dt::bf16, tag::ab, p);
+            },
+            {"src", "65", "64"});
+    expect_refused([&] { args[MXDNN_ARG_SRC] = make({M + 1, K}, dt::bf16, tag::ab, p); }, {"src", "5", "4"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_SRC] = make({M, K}, dt::bf16, tag::ba, p);
+            },
+            {"src", "stride", "64"});
+    expect_refused([&] { args[MXDNN_ARG_SRC] = make({1, M, K}, dt::bf16, tag::abc, p); }, {"src", "1x4x64"});
+    expect_refused([&] { args[MXDNN_ARG_DST] = make({M, N}, dt::f32, tag::ab, p); }, {"dst", "f32", "bf16"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_DST] = make({M, N - 1}, dt::bf16, tag::ab, p);
+            },
+            {"dst", "31", "32"});
+    expect_refused([&] { args[MXDNN_ARG_BIAS] = make({N}, dt::f32, tag::a, p); }, {"bias"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_BIAS] = make({1, N}, dt::bf16, tag::ab, p);
+            },
+            {"bias", "bf16", "f32"});
+    expect_refused([&] { args[MXDNN_ARG_BIAS] = make({1, 1}, dt::f32, tag::ab, p); }, {"bias", "1", "32"});
+    // Plain weights, weights of another shape, and of another format with the same bytes' size.
+    expect_refused([&] { args[MXDNN_ARG_WEIGHTS] = make({K, N}, dt::f4_e2m1, tag::ab, p); }, {"weights"});
+    const memory::desc other = mxfp4_matmul(eng, 1, 2 * K, N).weights_desc();
+    expect_refused([&] { args[MXDNN_ARG_WEIGHTS] = memory(other, eng); }, {"weights", "128x32", "64x32"});
+    mxdnn::primitive_attr nv;
+    nv.set_scales(MXDNN_ARG_WEIGHTS, 3, {16, 1}, dt::f8_e4m3);
+    const memory::desc nvfp4 = mxfp4_matmul(eng, 1, K, N, nv).weights_desc();
+    expect_refused([&] { args[MXDNN_ARG_WEIGHTS] = memory(nvfp4, eng); }, {"weights", "f8_e4m3", "e8m0"});
+    memory::desc grouped = memory::desc::grouped({M, K}, dt::bf16, 0, 2);
+    expect_refused([&] { args[MXDNN_ARG_SRC] = memory(grouped, eng, p); }, {"src", "grouped"});
+}
+
+TEST_F(Execute, NoDataAndMisaligned) {
+    for (int arg : {MXDNN_ARG_SRC, MXDNN_ARG_WEIGHTS, MXDNN_ARG_BIAS, MXDNN_ARG_DST})
+        expect_refused(
+                [&] { args[arg] = memory(args[arg].get_desc(), eng, MXDNN_MEMORY_NONE); }, {"null", "bytes"});
+    std::vector<char> bytes(packed.get_size() + 64);
+    char *base = bytes.data() + (64 - uintptr_t(bytes.data()) % 64) % 64;
+    for (int off : {1, 4, 8, 15})
+        expect_refused([&] { args[MXDNN_ARG_WEIGHTS] = memory(packed, eng, base + off); }, {"weights", "16"});
+    // 16 is enough.
+    std::memcpy(base + 16, args[MXDNN_ARG_WEIGHTS].get_data_handle(), packed.get_size());
+    EXPECT_OK(execute());
+    const auto want = y;
+    args[MXDNN_ARG_WEIGHTS] = memory(packed, eng, base + 16);
+    y.assign(y.size(), 0xabcd);
+    EXPECT_OK(execute());
+    EXPECT_EQ(y, want);
+}
+
+TEST_F(Execute, Overlap) {
+    std::vector<uint16_t> both(M * K + M * N);
+    const auto src_at = [&](size_t i) { return make({M, K}, dt::bf16, tag::ab, both.data() + i); };
+    const auto dst_at = [&](size_t i) { return make({M, N}, dt::bf16, tag::ab, both.data() + i); };
+    for (size_t i : {size_t(0), size_t(1), size_t(M * K - 1)})
+        expect_refused(
+                [&] {
+                    args[MXDNN_ARG_SRC] = src_at(0);
+                    args[MXDNN_ARG_DST] = dst_at(i);
+                },
+                {"dst", "src", "overlap"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_DST] =
+                        make({M, N}, dt::bf16, tag::ab, args[MXDNN_ARG_WEIGHTS].get_data_handle());
+            },
+            {"dst", "weights", "overlap"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_DST] = make({M, N}, dt::bf16, tag::ab, bias.data());
+            },
+            {"dst", "bias", "overlap"});
+    // Neighbours are no overlap, and inputs may share.
+    args[MXDNN_ARG_SRC] = src_at(0);
+    args[MXDNN_ARG_DST] = dst_at(M * K);
+    EXPECT_OK(execute());
+}
+
+TEST_F(Execute, StreamOfAnotherEngine) {
+    const mxdnn::engine cuda = mxdnn::engine::for_target("cuda:sm_90");
+    const mxdnn::stream other(cuda);
+    std::vector<mxdnn_exec_arg_t> c_args;
+    for (const auto &a : args) c_args.push_back({a.first, a.second.get()});
+    EXPECT_REFUSED(mxdnn_invalid_arguments,
+            mxdnn_primitive_execute(prim.get(), other.get(), int(c_args.size()), c_args.data()), "cuda:sm_90",
+            "cpu:x64");
+}
+
+TEST_F(Execute, MemoryOfAnotherEngine) {
+    const mxdnn::engine cuda = mxdnn::engine::for_target("cuda:sm_90");
+    for (int arg : {MXDNN_ARG_SRC, MXDNN_ARG_WEIGHTS, MXDNN_ARG_DST})
+        expect_refused([&] { args[arg] = memory(args[arg].get_desc(), cuda, args[arg].get_data_handle()); },
+                {"cuda:sm_90", "cpu:x64"});
+}
+
+TEST_F(Execute, RuntimeRows) {
+    init(mxfp4_weights_attr(), runtime);
+    std::vector<float> wide(4096);
+    void *p = wide.data();
+    expect_refused([&] { args[MXDNN_ARG_SRC] = make({M + 1, K}, dt::bf16, tag::ab, p); }, {"5", "4"});
+    expect_refused([&] { args[MXDNN_ARG_DST] = make({M - 1, N}, dt::bf16, tag::ab, p); }, {"3", "4"});
+    // A value has to be there at execution.
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_SRC] = make({runtime, K}, dt::bf16, tag::ab, p);
+            },
+            {"src", "runtime"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_SRC] = make({M, K - 1}, dt::bf16, tag::ab, p);
+            },
+            {"src", "63", "64"});
+    // No rows: nothing to do, also without data.
+    args[MXDNN_ARG_SRC] = make({0, K}, dt::bf16, tag::ab, nullptr);
+    args[MXDNN_ARG_DST] = make({0, N}, dt::bf16, tag::ab, nullptr);
+    EXPECT_OK(execute());
+}
+
+TEST_F(Execute, RuntimeRowsOfOperands) {
+    mxdnn::post_ops po;
+    po.append_binary(mxdnn::algorithm::binary_add, memory::desc({runtime, N}, dt::f32, tag::ab));
+    mxdnn::primitive_attr attr = mxfp4_weights_attr();
+    attr.set_post_ops(po);
+    init(attr, runtime);
+    std::vector<float> operand(1024, 2.f);
+    const int arg = MXDNN_ARG_ATTR_MULTIPLE_POST_OP(0) | MXDNN_ARG_SRC_1;
+    args[arg] = make({M, N}, dt::f32, tag::ab, operand.data());
+    EXPECT_OK(execute());
+    expect_refused([&] { args[arg] = make({M + 1, N}, dt::f32, tag::ab, operand.data()); }, {"5", "4"});
+    expect_refused([&] { args[arg] = make({M, N - 1}, dt::f32, tag::ab, operand.data()); }, {"31", "32"});
+    expect_refused([&] { args.erase(arg); }, {std::to_string(arg), "missing"});
+}
+
+TEST_F(Execute, Scratchpad) {
+    mxdnn::primitive_attr attr = mxfp4_weights_attr();
+    attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
+    init(attr, M);
+    const_mxdnn_memory_desc_t c_md =
+            mxdnn_primitive_desc_query_md(prim.get_primitive_desc(), mxdnn_query_scratchpad_md, 0);
+    if (!c_md) GTEST_SKIP() << "the implementation needs no scratchpad";
+    const size_t size = mxdnn_memory_desc_get_size(c_md);
+    ASSERT_GT(size, 0u);
+    memory pad({{mxdnn_dim_t(size)}, dt::u8, tag::a}, eng);
+    args[MXDNN_ARG_SCRATCHPAD] = pad;
+    EXPECT_OK(execute());
+    char *data = static_cast<char *>(pad.get_data_handle());
+    const std::string n = std::to_string(MXDNN_ARG_SCRATCHPAD);
+    expect_refused([&] { args.erase(MXDNN_ARG_SCRATCHPAD); }, {"scratchpad", n, "missing"});
+    expect_refused([&] { args[MXDNN_ARG_SCRATCHPAD] = make({mxdnn_dim_t(size) - 1}, dt::u8, tag::a, data); },
+            {"scratchpad", std::to_string(size - 1), std::to_string(size)});
+    expect_refused([&] { args[MXDNN_ARG_SCRATCHPAD] = make({mxdnn_dim_t(size)}, dt::u8, tag::a, nullptr); },
+            {"scratchpad", "null"});
+    std::vector<char> bytes(size + 128);
+    char *odd = bytes.data() + (64 - uintptr_t(bytes.data()) % 64) % 64 + 8;
+    expect_refused([&] { args[MXDNN_ARG_SCRATCHPAD] = make({mxdnn_dim_t(size)}, dt::u8, tag::a, odd); },
+            {"scratchpad", "64"});
+    expect_refused([&] { args[MXDNN_ARG_DST] = make({M, N}, dt::bf16, tag::ab, data); }, {"overlap"});
+}
+
+// Reorders: scales that go with codes are arguments, those of packed bytes are not.
+TEST_F(Execute, ReorderScales) {
+    const memory::desc codes({K, N}, dt::f4_e2m1, tag::ba);
+    mxdnn::primitive_attr from;
+    from.set_scales(MXDNN_ARG_SRC, 3, {32, 1}, dt::e8m0);
+    prim = mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(eng, codes, eng, packed, from));
+    std::vector<uint8_t> c(codes.get_size(), 0x21), s(K / 32 * N, 127);
+    args.clear();
+    const int scales = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_FROM;
+    args[MXDNN_ARG_FROM] = memory(codes, eng, c.data());
+    args[scales] = make({K / 32, N}, dt::e8m0, tag::ba, s.data());
+    args[MXDNN_ARG_TO] = memory(packed, eng);
+    EXPECT_OK(execute());
+    expect_refused([&] { args.erase(scales); }, {std::to_string(scales), "missing", "scales of src"});
+    expect_refused([&] { args[scales] = make({K / 32, N - 1}, dt::e8m0, tag::ab, s.data()); }, {"31", "32"});
+    expect_refused([&] { args[scales] = make({K / 32, N}, dt::u8, tag::ab, s.data()); }, {"u8", "e8m0"});
+    expect_refused([&] { args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO] = args[scales]; },
+            {std::to_string(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO), "packed"});
+    expect_refused([&] { args[MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_FROM] = args[scales]; },
+            {std::to_string(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_FROM)});
+    expect_refused([&] { args[MXDNN_ARG_TO] = memory(packed, eng, args[MXDNN_ARG_FROM].get_data_handle()); },
+            {"overlap"});
+}
