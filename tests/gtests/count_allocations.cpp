@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of its own: inlined into its callers, GCC takes the pair of replacements for a mismatch.
+#include "gtests/count_allocations.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+static std::atomic<long> allocations{0};
+
+long count_of_allocations() { return allocations; }
+
+void *operator new(std::size_t size) {
+    allocations++;
+    if (void *p = std::malloc(size ? size : 1)) return p;
+    throw std::bad_alloc();
+}
+void operator delete(void *p) noexcept { std::free(p); }
+void operator delete(void *p, std::size_t) noexcept { std::free(p); }
