@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles `source` twice: as it is, which must work, and with MXDNN_WRONG, which must fail saying `message`.
+cmake_minimum_required(VERSION 3.25)
 set(ENV{LC_ALL} C) # the messages are matched in English
 execute_process(COMMAND ${compiler} ${includes} -Wall -Wextra -Werror -fsyntax-only ${source}
         RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)

@@ -2,6 +2,8 @@
 # Installs, moves the install tree, builds the consumer project with find_package and with pkg-config, runs the
 # programs, and asks for components that exist, that this build lacks, and that never existed.
 
+cmake_minimum_required(VERSION 3.25)
+
 function(run)
     cmake_parse_arguments(PARSE_ARGV 0 arg "MUST_FAIL" "WHAT;MATCH" "COMMAND")
     execute_process(COMMAND ${arg_COMMAND} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
