@@ -4,6 +4,8 @@
 
 #include "cpu/x64/kernels/avx2/rows.hpp"
 #include "cpu/x64/kernels/avx512_core/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -18,6 +20,8 @@ constexpr kernel_list_t::part_t part(const kernel_row_t (&rows)[N]) {
 
 // Best first. An ISA is one line.
 const kernel_list_t::part_t parts[] = {
+        part(avx512_core_amx_rows),
+        part(avx512_core_bf16_rows),
         part(avx512_core_rows),
         part(avx2_rows),
 };

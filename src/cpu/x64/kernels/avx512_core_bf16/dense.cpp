@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense kernel on vdpbf16ps: rows x (panels * 16) sums in registers; every pair of rows of the
+// panels is loaded once and multiplied with a broadcast pair of every source row.
+#include <cstddef>
+
+#include "cpu/x64/kernels/avx512_core_bf16/row_addr.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+using Xbyak::Zmm;
+
+constexpr int vec_bytes = 64;
+
+class dense_t : public jit_base_t {
+public:
+    explicit dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {
+        const int sums = rows_ * panels_;
+        // Chains of dependent dot products: with few sums several for each, to hide their latency.
+        chains_ = sums <= 3 ? 4 : sums <= 7 ? 2 : 1;
+    }
+
+private:
+    static constexpr int unroll = 8; // pairs in the loop's body; half of k_step
+    const int rows_, panels_;
+    int chains_ = 1;
+
+    Zmm sum(int row, int panel, int chain) const { return Zmm((row * panels_ + panel) * chains_ + chain); }
+    Zmm wei(int panel) const { return Zmm(31 - panel); }
+    Zmm src() const { return Zmm(29); }
+
+    const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
+    const Xbyak::Reg64 wei_ = r8, wei_stride_ = r9, k_ = rdx;
+
+    Xbyak::Address arg(size_t offset) const { return qword[abi_param + int(offset)]; }
+
+    void generate() override {
+        preamble();
+        mov(src_at_.base[0], arg(offsetof(dense_args_t, src)));
+        mov(src_at_.stride, arg(offsetof(dense_args_t, src_stride)));
+        mov(wei_, arg(offsetof(dense_args_t, wei)));
+        mov(wei_stride_, arg(offsetof(dense_args_t, wei_stride)));
+        mov(k_, arg(offsetof(dense_args_t, k)));
+        src_at_.set_multiples(*this, rows_);
+        src_at_.set_second_base(*this, rows_);
+        for (int i = 0; i < rows_ * panels_ * chains_; i++) vpxord(Zmm(i), Zmm(i), Zmm(i));
+
+        Xbyak::Label done;
+        shr(k_, 4); // two rows to a pair, `unroll` pairs to a pass
+        jz(done, T_NEAR);
+        loop_down(k_, [&] {
+            for (int pair = 0; pair < unroll; pair++) dot(pair);
+            add(wei_, unroll * vec_bytes);
+            src_at_.advance(*this, rows_, unroll * 4);
+        });
+        L(done);
+        store();
+        postamble();
+    }
+
+    void dot(int pair) {
+        for (int p = 0; p < panels_; p++) {
+            const Xbyak::RegExp at = p ? wei_ + wei_stride_ : Xbyak::RegExp(wei_);
+            vmovups(wei(p), ptr[at + pair * vec_bytes]);
+        }
+        for (int r = 0; r < rows_; r++) {
+            const Xbyak::RegExp at = src_at_(r) + pair * 4;
+            if (panels_ == 1) {
+                vdpbf16ps(sum(r, 0, pair % chains_), wei(0), ptr_b[at]);
+                continue;
+            }
+            vpbroadcastd(src(), ptr[at]);
+            for (int p = 0; p < panels_; p++) vdpbf16ps(sum(r, p, pair % chains_), wei(p), src());
+        }
+    }
+
+    void store() {
+        const Xbyak::Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
+        mov(dst, arg(offsetof(dense_args_t, acc)));
+        mov(stride, arg(offsetof(dense_args_t, acc_stride)));
+        for (int i = 0; i < rows_ * panels_; i++)
+            for (int step = chains_ / 2; step > 0; step /= 2)
+                for (int c = 0; c < step; c++)
+                    vaddps(Zmm(i * chains_ + c), Zmm(i * chains_ + c), Zmm(i * chains_ + c + step));
+
+        Xbyak::Label overwrite;
+        cmp(arg(offsetof(dense_args_t, accumulate)), 0);
+        je(overwrite, T_NEAR);
+        mov(k_, dst);
+        for (int r = 0; r < rows_; r++) {
+            for (int p = 0; p < panels_; p++) vaddps(sum(r, p, 0), sum(r, p, 0), ptr[k_ + p * vec_bytes]);
+            if (r + 1 < rows_) add(k_, stride);
+        }
+        L(overwrite);
+        for (int r = 0; r < rows_; r++) {
+            for (int p = 0; p < panels_; p++) vmovups(ptr[dst + p * vec_bytes], sum(r, p, 0));
+            if (r + 1 < rows_) add(dst, stride);
+        }
+    }
+};
+
+} // namespace
+
+status_t make_avx512_core_bf16_dense(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return create_jit<dense_t>(name, kernel, reason, p);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders: packed codes in, zmm registers of bf16 pairs out. A register holds two rows (k, k + 1)
+// of sixteen columns, a dword per column, row k in its low word: what vdpbf16ps and an AMX tile
+// take. A decoder knows one order of codes and nothing of scales.
+#pragma once
+
+#include <optional>
+
+#include "cpu/x64/jit/jit_base.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Which bf16 values stand for the codes.
+struct pair_values_t {
+    data_type_t wei_dt = mxdnn_data_type_undef;
+    int subtract = 0;         // from every code; 4-bit integers only
+    bool zero_points = false; // u4: subtract the column's zero point, which must be 0 to 15
+    // Added to the exponent of every value but 0, which must leave it normal. NaN then becomes
+    // 0xffff, so that saturating additions leave it alone; Inf is not supported.
+    int exponent_shift = 0;
+};
+
+// Register numbers, first come first served.
+class zmm_pool_t {
+public:
+    Xbyak::Zmm take() { return Xbyak::Zmm(used_++); }
+    int left() const { return 32 - used_; }
+
+private:
+    int used_ = 0;
+};
+
+class pair_decoder_t {
+public:
+    // Where to read: the codes of 16 rows of one panel; with zero points also 64 bytes that hold,
+    // for every column, four times the byte 16 - zero point.
+    struct source_t {
+        Xbyak::RegExp codes, zero_points;
+    };
+
+    virtual ~pair_decoder_t() = default;
+
+    // The eight pairs of 16 rows come in fetches of one or two.
+    int pairs() const { return pairs_; }
+    int fetches() const { return 8 / pairs_; }
+    // Which of the eight pairs number i of a fetch is.
+    virtual int pair(int fetch, int i) const { return fetch * pairs_ + i; }
+
+    // Emits a fetch into w[0..pairs()). keep, if not null, is a register that nobody else writes
+    // between the fetches of the same 16 rows, which are in ascending order.
+    virtual void emit(int fetch, const source_t &s, const Xbyak::Zmm *w, const Xbyak::Zmm &temp,
+            const Xbyak::Zmm *keep) = 0;
+
+    bool has_temp() const { return has_temp_; } // whether emit() writes temp
+    bool can_keep() const { return can_keep_; } // whether it has a use for keep
+
+    // Constants are read from memory except those that this puts into registers: the required
+    // ones, and as many others as leave the pool with `spare`. Can be called again.
+    void take_constants(zmm_pool_t &pool, int spare) {
+        for (int i = 0; i < count_; i++)
+            if (!in_reg(i) && (i < required_ || pool.left() > spare)) const_[i].reg.emplace(pool.take());
+    }
+    int required_constants() const { return required_; }
+    void load_constants() {
+        for (int i = 0; i < count_; i++)
+            if (in_reg(i)) j_.vmovdqu64(*const_[i].reg, *const_[i].mem);
+    }
+
+protected:
+    pair_decoder_t(jit_base_t &j, int pairs) : j_(j), pairs_(pairs) {}
+
+    int add_constant(const void *bytes, size_t n, bool required = false) {
+        const_[count_].mem.emplace(j_.constant(bytes, n));
+        if (required) required_ = count_ + 1;
+        return count_++;
+    }
+    bool in_reg(int i) const { return const_[i].reg.has_value(); }
+    const Xbyak::Zmm &reg(int i) const { return *const_[i].reg; }
+    const Xbyak::Operand &constant(int i) const {
+        if (in_reg(i)) return *const_[i].reg;
+        return *const_[i].mem;
+    }
+
+    jit_base_t &j_;
+    const int pairs_;
+    bool has_temp_ = false, can_keep_ = false;
+
+private:
+    struct const_t {
+        std::optional<Xbyak::Address> mem;
+        std::optional<Xbyak::Zmm> reg;
+    };
+    const_t const_[6];
+    int count_ = 0, required_ = 0;
+};
+
+// For the types of the layouts n16_b4, n16_b6 and n16_b8.
+std::unique_ptr<pair_decoder_t> make_pair_decoder(jit_base_t &j, const pair_values_t &v);
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels for AVX-512 with BF16 dot products and VBMI byte permutes.
+#pragma once
+
+#include "cpu/x64/kernels/kernel_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+status_t make_avx512_core_bf16_direct(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+status_t make_avx512_core_bf16_decode(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+status_t make_avx512_core_bf16_dense(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+
+// clang-format off
+inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
+        {"avx512_core_bf16_direct_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit, 16, {1, 2, 4}, make_avx512_core_bf16_direct},
+        {"avx512_core_bf16_direct_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,   16, {1, 2, 4}, make_avx512_core_bf16_direct},
+        {"avx512_core_bf16_direct_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,   16, {1, 2, 4}, make_avx512_core_bf16_direct},
+        {"avx512_core_bf16_direct_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,   16, {1, 2, 4}, make_avx512_core_bf16_direct},
+        {"avx512_core_bf16_decode_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_4bit, 1,  {1},       make_avx512_core_bf16_decode},
+        {"avx512_core_bf16_decode_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f6,   1,  {1},       make_avx512_core_bf16_decode},
+        {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
+        {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
+        {"avx512_core_bf16_dense",       cpu_isa_t::avx512_core_bf16, kernel_kind_t::dense,  mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_dense},
+};
+// clang-format on
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
