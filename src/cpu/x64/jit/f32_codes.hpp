@@ -320,13 +320,10 @@ public:
 
     template <typename F>
     void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
-        const auto emit_at = [&](int row0) {
-            return [&emit, row0](int row, const auto &v0, const auto &v1) { emit(row0 + row, v0, v1); };
-        };
         const auto vector = [&](int i) { return this->j_.ptr[codes + offset + i * 64 + half * Vec::bytes]; };
         for (int i = 0; i < 3; i++) {
             this->j_.vmovups(this->t_[0], vector(i)); // the top two bits fall out in adjust()
-            this->four_rows(4 * i, emit_at(4 * i));
+            this->four_rows(4 * i, emit);
         }
         // The fourth vector, two bits at a time, lowest first.
         and_top(this->t_[0], vector(0));
@@ -336,7 +333,7 @@ public:
             this->j_.vorps(this->t_[0], this->t_[0], this->t_[1]);
         }
         this->j_.vpsrlw(this->t_[0], this->t_[0], 2);
-        this->four_rows(12, emit_at(12));
+        this->four_rows(12, emit);
     }
 
 private:

@@ -10,7 +10,8 @@
 //
 // Where block sums could leave f32's range: values are at most 2^16 and blocks 256 long, so finite
 // sources below 2^103 never overflow before they are scaled; and products that are subnormal before
-// `exponent` is made up for lose at most 2^-136 each.
+// `exponent` is made up for lose at most 2^-136 each. With a float zero, an Inf in the source makes a
+// NaN where Inf * (scaled code + zero) would be Inf: the two products are apart here.
 #pragma once
 
 #include <algorithm>
