@@ -10,10 +10,16 @@
 namespace mxdnn {
 namespace impl {
 
+namespace {
+// Rows that share one decoding of the weights.
+constexpr int64_t rows_together = 16;
+} // namespace
+
 reason_t ref_mx_matmul_t::pd_t::init() {
-    // A row of f32 results per thread, and a row of decoded weights.
+    // Per thread: some rows of results and of the source, and a column of decoded weights.
     const memory_desc_t &wei = problem.weights;
-    const int64_t row = checked_mul(dim_from_end(wei, 1) + dim_from_end(wei, 2), sizeof(double));
+    const int64_t row = checked_mul(
+            (rows_together + 1) * (dim_from_end(wei, 1) + dim_from_end(wei, 2)), sizeof(double));
     const int64_t bytes = row < 0 ? -1 : checked_mul(row, problem.max_concurrency);
     if (bytes < 0) return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
     scratchpad_bytes = round_up(bytes, 64);
@@ -35,21 +41,36 @@ struct ref_matmul_run_t {
           wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
           nd(p.dst.ndims), K(dim_from_end(p.weights, 2)), N(dim_from_end(p.weights, 1)) {}
 
-    // All of dst[idx[0], .., idx[nd-2], :] into row, as f32 values held in doubles.
-    void compute_row(const dim_t *row_idx, double *row, double *src_row) {
-        dim_t idx[max_ndims] = {};
-        std::copy(row_idx, row_idx + nd - 1, idx);
-        src.set_batch(idx);
-        wei.set_batch(idx);
-        const dim_t m = idx[nd - 2];
-        for (dim_t k = 0; k < K; k++) src_row[k] = src.value(m, k);
-        const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS);
+    // Rows dst[idx[0], .., m0 + r, :] for r < count into results[r * N], as f32 values held in doubles.
+    void compute_rows(const dim_t *first_idx, dim_t count, double *results, double *source, double *column) {
+        src.set_batch(first_idx);
+        wei.set_batch(first_idx);
+        const dim_t m0 = first_idx[nd - 2];
+        for (dim_t r = 0; r < count; r++)
+            for (dim_t k = 0; k < K; k++) source[r * K + k] = src.value(m0 + r, k);
         for (dim_t n = 0; n < N; n++) {
-            double sum = 0;
-            for (dim_t k = 0; k < K; k++) sum += src_row[k] * wei.value(k, n);
-            idx[nd - 1] = n;
-            row[n] = sum + (bias ? ref_broadcast_value(*bias, nd, idx) : 0.f);
+            for (dim_t k = 0; k < K; k++) column[k] = wei.value(k, n);
+            for (dim_t r = 0; r < count; r++) {
+                double sum = 0;
+                for (dim_t k = 0; k < K; k++) sum += source[r * K + k] * column[k];
+                results[r * N + n] = sum;
+            }
         }
+        dim_t idx[max_ndims] = {};
+        std::copy(first_idx, first_idx + nd - 1, idx);
+        for (dim_t r = 0; r < count; r++) {
+            idx[nd - 2] = m0 + r;
+            finish_row(idx, results + r * N);
+        }
+    }
+
+    // Bias and post-ops on a row of sums; idx is its index with room for the column.
+    void finish_row(dim_t *idx, double *row) {
+        if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS))
+            for (dim_t n = 0; n < N; n++) {
+                idx[nd - 1] = n;
+                row[n] += ref_broadcast_value(*bias, nd, idx);
+            }
         dim_t columns = N;
         int index = 0;
         for (const post_op_t &o : p.attr.post_ops.ops) {
@@ -133,23 +154,29 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     int64_t rows = 1;
     for (int i = 0; i < nd - 1; i++) rows *= dst.dims[i];
     if (rows == 0 || N == 0) return mxdnn_success;
-    const int nthr = int(std::min<int64_t>(rows, threads_of(ctx.stream, p.max_concurrency)));
+    // Runs of rows of one matrix.
+    const dim_t M = dst.dims[nd - 2], runs_per_matrix = div_up(M, rows_together), runs = rows / M * runs_per_matrix;
+    const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
 
     const auto for_rows = [&](auto &&body) {
         parallel(ctx.stream, nthr, [&](int ithr, int n) {
             ref_matmul_run_t run(ctx);
-            double *row = reinterpret_cast<double *>(ctx.scratchpad) + (K + N) * ithr, *src_row = row + N;
+            double *results = reinterpret_cast<double *>(ctx.scratchpad) + (rows_together + 1) * (K + N) * ithr;
+            double *source = results + rows_together * N, *column = source + rows_together * K;
             int64_t begin, end;
-            balance(rows, n, ithr, begin, end);
-            for (int64_t r = begin; r < end; r++) {
+            balance(runs, n, ithr, begin, end);
+            for (int64_t i = begin; i < end; i++) {
                 dim_t idx[max_ndims] = {};
-                int64_t rest = r;
-                for (int i = nd - 2; i >= 0; i--) {
-                    idx[i] = rest % dst.dims[i];
-                    rest /= dst.dims[i];
+                const dim_t m0 = i % runs_per_matrix * rows_together, count = std::min(rows_together, M - m0);
+                int64_t rest = i / runs_per_matrix;
+                const int64_t first_row = rest * M + m0;
+                idx[nd - 2] = m0;
+                for (int d = nd - 3; d >= 0; d--) {
+                    idx[d] = rest % dst.dims[d];
+                    rest /= dst.dims[d];
                 }
-                run.compute_row(idx, row, src_row);
-                body(run, idx, row, r);
+                run.compute_rows(idx, count, results, source, column);
+                for (dim_t r = 0; r < count; r++, idx[nd - 2]++) body(run, idx, results + r * N, first_row + r);
             }
         });
     };

@@ -23,12 +23,11 @@ location_t locate(const memory_desc_t &md, const dim_t *idx, int code_bits, elem
         return {offset * (bits / 8), 0};
     }
     // Codes that share bytes: rows along the dim of stride 1, each starting on a byte.
-    int inner = md.ndims - 1;
+    // Where several dims have stride 1, all but one have one element and could be any.
+    int inner = -1;
     for (int i = md.ndims - 1; i >= 0; i--)
-        if (md.strides[i] == 1 && (md.dims[i] > 1 || md.dims[inner] <= 1)) {
-            inner = i;
-            break;
-        }
+        if (md.strides[i] == 1 && (inner < 0 || md.dims[inner] <= 1)) inner = i;
+    if (inner < 0) inner = md.ndims - 1;
     int64_t row = 0;
     for (int i = 0; i < md.ndims; i++)
         if (i != inner) row += idx[i] * div_up(md.strides[i] * bits, 8);

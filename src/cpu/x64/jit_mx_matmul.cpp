@@ -112,6 +112,7 @@ struct jit_mx_matmul_base_t::run_t {
 
     // Makes `rows` rows from m0 on readable for kernels.
     void prepare_source() {
+        if (c.weights.K == 0) return; // sums of nothing
         source_rows_t first(ctx, c.compute_dt);
         first.set_batch(idx);
         const problem_t &p = ctx.pd.problem;

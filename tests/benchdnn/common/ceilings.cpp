@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/ceilings.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <immintrin.h>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "cpu/x64/isa.hpp"
+
+namespace bench {
+
+namespace {
+
+using mxdnn::impl::x64::cpu_isa_t;
+using mxdnn::impl::x64::mayiuse;
+
+double seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::atomic<uint64_t> sink {0};
+
+// Best time of a few rounds of body(thread) on `threads` threads that start together.
+double best_time(int threads, int rounds, const std::function<void(int)> &body) {
+    double best = 1e30;
+    for (int r = 0; r < rounds; r++) {
+        std::atomic<int> ready {0}, done {0};
+        std::atomic<double> start {0};
+        std::vector<std::thread> pool;
+        std::vector<double> ends(size_t(threads), 0.);
+        for (int t = 0; t < threads; t++)
+            pool.emplace_back([&, t] {
+                ready++;
+                while (ready < threads) {
+                }
+                if (t == 0) start = seconds();
+                body(t);
+                ends[size_t(t)] = seconds();
+                done++;
+            });
+        for (auto &p : pool) p.join();
+        best = std::min(best, *std::max_element(ends.begin(), ends.end()) - start);
+    }
+    return best;
+}
+
+__attribute__((target("avx2"))) void read_streams(const char *p, size_t bytes, int streams) {
+    const size_t part = bytes / size_t(streams) / 256 * 256;
+    __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
+    for (size_t i = 0; i < part; i += 128)
+        for (int s = 0; s < streams; s++) {
+            const __m256i *q = reinterpret_cast<const __m256i *>(p + size_t(s) * part + i);
+            a = _mm256_xor_si256(a, _mm256_loadu_si256(q));
+            b = _mm256_xor_si256(b, _mm256_loadu_si256(q + 1));
+            c = _mm256_xor_si256(c, _mm256_loadu_si256(q + 2));
+            d = _mm256_xor_si256(d, _mm256_loadu_si256(q + 3));
+        }
+    a = _mm256_xor_si256(_mm256_xor_si256(a, b), _mm256_xor_si256(c, d));
+    sink += uint64_t(_mm256_extract_epi64(a, 0));
+}
+
+constexpr int dot_repeats = 1 << 20;
+
+// Twelve independent chains hide the latency of any of these instructions.
+#define MXDNN_BENCH_CHAIN(vec, zero, step, store) \
+    vec x[12]; \
+    for (auto &v : x) v = zero; \
+    for (int i = 0; i < dot_repeats; i++) { \
+        _Pragma("GCC unroll 12") for (int j = 0; j < 12; j++) x[j] = step; \
+        __asm__ volatile("" : "+x"(x[0])); \
+    } \
+    vec s = zero; \
+    for (auto &v : x) s = store; \
+    float f; \
+    std::memcpy(&f, &s, 4); \
+    sink += uint64_t(f)
+
+__attribute__((target("avx2,fma"), noinline)) void fma_avx2(int) {
+    const __m256 a = _mm256_set1_ps(1.f), b = _mm256_set1_ps(0.5f);
+    MXDNN_BENCH_CHAIN(__m256, _mm256_setzero_ps(), _mm256_fmadd_ps(a, b, x[j]), _mm256_add_ps(s, v));
+}
+__attribute__((target("avx512f"), noinline)) void fma_avx512(int) {
+    const __m512 a = _mm512_set1_ps(1.f), b = _mm512_set1_ps(0.5f);
+    MXDNN_BENCH_CHAIN(__m512, _mm512_setzero_ps(), _mm512_fmadd_ps(a, b, x[j]), _mm512_add_ps(s, v));
+}
+__attribute__((target("avx512f,avx512bf16"), noinline)) void dot_bf16(int) {
+    const __m512i ones = _mm512_set1_epi16(0x3f80);
+    __m512bh a;
+    std::memcpy(&a, &ones, sizeof(a));
+    MXDNN_BENCH_CHAIN(__m512, _mm512_setzero_ps(), _mm512_dpbf16_ps(x[j], a, a), _mm512_add_ps(s, v));
+}
+__attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(int) {
+    alignas(64) uint8_t config[64] = {};
+    config[0] = 1;
+    for (int t = 0; t < 8; t++) {
+        config[16 + 2 * t] = 64;
+        config[48 + t] = 16;
+    }
+    alignas(64) static const uint16_t data[512] = {};
+    __asm__ volatile("" ::"m"(config) : "memory");
+    _tile_loadconfig(config);
+    _tile_loadd(4, data, 64);
+    _tile_loadd(5, data, 64);
+    _tile_loadd(6, data, 64);
+    _tile_loadd(7, data, 64);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int i = 0; i < dot_repeats / 16; i++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+}
+
+void measure_bandwidth(ceilings_t &c, int threads) {
+    // Beyond any cache, whatever the machine calls its last level.
+    const size_t per_thread = size_t(512) << 20 >> (threads > 4 ? 1 : 0);
+    std::vector<char *> buffers;
+    for (int t = 0; t < threads; t++) {
+        char *b = static_cast<char *>(std::aligned_alloc(4096, per_thread));
+        if (!b) break;
+        std::memset(b, t + 1, per_thread);
+        buffers.push_back(b);
+    }
+    const int n = int(buffers.size());
+    for (int streams : {1, 2, 4, 6, 8}) {
+        const double t = best_time(n, 4, [&](int i) { read_streams(buffers[size_t(i)], per_thread, streams); });
+        const double gbs = double(per_thread) * n / t * 1e-9;
+        if (gbs > c.read_gbs) {
+            c.read_gbs = gbs;
+            c.streams = streams;
+        }
+    }
+    const double t = best_time(n, 4, [&](int i) {
+        char *b = buffers[size_t(i)];
+        std::memcpy(b + per_thread / 2, b, per_thread / 2);
+    });
+    c.copy_gbs = double(per_thread) * n / t * 1e-9;
+    for (char *b : buffers) std::free(b);
+}
+
+void measure_arithmetic(ceilings_t &c, int threads) {
+    const auto rate = [&](void (*body)(int), double flops) { return flops * threads / best_time(threads, 5, body) * 1e-9; };
+    if (mayiuse(cpu_isa_t::avx2)) {
+        c.f32_gflops = rate(fma_avx2, 12. * dot_repeats * 16);
+        c.f32_instruction = "vfmadd231ps ymm";
+    }
+    if (mayiuse(cpu_isa_t::avx512_core)) {
+        c.f32_gflops = rate(fma_avx512, 12. * dot_repeats * 32);
+        c.f32_instruction = "vfmadd231ps zmm";
+    }
+    c.bf16_gflops = c.f32_gflops;
+    c.bf16_instruction = c.f32_instruction;
+    if (mayiuse(cpu_isa_t::avx512_core_bf16)) {
+        c.bf16_gflops = rate(dot_bf16, 12. * dot_repeats * 64);
+        c.bf16_instruction = "vdpbf16ps zmm";
+    }
+    if (mayiuse(cpu_isa_t::avx512_core_amx)) {
+        c.bf16_gflops = rate(tile_bf16, 4. * (dot_repeats / 16) * 16 * 16 * 32 * 2);
+        c.bf16_instruction = "tdpbf16ps";
+    }
+}
+
+} // namespace
+
+const ceilings_t &ceilings(int threads) {
+    static std::map<int, ceilings_t> known;
+    const auto it = known.find(threads);
+    if (it != known.end()) return it->second;
+    ceilings_t &c = known[threads];
+    measure_bandwidth(c, threads);
+    measure_arithmetic(c, threads);
+    return c;
+}
+
+} // namespace bench

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/perf.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+
+#include "benchdnn/common/ceilings.hpp"
+#include "benchdnn/common/knobs.hpp"
+
+namespace bench {
+
+namespace {
+double now_ms() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
+}
+double timed(const std::function<void()> &f) {
+    const double start = now_ms();
+    f();
+    return now_ms() - start;
+}
+std::string number(double x) {
+    char s[32];
+    std::snprintf(s, sizeof(s), "%.5g", x);
+    return s;
+}
+} // namespace
+
+double times_t::min() const { return ms.empty() ? 0 : *std::min_element(ms.begin(), ms.end()); }
+double times_t::max() const { return ms.empty() ? 0 : *std::max_element(ms.begin(), ms.end()); }
+double times_t::mean() const { return ms.empty() ? 0 : std::accumulate(ms.begin(), ms.end(), 0.) / double(ms.size()); }
+double times_t::median() const {
+    if (ms.empty()) return 0;
+    std::vector<double> s = ms;
+    std::nth_element(s.begin(), s.begin() + long(s.size() / 2), s.end());
+    return s[s.size() / 2];
+}
+
+void time_interleaved(const std::function<void()> &mine, const std::function<void()> &peer, double budget_ms,
+        times_t &mine_times, times_t &peer_times) {
+    mine();
+    if (peer) peer();
+    double spent = 0;
+    for (int i = 0; i < 20000 && (i < 5 || spent < budget_ms * (peer ? 2 : 1)); i++) {
+        mine_times.ms.push_back(timed(mine));
+        spent += mine_times.ms.back();
+        if (!peer) continue;
+        peer_times.ms.push_back(timed(peer));
+        spent += peer_times.ms.back();
+    }
+}
+
+std::string perf_line(const std::string &text, const perf_t &p) {
+    const auto time_of = [](const times_t &t, char sign) {
+        return sign == '-' ? t.min() : sign == '0' ? t.mean() : sign == '+' ? t.max() : t.median();
+    };
+    std::string line;
+    for (size_t i = 0; i < text.size(); i++) {
+        const size_t end = text[i] == '%' ? text.find('%', i + 1) : std::string::npos;
+        if (end == std::string::npos) {
+            line += text[i];
+            continue;
+        }
+        std::string field = text.substr(i + 1, end - i - 1);
+        i = end;
+        const char sign = !field.empty() && (field[0] == '-' || field[0] == '0' || field[0] == '+') ? field[0] : 0;
+        if (sign) field = field.substr(1);
+        const double ms = time_of(p.times, sign);
+        if (field == "engine") line += p.engine;
+        else if (field == "impl") line += p.impl;
+        else if (field == "prb") line += p.problem;
+        else if (field == "threads") line += std::to_string(p.threads);
+        else if (field == "Gops") line += number(p.flops * 1e-9);
+        else if (field == "time") line += number(ms);
+        else if (field == "Gflops") line += number(p.flops / ms * 1e-6);
+        else if (field == "Gbytes") line += number(p.bytes * 1e-9);
+        else if (field == "gbw") line += number(p.bytes / ms * 1e-6);
+        else if (field == "roof") {
+            const ceilings_t &c = ceilings(p.threads);
+            const double gflops = p.bf16_products ? c.bf16_gflops : c.f32_gflops;
+            const double least_ms = std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
+            line += number(100 * least_ms / ms) + "%";
+        } else if (field == "against") line += p.peer.empty() ? "none" : p.peer;
+        else if (field == "peertime") line += number(time_of(p.peer_times, sign));
+        else if (field == "vs") line += p.peer_times.ms.empty() ? "-" : number(time_of(p.peer_times, sign) / ms) + "x";
+        else
+            throw usage_error_t("perf field '%" + field + "%' is not known; possible are engine impl prb threads Gops time "
+                    "Gflops Gbytes gbw roof against peertime vs");
+    }
+    return line;
+}
+
+} // namespace bench

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timing a problem, alone or interleaved with a peer, and the line that reports it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct times_t {
+    std::vector<double> ms;
+    double min() const, median() const, mean() const, max() const;
+};
+
+// Alternates the two (peer may be empty) until each has been timed for about `budget_ms`, at least
+// 5 and at most 20000 times. The first call of each warms up and is not counted.
+void time_interleaved(const std::function<void()> &mine, const std::function<void()> &peer, double budget_ms,
+        times_t &mine_times, times_t &peer_times);
+
+struct perf_t {
+    std::string engine, impl, problem, peer;
+    double flops = 0, bytes = 0; // of one execution: operations, and bytes that must move
+    bool bf16_products = true; // which rate limits the operations
+    bool copies = false; // bytes are held against the copy bandwidth, not the read bandwidth
+    int threads = 1;
+    times_t times, peer_times;
+};
+
+// The template with its %fields% filled in. Of a field's value there are the median (no sign),
+// minimum (-), mean (0) and maximum (+) time.
+std::string perf_line(const std::string &text, const perf_t &p);
+
+} // namespace bench

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for a whole command line, and the tally of its tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mxdnn/mxdnn.hpp"
+
+namespace bench {
+
+struct settings_t {
+    // Mode letters.
+    bool list = false, init = false, run = false, correctness = true, performance = false;
+    std::string engine = "cpu"; // or a target
+    int threads = 0; // 0: the machine's
+    uint32_t seed = 1;
+    std::string impl; // only implementations whose name contains this
+    bool best_only = false; // correctness of the first implementation, not of all
+    std::string against; // peer to time beside
+    bool cold_weights = false;
+    double ms_per_problem = 600;
+    std::string perf_template
+            = "perf,%engine%,%impl%,%prb%,%Gops%,%time%,%Gflops%,%gbw%,%roof%,%against%,%vs%";
+};
+
+// Outcomes of the problems of a run.
+struct tally_t {
+    int passed = 0, skipped = 0, failed = 0, total = 0;
+};
+
+extern settings_t settings;
+extern tally_t tally;
+
+enum class outcome_t { passed, skipped, failed, listed };
+
+// Counts the outcome and prints its line: "3:PASSED (12 ms) __REPRO: --mx_matmul ...".
+void report(outcome_t outcome, const std::string &repro, const std::string &note, double ms);
+
+mxdnn::engine make_engine();
+
+} // namespace bench

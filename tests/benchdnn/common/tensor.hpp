@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain tensors of the bench: guarded bytes, their descriptor, and access by index.
+#pragma once
+
+#include <functional>
+
+#include "benchdnn/common/buffer.hpp"
+#include "benchdnn/common/knobs.hpp"
+#include "common/formats/plain_bits.hpp"
+#include "common/formats/quantize_block.hpp"
+#include "mxdnn/mxdnn.hpp"
+
+namespace bench {
+
+// A matrix-like tensor with strides in elements; rows of 4-bit types start on a byte.
+struct tensor_t {
+    std::vector<int64_t> dims, strides;
+    mxdnn::impl::data_type_t dt = mxdnn_f32;
+    buffer_t bytes;
+
+    tensor_t() = default;
+    tensor_t(const std::vector<int64_t> &d, const std::vector<int64_t> &s, mxdnn::impl::data_type_t t);
+    static std::vector<int64_t> row_major(const std::vector<int64_t> &d);
+
+    mxdnn::memory::desc desc() const;
+    mxdnn::memory memory(const mxdnn::engine &e) const { return mxdnn::memory(desc(), e, bytes.data()); }
+
+    uint32_t code(const int64_t *idx) const;
+    void set_code(const int64_t *idx, uint32_t c) const;
+    float value(const int64_t *idx) const { return mxdnn::impl::decode_value(dt, code(idx)); }
+
+private:
+    int64_t locate(const int64_t *idx, int64_t &column) const;
+};
+
+// A quantised tensor as integrators hold it: codes, scales, zero points, global scales. Its blocks
+// run along dim `axis` (counted from the front).
+struct quantised_t {
+    mxdnn::impl::quant_t quant;
+    int axis = 0;
+    tensor_t codes, scales, zero_points, global;
+
+    quantised_t() = default;
+    quantised_t(tensor_t c, const tensor_type_t &t, int axis_);
+    // Value, scale and zero point of an element.
+    mxdnn::impl::block_params_t params(const int64_t *idx) const;
+    float global_of(const int64_t *idx) const;
+    float value(const int64_t *idx) const;
+    // Adds scales, zero points and global scale of `arg` to the arguments of an execution.
+    void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const;
+};
+
+// Calls fn(idx) for every index, the last dim fastest.
+void for_each(const std::vector<int64_t> &dims, const std::function<void(const int64_t *)> &fn);
+
+// Strides of a tensor whose last two dims are in `tag` order (ab or ba) with `pad` elements between
+// rows; rows of 4-bit types are padded to whole bytes.
+std::vector<int64_t> strides_of(
+        const std::vector<int64_t> &dims, const std::string &tag, mxdnn::impl::data_type_t dt, int64_t pad = 0);
+
+using rng_t = std::mt19937;
+
+// Random finite codes under scales of a middling size; `special`: see mx_matmul's problem_t.
+void fill_random(const quantised_t &q, rng_t &rng, const std::string &special);
+// Values of mixed signs around 1, exact in the type.
+void fill_random(const tensor_t &t, rng_t &rng);
+
+} // namespace bench

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/mx_matmul/oracle.hpp"
+
+namespace bench {
+namespace mx_matmul {
+
+using namespace mxdnn::impl;
+
+namespace {
+
+// A matrix of values, and of magnitudes that rounding inside a product is relative to.
+struct values_t {
+    std::vector<double> value, magnitude;
+};
+
+bool is_integer_affine(const quant_t &q) { return q.zp == zero_point_kind_t::u8; }
+
+values_t weights_of(const problem_t &p, const quantised_t &w, int64_t *idx) {
+    values_t v;
+    const int64_t K = p.K(), N = p.N();
+    v.value.resize(size_t(K * N));
+    v.magnitude.resize(size_t(K * N));
+    const size_t nd = p.nd();
+    for (int64_t k = 0; k < K; k++)
+        for (int64_t n = 0; n < N; n++) {
+            idx[nd - 2] = k;
+            idx[nd - 1] = n;
+            const size_t at = size_t(k * N + n);
+            v.value[at] = w.value(idx);
+            v.magnitude[at] = std::fabs(v.value[at]);
+            if (w.quant.zp == zero_point_kind_t::none) continue;
+            // Code and zero may be multiplied apart: each counts with its own size.
+            const block_params_t bp = w.params(idx);
+            const double s = std::fabs(decode_value(w.quant.scale_dt, bp.scale));
+            const double c = w.codes.code(idx);
+            v.magnitude[at] = is_integer_affine(w.quant)
+                    ? s * (c + bp.zp)
+                    : s * std::fabs(c - int4_mid) + std::fabs(decode_value(w.quant.zp_dt, bp.zp));
+        }
+    return v;
+}
+
+} // namespace
+
+arithmetic_t arithmetic_of(const std::string &impl_name) {
+    arithmetic_t a;
+    a.bf16_products = impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
+    return a;
+}
+
+data_t make_data(const problem_t &p, uint32_t seed) {
+    rng_t rng(seed);
+    data_t d;
+    tensor_t src(p.src, strides_of(p.src, p.stag, p.src_type.dt, p.src_pad), p.src_type.dt);
+    if (p.src_type.quantised) {
+        d.src_q = quantised_t(std::move(src), p.src_type, int(p.nd()) - 1);
+        fill_random(d.src_q, rng, "");
+    } else {
+        d.src = std::move(src);
+        fill_random(d.src, rng);
+    }
+    const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
+    d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type, int(p.nd()) - 2);
+    fill_random(d.wei, rng, p.special);
+    if (p.bias) {
+        std::vector<int64_t> b(p.nd(), 1);
+        b.back() = p.N();
+        d.bias = tensor_t(b, tensor_t::row_major(b), p.bias_dt);
+        fill_random(d.bias, rng);
+    }
+    bool before_gate = p.gated() != nullptr;
+    for (const auto &o : p.post_ops) {
+        d.binary.emplace_back();
+        if (o.kind == mxdnn_gated) before_gate = false;
+        if (o.kind != mxdnn_binary) continue;
+        std::vector<int64_t> full = p.dst, b(p.nd(), 1);
+        if (before_gate) full.back() = p.N();
+        if (o.policy == "per_tensor") b = full;
+        if (o.policy == "per_oc") b.back() = full.back();
+        if (o.policy == "per_row") b[p.nd() - 2] = full[p.nd() - 2];
+        d.binary.back() = tensor_t(b, tensor_t::row_major(b), o.dt);
+        fill_random(d.binary.back(), rng);
+    }
+    d.old_dst = tensor_t(p.dst, strides_of(p.dst, p.dtag, p.dst_type.dt, p.dst_pad), p.dst_type.dt);
+    fill_random(d.old_dst, rng);
+    return d;
+}
+
+std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arithmetic_t &a) {
+    const size_t nd = p.nd();
+    const int64_t M = p.M(), K = p.K(), N = p.N(), dst_n = p.dst.back();
+    std::vector<interval_t> result;
+    // Every product and every addition rounds once at most; scales, global scales and the rescaling
+    // of rows and blocks add a few roundings each. doc/accuracy.md.
+    const double steps = double(K) + 16;
+    const double gamma = steps * u32 / (1 - steps * u32);
+    const bool affine = quant_family(p.wei_type.dt, p.wei_type.quant) == quant_family_t::affine;
+    const double u_bf16 = 1. / 256; // half an ulp of bf16, relative, is at most 2^-9; both sides of a tie: 2^-8
+    double per_product = gamma;
+    if (a.bf16_products && affine) per_product += u_bf16;
+    if (a.bf16_products && p.fpmath_bf16 && !p.src_type.quantised && p.src_type.dt != mxdnn_bf16) per_product += u_bf16;
+    if (p.src_type.quantised && quant_family(p.src_type.dt, p.src_type.quant) == quant_family_t::affine)
+        per_product += a.bf16_products ? u_bf16 : u32;
+    constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
+
+    std::vector<int64_t> batch(p.dst.begin(), p.dst.end() - 2);
+    if (batch.empty()) batch.push_back(1);
+    for_each(batch, [&](const int64_t *b) {
+        int64_t di[max_ndims] = {}, wi[max_ndims] = {}, si[max_ndims] = {};
+        for (size_t i = 0; i + 2 < nd; i++) {
+            di[i] = b[i];
+            wi[i] = p.wei[i] == 1 ? 0 : b[i];
+            si[i] = p.src[i] == 1 ? 0 : b[i];
+        }
+        const values_t w = weights_of(p, d.wei, wi);
+        std::vector<double> sum(static_cast<size_t>(N)), bound(static_cast<size_t>(N));
+        for (int64_t m = 0; m < M; m++) {
+            std::fill(sum.begin(), sum.end(), 0.);
+            std::fill(bound.begin(), bound.end(), 0.);
+            si[nd - 2] = m;
+            double largest_x = 0;
+            for (int64_t k = 0; k < K; k++) {
+                si[nd - 1] = k;
+                const double x = p.src_type.quantised ? d.src_q.value(si) : d.src.value(si);
+                largest_x = std::max(largest_x, std::fabs(x));
+                const double *wv = &w.value[size_t(k * N)], *wm = &w.magnitude[size_t(k * N)];
+                for (int64_t n = 0; n < N; n++) {
+                    sum[size_t(n)] += x * wv[n];
+                    bound[size_t(n)] += std::fabs(x) * wm[n];
+                }
+            }
+            std::vector<interval_t> row(static_cast<size_t>(N));
+            di[nd - 2] = m;
+            for (int64_t n = 0; n < N; n++) {
+                interval_t &r = row[size_t(n)];
+                r = {sum[size_t(n)], per_product * bound[size_t(n)] + double(K + 1) * tiny};
+                if (a.bf16_products) r.e += double(K) * flushed * (1 + largest_x);
+                if (p.bias) {
+                    int64_t bi[max_ndims] = {};
+                    bi[nd - 1] = n;
+                    r = rounded({r.v + d.bias.value(bi), r.e});
+                }
+            }
+            int64_t columns = N;
+            for (size_t i = 0; i < p.post_ops.size(); i++) {
+                const auto &o = p.post_ops[i];
+                if (o.kind == mxdnn_gated) {
+                    columns /= 2;
+                    for (int64_t j = 0; j < columns; j++) {
+                        const interval_t g = row[size_t(o.halves ? j : 2 * j)], u = row[size_t(o.halves ? j + columns : 2 * j + 1)];
+                        row[size_t(j)] = gated(o.alg, g, u, o.alpha, o.beta);
+                    }
+                    continue;
+                }
+                for (int64_t n = 0; n < columns; n++) {
+                    interval_t &r = row[size_t(n)];
+                    di[nd - 1] = n;
+                    if (o.kind == mxdnn_eltwise) {
+                        r = eltwise(o.alg, r, o.alpha, o.beta);
+                    } else if (o.kind == mxdnn_binary) {
+                        int64_t bi[max_ndims];
+                        for (size_t j = 0; j < nd; j++) bi[j] = d.binary[i].dims[j] == 1 ? 0 : di[j];
+                        r = binary(o.alg, r, d.binary[i].value(bi));
+                    } else {
+                        r = rounded({r.v + o.alpha * d.old_dst.value(di), r.e}, 2);
+                    }
+                }
+            }
+            result.insert(result.end(), row.begin(), row.begin() + dst_n);
+        }
+    });
+    return result;
+}
+
+} // namespace mx_matmul
+} // namespace bench

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an mx_matmul has to give, computed in double from plain codes and scales, and how far a
+// correct implementation may be from it. Nothing of the library's kernels, layouts or reference
+// takes part; formats' traits do, which have tests against tables of their own.
+#pragma once
+
+#include "benchdnn/common/interval.hpp"
+#include "benchdnn/common/tensor.hpp"
+#include "benchdnn/mx_matmul/problem.hpp"
+
+namespace bench {
+namespace mx_matmul {
+
+// The inputs of a problem.
+struct data_t {
+    tensor_t src; // codes when quantised
+    quantised_t src_q, wei;
+    tensor_t bias;
+    std::vector<tensor_t> binary; // one per post-op, empty where it is no binary
+    tensor_t old_dst; // for sum
+
+    const tensor_t &src_tensor() const { return src_q.codes.dims.empty() ? src : src_q.codes; }
+};
+data_t make_data(const problem_t &p, uint32_t seed);
+
+// Arithmetic of an implementation, as far as its bound depends on it.
+struct arithmetic_t {
+    bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
+};
+arithmetic_t arithmetic_of(const std::string &impl_name);
+
+// Results before quantisation or conversion, row-major over the destination.
+std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arithmetic_t &a);
+
+} // namespace mx_matmul
+} // namespace bench

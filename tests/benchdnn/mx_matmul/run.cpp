@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one mx_matmul problem: every implementation that takes it is compared, the first one timed.
+#include <chrono>
+#include <cstdio>
+
+#include "benchdnn/common/peer.hpp"
+#include "benchdnn/common/perf.hpp"
+#include "benchdnn/common/settings.hpp"
+#include "benchdnn/mx_matmul/oracle.hpp"
+
+namespace bench {
+namespace mx_matmul {
+
+using namespace mxdnn::impl;
+using pd_t = mxdnn::mx_matmul::primitive_desc;
+using args_t = std::unordered_map<int, mxdnn::memory>;
+
+namespace {
+
+// Weights of a layout that threads may read at full speed are as good as the caller's.
+constexpr size_t packed_align = 64;
+// Weights are cold when the copies taken in turn are beyond every cache together.
+constexpr double cold_bytes = 512e6;
+
+pd_t make_pd(const mxdnn::engine &eng, const problem_t &p, const descs_t &d) {
+    return p.bias ? pd_t(eng, d.src, d.wei, d.bias, d.dst, d.attr) : pd_t(eng, d.src, d.wei, d.dst, d.attr);
+}
+
+// Everything that an execution needs, kept alive.
+struct execution_t {
+    mxdnn::engine eng;
+    mxdnn::stream stream;
+    data_t data;
+    buffer_t packed, scratchpad;
+    tensor_t dst;
+    quantised_t dst_q;
+    args_t args;
+
+    execution_t(const problem_t &p, const mxdnn::engine &e, const mxdnn::memory::desc &weights)
+        : eng(e), stream(e), data(make_data(p, settings.seed)) {
+        args[MXDNN_ARG_SRC] = data.src_tensor().memory(eng);
+        if (p.src_type.quantised) data.src_q.add_args(MXDNN_ARG_SRC, eng, args);
+        if (p.wtag == "any") {
+            packed = buffer_t(weights.get_size(), packed_align);
+            pack(p, weights);
+            args[MXDNN_ARG_WEIGHTS] = mxdnn::memory(weights, eng, packed.data());
+        } else {
+            args[MXDNN_ARG_WEIGHTS] = data.wei.codes.memory(eng);
+            data.wei.add_args(MXDNN_ARG_WEIGHTS, eng, args);
+        }
+        if (p.bias) args[MXDNN_ARG_BIAS] = data.bias.memory(eng);
+        for (size_t i = 0; i < p.post_ops.size(); i++)
+            if (p.post_ops[i].kind == mxdnn_binary)
+                args[MXDNN_ARG_ATTR_MULTIPLE_POST_OP(int(i)) | MXDNN_ARG_SRC_1] = data.binary[i].memory(eng);
+        dst = tensor_t(p.dst, data.old_dst.strides, p.dst_type.dt);
+        if (p.dst_type.quantised) {
+            dst_q = quantised_t(std::move(dst), p.dst_type, int(p.nd()) - 1);
+            dst_q.add_args(MXDNN_ARG_DST, eng, args);
+            args[MXDNN_ARG_DST] = dst_q.codes.memory(eng);
+        } else {
+            args[MXDNN_ARG_DST] = dst.memory(eng);
+        }
+    }
+
+    // Codes and scales as they are, through mx_reorder.
+    void pack(const problem_t &p, const mxdnn::memory::desc &weights) {
+        mxdnn::primitive_attr attr;
+        const quant_t &q = p.wei_type.quant;
+        const int mask = (1 << p.nd()) - 1;
+        const auto cpp = [](data_type_t dt) { return static_cast<mxdnn::memory::data_type>(dt); };
+        attr.set_scales(MXDNN_ARG_SRC, mask, {q.block, 1}, cpp(q.scale_dt));
+        if (q.zp != zero_point_kind_t::none) attr.set_zero_points(MXDNN_ARG_SRC, mask, {q.block, 1}, cpp(q.zp_dt));
+        if (q.global != global_scale_kind_t::none)
+            attr.set_global_scale(MXDNN_ARG_SRC, mxdnn::quantization_mode::static_sazp);
+        mxdnn::mx_reorder::primitive_desc pd(eng, data.wei.codes.desc(), eng, weights, attr);
+        args_t a = {{MXDNN_ARG_FROM, data.wei.codes.memory(eng)}, {MXDNN_ARG_TO, mxdnn::memory(weights, eng, packed.data())}};
+        data.wei.add_args(MXDNN_ARG_SRC, eng, a);
+        mxdnn::mx_reorder(pd).execute(stream, a);
+    }
+
+    void poison_dst(const problem_t &p) {
+        const tensor_t &t = p.dst_type.quantised ? dst_q.codes : dst;
+        t.bytes.poison();
+        if (p.dst_type.quantised) dst_q.scales.bytes.poison();
+        bool sum = false;
+        for (const auto &o : p.post_ops) sum = sum || o.kind == mxdnn_sum;
+        if (sum) for_each(p.dst, [&](const int64_t *idx) { dst.set_code(idx, data.old_dst.code(idx)); });
+    }
+
+    void run(const pd_t &pd, const mxdnn::mx_matmul &prim) {
+        if (settings_scratchpad(pd)) args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), eng, scratchpad.data());
+        else args.erase(MXDNN_ARG_SCRATCHPAD);
+        prim.execute(stream, args);
+    }
+    bool settings_scratchpad(const pd_t &pd) {
+        const size_t bytes = pd.scratchpad_desc().get_size();
+        if (bytes > scratchpad.size()) scratchpad = buffer_t(bytes, 64);
+        return bytes > 0;
+    }
+};
+
+struct mismatch_t {
+    std::string text;
+    int64_t count = 0;
+    void add(const std::string &what) {
+        if (count++ < 3) text += "    " + what + "\n";
+    }
+};
+
+std::string index_text(const int64_t *idx, size_t n) {
+    std::string s;
+    for (size_t i = 0; i < n; i++) s += (i ? "," : "") + std::to_string(idx[i]);
+    return "[" + s + "]";
+}
+
+std::string number(double x) {
+    char s[40];
+    std::snprintf(s, sizeof(s), "%.9g", x);
+    return s;
+}
+
+// A plain destination: within the bound and one rounding to its type.
+void compare_plain(const problem_t &p, const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    const bool bf16 = dst.dt == mxdnn_bf16, f16 = dst.dt == mxdnn_f16;
+    const double u = bf16 ? 1. / 256 : f16 ? 1. / 2048 : u32, least = bf16 ? 4.6e-41 : f16 ? 3e-8 : tiny;
+    const double largest = f16 ? 65504 : 3.3895e38;
+    size_t i = 0;
+    for_each(p.dst, [&](const int64_t *idx) {
+        const interval_t &w = want[i++];
+        const double got = dst.value(idx), most = std::fabs(w.v) + w.e;
+        const double allowed = w.e + u * most + least;
+        const bool ok = std::isnan(w.v) ? std::isnan(got)
+                : most >= largest && !std::isfinite(got) ? true // overflow of the type, or of the sum before it
+                                                         : std::fabs(got - w.v) <= allowed;
+        if (!ok)
+            bad.add(index_text(idx, p.nd()) + " expected " + number(w.v) + " got " + number(got) + " bound "
+                    + number(allowed));
+    });
+}
+
+// A quantised destination: the scale is one that a result within the bound leads to, and each code
+// lies between those of the two ends of its bound, since quantising is monotone.
+void compare_quantised(const problem_t &p, const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    const quant_t &q = dst.quant;
+    const data_type_t dt = dst.codes.dt;
+    const int64_t N = p.dst.back();
+    const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
+    const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
+    const auto scale_of = [&](float amax, float global) {
+        uint8_t code;
+        return quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &code).scale;
+    };
+    size_t i = 0;
+    double amax_low = 0, amax_high = 0, block_low = 0, block_high = 0;
+    for (const interval_t &w : want) {
+        amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
+        amax_high = std::max(amax_high, std::fabs(w.v) + w.e);
+    }
+    const bool one_matrix = p.batch() == 1;
+    if (q.global != global_scale_kind_t::none && one_matrix) {
+        int64_t zero = 0;
+        const float g = dst.global.value(&zero);
+        if (g < nvfp4_global_scale(down(amax_low)) || g > nvfp4_global_scale(up(amax_high)))
+            bad.add("global scale " + number(g) + " for largest magnitudes " + number(amax_low) + " to " + number(amax_high));
+    }
+    for_each(p.dst, [&](const int64_t *idx) {
+        const int64_t n = idx[p.nd() - 1];
+        const uint32_t scale = dst.params(idx).scale;
+        const float global = dst.global_of(idx);
+        if (n % q.block == 0) {
+            block_low = block_high = 0;
+            for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
+                const interval_t &w = want[i + size_t(j)];
+                block_low = std::max(block_low, std::fabs(w.v) - w.e);
+                block_high = std::max(block_high, std::fabs(w.v) + w.e);
+            }
+            const uint32_t low = scale_of(down(block_low), global), high = scale_of(up(block_high), global);
+            if (scale < low || scale > high)
+                bad.add(index_text(idx, p.nd()) + " scale " + std::to_string(scale) + " expected "
+                        + std::to_string(low) + " to " + std::to_string(high));
+        }
+        const interval_t &w = want[i++];
+        const block_params_t params = dst.params(idx);
+        const auto decoded = [&](float x) {
+            return dequantize_element(dt, q, params, global, quantize_element(dt, q, params, global, x));
+        };
+        const float low = decoded(down(w.v - w.e)), high = decoded(up(w.v + w.e)), got = dst.value(idx);
+        if (!(got >= low && got <= high))
+            bad.add(index_text(idx, p.nd()) + " expected " + number(w.v) + " got " + number(got) + " which is not in ["
+                    + number(low) + ", " + number(high) + "]");
+    });
+}
+
+bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::string::npos; }
+
+// Compares every implementation; the text of the first failure, or "".
+std::string check_all(const problem_t &p, pd_t pd, const mxdnn::engine &eng, std::string &names) {
+    execution_t x(p, eng, pd.weights_desc());
+    std::vector<interval_t> want[2]; // by arithmetic
+    do {
+        const std::string name = pd.impl_info_str();
+        if (!wanted(name)) continue;
+        names += (names.empty() ? "" : " ") + name;
+        const arithmetic_t a = arithmetic_of(name);
+        std::vector<interval_t> &w = want[a.bf16_products];
+        if (w.empty()) w = expected(p, x.data, a);
+        x.poison_dst(p);
+        x.run(pd, mxdnn::mx_matmul(pd));
+        mismatch_t bad;
+        if (p.dst_type.quantised)
+            compare_quantised(p, x.dst_q, w, bad);
+        else
+            compare_plain(p, x.dst, w, bad);
+        if (bad.count)
+            return name + ": " + std::to_string(bad.count) + " of " + std::to_string(w.size()) + " wrong, seed "
+                    + std::to_string(settings.seed) + "\n" + bad.text;
+    } while (!settings.best_only && pd.next_impl());
+    return "";
+}
+
+void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
+    while (!wanted(pd.impl_info_str()))
+        if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+    execution_t x(p, eng, pd.weights_desc());
+    const mxdnn::mx_matmul prim(pd);
+    // Copies of the packed bytes, taken in turn.
+    std::vector<buffer_t> copies;
+    std::vector<mxdnn::memory> weights = {x.args[MXDNN_ARG_WEIGHTS]};
+    const double weight_bytes = double(x.packed.size());
+    int n_copies = 1;
+    if (settings.cold_weights && p.wtag == "any") {
+        n_copies = int(std::min(4096., std::max(2., cold_bytes / std::max(weight_bytes, 1.))));
+        for (int i = 1; i < n_copies; i++) {
+            copies.emplace_back(x.packed.size(), packed_align);
+            std::memcpy(copies.back().data(), x.packed.data(), x.packed.size());
+            weights.emplace_back(pd.weights_desc(), eng, copies.back().data());
+        }
+    }
+    x.poison_dst(p);
+    size_t next = 0;
+    const auto mine = [&] {
+        x.args[MXDNN_ARG_WEIGHTS] = weights[next];
+        next = (next + 1) % weights.size();
+        x.run(pd, prim);
+    };
+    perf_t r;
+    r.engine = settings.engine;
+    r.impl = pd.impl_info_str();
+    r.problem = p.repro;
+    r.flops = flops_of(p);
+    r.bytes = bytes_of(p);
+    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
+    r.threads = mxdnn::get_max_concurrency();
+    peer_t peer;
+    if (settings.against == "onednn") {
+        const double dense_bytes = 2. * double(p.K() * p.N());
+        const int dense_copies = settings.cold_weights ? int(std::min(64., std::max(2., cold_bytes / dense_bytes))) : 1;
+        peer = make_onednn_matmul(p.batch(), p.M(), p.K(), p.N(), p.bias, r.threads, dense_copies);
+    } else if (settings.against == "ref") {
+        pd_t ref = make_pd(eng, p, make_descs(p));
+        while (std::string(ref.impl_info_str()) != "ref:any")
+            if (!ref.next_impl()) break;
+        const mxdnn::mx_matmul ref_prim(ref);
+        peer = {[&x, ref, ref_prim] { x.run(ref, ref_prim); }, "ref"};
+    } else if (!settings.against.empty()) {
+        peer.name = settings.against + ":not-on-cpu";
+    }
+    r.peer = peer.name;
+    time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
+    std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+    std::fflush(stdout);
+}
+
+double now_ms() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
+}
+
+} // namespace
+
+void run(const problem_t &p) {
+    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
+    const double start = now_ms();
+    try {
+        const mxdnn::engine eng = make_engine();
+        const descs_t d = make_descs(p);
+        const pd_t pd = make_pd(eng, p, d);
+        std::string names, failure;
+        if (settings.init && !settings.run && !settings.correctness && !settings.performance) mxdnn::mx_matmul prim(pd);
+        if (settings.run && !settings.correctness) {
+            execution_t x(p, eng, pd.weights_desc());
+            x.poison_dst(p);
+            x.run(pd, mxdnn::mx_matmul(pd));
+        }
+        if (settings.correctness) failure = check_all(p, pd, eng, names);
+        if (!failure.empty()) return report(outcome_t::failed, p.repro, failure, now_ms() - start);
+        if (settings.performance) measure(p, pd, eng);
+        report(outcome_t::passed, p.repro, names, now_ms() - start);
+    } catch (const mxdnn::error &e) {
+        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
+        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
+    }
+}
+
+namespace {
+knobs_t knobs;
+}
+
+bool run_driver_word(const std::string &word) {
+    if (knobs.parse(word)) return true;
+    if (word.compare(0, 2, "--") == 0) return false;
+    for (const problem_t &p : knobs.problems(word)) run(p);
+    return true;
+}
+
+} // namespace mx_matmul
+} // namespace bench

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One mx_reorder problem of mxdnn-bench, and the knobs that make many.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchdnn/common/knobs.hpp"
+
+namespace bench {
+namespace mx_reorder {
+
+struct side_t {
+    tensor_type_t type;
+    std::string tag = "ab"; // ab, ba, any (packed)
+    bool packed() const { return tag == "any"; }
+};
+
+struct problem_t {
+    std::vector<int64_t> dims;
+    side_t src, dst;
+    int axis = 0; // blocked dim of plain quantised sides, from the front
+    mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
+    std::string values; // "normal", or "special": NaN, Inf, subnormals, zeros, huge
+    std::string repro;
+};
+
+class knobs_t {
+public:
+    knobs_t() { reset(); }
+    void reset();
+    bool parse(const std::string &word);
+    std::vector<problem_t> problems(const std::string &descriptor) const;
+
+private:
+    std::vector<std::string> sdt_, ddt_, stag_, dtag_, rounding_, scales_, zero_points_, global_, axis_, values_;
+};
+
+void run(const problem_t &p);
+bool run_driver_word(const std::string &word);
+
+} // namespace mx_reorder
+} // namespace bench

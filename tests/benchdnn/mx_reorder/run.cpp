@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one mx_reorder problem: every implementation must give the same bits as the scalar rules.
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "benchdnn/common/perf.hpp"
+#include "benchdnn/common/settings.hpp"
+#include "benchdnn/common/tensor.hpp"
+#include "benchdnn/mx_reorder/problem.hpp"
+
+namespace bench {
+namespace mx_reorder {
+
+using namespace mxdnn::impl;
+using pd_t = mxdnn::mx_reorder::primitive_desc;
+using mxdnn::memory;
+
+namespace {
+
+memory::data_type cpp(data_type_t dt) { return static_cast<memory::data_type>(dt); }
+
+// The packed descriptor that mx_matmul would choose for weights of this type.
+memory::desc packed_desc(const mxdnn::engine &eng, const std::vector<int64_t> &dims, const tensor_type_t &t) {
+    const int mask = (1 << dims.size()) - 1;
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, mask, {t.quant.block, 1}, cpp(t.quant.scale_dt));
+    if (t.quant.zp != zero_point_kind_t::none)
+        attr.set_zero_points(MXDNN_ARG_WEIGHTS, mask, {t.quant.block, 1}, cpp(t.quant.zp_dt));
+    if (t.quant.global != global_scale_kind_t::none)
+        attr.set_global_scale(MXDNN_ARG_WEIGHTS, mxdnn::quantization_mode::static_sazp);
+    memory::dims src = dims, dst = dims;
+    src[dims.size() - 2] = dst[dims.size() - 2] = 1;
+    src.back() = dims[dims.size() - 2];
+    return mxdnn::mx_matmul::primitive_desc(eng, memory::desc(src, memory::data_type::f32, tensor_t::row_major(src)),
+            memory::desc(dims, cpp(t.dt), memory::format_tag::any),
+            memory::desc(dst, memory::data_type::f32, tensor_t::row_major(dst)), attr)
+            .weights_desc();
+}
+
+// One side of a reorder: plain values, plain codes and scales, or packed bytes.
+struct form_t {
+    tensor_t plain;
+    quantised_t quantised;
+    memory::desc packed_md;
+    buffer_t packed;
+    bool is_packed = false, is_quantised = false;
+
+    form_t(const mxdnn::engine &eng, const problem_t &p, const side_t &s) {
+        is_quantised = s.type.quantised;
+        is_packed = s.packed();
+        if (is_packed) {
+            packed_md = packed_desc(eng, p.dims, s.type);
+            packed = buffer_t(packed_md.get_size(), 64);
+        }
+        // A packed side keeps a plain copy, too: what it is filled from, or read into.
+        tensor_t t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt);
+        if (is_quantised)
+            quantised = quantised_t(std::move(t), s.type, is_packed ? int(p.dims.size()) - 2 : p.axis);
+        else
+            plain = std::move(t);
+    }
+
+    memory::desc desc() const { return is_packed ? packed_md : is_quantised ? quantised.codes.desc() : plain.desc(); }
+    void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, memory> &args) const {
+        if (is_packed) {
+            args[arg] = memory(packed_md, e, packed.data());
+        } else if (is_quantised) {
+            args[arg] = quantised.codes.memory(e);
+            quantised.add_args(arg, e, args);
+        } else {
+            args[arg] = plain.memory(e);
+        }
+    }
+    void poison() const {
+        if (is_packed) packed.poison();
+        if (!is_quantised) return plain.bytes.poison();
+        quantised.codes.bytes.poison();
+        quantised.scales.bytes.poison();
+        if (!quantised.zero_points.dims.empty()) quantised.zero_points.bytes.poison();
+        if (!quantised.global.dims.empty()) quantised.global.bytes.poison();
+    }
+    float value(const int64_t *idx) const { return is_quantised ? quantised.value(idx) : plain.value(idx); }
+
+    // Packed bytes to the plain copy and back, element by element through the layout's map.
+    void exchange(bool to_packed) const {
+        const memory_desc_t &md = *reinterpret_cast<const memory_desc_t *>(packed_md.get());
+        const std::vector<int64_t> &dims = quantised.codes.dims;
+        const size_t nd = dims.size();
+        if (to_packed) std::memset(packed.data(), 0, packed.size());
+        packed_view_t view {layout_of(md), shape_of(md), packed.data()};
+        for_each(dims, [&](const int64_t *idx) {
+            int64_t entry = 0, b[max_ndims];
+            for (size_t i = 0; i + 2 < nd; i++) entry = entry * dims[i] + idx[i];
+            view.data = packed.data() + entry * md.packed.stride;
+            const int64_t k = idx[nd - 2], n = idx[nd - 1];
+            std::copy(idx, idx + nd, b);
+            b[nd - 2] /= quantised.quant.block;
+            const bool zp = !quantised.zero_points.dims.empty(), first = k % quantised.quant.block == 0;
+            if (to_packed) {
+                view.set_code(k, n, quantised.codes.code(idx));
+                if (first) view.set_scale(k, n, quantised.scales.code(b));
+                if (first && zp) view.set_zero_point(k, n, quantised.zero_points.code(b));
+                view.set_global(quantised.global_of(idx));
+            } else {
+                quantised.codes.set_code(idx, view.code(k, n));
+                if (first) quantised.scales.set_code(b, view.scale(k, n));
+                if (first && zp) quantised.zero_points.set_code(b, view.zero_point(k, n));
+                if (!quantised.global.dims.empty()) {
+                    const int64_t g = quantised.global.dims[0] == 1 ? 0 : entry;
+                    quantised.global.set_code(&g, bits_of(view.global()));
+                }
+            }
+        });
+    }
+};
+
+bool moves(const problem_t &p, const form_t &src, const form_t &dst) {
+    return src.is_quantised && dst.is_quantised && p.src.type.dt == p.dst.type.dt && p.src.type.quant == p.dst.type.quant
+            && src.quantised.axis == dst.quantised.axis;
+}
+
+void fill(const problem_t &p, form_t &src) {
+    rng_t rng(settings.seed);
+    if (src.is_quantised) {
+        fill_random(src.quantised, rng, "");
+        if (src.is_packed) src.exchange(true);
+        return;
+    }
+    fill_random(src.plain, rng);
+    if (p.values != "special") return;
+    // One element in eight is something that rounds, saturates, or poisons its block.
+    const float odd[] = {NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
+    std::uniform_int_distribution<int> one_in(0, 63), which(0, int(sizeof(odd) / sizeof(odd[0])) - 1);
+    const data_type_info_t *info = data_type_info(src.plain.dt);
+    for_each(src.plain.dims, [&](const int64_t *idx) {
+        if (one_in(rng) == 0) src.plain.set_code(idx, info->encode(odd[which(rng)]));
+    });
+}
+
+// The destination that the scalar rules give, in `want` (plain forms; a packed one in its plain copy).
+void expect(const problem_t &p, const form_t &src, form_t &want) {
+    if (!want.is_quantised) {
+        const data_type_info_t *info = data_type_info(want.plain.dt);
+        return for_each(p.dims, [&](const int64_t *idx) { want.plain.set_code(idx, info->encode(src.value(idx))); });
+    }
+    const quantised_t &q = want.quantised;
+    const bool copy = moves(p, src, want);
+    if (!q.global.dims.empty()) {
+        std::vector<float> amax(size_t(q.global.dims[0]), 0.f);
+        for_each(p.dims, [&](const int64_t *idx) {
+            size_t entry = 0;
+            for (size_t i = 0; i + 2 < p.dims.size(); i++) entry = entry * size_t(p.dims[i]) + size_t(idx[i]);
+            if (amax.size() == 1) entry = 0;
+            amax[entry] = nvfp4_global_amax(amax[entry], src.value(idx));
+        });
+        for (int64_t i = 0; i < q.global.dims[0]; i++)
+            q.global.set_code(&i, copy ? src.quantised.global.code(&i) : bits_of(nvfp4_global_scale(amax[size_t(i)])));
+    }
+    for_each(q.scales.dims, [&](const int64_t *block) {
+        int64_t idx[max_ndims];
+        std::copy(block, block + p.dims.size(), idx);
+        const int64_t first = block[q.axis] * q.quant.block;
+        const int n = int(std::min(q.quant.block, p.dims[size_t(q.axis)] - first));
+        float x[256];
+        uint8_t codes[256];
+        block_params_t params;
+        for (int i = 0; i < n; i++) {
+            idx[q.axis] = first + i;
+            if (copy) codes[i] = uint8_t(src.quantised.codes.code(idx));
+            else x[i] = src.value(idx);
+        }
+        if (copy) params = src.quantised.params(idx);
+        else params = quantize_block(p.dst.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
+        q.scales.set_code(block, params.scale);
+        if (!q.zero_points.dims.empty()) q.zero_points.set_code(block, params.zp);
+        for (int i = 0; i < n; i++) {
+            idx[q.axis] = first + i;
+            q.codes.set_code(idx, codes[i]);
+        }
+    });
+}
+
+int64_t compare(const tensor_t &got, const tensor_t &want, const char *what, std::string &text) {
+    int64_t wrong = 0;
+    if (want.dims.empty()) return 0;
+    for_each(want.dims, [&](const int64_t *idx) {
+        uint32_t g = got.code(idx), w = want.code(idx);
+        if (g == w) return;
+        // NaNs of a high-precision type are alike.
+        if (has_role(want.dt, role_high_precision) && std::isnan(decode_value(want.dt, g))
+                && std::isnan(decode_value(want.dt, w)))
+            return;
+        if (wrong++ >= 3) return;
+        text += std::string("    ") + what + " [";
+        for (size_t i = 0; i < want.dims.size(); i++) text += (i ? "," : "") + std::to_string(idx[i]);
+        char s[80];
+        std::snprintf(s, sizeof(s), "] expected 0x%x got 0x%x, bound: the same bits\n", w, g);
+        text += s;
+    });
+    return wrong;
+}
+
+mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const form_t &dst) {
+    mxdnn::primitive_attr attr;
+    const int mask = (1 << p.dims.size()) - 1;
+    for (bool is_src : {true, false}) {
+        const form_t &f = is_src ? src : dst;
+        const side_t &s = is_src ? p.src : p.dst;
+        if (!f.is_quantised || (is_src && f.is_packed)) continue;
+        const int arg = is_src ? MXDNN_ARG_SRC : MXDNN_ARG_DST;
+        const quant_t &q = s.type.quant;
+        memory::dims groups = {1, 1};
+        groups[size_t(f.quantised.axis) + 2 - p.dims.size()] = q.block;
+        mxdnn::quantization_mode mode = mxdnn::quantization_mode::static_sazp;
+        if (!is_src) switch (quant_family(s.type.dt, q)) {
+            case quant_family_t::mx: mode = mxdnn::quantization_mode::dynamic_mx; break;
+            case quant_family_t::nvfp4: mode = mxdnn::quantization_mode::dynamic_fp; break;
+            default: mode = mxdnn::quantization_mode::dynamic_affine;
+            }
+        attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false, mode);
+        if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
+        if (q.global != global_scale_kind_t::none)
+            attr.set_global_scale(
+                    arg, is_src ? mxdnn::quantization_mode::static_sazp : mxdnn::quantization_mode::dynamic_fp);
+        if (!is_src) attr.set_scale_rounding(arg, static_cast<mxdnn::scale_rounding>(p.rounding));
+    }
+    return attr;
+}
+
+double now_ms() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
+}
+
+double bytes_of(const form_t &f) {
+    if (f.is_packed) return double(f.packed.size());
+    if (!f.is_quantised) return double(f.plain.bytes.size());
+    return double(f.quantised.codes.bytes.size() + f.quantised.scales.bytes.size() + f.quantised.zero_points.bytes.size());
+}
+
+} // namespace
+
+void run(const problem_t &p) {
+    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
+    const double start = now_ms();
+    try {
+        const mxdnn::engine eng = make_engine();
+        const mxdnn::stream stream(eng);
+        form_t src(eng, p, p.src), dst(eng, p, p.dst);
+        pd_t pd(eng, src.desc(), eng, dst.desc(), make_attr(p, src, dst));
+        fill(p, src);
+        std::unordered_map<int, memory> args;
+        src.add_args(MXDNN_ARG_SRC, eng, args);
+        dst.add_args(MXDNN_ARG_DST, eng, args);
+        std::string names, failure;
+        if (settings.correctness) {
+            form_t want(eng, p, p.dst);
+            expect(p, src, want);
+            pd_t each = pd;
+            do {
+                const std::string name = each.impl_info_str();
+                if (name.find(settings.impl) == std::string::npos) continue;
+                names += (names.empty() ? "" : " ") + name;
+                dst.poison();
+                mxdnn::mx_reorder(each).execute(stream, args);
+                if (dst.is_packed) dst.exchange(false);
+                std::string text;
+                const int64_t wrong = dst.is_quantised
+                        ? compare(dst.quantised.codes, want.quantised.codes, "code", text)
+                                + compare(dst.quantised.scales, want.quantised.scales, "scale", text)
+                                + compare(dst.quantised.zero_points, want.quantised.zero_points, "zero point", text)
+                                + compare(dst.quantised.global, want.quantised.global, "global scale", text)
+                        : compare(dst.plain, want.plain, "value", text);
+                if (wrong)
+                    return report(outcome_t::failed, p.repro,
+                            name + ": " + std::to_string(wrong) + " wrong, seed " + std::to_string(settings.seed) + "\n" + text,
+                            now_ms() - start);
+            } while (!settings.best_only && each.next_impl());
+        }
+        if (settings.performance || (settings.run && !settings.correctness)) {
+            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
+                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+            const mxdnn::mx_reorder prim(pd);
+            prim.execute(stream, args);
+            if (settings.performance) {
+                perf_t r;
+                r.engine = settings.engine;
+                r.impl = pd.impl_info_str();
+                r.problem = p.repro;
+                r.bytes = bytes_of(src) + bytes_of(dst);
+                r.copies = true;
+                r.threads = mxdnn::get_max_concurrency();
+                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+            }
+        }
+        report(outcome_t::passed, p.repro, names, now_ms() - start);
+    } catch (const mxdnn::error &e) {
+        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
+        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
+    }
+}
+
+namespace {
+knobs_t knobs;
+}
+
+bool run_driver_word(const std::string &word) {
+    if (knobs.parse(word)) return true;
+    if (word.compare(0, 2, "--") == 0) return false;
+    for (const problem_t &p : knobs.problems(word)) run(p);
+    return true;
+}
+
+} // namespace mx_reorder
+} // namespace bench

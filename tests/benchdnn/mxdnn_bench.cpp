@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// mxdnn-bench: one line is a test, a benchmark and a reproducer. doc/mxdnn-bench.md.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+#include "benchdnn/common/ceilings.hpp"
+#include "benchdnn/common/knobs.hpp"
+#include "benchdnn/common/settings.hpp"
+#include "benchdnn/mx_matmul/problem.hpp"
+#include "benchdnn/mx_reorder/problem.hpp"
+
+namespace bench {
+
+settings_t settings;
+tally_t tally;
+
+mxdnn::engine make_engine() {
+    if (settings.engine == "cpu") return mxdnn::engine(mxdnn::engine::kind::cpu, 0);
+    if (settings.engine == "cuda") return mxdnn::engine(mxdnn::engine::kind::cuda, 0);
+    return mxdnn::engine::for_target(settings.engine);
+}
+
+void report(outcome_t outcome, const std::string &repro, const std::string &note, double ms) {
+    const int index = tally.total++;
+    const char *word = "";
+    switch (outcome) {
+    case outcome_t::passed: tally.passed++, word = "PASSED"; break;
+    case outcome_t::skipped: tally.skipped++, word = "SKIPPED"; break;
+    case outcome_t::failed: tally.failed++, word = "FAILED"; break;
+    case outcome_t::listed: word = "LISTED"; break;
+    }
+    // A benchmark's own lines say enough.
+    if (settings.performance && !settings.correctness && outcome == outcome_t::passed) return;
+    std::printf("%d:%s (%.0f ms) __REPRO: %s", index, word, ms, repro.c_str());
+    if (outcome == outcome_t::failed) std::printf("\n    %s", note.c_str());
+    else if (!note.empty()) std::printf(" [%s]", note.c_str());
+    std::printf("\n");
+    std::fflush(stdout);
+}
+
+namespace {
+
+struct driver_t {
+    const char *name;
+    bool (*word)(const std::string &);
+};
+constexpr driver_t drivers[] = {{"mx_matmul", mx_matmul::run_driver_word}, {"mx_reorder", mx_reorder::run_driver_word}};
+
+const driver_t *driver = nullptr;
+
+void set_mode(const std::string &v) {
+    settings.list = settings.init = settings.run = settings.correctness = settings.performance = false;
+    for (char c : v) switch (c) {
+        case 'L': settings.list = true; break;
+        case 'I': settings.init = true; break;
+        case 'R': settings.run = true; break;
+        case 'C': settings.correctness = true; break;
+        case 'P': settings.performance = true; break;
+        default: throw usage_error_t(std::string("mode '") + c + "' is none of L I R C P");
+        }
+    if (v.empty()) throw usage_error_t("--mode is empty; it is made of the letters L I R C P");
+}
+
+// Options of the whole run.
+bool parse_setting(const std::string &word) {
+    std::string v;
+    if (option(word, "mode", v)) return set_mode(v), true;
+    if (option(word, "engine", v)) return settings.engine = v, true;
+    if (option(word, "threads", v)) {
+        settings.threads = int(to_int(v, "--threads"));
+        mxdnn::set_max_concurrency(settings.threads);
+        return true;
+    }
+    if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
+    if (option(word, "impl", v)) return settings.impl = v, true;
+    if (option(word, "best-only", v)) return settings.best_only = v == "true", true;
+    if (option(word, "against", v)) return settings.against = v, true;
+    if (option(word, "cold-cache", v)) {
+        if (v != "wei" && v != "none") throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
+        return settings.cold_weights = v == "wei", true;
+    }
+    if (option(word, "max-ms-per-prb", v)) return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
+    if (option(word, "perf-template", v)) return settings.perf_template = v, true;
+    return false;
+}
+
+void take(const std::string &word, const std::string &folder, int depth);
+
+// A batch file holds the words of command lines; # starts a comment.
+void take_batch(const std::string &name, const std::string &folder, int depth) {
+    if (depth > 8) throw usage_error_t("batch files include each other deeper than 8 levels at '" + name + "'");
+    const std::string driver_name = driver ? driver->name : "";
+    for (const std::string &path : {name, folder + "/" + name, std::string(MXDNN_BENCH_INPUTS "/") + driver_name + "/" + name}) {
+        std::ifstream in(path);
+        if (!in) continue;
+        const size_t slash = path.rfind('/');
+        const std::string own = slash == std::string::npos ? "." : path.substr(0, slash);
+        std::string line, word;
+        while (std::getline(in, line)) {
+            std::istringstream words(line.substr(0, line.find('#')));
+            while (words >> word) take(word, own, depth + 1);
+        }
+        return;
+    }
+    throw usage_error_t("batch file '" + name + "' is neither here nor under " MXDNN_BENCH_INPUTS "/" + driver_name);
+}
+
+void take(const std::string &word, const std::string &folder, int depth) {
+    std::string v;
+    for (const driver_t &d : drivers)
+        if (word == std::string("--") + d.name) {
+            driver = &d;
+            return;
+        }
+    if (option(word, "batch", v)) return take_batch(v, folder, depth);
+    if (parse_setting(word)) return;
+    if (word == "--ceilings") {
+        const int threads = mxdnn::get_max_concurrency();
+        const ceilings_t &c = ceilings(threads);
+        std::printf("ceilings,%d threads,read %.4g GB/s (%d streams),copy %.4g GB/s,bf16 %.5g GFLOP/s (%s),f32 %.5g GFLOP/s "
+                    "(%s)\n",
+                threads, c.read_gbs, c.streams, c.copy_gbs, c.bf16_gflops, c.bf16_instruction, c.f32_gflops,
+                c.f32_instruction);
+        return;
+    }
+    if (!driver) throw usage_error_t("'" + word + "' comes before a driver; begin with --mx_matmul or --mx_reorder");
+    if (!driver->word(word)) throw usage_error_t("option '" + word + "' is not known to --" + driver->name);
+}
+
+} // namespace
+
+} // namespace bench
+
+int main(int argc, char **argv) {
+    // Peers with OpenMP must not spin while the library's threads are being timed; their runtime
+    // reads this when it is loaded, which is before main.
+    if (!std::getenv("OMP_WAIT_POLICY")) {
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        execv("/proc/self/exe", argv);
+    }
+    using namespace bench;
+    try {
+        for (int i = 1; i < argc; i++) take(argv[i], ".", 0);
+    } catch (const usage_error_t &e) {
+        std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());
+        return 2;
+    } catch (const mxdnn::error &e) {
+        std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());
+        return 2;
+    } catch (const std::bad_alloc &) {
+        std::fprintf(stderr, "mxdnn-bench: memory has run out\n");
+        return 2;
+    }
+    std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped, tally.failed);
+    return tally.failed ? 1 : 0;
+}
