@@ -16,7 +16,7 @@ status_t make_avx512_core_amx_dense(
 // the tiles.
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
         {"avx512_core_amx_dense", cpu_isa_t::avx512_core_amx, kernel_kind_t::dense, mxdnn_bf16, takes_any,
-                128, {1, 2}, make_avx512_core_amx_dense},
+                128, {1, 2, 4}, make_avx512_core_amx_dense},
 };
 
 } // namespace x64

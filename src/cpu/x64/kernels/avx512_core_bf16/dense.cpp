@@ -19,9 +19,9 @@ constexpr int vec_bytes = 64;
 class dense_t : public jit_base_t {
 public:
     explicit dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {
-        const int sums = rows_ * panels_;
         // Chains of dependent dot products: with few sums several for each, to hide their latency.
-        chains_ = sums <= 3 ? 4 : sums <= 7 ? 2 : 1;
+        // Not a matter of panels: their number must not change results.
+        chains_ = rows_ == 1 ? 4 : rows_ <= 4 ? 2 : 1;
     }
 
 private:

@@ -77,11 +77,12 @@ private:
     const Zmm &wei(int panel, int i) const { return wei_[panel * decoder_->pairs() + i]; }
 
     void plan() {
+        // Few sums are few chains of dependent dot products: two for each hide their latency. Not a
+        // matter of panels: their number must not change results.
+        parts_ = rows_ <= 2 ? 2 : 1;
         for (group_ = 4; group_ > 1; group_ /= 2)
             if (panels_ % group_ == 0 && needed(group_) <= 32) break;
         const int sums = rows_ * group_;
-        // Few sums are few chains of dependent dot products: two for each hide their latency.
-        parts_ = sums <= 4 ? 2 : 1;
 
         zmm_pool_t pool;
         for (int i = 0; i < sums * parts_; i++) part_[i] = pool.take();
@@ -108,7 +109,7 @@ private:
         while (n < tile_params_t::temps) reuse(pool.take());
     }
     int needed(int group) const {
-        return rows_ * group + group * decoder_->pairs() + decoder_->has_temp() + (group > 1)
+        return rows_ * group * parts_ + group * decoder_->pairs() + decoder_->has_temp() + (group > 1)
                + decoder_->required_constants();
     }
 
