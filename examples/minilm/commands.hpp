@@ -23,8 +23,8 @@ std::string packed_path(const options_t &options, const std::string &format);
 // Quantises and packs the linear weights of `model` and writes them with its other tensors as one container.
 void pack_model(const model_t &model, const std::string &format, const std::string &path);
 
-// Packs into every format; `options.packed` is made if need be.
-void pack_all(const options_t &options);
+// Packs into each of the formats; the folder is made if need be.
+void pack_formats(const options_t &options, const std::vector<std::string> &names);
 
 // From the packed files of all formats: the table, then the ranking.
 void print_table(const options_t &options);
@@ -33,7 +33,8 @@ void print_table(const options_t &options);
 void print_embeddings(
         const options_t &options, const std::string &file, const std::vector<std::string> &texts);
 
-// Compares tokens and f32 embeddings with a file made elsewhere; false when they differ.
+// Compares tokens and embeddings, of f32 and of every format packed into options.packed, with ones that were
+// made elsewhere; false when they differ by more than the format explains.
 bool check_golden(const options_t &options, const std::string &golden);
 
 // Says on stderr what is being done, at most once in two seconds, so that nobody waits before a silent

@@ -40,6 +40,12 @@ const std::vector<format_t> &formats() {
     return all;
 }
 
+std::vector<std::string> format_names() {
+    std::vector<std::string> names;
+    for (const auto &f : formats()) names.push_back(f.name);
+    return names;
+}
+
 const format_t &find_format(const std::string &name) {
     std::string known;
     for (const auto &f : formats()) {

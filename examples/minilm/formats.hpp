@@ -20,6 +20,7 @@ struct format_t {
 };
 
 const std::vector<format_t> &formats();
+std::vector<std::string> format_names();
 
 // The format of that name, or std::runtime_error that lists them.
 const format_t &find_format(const std::string &name);

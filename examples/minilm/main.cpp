@@ -45,6 +45,9 @@ namespace {
 // Runs this program again with a subcommand, and waits; throws unless it succeeds.
 void run_second_process(const options_t &o) {
     fflush(stdout);
+    // oneDNN's OpenMP threads and oneTBB's take turns there; one that waits actively would take a core from
+    // the other.
+    setenv("OMP_WAIT_POLICY", "passive", 0);
     std::vector<std::string> args = {"minilm", "table", "--model", o.model, "--packed", o.packed, "--threads",
             std::to_string(o.threads), "--seconds", std::to_string(o.seconds)};
     std::vector<char *> argv;
@@ -89,12 +92,14 @@ int run(int argc, char **argv) {
     auto *embed = app.add_subcommand("embed", "print embeddings of texts, one line each");
     embed->add_option("--file", file, "a packed file; without it the f32 model computes");
     embed->add_option("text", texts, "what to embed")->required();
-    auto *check = app.add_subcommand("check", "compare tokens and f32 embeddings with a file made elsewhere");
+    auto *check =
+            app.add_subcommand("check", "compare tokens and embeddings with ones that were made elsewhere");
     check->add_option("golden", golden, "JSON of make_golden.py")->required();
     CLI11_PARSE(app, argc, argv);
 
     if (o.packed.empty()) o.packed = o.model + "/packed";
-    if (!std::ifstream(o.model + "/model.safetensors")) {
+    const bool needs_original = file.empty(); // a packed file is a model of its own
+    if (needs_original && !std::ifstream(o.model + "/model.safetensors")) {
         const char *how = "; scripts/fetch-minilm gets it, --model names another folder";
         if (*check) {
             printf("SKIPPED: there is no model in %s%s\n", o.model.c_str(), how);
@@ -111,10 +116,7 @@ int run(int argc, char **argv) {
     }
 
     if (*pack) {
-        if (format == "all")
-            pack_all(o);
-        else
-            pack_model(model_t(o.model), format, packed_path(o, format));
+        pack_formats(o, format == "all" ? format_names() : std::vector<std::string>{format});
     } else if (*table) {
         print_table(o);
     } else if (*embed) {
@@ -122,7 +124,7 @@ int run(int argc, char **argv) {
     } else if (*check) {
         return check_golden(o, golden) ? 0 : 1;
     } else {
-        pack_all(o);
+        pack_formats(o, format_names());
         run_second_process(o);
     }
     return 0;

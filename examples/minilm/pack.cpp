@@ -38,11 +38,11 @@ void pack_model(const model_t &model, const std::string &format_name, const std:
     if (!status.ok()) throw std::runtime_error(status.message);
 }
 
-void pack_all(const options_t &options) {
+void pack_formats(const options_t &options, const std::vector<std::string> &names) {
     if (mkdir(options.packed.c_str(), 0777) != 0 && errno != EEXIST)
         throw std::runtime_error("cannot make the folder " + options.packed + ": " + strerror(errno));
     const model_t model(options.model);
-    for (const auto &f : formats()) pack_model(model, f.name, packed_path(options, f.name));
+    for (const auto &n : names) pack_model(model, n, packed_path(options, n));
 }
 
 } // namespace minilm
