@@ -20,7 +20,8 @@ mxdnn_scale_rounding_t to_rounding(const std::string &s) {
 
 // "dst:per_ocic:bf16:64x1", "dst:per_ocic:u8", "dst" onto whichever sides are quantised.
 void apply(const std::string &scales, const std::string &zp, const std::string &global, int64_t batch, side_t &s) {
-    if (!s.type.quantised) return;
+    if (!has_role(s.type.dt, role_mx_element | role_affine_element)) return;
+    s.type.quantised = true;
     quant_t &q = s.type.quant;
     if (!scales.empty()) {
         const auto part = split(scales, ':');
