@@ -89,18 +89,25 @@ TEST(BlobHostile, NullAndEmpty) {
 TEST(BlobHostile, EveryTruncation) {
     for (const memory_desc_t &md : sample_descs()) {
         const bytes_t blob = blob_of(md);
+        memory_desc_t plain = md;
+        plain.annotation = annotation_t();
+        const size_t fields_end = blob_of(plain).size() - checksum_bytes;
         for (size_t n = 0; n < blob.size(); n++) {
             bytes_t cut(blob.begin(), blob.begin() + int64_t(n));
             ASSERT_EQ(examine(cut), blob_class_t::corrupt) << n;
             if (n > 0) {
                 ASSERT_EQ(status_of(cut), mxdnn_corrupt_blob);
             }
-            // Someone who cuts and makes length and checksum right leaves no whole fields either; only a
-            // cut between optional fields gives another blob.
+            // With length and checksum made right: a field that is not whole is named; a cut between
+            // optional fields gives another blob.
             seal(cut);
-            const blob_class_t kind = examine(cut);
-            if (md.annotation.recipe.empty()) {
+            std::string text;
+            const blob_class_t kind = examine(cut, &text);
+            if (n < fields_end + checksum_bytes) {
                 ASSERT_EQ(kind, blob_class_t::corrupt) << n;
+                ASSERT_NE(text.find(n < min_blob_bytes ? "the shortest has" : "are left of the blob"),
+                        std::string::npos)
+                        << text;
             }
         }
         for (size_t more : {1, 8, 100}) {
