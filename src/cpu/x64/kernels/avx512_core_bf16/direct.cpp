@@ -87,7 +87,7 @@ private:
         zmm_pool_t pool;
         for (int i = 0; i < sums * parts_; i++) part_[i] = pool.take();
         for (int i = 0; i < group_ * decoder_->pairs(); i++) wei_[i] = pool.take();
-        if (decoder_->has_temp()) temp_ = pool.take();
+        if (needs_temp()) temp_ = pool.take();
         if (group_ > 1) src_ = pool.take();
         acc_in_regs_ = pool.left() >= sums + decoder_->required_constants() + 1;
         const int spare = acc_in_regs_ ? sums : 0;
@@ -108,8 +108,9 @@ private:
         for (int i = 0; i < group_ * decoder_->pairs(); i++) reuse(wei_[i]);
         while (n < tile_params_t::temps) reuse(pool.take());
     }
+    bool needs_temp() const { return decoder_->has_temp() || byte_zero_points(); }
     int needed(int group) const {
-        return rows_ * group * parts_ + group * decoder_->pairs() + decoder_->has_temp() + (group > 1)
+        return rows_ * group * parts_ + group * decoder_->pairs() + needs_temp() + (group > 1)
                + decoder_->required_constants();
     }
 
@@ -266,13 +267,11 @@ private:
         vpshufb(temps_[2], temps_[2], constant(low_bytes, sizeof(low_bytes)));
         vmovdqa64(ptr[dst + int(zero_points) * param_bytes_], temps_[2]);
     }
-    // What the decoder did not subtract, negative, as a bf16 pair: integers that bf16 has.
+    // What the decoder does not subtract.
     void large_zero_points(const RegExp &dst) {
-        vpsubd(temps_[1], temps_[1], temps_[0]);
-        vcvtdq2ps(temps_[1], temps_[1]);
-        vpsrld(temps_[0], temps_[1], 16);
-        vpord(temps_[1], temps_[1], temps_[0]);
-        vmovdqa64(ptr[dst + int(rest_of_zero_points) * param_bytes_], temps_[1]);
+        vpsubd(temps_[0], temps_[0], temps_[1]);
+        vcvtdq2ps(temps_[0], temps_[0]);
+        vmovaps(ptr[dst + int(rest_of_zero_points) * param_bytes_], temps_[0]);
     }
 
     void codes_of_tile(int rows, bool large) {
@@ -316,31 +315,40 @@ private:
             for (int p = 0; p < group_; p++)
                 decoder_->emit(f, {panel_at(codes_, p) + half * half_bytes_, block_params(p, zero_points)},
                         &wei(p, 0), temp_, has_keep_ ? &keep_[p] : nullptr);
-            for (int i = 0; i < decoder_->pairs(); i++) dot(f, i, half, i);
-            if (!large) continue;
-            for (int p = 0; p < group_; p++)
-                for (int i = 0; i < decoder_->pairs(); i++)
-                    vmovdqa64(wei(p, i), ptr[block_params(p, rest_of_zero_points)]);
-            for (int i = 0; i < decoder_->pairs(); i++) dot(f, i, half, i);
+            for (int p = 0; large && p < group_; p++)
+                for (int i = 0; i < decoder_->pairs(); i++) subtract_rest(p, wei(p, i));
+            for (int i = 0; i < decoder_->pairs(); i++) dot(f, i, half);
         }
     }
-    // Pair i of the fetch, from register w of every panel.
-    void dot(int fetch, int i, int half, int w) {
+    // The pair in f32, where the difference is exact, as it is in bf16. It has to be one number
+    // before it is multiplied: products with its parts would make NaN of an Inf source.
+    void subtract_rest(int panel, const Zmm &w) {
+        const uint32_t high = 0xffff0000;
+        const Xbyak::Address rest = ptr[block_params(panel, rest_of_zero_points)];
+        vpslld(temp_, w, 16);
+        vpandd(w, w, constant(high));
+        vsubps(temp_, temp_, rest);
+        vsubps(w, w, rest);
+        vpsrld(temp_, temp_, 16);
+        vpord(w, w, temp_);
+    }
+    // Pair i of the fetch, of every panel.
+    void dot(int fetch, int i, int half) {
         const int pair = decoder_->pair(fetch, i);
         const int chain = parts_ > 1 ? pair % 2 : 0;
         for (int r = 0; r < rows_; r++) {
             const RegExp src = src_at_(r) + (half * 8 + pair) * 4;
             if (group_ == 1) {
-                vdpbf16ps(part(r, 0, chain), wei(0, w), ptr_b[src]);
+                vdpbf16ps(part(r, 0, chain), wei(0, i), ptr_b[src]);
                 continue;
             }
             vpbroadcastd(src_, ptr[src]);
-            for (int p = 0; p < group_; p++) vdpbf16ps(part(r, p, chain), wei(p, w), src_);
+            for (int p = 0; p < group_; p++) vdpbf16ps(part(r, p, chain), wei(p, i), src_);
         }
     }
 
-    // Adds the finished sums of a block to the result; block: 0 or 1 from params_ on. Without a
-    // product a NaN scale would be lost where the sum is 0: it is not, 0 * NaN is NaN.
+    // Adds the finished sums of a block to the result; block: 0 or 1 from params_ on. A NaN scale
+    // makes NaN of a sum of 0 as well.
     void scale(int block) {
         for (int p = 0; p < group_; p++) {
             const Xbyak::Address s = ptr[block_params(p, scales) + block * vec_bytes];
