@@ -14,6 +14,8 @@
 
 namespace {
 
+using ull = unsigned long long; // as printf has it
+
 fuzz_input_t mutate(const std::vector<fuzz_input_t> &seeds, std::mt19937_64 &rng) {
     const auto below = [&](size_t n) { return n ? size_t(rng() % n) : 0; };
     fuzz_input_t x = seeds[below(seeds.size())];
@@ -95,7 +97,7 @@ int main(int argc, char **argv) {
     }
     if (!files.empty()) return 0;
 
-    std::printf("seed %llu, %llu runs\n", (unsigned long long)seed, (unsigned long long)runs);
+    std::printf("seed %llu, %llu runs\n", ull(seed), ull(runs));
     std::fflush(stdout);
     const std::vector<fuzz_input_t> seeds = fuzz_seeds();
     for (const fuzz_input_t &x : seeds) LLVMFuzzerTestOneInput(x.data(), x.size());
@@ -105,7 +107,7 @@ int main(int argc, char **argv) {
         const fuzz_input_t x = mutate(seeds, rng);
         LLVMFuzzerTestOneInput(x.data(), x.size());
         if (std::chrono::steady_clock::now() - said > std::chrono::seconds(2)) {
-            std::printf("%llu of %llu runs\n", (unsigned long long)(run + 1), (unsigned long long)runs);
+            std::printf("%llu of %llu runs\n", ull(run) + 1, ull(runs));
             std::fflush(stdout);
             said = std::chrono::steady_clock::now();
         }

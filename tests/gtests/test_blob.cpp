@@ -116,10 +116,8 @@ TEST(Blob, WhatCannotBeWritten) {
 
 TEST(Blob, Recipes) {
     const auto check = [](const std::string &text) { return check_recipe(text.data(), text.size()); };
-    for (const char *text : {"", "a", "two\nlines\t{\"json\": 1}",
-                 "gr\xc3\xb6\xc3\x9f"
-                 "er",
-                 "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80"})
+    for (const char *text : {"", "a", "two\nlines\t{\"json\": 1}", "\xc3\xb6\xc3\x9f", "\xe2\x82\xac",
+                 "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf", "\xed\x9f\xbf", "\xee\x80\x80"})
         EXPECT_EQ(check(text), nullptr) << text;
     for (const char *text : {"\x80", "\xc3", "\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe2\x82",
                  "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",

@@ -16,6 +16,10 @@
 #include "common/formats/format_list.hpp"
 #include "common/memory_desc.hpp"
 
+#ifndef MXDNN_TEST_DATA // the build says where; without it, the current folder is the root of the sources
+#define MXDNN_TEST_DATA "tests/gtests"
+#endif
+
 namespace mxdnn {
 namespace impl {
 namespace golden {
