@@ -37,8 +37,7 @@ public:
           shape_(make_packed_shape(p.K, n16_frame_t::columns, Codes::bits, p.quant)),
           step_rows_(int(std::min<int64_t>(p.quant.block, k_step))), regs_(vec_t::regs),
           codes_(*this, regs_, p.wei_dt, p.quant), src_(regs_.take()),
-          chains_(std::max(1, std::min(4, std::min(regs_.left(), 8) / (rows_ * parts)))),
-          sums_(regs_.take(rows_ * parts * chains_)) {}
+          chains_(std::max(1, 4 / (rows_ * parts))), sums_(regs_.take(rows_ * parts * chains_)) {}
 
     static constexpr int max_rows = vec_t::is_zmm ? 8 : 4;
 
@@ -50,6 +49,8 @@ private:
     static constexpr int parts = Codes::pairs ? 2 : 1; // sums per row and chain
     static constexpr int halves = panel_columns / vec_t::lanes;
     static constexpr int rows_per_base = 4;
+    // About two tiles of 4-bit codes: far enough for memory, near enough for the first-level cache.
+    static constexpr int prefetch_ahead = 2048;
 
     const int rows_, panels_;
     const quant_t quant_;
@@ -58,7 +59,7 @@ private:
     vregs_t regs_;
     Codes codes_;
     const reg_t src_;
-    const int chains_; // independent sums, against the latency of the FMA
+    const int chains_; // independent sums, against the latency of the FMA; joining them costs too
     const int sums_;
 
     const Xbyak::Reg64 x_[2] = {r8, r9}, stride_ = rax, stride3_ = rbx; // source
@@ -247,6 +248,9 @@ private:
         };
         for (int u = 0; u * Codes::unit_rows < step_rows_; u++) {
             const int k0 = u * Codes::unit_rows;
+            if (half == 0)
+                for (int b = 0; b < codes_of(Codes::unit_rows); b += 64)
+                    this->prefetcht0(ptr[code_ + int(codes_of(k0)) + b + prefetch_ahead]);
             if constexpr (Codes::pairs)
                 codes_.unit(code_, int(codes_of(k0)), half, [&](int row, const reg_t &v0, const reg_t &v1) {
                     const reg_t *v[] = {&v0, &v1};
