@@ -11,6 +11,7 @@
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
+#include "common/cpu_settings.hpp"
 
 namespace bench {
 
@@ -82,10 +83,16 @@ bool parse_setting(const std::string &word) {
         if (v != "wei" && v != "none") throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
         return settings.cold_weights = v == "wei", true;
     }
+    if (option(word, "plant-fault", v)) return settings.plant_fault = v == "true", true;
     if (option(word, "max-ms-per-prb", v)) return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
     if (option(word, "perf-template", v)) return settings.perf_template = v, true;
     return false;
 }
+
+// Thrown when the machine lacks the ISA that the line is only meant for.
+struct only_with_isa_t {
+    std::string active, wanted;
+};
 
 void take(const std::string &word, const std::string &folder, int depth);
 
@@ -117,6 +124,12 @@ void take(const std::string &word, const std::string &folder, int depth) {
         }
     if (option(word, "batch", v)) return take_batch(v, folder, depth);
     if (parse_setting(word)) return;
+    if (option(word, "only-with-isa", v)) {
+        using namespace mxdnn::impl;
+        const std::string active = x64::isa_name(best_cpu_isa());
+        if (active != v) throw only_with_isa_t {active, v};
+        return;
+    }
     if (word == "--ceilings") {
         const int threads = mxdnn::get_max_concurrency();
         const ceilings_t &c = ceilings(threads);
@@ -147,6 +160,9 @@ int main(int argc, char **argv) {
     } catch (const usage_error_t &e) {
         std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());
         return 2;
+    } catch (const only_with_isa_t &e) {
+        std::printf("MXDNN_SKIP_ALL: the ISA in force is %s, not %s\n", e.active.c_str(), e.wanted.c_str());
+        return 0;
     } catch (const mxdnn::error &e) {
         std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());
         return 2;

@@ -18,6 +18,7 @@ struct settings_t {
     std::string impl; // only implementations whose name contains this
     bool best_only = false; // correctness of the first implementation, not of all
     std::string against; // peer to time beside
+    bool plant_fault = false; // alter a result before it is compared: the self-test of comparisons
     bool cold_weights = false;
     double ms_per_problem = 600;
     std::string perf_template

@@ -191,6 +191,13 @@ void compare_quantised(const problem_t &p, const quantised_t &dst, const std::ve
     });
 }
 
+// What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
+void plant_fault(const problem_t &p, const tensor_t &dst) {
+    int64_t idx[max_ndims];
+    for (size_t i = 0; i < p.nd(); i++) idx[i] = p.dst[i] / 2;
+    dst.set_code(idx, dst.code(idx) ^ (1u << (data_type_info(dst.dt)->bits - 2)));
+}
+
 bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::string::npos; }
 
 // Compares every implementation; the text of the first failure, or "".
@@ -206,6 +213,7 @@ std::string check_all(const problem_t &p, pd_t pd, const mxdnn::engine &eng, std
         if (w.empty()) w = expected(p, x.data, a);
         x.poison_dst(p);
         x.run(pd, mxdnn::mx_matmul(pd));
+        if (settings.plant_fault && p.dst.back() > 0) plant_fault(p, x.dst_q.codes.dims.empty() ? x.dst : x.dst_q.codes);
         mismatch_t bad;
         if (p.dst_type.quantised)
             compare_quantised(p, x.dst_q, w, bad);

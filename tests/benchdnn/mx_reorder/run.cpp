@@ -265,6 +265,12 @@ void run(const problem_t &p) {
                 dst.poison();
                 mxdnn::mx_reorder(each).execute(stream, args);
                 if (dst.is_packed) dst.exchange(false);
+                if (settings.plant_fault) {
+                    int64_t idx[max_ndims];
+                    for (size_t i = 0; i < p.dims.size(); i++) idx[i] = p.dims[i] / 2;
+                    const tensor_t &t = dst.is_quantised ? dst.quantised.codes : dst.plain;
+                    t.set_code(idx, t.code(idx) ^ 1);
+                }
                 std::string text;
                 const int64_t wrong = dst.is_quantised
                         ? compare(dst.quantised.codes, want.quantised.codes, "code", text)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a matmul is divided, without running one: the plan is a function of shape and machine.
+#include <gtest/gtest.h>
+
+#include "cpu/x64/kernels/kernel_list.hpp"
+#include "cpu/x64/matmul_plan.hpp"
+#include "common/formats/format_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+matmul_machine_t machine(cpu_isa_t isa, int threads) { return {isa, 32 << 10, 1 << 20, threads}; }
+
+matmul_kernels_t avx2_kernels() {
+    matmul_kernels_t k;
+    k.direct_rows = 4;
+    k.dense_rows = 6;
+    k.dense_panels = 1;
+    k.compute_bytes = 4;
+    return k;
+}
+
+matmul_kernels_t amx_kernels() {
+    matmul_kernels_t k;
+    k.direct_rows = 12;
+    k.dense_rows = 32;
+    k.dense_panels = 4;
+    k.compute_bytes = 2;
+    return k;
+}
+
+matmul_shape_t shape(int64_t M, int64_t K, int64_t N) {
+    matmul_shape_t s;
+    s.M = M;
+    s.K = K;
+    s.N = N;
+    return s;
+}
+
+TEST(matmul_plan, few_rows_decode_in_registers) {
+    const auto p = plan_mx_matmul(shape(1, 2880, 5760), 0, machine(cpu_isa_t::avx2, 2), avx2_kernels());
+    EXPECT_EQ(describe(p), "direct:rows1:columns64");
+}
+
+TEST(matmul_plan, many_rows_decode_once) {
+    const auto p = plan_mx_matmul(shape(256, 2880, 5760), 0, machine(cpu_isa_t::avx512_core_amx, 2), amx_kernels());
+    EXPECT_FALSE(p.direct);
+    EXPECT_EQ(p.rows % 32, 0);
+    EXPECT_LE(p.k_chunk * 64 * 2, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
+}
+
+TEST(matmul_plan, columns_shrink_until_every_thread_has_work) {
+    const auto wide = plan_mx_matmul(shape(1, 4096, 65536), 0, machine(cpu_isa_t::avx2, 16), avx2_kernels());
+    const auto narrow = plan_mx_matmul(shape(1, 4096, 256), 0, machine(cpu_isa_t::avx2, 16), avx2_kernels());
+    EXPECT_EQ(wide.columns, 64);
+    EXPECT_EQ(narrow.columns, 16);
+}
+
+TEST(matmul_plan, blocks_of_a_quantised_destination_stay_whole) {
+    matmul_shape_t s = shape(1, 4096, 256);
+    s.column_step = 32;
+    EXPECT_EQ(plan_mx_matmul(s, 0, machine(cpu_isa_t::avx2, 16), avx2_kernels()).columns, 32);
+}
+
+TEST(matmul_plan, chunks_of_k_are_whole_tiles_and_cover_k) {
+    for (int64_t K : {1, 31, 32, 128, 129, 2880, 4096, 14336, 53248}) {
+        const auto k = plan_k_chunk(K, machine(cpu_isa_t::avx512_core_amx, 1), amx_kernels());
+        EXPECT_EQ(k % 32, 0) << K;
+        EXPECT_GT(k, 0) << K;
+        EXPECT_TRUE(k >= K || k % 128 == 0) << K;
+    }
+}
+
+TEST(matmul_plan, no_number_of_rows_exceeds_what_the_scratchpad_is_sized_for) {
+    for (int64_t K : {64, 2880, 14336})
+        for (int64_t hint : {0, 1, 17, 1000}) {
+            const auto m = machine(cpu_isa_t::avx512_core_amx, 2);
+            const int64_t most = max_plan_rows(K, hint, m, amx_kernels());
+            for (int64_t M : {1, 2, 11, 12, 13, 24, 25, 31, 32, 33, 255, 256, 257, 511, 512, 513, 4096, 100000}) {
+                const auto p = plan_mx_matmul(shape(M, K, 4096), hint, m, amx_kernels());
+                EXPECT_LE(p.rows, most) << "M " << M << " K " << K << " hint " << hint;
+                EXPECT_GE(p.rows, 1);
+                EXPECT_LE(p.columns, max_plan_columns);
+            }
+        }
+}
+
+// Selection is tested on any machine: an ISA cap in, a kernel's name out.
+TEST(kernel_selection, best_isa_that_is_allowed) {
+    const quant_t &q = mx_quant;
+    const auto name = [&](kernel_kind_t kind, cpu_isa_t isa, data_type_t compute) -> std::string {
+        const kernel_row_t *r = find_kernel(kind, isa, mxdnn_f4_e2m1, q, compute);
+        return r ? r->name : "none";
+    };
+    const data_type_t any = mxdnn_data_type_undef;
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, any), "avx2_direct_4bit");
+    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx2, any), "avx2_dense");
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_bf16, any), "avx512_core_bf16_direct_4bit");
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_bf16_direct_4bit");
+    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx512_core_amx, mxdnn_bf16), "avx512_core_amx_dense");
+    EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::none, any), "none");
+}
+
+TEST(kernel_selection, every_format_has_all_three_kinds_from_avx2_on) {
+    for (const named_format_t &f : named_formats)
+        for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::decode, kernel_kind_t::dense})
+            for (const auto isa : {cpu_isa_t::avx2, cpu_isa_t::avx512_core, cpu_isa_t::avx512_core_bf16, cpu_isa_t::avx512_core_amx})
+                EXPECT_NE(find_kernel(kind, isa, f.elem, f.quant), nullptr) << f.name << " " << isa_name(isa);
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// doc/support.md is what the lists say. This test fails when the page is stale; run with
+// MXDNN_UPDATE_DOCS=1 it writes the page anew.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "common/formats/format_list.hpp"
+#include "common/layouts/layout_list.hpp"
+#include "common/primitive_desc.hpp"
+#include "cpu/x64/kernels/kernel_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace {
+
+std::string implementations() {
+    std::string s = "## Implementations, in the order in which they are asked\n\n| primitive | engine | implementations |\n|---|---|---|\n";
+    for (const auto kind : {mxdnn_primitive_kind_mx_matmul, mxdnn_primitive_kind_mx_reorder,
+                 mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_moe_route,
+                 mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute})
+        for (const auto engine : {mxdnn_cpu, mxdnn_cuda}) {
+            const impl_list_t list = impl_list(engine, kind);
+            std::string names;
+            for (size_t i = 0; i < list.size; i++) names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
+            s += std::string("| `") + primitive_kind_name(kind) + "` | " + (engine == mxdnn_cpu ? "cpu" : "cuda") + " | "
+                    + (names.empty() ? "none yet" : names) + " |\n";
+        }
+    return s;
+}
+
+std::string layouts() {
+    std::string s = "\n## Packed layouts\n\n| layout | id | version | target family | code bits |\n|---|---|---|---|---|\n";
+    for (const layout_t &l : layout_list) {
+        s += std::string("| `") + l.name + "` | " + std::to_string(l.id) + " | " + std::to_string(l.version) + " | "
+                + target_family_name(l.family) + " | " + std::to_string(l.bits) + " |\n";
+    }
+    return s;
+}
+
+const char *kind_name(x64::kernel_kind_t k) {
+    return k == x64::kernel_kind_t::direct ? "direct" : k == x64::kernel_kind_t::decode ? "decode" : "dense";
+}
+
+// Weight formats with a column each, and the int4 forms that have no word of their own.
+std::vector<named_format_t> formats() {
+    std::vector<named_format_t> all(std::begin(named_formats), std::end(named_formats));
+    quant_t u8 = int4_quant, zero = int4_quant;
+    u8.zp = zero_point_kind_t::u8;
+    u8.zp_dt = mxdnn_u8;
+    zero.zp = zero_point_kind_t::float_zero;
+    zero.zp_dt = mxdnn_bf16;
+    all.push_back({"u4", mxdnn_u4, int4_quant});
+    all.push_back({"u4 + zp", mxdnn_u4, u8});
+    all.push_back({"u4 + float zero", mxdnn_u4, zero});
+    return all;
+}
+
+std::string kernels() {
+    std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 products with f32 sums. "
+                       "`direct` decodes in registers for a few rows, `decode` and `dense` work together for many.\n\n"
+                       "| kernel | kind | ISA | computes in | rows | panels |",
+                line = "|---|---|---|---|---|---|";
+    for (const auto &f : formats()) {
+        head += std::string(" ") + f.name + " |";
+        line += "---|";
+    }
+    std::string s = head + "\n" + line + "\n";
+    x64::kernel_list().for_each([&](const x64::kernel_row_t &r) {
+        std::string panels;
+        for (int p : r.panels)
+            if (p) panels += (panels.empty() ? "" : " ") + std::to_string(p);
+        s += std::string("| `") + r.name + "` | " + kind_name(r.kind) + " | " + x64::isa_name(r.isa) + " | "
+                + data_type_name(r.compute_dt) + " | " + std::to_string(r.max_rows) + " | " + panels + " |";
+        for (const auto &f : formats()) s += r.takes(f.elem, f.quant) ? " x |" : " |";
+        s += "\n";
+    });
+    return s;
+}
+
+std::string page() {
+    return "# What is implemented\n\nMade from the implementation, layout and kernel lists by `tests/gtests/test_support_doc.cpp`; "
+           "do not edit.\n\n" + implementations() + layouts() + kernels()
+            + "\nSources and destinations: f32, bf16, f16, and every quantised format (converted around the same kernels). "
+              "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the next f32 "
+              "kernel does. `ref:any` takes every legal problem.\n";
+}
+
+TEST(support_doc, is_what_the_lists_say) {
+    const std::string path = std::string(MXDNN_TEST_DATA) + "/../../doc/support.md";
+    if (std::getenv("MXDNN_UPDATE_DOCS")) std::ofstream(path) << page();
+    std::ifstream in(path);
+    std::stringstream text;
+    text << in.rdbuf();
+    EXPECT_EQ(text.str(), page()) << "doc/support.md is stale: run this test with MXDNN_UPDATE_DOCS=1";
+}
+
+} // namespace
+} // namespace impl
+} // namespace mxdnn
