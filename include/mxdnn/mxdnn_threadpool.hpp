@@ -33,10 +33,7 @@ struct threadpool_iface {
     /// 0 or ASYNCHRONOUS.
     virtual uint64_t get_flags() const = 0;
 
-    /// Asynchronous pools override it: returns when every call that was submitted has returned.
-    virtual void wait() {}
-
-    /// parallel_for() may return at once; the library calls wait() before it uses the results.
+    /// parallel_for() may return at once, with a copy of fn; the library waits for the calls itself.
     static constexpr uint64_t ASYNCHRONOUS = 1;
 };
 

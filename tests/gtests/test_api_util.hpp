@@ -52,6 +52,20 @@ inline testing::AssertionResult refused(
         EXPECT_EQ(got_, mxdnn_success) << #call << ": " << mxdnn_get_last_error();                           \
     } while (0)
 
+// ThreadSanitizer does not see what oneTBB's own code does to order its threads, and reports races
+// there; tests that are to run under it keep to threads of their own.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool under_tsan = true;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr bool under_tsan = true;
+#else
+constexpr bool under_tsan = false;
+#endif
+#else
+constexpr bool under_tsan = false;
+#endif
+
 // A pointer that no call may follow or change.
 template <typename T>
 T poison() {

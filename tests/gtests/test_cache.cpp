@@ -23,8 +23,12 @@ struct Cache : public testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
     int capacity = mxdnn::get_primitive_cache_capacity();
 
-    void SetUp() override { restart(64); }
+    void SetUp() override {
+        restart(64);
+        if (under_tsan) mxdnn::set_max_concurrency(1);
+    }
     void TearDown() override {
+        mxdnn::set_max_concurrency(0);
         mxdnn::set_verbose("none");
         mxdnn::set_primitive_cache_capacity(capacity);
     }
@@ -149,7 +153,7 @@ TEST_F(Cache, AnotherProblemMisses) {
     const int threads = mxdnn::get_max_concurrency();
     mxdnn::set_max_concurrency(threads + 3);
     matmul(src, wei, none, dst, base);
-    mxdnn::set_max_concurrency(0);
+    mxdnn::set_max_concurrency(threads);
     std::set<impl_ptr> impls;
     for (size_t i = 0; i < all.size(); i++)
         EXPECT_TRUE(impls.insert(impl_of(all[i])).second) << "problem " << i;
