@@ -39,7 +39,7 @@ status_t jit_mx_matmul_base_t::create_kernels(const problem_t &p) {
     const int64_t limit = direct_rows_limit(conf_.machine, conf_.kernels);
     // Row counts in powers of two, and the most; a call with fewer rows has rows of zeros.
     if (M == runtime_dim || M <= limit) {
-        const int most = conf_.direct->max_rows;
+        const int most = conf_.kernels.direct_rows;
         for (int r = 1; r < most; r *= 2) direct_rows_.push_back(r);
         direct_rows_.push_back(most);
         if (M != runtime_dim) {
@@ -108,8 +108,6 @@ struct jit_mx_matmul_base_t::run_t {
         plan = plan_mx_matmul(shape, x.pd.problem.attr.max_rows_hint, machine, c.kernels);
     }
 
-    int rows_of_call() const { return plan.direct ? c.kernels.direct_rows : c.kernels.dense_rows; }
-
     // Makes `rows` rows from m0 on readable for kernels.
     void prepare_source() {
         if (c.weights.K == 0) return; // sums of nothing
@@ -117,7 +115,7 @@ struct jit_mx_matmul_base_t::run_t {
         first.set_batch(idx);
         const problem_t &p = ctx.pd.problem;
         // The last call of a direct run reads whole rows of its kernel; what is beyond M is zeros.
-        padded_rows = plan.direct ? padded_direct_rows() : round_up(rows, rows_of_call());
+        padded_rows = plan.direct ? padded_direct_rows() : c.any_rows ? rows : round_up(rows, c.kernels.dense_rows);
         const bool quantised = p.attr.src.scales.set;
         const bool in_place = plan.direct && padded_rows == rows && !quantised && !c.needs_sums && first.in_place(m0);
         if (in_place) {

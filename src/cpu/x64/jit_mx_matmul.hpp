@@ -37,6 +37,7 @@ struct matmul_conf_t {
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
     bool needs_sums = false; // float_zero weights
+    bool any_rows = false; // dense calls take any number of rows, without padding to the kernel's
     bool gated = false, halves = false;
     int64_t column_step = 16;
 };

@@ -88,6 +88,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
     c.kernels.direct_rows = c.direct->max_rows;
+    c.kernels.direct_rows = int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
+    c.any_rows = c.dense->isa == cpu_isa_t::avx512_core_amx; // tiles are configured for args.rows
     c.kernels.dense_rows = c.dense->max_rows;
     c.kernels.dense_panels = most_panels(*c.dense);
     c.kernels.compute_bytes = c.compute_dt == mxdnn_f32 ? 4 : 2;

@@ -10,12 +10,13 @@ namespace x64 {
 namespace {
 // Rows beyond which a longer run only costs cache: decoding is then a few percent of the work.
 constexpr int64_t most_rows = 512;
+constexpr int64_t amx_direct_rows = 2;
 } // namespace
 
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than
-    // vectors that decoding once pays from fewer rows.
-    return machine.isa == cpu_isa_t::avx512_core_amx ? kernels.direct_rows : 2 * kernels.direct_rows;
+    // vector dot products that decoding for them pays from the second or third row on.
+    return machine.isa == cpu_isa_t::avx512_core_amx ? amx_direct_rows : 2 * kernels.direct_rows;
 }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
