@@ -42,6 +42,19 @@ void progress(const std::string &what) {
 
 namespace {
 
+// oneDNN's OpenMP reads its environment when the program is loaded. Returns whether that was another one than
+// wanted.
+bool change_environment(int threads) {
+    const std::string n = std::to_string(threads);
+    const char *number = getenv("OMP_NUM_THREADS"), *policy = getenv("OMP_WAIT_POLICY");
+    bool changed = false;
+    if (threads > 0 && (!number || n != number)) changed = setenv("OMP_NUM_THREADS", n.c_str(), 1) == 0;
+    // OpenMP's and oneTBB's threads take turns here; those that wait actively would take the cores from the
+    // others.
+    if (!policy) changed |= setenv("OMP_WAIT_POLICY", "passive", 0) == 0;
+    return changed;
+}
+
 // Runs this program again with a subcommand, and waits; throws unless it succeeds.
 void run_second_process(const options_t &o) {
     fflush(stdout);
@@ -112,7 +125,11 @@ int run(int argc, char **argv) {
         limit = std::make_unique<tbb::global_control>(
                 tbb::global_control::max_allowed_parallelism, size_t(o.threads));
         mxdnn::set_max_concurrency(o.threads);
-        setenv("OMP_NUM_THREADS", std::to_string(o.threads).c_str(), 1); // for oneDNN, in the second process
+    }
+
+    if (change_environment(o.threads) && *table) {
+        execv("/proc/self/exe", argv);
+        throw std::runtime_error(std::string("cannot start again: ") + strerror(errno));
     }
 
     if (*pack) {

@@ -22,11 +22,6 @@ double since(steady_t::time_point start) {
     return std::chrono::duration<double>(steady_t::now() - start).count();
 }
 
-double median(std::vector<double> v) {
-    std::nth_element(v.begin(), v.begin() + std::ptrdiff_t(v.size() / 2), v.end());
-    return v[v.size() / 2];
-}
-
 int64_t count_tokens(const std::vector<tokens_t> &sentences) {
     int64_t n = 0;
     for (const auto &s : sentences) n += int64_t(s.size());
@@ -80,10 +75,10 @@ int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, doub
             batch.begin(), batch.begin() + std::ptrdiff_t(std::min<size_t>(8, batch.size())));
     const int64_t single_tokens = count_tokens(singles), batch_tokens = count_tokens(batch);
     const int64_t rows_of_one = single_tokens / int64_t(singles.size());
-    struct times_t {
-        std::vector<double> one, batch, linears_one, linears_batch;
+    struct best_t { // seconds
+        double one = HUGE_VAL, batch = HUGE_VAL, linears_one = HUGE_VAL, linears_batch = HUGE_VAL;
     };
-    std::vector<times_t> times(rows.size());
+    std::vector<best_t> best(rows.size());
     const auto start = steady_t::now();
     int rounds = 0;
     for (; rounds <= 3 || since(start) < seconds; rounds++)
@@ -92,22 +87,24 @@ int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, doub
             // Worker threads of the row before may still be spinning; they give up within milliseconds.
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
             encoder_t &e = *rows[i].encoder;
-            const auto time = [&](std::vector<double> &to, const auto &body) {
-                const auto begin = steady_t::now();
-                body();
-                if (rounds > 0) to.push_back(since(begin)); // the first round makes what is made once
+            const auto time = [&](double &to, int repetitions, const auto &body) {
+                for (int r = 0; r < repetitions; r++) {
+                    const auto begin = steady_t::now();
+                    body();
+                    // The first round also makes what is made once.
+                    if (rounds > 0) to = std::min(to, since(begin));
+                }
             };
-            time(times[i].one, [&] {
+            time(best[i].one, 1, [&] {
                 for (const auto &s : singles) e.embed({s});
             });
-            time(times[i].batch, [&] { e.embed(batch); });
-            if (rounds == 0) e.run_linears(rows_of_one);
-            time(times[i].linears_one, [&] { e.run_linears(rows_of_one); });
-            time(times[i].linears_batch, [&] { e.run_linears(batch_tokens); });
+            time(best[i].batch, 1, [&] { e.embed(batch); });
+            time(best[i].linears_one, 5, [&] { e.run_linears(rows_of_one); });
+            time(best[i].linears_batch, 1, [&] { e.run_linears(batch_tokens); });
         }
     for (size_t i = 0; i < rows.size(); i++) {
-        rows[i].one = {double(single_tokens) / median(times[i].one), median(times[i].linears_one)};
-        rows[i].batch = {double(batch_tokens) / median(times[i].batch), median(times[i].linears_batch)};
+        rows[i].one = {double(single_tokens) / best[i].one, best[i].linears_one};
+        rows[i].batch = {double(batch_tokens) / best[i].batch, best[i].linears_batch};
     }
     return rounds - 1;
 }

@@ -30,7 +30,7 @@ struct row_t {
         double tokens_per_second = 0; // whole encoder
         double linears_seconds = 0;   // all linear layers once
     };
-    speed_t one, batch; // medians
+    speed_t one, batch; // the best of all rounds
 };
 
 // Signal-to-quantisation-noise ratio in dB of `approximation`.
@@ -42,8 +42,8 @@ void describe_baseline(row_t &row, const model_t &model, bool rounded);
 // Embeds the batch with every row and compares with the first.
 void compare_answers(std::vector<row_t> &rows, const std::vector<tokens_t> &batch);
 
-// Times all rows in turns, at batch 1 and with the whole batch, until `seconds` are over and at least three
-// rounds done. Returns the number of rounds.
+// Times all rows in turns, sentence by sentence and with the whole batch, until `seconds` are over and at
+// least three rounds done. Returns the number of rounds.
 int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds);
 
 } // namespace minilm

@@ -19,6 +19,8 @@ namespace minilm {
 
 namespace {
 
+const char *const rounded_title = "bf16 as f32";
+
 std::string cpu_name() {
     std::ifstream info("/proc/cpuinfo");
     for (std::string line; std::getline(info, line);)
@@ -49,7 +51,7 @@ std::vector<row_t> baselines(const model_t &model, size_t &peer) {
     const bool real_bf16 = bool(bf16);
     if (!bf16) bf16 = onednn_linears(baseline_t::bf16_rounded);
     rows.push_back(row("f32", by, f32 ? std::move(f32) : plain_linears(baseline_t::f32)));
-    rows.push_back(row(real_bf16 ? "bf16" : "bf16 weights, f32 arithmetic", by,
+    rows.push_back(row(real_bf16 ? "bf16" : rounded_title, by,
             bf16 ? std::move(bf16) : plain_linears(baseline_t::bf16_rounded)));
     describe_baseline(rows[0], model, false);
     describe_baseline(rows[1], model, true);
@@ -82,26 +84,39 @@ row_t packed_row(const options_t &options, const format_t &format, const model_t
 }
 
 void print_rows(const std::vector<row_t> &rows, size_t peer, size_t batch) {
-    const std::string against = rows[peer].implementation + " " + rows[peer].title;
-    printf("| %-28s | %10s | %7s | %9s | %9s | %9s | %9s | %8s | %8s |\n", "linear weights", "bytes",
-            "SQNR dB", "cosine", "lowest", "tokens/s", "tokens/s", "speed", "speed");
-    printf("| %-28s | %10s | %7s | %9s | %9s | %9s | batch %-3zu | %8s | batch %-2zu |\n", "", "", "worst",
-            "mean", "", "batch 1", batch, "batch 1", batch);
-    printf("|------------------------------|-----------:|--------:|----------:|----------:|----------:|------"
-           "----:|"
-           "---------:|---------:|\n");
+    const std::string n = std::to_string(batch);
+    printf("| %-13s | %10s | %7s | %8s | %8s | %10s | %11s | %7s | %8s |\n", "weights", "bytes", "SQNR dB",
+            "cosine", "lowest", "tokens/s 1", ("tokens/s " + n).c_str(), "speed 1", ("speed " + n).c_str());
+    printf("|---------------|-----------:|--------:|---------:|---------:|-----------:|------------:|--------"
+           ":|---------:|\n");
     for (const auto &r : rows) {
         char sqnr[16] = "exact";
         if (std::isfinite(r.sqnr)) snprintf(sqnr, sizeof(sqnr), "%.2f", r.sqnr);
-        printf("| %-28s | %10s | %7s | %9.6f | %9.6f | %9s | %9s | %7.2fx | %7.2fx |\n", r.title.c_str(),
+        printf("| %-13s | %10s | %7s | %8.6f | %8.6f | %10s | %11s | %6.2fx | %7.2fx |\n", r.title.c_str(),
                 grouped(r.bytes).c_str(), sqnr, r.cosine_mean, r.cosine_lowest,
                 grouped(std::llround(r.one.tokens_per_second)).c_str(),
                 grouped(std::llround(r.batch.tokens_per_second)).c_str(),
                 rows[peer].one.linears_seconds / r.one.linears_seconds,
                 rows[peer].batch.linears_seconds / r.batch.linears_seconds);
     }
-    printf("\nSpeed is that of the linear layers alone, against %s on the same layers in the same run.\n",
-            against.c_str());
+    printf("\nbytes: of all linear weights, scales included. SQNR: of the worst layer's weights. cosine: "
+           "with the f32 "
+           "embeddings of the\n%zu sentences, mean and lowest. tokens/s: whole encoder, one sentence at a "
+           "time and all "
+           "%zu at once. speed: of the\nlinear layers alone, against %s (row \"%s\") on the same layers in "
+           "the same "
+           "run.\n",
+            batch, batch, rows[peer].implementation.c_str(), rows[peer].title.c_str());
+    if (rows[1].title == rounded_title)
+        printf("bf16 as f32: weights rounded to bf16, computed in f32, for want of bf16 in %s on this "
+               "machine.\n",
+                rows[1].implementation.c_str());
+    std::string by;
+    for (size_t i = 2; i < rows.size(); i++)
+        if (by.find(rows[i].implementation) == std::string::npos)
+            by += (by.empty() ? "" : ", ") + rows[i].implementation;
+    printf("f32 and bf16 were computed by %s, the other rows by mxdnn's %s from mapped files.\n",
+            rows[0].implementation.c_str(), by.c_str());
 }
 
 void print_ranking(row_t &exact, row_t &packed, const tokenizer_t &tokenizer) {
@@ -157,14 +172,10 @@ void print_table(const options_t &options) {
 
     printf("all-MiniLM-L6-v2, %zu linear layers of %s weights; %s, %d threads, mxdnn for %s; %zu sentences, "
            "%zu tokens; "
-           "medians of %d rounds\n\n",
+           "best of %d rounds\n\n",
             model.linears().size(), grouped(model.linear_weights()).c_str(), cpu_name().c_str(),
             mxdnn::get_max_concurrency(), engine.get_target().c_str(), batch.size(), tokens, rounds);
     print_rows(rows, peer, batch.size());
-    std::string by;
-    for (const auto &r : rows)
-        if (by.find(r.implementation) == std::string::npos) by += (by.empty() ? "" : ", ") + r.implementation;
-    printf("Rows were computed by %s.\n", by.c_str());
     const auto mxfp4 =
             std::find_if(rows.begin(), rows.end(), [](const row_t &r) { return r.title == "mxfp4"; });
     print_ranking(rows[0], *mxfp4, tokenizer);
