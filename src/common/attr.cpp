@@ -11,6 +11,11 @@ namespace impl {
 
 namespace {
 
+// The type's name, or its number where it is no type.
+std::string type_text(data_type_t dt) {
+    return data_type_info(dt) ? data_type_name(dt) : std::to_string(int(dt));
+}
+
 constexpr int max_post_ops = 31; // more would not fit between the bits of the argument numbers
 
 status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_t *groups, data_type_t dt,
@@ -144,7 +149,7 @@ status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *gro
                 arg);
     if (!has_role(dt, role_scale))
         return fail(mxdnn_invalid_data_type, "scales of %s have type %s; possible are e8m0 f8_e4m3 bf16 f16 f32",
-                arg_name(arg), data_type_name(dt));
+                arg_name(arg), type_text(dt).c_str());
     if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_mx
             && mode != mxdnn_quantization_mode_dynamic_fp && mode != mxdnn_quantization_mode_dynamic_affine)
         return fail(mxdnn_invalid_arguments,
@@ -164,7 +169,7 @@ status_t set_zero_points(attr_t &attr, int arg, int mask, int ndims, const dim_t
                 "zero points of argument %d; only src (1), weights (33) and dst (17) have any", arg);
     if (!has_role(dt, role_zero_point))
         return fail(mxdnn_invalid_data_type, "zero points of %s have type %s; possible are u8 bf16 f16 f32",
-                arg_name(arg), data_type_name(dt));
+                arg_name(arg), type_text(dt).c_str());
     arg_attr_t::grouping_t g;
     MXDNN_CHECK(parse_groups("zero points", arg, mask, ndims, groups, dt, g));
     a->zero_points = g;
@@ -175,7 +180,7 @@ status_t append_sum(mxdnn_post_ops &po, float scale, int32_t zero_point, data_ty
     MXDNN_CHECK(check_room(po));
     if (dt != mxdnn_data_type_undef && !has_role(dt, role_high_precision))
         return fail(mxdnn_invalid_data_type, "sum reads dst as %s; possible are f32 bf16 f16, or undef for dst's own",
-                data_type_name(dt));
+                type_text(dt).c_str());
     post_op_t p;
     p.kind = mxdnn_sum;
     p.scale = scale;

@@ -41,8 +41,15 @@ const char *dim_text(dim_t d, char (&buf)[24]) {
 }
 
 // Whether a memory may stand for what the descriptor lists.
-status_t check_memory(const arg_desc_t &want, const memory_t &got) {
+status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t &got) {
     const memory_desc_t &w = want.md, &g = got.md;
+    // Only a reorder's source may belong elsewhere; memory of any engine that works on the host is alike.
+    const bool of_src = (want.arg & ~(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE))
+            == MXDNN_ARG_SRC;
+    const engine_t &engine = of_src && p.src_engine ? *p.src_engine : *p.engine;
+    if (got.engine->kind() != engine.kind() && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w)))
+        return fail(mxdnn_invalid_arguments, "%s belongs to engine %s, but the primitive reads it on %s", arg_name(want.arg),
+                got.engine->target->name, engine.target->name);
     if (w.dt != g.dt)
         return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
                 to_string(g).c_str(), to_string(w).c_str());
@@ -140,7 +147,7 @@ status_t check_args(const exec_ctx_t &ctx) {
         if (!m)
             return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(a.arg), a.arg,
                     to_string(a.md).c_str());
-        MXDNN_CHECK(check_memory(a, *m));
+        MXDNN_CHECK(check_memory(ctx.pd.problem, a, *m));
         runtime = runtime || has_runtime_dims(a.md);
     }
     for (int i = 0; i < ctx.nargs; i++) {

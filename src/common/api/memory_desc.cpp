@@ -79,9 +79,9 @@ mxdnn_status_t mxdnn_memory_desc_set_annotation(
     MXDNN_CHECK_ARG(md);
     if (original_type != mxdnn_data_type_undef && !data_type_info(original_type))
         return fail(mxdnn_invalid_data_type, "the annotation's data type is %d, which is none", int(original_type));
-    if (recipe && std::strlen(recipe) > max_recipe_bytes)
-        return fail(mxdnn_invalid_arguments, "the annotation's recipe has %zu bytes; at most %zu are possible",
-                std::strlen(recipe), size_t(max_recipe_bytes));
+    if (recipe)
+        if (const char *wrong = check_recipe(recipe, std::strlen(recipe)))
+            return fail(mxdnn_invalid_arguments, "the annotation's recipe (%zu bytes): %s", std::strlen(recipe), wrong);
     return guarded(__func__, [&] {
         md->annotation.recipe = recipe ? recipe : "";
         md->annotation.original_dt = original_type;
