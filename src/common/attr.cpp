@@ -13,7 +13,7 @@ namespace {
 
 // The type's name, or its number where it is no type.
 std::string type_text(data_type_t dt) {
-    return data_type_info(dt) ? data_type_name(dt) : std::to_string(int(dt));
+    return data_type_info(dt) || dt == mxdnn_data_type_undef ? data_type_name(dt) : std::to_string(int(dt));
 }
 
 constexpr int max_post_ops = 31; // more would not fit between the bits of the argument numbers
