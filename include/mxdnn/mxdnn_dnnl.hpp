@@ -28,6 +28,7 @@
 namespace mxdnn {
 namespace dnnl_interop {
 
+// NOLINTNEXTLINE(misc-redundant-expression): equal in every release so far, which is what it asserts
 static_assert(MXDNN_RUNTIME_DIM_VAL == DNNL_RUNTIME_DIM_VAL, "runtime dimensions pass unchanged");
 
 // ---- Data types ----

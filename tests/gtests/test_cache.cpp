@@ -58,6 +58,7 @@ struct Cache : public testing::Test {
 void run_together(int n, const std::function<void(int)> &fn) {
     std::atomic<int> ready{0};
     std::vector<std::thread> threads;
+    threads.reserve(size_t(n));
     for (int i = 0; i < n; i++)
         threads.emplace_back([&, i] {
             ready++;

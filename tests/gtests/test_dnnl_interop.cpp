@@ -148,11 +148,11 @@ TEST_F(DnnlInterop, OnePipeline) {
         for (int n = 0; n < N; n++) {
             double sum = 0, size = 0;
             for (int k = 0; k < K; k++) {
-                const double p = double(xt[size_t(k * M + m)]) * wv[size_t(n) * K + k];
+                const double p = double(xt[size_t(k) * M + m]) * wv[size_t(n) * K + k];
                 sum += p;
                 size += std::fabs(p);
             }
-            ASSERT_NEAR(before[size_t(m * N + n)], sum, (K + 1) * std::ldexp(size, -24) * 1.01);
-            ASSERT_EQ(y[size_t(m * N + n)], std::fmax(before[size_t(m * N + n)], 0.f));
+            ASSERT_NEAR(before[size_t(m) * N + n], sum, (K + 1) * std::ldexp(size, -24) * 1.01);
+            ASSERT_EQ(y[size_t(m) * N + n], std::fmax(before[size_t(m) * N + n], 0.f));
         }
 }

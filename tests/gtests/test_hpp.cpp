@@ -252,7 +252,7 @@ TEST(Hpp, MemoryKeepsHandles) {
     float *p = m.map_data<float>();
     for (int i = 0; i < 15; i++) p[i] = float(i);
     m.unmap_data(p);
-    memory same = m;
+    const memory same = m; // NOLINT(performance-unnecessary-copy-initialization): copies are the subject
     EXPECT_EQ(same.map_data<float>()[14], 14.f);
     float own[15];
     m.set_data_handle(own);

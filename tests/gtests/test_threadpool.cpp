@@ -230,6 +230,7 @@ TEST(Threadpool, TwoStreamsOfOnePool) {
     pool_t pool(2);
     std::atomic<int> wrong{0};
     std::vector<std::thread> callers;
+    callers.reserve(3);
     for (int i = 0; i < 3; i++)
         callers.emplace_back([&] {
             problem_t own(33, 288, 200);
