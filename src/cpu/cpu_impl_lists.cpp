@@ -5,6 +5,7 @@
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
 #include "cpu/x64/jit_mx_matmul.hpp"
+#include "cpu/x64/simd_mx_reorder.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -20,6 +21,8 @@ constexpr impl_list_item_t mx_matmul_list[] = {
 };
 
 constexpr impl_list_item_t mx_reorder_list[] = {
+        impl_item<x64::simd_mx_reorder_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::simd_mx_reorder_t<x64::cpu_isa_t::avx2>>(),
         impl_item<ref_mx_reorder_t>(),
 };
 

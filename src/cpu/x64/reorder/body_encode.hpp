@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// f32 to codes, 32 elements at a time, for every element type: the same bits as the scalar traits give.
+#pragma once
+
+#include "cpu/x64/reorder/body_simd.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+MXDNN_INLINE __m256i blend_bytes(__m256i a, __m256i b, __m256i mask) { return _mm256_blendv_epi8(a, b, mask); }
+
+// The bytes of 4 x 8 integers of 32 bits, saturated to signed bytes.
+MXDNN_INLINE __m256i pack_signed(__m256i a, __m256i b, __m256i c, __m256i d) {
+    return _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+}
+
+// ---- minifloats ----
+//
+// Adding 2^(e + 23 - m) to a magnitude y of exponent e (at least emin) leaves, rounded to nearest even by the
+// addition itself, the number of steps of 2^(e - m) in the low bits of the sum; the exponent of the sum counts
+// the steps below e. Multiplied and added as two 16-bit halves, both make the code.
+template <typename E>
+struct minifloat_encoder_t {
+    static constexpr int m = E::mantissa_bits;
+    static_assert(m >= 1 && m <= 6 && E::bits <= 8);
+    // Of a sum whose steps are 0 and whose exponent is emin.
+    static constexpr int base = (23 - m + E::emin + 127) << m;
+    static constexpr float least_normal = E::min_normal, shift = exp2_f32(23 - m);
+
+    MXDNN_INLINE __m256i steps(__m256 y) {
+        const __m256 exponent = _mm256_castsi256_ps(_mm256_set1_epi32(int(inf_bits)));
+        const __m256 e = _mm256_and_ps(_mm256_max_ps(y, _mm256_set1_ps(least_normal)), exponent); // a power of two
+        const __m256 sum = _mm256_fmadd_ps(e, _mm256_set1_ps(shift), y);
+        // (steps << (7 - m)) + (exponent field << 7)
+        return _mm256_madd_epi16(_mm256_castps_si256(sum), _mm256_set1_epi32((1 << 16) | (1 << (7 - m))));
+    }
+    MXDNN_INLINE __m256i codes_u16(__m256 a, __m256 b) {
+        const __m256i v = _mm256_srli_epi16(_mm256_packus_epi32(steps(a), steps(b)), 7 - m);
+        return _mm256_sub_epi16(v, _mm256_set1_epi16(base));
+    }
+    // Magnitudes; what is beyond the largest, and NaN, gets the code of the largest.
+    MXDNN_INLINE __m256i codes(const f32x32_t &y) {
+        const __m256i v = _mm256_packus_epi16(codes_u16(y.v[0], y.v[1]), codes_u16(y.v[2], y.v[3]));
+        return _mm256_min_epu8(v, _mm256_set1_epi8(char(E::max_code)));
+    }
+    // Bit 7 of each byte, moved to where the type has its sign.
+    MXDNN_INLINE __m256i sign_of_code(__m256i signs) {
+        return _mm256_and_si256(_mm256_srli_epi16(signs, 8 - E::bits), _mm256_set1_epi8(char(E::sign_code)));
+    }
+
+    // The factor is positive and x is finite.
+    template <typename S>
+    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, float f0, float f1) {
+        __m256i signs;
+        f32x32_t y = S::load_magnitudes(x, signs);
+        multiply(y, f0, f1);
+        return S::in_order(_mm256_or_si256(codes(y), sign_of_code(signs)));
+    }
+    // Anything: the sign is that of the product, and NaN becomes the type's NaN without a sign.
+    template <typename S>
+    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, float f0, float f1) {
+        f32x32_t y = S::load(x);
+        multiply(y, f0, f1);
+        const __m256i signs = sign_bytes(y);
+        const __m256i nan = pack_signed(unordered(y.v[0]), unordered(y.v[1]), unordered(y.v[2]), unordered(y.v[3]));
+        clear_signs(y);
+        const __m256i c = _mm256_or_si256(codes(y), sign_of_code(signs));
+        return S::in_order(blend_bytes(c, _mm256_set1_epi8(char(E::nan_code)), nan));
+    }
+
+    // The first and the last 16 elements may be of two blocks.
+    MXDNN_INLINE void multiply(f32x32_t &y, float f0, float f1) {
+        for (int i = 0; i < 4; i++) y.v[i] = _mm256_mul_ps(y.v[i], _mm256_set1_ps(i < 2 ? f0 : f1));
+    }
+    MXDNN_INLINE __m256i unordered(__m256 y) { return _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q)); }
+};
+
+// ---- integers ----
+
+// Rounded to nearest even after clamping; NaN is 0.
+MXDNN_INLINE __m256i to_int(__m256 y, float lo, float hi) {
+    y = _mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q));
+    return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(y, _mm256_set1_ps(lo)), _mm256_set1_ps(hi)));
+}
+
+struct mxint8_encoder_t {
+    template <typename S>
+    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, float f0, float f1) {
+        const f32x32_t y = S::load(x);
+        __m256i c[4];
+        for (int i = 0; i < 4; i++) {
+            const __m256 scaled = _mm256_mul_ps(y.v[i], _mm256_set1_ps(i < 2 ? f0 : f1));
+            c[i] = to_int(_mm256_mul_ps(scaled, _mm256_set1_ps(1 / s8_t::step)), -s8_t::highest, s8_t::highest);
+        }
+        return S::in_order(pack_signed(c[0], c[1], c[2], c[3]));
+    }
+    template <typename S>
+    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, float f0, float f1) {
+        return encode_scaled<S>(x, f0, f1);
+    }
+};
+
+// What an affine block does to its elements: (x - zero) / scale + zero_point.
+struct affine_params_t {
+    float scale, zero;
+    int zero_point;
+};
+
+// Quotients are clamped to what no zero point can bring back, then the sum to the type.
+template <typename E, typename S>
+MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const affine_params_t &p) {
+    const f32x32_t y = S::load(x);
+    const __m256 scale = _mm256_set1_ps(p.scale), zero = _mm256_set1_ps(p.zero);
+    const __m256i zp = _mm256_set1_epi32(p.zero_point);
+    const __m256i lo = _mm256_set1_epi32(E::lowest), hi = _mm256_set1_epi32(E::highest);
+    __m256i c[4];
+    for (int i = 0; i < 4; i++) {
+        const __m256i steps = to_int(_mm256_div_ps(_mm256_sub_ps(y.v[i], zero), scale), -1024, 1024);
+        c[i] = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(steps, zp), lo), hi);
+    }
+    const __m256i v = pack_signed(c[0], c[1], c[2], c[3]);
+    return S::in_order(_mm256_and_si256(v, _mm256_set1_epi8(char(E::code_mask))));
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scales and zero points of many blocks at once: from what was measured of the blocks to the codes that are
+// stored, and from those to the numbers that elements are multiplied with or divided by. Loops without
+// branches over arrays, which the compiler turns into vectors; the rules are those of quantize_block.hpp.
+#pragma once
+
+#include "cpu/x64/reorder/body_simd.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// Blocks that are worked on at once: four lines of reorder_max_length.
+constexpr int most_blocks = 4 * reorder_max_length / int(nvfp4_block);
+
+struct blocks_t {
+    alignas(64) uint32_t amax[most_blocks]; // magnitude bits
+    alignas(64) float below[most_blocks], above[most_blocks]; // u4: how far the block reaches on both sides of 0
+    alignas(64) uint32_t scale[most_blocks], zp[most_blocks]; // codes
+    // Of an element: MX and NVFP4 are multiplied by `factor`; affine are divided by it, `zero` taken off before.
+    // `divisor` is what NVFP4 divides by where the factor is not finite.
+    alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
+};
+
+// Runs body(i) for i < n and possibly up to 15 more.
+template <typename F>
+MXDNN_INLINE void for_blocks(int n, F &&body) {
+    for (int i = 0; i < n; i += 16)
+        for (int j = 0; j < 16; j++) body(i + j);
+}
+
+// ---- scale types ----
+
+MXDNN_INLINE float decode_e8m0(uint32_t c) {
+    return f32_from(c == 0 ? 0x400000 : c == e8m0_poison ? nan_bits : c << 23);
+}
+// 2^(127 - c), and 0 for NaN.
+MXDNN_INLINE float inverse_e8m0(uint32_t c) {
+    return f32_from(c == e8m0_poison ? 0 : c == 254 ? 0x400000 : (254 - c) << 23);
+}
+MXDNN_INLINE float decode_e4m3(uint32_t c) {
+    const uint32_t v = c & 0x7f, sign = (c & 0x80) << 24;
+    // Subnormals are numbers of the next exponent minus that exponent's power of two.
+    const uint32_t normal = (v << 20) + (120u << 23), subnormal = (v << 20) + (121u << 23);
+    const uint32_t u = v < 8 ? f32_bits(f32_from(subnormal) - f8_e4m3_t::min_normal) : normal;
+    return f32_from(sign | (v == f8_e4m3_t::nan_code ? nan_bits : u));
+}
+// Of numbers from 2^-6 on, Inf among them.
+MXDNN_INLINE uint32_t encode_e4m3_normal(float s) {
+    const uint32_t u = f32_bits(s);
+    const uint32_t c = ((u + 0x7ffff + (u >> 20 & 1)) >> 20) - (120u << 3);
+    return min_of<uint32_t>(c, f8_e4m3_t::max_code);
+}
+
+// Of numbers that are not negative: saturating, nearest even, as encode_saturating() of the traits.
+struct scale_bf16_t {
+    static constexpr uint32_t one = 0x3f80, nan = bf16_t::nan_code;
+    MXDNN_INLINE uint32_t encode(float x) {
+        const uint32_t u = f32_bits(x);
+        return min_of<uint32_t>((u + 0x7fff + (u >> 16 & 1)) >> 16, bf16_t::max_code);
+    }
+    MXDNN_INLINE float decode(uint32_t c) {
+        const uint32_t u = c << 16;
+        return f32_from((u & magnitude_mask) > inf_bits ? u | 0x400000 : u);
+    }
+};
+struct scale_f16_t {
+    static constexpr uint32_t one = 0x3c00, nan = f16_t::nan_code;
+    MXDNN_INLINE uint32_t encode(float x) {
+        return min_of<uint32_t>(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT), f16_t::max_code);
+    }
+    MXDNN_INLINE float decode(uint32_t c) { return _cvtsh_ss(uint16_t(c)); }
+};
+struct scale_f32_t {
+    static constexpr uint32_t one = 0x3f800000, nan = nan_bits;
+    MXDNN_INLINE uint32_t encode(float x) { return min_of<uint32_t>(f32_bits(x), f32_max_bits); }
+    MXDNN_INLINE float decode(uint32_t c) { return f32_from(c); }
+};
+
+template <typename F>
+MXDNN_INLINE void with_scale(data_type_t dt, F &&fn) {
+    switch (dt) {
+    case mxdnn_bf16: return fn(scale_bf16_t());
+    case mxdnn_f16: return fn(scale_f16_t());
+    default: return fn(scale_f32_t());
+    }
+}
+
+// ---- measured to stored ----
+
+template <scale_rounding_t rounding>
+MXDNN_INLINE uint32_t mx_scale(uint32_t amax, int emax, int mantissa_bits, float inverse_max) {
+    if (rounding == mxdnn_scale_rounding_rceil) {
+        const uint32_t u = f32_bits(f32_from(amax) * inverse_max), field = u >> 23, mantissa = u & 0x7fffff;
+        const uint32_t subnormal = mantissa > 0x400000, normal = field + (mantissa != 0);
+        const uint32_t c = field == 0 ? subnormal : min_of<uint32_t>(normal, 254);
+        return amax >= inf_bits ? e8m0_poison : c;
+    }
+    const uint32_t half = rounding == mxdnn_scale_rounding_even ? 1u << (22 - mantissa_bits) : 0;
+    const uint32_t u = amax + half;
+    int c = int(u >> 23) - emax;
+    if (rounding == mxdnn_scale_rounding_ceil) c += (u & 0x7fffff) != 0;
+    c = max_of(min_of(c, 254), 0);
+    return amax >= inf_bits ? e8m0_poison : uint32_t(c);
+}
+
+// What the choice of a scale needs to know of an element type.
+struct mx_target_t {
+    int emax, mantissa_bits;
+    float inverse_max;
+};
+template <typename E>
+constexpr mx_target_t mx_target = {E::emax, E::mantissa_bits, 1.f / E::max};
+
+template <scale_rounding_t rounding>
+void mx_scales(blocks_t &b, int n, const mx_target_t &t) {
+    const mx_target_t e = t;
+    for_blocks(n, [&](int i) { b.scale[i] = mx_scale<rounding>(b.amax[i], e.emax, e.mantissa_bits, e.inverse_max); });
+}
+
+MXDNN_INLINE void mx_scales(blocks_t &b, int n, const mx_target_t &t, scale_rounding_t rounding) {
+    switch (rounding) {
+    case mxdnn_scale_rounding_floor: return mx_scales<mxdnn_scale_rounding_floor>(b, n, t);
+    case mxdnn_scale_rounding_ceil: return mx_scales<mxdnn_scale_rounding_ceil>(b, n, t);
+    case mxdnn_scale_rounding_even: return mx_scales<mxdnn_scale_rounding_even>(b, n, t);
+    case mxdnn_scale_rounding_rceil: return mx_scales<mxdnn_scale_rounding_rceil>(b, n, t);
+    }
+}
+
+void nvfp4_scales(blocks_t &b, int n, bool has_global, float global) {
+    for_blocks(n, [&](int i) {
+        float s = f32_from(b.amax[i]) / f4_e2m1_t::max;
+        if (has_global) s = global == 0 ? 0.f : s / global;
+        const uint32_t c = encode_e4m3_normal(s > f8_e4m3_t::min_normal ? s : f8_e4m3_t::min_normal);
+        b.scale[i] = b.amax[i] >= inf_bits || s != s ? f8_e4m3_t::nan_code : c;
+    });
+}
+
+template <typename scale_t>
+void s4_scales(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        const uint32_t c = scale_t::encode(f32_from(b.amax[i]) / 7.5f);
+        b.scale[i] = b.amax[i] >= inf_bits ? scale_t::nan : c == 0 ? scale_t::one : c;
+        b.zp[i] = 0;
+    });
+}
+
+template <typename scale_t>
+void u4_scales(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        const uint32_t c = scale_t::encode((b.above[i] + b.below[i]) / 15.f);
+        const bool poisoned = b.amax[i] >= inf_bits, empty = c == 0;
+        b.scale[i] = poisoned ? scale_t::nan : empty ? scale_t::one : c;
+        float zp = b.below[i] / scale_t::decode(b.scale[i]);
+        zp = zp > 0.f ? zp < 15.f ? zp : 15.f : 0.f;
+        // Nearest even, by the addition.
+        const uint32_t rounded = f32_bits(zp + 8388608.f) & 0xff;
+        b.zp[i] = poisoned || empty ? uint32_t(int4_mid) : rounded;
+    });
+}
+
+// ---- stored to used ----
+
+// Whether there is a poisoned block.
+bool mx_factors(blocks_t &b, int n) {
+    uint32_t special = 0;
+    for_blocks(n, [&](int i) {
+        b.factor[i] = inverse_e8m0(b.scale[i]);
+        special |= uint32_t(b.scale[i] == e8m0_poison);
+    });
+    return special;
+}
+
+// Whether there is a block without a finite factor.
+template <bool given>
+bool nvfp4_factors(blocks_t &b, int n, bool has_global, float global) {
+    const float inverse = has_global ? 1.f / global : 1.f, factor = has_global ? global : 1.f;
+    uint32_t special = 0;
+    for_blocks(n, [&](int i) {
+        // Computed scales are normal numbers, or NaN.
+        const float s = given ? decode_e4m3(b.scale[i])
+                              : f32_from(b.scale[i] == f8_e4m3_t::nan_code ? nan_bits : (b.scale[i] + (120u << 3)) << 20);
+        b.factor[i] = inverse / s;
+        b.divisor[i] = factor * s;
+        special |= uint32_t((f32_bits(b.factor[i]) & magnitude_mask) >= inf_bits) | uint32_t(s != s);
+    });
+    return special;
+}
+
+template <typename scale_t>
+void affine_scales(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) { b.factor[i] = scale_t::decode(b.scale[i]); });
+}
+template <typename zero_t>
+void affine_zeros(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        b.zero[i] = zero_t::decode(b.zp[i]);
+        b.zp[i] = uint32_t(int4_mid);
+    });
+}
+
+// ---- codes in memory: four lines of a line_params_t ----
+
+template <typename T>
+MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int blocks, int lines) {
+    for (int i = 0; i < blocks; i++)
+        for (int l = 0; l < lines; l++) {
+            const T c = T(codes[i * 4 + l]);
+            __builtin_memcpy(out + (i * reorder_lines + l) * int(sizeof(T)), &c, sizeof(T));
+        }
+}
+template <typename T>
+MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int blocks, int lines) {
+    for (int i = 0; i < blocks; i++)
+        for (int l = 0; l < lines; l++) {
+            T c;
+            __builtin_memcpy(&c, in + (i * reorder_lines + l) * int(sizeof(T)), sizeof(T));
+            codes[i * 4 + l] = c;
+        }
+}
+
+void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int blocks, int lines) {
+    if (bytes == 1 && lines == 4) return store_codes<uint8_t>(codes, out, blocks, 4);
+    if (bytes == 1) return store_codes<uint8_t>(codes, out, blocks, lines);
+    if (bytes == 2) return store_codes<uint16_t>(codes, out, blocks, lines);
+    store_codes<uint32_t>(codes, out, blocks, lines);
+}
+void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int blocks, int lines) {
+    if (bytes == 1) return load_codes<uint8_t>(codes, in, blocks, lines);
+    if (bytes == 2) return load_codes<uint16_t>(codes, in, blocks, lines);
+    load_codes<uint32_t>(codes, in, blocks, lines);
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bits, loads of every source type and reductions for the reorder kernels. Everything in the body_*.hpp has
+// internal linkage and uses no library function: code compiled for one ISA must not be merged by the linker
+// with code for another.
+#pragma once
+
+#include <immintrin.h>
+
+#include "common/formats/quantize_block.hpp"
+#include "cpu/x64/reorder/reorder_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+#define MXDNN_INLINE static inline __attribute__((always_inline))
+
+// min_of, max_of: of numbers, or of what compares like them.
+template <typename T>
+MXDNN_INLINE T min_of(T a, T b) {
+    return a < b ? a : b;
+}
+template <typename T>
+MXDNN_INLINE T max_of(T a, T b) {
+    return a > b ? a : b;
+}
+
+MXDNN_INLINE uint32_t f32_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
+MXDNN_INLINE float f32_from(uint32_t u) { return __builtin_bit_cast(float, u); }
+
+constexpr uint32_t inf_bits = 0x7f800000, nan_bits = 0x7fc00000, magnitude_mask = 0x7fffffff;
+
+MXDNN_INLINE __m128i load128(const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); }
+MXDNN_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256(static_cast<const __m256i *>(p)); }
+MXDNN_INLINE void store128(void *p, __m128i v) { _mm_storeu_si128(static_cast<__m128i *>(p), v); }
+MXDNN_INLINE void store256(void *p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
+// Two 16-byte halves from two places.
+MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);
+}
+
+// Four vectors of f32 that hold 32 elements in such an order that packing them to bytes and one
+// permutation, in_order(), puts them in a row.
+struct f32x32_t {
+    __m256 v[4];
+};
+
+// The largest 16-bit element of each of eight vectors, in the order of the vectors.
+MXDNN_INLINE __m128i largest_u16(const __m256i *v) {
+    const auto fold16 = [](__m256i a, __m256i b) {
+        return _mm256_max_epu16(_mm256_unpacklo_epi16(a, b), _mm256_unpackhi_epi16(a, b));
+    };
+    const auto fold32 = [](__m256i a, __m256i b) {
+        return _mm256_max_epu16(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+    };
+    const __m256i a = fold32(fold16(v[0], v[1]), fold16(v[2], v[3]));
+    const __m256i b = fold32(fold16(v[4], v[5]), fold16(v[6], v[7]));
+    const __m256i m = _mm256_max_epu16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    return _mm_max_epu16(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
+}
+MXDNN_INLINE __m256i largest_u32(const __m256i *v) {
+    const auto fold32 = [](__m256i a, __m256i b) {
+        return _mm256_max_epu32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+    };
+    const auto fold64 = [](__m256i a, __m256i b) {
+        return _mm256_max_epu32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+    };
+    const __m256i a = fold64(fold32(v[0], v[1]), fold32(v[2], v[3]));
+    const __m256i b = fold64(fold32(v[4], v[5]), fold32(v[6], v[7]));
+    return _mm256_max_epu32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+template <bool finite_only>
+MXDNN_INLINE __m256i magnitudes_u16(const uint16_t *p, short inf) {
+    const __m256i m = _mm256_and_si256(load256(p), _mm256_set1_epi16(0x7fff));
+    return finite_only ? _mm256_and_si256(m, _mm256_cmpgt_epi16(_mm256_set1_epi16(inf), m)) : m;
+}
+
+// ---- source types: 32 elements at a time, and magnitudes as integers 16 elements at a time ----
+
+struct source_bf16_t {
+    using raw_t = uint16_t;
+    static constexpr data_type_t dt = mxdnn_bf16;
+
+    MXDNN_INLINE f32x32_t load(const raw_t *p) { return widen(load256(p), load256(p + 16)); }
+    // Bit 7 of each byte is the sign of an element, in the order of pack_bytes().
+    MXDNN_INLINE f32x32_t load_magnitudes(const raw_t *p, __m256i &signs) {
+        const __m256i mask = _mm256_set1_epi16(0x7fff), a = load256(p), b = load256(p + 16);
+        signs = _mm256_packs_epi16(a, b);
+        return widen(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask));
+    }
+    MXDNN_INLINE __m256i in_order(__m256i bytes) { return _mm256_permute4x64_epi64(bytes, 0xd8); }
+
+    // Of 16 elements; with `finite_only`, 0 in place of Inf and NaN.
+    template <bool finite_only>
+    MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
+        return magnitudes_u16<finite_only>(p, 0x7f80);
+    }
+    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu16(a, b); }
+    // The largest magnitude of each of eight vectors, as f32 bits.
+    MXDNN_INLINE __m256i largest(const __m256i *m) {
+        return _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest_u16(m)), 16);
+    }
+    MXDNN_INLINE float value(raw_t x) { return f32_from(uint32_t(x) << 16); }
+
+private:
+    MXDNN_INLINE f32x32_t widen(__m256i a, __m256i b) {
+        const __m256i zero = _mm256_setzero_si256();
+        return {{_mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, a)),
+                _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, a)),
+                _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, b)),
+                _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, b))}};
+    }
+};
+
+// Signs and magnitudes of vectors in their natural order.
+struct natural_order_t {
+    MXDNN_INLINE __m256i in_order(__m256i bytes) {
+        return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    }
+};
+
+MXDNN_INLINE __m256i sign_bytes(const f32x32_t &x) {
+    return _mm256_packs_epi16(_mm256_packs_epi32(_mm256_castps_si256(x.v[0]), _mm256_castps_si256(x.v[1])),
+            _mm256_packs_epi32(_mm256_castps_si256(x.v[2]), _mm256_castps_si256(x.v[3])));
+}
+MXDNN_INLINE void clear_signs(f32x32_t &x) {
+    const __m256 mask = _mm256_castsi256_ps(_mm256_set1_epi32(int(magnitude_mask)));
+    for (int i = 0; i < 4; i++) x.v[i] = _mm256_and_ps(x.v[i], mask);
+}
+
+struct source_f16_t : natural_order_t {
+    using raw_t = uint16_t;
+    static constexpr data_type_t dt = mxdnn_f16;
+
+    MXDNN_INLINE f32x32_t load(const raw_t *p) {
+        return {{_mm256_cvtph_ps(load128(p)), _mm256_cvtph_ps(load128(p + 8)), _mm256_cvtph_ps(load128(p + 16)),
+                _mm256_cvtph_ps(load128(p + 24))}};
+    }
+    MXDNN_INLINE f32x32_t load_magnitudes(const raw_t *p, __m256i &signs) {
+        f32x32_t x = load(p);
+        signs = sign_bytes(x);
+        clear_signs(x);
+        return x;
+    }
+    template <bool finite_only>
+    MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
+        return magnitudes_u16<finite_only>(p, 0x7c00);
+    }
+    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu16(a, b); }
+    // Magnitudes of f16 are ordered as their values are.
+    MXDNN_INLINE __m256i largest(const __m256i *m) {
+        return _mm256_castps_si256(_mm256_cvtph_ps(largest_u16(m)));
+    }
+    MXDNN_INLINE float value(raw_t x) { return _cvtsh_ss(x); }
+};
+
+struct source_f32_t : natural_order_t {
+    using raw_t = float;
+    static constexpr data_type_t dt = mxdnn_f32;
+
+    MXDNN_INLINE f32x32_t load(const raw_t *p) {
+        return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), _mm256_loadu_ps(p + 16), _mm256_loadu_ps(p + 24)}};
+    }
+    MXDNN_INLINE f32x32_t load_magnitudes(const raw_t *p, __m256i &signs) {
+        f32x32_t x = load(p);
+        signs = sign_bytes(x);
+        clear_signs(x);
+        return x;
+    }
+    template <bool finite_only>
+    MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
+        const __m256i mask = _mm256_set1_epi32(int(magnitude_mask)), inf = _mm256_set1_epi32(int(inf_bits));
+        __m256i a = _mm256_and_si256(load256(p), mask), b = _mm256_and_si256(load256(p + 8), mask);
+        if (finite_only) {
+            a = _mm256_and_si256(a, _mm256_cmpgt_epi32(inf, a));
+            b = _mm256_and_si256(b, _mm256_cmpgt_epi32(inf, b));
+        }
+        return _mm256_max_epu32(a, b);
+    }
+    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu32(a, b); }
+    MXDNN_INLINE __m256i largest(const __m256i *m) { return largest_u32(m); }
+    MXDNN_INLINE float value(raw_t x) { return x; }
+};
+
+// Calls fn(source_*_t()) for f32, bf16 and f16.
+template <typename F>
+MXDNN_INLINE void with_source(data_type_t dt, F &&fn) {
+    switch (dt) {
+    case mxdnn_f32: return fn(source_f32_t());
+    case mxdnn_bf16: return fn(source_bf16_t());
+    default: return fn(source_f16_t());
+    }
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

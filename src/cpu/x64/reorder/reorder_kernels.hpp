@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on up to 16 lines in cache: what mx_reorder is made of. A line runs along the blocked axis;
+// codes in flight take a byte each. Compiled once per vector ISA from the body_*.hpp of this folder.
+#pragma once
+
+#include "common/formats/named_formats.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Lines that kernels work on at a time, and columns of a packed panel.
+constexpr int reorder_lines = 16;
+// Positions of a line that one call may be given: whole blocks of any format.
+constexpr int reorder_max_length = 512;
+
+// A quantised format as kernels see it.
+struct block_format_t {
+    data_type_t elem = mxdnn_data_type_undef;
+    quant_family_t family = quant_family_t::none;
+    int block = 0;
+    data_type_t scale_dt = mxdnn_data_type_undef, zp_dt = mxdnn_data_type_undef;
+    int scale_bytes = 0, zp_bytes = 0;
+    zero_point_kind_t zp = zero_point_kind_t::none;
+    bool has_global = false;
+    scale_rounding_t rounding = mxdnn_scale_rounding_floor;
+};
+
+// How the codes of a row stand in plain memory.
+enum class code_storage_t { bytes, low_6_bits, dense_6, nibbles };
+
+// Scales, and zero points, of lines: those of one block side by side, [block][reorder_lines], in the
+// scale's own type. Lines that are not there are neither read nor written.
+struct line_params_t {
+    uint8_t *scales = nullptr;
+    uint8_t *zero_points = nullptr; // null without
+};
+
+// `n` positions of `lines` lines that are line_bytes apart.
+struct source_lines_t {
+    const void *data = nullptr;
+    data_type_t dt = mxdnn_data_type_undef; // f32, bf16, f16
+    int64_t line_bytes = 0;
+    int lines = 0, n = 0;
+};
+
+struct reorder_kernels_t {
+    // Codes, a byte each, lines `pitch` apart; a line is filled with zeros up to a multiple of 32. Scales and
+    // zero points are computed unless they are `given`. pitch is a multiple of 32 and holds whole blocks.
+    void (*quantise)(const block_format_t &f, bool given, const source_lines_t &src, float global,
+            const line_params_t &params, uint8_t *codes, int64_t pitch);
+    // Values of the codes as f32, bf16 or f16.
+    void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
+            const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes);
+    // The largest finite magnitude, as f32 bits.
+    uint32_t (*finite_amax)(const source_lines_t &src);
+
+    // out[c][r] = in[r][c] for elements of 1, 2 or 4 bytes; pitches in bytes.
+    void (*transpose)(int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch);
+    // A row of plain codes from and to a byte each; what shares the last byte with a code stays.
+    void (*unpack_row)(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes);
+    void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row);
+
+    // The codes of 16 columns, a byte each, to and from the vectors of the n16 layouts; `rows` is a multiple
+    // of 32. 6-bit codes are taken without what stands above them.
+    void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors);
+    void (*n16_unpack)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
+    // The same for columns of two codes in a byte, as plain memory has them.
+    void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors);
+    void (*n16_unpack_nibbles)(const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch);
+};
+
+extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of reorder_kernels_avx2.cpp and reorder_kernels_avx512.cpp.
+#include "cpu/x64/reorder/body_dequantise.hpp"
+#include "cpu/x64/reorder/body_n16.hpp"
+#include "cpu/x64/reorder/body_quantise.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
+const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, dequantise, finite_amax, transpose, unpack_row, pack_row,
+        n16_pack, n16_unpack, n16_pack_nibbles, n16_unpack_nibbles};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// One side of a reorder, source or destination, as lines along an axis: where codes, values, scales and zero
+// points of a run of lines and positions lie, in plain and in packed memory.
+#pragma once
+
+#include "common/layouts/layout_list.hpp"
+#include "common/primitive.hpp"
+#include "cpu/x64/reorder/reorder_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// What is known of a side when the descriptor is created.
+struct reorder_side_conf_t {
+    int arg = 0; // MXDNN_ARG_SRC or MXDNN_ARG_DST
+    int ndims = 0, line_dim = 0, pos_dim = 0;
+    data_type_t dt = mxdnn_data_type_undef;
+    int bits = 0; // of a value or a code
+    bool quantised = false, packed = false;
+    block_format_t format; // quantised
+    packed_shape_t shape; // packed
+    int64_t packed_stride = 0; // bytes from one batch entry to the next
+    // plain:
+    bool along_line = false; // positions are contiguous; otherwise lines are
+    code_storage_t storage = code_storage_t::bytes;
+    bool swizzled = false; // scales stand in 128x4 order
+    mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef, global_mode = mxdnn_quantization_mode_undef;
+
+    int value_bytes() const { return bits / 8; }
+    // Positions that a packed tile covers; blocks are not cut by them.
+    int64_t tile_rows() const { return n16_frame_t::tile_rows(shape); }
+};
+
+// Lines run along the dim `axis_from_end` (1: columns, 2: rows).
+reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src, int axis_from_end);
+
+// A side of one execution; set_batch() selects the matrix.
+class reorder_side_t {
+public:
+    reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t &ctx);
+    void set_batch(const dim_t *idx);
+
+    const reorder_side_conf_t &conf() const { return c_; }
+    dim_t lines() const { return md_->dims[c_.line_dim]; }
+    dim_t length() const { return md_->dims[c_.pos_dim]; }
+
+    // Plain: the byte that holds the element, and how far away its neighbours are. The element starts on a byte
+    // where the index along the contiguous dim is a multiple of 16.
+    uint8_t *at(dim_t line, dim_t pos) const {
+        return c_.along_line ? matrix_ + line * line_bytes_ + pos * stored_bits_ / 8
+                             : matrix_ + pos * pos_bytes_ + line * stored_bits_ / 8;
+    }
+    int64_t line_bytes() const { return line_bytes_; }
+    int64_t pos_bytes() const { return pos_bytes_; }
+    // Packed: the tile of (position, line) and the bytes of its codes, for so many positions.
+    uint8_t *tile(dim_t line, dim_t pos) const { return matrix_ + n16_frame_t::tile(c_.shape, pos, line); }
+    uint8_t *matrix() const { return matrix_; }
+
+    // Scales and zero points of `n` lines and the blocks of `length` positions from `pos` on.
+    void read_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &to) const;
+    void write_params(
+            const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &from) const;
+
+    // The global scale; 1 without.
+    float global() const;
+    void set_global(float g) const;
+
+private:
+    struct param_view_t {
+        const memory_desc_t *md = nullptr;
+        uint8_t *data = nullptr, *matrix = nullptr;
+        int bytes = 0;
+        int64_t line_bytes = 0, block_bytes = 0;
+    };
+    void bind(param_view_t &v, const memory_t *m, int bytes) const;
+    void select(param_view_t &v) const;
+    void copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block, int blocks,
+            uint8_t *params, bool write) const;
+    void copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, bool write) const;
+
+    const reorder_side_conf_t &c_;
+    const memory_desc_t *md_; // with runtime dims known
+    uint8_t *data_, *matrix_;
+    int stored_bits_ = 8;
+    int64_t line_bytes_ = 0, pos_bytes_ = 0;
+    param_view_t scales_, zero_points_;
+    const memory_t *global_ = nullptr;
+    dim_t batch_[max_ndims] = {};
+    dim_t batch_index_ = 0;
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
