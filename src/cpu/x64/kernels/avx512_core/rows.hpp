@@ -8,8 +8,10 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-kernel_make_t make_avx512_core_direct_4bit, make_avx512_core_direct_f6, make_avx512_core_direct_f8, make_avx512_core_direct_s8;
-kernel_make_t make_avx512_core_decode_4bit, make_avx512_core_decode_f6, make_avx512_core_decode_f8, make_avx512_core_decode_s8;
+kernel_make_t make_avx512_core_direct_4bit, make_avx512_core_direct_f6, make_avx512_core_direct_f8,
+        make_avx512_core_direct_s8;
+kernel_make_t make_avx512_core_decode_4bit, make_avx512_core_decode_f6, make_avx512_core_decode_f8,
+        make_avx512_core_decode_s8;
 kernel_make_t make_avx512_core_dense;
 
 // clang-format off
