@@ -11,5 +11,7 @@ if(MXDNN_SANITIZE)
         target_compile_options(mxdnn_options INTERFACE -fsanitize=${s})
         target_link_options(mxdnn_options INTERFACE -fsanitize=${s})
     endforeach()
+    # C callers may pass any int for an enumeration; the API range-checks what it is given.
+    target_compile_options(mxdnn_options INTERFACE -fno-sanitize=enum)
     target_compile_options(mxdnn_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()

@@ -157,17 +157,22 @@ status_t get_or_create_primitive(
             key,
             [&impl_pd] {
                 created_t c;
-                std::shared_ptr<primitive_impl_t> made;
-                c.status = impl_pd->create_primitive(made);
-                c.impl = std::move(made);
-                if (c.status != mxdnn_success) c.error = last_error();
+                try {
+                    std::shared_ptr<primitive_impl_t> made;
+                    c.status = impl_pd->create_primitive(made);
+                    c.impl = std::move(made);
+                    if (c.status != mxdnn_success) c.error = last_error();
+                } catch (const std::bad_alloc &) {
+                    // Kept as a status: an exception in the future would outlive the shortage.
+                    c.status = mxdnn_out_of_memory;
+                }
                 return c;
             },
             hit);
     const created_t &c = f.get();
     if (c.status != mxdnn_success) {
         cache().forget(key);
-        return fail(c.status, "%s", c.error.c_str());
+        return fail(c.status, "%s", c.error.empty() ? "memory has run out" : c.error.c_str());
     }
     impl = c.impl;
     return mxdnn_success;

@@ -108,13 +108,13 @@ mxdnn_status_t mxdnn_memory_desc_query(const_mxdnn_memory_desc_t md, mxdnn_query
     };
     switch (what) {
     case mxdnn_query_ndims_s32: return answer(int(md->ndims));
-    case mxdnn_query_dims: return answer(static_cast<const mxdnn_dim_t *>(md->dims));
+    case mxdnn_query_dims: return answer(static_cast<const mxdnn_dims_t *>(&md->dims));
     case mxdnn_query_data_type: return answer(md->dt);
     case mxdnn_query_format_kind: return answer(md->kind);
     case mxdnn_query_annotation_data_type: return answer(md->annotation.original_dt);
     case mxdnn_query_annotation_recipe_str: return answer(md->annotation.recipe.c_str());
     case mxdnn_query_strides:
-        if (is_strided(*md)) return answer(static_cast<const mxdnn_dim_t *>(md->strides));
+        if (is_strided(*md)) return answer(static_cast<const mxdnn_dims_t *>(&md->strides));
         break;
     default: break;
     }

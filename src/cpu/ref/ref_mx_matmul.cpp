@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/ref/ref_mx_matmul.hpp"
 
-#include <limits>
-#include <vector>
+#include <algorithm>
 
 #include "cpu/ref/ref_post_ops.hpp"
 #include "cpu/threading.hpp"
@@ -183,18 +182,20 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
 
     // A computed global scale needs all results first: they are computed twice rather than kept.
     if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
-        const int64_t matrices = batch_of(dst), rows_per_matrix = rows / matrices;
-        std::vector<float> amax(size_t(rows), 0.f);
+        // The largest magnitudes grow in the scales' own memory: bits of non-negative floats are
+        // ordered as integers.
+        const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+        uint32_t *largest = static_cast<uint32_t *>(global.handle);
+        const dim_t scales = global.md.dims[0];
+        std::fill(largest, largest + scales, 0u);
         for_rows([&](ref_matmul_run_t &run, const dim_t *, const double *row, int64_t r) {
-            amax[size_t(r)] = run.amax(row);
+            uint32_t *at = largest + (scales == 1 ? 0 : r / M);
+            const uint32_t mine = bits_of(run.amax(row));
+            uint32_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+            while (seen < mine && !__atomic_compare_exchange_n(at, &seen, mine, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            }
         });
-        matrix_view_t out(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst);
-        int64_t b = 0;
-        for_each_index(nd - 2, dst.dims, [&](const dim_t *idx) {
-            const auto first = amax.begin() + b++ * rows_per_matrix;
-            out.set_batch(idx);
-            out.set_global(nvfp4_global_scale(*std::max_element(first, first + rows_per_matrix)));
-        });
+        for (dim_t i = 0; i < scales; i++) largest[i] = bits_of(nvfp4_global_scale(float_of(largest[i])));
     }
     for_rows([](ref_matmul_run_t &run, const dim_t *idx, const double *row, int64_t) { run.store_row(idx, row); });
     return mxdnn_success;
