@@ -42,8 +42,8 @@ void progress(const std::string &what) {
 
 namespace {
 
-// oneDNN's OpenMP reads its environment when the program is loaded. Returns whether that was another one than
-// wanted.
+// oneDNN's OpenMP reads its environment when the program is loaded; the second process gets it in time.
+// Returns whether this one did not.
 bool change_environment(int threads) {
     const std::string n = std::to_string(threads);
     const char *number = getenv("OMP_NUM_THREADS"), *policy = getenv("OMP_WAIT_POLICY");
@@ -58,9 +58,6 @@ bool change_environment(int threads) {
 // Runs this program again with a subcommand, and waits; throws unless it succeeds.
 void run_second_process(const options_t &o) {
     fflush(stdout);
-    // oneDNN's OpenMP threads and oneTBB's take turns there; one that waits actively would take a core from
-    // the other.
-    setenv("OMP_WAIT_POLICY", "passive", 0);
     std::vector<std::string> args = {"minilm", "table", "--model", o.model, "--packed", o.packed, "--threads",
             std::to_string(o.threads), "--seconds", std::to_string(o.seconds)};
     std::vector<char *> argv;

@@ -47,11 +47,7 @@ void describe_baseline(row_t &row, const model_t &model, bool rounded) {
         std::vector<float> w(l->weight, l->weight + l->in * l->out);
         if (rounded)
             for (float &v : w) v = from_bf16(to_bf16(v));
-        const double db = sqnr_db(l->in * l->out, l->weight, w.data());
-        if (db < row.sqnr) {
-            row.sqnr = db;
-            row.worst_layer = l->name;
-        }
+        row.sqnr = std::min(row.sqnr, sqnr_db(l->in * l->out, l->weight, w.data()));
     }
 }
 
@@ -69,44 +65,46 @@ void compare_answers(std::vector<row_t> &rows, const std::vector<tokens_t> &batc
     }
 }
 
-int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds) {
+timing_t time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds) {
     // Some sentences one by one; all of them in every round would leave no time for the rest.
     const std::vector<tokens_t> singles(
             batch.begin(), batch.begin() + std::ptrdiff_t(std::min<size_t>(8, batch.size())));
     const int64_t single_tokens = count_tokens(singles), batch_tokens = count_tokens(batch);
-    const int64_t rows_of_one = single_tokens / int64_t(singles.size());
+    timing_t timing = {0, {1, single_tokens / int64_t(singles.size()), batch_tokens}};
+    static constexpr int repetitions[3] = {20, 5, 1};
     struct best_t { // seconds
-        double one = HUGE_VAL, batch = HUGE_VAL, linears_one = HUGE_VAL, linears_batch = HUGE_VAL;
+        double one = HUGE_VAL, batch = HUGE_VAL, linears[3] = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
     };
     std::vector<best_t> best(rows.size());
     const auto start = steady_t::now();
-    int rounds = 0;
-    for (; rounds <= 3 || since(start) < seconds; rounds++)
+    for (int &round = timing.rounds; round <= 3 || since(start) < seconds; round++)
         for (size_t i = 0; i < rows.size(); i++) {
-            progress("measuring, round " + std::to_string(rounds + 1) + ": " + rows[i].title);
+            progress("measuring, round " + std::to_string(round + 1) + ": " + rows[i].title);
             // Worker threads of the row before may still be spinning; they give up within milliseconds.
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
             encoder_t &e = *rows[i].encoder;
-            const auto time = [&](double &to, int repetitions, const auto &body) {
-                for (int r = 0; r < repetitions; r++) {
+            const auto time = [&](double &to, int times, const auto &body) {
+                for (int r = 0; r < times; r++) {
                     const auto begin = steady_t::now();
                     body();
-                    // The first round also makes what is made once.
-                    if (rounds > 0) to = std::min(to, since(begin));
+                    if (round > 0)
+                        to = std::min(to, since(begin)); // the first round also makes what is made once
                 }
             };
             time(best[i].one, 1, [&] {
                 for (const auto &s : singles) e.embed({s});
             });
             time(best[i].batch, 1, [&] { e.embed(batch); });
-            time(best[i].linears_one, 5, [&] { e.run_linears(rows_of_one); });
-            time(best[i].linears_batch, 1, [&] { e.run_linears(batch_tokens); });
+            for (int m = 0; m < 3; m++)
+                time(best[i].linears[m], repetitions[m], [&] { e.run_linears(timing.rows[m]); });
         }
+    timing.rounds--;
     for (size_t i = 0; i < rows.size(); i++) {
-        rows[i].one = {double(single_tokens) / best[i].one, best[i].linears_one};
-        rows[i].batch = {double(batch_tokens) / best[i].batch, best[i].linears_batch};
+        rows[i].tokens_per_second_one = double(single_tokens) / best[i].one;
+        rows[i].tokens_per_second_batch = double(batch_tokens) / best[i].batch;
+        std::copy(best[i].linears, best[i].linears + 3, rows[i].linears_seconds);
     }
-    return rounds - 1;
+    return timing;
 }
 
 } // namespace minilm

@@ -20,17 +20,14 @@ struct row_t {
     std::unique_ptr<encoder_t> encoder;
     std::string title, implementation;
 
-    int64_t bytes = 0; // of the weights of the linear layers
-    double sqnr = 0;   // dB, of the worst layer; infinite when exact
-    std::string worst_layer;
+    int64_t bytes = 0;                         // of the weights of the linear layers
+    double sqnr = 0;                           // dB, of the worst layer; infinite when exact
     double cosine_mean = 0, cosine_lowest = 0; // with the first row, over the batch
     std::vector<float> embeddings;             // of the batch
 
-    struct speed_t {
-        double tokens_per_second = 0; // whole encoder
-        double linears_seconds = 0;   // all linear layers once
-    };
-    speed_t one, batch; // the best of all rounds
+    // The best of all rounds.
+    double tokens_per_second_one = 0, tokens_per_second_batch = 0; // of the whole encoder
+    double linears_seconds[3] = {}; // all linear layers once, for each of timing_t::rows
 };
 
 // Signal-to-quantisation-noise ratio in dB of `approximation`.
@@ -42,8 +39,13 @@ void describe_baseline(row_t &row, const model_t &model, bool rounded);
 // Embeds the batch with every row and compares with the first.
 void compare_answers(std::vector<row_t> &rows, const std::vector<tokens_t> &batch);
 
-// Times all rows in turns, sentence by sentence and with the whole batch, until `seconds` are over and at
-// least three rounds done. Returns the number of rounds.
-int time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds);
+struct timing_t {
+    int rounds;
+    int64_t rows[3]; // of activations: one, those of a sentence, those of the batch
+};
+
+// Times everything in turns, sentence by sentence and with the whole batch, until `seconds` are over and at
+// least three rounds done.
+timing_t time_rows(std::vector<row_t> &rows, const std::vector<tokens_t> &batch, double seconds);
 
 } // namespace minilm

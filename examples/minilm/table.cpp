@@ -74,39 +74,39 @@ row_t packed_row(const options_t &options, const format_t &format, const model_t
         r.bytes += int64_t(p.size);
         const double db = sqnr_db(
                 specs[i]->in * specs[i]->out, specs[i]->weight, unpack(p.desc, engine, p.bytes).data());
-        if (db < r.sqnr) {
-            r.sqnr = db;
-            r.worst_layer = specs[i]->name;
-        }
+        r.sqnr = std::min(r.sqnr, db);
     }
     r.linears = std::move(linears);
     return r;
 }
 
-void print_rows(const std::vector<row_t> &rows, size_t peer, size_t batch) {
-    const std::string n = std::to_string(batch);
-    printf("| %-13s | %10s | %7s | %8s | %8s | %10s | %11s | %7s | %8s |\n", "weights", "bytes", "SQNR dB",
-            "cosine", "lowest", "tokens/s 1", ("tokens/s " + n).c_str(), "speed 1", ("speed " + n).c_str());
-    printf("|---------------|-----------:|--------:|---------:|---------:|-----------:|------------:|--------"
-           ":|---------:|\n");
+void print_rows(const std::vector<row_t> &rows, size_t peer, size_t batch, const timing_t &timing) {
+    const auto with = [](const char *text, int64_t n) { return text + std::to_string(n); };
+    printf("| %-13s | %10s | %7s | %8s | %8s | %10s | %11s | %7s | %8s | %10s |\n", "weights", "bytes",
+            "SQNR dB", "cosine", "lowest", "tokens/s 1", with("tokens/s ", int64_t(batch)).c_str(),
+            with("x M=", timing.rows[0]).c_str(), with("x M=", timing.rows[1]).c_str(),
+            with("x M=", timing.rows[2]).c_str());
+    printf("|---------------|-----------:|--------:|---------:|---------:|-----------:|------------:|"
+           "--------:|---------:|-----------:|\n");
     for (const auto &r : rows) {
         char sqnr[16] = "exact";
         if (std::isfinite(r.sqnr)) snprintf(sqnr, sizeof(sqnr), "%.2f", r.sqnr);
-        printf("| %-13s | %10s | %7s | %8.6f | %8.6f | %10s | %11s | %6.2fx | %7.2fx |\n", r.title.c_str(),
-                grouped(r.bytes).c_str(), sqnr, r.cosine_mean, r.cosine_lowest,
-                grouped(std::llround(r.one.tokens_per_second)).c_str(),
-                grouped(std::llround(r.batch.tokens_per_second)).c_str(),
-                rows[peer].one.linears_seconds / r.one.linears_seconds,
-                rows[peer].batch.linears_seconds / r.batch.linears_seconds);
+        double speed[3];
+        for (int m = 0; m < 3; m++) speed[m] = rows[peer].linears_seconds[m] / r.linears_seconds[m];
+        printf("| %-13s | %10s | %7s | %8.6f | %8.6f | %10s | %11s | %7.2f | %8.2f | %10.2f |\n",
+                r.title.c_str(), grouped(r.bytes).c_str(), sqnr, r.cosine_mean, r.cosine_lowest,
+                grouped(std::llround(r.tokens_per_second_one)).c_str(),
+                grouped(std::llround(r.tokens_per_second_batch)).c_str(), speed[0], speed[1], speed[2]);
     }
-    printf("\nbytes: of all linear weights, scales included. SQNR: of the worst layer's weights. cosine: "
+    printf("\nbytes: all linear weights with their scales. SQNR: of the weights of the worst layer. cosine: "
            "with the f32 "
-           "embeddings of the\n%zu sentences, mean and lowest. tokens/s: whole encoder, one sentence at a "
-           "time and all "
-           "%zu at once. speed: of the\nlinear layers alone, against %s (row \"%s\") on the same layers in "
-           "the same "
-           "run.\n",
-            batch, batch, rows[peer].implementation.c_str(), rows[peer].title.c_str());
+           "embeddings\nof the %zu sentences, mean and lowest. tokens/s: the whole encoder, one sentence at "
+           "a time and "
+           "all %zu at once.\nx M=...: speed of all linear layers for that many rows, against %s (row "
+           "\"%s\") on the "
+           "same layers in the\nsame run; a sentence has about %lld rows.\n",
+            batch, batch, rows[peer].implementation.c_str(), rows[peer].title.c_str(),
+            (long long)timing.rows[1]);
     if (rows[1].title == rounded_title)
         printf("bf16 as f32: weights rounded to bf16, computed in f32, for want of bf16 in %s on this "
                "machine.\n",
@@ -168,14 +168,14 @@ void print_table(const options_t &options) {
         rows.push_back(packed_row(options, f, model, engine));
     }
     compare_answers(rows, batch);
-    const int rounds = time_rows(rows, batch, options.seconds);
+    const timing_t timing = time_rows(rows, batch, options.seconds);
 
-    printf("all-MiniLM-L6-v2, %zu linear layers of %s weights; %s, %d threads, mxdnn for %s; %zu sentences, "
+    printf("all-MiniLM-L6-v2, %zu linear layers of %s weights; %s, threads: %d, mxdnn for %s; %zu sentences, "
            "%zu tokens; "
            "best of %d rounds\n\n",
             model.linears().size(), grouped(model.linear_weights()).c_str(), cpu_name().c_str(),
-            mxdnn::get_max_concurrency(), engine.get_target().c_str(), batch.size(), tokens, rounds);
-    print_rows(rows, peer, batch.size());
+            mxdnn::get_max_concurrency(), engine.get_target().c_str(), batch.size(), tokens, timing.rounds);
+    print_rows(rows, peer, batch.size(), timing);
     const auto mxfp4 =
             std::find_if(rows.begin(), rows.end(), [](const row_t &r) { return r.title == "mxfp4"; });
     print_ranking(rows[0], *mxfp4, tokenizer);
