@@ -389,6 +389,25 @@ int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense) {
     return bytes;
 }
 
+int inner_dim(const memory_desc_t &md) {
+    // Where several dims have stride 1, all but one have one element and could be any.
+    int inner = -1;
+    for (int i = md.ndims - 1; i >= 0; i--)
+        if (md.strides[i] == 1 && (inner < 0 || md.dims[inner] <= 1)) inner = i;
+    return inner < 0 ? md.ndims - 1 : inner;
+}
+
+int64_t stride_bytes(const memory_desc_t &md, int dim, int bits) {
+    const int64_t stride = md.strides[dim];
+    if (bits % 8 == 0) return stride * (bits / 8);
+    const int inner = inner_dim(md);
+    int64_t row = 0;
+    for (int i = 0; i < md.ndims; i++)
+        if (i != inner && md.dims[i] > 1 && md.strides[i] > 0 && (row == 0 || md.strides[i] < row)) row = md.strides[i];
+    if (row == 0) return div_up(stride * bits, 8);
+    return stride / row * div_up(row * bits, 8) + div_up(stride % row * bits, 8);
+}
+
 bool equal(const memory_desc_t &a, const memory_desc_t &b) {
     if (a.ndims != b.ndims || a.dt != b.dt || a.kind != b.kind
             || !std::equal(a.dims, a.dims + a.ndims, b.dims))

@@ -86,6 +86,13 @@ int64_t size_of(const memory_desc_t &md);
 // Bytes of a plain tensor of dims in natural order whose rows start on a byte.
 int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense);
 
+// Of codes of `bits` bits each, below a byte or not: bytes from one index of dim `dim` to the next. Rows
+// start on a byte, so a row takes whole bytes, and longer strides count in rows. Not for the dim of
+// stride 1 of codes below a byte.
+int64_t stride_bytes(const memory_desc_t &md, int dim, int bits);
+// The dim along which codes below a byte stand side by side.
+int inner_dim(const memory_desc_t &md);
+
 bool equal(const memory_desc_t &a, const memory_desc_t &b);
 
 // The words that mxdnn-bench accepts, e.g. "bf16:blocked:ab:16x2880" or

@@ -16,22 +16,14 @@ struct location_t {
 };
 
 location_t locate(const memory_desc_t &md, const dim_t *idx, int code_bits, element_packing_t packing) {
-    const int bits = storage_bits(code_bits, packing);
-    if (bits % 8 == 0) {
-        int64_t offset = 0;
-        for (int i = 0; i < md.ndims; i++) offset += idx[i] * md.strides[i];
-        return {offset * (bits / 8), 0};
-    }
-    // Codes that share bytes: rows along the dim of stride 1, each starting on a byte.
-    // Where several dims have stride 1, all but one have one element and could be any.
-    int inner = -1;
-    for (int i = md.ndims - 1; i >= 0; i--)
-        if (md.strides[i] == 1 && (inner < 0 || md.dims[inner] <= 1)) inner = i;
-    if (inner < 0) inner = md.ndims - 1;
-    int64_t row = 0;
+    const int bits = storage_bits(code_bits, packing), inner = bits % 8 ? inner_dim(md) : -1;
+    location_t at = {0, 0};
     for (int i = 0; i < md.ndims; i++)
-        if (i != inner) row += idx[i] * div_up(md.strides[i] * bits, 8);
-    return {row, idx[inner]};
+        if (i == inner)
+            at.col = idx[i];
+        else if (idx[i])
+            at.row_byte += idx[i] * stride_bytes(md, i, bits);
+    return at;
 }
 
 } // namespace

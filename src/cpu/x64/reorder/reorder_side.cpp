@@ -18,9 +18,6 @@ int stored_bits(const reorder_side_conf_t &c) {
     return c.storage == code_storage_t::nibbles ? 4 : c.storage == code_storage_t::dense_6 ? 6 : 8;
 }
 
-// Bytes that a step along a dim other than the contiguous one takes; rows start on a byte.
-int64_t step_bytes(int64_t stride, int bits) { return div_up(stride * bits, 8); }
-
 block_format_t make_format(data_type_t elem, const quant_t &q, const arg_attr_t &a) {
     block_format_t f;
     f.elem = elem;
@@ -100,8 +97,8 @@ reorder_side_t::reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t
     : c_(conf), md_(&ctx.memory(conf.arg)->md), data_(static_cast<uint8_t *>(ctx.memory(conf.arg)->handle)),
       matrix_(data_), stored_bits_(stored_bits(conf)) {
     if (c_.packed) return;
-    line_bytes_ = step_bytes(md_->strides[c_.line_dim], stored_bits_);
-    pos_bytes_ = step_bytes(md_->strides[c_.pos_dim], stored_bits_);
+    line_bytes_ = stride_bytes(*md_, c_.line_dim, stored_bits_);
+    pos_bytes_ = stride_bytes(*md_, c_.pos_dim, stored_bits_);
     if (!c_.quantised) return;
     bind(scales_, ctx.memory(MXDNN_ARG_ATTR_SCALES | c_.arg), c_.format.scale_bytes);
     if (c_.format.zp != zero_point_kind_t::none)
@@ -139,7 +136,7 @@ void reorder_side_t::set_batch(const dim_t *idx) {
         return;
     }
     matrix_ = data_;
-    for (int d = 0; d < c_.ndims - 2; d++) matrix_ += batch_[d] * step_bytes(md_->strides[d], stored_bits_);
+    for (int d = 0; d < c_.ndims - 2; d++) matrix_ += batch_[d] * stride_bytes(*md_, d, stored_bits_);
     select(scales_);
     select(zero_points_);
 }
