@@ -169,9 +169,15 @@ size_t bytes_of(const side_t &s, const memory::desc &md) {
     const memory::dims dims = md.get_dims(), strides = md.get_strides();
     // Where both of the last dims have stride 1, the one with more than one element is contiguous.
     const size_t n = dims.size(), inner = strides[n - 1] == 1 && dims[n - 1] != 1 ? n - 1 : strides[n - 2] == 1 ? n - 2 : n - 1;
-    dim bytes = (dims[inner] * 6 + 7) / 8;
+    // A row takes whole bytes, and longer strides count in rows.
+    dim row = 0;
     for (size_t i = 0; i < n; i++)
-        if (i != inner) bytes += (dims[i] - 1) * ((strides[i] * 6 + 7) / 8);
+        if (i != inner && dims[i] > 1 && strides[i] > 0 && (row == 0 || strides[i] < row)) row = strides[i];
+    const auto in_bytes = [](dim elements) { return (elements * 6 + 7) / 8; };
+    dim bytes = in_bytes(dims[inner]);
+    for (size_t i = 0; i < n; i++)
+        if (i != inner && dims[i] > 1)
+            bytes += (dims[i] - 1) * (strides[i] / row * in_bytes(row) + in_bytes(strides[i] % row));
     return size_t(bytes);
 }
 
