@@ -74,8 +74,11 @@ namespace {
 // One thread's part of an execution.
 class reorder_worker_t {
 public:
-    reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx)
-        : c_(conf), k_(*conf.kernels), src_(conf.src, ctx), dst_(conf.dst, ctx) {}
+    reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how)
+        : c_(conf), k_(*conf.kernels), how_(how), src_(conf.src, ctx), dst_(conf.dst, ctx) {}
+    ~reorder_worker_t() {
+        if (how_ == write_t::around) k_.fence();
+    }
 
     void set_batch(const dim_t *idx) {
         src_.set_batch(idx);
@@ -90,9 +93,12 @@ public:
         load_transposed();
         for (int l = 0; l < lines_; l += reorder_lines) {
             const int n = std::min(reorder_lines, lines_ - l);
-            if (c_.src.quantised && (c_.moves ? move(l, n) : requantise(l, n))) continue;
-            if (!c_.src.quantised) quantise(source_values(l, n), l, n);
-            if (c_.dst.quantised) store(l, n);
+            if (c_.moves)
+                move(l, n);
+            else if (c_.dst.quantised)
+                quantise(l, n);
+            else
+                dequantise(l, n);
         }
         store_transposed();
     }
@@ -102,17 +108,15 @@ public:
         locate(line, pos);
         load_transposed();
         uint32_t most = 0;
-        for (int l = 0; l < lines_; l += reorder_lines) {
-            const int n = std::min(reorder_lines, lines_ - l);
-            if (c_.src.quantised) load_codes(l, n);
-            most = std::max(most, k_.finite_amax(c_.src.quantised ? dequantised(l, n) : source_values(l, n)));
-        }
+        for (int l = 0; l < lines_; l += reorder_lines)
+            most = std::max(most, k_.finite_amax(source_values(l, std::min(reorder_lines, lines_ - l))));
         return most;
     }
 
 private:
     const reorder_conf_t &c_;
     const reorder_kernels_t &k_;
+    const write_t how_;
     reorder_side_t src_, dst_;
     // What is worked on, and where:
     dim_t line_ = 0, pos_ = 0;
@@ -166,100 +170,122 @@ private:
         } else {
             k_.transpose(1, codes_, c_.chunk, lines_, length_, values_, c_.group);
             for (int i = 0; i < length_; i++)
-                k_.pack_row(c_.dst.storage, values_ + i * c_.group, lines_, to + i * pitch);
+                k_.pack_row(c_.dst.storage, values_ + i * c_.group, lines_, to + i * pitch, write_t::cached);
         }
     }
 
-    // ---- 16 lines from l on ----
+    // ---- n of 16 lines from l on ----
 
+    // Codes of the source into codes(l).
+    void load_codes(int l, int n) {
+        if (c_.src.packed)
+            for_tiles(c_.src, src_, l, [&](int i, int rows, const uint8_t *from) {
+                k_.n16_unpack(c_.src.bits, from, rows, codes(l) + i, c_.chunk);
+            });
+        else if (c_.src.along_line)
+            for (int i = l; i < l + n; i++) k_.unpack_row(c_.src.storage, src_.at(line_ + i, pos_), length_, codes(i));
+    }
+
+    // Codes from codes(l) to the destination.
+    void store_codes(int l, int n) {
+        if (!c_.dst.packed) {
+            if (!c_.dst.along_line) return; // store_transposed()
+            for (int i = l; i < l + n; i++)
+                k_.pack_row(c_.dst.storage, codes(i), length_, dst_.at(line_ + i, pos_), how_);
+            return;
+        }
+        // What is no element of a packed tile is zero.
+        const int padded = int(round_up(length_, 32));
+        for (int i = l; i < l + reorder_lines; i++) {
+            const int used = i < l + n ? length_ : 0;
+            if (used < padded) std::memset(codes(i) + used, 0, size_t(padded - used));
+        }
+        for_tiles(c_.dst, dst_, l, [&](int i, int rows, uint8_t *to) {
+            k_.n16_pack(c_.dst.bits, codes(l) + i, c_.chunk, rows, to, how_);
+        });
+    }
+
+    // Values of the source: where they are, or, of codes, in values_.
     source_lines_t source_values(int l, int n) {
+        if (c_.src.quantised) {
+            load_codes(l, n);
+            src_.read_params(k_, line_ + l, n, pos_, length_, src_params());
+            const int64_t pitch = c_.chunk * int(sizeof(float));
+            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), mxdnn_f32,
+                    values_, pitch);
+            return {values_, mxdnn_f32, pitch, n, length_, nullptr};
+        }
         if (!c_.src.along_line) {
             const int64_t pitch = c_.chunk * c_.src.value_bytes();
-            return {values_ + l * pitch, c_.src.dt, pitch, n, length_};
+            return {values_ + l * pitch, c_.src.dt, pitch, n, length_, nullptr};
         }
-        return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_};
+        const void *next = nullptr;
+        if (pos_ + c_.chunk < src_.length())
+            next = src_.at(line_, pos_ + c_.chunk);
+        else if (line_ + c_.group < src_.lines())
+            next = src_.at(line_ + c_.group, 0);
+        return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
     }
 
-    // Plain codes that stand as packing kernels take them.
-    bool is_direct(const reorder_side_conf_t &plain, int n) const {
-        return !plain.packed && plain.along_line && plain.storage != code_storage_t::dense_6 && n == reorder_lines
-                && length_ % 32 == 0;
-    }
-
-    // Codes of the source into codes(l), and its scales.
-    void load_codes(int l, int n) {
-        src_.read_params(k_, line_ + l, n, pos_, length_, src_params());
-        load_codes_only(l, n);
-    }
-    void load_codes_only(int l, int n) {
-        if (c_.src.packed) {
-            for (int i = 0; i < length_; i += int(c_.src.tile_rows())) {
-                const int rows = std::min(int(c_.src.tile_rows()), length_ - i);
-                k_.n16_unpack(c_.src.bits,
-                        src_.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(c_.src.shape, rows),
-                        int(round_up(rows, 32)), codes(l) + i, c_.chunk);
-            }
-        } else if (c_.src.along_line) {
-            for (int i = l; i < l + n; i++) k_.unpack_row(c_.src.storage, src_.at(line_ + i, pos_), length_, codes(i));
-        }
-    }
-
-    void quantise(const source_lines_t &values, int l, int n) {
-        if (c_.given) dst_.read_params(k_, line_ + l, n, pos_, length_, dst_params());
-        k_.quantise(c_.dst.format, c_.given, values, dst_.global(), dst_params(), codes(l), c_.chunk);
-    }
-
-    // The values of the codes in codes(l).
-    source_lines_t dequantised(int l, int n) {
-        const int64_t pitch = c_.chunk * int(sizeof(float));
-        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), mxdnn_f32, values_,
-                pitch);
-        return {values_, mxdnn_f32, pitch, n, length_};
-    }
-
-    // Codes to values, and those to codes of another format. True when nothing is left to do.
-    bool requantise(int l, int n) {
-        load_codes(l, n);
-        if (c_.dst.quantised) {
-            quantise(dequantised(l, n), l, n);
-            return false;
-        }
-        const int64_t values_pitch = c_.chunk * c_.dst.value_bytes();
-        uint8_t *to = c_.dst.along_line ? dst_.at(line_ + l, pos_) : values_ + l * values_pitch;
-        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), c_.dst.dt, to,
-                c_.dst.along_line ? dst_.line_bytes() : values_pitch);
-        return true;
-    }
-
-    // Codes as they are. True when they are where they belong.
-    bool move(int l, int n) {
+    void quantise(int l, int n) {
         const line_params_t params = dst_params();
-        src_.read_params(k_, line_ + l, n, pos_, length_, params);
+        const source_lines_t values = source_values(l, n);
+        if (c_.given) dst_.read_params(k_, line_ + l, n, pos_, length_, params);
+        if (is_direct(c_.dst) && c_.dst.bits > 4 && length_ % reorder_max_block == 0) {
+            k_.quantise(c_.dst.format, c_.given, values, dst_.global(), params, dst_.at(line_ + l, pos_),
+                    dst_.line_bytes(), how_);
+        } else {
+            k_.quantise(c_.dst.format, c_.given, values, dst_.global(), params, codes(l), c_.chunk, write_t::cached);
+            store_codes(l, n);
+        }
+        if (!c_.given) dst_.write_params(k_, line_ + l, n, pos_, length_, params);
+    }
+
+    void dequantise(int l, int n) {
+        load_codes(l, n);
+        src_.read_params(k_, line_ + l, n, pos_, length_, src_params());
+        const int64_t pitch = c_.chunk * c_.dst.value_bytes();
+        uint8_t *to = c_.dst.along_line ? dst_.at(line_ + l, pos_) : values_ + l * pitch;
+        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), c_.dst.dt, to,
+                c_.dst.along_line ? dst_.line_bytes() : pitch);
+    }
+
+    // Codes, scales and zero points as they are.
+    void move(int l, int n) {
+        src_.read_params(k_, line_ + l, n, pos_, length_, dst_params());
+        if (!move_directly(l, n)) {
+            load_codes(l, n);
+            store_codes(l, n);
+        }
+        dst_.write_params(k_, line_ + l, n, pos_, length_, dst_params());
+    }
+
+    // Between a packed and a plain side without taking bytes apart.
+    bool move_directly(int l, int n) {
+        if (n < reorder_lines || length_ % 32 != 0) return false;
         const bool nibbles = c_.src.bits == 4;
-        if (c_.dst.packed && is_direct(c_.src, n)) {
-            dst_.write_params(k_, line_ + l, n, pos_, length_, params);
+        if (c_.dst.packed && is_direct(c_.src)) {
             for_tiles(c_.dst, dst_, l, [&](int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
                 if (nibbles)
-                    k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to);
+                    k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
                 else
-                    k_.n16_pack(c_.src.bits, from, src_.line_bytes(), rows, to);
+                    k_.n16_pack(c_.src.bits, from, src_.line_bytes(), rows, to, how_);
             });
             return true;
         }
-        if (c_.src.packed && is_direct(c_.dst, n)) {
-            dst_.write_params(k_, line_ + l, n, pos_, length_, params);
+        if (c_.src.packed && is_direct(c_.dst) && nibbles) {
             for_tiles(c_.src, src_, l, [&](int i, int rows, const uint8_t *from) {
-                uint8_t *to = dst_.at(line_ + l, pos_ + i);
-                if (nibbles)
-                    k_.n16_unpack_nibbles(from, rows, to, dst_.line_bytes());
-                else
-                    k_.n16_unpack(c_.src.bits, from, rows, to, dst_.line_bytes());
+                k_.n16_unpack_nibbles(from, rows, dst_.at(line_ + l, pos_ + i), dst_.line_bytes());
             });
             return true;
         }
-        load_codes_only(l, n);
         return false;
+    }
+
+    // Plain codes that stand as kernels take and leave them.
+    bool is_direct(const reorder_side_conf_t &side) const {
+        return !side.packed && side.along_line && side.storage != code_storage_t::dense_6;
     }
 
     // body(position, rows of codes, codes) for the packed tiles of 16 lines.
@@ -270,24 +296,6 @@ private:
             body(i, int(round_up(rows, 32)),
                     side.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(conf.shape, rows));
         }
-    }
-
-    // The codes in codes(l), and the scales where they are not the caller's.
-    void store(int l, int n) {
-        if (!c_.given) dst_.write_params(k_, line_ + l, n, pos_, length_, dst_params());
-        if (!c_.dst.packed) {
-            if (!c_.dst.along_line) return; // store_transposed()
-            for (int i = l; i < l + n; i++) k_.pack_row(c_.dst.storage, codes(i), length_, dst_.at(line_ + i, pos_));
-            return;
-        }
-        // What is no element of a packed tile is zero.
-        const int padded = int(round_up(length_, 32));
-        for (int i = l; i < l + reorder_lines; i++) {
-            const int used = i < l + n ? length_ : 0;
-            if (used < padded) std::memset(codes(i) + used, 0, size_t(padded - used));
-        }
-        for_tiles(c_.dst, dst_, l,
-                [&](int i, int rows, uint8_t *to) { k_.n16_pack(c_.dst.bits, codes(l) + i, c_.chunk, rows, to); });
     }
 };
 
@@ -308,6 +316,9 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
         return mxdnn_success;
     }
 
+    // What does not stay in cache anyhow is written around it.
+    const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
+    const write_t how = bytes > cache_sizes().l3_per_core ? write_t::around : write_t::cached;
     const int64_t groups = div_up(lines, c.group), chunks = div_up(length, c.chunk), items = groups * chunks;
     const auto threads_for = [&](int64_t batches) {
         const int64_t useful = div_up(batches * lines * length, elements_per_thread);
@@ -342,7 +353,7 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
             }
             std::atomic<uint32_t> most {0};
             parallel(ctx.stream, threads_for(1), [&](int ithr, int nthr) {
-                reorder_worker_t worker(c, ctx);
+                reorder_worker_t worker(c, ctx, write_t::cached);
                 worker.set_batch(idx);
                 int64_t begin, end;
                 balance(items, nthr, ithr, begin, end);
@@ -359,7 +370,7 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
 
     // Neighbouring items share no byte: groups are 16 lines, chunks whole blocks.
     parallel(ctx.stream, threads_for(batch), [&](int ithr, int nthr) {
-        reorder_worker_t worker(c, ctx);
+        reorder_worker_t worker(c, ctx, how);
         int64_t begin, end, entry = -1;
         balance(batch * items, nthr, ithr, begin, end);
         for (int64_t i = begin; i < end; i++) {

@@ -77,6 +77,82 @@ struct minifloat_encoder_t {
     MXDNN_INLINE __m256i unordered(__m256 y) { return _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q)); }
 };
 
+// ---- bf16 to minifloats under a power of two ----
+//
+// The scale only moves exponents, so the element is rounded where it is, without a product: what changes with
+// the block is the exponent of the least normal. `shift` is made by mx_shifts() from these:
+struct mx_shift_t {
+    int offset, least; // of the exponent field: scale code + offset, at least `least`
+    int added; // to the field once it is in bf16's place
+    int most; // the largest scale code for which nothing overflows
+};
+
+// As minifloat_encoder_t::codes(), with the power of two made from 16 bits, in even and odd elements.
+template <typename E>
+struct mx_bf16_encoder_t {
+    static constexpr int m = E::mantissa_bits;
+    static constexpr mx_shift_t shift = {E::emin, 1, 0, 254 - (23 - m) - E::emax - 1};
+
+    MXDNN_INLINE __m256i codes_u16(__m256i x, __m256i least) {
+        const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
+        const __m256i e = _mm256_max_epu16(_mm256_and_si256(x, _mm256_set1_epi16(0x7f80)), least);
+        const __m256i power = _mm256_add_epi16(e, _mm256_set1_epi16((23 - m) << 7));
+        const __m256i steps = _mm256_blend_epi16(sum(_mm256_slli_epi32(magnitude, 16), _mm256_slli_epi32(power, 16)),
+                _mm256_slli_epi32(sum(upper(magnitude), upper(power)), 16), 0xaa);
+        return _mm256_add_epi16(steps, _mm256_srli_epi16(_mm256_sub_epi16(e, least), 7 - m));
+    }
+    MXDNN_INLINE __m256i encode(const uint16_t *p, uint32_t shift) {
+        const __m256i a = load256(p), b = load256(p + 16), least = _mm256_set1_epi16(short(shift));
+        const __m256i c = _mm256_packus_epi16(codes_u16(a, least), codes_u16(b, least));
+        const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
+        return source_bf16_t::in_order(_mm256_or_si256(_mm256_min_epu8(c, _mm256_set1_epi8(char(E::max_code))), sign));
+    }
+
+private:
+    MXDNN_INLINE __m256i upper(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi32(int(0xffff0000))); }
+    MXDNN_INLINE __m256i sum(__m256i a, __m256i b) {
+        return _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+    }
+};
+
+struct e2m1_intervals_t {
+    uint8_t code[32];
+    constexpr e2m1_intervals_t() : code() {
+        for (int i = 0; i < 32; i++) // by a value inside the interval
+            code[i] = uint8_t(f4_e2m1_t::encode((1.125f + float(i % 4) / 4) * float(1 << (i / 4)) / 8));
+    }
+};
+
+// e2m1 is decided by the exponent and two bits of the mantissa, once a tie has been moved to its side: less one
+// where the even code is below, so that an exact tie falls under it. Two tables of 16 intervals, a quarter of
+// an octave each, the first from 1/8 of the least normal on.
+template <>
+struct mx_bf16_encoder_t<f4_e2m1_t> {
+    using E = f4_e2m1_t;
+    static_assert(E::mantissa_bits == 1 && E::emin == 0);
+    static constexpr mx_shift_t shift = {-3, 0, 1, 254};
+
+    static constexpr e2m1_intervals_t table {};
+
+    MXDNN_INLINE __m256i intervals(__m256i x, __m256i off) {
+        const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(x, 6), _mm256_set1_epi16(1));
+        return _mm256_srli_epi16(_mm256_add_epi16(_mm256_subs_epu16(magnitude, off), odd), 5);
+    }
+    MXDNN_INLINE __m256i encode(const uint16_t *p, uint32_t shift) {
+        const __m256i a = load256(p), b = load256(p + 16), off = _mm256_set1_epi16(short(shift));
+        const __m256i v = _mm256_min_epu8(
+                _mm256_packus_epi16(intervals(a, off), intervals(b, off)), _mm256_set1_epi8(31));
+        // A permutation gives 0 where bit 7 of the index is set.
+        const __m256i low = _mm256_broadcastsi128_si256(load128(table.code));
+        const __m256i high = _mm256_broadcastsi128_si256(load128(table.code + 16));
+        const __m256i c = _mm256_or_si256(_mm256_shuffle_epi8(low, _mm256_add_epi8(v, _mm256_set1_epi8(0x70))),
+                _mm256_shuffle_epi8(high, _mm256_sub_epi8(v, _mm256_set1_epi8(16))));
+        const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
+        return source_bf16_t::in_order(_mm256_or_si256(c, sign));
+    }
+};
+
 // ---- integers ----
 
 // Rounded to nearest even after clamping; NaN is 0.

@@ -55,11 +55,11 @@ MXDNN_INLINE void scatter_rows(const four_t &v, uint8_t *codes, int64_t pitch) {
     for (int c = 0; c < 4; c++) store_columns(columns.v[c], codes, pitch, c);
 }
 
-void pack_b8(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out) {
+void pack_b8(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     for (int r = 0; r < rows; r += 16, out += 256)
         for (int c = 0; c < 16; c += 8) {
             const four_t x = gather_rows(codes + c * pitch + r, pitch);
-            for (int k = 0; k < 4; k++) store256(out + k * 64 + c * 4, x.v[k]);
+            for (int k = 0; k < 4; k++) write256(around, out + k * 64 + c * 4, x.v[k]);
         }
 }
 void unpack_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
@@ -72,14 +72,14 @@ void unpack_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
 }
 
 // Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
-void pack_b6(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out) {
+void pack_b6(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i low = _mm256_set1_epi8(63), high = _mm256_set1_epi8(char(0xc0));
     for (int r = 0; r < rows; r += 16, out += 192)
         for (int c = 0; c < 16; c += 8) {
             const four_t x = gather_rows(codes + c * pitch + r, pitch);
             for (int k = 0; k < 3; k++) {
                 const __m256i top = _mm256_and_si256(_mm256_slli_epi16(x.v[3], 6 - 2 * k), high);
-                store256(out + k * 64 + c * 4, _mm256_or_si256(_mm256_and_si256(x.v[k], low), top));
+                write256(around, out + k * 64 + c * 4, _mm256_or_si256(_mm256_and_si256(x.v[k], low), top));
             }
         }
 }
@@ -101,15 +101,15 @@ void unpack_b6(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
 // ---- 4-bit codes: a dword holds eight rows of a column, rows 0 2 4 6 before 1 3 5 7 ----
 
 // 32 rows of columns c and c + 4, four dwords each, to and from 32 rows of 8 columns.
-MXDNN_INLINE void store_dwords(const four_t &columns, uint8_t *out) {
+MXDNN_INLINE void store_dwords(const four_t &columns, uint8_t *out, bool around) {
     const four_t x = transpose32(columns);
-    for (int k = 0; k < 4; k++) store256(out + k * 64, x.v[k]);
+    for (int k = 0; k < 4; k++) write256(around, out + k * 64, x.v[k]);
 }
 MXDNN_INLINE four_t load_dwords(const uint8_t *in) {
     return transpose32({{load256(in), load256(in + 64), load256(in + 128), load256(in + 192)}});
 }
 
-void pack_b4(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out) {
+void pack_b4(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
     for (int r = 0; r < rows; r += 32, out += 256)
         for (int c = 0; c < 16; c += 8) {
@@ -118,7 +118,7 @@ void pack_b4(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out) {
             for (int k = 0; k < 4; k++)
                 x.v[k] = _mm256_packus_epi16(join_nibbles(_mm256_shuffle_epi8(load_columns(in, pitch, k), order)),
                         join_nibbles(_mm256_shuffle_epi8(load_columns(in + 16, pitch, k), order)));
-            store_dwords(x, out + c * 4);
+            store_dwords(x, out + c * 4, around);
         }
 }
 void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
@@ -147,13 +147,14 @@ MXDNN_INLINE __m256i swap_inner_bytes(__m256i v) {
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)));
 }
 
-void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out) {
+void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
+    const bool around = goes_around(how, out);
     for (int r = 0; r < rows; r += 32, out += 256)
         for (int c = 0; c < 16; c += 8) {
             four_t x;
             for (int k = 0; k < 4; k++)
                 x.v[k] = swap_inner_bytes(swap_inner_halves(load_columns(nibbles + c * pitch + r / 2, pitch, k)));
-            store_dwords(x, out + c * 4);
+            store_dwords(x, out + c * 4, around);
         }
 }
 void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch) {
@@ -165,10 +166,11 @@ void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t p
         }
 }
 
-void n16_pack(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *out) {
-    if (bits == 4) return pack_b4(codes, pitch, rows, out);
-    if (bits == 6) return pack_b6(codes, pitch, rows, out);
-    pack_b8(codes, pitch, rows, out);
+void n16_pack(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, write_t how) {
+    const bool around = goes_around(how, out);
+    if (bits == 4) return pack_b4(codes, pitch, rows, out, around);
+    if (bits == 6) return pack_b6(codes, pitch, rows, out, around);
+    pack_b8(codes, pitch, rows, out, around);
 }
 void n16_unpack(int bits, const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
     if (bits == 4) return unpack_b4(in, rows, codes, pitch);

@@ -4,7 +4,7 @@
 // branches over arrays, which the compiler turns into vectors; the rules are those of quantize_block.hpp.
 #pragma once
 
-#include "cpu/x64/reorder/body_simd.hpp"
+#include "cpu/x64/reorder/body_encode.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -21,13 +21,14 @@ struct blocks_t {
     // Of an element: MX and NVFP4 are multiplied by `factor`; affine are divided by it, `zero` taken off before.
     // `divisor` is what NVFP4 divides by where the factor is not finite.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
+    alignas(64) uint32_t shift[most_blocks]; // mx_bf16_encoder_t's
 };
 
 // Runs body(i) for i < n and possibly up to 15 more.
 template <typename F>
 MXDNN_INLINE void for_blocks(int n, F &&body) {
-    for (int i = 0; i < n; i += 16)
-        for (int j = 0; j < 16; j++) body(i + j);
+    const int rounded = (n + 15) & ~15;
+    for (int i = 0; i < rounded; i++) body(i);
 }
 
 // ---- scale types ----
@@ -168,6 +169,18 @@ bool mx_factors(blocks_t &b, int n) {
     for_blocks(n, [&](int i) {
         b.factor[i] = inverse_e8m0(b.scale[i]);
         special |= uint32_t(b.scale[i] == e8m0_poison);
+    });
+    return special;
+}
+
+// Whether there is a block that is poisoned or whose exponents leave bf16's range; zeros have no exponent.
+bool mx_shifts(blocks_t &b, int n, const mx_shift_t &s) {
+    const mx_shift_t t = s;
+    uint32_t special = 0;
+    for_blocks(n, [&](int i) {
+        const int field = int(b.scale[i]) + t.offset;
+        b.shift[i] = uint32_t((max_of(field, t.least) << 7) + t.added);
+        special |= uint32_t(int(b.scale[i]) > t.most) | (uint32_t(field < t.least) & uint32_t(b.amax[i] != 0));
     });
     return special;
 }

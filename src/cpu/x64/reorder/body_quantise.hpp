@@ -3,7 +3,6 @@
 // scales together, then encode the lines, which are still in the first-level cache.
 #pragma once
 
-#include "cpu/x64/reorder/body_encode.hpp"
 #include "cpu/x64/reorder/body_params.hpp"
 
 namespace mxdnn {
@@ -17,11 +16,13 @@ constexpr int encode_step = 32;
 // Up to four lines of whole blocks. Beyond `stored_blocks` a block is padding.
 struct four_lines_t {
     const uint8_t *src;
+    const uint8_t *next; // lines to fetch meanwhile
     int64_t line_bytes;
     int lines, n, stored_blocks;
     uint8_t *scales, *zero_points; // of the first block and line
     uint8_t *codes;
     int64_t pitch;
+    write_t how;
 
     template <typename raw_t>
     MXDNN_INLINE const raw_t *line(const four_lines_t &q, int l) {
@@ -106,9 +107,15 @@ void make_scales(blocks_t &b, int n, const block_format_t &f, float global) {
         });
 }
 
-// Whether there are blocks that the encoders leave to encode_special().
-bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, float global) {
-    if (f.family == quant_family_t::mx) return mx_factors(b, n);
+// Whether there are blocks that the encoders leave to encode_special(). `shift` is null where elements are
+// multiplied.
+bool make_factors(
+        blocks_t &b, int n, const block_format_t &f, const mx_shift_t *shift, bool given, float global) {
+    if (f.family == quant_family_t::mx) {
+        if (shift && !mx_shifts(b, n, *shift)) return false;
+        const bool poisoned = mx_factors(b, n);
+        return shift || poisoned;
+    }
     if (f.family == quant_family_t::nvfp4)
         return given ? nvfp4_factors<true>(b, n, f.has_global, global)
                      : nvfp4_factors<false>(b, n, f.has_global, global);
@@ -129,6 +136,22 @@ template <typename E>
 struct mx_encoder_t : minifloat_encoder_t<E> {};
 template <>
 struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
+
+// bf16 to minifloats, scales computed.
+template <typename E>
+struct mx_bf16_family_t {
+    MXDNN_INLINE constexpr int block(const block_format_t &) { return int(mx_block); }
+    template <typename S, bool any>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const blocks_t &b, int i) {
+        return mx_bf16_encoder_t<E>::encode(x, b.shift[i]);
+    }
+    // Any block may come here.
+    template <typename S>
+    MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, uint8_t *codes) {
+        const __m256i c = minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, b.factor[i], b.factor[i]);
+        store256(codes, b.scale[i] == e8m0_poison ? _mm256_set1_epi8(char(E::poisoned_code)) : c);
+    }
+};
 
 template <typename E>
 struct mx_family_t {
@@ -181,16 +204,25 @@ struct affine_family_t {
     MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &, int, uint8_t *) {}
 };
 
+template <size_t bytes>
+MXDNN_INLINE void prefetch(const uint8_t *p) {
+    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
+}
+
 template <typename S, typename F, bool any>
 void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special) {
+    const bool around = goes_around(q.how, q.codes, q.pitch);
     const int block = F::block(f), blocks_per_step = max_of(encode_step / block, 1);
     const int steps_per_block = max_of(block / encode_step, 1);
     for (int l = 0; l < q.lines; l++) {
         const typename S::raw_t *x = four_lines_t::line<typename S::raw_t>(q, l);
+        const uint8_t *ahead = q.next + l * q.line_bytes;
         uint8_t *c = q.codes + l * q.pitch;
         for (int k = 0, i = l; k < q.n; i += 4 * blocks_per_step)
-            for (int j = 0; j < steps_per_block; j++, k += encode_step)
-                store256(c + k, F::template encode<S, any>(x + k, b, i));
+            for (int j = 0; j < steps_per_block; j++, k += encode_step) {
+                prefetch<encode_step * sizeof(*x)>(ahead + k * int(sizeof(*x)));
+                write256(around, c + k, F::template encode<S, any>(x + k, b, i));
+            }
         if (!special) continue;
         for (int i = 0; i < q.stored_blocks; i++)
             F::template encode_special<S>(x + i * block, b, 4 * i + l, c + i * block);
@@ -204,15 +236,26 @@ struct codec_t {
     void (*measure)(blocks_t &b, const four_lines_t &q, const block_format_t &f);
     void (*encode)(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special);
     int bytes; // of a source element
+    const mx_shift_t *shift; // or null: see make_factors()
 };
+
+template <typename S, bool any, typename E>
+void set_mx_codec(codec_t &c) {
+    if constexpr (S::dt == mxdnn_bf16 && !any && E::is_float) {
+        c.encode = encode<S, mx_bf16_family_t<E>, any>;
+        c.shift = &mx_bf16_encoder_t<E>::shift;
+    } else {
+        c.encode = encode<S, mx_family_t<E>, any>;
+    }
+}
 
 template <typename S, bool any>
 codec_t codec_of(const block_format_t &f) {
-    codec_t c = {measure<S>, nullptr, int(sizeof(typename S::raw_t))};
+    codec_t c = {measure<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr};
     if (f.family == quant_family_t::nvfp4)
         c.encode = encode<S, nvfp4_family_t, any>;
     else if (f.family == quant_family_t::mx)
-        visit_type(mx_element_types(), f.elem, [&](auto e) { c.encode = encode<S, mx_family_t<decltype(e)>, any>; });
+        visit_type(mx_element_types(), f.elem, [&](auto e) { set_mx_codec<S, any, decltype(e)>(c); });
     else
         visit_type(affine_element_types(), f.elem,
                 [&](auto e) { c.encode = encode<S, affine_family_t<decltype(e)>, false>; });
@@ -232,17 +275,22 @@ void quantise_four(const codec_t &codec, const four_lines_t &q, const block_form
         store_codes(f.scale_bytes, b.scale, q.scales, q.stored_blocks, q.lines);
         if (q.zero_points) store_codes(f.zp_bytes, b.zp, q.zero_points, q.stored_blocks, q.lines);
     }
-    const bool special = make_factors(b, n, f, given, global);
+    const bool special = make_factors(b, n, f, codec.shift, given, global);
     codec.encode(q, f, b, special);
 }
 
 void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, const source_lines_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t pitch) {
+        const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how) {
     const int unit = max_of(f.block, encode_step);
     const int whole = src.n / unit * unit, rest = src.n - whole;
     for (int first = 0; first < src.lines; first += 4) {
         four_lines_t q;
         q.src = static_cast<const uint8_t *>(src.data) + first * src.line_bytes;
+        q.next = q.src;
+        if (first + 4 < src.lines)
+            q.next += 4 * src.line_bytes;
+        else if (src.next)
+            q.next = static_cast<const uint8_t *>(src.next);
         q.line_bytes = src.line_bytes;
         q.lines = min_of(4, src.lines - first);
         q.n = whole;
@@ -251,13 +299,14 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.zero_points = params.zero_points ? params.zero_points + first * f.zp_bytes : nullptr;
         q.codes = codes + first * pitch;
         q.pitch = pitch;
+        q.how = how;
         if (whole) quantise_four(codec, q, f, given, global);
         if (!rest) continue;
         // A last, partial block: zeros change nothing that is measured.
-        alignas(32) uint8_t x[4][256 * sizeof(float)] = {};
+        alignas(32) uint8_t x[4][reorder_max_block * sizeof(float)] = {};
         for (int l = 0; l < q.lines; l++)
             __builtin_memcpy(x[l], q.src + l * q.line_bytes + whole * codec.bytes, size_t(rest) * size_t(codec.bytes));
-        q.src = x[0];
+        q.src = q.next = x[0];
         q.line_bytes = sizeof(x[0]);
         q.n = unit;
         q.scales += q.stored_blocks * reorder_lines * f.scale_bytes;
@@ -277,13 +326,13 @@ void to_f32(const void *src, float *out, int n) {
 }
 
 void quantise(const block_format_t &f, bool given, const source_lines_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t pitch) {
+        const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how) {
     // Factors are positive and, where scales are computed, so is every magnitude below them finite.
     const bool positive = !f.has_global || global > 0;
     if (!given && positive) {
         codec_t codec = {};
         with_source(src.dt, [&](auto s) { codec = codec_of<decltype(s), false>(f); });
-        return quantise_lines(codec, f, false, src, global, params, codes, pitch);
+        return quantise_lines(codec, f, false, src, global, params, codes, pitch, how);
     }
     // Anything else is rare: one form of source will do, a line at a time.
     const codec_t codec = codec_of<source_f32_t, true>(f);
@@ -293,7 +342,7 @@ void quantise(const block_format_t &f, bool given, const source_lines_t &src, fl
         with_source(src.dt, [&](auto s) { to_f32<decltype(s)>(line, x, src.n); });
         const line_params_t p = {params.scales + l * f.scale_bytes,
                 params.zero_points ? params.zero_points + l * f.zp_bytes : nullptr};
-        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n}, global, p, codes + l * pitch, pitch);
+        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p, codes + l * pitch, pitch, how);
     }
 }
 

@@ -137,15 +137,19 @@ void unpack_row(code_storage_t storage, const uint8_t *row, int n, uint8_t *code
     }
 }
 
-void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row) {
+void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row, write_t how) {
+    const bool around = goes_around(how, row);
     int i = 0;
     switch (storage) {
     case code_storage_t::bytes:
-    case code_storage_t::low_6_bits: __builtin_memcpy(row, codes, size_t(n)); return;
+    case code_storage_t::low_6_bits:
+        for (; i + 32 <= n; i += 32) write256(around, row + i, load256(codes + i));
+        __builtin_memcpy(row + i, codes + i, size_t(n - i));
+        return;
     case code_storage_t::nibbles:
         for (; i + 64 <= n; i += 64) {
             const __m256i v = _mm256_packus_epi16(join_nibbles(load256(codes + i)), join_nibbles(load256(codes + i + 32)));
-            store256(row + i / 2, _mm256_permute4x64_epi64(v, 0xd8));
+            write256(around, row + i / 2, _mm256_permute4x64_epi64(v, 0xd8));
         }
         for (; i + 2 <= n; i += 2) row[i / 2] = uint8_t(codes[i] | codes[i + 1] << 4);
         if (i < n) row[i / 2] = uint8_t((row[i / 2] & 0xf0) | codes[i]);
@@ -172,6 +176,8 @@ void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row)
     }
     }
 }
+
+void fence() { _mm_sfence(); }
 
 } // namespace
 } // namespace x64

@@ -35,6 +35,17 @@ MXDNN_INLINE __m128i load128(const void *p) { return _mm_loadu_si128(static_cast
 MXDNN_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256(static_cast<const __m256i *>(p)); }
 MXDNN_INLINE void store128(void *p, __m128i v) { _mm_storeu_si128(static_cast<__m128i *>(p), v); }
 MXDNN_INLINE void store256(void *p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
+// Around the caches: `p` is aligned to 32 bytes then.
+MXDNN_INLINE void write256(bool around, void *p, __m256i v) {
+    if (around)
+        _mm256_stream_si256(static_cast<__m256i *>(p), v);
+    else
+        store256(p, v);
+}
+// Whether writes of 32 bytes to p, and at multiples of `step` from it, may go around the caches.
+MXDNN_INLINE bool goes_around(write_t how, const void *p, int64_t step = 32) {
+    return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 31) == 0;
+}
 // Two 16-byte halves from two places.
 MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);

@@ -13,6 +13,7 @@ namespace x64 {
 constexpr int reorder_lines = 16;
 // Positions of a line that one call may be given: whole blocks of any format.
 constexpr int reorder_max_length = 512;
+constexpr int reorder_max_block = 256;
 
 // A quantised format as kernels see it.
 struct block_format_t {
@@ -42,13 +43,19 @@ struct source_lines_t {
     data_type_t dt = mxdnn_data_type_undef; // f32, bf16, f16
     int64_t line_bytes = 0;
     int lines = 0, n = 0;
+    // The lines of the next call, which are fetched into cache meanwhile; null where there is none.
+    const void *next = nullptr;
 };
 
+// Where results go. Around the caches, when what is written does not fit into them: that saves reading it first.
+// The writer calls fence() before anyone else reads.
+enum class write_t { cached, around };
+
 struct reorder_kernels_t {
-    // Codes, a byte each, lines `pitch` apart; a line is filled with zeros up to a multiple of 32. Scales and
-    // zero points are computed unless they are `given`. pitch is a multiple of 32 and holds whole blocks.
+    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple
+    // of 32, and there is room for whole blocks. Scales and zero points are computed unless they are `given`.
     void (*quantise)(const block_format_t &f, bool given, const source_lines_t &src, float global,
-            const line_params_t &params, uint8_t *codes, int64_t pitch);
+            const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how);
     // Values of the codes as f32, bf16 or f16.
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
             const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes);
@@ -59,15 +66,17 @@ struct reorder_kernels_t {
     void (*transpose)(int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch);
     // A row of plain codes from and to a byte each; what shares the last byte with a code stays.
     void (*unpack_row)(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes);
-    void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row);
+    void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row, write_t how);
 
     // The codes of 16 columns, a byte each, to and from the vectors of the n16 layouts; `rows` is a multiple
     // of 32. 6-bit codes are taken without what stands above them.
-    void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors);
+    void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns of two codes in a byte, as plain memory has them.
-    void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors);
+    void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack_nibbles)(const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch);
+
+    void (*fence)();
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;

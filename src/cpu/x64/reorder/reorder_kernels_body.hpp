@@ -10,7 +10,7 @@ namespace x64 {
 
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
 const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, dequantise, finite_amax, transpose, unpack_row, pack_row,
-        n16_pack, n16_unpack, n16_pack_nibbles, n16_unpack_nibbles};
+        n16_pack, n16_unpack, n16_pack_nibbles, n16_unpack_nibbles, fence};
 
 } // namespace x64
 } // namespace impl
