@@ -4,7 +4,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "cpu/x64/epilogue.hpp"
-#include "cpu/x64/jit_mx_matmul.hpp"
+#include "cpu/x64/matmul_conf.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -15,7 +15,9 @@ namespace {
 // Rows that are a multiple of this apart meet in the same cache sets.
 constexpr int64_t bad_stride = 1024;
 
-int most_panels(const kernel_row_t &row) { return std::max(row.panels[0], std::max(row.panels[1], row.panels[2])); }
+int most_panels(const kernel_row_t &row) {
+    return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
+}
 
 // bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
 reason_t check_source(const problem_t &p, data_type_t compute_dt) {
@@ -23,28 +25,12 @@ reason_t check_source(const problem_t &p, data_type_t compute_dt) {
     const bool allowed = p.attr.fpmath == mxdnn_fpmath_mode_bf16 || p.attr.fpmath == mxdnn_fpmath_mode_any;
     const data_type_info_t *src = data_type_info(p.src.dt);
     if (src->has_role(role_affine_element) && !allowed)
-        return no("src", src->name, "bf16 or an MX or NVFP4 type, or fpmath mode bf16 (products are of bf16)");
+        return no(
+                "src", src->name, "bf16 or an MX or NVFP4 type, or fpmath mode bf16 (products are of bf16)");
     if (src->is_high_precision && p.src.dt != mxdnn_bf16 && !allowed)
-        return no("src", src->name, "bf16 or an MX or NVFP4 type, or fpmath mode bf16 (products are of bf16)");
+        return no(
+                "src", src->name, "bf16 or an MX or NVFP4 type, or fpmath mode bf16 (products are of bf16)");
     return yes();
-}
-
-void size_scratch(matmul_conf_t &c, const problem_t &p) {
-    matmul_scratch_t &s = c.scratch;
-    const int64_t bytes = c.kernels.compute_bytes, K = c.weights.K;
-    const int64_t rows = max_plan_rows(K, p.attr.max_rows_hint, c.machine, c.kernels);
-    const int64_t most = std::max<int64_t>(rows, 2 * c.kernels.direct_rows);
-    s.source_stride = round_up(round_up(K, k_step) * bytes, 64);
-    if (s.source_stride % bad_stride == 0) s.source_stride += 64;
-    s.source = most * s.source_stride;
-    s.row_scales = round_up(most * int64_t(sizeof(float)), 64);
-    s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
-    s.block_sums = most * s.sums_per_row * int64_t(sizeof(float));
-    s.panels = c.kernels.dense_panels * panel_columns * plan_k_chunk(K, c.machine, c.kernels) * bytes;
-    // Gated tasks have twice the columns, and those of halves may start inside a panel.
-    s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
-            + c.kernels.dense_panels * panel_columns;
-    s.acc = most * s.acc_columns * int64_t(sizeof(float));
 }
 
 } // namespace
@@ -56,7 +42,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!is_packed(p.weights)) return no("weights", to_string(p.weights).c_str(), "a packed layout");
     const quant_t &q = p.weights.packed.quant;
     const kernel_row_t *decode = find_kernel(kernel_kind_t::decode, isa, p.weights.dt, q);
-    if (!decode) return no("weights", to_string(p.weights).c_str(), "a format that a kernel of the ISA decodes");
+    if (!decode)
+        return no("weights", to_string(p.weights).c_str(), "a format that a kernel of the ISA decodes");
     c.decode = decode;
     c.compute_dt = decode->compute_dt;
     c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt);
@@ -66,11 +53,13 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     const reason_t source = check_source(p, c.compute_dt);
     if (!source.ok()) return source;
-    if (p.attr.accumulation != mxdnn_accumulation_mode_strict && p.attr.accumulation != mxdnn_accumulation_mode_f32
+    if (p.attr.accumulation != mxdnn_accumulation_mode_strict
+            && p.attr.accumulation != mxdnn_accumulation_mode_f32
             && p.attr.accumulation != mxdnn_accumulation_mode_any
             && p.attr.accumulation != mxdnn_accumulation_mode_relaxed)
         return no("accumulation mode", "s32 or f16", "strict, relaxed, any or f32");
-    if (const char *needed = check_epilogue(p, max_plan_columns)) return no("dst", to_string(p.dst).c_str(), needed);
+    if (const char *needed = check_epilogue(p, max_plan_columns))
+        return no("dst", to_string(p.dst).c_str(), needed);
 
     c.weights = shape_of(p.weights);
     c.weights_stride = p.weights.packed.stride;
@@ -88,27 +77,30 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
     c.kernels.direct_rows = c.direct->max_rows;
-    c.kernels.direct_rows = int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
+    c.kernels.direct_rows =
+            int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
     c.any_rows = c.dense->isa == cpu_isa_t::avx512_core_amx; // tiles are configured for args.rows
     c.kernels.dense_rows = c.dense->max_rows;
     c.kernels.dense_panels = most_panels(*c.dense);
     c.kernels.compute_bytes = c.compute_dt == mxdnn_f32 ? 4 : 2;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
-    size_scratch(c, p);
     return yes();
 }
 
-std::string plan_text(const matmul_conf_t &c, const problem_t &p) {
-    const dim_t M = dim_from_end(p.dst, 2);
-    if (M == runtime_dim) return std::string(c.direct->name) + "|" + c.decode->name + "+" + c.dense->name;
-    matmul_shape_t s;
-    s.M = M;
-    s.K = c.weights.K;
-    s.N = c.weights.N;
-    s.column_step = c.column_step;
-    s.gated = c.gated;
-    const matmul_plan_t plan = plan_mx_matmul(s, p.attr.max_rows_hint, c.machine, c.kernels);
-    return describe(plan) + ":" + (plan.direct ? c.direct->name : std::string(c.decode->name) + "+" + c.dense->name);
+void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
+    matmul_scratch_t &s = c.scratch;
+    const int64_t bytes = c.kernels.compute_bytes, K = c.weights.K;
+    s.source_stride = round_up(round_up(K, k_step) * bytes, 64);
+    if (s.source_stride % bad_stride == 0) s.source_stride += 64;
+    s.source = source_rows * s.source_stride;
+    s.row_scales = round_up(source_rows * int64_t(sizeof(float)), 64);
+    s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
+    s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
+    s.panels = c.kernels.dense_panels * panel_columns * plan_k_chunk(K, c.machine, c.kernels) * bytes;
+    // Gated tasks have twice the columns, and those of halves may start inside a panel.
+    s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
+                    + c.kernels.dense_panels * panel_columns;
+    s.acc = task_rows * s.acc_columns * int64_t(sizeof(float));
 }
 
 } // namespace x64

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a matmul's solution is known before it is executed: kernels, their facts, scratchpad sizes.
+#pragma once
+
+#include "common/primitive_desc.hpp"
+#include "cpu/x64/kernels/kernel_list.hpp"
+#include "cpu/x64/matmul_plan.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Parts of the scratchpad, in bytes; a pure function of N, K, the rows kept at a time and the threads.
+struct matmul_scratch_t {
+    int64_t source = 0;                     // prepared rows, shared by all threads
+    int64_t source_stride = 0;              // bytes of a prepared row
+    int64_t row_scales = 0, block_sums = 0; // beside the rows
+    int64_t sums_per_row = 0;               // floats
+    int64_t panels = 0;                     // decoded panels, per thread
+    int64_t acc = 0;                        // f32 sums, per thread
+    int64_t acc_columns = 0;
+    int64_t per_thread() const { return panels + acc; }
+    int64_t total(int threads) const { return source + row_scales + block_sums + per_thread() * threads; }
+};
+
+// Everything of a problem's solution that is known before it is executed.
+struct matmul_conf_t {
+    const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
+    data_type_t compute_dt = mxdnn_f32;
+    matmul_machine_t machine;
+    matmul_kernels_t kernels;
+    matmul_scratch_t scratch;
+    packed_shape_t weights;
+    int64_t weights_stride = 0; // bytes from one batch entry to the next
+    int64_t panel_bytes = 0, tile_bytes = 0;
+    bool needs_sums = false; // float_zero weights
+    bool any_rows = false;   // dense calls take any number of rows, without padding to the kernel's
+    bool gated = false, halves = false;
+    int64_t column_step = 16;
+};
+
+// Decides whether and how an ISA takes the problem; all but the scratchpad.
+reason_t configure(matmul_conf_t &conf, const problem_t &p, cpu_isa_t isa);
+
+// For `source_rows` prepared rows, of which a thread has the sums of `task_rows` at a time.
+void size_scratch(matmul_conf_t &conf, int64_t source_rows, int64_t task_rows);
+
+// Names of the entries of the implementation lists.
+template <cpu_isa_t isa>
+struct jit_name_t;
+template <>
+struct jit_name_t<cpu_isa_t::avx2> {
+    static constexpr const char *name = "jit:avx2";
+};
+template <>
+struct jit_name_t<cpu_isa_t::avx512_core> {
+    static constexpr const char *name = "jit:avx512_core";
+};
+template <>
+struct jit_name_t<cpu_isa_t::avx512_core_bf16> {
+    static constexpr const char *name = "jit:avx512_core_bf16";
+};
+template <>
+struct jit_name_t<cpu_isa_t::avx512_core_amx> {
+    static constexpr const char *name = "jit:avx512_core_amx";
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/panel_matmul.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
+    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel) {
+        kernel_params_t k;
+        k.wei_dt = p.weights.dt;
+        k.quant = p.weights.packed.quant;
+        k.K = c_.weights.K;
+        k.rows = rows;
+        k.panels = panels;
+        const char *reason = nullptr;
+        const status_t status = create_kernel(row, k, &kernel, &reason);
+        return status == mxdnn_success
+                       ? status
+                       : fail(status, "kernel %s for %d rows and %d panels could not be generated: %s",
+                               row.name, rows, panels, reason ? reason : "no reason given");
+    };
+    if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
+
+    const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
+    // Row counts in powers of two, and the most; a call with fewer rows has rows of zeros.
+    if (M == runtime_dim || M <= limit) {
+        const int most = c_.kernels.direct_rows;
+        for (int r = 1; r < most; r *= 2) direct_rows_.push_back(r);
+        direct_rows_.push_back(most);
+        if (M != runtime_dim) {
+            // Only those that this M uses: whole calls of the most rows, and a last one.
+            const auto used = [&](int r) {
+                const int64_t tail = M % most;
+                return (r == most && M >= most)
+                       || (tail > 0 && r >= tail && (r / 2 < tail || r == 1 || r == most));
+            };
+            direct_rows_.erase(
+                    std::remove_if(direct_rows_.begin(), direct_rows_.end(), [&](int r) { return !used(r); }),
+                    direct_rows_.end());
+        }
+        for (int j = 0; j < 3 && c_.direct->panels[j]; j++)
+            for (int r : direct_rows_) {
+                direct_[j].emplace_back();
+                MXDNN_CHECK(create(*c_.direct, r, c_.direct->panels[j], direct_[j].back()));
+            }
+    }
+    if (M == runtime_dim || M > limit) {
+        MXDNN_CHECK(create(*c_.decode, 1, 1, decode_));
+        MXDNN_CHECK(create(*c_.dense, c_.dense->max_rows, c_.kernels.dense_panels, dense_));
+    }
+    return mxdnn_success;
+}
+
+int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
+    // Whole kernels; the last call of a direct run has the smallest that suffices.
+    if (!direct) return c_.any_rows ? rows : round_up(rows, c_.kernels.dense_rows);
+    const int64_t most = c_.kernels.direct_rows, tail = rows % most;
+    return rows - tail + (tail ? direct_rows_[direct_index(tail)] : 0);
+}
+
+size_t panel_matmul_t::direct_index(int64_t n) const {
+    size_t i = 0;
+    while (i + 1 < direct_rows_.size() && direct_rows_[i] < n) i++;
+    return i;
+}
+
+void panel_matmul_t::multiply(
+        const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const {
+    const int64_t first = n0 / panel_columns, last = div_up(n1, panel_columns);
+    if (c_.weights.K == 0) {
+        for (int64_t r = 0; r < o.rows; r++)
+            std::memset(acc + r * c_.scratch.acc_columns, 0,
+                    size_t((last - first) * panel_columns) * sizeof(float));
+        return;
+    }
+    o.direct ? multiply_direct(o, first, last, acc) : multiply_dense(o, first, last, acc, panels);
+}
+
+const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const {
+    return o.weights + n16_frame_t::prefix(c_.weights) + i * c_.panel_bytes;
+}
+
+void panel_matmul_t::multiply_direct(
+        const panel_operands_t &o, int64_t first, int64_t last, float *acc) const {
+    direct_args_t a;
+    a.src_stride = o.source_stride;
+    a.wei_stride = c_.panel_bytes;
+    a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
+    a.xsum_stride = c_.scratch.sums_per_row * int64_t(sizeof(float));
+    for (int64_t p = first; p < last;) {
+        int j = 2; // the most panels that are left
+        while (j > 0 && (c_.direct->panels[j] == 0 || c_.direct->panels[j] > last - p)) j--;
+        a.wei = panel(o, p);
+        for (int64_t r = 0; r < o.rows; r += c_.kernels.direct_rows) {
+            const size_t i = direct_index(std::min<int64_t>(o.rows - r, c_.kernels.direct_rows));
+            a.src = static_cast<const char *>(o.source) + r * o.source_stride;
+            a.acc = acc + r * c_.scratch.acc_columns + (p - first) * panel_columns;
+            a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
+            (*direct_[j][i])(&a);
+        }
+        p += c_.direct->panels[j];
+    }
+}
+
+void panel_matmul_t::multiply_dense(
+        const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
+    const int64_t step = c_.kernels.dense_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
+    const int64_t k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
+    const int64_t panel_size = k_chunk * panel_columns * c_.kernels.compute_bytes;
+    dense_args_t d;
+    d.src_stride = o.source_stride;
+    d.wei = panels;
+    d.wei_stride = panel_size;
+    d.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
+    for (int64_t p = first; p < last; p += step) {
+        for (int64_t k = 0; k < K; k += k_chunk) {
+            const int64_t n = std::min(k_chunk, K - k);
+            for (int64_t i = 0; i < step; i++) {
+                char *to = panels + i * panel_size;
+                // Past the last panel there is nothing to read: the same columns once more.
+                decode_args_t a;
+                a.wei = panel(o, std::min(p + i, last - 1)) + k / tile_rows * c_.tile_bytes;
+                a.tiles = n / tile_rows;
+                a.tail = n % tile_rows;
+                a.dst = to;
+                (*decode_)(&a);
+            }
+            d.k = round_up(n, k_step);
+            d.accumulate = k > 0;
+            for (int64_t r = 0; r < o.rows; r += c_.kernels.dense_rows) {
+                d.src = static_cast<const char *>(o.source) + r * o.source_stride
+                        + k * c_.kernels.compute_bytes;
+                d.acc = acc + r * c_.scratch.acc_columns + (p - first) * panel_columns;
+                d.rows = std::min<int64_t>(c_.kernels.dense_rows, o.rows - r);
+                (*dense_)(&d);
+            }
+        }
+    }
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
