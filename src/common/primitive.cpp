@@ -81,50 +81,16 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
     return mxdnn_success;
 }
 
-// The runtime values of one execution have to agree with each other.
-status_t check_runtime_dims(const problem_t &p, const exec_ctx_t &ctx) {
-    const memory_desc_t &src = ctx.memory(MXDNN_ARG_SRC)->md, &dst = ctx.memory(MXDNN_ARG_DST)->md;
-    const bool matmul = !is_zero(p.weights);
-    for (int i = 0; i < dst.ndims - (matmul ? 1 : 0); i++) {
-        const bool broadcast = matmul && i < dst.ndims - 2 && src.dims[i] == 1;
-        if (src.dims[i] != dst.dims[i] && !broadcast)
-            return fail(mxdnn_invalid_arguments, "dim %d is %lld in src and %lld in dst; they have to agree", i,
-                    (long long)src.dims[i], (long long)dst.dims[i]);
-        if (matmul && i < dst.ndims - 2) {
-            const dim_t w = p.weights.dims[i];
-            if (w != 1 && w != dst.dims[i])
-                return fail(mxdnn_invalid_arguments, "batch dim %d is %lld in weights and %lld in dst", i, (long long)w,
-                        (long long)dst.dims[i]);
-        }
-    }
-    // Operands that follow the rows: binary post-ops (dims equal or 1) and block scales.
-    for (const arg_desc_t &a : ctx.pd.args) {
-        if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
-        const memory_t *m = ctx.memory(a.arg);
-        const bool of_src = a.arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)
-                || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
-                || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
-        const memory_desc_t &rows = of_src ? src : dst;
-        if (a.md.ndims == 2 && !a.any_strides && (a.arg & MXDNN_ARG_ATTR_SCALES)) continue; // checked by its user
-        for (int i = 1; i <= a.md.ndims && i <= rows.ndims; i++) {
-            if (a.md.dims[a.md.ndims - i] != runtime_dim) continue;
-            const dim_t d = m->md.dims[m->md.ndims - i], want = rows.dims[rows.ndims - i];
-            if (d != want && d != 1)
-                return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, which are %lld",
-                        a.md.ndims - i, arg_name(a.arg), (long long)d, (long long)want);
-        }
-    }
-    return mxdnn_success;
-}
-
 status_t check_overlap(const exec_ctx_t &ctx) {
     for (const arg_desc_t &a : ctx.pd.args) {
         if (a.use != arg_use_t::output) continue;
         const memory_t *out = ctx.memory(a.arg);
+        if (!out) continue; // optional
         const char *o = static_cast<const char *>(out->handle);
         for (const arg_desc_t &b : ctx.pd.args) {
             if (a.arg == b.arg) continue;
             const memory_t *other = ctx.memory(b.arg);
+            if (!other) continue;
             const char *p = static_cast<const char *>(other->handle);
             if (o < p + size_of(other->md) && p < o + size_of(out->md))
                 return fail(mxdnn_invalid_arguments, "%s (written) overlaps %s in memory; give each its own bytes",
@@ -144,11 +110,12 @@ status_t check_args(const exec_ctx_t &ctx) {
             m = ctx.args[i].memory;
             if (!m) return fail(mxdnn_invalid_arguments, "%s (argument %d) is a null memory", arg_name(a.arg), a.arg);
         }
+        runtime = runtime || has_runtime_dims(a.md);
+        if (!m && a.optional) continue;
         if (!m)
             return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(a.arg), a.arg,
                     to_string(a.md).c_str());
         MXDNN_CHECK(check_memory(ctx.pd.problem, a, *m));
-        runtime = runtime || has_runtime_dims(a.md);
     }
     for (int i = 0; i < ctx.nargs; i++) {
         bool known = ctx.args[i].arg == MXDNN_ARG_SCRATCHPAD;
@@ -161,7 +128,7 @@ status_t check_args(const exec_ctx_t &ctx) {
                     in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");
         }
     }
-    if (runtime) MXDNN_CHECK(check_runtime_dims(ctx.pd.problem, ctx));
+    if (runtime) MXDNN_CHECK(primitive_kind(ctx.pd.problem.kind)->check_runtime_dims(ctx.pd.problem, ctx));
     return check_overlap(ctx);
 }
 

@@ -2,21 +2,46 @@
 #include "common/primitive_desc.hpp"
 
 #include "common/cpu_settings.hpp"
+#include "common/problem_util.hpp"
 #include "common/verbose.hpp"
 
 namespace mxdnn {
 namespace impl {
 
-const char *primitive_kind_name(mxdnn_primitive_kind_t kind) {
-    switch (kind) {
-    case mxdnn_primitive_kind_mx_reorder: return "mx_reorder";
-    case mxdnn_primitive_kind_mx_matmul: return "mx_matmul";
-    case mxdnn_primitive_kind_grouped_matmul: return "grouped_matmul";
-    case mxdnn_primitive_kind_moe_route: return "moe_route";
-    case mxdnn_primitive_kind_moe_permute: return "moe_permute";
-    case mxdnn_primitive_kind_moe_unpermute: return "moe_unpermute";
-    default: return "undef";
+namespace {
+
+constexpr primitive_kind_t primitive_kinds[] = {
+        {mxdnn_primitive_kind_mx_matmul, "mx_matmul", prepare_mx_matmul, list_args_plain, check_runtime_dims_plain},
+        {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain, check_runtime_dims_plain},
+        {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", nullptr, nullptr, nullptr},
+        {mxdnn_primitive_kind_moe_route, "moe_route", nullptr, nullptr, nullptr},
+        {mxdnn_primitive_kind_moe_permute, "moe_permute", nullptr, nullptr, nullptr},
+        {mxdnn_primitive_kind_moe_unpermute, "moe_unpermute", nullptr, nullptr, nullptr},
+};
+
+// Arguments of the kind, and the scratchpad where the user passes it.
+void list_args(pd_t &pd) {
+    pd.args.clear();
+    primitive_kind(pd.problem.kind)->list_args(pd);
+    if (pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user && pd.scratchpad_bytes > 0) {
+        memory_desc_t s;
+        const dim_t dims[1] = {pd.scratchpad_bytes};
+        init_strided(s, 1, dims, mxdnn_u8, nullptr);
+        pd.args.push_back({MXDNN_ARG_SCRATCHPAD, arg_use_t::output, s, false});
     }
+}
+
+} // namespace
+
+const primitive_kind_t *primitive_kind(mxdnn_primitive_kind_t kind) {
+    for (const primitive_kind_t &k : primitive_kinds)
+        if (k.kind == kind) return &k;
+    return nullptr;
+}
+
+const char *primitive_kind_name(mxdnn_primitive_kind_t kind) {
+    const primitive_kind_t *k = primitive_kind(kind);
+    return k ? k->name : "undef";
 }
 
 status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, problem_t &&problem) {
@@ -24,13 +49,11 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
     problem.max_concurrency = max_concurrency();
     const double start = verbose(verbose_profile_create) ? now_ms() : 0;
     auto p = std::make_shared<problem_t>(std::move(problem));
-    switch (p->kind) {
-    case mxdnn_primitive_kind_mx_matmul: MXDNN_CHECK(prepare_mx_matmul(*p)); break;
-    case mxdnn_primitive_kind_mx_reorder: MXDNN_CHECK(prepare_mx_reorder(*p)); break;
-    default:
+    const primitive_kind_t *kind = primitive_kind(p->kind);
+    if (!kind || !kind->prepare)
         return fail(mxdnn_unimplemented, "%s has no implementation for %s engines in this release",
                 primitive_kind_name(p->kind), p->engine->kind() == mxdnn_cpu ? "cpu" : "cuda");
-    }
+    MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();
     pd->problem = p;
     pd->list = impl_list(p->engine->kind(), p->kind);

@@ -29,6 +29,7 @@ struct arg_desc_t {
     memory_desc_t md; // runtime dims match any value
     // Scales and zero points are read and written through the strides of the memory that is passed.
     bool any_strides;
+    bool optional = false; // may be left out of an execution
 };
 
 // What one implementation makes of a problem. Made by its list entry; never changed afterwards.
@@ -45,8 +46,20 @@ struct pd_t {
     int64_t scratchpad_bytes = 0;
 };
 
-// Fills pd.args from the resolved problem: the same for every implementation of a kind.
-void list_args(pd_t &pd);
+// What all primitives of one kind have in common, whatever implements them.
+struct primitive_kind_t {
+    mxdnn_primitive_kind_t kind;
+    const char *name;
+    // Validates the problem and resolves what is implied; null: nothing implements the kind.
+    status_t (*prepare)(problem_t &);
+    // Fills pd.args from the resolved problem; the scratchpad is not among them.
+    void (*list_args)(pd_t &);
+    // Whether the runtime values of one execution agree with each other; only asked where there are any.
+    status_t (*check_runtime_dims)(const problem_t &, const exec_ctx_t &);
+};
+
+// Null for what is no kind of primitive.
+const primitive_kind_t *primitive_kind(mxdnn_primitive_kind_t kind);
 
 // A row of an implementation list.
 struct impl_list_item_t {

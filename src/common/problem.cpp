@@ -4,15 +4,13 @@
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
 #include "common/formats/swizzle_128x4.hpp"
-#include "common/primitive_desc.hpp"
+#include "common/primitive.hpp"
+#include "common/problem_util.hpp"
 
 namespace mxdnn {
 namespace impl {
 
 namespace {
-
-bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
-bool is_quantised_type(data_type_t dt) { return has_role(dt, role_mx_element | role_affine_element); }
 
 mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q) {
     switch (quant_family(dt, q)) {
@@ -85,22 +83,7 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
     return mxdnn_success;
 }
 
-status_t check_plain(const char *name, const memory_desc_t &md) {
-    if (is_zero(md)) return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
-    if (!is_strided(md))
-        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be plain (strided)", name, to_string(md).c_str());
-    return mxdnn_success;
-}
-
-bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
 bool broadcasts_to(dim_t a, dim_t to) { return a == 1 || dims_agree(a, to); }
-
-std::string dims_text(const memory_desc_t &md) {
-    std::string s;
-    for (int i = 0; i < md.ndims; i++)
-        s += (i ? "x" : "") + (md.dims[i] == runtime_dim ? std::string("runtime") : std::to_string(md.dims[i]));
-    return s;
-}
 
 // An operand that is broadcast to the shape of another: right-aligned dims, each equal or 1.
 status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to) {
@@ -135,6 +118,24 @@ status_t check_post_ops(const problem_t &p, const dim_t *pre_gate, const dim_t *
 }
 
 } // namespace
+
+bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
+bool is_quantised_type(data_type_t dt) { return has_role(dt, role_mx_element | role_affine_element); }
+bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
+
+std::string dims_text(const memory_desc_t &md) {
+    std::string s;
+    for (int i = 0; i < md.ndims; i++)
+        s += (i ? "x" : "") + (md.dims[i] == runtime_dim ? std::string("runtime") : std::to_string(md.dims[i]));
+    return s;
+}
+
+status_t check_plain(const char *name, const memory_desc_t &md) {
+    if (is_zero(md)) return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
+    if (!is_strided(md))
+        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be plain (strided)", name, to_string(md).c_str());
+    return mxdnn_success;
+}
 
 status_t quant_of(const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end) {
     if (!a.scales.set)
@@ -396,9 +397,6 @@ status_t prepare_mx_reorder(problem_t &p) {
     return mxdnn_success;
 }
 
-namespace {
-
-// Scales, zero points and global scale of one plain quantised argument.
 void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use) {
     quant_t q;
     int axis = 0;
@@ -420,11 +418,8 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
     }
 }
 
-} // namespace
-
-void list_args(pd_t &pd) {
+void list_args_plain(pd_t &pd) {
     const problem_t &p = pd.problem;
-    pd.args.clear();
     pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false});
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, arg_use_t::input);
     if (!is_zero(p.weights)) {
@@ -449,12 +444,41 @@ void list_args(pd_t &pd) {
                     {MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1, arg_use_t::input, o.src1, false});
         index++;
     }
-    if (p.attr.scratchpad == mxdnn_scratchpad_mode_user && pd.scratchpad_bytes > 0) {
-        memory_desc_t s;
-        const dim_t dims[1] = {pd.scratchpad_bytes};
-        init_strided(s, 1, dims, mxdnn_u8, nullptr);
-        pd.args.push_back({MXDNN_ARG_SCRATCHPAD, arg_use_t::output, s, false});
+}
+
+status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
+    const memory_desc_t &src = ctx.memory(MXDNN_ARG_SRC)->md, &dst = ctx.memory(MXDNN_ARG_DST)->md;
+    const bool matmul = !is_zero(p.weights);
+    for (int i = 0; i < dst.ndims - (matmul ? 1 : 0); i++) {
+        const bool broadcast = matmul && i < dst.ndims - 2 && src.dims[i] == 1;
+        if (src.dims[i] != dst.dims[i] && !broadcast)
+            return fail(mxdnn_invalid_arguments, "dim %d is %lld in src and %lld in dst; they have to agree", i,
+                    (long long)src.dims[i], (long long)dst.dims[i]);
+        if (matmul && i < dst.ndims - 2) {
+            const dim_t w = p.weights.dims[i];
+            if (w != 1 && w != dst.dims[i])
+                return fail(mxdnn_invalid_arguments, "batch dim %d is %lld in weights and %lld in dst", i, (long long)w,
+                        (long long)dst.dims[i]);
+        }
     }
+    // Operands that follow the rows: binary post-ops (dims equal or 1) and block scales.
+    for (const arg_desc_t &a : ctx.pd.args) {
+        if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
+        const memory_t *m = ctx.memory(a.arg);
+        const bool of_src = a.arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)
+                || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
+                || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
+        const memory_desc_t &rows = of_src ? src : dst;
+        if (a.md.ndims == 2 && !a.any_strides && (a.arg & MXDNN_ARG_ATTR_SCALES)) continue; // checked by its user
+        for (int i = 1; i <= a.md.ndims && i <= rows.ndims; i++) {
+            if (a.md.dims[a.md.ndims - i] != runtime_dim) continue;
+            const dim_t d = m->md.dims[m->md.ndims - i], want = rows.dims[rows.ndims - i];
+            if (d != want && d != 1)
+                return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, which are %lld",
+                        a.md.ndims - i, arg_name(a.arg), (long long)d, (long long)want);
+        }
+    }
+    return mxdnn_success;
 }
 
 std::string to_string(const problem_t &p) {
