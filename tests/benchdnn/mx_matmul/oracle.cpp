@@ -6,48 +6,6 @@ namespace mx_matmul {
 
 using namespace mxdnn::impl;
 
-namespace {
-
-// A matrix of values, and of magnitudes that rounding inside a product is relative to.
-struct values_t {
-    std::vector<double> value, magnitude;
-};
-
-bool is_integer_affine(const quant_t &q) { return q.zp == zero_point_kind_t::u8; }
-
-values_t weights_of(const problem_t &p, const quantised_t &w, int64_t *idx) {
-    values_t v;
-    const int64_t K = p.K(), N = p.N();
-    v.value.resize(size_t(K * N));
-    v.magnitude.resize(size_t(K * N));
-    const size_t nd = p.nd();
-    for (int64_t k = 0; k < K; k++)
-        for (int64_t n = 0; n < N; n++) {
-            idx[nd - 2] = k;
-            idx[nd - 1] = n;
-            const size_t at = size_t(k * N + n);
-            v.value[at] = w.value(idx);
-            v.magnitude[at] = std::fabs(v.value[at]);
-            if (w.quant.zp == zero_point_kind_t::none) continue;
-            // Code and zero may be multiplied apart: each counts with its own size.
-            const block_params_t bp = w.params(idx);
-            const double s = std::fabs(decode_value(w.quant.scale_dt, bp.scale));
-            const double c = w.codes.code(idx);
-            v.magnitude[at] = is_integer_affine(w.quant)
-                    ? s * (c + bp.zp)
-                    : s * std::fabs(c - int4_mid) + std::fabs(decode_value(w.quant.zp_dt, bp.zp));
-        }
-    return v;
-}
-
-} // namespace
-
-arithmetic_t arithmetic_of(const std::string &impl_name) {
-    arithmetic_t a;
-    a.bf16_products = impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
-    return a;
-}
-
 data_t make_data(const problem_t &p, uint32_t seed) {
     rng_t rng(seed);
     data_t d;
@@ -60,7 +18,8 @@ data_t make_data(const problem_t &p, uint32_t seed) {
         fill_random(d.src, rng);
     }
     const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
-    d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type, int(p.nd()) - 2);
+    d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type,
+            int(p.nd()) - 2);
     fill_random(d.wei, rng, p.special);
     if (p.bias) {
         std::vector<int64_t> b(p.nd(), 1);
@@ -90,19 +49,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
     const size_t nd = p.nd();
     const int64_t M = p.M(), K = p.K(), N = p.N(), dst_n = p.dst.back();
     std::vector<interval_t> result;
-    // Every product and every addition rounds once at most; scales, global scales and the rescaling
-    // of rows and blocks add a few roundings each. doc/accuracy.md.
-    const double steps = double(K) + 16;
-    const double gamma = steps * u32 / (1 - steps * u32);
-    const bool affine = quant_family(p.wei_type.dt, p.wei_type.quant) == quant_family_t::affine;
-    const double u_bf16 = 1. / 256; // half an ulp of bf16, relative, is at most 2^-9; both sides of a tie: 2^-8
-    double per_product = gamma;
-    if (a.bf16_products && affine) per_product += u_bf16;
-    if (a.bf16_products && p.fpmath_bf16 && !p.src_type.quantised && p.src_type.dt != mxdnn_bf16) per_product += u_bf16;
-    if (p.src_type.quantised && quant_family(p.src_type.dt, p.src_type.quant) == quant_family_t::affine)
-        per_product += a.bf16_products ? u_bf16 : u32;
-    constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
-
+    const sum_types_t types{p.src_type, p.wei_type, p.fpmath_bf16, K};
     std::vector<int64_t> batch(p.dst.begin(), p.dst.end() - 2);
     if (batch.empty()) batch.push_back(1);
     for_each(batch, [&](const int64_t *b) {
@@ -112,29 +59,18 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
             wi[i] = p.wei[i] == 1 ? 0 : b[i];
             si[i] = p.src[i] == 1 ? 0 : b[i];
         }
-        const values_t w = weights_of(p, d.wei, wi);
-        std::vector<double> sum(static_cast<size_t>(N)), bound(static_cast<size_t>(N));
+        const values_t w = weights_of(d.wei, K, N, wi);
+        std::vector<double> x(static_cast<size_t>(K));
+        std::vector<interval_t> row(static_cast<size_t>(N));
         for (int64_t m = 0; m < M; m++) {
-            std::fill(sum.begin(), sum.end(), 0.);
-            std::fill(bound.begin(), bound.end(), 0.);
-            si[nd - 2] = m;
-            double largest_x = 0;
+            si[nd - 2] = di[nd - 2] = m;
             for (int64_t k = 0; k < K; k++) {
                 si[nd - 1] = k;
-                const double x = p.src_type.quantised ? d.src_q.value(si) : d.src.value(si);
-                largest_x = std::max(largest_x, std::fabs(x));
-                const double *wv = &w.value[size_t(k * N)], *wm = &w.magnitude[size_t(k * N)];
-                for (int64_t n = 0; n < N; n++) {
-                    sum[size_t(n)] += x * wv[n];
-                    bound[size_t(n)] += std::fabs(x) * wm[n];
-                }
+                x[size_t(k)] = p.src_type.quantised ? d.src_q.value(si) : d.src.value(si);
             }
-            std::vector<interval_t> row(static_cast<size_t>(N));
-            di[nd - 2] = m;
+            dot_row(x.data(), w, types, a, row);
             for (int64_t n = 0; n < N; n++) {
                 interval_t &r = row[size_t(n)];
-                r = {sum[size_t(n)], per_product * bound[size_t(n)] + double(K + 1) * tiny};
-                if (a.bf16_products) r.e += double(K) * flushed * (1 + largest_x);
                 if (p.bias) {
                     int64_t bi[max_ndims] = {};
                     bi[nd - 1] = n;
@@ -147,7 +83,8 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
                 if (o.kind == mxdnn_gated) {
                     columns /= 2;
                     for (int64_t j = 0; j < columns; j++) {
-                        const interval_t g = row[size_t(o.halves ? j : 2 * j)], u = row[size_t(o.halves ? j + columns : 2 * j + 1)];
+                        const interval_t g = row[size_t(o.halves ? j : 2 * j)],
+                                         u = row[size_t(o.halves ? j + columns : 2 * j + 1)];
                         row[size_t(j)] = gated(o.alg, g, u, o.alpha, o.beta);
                     }
                     continue;

@@ -4,8 +4,7 @@
 // takes part; formats' traits do, which have tests against tables of their own.
 #pragma once
 
-#include "benchdnn/common/interval.hpp"
-#include "benchdnn/common/tensor.hpp"
+#include "benchdnn/common/sums.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 
 namespace bench {
@@ -17,17 +16,11 @@ struct data_t {
     quantised_t src_q, wei;
     tensor_t bias;
     std::vector<tensor_t> binary; // one per post-op, empty where it is no binary
-    tensor_t old_dst; // for sum
+    tensor_t old_dst;             // for sum
 
     const tensor_t &src_tensor() const { return src_q.codes.dims.empty() ? src : src_q.codes; }
 };
 data_t make_data(const problem_t &p, uint32_t seed);
-
-// Arithmetic of an implementation, as far as its bound depends on it.
-struct arithmetic_t {
-    bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
-};
-arithmetic_t arithmetic_of(const std::string &impl_name);
 
 // Results before quantisation or conversion, row-major over the destination.
 std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arithmetic_t &a);

@@ -5,21 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "benchdnn/common/knobs.hpp"
-#include "mxdnn/mxdnn.hpp"
+#include "benchdnn/common/attr_words.hpp"
 
 namespace bench {
 namespace mx_matmul {
-
-struct post_op_knob_t {
-    std::string text;
-    mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
-    mxdnn_alg_kind_t alg = mxdnn_alg_kind_undef;
-    double alpha = 0, beta = 0; // gated: beta is the limit; sum: alpha is the scale
-    bool halves = false;
-    mxdnn::impl::data_type_t dt = mxdnn_f32; // binary
-    std::string policy; // binary: per_tensor, per_oc, per_row, common
-};
 
 struct problem_t {
     std::vector<int64_t> src, wei, dst; // dims; dst after a gated post-op

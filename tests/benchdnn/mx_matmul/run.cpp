@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "benchdnn/common/compare.hpp"
 #include "benchdnn/common/peer.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
@@ -99,105 +100,6 @@ struct execution_t {
     }
 };
 
-struct mismatch_t {
-    std::string text;
-    int64_t count = 0;
-    void add(const std::string &what) {
-        if (count++ < 3) text += "    " + what + "\n";
-    }
-};
-
-std::string index_text(const int64_t *idx, size_t n) {
-    std::string s;
-    for (size_t i = 0; i < n; i++) s += (i ? "," : "") + std::to_string(idx[i]);
-    return "[" + s + "]";
-}
-
-std::string number(double x) {
-    char s[40];
-    std::snprintf(s, sizeof(s), "%.9g", x);
-    return s;
-}
-
-// A plain destination: within the bound and one rounding to its type.
-void compare_plain(const problem_t &p, const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
-    const bool bf16 = dst.dt == mxdnn_bf16, f16 = dst.dt == mxdnn_f16;
-    const double u = bf16 ? 1. / 256 : f16 ? 1. / 2048 : u32, least = bf16 ? 4.6e-41 : f16 ? 3e-8 : tiny;
-    const double largest = f16 ? 65504 : 3.3895e38;
-    size_t i = 0;
-    for_each(p.dst, [&](const int64_t *idx) {
-        const interval_t &w = want[i++];
-        const double got = dst.value(idx), most = std::fabs(w.v) + w.e;
-        const double allowed = w.e + u * most + least;
-        const bool ok = std::isnan(w.v) ? std::isnan(got)
-                : most >= largest && !std::isfinite(got) ? true // overflow of the type, or of the sum before it
-                                                         : std::fabs(got - w.v) <= allowed;
-        if (!ok)
-            bad.add(index_text(idx, p.nd()) + " expected " + number(w.v) + " got " + number(got) + " bound "
-                    + number(allowed));
-    });
-}
-
-// A quantised destination: the scale is one that a result within the bound leads to, and each code
-// lies between those of the two ends of its bound, since quantising is monotone.
-void compare_quantised(const problem_t &p, const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
-    const quant_t &q = dst.quant;
-    const data_type_t dt = dst.codes.dt;
-    const int64_t N = p.dst.back();
-    const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
-    const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
-    const auto scale_of = [&](float amax, float global) {
-        uint8_t code;
-        return quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &code).scale;
-    };
-    size_t i = 0;
-    double amax_low = 0, amax_high = 0, block_low = 0, block_high = 0;
-    for (const interval_t &w : want) {
-        amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
-        amax_high = std::max(amax_high, std::fabs(w.v) + w.e);
-    }
-    const bool one_matrix = p.batch() == 1;
-    if (q.global != global_scale_kind_t::none && one_matrix) {
-        int64_t zero = 0;
-        const float g = dst.global.value(&zero);
-        if (g < nvfp4_global_scale(down(amax_low)) || g > nvfp4_global_scale(up(amax_high)))
-            bad.add("global scale " + number(g) + " for largest magnitudes " + number(amax_low) + " to " + number(amax_high));
-    }
-    for_each(p.dst, [&](const int64_t *idx) {
-        const int64_t n = idx[p.nd() - 1];
-        const uint32_t scale = dst.params(idx).scale;
-        const float global = dst.global_of(idx);
-        if (n % q.block == 0) {
-            block_low = block_high = 0;
-            for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
-                const interval_t &w = want[i + size_t(j)];
-                block_low = std::max(block_low, std::fabs(w.v) - w.e);
-                block_high = std::max(block_high, std::fabs(w.v) + w.e);
-            }
-            const uint32_t low = scale_of(down(block_low), global), high = scale_of(up(block_high), global);
-            if (scale < low || scale > high)
-                bad.add(index_text(idx, p.nd()) + " scale " + std::to_string(scale) + " expected "
-                        + std::to_string(low) + " to " + std::to_string(high));
-        }
-        const interval_t &w = want[i++];
-        const block_params_t params = dst.params(idx);
-        const auto decoded = [&](float x) {
-            return dequantize_element(dt, q, params, global, quantize_element(dt, q, params, global, x));
-        };
-        const float low = decoded(down(w.v - w.e)), high = decoded(up(w.v + w.e)), got = dst.value(idx);
-        if (!(got >= low && got <= high))
-            bad.add(index_text(idx, p.nd()) + " expected " + number(w.v) + " got " + number(got) + " which is not in ["
-                    + number(low) + ", " + number(high) + "]");
-    });
-}
-
-// What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
-void plant_fault(const problem_t &p, const tensor_t &dst) {
-    int64_t idx[max_ndims];
-    for (size_t i = 0; i < p.nd(); i++) idx[i] = p.dst[i] / 2;
-    dst.set_code(idx, dst.code(idx) ^ (1u << (data_type_info(dst.dt)->bits - 2)));
-}
-
 bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::string::npos; }
 
 // Compares every implementation; the text of the first failure, or "".
@@ -213,12 +115,12 @@ std::string check_all(const problem_t &p, pd_t pd, const mxdnn::engine &eng, std
         if (w.empty()) w = expected(p, x.data, a);
         x.poison_dst(p);
         x.run(pd, mxdnn::mx_matmul(pd));
-        if (settings.plant_fault && p.dst.back() > 0) plant_fault(p, x.dst_q.codes.dims.empty() ? x.dst : x.dst_q.codes);
+        if (settings.plant_fault && p.dst.back() > 0) plant_fault(x.dst_q.codes.dims.empty() ? x.dst : x.dst_q.codes);
         mismatch_t bad;
         if (p.dst_type.quantised)
-            compare_quantised(p, x.dst_q, w, bad);
+            compare_quantised(x.dst_q, w, bad);
         else
-            compare_plain(p, x.dst, w, bad);
+            compare_plain(x.dst, w, bad);
         if (bad.count)
             return name + ": " + std::to_string(bad.count) + " of " + std::to_string(w.size()) + " wrong, seed "
                     + std::to_string(settings.seed) + "\n" + bad.text;

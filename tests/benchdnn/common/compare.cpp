@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/compare.hpp"
+
+#include <cstdio>
+
+namespace bench {
+
+using namespace mxdnn::impl;
+
+std::string index_text(const int64_t *idx, size_t n) {
+    std::string s;
+    for (size_t i = 0; i < n; i++) s += (i ? "," : "") + std::to_string(idx[i]);
+    return "[" + s + "]";
+}
+
+namespace {
+std::string number(double x) {
+    char s[40];
+    std::snprintf(s, sizeof(s), "%.9g", x);
+    return s;
+}
+
+bool is_untouched(const interval_t &w) { return w.e < 0; }
+bool is_poison(data_type_t dt, uint32_t code) {
+    const int bits = data_type_info(dt)->bits;
+    const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
+    // Codes of 4 bits are either half of the byte.
+    return code == (0xA5A5A5A5u & mask) || (bits == 4 && code == 0xA);
+}
+void must_stay(
+        const int64_t *idx, size_t nd, data_type_t dt, uint32_t code, const char *what, mismatch_t &bad) {
+    if (!is_poison(dt, code))
+        bad.add(index_text(idx, nd) + " " + what + " was written (" + std::to_string(code)
+                + "), nothing belongs there");
+}
+} // namespace
+
+void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    const bool bf16 = dst.dt == mxdnn_bf16, f16 = dst.dt == mxdnn_f16;
+    const double u = bf16 ? 1. / 256 : f16 ? 1. / 2048 : u32, least = bf16 ? 4.6e-41 : f16 ? 3e-8 : tiny;
+    const double largest = f16 ? 65504 : 3.3895e38;
+    size_t i = 0;
+    for_each(dst.dims, [&](const int64_t *idx) {
+        const interval_t &w = want[i++];
+        if (is_untouched(w)) return must_stay(idx, dst.dims.size(), dst.dt, dst.code(idx), "element", bad);
+        const double got = dst.value(idx), most = std::fabs(w.v) + w.e;
+        const double allowed = w.e + u * most + least;
+        const bool ok = std::isnan(w.v) ? std::isnan(got)
+                        : most >= largest && !std::isfinite(got)
+                                ? true // overflow of the type, or of the sum before it
+                                : std::fabs(got - w.v) <= allowed;
+        if (!ok)
+            bad.add(index_text(idx, dst.dims.size()) + " expected " + number(w.v) + " got " + number(got)
+                    + " bound " + number(allowed));
+    });
+}
+
+void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    const quant_t &q = dst.quant;
+    const data_type_t dt = dst.codes.dt;
+    const size_t nd = dst.codes.dims.size();
+    const int64_t N = dst.codes.dims.back();
+    const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
+    const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
+    const auto scale_of = [&](float amax, float global) {
+        uint8_t code;
+        return quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &code).scale;
+    };
+    size_t i = 0;
+    double amax_low = 0, amax_high = 0, block_low = 0, block_high = 0;
+    for (const interval_t &w : want) {
+        if (is_untouched(w)) continue;
+        amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
+        amax_high = std::max(amax_high, std::fabs(w.v) + w.e);
+    }
+    if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1) {
+        int64_t zero = 0;
+        const float g = dst.global.value(&zero);
+        if (g < nvfp4_global_scale(down(amax_low)) || g > nvfp4_global_scale(up(amax_high)))
+            bad.add("global scale " + number(g) + " for largest magnitudes " + number(amax_low) + " to "
+                    + number(amax_high));
+    }
+    for_each(dst.codes.dims, [&](const int64_t *idx) {
+        const int64_t n = idx[nd - 1];
+        const uint32_t scale = dst.params(idx).scale;
+        const float global = dst.global_of(idx);
+        if (is_untouched(want[i])) {
+            must_stay(idx, nd, dt, dst.codes.code(idx), "code", bad);
+            must_stay(idx, nd, q.scale_dt, scale, "scale", bad);
+            i++;
+            return;
+        }
+        if (n % q.block == 0) {
+            block_low = block_high = 0;
+            for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
+                const interval_t &w = want[i + size_t(j)];
+                block_low = std::max(block_low, std::fabs(w.v) - w.e);
+                block_high = std::max(block_high, std::fabs(w.v) + w.e);
+            }
+            const uint32_t low = scale_of(down(block_low), global), high = scale_of(up(block_high), global);
+            if (scale < low || scale > high)
+                bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
+                        + std::to_string(low) + " to " + std::to_string(high));
+        }
+        const interval_t &w = want[i++];
+        const block_params_t params = dst.params(idx);
+        const auto decoded = [&](float x) {
+            return dequantize_element(dt, q, params, global, quantize_element(dt, q, params, global, x));
+        };
+        const float low = decoded(down(w.v - w.e)), high = decoded(up(w.v + w.e)), got = dst.value(idx);
+        if (!(got >= low && got <= high))
+            bad.add(index_text(idx, nd) + " expected " + number(w.v) + " got " + number(got)
+                    + " which is not in [" + number(low) + ", " + number(high) + "]");
+    });
+}
+
+void plant_fault(const tensor_t &dst) {
+    int64_t idx[max_ndims];
+    for (size_t i = 0; i < dst.dims.size(); i++) idx[i] = dst.dims[i] / 2;
+    dst.set_code(idx, dst.code(idx) ^ (1u << (data_type_info(dst.dt)->bits - 2)));
+}
+
+} // namespace bench

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holding a destination against what it may be.
+#pragma once
+
+#include "benchdnn/common/interval.hpp"
+#include "benchdnn/common/tensor.hpp"
+
+namespace bench {
+
+struct mismatch_t {
+    std::string text;
+    int64_t count = 0;
+    void add(const std::string &what) {
+        if (count++ < 3) text += "    " + what + "\n";
+    }
+};
+
+// In place of a result: nothing may be written there, the poison of buffer_t stays.
+constexpr interval_t untouched = {0, -1};
+
+// A plain destination: within the bound and one rounding to its type. `want` is row-major.
+void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
+
+// A quantised destination: the scale is one that a result within the bound leads to, and each code
+// lies between those of the two ends of its bound, since quantising is monotone.
+void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
+
+// What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
+void plant_fault(const tensor_t &dst);
+
+std::string index_text(const int64_t *idx, size_t n);
+
+} // namespace bench

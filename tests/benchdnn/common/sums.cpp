@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/sums.hpp"
+
+namespace bench {
+
+using namespace mxdnn::impl;
+
+namespace {
+bool is_integer_affine(const quant_t &q) { return q.zp == zero_point_kind_t::u8; }
+
+} // namespace
+
+values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx) {
+    values_t v;
+    v.value.resize(size_t(K * N));
+    v.magnitude.resize(size_t(K * N));
+    const size_t nd = w.codes.dims.size();
+    for (int64_t k = 0; k < K; k++)
+        for (int64_t n = 0; n < N; n++) {
+            idx[nd - 2] = k;
+            idx[nd - 1] = n;
+            const size_t at = size_t(k * N + n);
+            v.value[at] = w.value(idx);
+            v.magnitude[at] = std::fabs(v.value[at]);
+            if (w.quant.zp == zero_point_kind_t::none) continue;
+            // Code and zero may be multiplied apart: each counts with its own size.
+            const block_params_t bp = w.params(idx);
+            const double s = std::fabs(decode_value(w.quant.scale_dt, bp.scale));
+            const double c = w.codes.code(idx);
+            v.magnitude[at] =
+                    is_integer_affine(w.quant)
+                            ? s * (c + bp.zp)
+                            : s * std::fabs(c - int4_mid) + std::fabs(decode_value(w.quant.zp_dt, bp.zp));
+        }
+    return v;
+}
+
+arithmetic_t arithmetic_of(const std::string &impl_name) {
+    arithmetic_t a;
+    a.bf16_products =
+            impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
+    return a;
+}
+
+void dot_row(const double *x, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
+        std::vector<interval_t> &sums) {
+    // Every product and every addition rounds once at most; scales, global scales and the rescaling
+    // of rows and blocks add a few roundings each.
+    const double steps = double(t.K) + 16;
+    const double gamma = steps * u32 / (1 - steps * u32);
+    const bool affine = quant_family(t.wei.dt, t.wei.quant) == quant_family_t::affine;
+    const double u_bf16 =
+            1. / 256; // half an ulp of bf16, relative, is at most 2^-9; both sides of a tie: 2^-8
+    double per_product = gamma;
+    if (a.bf16_products && affine) per_product += u_bf16;
+    if (a.bf16_products && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
+    if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine)
+        per_product += a.bf16_products ? u_bf16 : u32;
+    constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
+
+    const size_t N = sums.size();
+    std::vector<double> sum(N), bound(N);
+    double largest_x = 0;
+    for (int64_t k = 0; k < t.K; k++) {
+        largest_x = std::max(largest_x, std::fabs(x[k]));
+        const double *wv = &w.value[size_t(k) * N], *wm = &w.magnitude[size_t(k) * N];
+        for (size_t n = 0; n < N; n++) {
+            sum[n] += x[k] * wv[n];
+            bound[n] += std::fabs(x[k]) * wm[n];
+        }
+    }
+    for (size_t n = 0; n < N; n++) {
+        sums[n] = {sum[n], per_product * bound[n] + double(t.K + 1) * tiny};
+        if (a.bf16_products) sums[n].e += double(t.K) * flushed * (1 + largest_x);
+    }
+}
+
+} // namespace bench

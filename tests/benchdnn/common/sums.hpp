@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of products in double, and how far a correct implementation may be from them; doc/accuracy.md.
+#pragma once
+
+#include <vector>
+
+#include "benchdnn/common/interval.hpp"
+#include "benchdnn/common/tensor.hpp"
+
+namespace bench {
+
+// A matrix of values, and of magnitudes that rounding inside a product is relative to.
+struct values_t {
+    std::vector<double> value, magnitude;
+};
+
+// Those of the [K, N] matrix of `w` that leading indices `idx` name (its last two are overwritten).
+values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx);
+
+// Arithmetic of an implementation, as far as its bound depends on it.
+struct arithmetic_t {
+    bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
+};
+arithmetic_t arithmetic_of(const std::string &impl_name);
+
+// Types and length of the sums, for their bound.
+struct sum_types_t {
+    tensor_type_t src, wei;
+    bool fpmath_bf16 = false;
+    int64_t K = 0;
+};
+
+// sums[n] = sum over k of x[k] * w[k][n], within its bound.
+void dot_row(const double *x, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
+        std::vector<interval_t> &sums);
+
+} // namespace bench
