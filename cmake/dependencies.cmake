@@ -108,7 +108,7 @@ macro(mxdnn_find_dependencies)
                 "On Debian or Ubuntu: apt-get install ${_mxdnn_packages}\n"
                 "or let scripts/setup install whatever is missing. "
                 "A part that is not wanted can be left out: -DMXDNN_BUILD_TESTS=OFF, -DMXDNN_BUILD_EXAMPLES=OFF, "
-                "-DMXDNN_BUILD_BENCH=OFF.")
+                "-DMXDNN_BUILD_BENCH=OFF, -DMXDNN_BUILD_TOOLS=OFF.")
     endif()
 endmacro()
 
@@ -116,7 +116,7 @@ set(_mxdnn_wanted TBB XBYAK)
 if(MXDNN_BUILD_TESTS)
     list(APPEND _mxdnn_wanted GTEST)
 endif()
-if(MXDNN_BUILD_TESTS OR MXDNN_BUILD_EXAMPLES OR MXDNN_BUILD_BENCH)
+if(MXDNN_BUILD_TESTS OR MXDNN_BUILD_EXAMPLES OR MXDNN_BUILD_BENCH OR MXDNN_BUILD_TOOLS)
     list(APPEND _mxdnn_wanted JSON CLI11)
 endif()
 mxdnn_find_dependencies(${_mxdnn_wanted})

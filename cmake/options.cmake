@@ -13,5 +13,7 @@ if(MXDNN_SANITIZE)
     endforeach()
     # C callers may pass any int for an enumeration; the API range-checks what it is given.
     target_compile_options(mxdnn_options INTERFACE -fno-sanitize=enum)
+    # With sanitizers GCC warns of uninitialised variables inside the standard library (std::regex).
+    target_compile_options(mxdnn_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     target_compile_options(mxdnn_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()

@@ -10,13 +10,15 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "common/weight_formats.hpp"
 #include "encoder.hpp"
-#include "formats.hpp"
 #include "linear_mxdnn.hpp"
 #include "ops.hpp"
 #include "tokenizer.hpp"
 
 namespace minilm {
+
+using namespace weight_formats;
 
 namespace {
 

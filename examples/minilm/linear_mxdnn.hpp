@@ -7,7 +7,7 @@
 
 #include <mxdnn/mxdnn.hpp>
 
-#include "../common/container.hpp"
+#include "common/container.hpp"
 #include "linear.hpp"
 
 namespace minilm {

@@ -20,11 +20,13 @@
 #include <mxdnn/mxdnn.hpp>
 
 #include "commands.hpp"
-#include "formats.hpp"
+#include "common/weight_formats.hpp"
 
 extern char **environ;
 
 namespace minilm {
+
+using namespace weight_formats;
 
 namespace {
 constexpr int skipped = 77; // the exit status that ctest takes for "skipped"

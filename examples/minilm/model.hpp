@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "../common/safetensors.hpp"
+#include "common/safetensors.hpp"
 
 namespace minilm {
 

@@ -6,11 +6,13 @@
 
 #include <sys/stat.h>
 
-#include "../common/container.hpp"
 #include "commands.hpp"
-#include "formats.hpp"
+#include "common/container.hpp"
+#include "common/weight_formats.hpp"
 
 namespace minilm {
+
+using namespace weight_formats;
 
 std::string packed_path(const options_t &options, const std::string &format) {
     return options.packed + "/minilm-" + format + ".safetensors";
@@ -25,7 +27,7 @@ void pack_model(const model_t &model, const std::string &format_name, const std:
         if (!l->weight)
             throw std::runtime_error(model.file.path() + " is packed already; pack from the original file");
         progress("packing " + l->name + " to " + format_name);
-        packed.push_back(pack(format, engine, l->in, l->out, l->weight));
+        packed.push_back(pack(format, engine, {0, l->in, l->out}, mxdnn::memory::data_type::f32, l->weight));
         contents.add_packed(l->name, packed.back().get_desc(), packed.back().get_data_handle());
     }
     // Everything else goes along as it is, so that the file is a model of its own.

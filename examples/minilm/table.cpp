@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "commands.hpp"
-#include "formats.hpp"
+#include "common/weight_formats.hpp"
 #include "linear_mxdnn.hpp"
 #include "measure.hpp"
 #include "ops.hpp"
@@ -16,6 +16,8 @@
 #include "tokenizer.hpp"
 
 namespace minilm {
+
+using namespace weight_formats;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "../common/utf8.hpp"
+#include "common/utf8.hpp"
 #include "unicode.hpp"
 
 namespace minilm {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed weights in a container: they come back as they went in, and whatever was altered is refused by name.
-#include "../../examples/common/container.hpp"
+#include "../../tools/common/container.hpp"
 
 #include <cstring>
 #include <fstream>

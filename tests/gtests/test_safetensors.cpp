@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The safetensors reader against hostile bytes, and the writer against failing disks.
-#include "../../examples/common/safetensors.hpp"
+#include "../../tools/common/safetensors.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../../examples/common/utf8.hpp"
+#include "../../tools/common/utf8.hpp"
 #include "../../examples/minilm/unicode.hpp"
 
 using minilm::tokenizer_t;

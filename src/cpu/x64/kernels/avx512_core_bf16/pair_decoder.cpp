@@ -21,7 +21,7 @@ uint16_t pair_value(const pair_values_t &v, uint32_t code) {
     if (is_nan(value)) return 0xffff;
     // The sign of a zero never matters in a sum, and +0 survives a saturating subtraction.
     if (value == 0) return 0;
-    return uint16_t(bf16_of(value) + (v.exponent_shift << 7));
+    return uint16_t(bf16_of(value) + v.exponent_shift * (1 << 7)); // the shift may be negative
 }
 
 // d |= s & mask

@@ -20,13 +20,40 @@ std::string hexadecimal(uint64_t v) {
 } // namespace
 
 void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes) {
+    const mxdnn::memory packed(desc, mxdnn::engine(mxdnn::engine::kind::cpu, 0), const_cast<void *>(bytes));
+    add_packed_later(name, desc, [packed] { return packed; });
+}
+
+void contents_t::add_packed_later(
+        const std::string &name, const mxdnn::memory::desc &desc, std::function<mxdnn::memory()> make) {
     using safetensors::dtype_t;
+    using safetensors::sink_t;
+    // The checksum is known when the bytes are; the header, written last, finds it in its place.
+    std::string *const checksum = &(metadata[name + safetensors::checksum_suffix] = hexadecimal(0));
+    const int64_t size = int64_t(desc.get_size());
+    tensors.push_back({name + safetensors::packed_suffix, dtype_t::u8, {size},
+            [=](const sink_t &sink) -> safetensors::status_t {
+                try {
+                    const mxdnn::memory packed = make();
+                    *checksum = hexadecimal(mxdnn::packed_checksum(desc, packed.get_data_handle()));
+                    return sink(packed.get_data_handle(), uint64_t(size));
+                } catch (const std::exception &e) {
+                    return {safetensors::kind_t::io, "packing " + safetensors::shown(name) + ": " + e.what()};
+                }
+            }});
     const auto blob = std::make_shared<const std::vector<uint8_t>>(desc.get_blob());
-    tensors.push_back(safetensors::from_memory(
-            name + safetensors::packed_suffix, dtype_t::u8, {int64_t(desc.get_size())}, bytes));
     tensors.push_back({name + safetensors::desc_suffix, dtype_t::u8, {int64_t(blob->size())},
-            [blob](const safetensors::sink_t &sink) { return sink(blob->data(), blob->size()); }});
-    metadata[name + safetensors::checksum_suffix] = hexadecimal(mxdnn::packed_checksum(desc, bytes));
+            [blob](const sink_t &sink) { return sink(blob->data(), blob->size()); }});
+}
+
+std::vector<std::string> packed_names(const safetensors::file_t &file) {
+    const std::string suffix = safetensors::packed_suffix;
+    std::vector<std::string> names;
+    for (const auto &t : file.index().tensors)
+        if (t.name.size() > suffix.size()
+                && t.name.compare(t.name.size() - suffix.size(), suffix.size(), suffix) == 0)
+            names.push_back(t.name.substr(0, t.name.size() - suffix.size()));
+    return names;
 }
 
 packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine) {

@@ -3,6 +3,7 @@
 // metadata.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct contents_t {
 
     // Adds packed weights with their blob and checksum. `bytes` is read again when the file is written.
     void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes);
+    // The same for weights that are packed only when they are written, so that one tensor at a time is in
+    // memory. An exception of `make` ends the writing and is its message.
+    void add_packed_later(
+            const std::string &name, const mxdnn::memory::desc &desc, std::function<mxdnn::memory()> make);
 };
 
 // Packed weights where they lie in the mapped file.
@@ -29,6 +34,9 @@ struct packed_t {
     uint64_t size;               // without the padding of the container
     mxdnn::blob_verdict verdict; // native or slower; others are refused
 };
+
+// Names of all packed tensors of a file, in the order of their bytes.
+std::vector<std::string> packed_names(const safetensors::file_t &file);
 
 // Finds weights by name and checks everything that can be checked: blob, verdict of the engine, size,
 // padding, checksum. Throws std::runtime_error with a sentence that names file and tensor.

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats that weights are quantised to by name, and how each is asked of mxdnn. Weights are described as
+// checkpoints store them: [out, in], or [experts, out, in].
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mxdnn/mxdnn.hpp>
+
+namespace weight_formats {
+
+struct format_t {
+    const char *name;  // in files and options
+    const char *title; // in tables
+    mxdnn::memory::data_type element;
+    mxdnn::memory::dim block; // elements along K that share a scale
+    mxdnn::memory::data_type scale;
+    mxdnn::quantization_mode mode; // of the quantiser
+    bool zero_points, global_scale;
+};
+
+const std::vector<format_t> &formats();
+std::vector<std::string> format_names();
+
+// The format of that name, or std::runtime_error that lists them.
+const format_t &find_format(const std::string &name);
+
+struct shape_t {
+    mxdnn::memory::dim experts; // 0: a matrix, not a batch of them
+    mxdnn::memory::dim in, out;
+};
+
+// The descriptor of [out, in] or [experts, out, in] as mxdnn's [in, out] or [experts, in, out].
+mxdnn::memory::desc as_stored(const shape_t &shape, mxdnn::memory::data_type type);
+
+// The packed descriptor that mx_matmul wants for weights of that shape and format.
+mxdnn::memory::desc packed_desc(const format_t &format, const mxdnn::engine &engine, const shape_t &shape);
+
+// Quantises and packs f32, bf16 or f16 weights in one step.
+mxdnn::memory pack(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
+        mxdnn::memory::data_type type, const void *weights,
+        mxdnn::scale_rounding rounding = mxdnn::scale_rounding::rceil);
+
+// Packs weights that are quantised already: codes as stored, scales [.., out, in / block] in the same order.
+// Both arrive unchanged.
+mxdnn::memory pack_codes(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
+        const void *codes, const void *scales);
+
+// The opposite: what packed weights are worth, as [.., out, in] of `type` in `values`.
+void unpack(const mxdnn::memory::desc &packed, const mxdnn::engine &engine, const void *bytes,
+        mxdnn::memory::data_type type, void *values);
+std::vector<float> unpack(const mxdnn::memory::desc &packed, const mxdnn::engine &engine, const void *bytes);
+
+} // namespace weight_formats

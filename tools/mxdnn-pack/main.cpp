@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// mxdnn-pack: packs the weights of a safetensors file, for this machine or another; doc/mxdnn-pack.md.
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace mxdnn_pack {
+
+mxdnn::engine make_engine(const options_t &o) {
+    return o.target.empty() ? mxdnn::engine(mxdnn::engine::kind::cpu, 0)
+                            : mxdnn::engine::for_target(o.target.c_str());
+}
+
+void progress(const std::string &what) {
+    using clock = std::chrono::steady_clock;
+    static const auto start = clock::now();
+    static auto last = start;
+    const auto now = clock::now();
+    if (now - last < std::chrono::seconds(2)) return;
+    last = now;
+    fprintf(stderr, "[%4.0f s] %s\n", std::chrono::duration<double>(now - start).count(), what.c_str());
+}
+
+namespace {
+
+int run(int argc, char **argv) {
+    options_t o;
+    CLI::App app{"Packs the weights of a safetensors file into mxdnn's layouts"};
+    app.require_subcommand(1);
+    const auto command = [&](const char *name, const char *what) {
+        CLI::App *c = app.add_subcommand(name, what);
+        c->add_option("input", o.in, "safetensors file")->required();
+        c->add_option(
+                "--target", o.target, "pack for, or check against, this target (default: this machine)");
+        return c;
+    };
+    std::string formats;
+    for (const auto &f : weight_formats::format_names()) formats += " " + f;
+    CLI::App *pack_c = command(
+            "pack", "quantise and pack [out, in] and [experts, out, in] weights; repack codes and scales");
+    pack_c->add_option("output", o.out, "file to write")->required();
+    pack_c->add_option("--format", o.format, "of high-precision weights:" + formats)->capture_default_str();
+    pack_c->add_option("--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even")
+            ->capture_default_str();
+    pack_c->add_option("--include", o.include, "only tensors whose name matches this regular expression");
+    pack_c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
+    pack_c->add_option("--recipe", o.recipe, "activation recipe to note in the descriptors");
+    pack_c->add_flag("--codes-only", o.codes_only, "pack what is quantised already and copy the rest");
+    CLI::App *unpack_c = command("unpack", "write packed weights as plain ones");
+    unpack_c->add_option("output", o.out, "file to write")->required();
+    unpack_c->add_option("--type", o.type, "f32 bf16 f16")->capture_default_str();
+    CLI::App *list_c = command("list", "say what is packed, and check every blob and checksum");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &e) {
+        return app.exit(e) == 0 ? 0 : 2;
+    }
+    if (*pack_c) pack(o);
+    if (*unpack_c) unpack(o);
+    return *list_c && !list(o) ? 1 : 0;
+}
+
+} // namespace
+} // namespace mxdnn_pack
+
+int main(int argc, char **argv) {
+    try {
+        return mxdnn_pack::run(argc, argv);
+    } catch (const std::exception &e) {
+        fprintf(stderr, "mxdnn-pack: %s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a checkpoint to a container of packed weights and back, one tensor in memory at a time.
+#include "commands.hpp"
+
+#include <cstdio>
+#include <set>
+#include <stdexcept>
+
+namespace mxdnn_pack {
+
+using namespace weight_formats;
+using mxdnn::memory;
+using dt = memory::data_type;
+
+namespace {
+
+mxdnn::scale_rounding find_rounding(const std::string &name) {
+    using r = mxdnn::scale_rounding;
+    const std::pair<const char *, r> all[] = {
+            {"floor", r::floor}, {"rceil", r::rceil}, {"ceil", r::ceil}, {"even", r::even}};
+    for (const auto &x : all)
+        if (name == x.first) return x.second;
+    throw std::runtime_error("there is no rounding '" + name + "'; known are floor, rceil, ceil and even");
+}
+
+safetensors::file_t open(const std::string &path) {
+    safetensors::file_t file;
+    const auto status = safetensors::file_t::open(path, file);
+    if (!status.ok()) throw std::runtime_error(status.message);
+    return file;
+}
+
+void write(const std::string &path, const container::contents_t &c) {
+    const auto status = safetensors::write(path, c.tensors, c.metadata, [&](uint64_t done, uint64_t total) {
+        progress(path + ": " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20) + " MiB");
+    });
+    if (!status.ok()) throw std::runtime_error(status.message);
+}
+
+} // namespace
+
+void pack(const options_t &o) {
+    const auto file = open(o.in);
+    const mxdnn::engine engine = make_engine(o);
+    const format_t &format = find_format(o.format);
+    const auto rounding = find_rounding(o.rounding);
+    const auto sources = find_sources(file, o);
+    if (sources.empty())
+        throw std::runtime_error(o.in + " has no weights to pack that match --include '" + o.include + "'"
+                                 + (o.exclude.empty() ? "" : " and not --exclude '" + o.exclude + "'"));
+    container::contents_t contents;
+    contents.metadata = file.index().metadata;
+    std::set<const safetensors::tensor_t *> taken;
+    uint64_t before = 0, after = 0;
+    for (const source_t &s : sources) {
+        const format_t &f = s.format ? *s.format : format;
+        memory::desc desc = packed_desc(f, engine, s.shape);
+        desc.set_annotation(s.format ? dt::undef : s.type, o.recipe);
+        taken.insert(s.values);
+        if (s.scales) taken.insert(s.scales);
+        before += s.values->size() + (s.scales ? s.scales->size() : 0);
+        after += desc.get_size();
+        contents.add_packed_later(s.name, desc, [=, &engine, &f] {
+            return s.format ? pack_codes(f, engine, s.shape, s.values->data, s.scales->data)
+                            : weight_formats::pack(f, engine, s.shape, s.type, s.values->data, rounding);
+        });
+    }
+    for (const auto &t : file.index().tensors)
+        if (!taken.count(&t))
+            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+    write(o.out, contents);
+    printf("%s: %zu tensors packed for %s, %.1f MiB to %.1f MiB\n", o.out.c_str(), sources.size(),
+            engine.get_target().c_str(), double(before) / (1 << 20), double(after) / (1 << 20));
+}
+
+void unpack(const options_t &o) {
+    const auto file = open(o.in);
+    const mxdnn::engine engine = make_engine(o);
+    const dt type = o.type == "f32"    ? dt::f32
+                    : o.type == "bf16" ? dt::bf16
+                    : o.type == "f16"  ? dt::f16
+                                       : dt::undef;
+    if (type == dt::undef)
+        throw std::runtime_error("there is no type '" + o.type + "'; known are f32, bf16 and f16");
+    using safetensors::dtype_t;
+    const dtype_t stored = type == dt::f32 ? dtype_t::f32 : type == dt::bf16 ? dtype_t::bf16 : dtype_t::f16;
+    const auto names = container::packed_names(file);
+    if (names.empty()) throw std::runtime_error(o.in + " has no packed weights");
+    container::contents_t contents;
+    contents.metadata = file.index().metadata;
+    std::set<std::string> taken;
+    for (const std::string &name : names) {
+        const auto p = container::get_packed(file, name, engine); // checked before anything is written
+        taken.insert(name + safetensors::packed_suffix);
+        taken.insert(name + safetensors::desc_suffix);
+        contents.metadata.erase(name + safetensors::checksum_suffix);
+        const auto dims = p.desc.get_dims();
+        std::vector<int64_t> shape(dims.begin(), dims.end());
+        std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+        uint64_t bytes = uint64_t(bits_of(stored)) / 8;
+        for (const int64_t d : shape) bytes *= uint64_t(d);
+        contents.tensors.push_back({name, stored, shape, [=, &engine](const safetensors::sink_t &sink) {
+                                        std::vector<uint8_t> values(bytes);
+                                        weight_formats::unpack(p.desc, engine, p.bytes, type, values.data());
+                                        return sink(values.data(), bytes);
+                                    }});
+    }
+    for (const auto &t : file.index().tensors)
+        if (!taken.count(t.name))
+            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+    write(o.out, contents);
+    printf("%s: %zu tensors unpacked to %s\n", o.out.c_str(), names.size(), o.type.c_str());
+}
+
+} // namespace mxdnn_pack
