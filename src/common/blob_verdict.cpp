@@ -19,10 +19,18 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     // Plain descriptors: the reference multiplies plain quantised weights on any engine.
     if (!is_packed(md)) return engine.kind() == mxdnn_cpu ? mxdnn_blob_slower : mxdnn_blob_needs_reorder;
     if (md.packed.family != engine.target->family) return mxdnn_blob_needs_reorder;
-    // The lists answer for machines that are not here, too.
+    // The lists answer for machines that are not here, too: of the kernels that a matmul would be made of,
+    // one has to be the target's own (tiles multiply what the kernels of the ISA below decode).
+    using x64::kernel_kind_t;
     const x64::cpu_isa_t isa = engine.target->isa;
-    const x64::kernel_row_t *row = x64::find_kernel(x64::kernel_kind_t::decode, isa, md.dt, md.packed.quant);
-    return row && row->isa == isa ? mxdnn_blob_native : mxdnn_blob_slower;
+    const x64::kernel_row_t *decode = x64::find_kernel(kernel_kind_t::decode, isa, md.dt, md.packed.quant);
+    if (!decode) return mxdnn_blob_slower;
+    for (const kernel_kind_t kind : {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct}) {
+        const x64::kernel_row_t *row =
+                x64::find_kernel(kind, isa, md.dt, md.packed.quant, decode->compute_dt);
+        if (row && row->isa == isa) return mxdnn_blob_native;
+    }
+    return mxdnn_blob_slower;
 }
 
 } // namespace impl

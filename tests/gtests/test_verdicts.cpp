@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every verdict of check_blob, and that a verdict is true: native weights get the target's own kernels.
+#include <cstring>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <mxdnn/mxdnn.hpp>
+
+#include "blob_bytes.hpp"
+#include "common/formats/named_formats.hpp"
+
+using namespace mxdnn::impl;
+using verdict_t = mxdnn::blob_verdict;
+
+namespace {
+
+constexpr dim_t matrix[] = {70, 33};
+const char *const cpu_targets[] = {
+        "cpu:x64:avx2", "cpu:x64:avx512_core", "cpu:x64:avx512_core_bf16", "cpu:x64:avx512_core_amx"};
+
+bytes_t packed_blob(const named_format_t &format) {
+    memory_desc_t md;
+    EXPECT_EQ(init_packed(md, 2, matrix, format.elem, format.quant, target_family_t::cpu_x64), mxdnn_success);
+    return blob_of(md);
+}
+
+verdict_t ask(const char *target, const bytes_t &blob) {
+    return mxdnn::check_blob(mxdnn::engine::for_target(target), blob.data(), blob.size());
+}
+
+// Field `name`'s bytes replaced and everything sealed again.
+bytes_t altered(bytes_t blob, const char *name, uint64_t value) {
+    for (const field_t &f : blob_fields)
+        if (!strcmp(f.name, name)) {
+            const int64_t at = offset_of(f, desc_kind_t::packed, 2);
+            EXPECT_GE(at, 0) << name;
+            store_le(blob.data() + at, size_t(f.bytes), value);
+            seal(blob);
+            return blob;
+        }
+    ADD_FAILURE() << "no field " << name;
+    return blob;
+}
+
+} // namespace
+
+TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
+    for (const named_format_t &format : named_formats)
+        for (const char *target : cpu_targets) {
+            const bytes_t blob = packed_blob(format);
+            ASSERT_EQ(ask(target, blob), verdict_t::native) << format.name << " on " << target;
+            // What the verdict promises: a matmul on these bytes is taken by that target's implementation.
+            const mxdnn::engine eng = mxdnn::engine::for_target(target);
+            using dt = mxdnn::memory::data_type;
+            using tag = mxdnn::memory::format_tag;
+            const mxdnn::mx_matmul::primitive_desc pd(eng, mxdnn::memory::desc({8, 70}, dt::bf16, tag::ab),
+                    mxdnn::memory::desc(blob.data(), blob.size()),
+                    mxdnn::memory::desc({8, 33}, dt::bf16, tag::ab));
+            EXPECT_EQ("jit:" + std::string(target).substr(8), pd.impl_info_str()) << format.name;
+        }
+}
+
+TEST(verdicts, slower_where_only_the_reference_takes_it) {
+    const dim_t dims[] = {70, 34};
+    memory_desc_t md;
+    ASSERT_EQ(init_with_tag(md, 2, dims, mxdnn_f4_e2m1, mxdnn_ba), mxdnn_success);
+    for (const char *target : cpu_targets) EXPECT_EQ(ask(target, blob_of(md)), verdict_t::slower) << target;
+}
+
+TEST(verdicts, needs_reorder_on_another_family) {
+    for (const named_format_t &format : named_formats)
+        EXPECT_EQ(ask("cuda:sm_90", packed_blob(format)), verdict_t::needs_reorder) << format.name;
+}
+
+TEST(verdicts, incompatible_where_something_is_newer_than_this_release) {
+    const bytes_t blob = packed_blob(named_formats[0]);
+    for (const char *target : cpu_targets) {
+        for (const char *field : {"layout_id", "layout_version", "target_family"})
+            EXPECT_EQ(ask(target, altered(blob, field, 200)), verdict_t::incompatible) << field;
+        EXPECT_EQ(ask(target, altered(altered(blob, "format_version", 200), "oldest_reader", 200)),
+                verdict_t::incompatible);
+        // Newer, but not beyond what this release may read.
+        EXPECT_EQ(ask(target, altered(blob, "format_version", 200)), verdict_t::native);
+    }
+    EXPECT_EQ(ask("cpu:x64:avx2", blob), verdict_t::native);
+}
+
+TEST(verdicts, corrupt_where_any_byte_differs) {
+    const bytes_t blob = packed_blob(named_formats[0]);
+    for (size_t i = 0; i < blob.size(); i++) {
+        bytes_t bad = blob;
+        bad[i] ^= 0x10;
+        EXPECT_EQ(ask("cpu:x64:avx2", bad), verdict_t::corrupt) << "byte " << i;
+    }
+    for (size_t n = 1; n < blob.size(); n++)
+        EXPECT_EQ(ask("cpu:x64:avx2", bytes_t(blob.begin(), blob.begin() + int64_t(n))), verdict_t::corrupt)
+                << n;
+}
