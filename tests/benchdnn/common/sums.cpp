@@ -63,7 +63,7 @@ void dot_row(const double *x, const values_t &w, const sum_types_t &t, const ari
     double largest_x = 0;
     for (int64_t k = 0; k < t.K; k++) {
         largest_x = std::max(largest_x, std::fabs(x[k]));
-        const double *wv = &w.value[size_t(k) * N], *wm = &w.magnitude[size_t(k) * N];
+        const double *wv = w.value.data() + size_t(k) * N, *wm = w.magnitude.data() + size_t(k) * N;
         for (size_t n = 0; n < N; n++) {
             sum[n] += x[k] * wv[n];
             bound[n] += std::fabs(x[k]) * wm[n];
