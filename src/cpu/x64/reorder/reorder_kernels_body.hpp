@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of reorder_kernels_avx2.cpp and reorder_kernels_avx512.cpp.
+#pragma once
+
 #include "cpu/x64/reorder/body_dequantise.hpp"
 #include "cpu/x64/reorder/body_n16.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"

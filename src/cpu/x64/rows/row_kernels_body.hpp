@@ -2,6 +2,8 @@
 // The body of row_kernels_avx2.cpp and row_kernels_avx512.cpp. Everything here has internal
 // linkage and comes from no library header: code compiled for one ISA must not be merged by the
 // linker with code for another.
+#pragma once
+
 #include <immintrin.h>
 
 #include "cpu/x64/rows/row_kernels.hpp"
