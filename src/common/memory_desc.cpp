@@ -365,9 +365,26 @@ const layout_t *layout_of(const memory_desc_t &md) {
     return layout && layout->version == md.packed.layout_version ? layout : nullptr;
 }
 
-int64_t size_of(const memory_desc_t &md) {
+namespace {
+
+// Of codes that are stored more densely than the strides count, of known dims that are not empty.
+int64_t dense_size(const memory_desc_t &md, int bits) {
+    const int inner = inner_dim(md);
+    int64_t bytes = div_up(((md.dims[inner] - 1) * md.strides[inner] + 1) * bits, 8);
+    for (int d = 0; d < md.ndims; d++)
+        if (d != inner && md.dims[d] > 1) bytes += (md.dims[d] - 1) * stride_bytes(md, d, bits);
+    return bytes;
+}
+
+} // namespace
+
+int64_t size_of(const memory_desc_t &md, mxdnn_element_packing_t packing) {
     switch (md.kind) {
-    case mxdnn_blocked: return strided_size(md.ndims, md.dims, md.strides, md.dt);
+    case mxdnn_blocked: {
+        const int64_t bytes = strided_size(md.ndims, md.dims, md.strides, md.dt);
+        const int bits = storage_bits(data_type_info(md.dt)->bits, packing);
+        return bytes <= 0 || bits == stored_bits(md.dt, false) ? bytes : dense_size(md, bits);
+    }
     case mxdnn_format_kind_opaque: return md.packed.size;
     case mxdnn_format_kind_grouped: return plain_size(md.ndims, md.dims, md.dt, false);
     default: return 0;

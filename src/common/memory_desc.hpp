@@ -81,8 +81,9 @@ status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_
 packed_shape_t shape_of(const memory_desc_t &packed_md);
 const layout_t *layout_of(const memory_desc_t &packed_md);
 
-// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime.
-int64_t size_of(const memory_desc_t &md);
+// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime. How densely 6-bit codes stand
+// is no part of a descriptor, but of the attributes it is used with.
+int64_t size_of(const memory_desc_t &md, mxdnn_element_packing_t packing = mxdnn_element_packing_bytes);
 // Bytes of a plain tensor of dims in natural order whose rows start on a byte.
 int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense);
 

@@ -92,7 +92,7 @@ status_t check_overlap(const exec_ctx_t &ctx) {
             const memory_t *other = ctx.memory(b.arg);
             if (!other) continue;
             const char *p = static_cast<const char *>(other->handle);
-            if (o < p + size_of(other->md) && p < o + size_of(out->md))
+            if (o < p + size_of(other->md, b.packing) && p < o + size_of(out->md, a.packing))
                 return fail(mxdnn_invalid_arguments, "%s (written) overlaps %s in memory; give each its own bytes",
                         arg_name(a.arg), arg_name(b.arg));
         }

@@ -30,6 +30,7 @@ struct arg_desc_t {
     // Scales and zero points are read and written through the strides of the memory that is passed.
     bool any_strides;
     bool optional = false; // may be left out of an execution
+    mxdnn_element_packing_t packing = mxdnn_element_packing_bytes;
 };
 
 // What one implementation makes of a problem. Made by its list entry; never changed afterwards.

@@ -420,14 +420,14 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
 
 void list_args_plain(pd_t &pd) {
     const problem_t &p = pd.problem;
-    pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false});
+    pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false, false, p.attr.src.packing});
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, arg_use_t::input);
     if (!is_zero(p.weights)) {
-        pd.args.push_back({MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false});
+        pd.args.push_back({MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false, false, p.attr.weights.packing});
         list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
     }
     if (!is_zero(p.bias)) pd.args.push_back({MXDNN_ARG_BIAS, arg_use_t::input, p.bias, false});
-    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false});
+    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false, false, p.attr.dst.packing});
     list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, arg_use_t::output);
     // A packed destination's global scale may be given by the caller.
     if (is_packed(p.dst) && p.dst.packed.quant.global != global_scale_kind_t::none && is_high_precision(p.src.dt)

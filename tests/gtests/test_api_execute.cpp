@@ -284,4 +284,22 @@ TEST_F(Execute, ReorderScales) {
             {std::to_string(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_FROM)});
     expect_refused([&] { args[MXDNN_ARG_TO] = memory(packed, eng, args[MXDNN_ARG_FROM].get_data_handle()); },
             {"overlap"});
+
+    // Dense 6-bit codes end before a byte each would: what follows them at once is no overlap.
+    const memory::desc six({K, N}, dt::f6_e2m3, tag::ba);
+    mxdnn::primitive_attr dense;
+    dense.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    dense.set_element_packing(MXDNN_ARG_DST, mxdnn::element_packing::dense);
+    const memory::desc values({K, N}, dt::f32, tag::ba);
+    prim = mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(eng, values, eng, six, dense));
+    const size_t dense_bytes = size_t(K * N / 4 * 3);
+    std::vector<uint8_t> tight(dense_bytes + size_t(K / 32 * N));
+    args.clear();
+    args[MXDNN_ARG_FROM] = memory(values, eng);
+    args[MXDNN_ARG_TO] = memory(six, eng, tight.data());
+    const int to_scales = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO;
+    args[to_scales] = make({K / 32, N}, dt::e8m0, tag::ba, tight.data() + dense_bytes);
+    EXPECT_OK(execute());
+    expect_refused([&] { args[to_scales] = make({K / 32, N}, dt::e8m0, tag::ba, tight.data() + dense_bytes - 1); },
+            {"overlap"});
 }

@@ -128,6 +128,16 @@ TEST(MemoryDesc, RowsOfSubByteTypesStartOnAByte) {
         EXPECT_EQ(strides_of(md), (dims_t{33, 1}));
         EXPECT_EQ(size_of(md), 17 * 33);
         EXPECT_EQ(plain_size(2, md.dims, dt, true), 17 * 25); // 33 codes in 24 6/8 bytes
+        EXPECT_EQ(size_of(md, mxdnn_element_packing_dense), 17 * 25);
+        ASSERT_EQ(tagged(md, {17, 33}, dt, mxdnn_ba), mxdnn_success);
+        EXPECT_EQ(size_of(md, mxdnn_element_packing_dense), 33 * 13); // 17 codes in 12 6/8 bytes
+        ASSERT_EQ(tagged(md, {0, 33}, dt, mxdnn_ab), mxdnn_success);
+        EXPECT_EQ(size_of(md, mxdnn_element_packing_dense), 0);
+        // Rows of 40 codes are 30 bytes apart; the last one ends where its 33 codes do.
+        ASSERT_EQ(strided(md, {17, 33}, dt, {40, 1}), mxdnn_success);
+        EXPECT_EQ(size_of(md, mxdnn_element_packing_dense), 16 * 30 + 25);
+        ASSERT_EQ(strided(md, {2, 3, 5}, dt, {24, 8, 1}), mxdnn_success);
+        EXPECT_EQ(size_of(md, mxdnn_element_packing_dense), 18 + 2 * 6 + 4);
         EXPECT_EQ(strided(md, {5, 8}, dt, {17, 2}), mxdnn_success);
     }
 }
