@@ -189,6 +189,12 @@ enum class row_grouping {
     row_ids = mxdnn_row_grouping_row_ids,
 };
 
+/// What grouped_matmul multiplies by the top-k weights.
+enum class topk_weights {
+    output = mxdnn_topk_weights_output,
+    input = mxdnn_topk_weights_input,
+};
+
 /// Where a gated activation finds gate and up.
 enum class gated_layout {
     interleaved = mxdnn_gated_interleaved,
@@ -883,6 +889,15 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_row_grouping(get(), static_cast<mxdnn_row_grouping_t>(grouping)),
                 "could not set the row grouping");
+    }
+    void set_topk_weights(topk_weights where) {
+        error::wrap_c_api(
+                mxdnn_primitive_attr_set_topk_weights(get(), static_cast<mxdnn_topk_weights_t>(where)),
+                "could not set what top-k weights multiply");
+    }
+    void set_expert_range(memory::dim first, memory::dim global_experts) {
+        error::wrap_c_api(mxdnn_primitive_attr_set_expert_range(get(), first, global_experts),
+                "could not set the range of experts");
     }
     void set_max_rows_hint(memory::dim rows) {
         error::wrap_c_api(

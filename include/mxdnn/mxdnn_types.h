@@ -183,6 +183,9 @@ typedef enum {
     mxdnn_row_grouping_row_ids = 3
 } mxdnn_row_grouping_t;
 
+/** What grouped_matmul multiplies by MXDNN_ARG_TOPK_WEIGHTS: a row's result after activation, or its sums. */
+typedef enum { mxdnn_topk_weights_output = 0, mxdnn_topk_weights_input = 1 } mxdnn_topk_weights_t;
+
 /** Where a gated post-op finds gate and up: column pairs (2j, 2j+1), or (j, j + N/2). */
 typedef enum { mxdnn_gated_interleaved = 0, mxdnn_gated_halves = 1 } mxdnn_gated_layout_t;
 

@@ -68,7 +68,7 @@ const char *arg_name(int arg) {
         case MXDNN_ARG_DST: return "the zero points of dst";
         default: return "the zero points of an unknown argument";
         }
-    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE)
+    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22)
         switch (arg & ~attr_bits) {
         case MXDNN_ARG_SRC: return "the global scale of src";
         case MXDNN_ARG_WEIGHTS: return "the global scale of weights";
@@ -81,6 +81,21 @@ const char *arg_name(int arg) {
     case MXDNN_ARG_DST: return "dst";
     case MXDNN_ARG_BIAS: return "bias";
     case MXDNN_ARG_SCRATCHPAD: return "scratchpad";
+    case MXDNN_ARG_GROUP_OFFSETS: return "GROUP_OFFSETS";
+    case MXDNN_ARG_GROUP_COUNTS: return "GROUP_COUNTS";
+    case MXDNN_ARG_ROW_EXPERT_IDS: return "ROW_EXPERT_IDS";
+    case MXDNN_ARG_GROUP_EXPERT_IDS: return "GROUP_EXPERT_IDS";
+    case MXDNN_ARG_EXPERT_MAP: return "EXPERT_MAP";
+    case MXDNN_ARG_WEIGHTS_PTRS: return "WEIGHTS_PTRS";
+    case MXDNN_ARG_GATHER_IDX: return "GATHER_IDX";
+    case MXDNN_ARG_SCATTER_IDX: return "SCATTER_IDX";
+    case MXDNN_ARG_TOPK_WEIGHTS: return "TOPK_WEIGHTS";
+    case MXDNN_ARG_EXPERT_ALPHA: return "EXPERT_ALPHA";
+    case MXDNN_ARG_ACTIVATION_PARAMS: return "ACTIVATION_PARAMS";
+    case MXDNN_ARG_TOPK_IDS: return "TOPK_IDS";
+    case MXDNN_ARG_ROW_ORDER: return "ROW_ORDER";
+    case MXDNN_ARG_PERMUTED_IDX: return "PERMUTED_IDX";
+    case MXDNN_ARG_ROUTE_BIAS: return "ROUTE_BIAS";
     default: break;
     }
     if (arg > 0 && arg < 1 << 21 && arg % MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE == MXDNN_ARG_SRC_1)
@@ -310,6 +325,11 @@ std::string to_string(const attr_t &attr) {
     if (!po.empty()) add(po);
     if (attr.fpmath != mxdnn_fpmath_mode_strict) add("attr-fpmath:" + std::to_string(int(attr.fpmath)));
     if (attr.deterministic) add("attr-deterministic:true");
+    constexpr const char *groupings[] = {"ends", "starts", "padded", "row_ids"};
+    if (attr.row_grouping != mxdnn_row_grouping_ends) add(std::string("row-grouping:") + groupings[attr.row_grouping]);
+    if (attr.topk_weights != mxdnn_topk_weights_output) add("topk-weights:input");
+    if (attr.global_experts)
+        add("expert-range:" + std::to_string(attr.first_expert) + ":" + std::to_string(attr.global_experts));
     if (attr.scratchpad == mxdnn_scratchpad_mode_user) add("attr-scratchpad:user");
     return s;
 }

@@ -65,6 +65,8 @@ struct mxdnn_primitive_attr {
     bool deterministic = false;
     mxdnn_scratchpad_mode_t scratchpad = mxdnn_scratchpad_mode_library;
     mxdnn_row_grouping_t row_grouping = mxdnn_row_grouping_ends;
+    mxdnn_topk_weights_t topk_weights = mxdnn_topk_weights_output;
+    mxdnn_dim_t first_expert = 0, global_experts = 0; // 0 global ones: ids are the weights' own
     mxdnn_dim_t max_rows_hint = 0;
 
     // Attributes of SRC, WEIGHTS or DST; null for any other argument.

@@ -300,6 +300,7 @@ status_t init_grouped(memory_desc_t &md, int ndims, const dim_t *dims, data_type
                 int64_t(dims[0]), INT32_MAX);
     if (plain_size(ndims, dims, dt, false) == -1) return too_large("the size");
     set_shape(md, ndims, dims, dt, mxdnn_format_kind_grouped);
+    natural_strides(ndims, dims, dt, row_major(), md.strides);
     md.grouped = {variable_dim, group_count, offsets_dt};
     return mxdnn_success;
 }

@@ -100,29 +100,42 @@ status_t check_overlap(const exec_ctx_t &ctx) {
     return mxdnn_success;
 }
 
+// The memory that is passed for an argument, or null; twice is a mistake.
+status_t find_arg(const exec_ctx_t &ctx, int arg, const memory_t *&m) {
+    m = nullptr;
+    for (int i = 0; i < ctx.nargs; i++) {
+        if (ctx.args[i].arg != arg) continue;
+        if (m) return fail(mxdnn_invalid_arguments, "%s is passed twice; once is enough", arg_name(arg));
+        m = ctx.args[i].memory;
+        if (!m) return fail(mxdnn_invalid_arguments, "%s (argument %d) is a null memory", arg_name(arg), arg);
+    }
+    return mxdnn_success;
+}
+
 status_t check_args(const exec_ctx_t &ctx) {
+    const std::vector<arg_desc_t> &args = ctx.pd.args;
     bool runtime = false;
-    for (const arg_desc_t &a : ctx.pd.args) {
+    for (size_t i = 0, next = 0; i < args.size(); i = next) {
+        const arg_desc_t *form = &args[i];
         const memory_t *m = nullptr;
-        for (int i = 0; i < ctx.nargs; i++) {
-            if (ctx.args[i].arg != a.arg) continue;
-            if (m) return fail(mxdnn_invalid_arguments, "%s is passed twice; once is enough", arg_name(a.arg));
-            m = ctx.args[i].memory;
-            if (!m) return fail(mxdnn_invalid_arguments, "%s (argument %d) is a null memory", arg_name(a.arg), a.arg);
-        }
-        runtime = runtime || has_runtime_dims(a.md);
-        if (!m && a.optional) continue;
-        if (!m)
-            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(a.arg), a.arg,
-                    to_string(a.md).c_str());
-        MXDNN_CHECK(check_memory(ctx.pd.problem, a, *m));
+        MXDNN_CHECK(find_arg(ctx, form->arg, m));
+        if (!m && !form->optional)
+            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(form->arg), form->arg,
+                    to_string(form->md).c_str());
+        // Of several forms, the one whose type and number of dims are those of the memory.
+        const auto alike = [&](const arg_desc_t &a) { return a.md.dt == m->md.dt && a.md.ndims == m->md.ndims; };
+        runtime = runtime || has_runtime_dims(args[i].md);
+        for (next = i + 1; next < args.size() && args[next].arg == args[i].arg; next++)
+            if (m && !alike(*form) && alike(args[next])) form = &args[next];
+        if (m) MXDNN_CHECK(check_memory(ctx.pd.problem, *form, *m));
     }
     for (int i = 0; i < ctx.nargs; i++) {
         bool known = ctx.args[i].arg == MXDNN_ARG_SCRATCHPAD;
-        for (const arg_desc_t &a : ctx.pd.args) known = known || a.arg == ctx.args[i].arg;
+        for (const arg_desc_t &a : args) known = known || a.arg == ctx.args[i].arg;
         if (!known) {
-            const bool in_packed = (ctx.args[i].arg
-                    & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE));
+            const bool in_packed = ctx.args[i].arg < 1 << 22
+                    && (ctx.args[i].arg
+                            & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE));
             return fail(mxdnn_invalid_arguments, "%s (argument %d) is passed, but the primitive has no such argument%s",
                     arg_name(ctx.args[i].arg), ctx.args[i].arg,
                     in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");

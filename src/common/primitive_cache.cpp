@@ -63,7 +63,7 @@ public:
             add(o.src1);
         }
         add(a.fpmath).add(a.fpmath_apply_to_int).add(a.accumulation).add(a.deterministic).add(a.scratchpad);
-        add(a.row_grouping).add(a.max_rows_hint);
+        add(a.row_grouping).add(a.topk_weights).add(a.first_expert).add(a.global_experts).add(a.max_rows_hint);
     }
 };
 

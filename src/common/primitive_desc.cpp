@@ -2,6 +2,7 @@
 #include "common/primitive_desc.hpp"
 
 #include "common/cpu_settings.hpp"
+#include "common/grouped_exec.hpp"
 #include "common/problem_util.hpp"
 #include "common/verbose.hpp"
 
@@ -13,7 +14,8 @@ namespace {
 constexpr primitive_kind_t primitive_kinds[] = {
         {mxdnn_primitive_kind_mx_matmul, "mx_matmul", prepare_mx_matmul, list_args_plain, check_runtime_dims_plain},
         {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain, check_runtime_dims_plain},
-        {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", nullptr, nullptr, nullptr},
+        {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul, list_grouped_matmul_args,
+                check_grouped_exec},
         {mxdnn_primitive_kind_moe_route, "moe_route", nullptr, nullptr, nullptr},
         {mxdnn_primitive_kind_moe_permute, "moe_permute", nullptr, nullptr, nullptr},
         {mxdnn_primitive_kind_moe_unpermute, "moe_unpermute", nullptr, nullptr, nullptr},
@@ -73,7 +75,11 @@ status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *
     const problem_t &p = pd.pd->problem;
     const auto count = [&](arg_use_t use) {
         int n = 0;
-        for (const arg_desc_t &a : pd.pd->args) n += a.use == use;
+        int last = 0; // forms of one argument follow each other
+        for (const arg_desc_t &a : pd.pd->args) {
+            n += a.use == use && a.arg != last;
+            last = a.arg;
+        }
         return n;
     };
     switch (what) {

@@ -22,7 +22,8 @@ struct primitive_impl_t {
 
 enum class arg_use_t { input, output };
 
-// An execution argument: what has to be passed, and what it must look like.
+// An execution argument: what has to be passed, and what it must look like. An argument that may have
+// one of several forms is listed once for each, one after the other.
 struct arg_desc_t {
     int arg;
     arg_use_t use;

@@ -27,6 +27,7 @@ std::string cache_key(const problem_t &p);
 // problem that the reference can run; or refuses with the caller's mistake.
 status_t prepare_mx_matmul(problem_t &p);
 status_t prepare_mx_reorder(problem_t &p);
+status_t prepare_grouped_matmul(problem_t &p);
 
 // The format of a quantised argument, from its attributes: what scales, blocks and zero points say.
 // `axis_from_end` gets the blocked axis (2: rows, 1: columns).

@@ -2,17 +2,37 @@
 // What the preparation of problems of several kinds shares: checks, texts and lists of arguments.
 #pragma once
 
+#include "common/formats/format_list.hpp"
 #include "common/primitive_desc.hpp"
 
 namespace mxdnn {
 namespace impl {
 
-bool is_high_precision(data_type_t dt);
-bool is_quantised_type(data_type_t dt);
-bool dims_agree(dim_t a, dim_t b); // equal, as far as they are known
-std::string dims_text(const memory_desc_t &md); // "runtimex2880"
+inline bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
+inline bool is_quantised_type(data_type_t dt) { return has_role(dt, role_mx_element | role_affine_element); }
 
+// The dynamic mode that computes a format's scales.
+mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q);
+
+// Dynamic modes have to be those of the format's family, and able to compute it.
+status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
+// Attributes given beside a packed descriptor have to say what it says.
+status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a);
 status_t check_plain(const char *name, const memory_desc_t &md);
+
+// Equal, as far as they are known.
+inline bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
+inline bool broadcasts_to(dim_t a, dim_t to) { return a == 1 || dims_agree(a, to); }
+std::string dims_text(const memory_desc_t &md); // "runtimex2880"
+// An operand that is broadcast to the shape of another: right-aligned dims, each equal or 1.
+status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to);
+
+status_t check_sum(const problem_t &p, const post_op_t &sum);
+
+// Of a matmul: the format of the weights, `any` resolved; quantisation of source and destination.
+status_t resolve_weights(problem_t &p);
+status_t check_src(const problem_t &p);
+status_t check_dst(const problem_t &p);
 
 // Scales, zero points and global scale of one plain quantised argument.
 void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use);
@@ -20,6 +40,9 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
 // Of primitives on src, weights, bias and dst: mx_matmul and mx_reorder.
 void list_args_plain(pd_t &pd);
 status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx);
+
+// Of grouped_matmul.
+void list_grouped_matmul_args(pd_t &pd);
 
 } // namespace impl
 } // namespace mxdnn

@@ -2,6 +2,7 @@
 // The CPU's implementations, best first. An entry says what it takes in its own pd_t::init.
 #include "cpu/cpu_impl_lists.hpp"
 
+#include "cpu/ref/ref_grouped_matmul.hpp"
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
 #include "cpu/x64/jit_mx_matmul.hpp"
@@ -26,6 +27,10 @@ constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<ref_mx_reorder_t>(),
 };
 
+constexpr impl_list_item_t grouped_matmul_list[] = {
+        impl_item<ref_grouped_matmul_t>(),
+};
+
 template <size_t n>
 constexpr impl_list_t list(const impl_list_item_t (&items)[n]) {
     return {items, n};
@@ -36,6 +41,7 @@ constexpr impl_list_t list(const impl_list_item_t (&items)[n]) {
 impl_list_t cpu_impl_list(mxdnn_primitive_kind_t kind) {
     switch (kind) {
     case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
+    case mxdnn_primitive_kind_grouped_matmul: return list(grouped_matmul_list);
     case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
     default: return {nullptr, 0};
     }

@@ -190,6 +190,8 @@ TEST_F(Misuse, NullAttributes) {
             mxdnn_primitive_attr_set_element_packing(nullptr, MXDNN_ARG_DST, mxdnn_element_packing_dense),
             "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_row_grouping(nullptr, mxdnn_row_grouping_ends), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_topk_weights(nullptr, mxdnn_topk_weights_output), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_expert_range(nullptr, 0, 0), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_max_rows_hint(nullptr, 1), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_post_ops(nullptr, po.get()), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_post_ops(nullptr, &c_po), "attr");
@@ -600,6 +602,8 @@ TEST_F(Misuse, AttributeEnums) {
                 s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_row_grouping(a, bad<mxdnn_row_grouping_t>(v)), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                mxdnn_primitive_attr_set_topk_weights(a, bad<mxdnn_topk_weights_t>(v)), s);
         const mxdnn_dims_t g = {32, 1};
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scales(
@@ -611,6 +615,10 @@ TEST_F(Misuse, AttributeEnums) {
     for (mxdnn_dim_t rows : {mxdnn_dim_t(-1), MXDNN_RUNTIME_DIM_VAL, INT64_MAX})
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_set_max_rows_hint(a, rows),
                 std::to_string(rows));
+    const mxdnn_dim_t ranges[][2] = {{-1, 8}, {9, 8}, {0, -1}, {0, mxdnn_dim_t(1) << 31}, {1, 0}};
+    for (const auto &r : ranges)
+        EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_set_expert_range(a, r[0], r[1]),
+                std::to_string(r[0]), std::to_string(r[1]));
     EXPECT_EQ(attr.get_fpmath_mode(), mxdnn::fpmath_mode::strict) << "refused calls change nothing";
     EXPECT_EQ(attr.get_accumulation_mode(), mxdnn::accumulation_mode::strict);
     EXPECT_EQ(attr.get_scratchpad_mode(), mxdnn::scratchpad_mode::library);

@@ -160,6 +160,23 @@ mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(mxdnn_primitive_attr_t attr
     return set_enum("row grouping", attr->row_grouping, grouping, mxdnn_row_grouping_row_ids);
 }
 
+mxdnn_status_t mxdnn_primitive_attr_set_topk_weights(mxdnn_primitive_attr_t attr, mxdnn_topk_weights_t where) {
+    MXDNN_CHECK_ARG(attr);
+    return set_enum("use of top-k weights", attr->topk_weights, where, mxdnn_topk_weights_input);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_set_expert_range(
+        mxdnn_primitive_attr_t attr, mxdnn_dim_t first, mxdnn_dim_t global_experts) {
+    MXDNN_CHECK_ARG(attr);
+    if (first < 0 || global_experts < 0 || global_experts > INT32_MAX || first > global_experts)
+        return fail(mxdnn_invalid_arguments,
+                "the range of experts starts at %lld of %lld; possible are 0 to %d experts and a start among them",
+                (long long)first, (long long)global_experts, INT32_MAX);
+    attr->first_expert = first;
+    attr->global_experts = global_experts;
+    return mxdnn_success;
+}
+
 mxdnn_status_t mxdnn_primitive_attr_set_max_rows_hint(mxdnn_primitive_attr_t attr, mxdnn_dim_t rows) {
     MXDNN_CHECK_ARG(attr);
     if (rows < 0 || rows > max_dim)

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/ref/ref_post_ops.hpp"
+#include "cpu/ref/ref_row.hpp"
 #include "cpu/threading.hpp"
 
 namespace mxdnn {
@@ -76,7 +76,7 @@ struct ref_matmul_run_t {
             const memory_t *operand = ctx.memory(MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index++) | MXDNN_ARG_SRC_1);
             if (o.kind == mxdnn_gated) {
                 columns /= 2;
-                gate(o, row, columns);
+                ref_gate_row(o, o.alpha, 1, o.beta, row, columns);
                 continue;
             }
             for (dim_t n = 0; n < columns; n++) {
@@ -91,15 +91,6 @@ struct ref_matmul_run_t {
         }
     }
 
-    void gate(const post_op_t &o, double *row, dim_t half) {
-        // In place: interleaved pairs lie at or after what they become; halves need a look ahead.
-        for (dim_t j = 0; j < half; j++) {
-            const bool halves = o.gated_layout == mxdnn_gated_halves;
-            const double g = row[halves ? j : 2 * j], u = row[halves ? j + half : 2 * j + 1];
-            row[j] = ref_gated(o.alg, g, u, o.alpha, o.beta);
-        }
-    }
-
     float old_dst(const post_op_t &o, const dim_t *idx) const {
         const uint32_t code = plain_view_t(*ctx.memory(MXDNN_ARG_DST)).load(idx);
         return decode_value(o.dt == mxdnn_data_type_undef ? p.dst.dt : o.dt, code);
@@ -107,39 +98,9 @@ struct ref_matmul_run_t {
 
     dim_t dst_columns() const { return p.attr.gated() ? N / 2 : N; }
 
-    // Largest finite magnitude of a row of f32 results, for a global scale.
-    float amax(const double *row) const {
-        float a = 0;
-        for (dim_t n = 0; n < dst_columns(); n++) a = nvfp4_global_amax(a, float(row[n]));
-        return a;
-    }
-
     void store_row(const dim_t *row_idx, const double *row) {
         dst.set_batch(row_idx);
-        const dim_t m = row_idx[nd - 2], columns = dst_columns();
-        if (!dst.quantised()) {
-            for (dim_t n = 0; n < columns; n++) {
-                const data_type_info_t *info = data_type_info(p.dst.dt);
-                dst.set_code(m, n, info->encode(float(row[n])));
-            }
-            return;
-        }
-        const quant_t &q = dst.quant();
-        for (dim_t first = 0; first < columns; first += q.block) {
-            const int count = int(std::min(columns - first, q.block));
-            float x[256];
-            uint8_t codes[256];
-            for (int i = 0; i < count; i++) x[i] = float(row[first + i]);
-            if (p.attr.dst.is_dynamic()) {
-                dst.set_params(m, first,
-                        quantize_block(p.dst.dt, q, p.attr.dst.rounding, dst.global(), x, count, codes));
-            } else {
-                const block_params_t params = dst.params(m, first);
-                for (int i = 0; i < count; i++)
-                    codes[i] = uint8_t(quantize_element(p.dst.dt, q, params, dst.global(), x[i]));
-            }
-            for (int i = 0; i < count; i++) dst.set_code(m, first + i, codes[i]);
-        }
+        ref_store_row(dst, p.attr.dst, row_idx[nd - 2], row, dst_columns());
     }
 };
 
@@ -182,18 +143,13 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
 
     // A computed global scale needs all results first: they are computed twice rather than kept.
     if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
-        // The largest magnitudes grow in the scales' own memory: bits of non-negative floats are
-        // ordered as integers.
+        // The largest magnitudes grow in the scales' own memory.
         const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
         uint32_t *largest = static_cast<uint32_t *>(global.handle);
         const dim_t scales = global.md.dims[0];
         std::fill(largest, largest + scales, 0u);
         for_rows([&](ref_matmul_run_t &run, const dim_t *, const double *row, int64_t r) {
-            uint32_t *at = largest + (scales == 1 ? 0 : r / M);
-            const uint32_t mine = bits_of(run.amax(row));
-            uint32_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
-            while (seen < mine && !__atomic_compare_exchange_n(at, &seen, mine, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            }
+            ref_atomic_max(largest + (scales == 1 ? 0 : r / M), ref_amax(row, run.dst_columns()));
         });
         for (dim_t i = 0; i < scales; i++) largest[i] = bits_of(nvfp4_global_scale(float_of(largest[i])));
     }

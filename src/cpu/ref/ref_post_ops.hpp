@@ -46,13 +46,14 @@ inline double ref_binary(mxdnn_alg_kind_t alg, double x, double y) {
     }
 }
 
-inline double ref_gated(mxdnn_alg_kind_t alg, double g, double u, double alpha, double limit) {
+// beta: what gpt-oss adds to up.
+inline double ref_gated(mxdnn_alg_kind_t alg, double g, double u, double alpha, double limit, double beta = 1) {
     const bool clamp = limit > 0 && std::isfinite(limit);
     if (clamp && !std::isnan(g)) g = std::min(g, limit);
     if (clamp && !std::isnan(u)) u = std::min(std::max(u, -limit), limit);
     switch (alg) {
     case mxdnn_gated_silu: return g * ref_sigmoid(g) * u;
-    case mxdnn_gated_swiglu: return g * ref_sigmoid(alpha * g) * (u + 1);
+    case mxdnn_gated_swiglu: return g * ref_sigmoid(alpha * g) * (u + beta);
     case mxdnn_gated_gelu_erf: return ref_gelu_erf(g) * u;
     case mxdnn_gated_gelu_tanh: return ref_gelu_tanh(g) * u;
     default: return g;

@@ -45,18 +45,19 @@ void plain_view_t::store(const dim_t *idx, uint32_t code) const {
 }
 
 matrix_view_t::matrix_view_t(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr)
-    : dt_(pd_md.dt), ndims_(pd_md.ndims), scales_layout_(attr.layout), md_(&ctx.memory(arg)->md) {
-    const memory_t &m = *ctx.memory(arg);
+    : dt_(pd_md.dt), ndims_(pd_md.ndims), scales_layout_(attr.layout), md_(&pd_md) {
+    const memory_t *given = ctx.memory(arg);
     if (is_packed(pd_md)) {
         quantised_ = packed_ = true;
         quant_ = pd_md.packed.quant;
         axis_ = 2;
-        packed_data_ = static_cast<uint8_t *>(m.handle);
+        packed_data_ = given ? static_cast<uint8_t *>(given->handle) : nullptr;
         packed_stride_ = pd_md.packed.stride;
         packed_matrix_ = {layout_of(pd_md), shape_of(pd_md), packed_data_};
         return;
     }
-    elements_ = plain_view_t(m, attr.packing);
+    md_ = &given->md;
+    elements_ = plain_view_t(*given, attr.packing);
     if (!attr.scales.set) return;
     quantised_ = true;
     quant_of("", *md_, attr, quant_, &axis_); // accepted when the descriptor was created
@@ -72,7 +73,8 @@ void matrix_view_t::set_batch(const dim_t *idx) {
         batch_[i] = md_->dims[i] == 1 ? 0 : idx[i];
         batch_index_ = batch_index_ * md_->dims[i] + batch_[i];
     }
-    if (packed_) packed_matrix_.data = packed_data_ + batch_index_ * packed_stride_;
+    global_index_ = batch_index_;
+    if (packed_data_) packed_matrix_.data = packed_data_ + batch_index_ * packed_stride_;
 }
 
 uint32_t matrix_view_t::code(dim_t row, dim_t col) const {
@@ -99,6 +101,7 @@ void matrix_view_t::scale_index(dim_t row, dim_t col, dim_t *idx) const {
         // The swizzle's rows run along the dim that is not blocked.
         const dim_t blocks = div_up(md_->dims[ndims_ - axis_], quant_.block);
         idx[0] = batch_index_;
+        if (axis_ == 1) row += scale_row_shift_;
         idx[1] = axis_ == 2 ? swizzle_128x4::offset(col, row, blocks) : swizzle_128x4::offset(row, col, blocks);
         return;
     }
@@ -136,12 +139,12 @@ void matrix_view_t::set_params(dim_t row, dim_t col, const block_params_t &p) co
 float matrix_view_t::global() const {
     if (packed_) return packed_matrix_.global();
     if (!global_) return 1.f;
-    return static_cast<const float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : batch_index_];
+    return static_cast<const float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : global_index_];
 }
 
 void matrix_view_t::set_global(float g) const {
     if (packed_) return packed_matrix_.set_global(g);
-    if (global_) static_cast<float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : batch_index_] = g;
+    if (global_) static_cast<float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : global_index_] = g;
 }
 
 float matrix_view_t::value(dim_t row, dim_t col) const {

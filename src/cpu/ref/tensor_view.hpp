@@ -30,11 +30,17 @@ struct plain_view_t {
 // batch entries in order; a tensor with fewer (broadcast) is read at its own dims.
 class matrix_view_t {
 public:
-    // `arg` is MXDNN_ARG_SRC, WEIGHTS or DST of the problem whose memories ctx holds.
+    // `arg` is MXDNN_ARG_SRC, WEIGHTS or DST of the problem whose memories ctx holds; a packed tensor may
+    // be absent, see set_packed_data().
     matrix_view_t(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr);
 
     // Selects the batch entry by the leading indices of the destination.
     void set_batch(const dim_t *idx);
+    // Of a packed tensor whose entries lie apart: the selected one is here.
+    void set_packed_data(uint8_t *data) { packed_matrix_.data = data; }
+    // Rows of groups: the expert whose global scale it is, and how far swizzled scales lie behind their rows.
+    void set_global_index(dim_t i) { global_index_ = i; }
+    void set_scale_row_shift(dim_t rows) { scale_row_shift_ = rows; }
 
     bool quantised() const { return quantised_; }
     const quant_t &quant() const { return quant_; }
@@ -68,6 +74,8 @@ private:
     const memory_desc_t *md_; // with runtime dims known
     dim_t batch_[max_ndims] = {};
     dim_t batch_index_ = 0; // of the entry, counted in this tensor's own dims
+    dim_t global_index_ = 0; // batch_index_, or an expert
+    dim_t scale_row_shift_ = 0;
 };
 
 // Calls body(idx) for every index of the first `ndims` dims, idx running last dim first.

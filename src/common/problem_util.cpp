@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/problem_util.hpp"
+
+#include "common/error.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q) {
+    switch (quant_family(dt, q)) {
+    case quant_family_t::mx: return mxdnn_quantization_mode_dynamic_mx;
+    case quant_family_t::nvfp4: return mxdnn_quantization_mode_dynamic_fp;
+    case quant_family_t::affine: return mxdnn_quantization_mode_dynamic_affine;
+    default: return mxdnn_quantization_mode_undef;
+    }
+}
+
+status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a) {
+    if (!a.is_dynamic()) {
+        if (a.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments,
+                    "%s has static scales and a dynamic global scale; a computed global scale needs computed "
+                    "scales",
+                    name);
+        return mxdnn_success;
+    }
+    if (a.mode != dynamic_mode_of(dt, q))
+        return fail(mxdnn_invalid_arguments,
+                "scales of %s (%s with %s scales) have quantization mode %d; this format is computed by mode "
+                "%d",
+                name, data_type_name(dt), data_type_name(q.scale_dt), int(a.mode),
+                int(dynamic_mode_of(dt, q)));
+    if (const char *why = check_dynamic_quant(dt, q, a.rounding))
+        return fail(mxdnn_invalid_arguments, "scales of %s cannot be computed: %s", name, why);
+    return mxdnn_success;
+}
+
+status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
+    if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
+        return fail(mxdnn_invalid_arguments,
+                "%s is packed, so a scales layout or an element packing has no meaning for it; leave them "
+                "out",
+                name);
+    if (!a.scales.set) {
+        if (a.zero_points.set)
+            return fail(
+                    mxdnn_invalid_arguments, "%s has zero points but no scales; set both or neither", name);
+        return mxdnn_success;
+    }
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of(name, md, a, q, &axis));
+    // A global scale may be left to the packed descriptor.
+    if (a.global == mxdnn_quantization_mode_undef) q.global = md.packed.quant.global;
+    if (axis != 2)
+        return fail(mxdnn_invalid_arguments,
+                "the blocks of %s run along its last dim (groups %lldx%lld); packed weights have blocks "
+                "along K, "
+                "the dim before it",
+                name, (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
+    if (q != md.packed.quant)
+        return fail(mxdnn_invalid_arguments,
+                "the attributes of %s say %s scales, groups of %lld, but its packed descriptor is %s", name,
+                data_type_name(q.scale_dt), (long long)q.block, to_string(md).c_str());
+    return mxdnn_success;
+}
+
+status_t check_plain(const char *name, const memory_desc_t &md) {
+    if (is_zero(md))
+        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
+    if (!is_strided(md))
+        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be plain (strided)", name,
+                to_string(md).c_str());
+    return mxdnn_success;
+}
+
+std::string dims_text(const memory_desc_t &md) {
+    std::string s;
+    for (int i = 0; i < md.ndims; i++)
+        s += (i ? "x" : "")
+             + (md.dims[i] == runtime_dim ? std::string("runtime") : std::to_string(md.dims[i]));
+    return s;
+}
+
+status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to) {
+    bool ok = md.ndims <= ndims;
+    for (int i = 1; ok && i <= md.ndims; i++) ok = broadcasts_to(md.dims[md.ndims - i], to[ndims - i]);
+    if (ok) return mxdnn_success;
+    memory_desc_t t;
+    t.ndims = ndims;
+    for (int i = 0; i < ndims; i++) t.dims[i] = to[i];
+    return fail(mxdnn_invalid_shape, "%s is %s, which does not broadcast to %s (each dim equal, or 1)", name,
+            dims_text(md).c_str(), dims_text(t).c_str());
+}
+
+status_t quant_of(
+        const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end) {
+    if (!a.scales.set)
+        return fail(mxdnn_invalid_arguments,
+                "%s is %s and has no scales; give them with set_scales (or a packed descriptor)", name,
+                data_type_name(md.dt));
+    const auto &s = a.scales;
+    const int last_two = 3 << (md.ndims - 2);
+    int batch_bits = 0;
+    for (int i = 0; i < md.ndims - 2; i++)
+        if (md.dims[i] != 1) batch_bits |= 1 << i;
+    if ((s.mask & last_two) != last_two || (s.mask & batch_bits) != batch_bits || s.mask >= 1 << md.ndims)
+        return fail(mxdnn_invalid_arguments,
+                "scales of %s have mask %d; block scales of a tensor of %d dims have mask %d", name, s.mask,
+                md.ndims, (1 << md.ndims) - 1);
+    q = quant_t();
+    q.scale_dt = s.dt;
+    q.block = s.groups[0] > 1 ? s.groups[0] : s.groups[1];
+    *axis_from_end = s.groups[0] > 1 ? 2 : 1;
+    if (a.zero_points.set) {
+        if (!a.zero_points.same_groups(s))
+            return fail(mxdnn_invalid_arguments,
+                    "zero points of %s have mask %d and groups %lldx%lld, its scales mask %d and groups "
+                    "%lldx%lld; "
+                    "they have to be the same",
+                    name, a.zero_points.mask, (long long)a.zero_points.groups[0],
+                    (long long)a.zero_points.groups[1], s.mask, (long long)s.groups[0],
+                    (long long)s.groups[1]);
+        q.zp = a.zero_points.dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+        q.zp_dt = a.zero_points.dt;
+    }
+    if (a.global != mxdnn_quantization_mode_undef)
+        q.global = batch_of(md) > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
+    if (const char *why = check_quant(md.dt, q))
+        return fail(mxdnn_invalid_arguments, "%s is %s with %s scales in groups of %lld: %s", name,
+                data_type_name(md.dt), data_type_name(q.scale_dt), (long long)q.block, why);
+    return mxdnn_success;
+}
+
+memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t dt, int axis_from_end,
+        mxdnn_scales_layout_t layout) {
+    memory_desc_t s;
+    dim_t dims[max_ndims];
+    for (int i = 0; i < md.ndims; i++) dims[i] = md.dims[i];
+    dim_t &blocked = dims[md.ndims - axis_from_end];
+    if (blocked != runtime_dim) blocked = div_up(blocked, q.block);
+    if (layout == mxdnn_scales_swizzle_128x4) {
+        // Rows run along the dim that is not blocked; each matrix is padded on its own.
+        const dim_t rows = dims[md.ndims - (3 - axis_from_end)], cols = blocked, batch = batch_of(md);
+        const bool known = rows != runtime_dim && cols != runtime_dim && batch != runtime_dim;
+        const dim_t flat[2] = {batch, known ? swizzle_128x4::size(rows, cols) : runtime_dim};
+        init_strided(s, 2, flat, dt, nullptr);
+        return s;
+    }
+    init_strided(s, md.ndims, dims, dt, nullptr);
+    return s;
+}
+
+status_t check_sum(const problem_t &p, const post_op_t &sum) {
+    if (!is_high_precision(p.dst.dt))
+        return fail(mxdnn_invalid_arguments, "sum needs a dst of f32, bf16 or f16, and dst is %s",
+                data_type_name(p.dst.dt));
+    const data_type_info_t *as = data_type_info(sum.dt), *is = data_type_info(p.dst.dt);
+    if (as && as->bits != is->bits)
+        return fail(mxdnn_invalid_arguments, "sum reads dst as %s, but dst is %s; the sizes have to agree",
+                as->name, is->name);
+    return mxdnn_success;
+}
+
+status_t resolve_weights(problem_t &p) {
+    memory_desc_t &wei = p.weights;
+    if (!is_quantised_type(wei.dt))
+        return fail(mxdnn_unimplemented,
+                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), dense "
+                "ones are "
+                "oneDNN's and cuBLAS's business",
+                data_type_name(wei.dt));
+    if (is_packed(wei)) {
+        MXDNN_CHECK(check_matches_packed("weights", wei, p.attr.weights));
+        if (wei.packed.family != p.engine->target->family)
+            return fail(mxdnn_incompatible_target,
+                    "weights are packed for %s, but the engine is %s; mx_reorder them",
+                    target_family_name(wei.packed.family), p.engine->target->name);
+    } else {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("weights", wei, p.attr.weights, q, &axis));
+        if (p.attr.weights.is_dynamic() || p.attr.weights.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments, "weights have dynamic scales; a matmul reads weights that "
+                                                 "mx_reorder has quantised (static scales)");
+        if (axis != 2)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of weights run along N (groups %lldx%lld); a matmul needs them along K "
+                    "(%lldx1)",
+                    (long long)p.attr.weights.scales.groups[0], (long long)p.attr.weights.scales.groups[1],
+                    (long long)q.block);
+        if (is_any(wei)) {
+            const data_type_t dt = wei.dt;
+            const annotation_t annotation = wei.annotation;
+            dim_t dims[max_ndims];
+            for (int i = 0; i < wei.ndims; i++) dims[i] = wei.dims[i];
+            MXDNN_CHECK(init_packed(wei, wei.ndims, dims, dt, q, p.engine->target->family));
+            wei.annotation = annotation;
+        } else {
+            MXDNN_CHECK(check_plain("weights", wei));
+        }
+    }
+    return mxdnn_success;
+}
+
+status_t check_src(const problem_t &p) {
+    const memory_desc_t &src = p.src;
+    if (is_quantised_type(src.dt)) {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("src", src, p.attr.src, q, &axis));
+        if (axis != 1)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of src run along its rows (groups %lldx%lld); a matmul needs them along K "
+                    "(1x%lld)",
+                    (long long)p.attr.src.scales.groups[0], (long long)p.attr.src.scales.groups[1],
+                    (long long)q.block);
+        if (p.attr.src.is_dynamic() || p.attr.src.global > mxdnn_quantization_mode_static_sazp)
+            return fail(mxdnn_invalid_arguments,
+                    "src has dynamic scales; they are read, so they have to be static");
+    } else if (!is_high_precision(src.dt)) {
+        return fail(mxdnn_invalid_data_type, "src is %s; possible are f32 bf16 f16 and quantised types",
+                data_type_name(src.dt));
+    } else if (!p.attr.src.is_default()) {
+        return fail(mxdnn_invalid_arguments,
+                "src is %s and has quantisation attributes; only quantised types have",
+                data_type_name(src.dt));
+    }
+    return mxdnn_success;
+}
+
+status_t check_dst(const problem_t &p) {
+    const memory_desc_t &dst = p.dst;
+    if (is_quantised_type(dst.dt)) {
+        quant_t q;
+        int axis = 0;
+        MXDNN_CHECK(quant_of("dst", dst, p.attr.dst, q, &axis));
+        if (axis != 1)
+            return fail(mxdnn_invalid_arguments,
+                    "the blocks of dst run along its rows (groups %lldx%lld); a matmul writes them along N "
+                    "(1x%lld)",
+                    (long long)p.attr.dst.scales.groups[0], (long long)p.attr.dst.scales.groups[1],
+                    (long long)q.block);
+        MXDNN_CHECK(check_dynamic("dst", dst.dt, q, p.attr.dst));
+    } else if (!is_high_precision(dst.dt)) {
+        return fail(mxdnn_invalid_data_type, "dst is %s; possible are f32 bf16 f16 and quantised types",
+                data_type_name(dst.dt));
+    } else if (!p.attr.dst.is_default()) {
+        return fail(mxdnn_invalid_arguments,
+                "dst is %s and has quantisation attributes; only quantised types have",
+                data_type_name(dst.dt));
+    }
+    return mxdnn_success;
+}
+
+void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use) {
+    quant_t q;
+    int axis = 0;
+    if (!is_quantised_type(md.dt) || is_packed(md) || quant_of("", md, a, q, &axis) != mxdnn_success) return;
+    const auto direction = [&](mxdnn_quantization_mode_t mode) {
+        return use == arg_use_t::output && mode > mxdnn_quantization_mode_static_sazp ? arg_use_t::output
+                                                                                      : arg_use_t::input;
+    };
+    pd.args.push_back({MXDNN_ARG_ATTR_SCALES | arg, direction(a.mode),
+            scales_desc(md, q, q.scale_dt, axis, a.layout), a.layout == mxdnn_scales_linear});
+    if (q.zp != zero_point_kind_t::none)
+        pd.args.push_back({MXDNN_ARG_ATTR_ZERO_POINTS | arg, direction(a.mode),
+                scales_desc(md, q, q.zp_dt, axis, mxdnn_scales_linear), true});
+    if (q.global != global_scale_kind_t::none) {
+        memory_desc_t g;
+        const dim_t dims[1] = {q.global == global_scale_kind_t::one ? 1 : batch_of(md)};
+        init_strided(g, 1, dims, mxdnn_f32, nullptr);
+        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, direction(a.global), g, true});
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn

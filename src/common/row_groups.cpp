@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/row_groups.hpp"
+
+#include <algorithm>
+
+#include "common/formats/swizzle_128x4.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+int64_t within(int64_t x, int64_t lowest, int64_t highest) { return std::min(std::max(x, lowest), highest); }
+} // namespace
+
+int row_groups_t::expert_of(int64_t id) const {
+    if (id < 0 || id >= ids) return -1;
+    const int64_t e = map ? map[id] : id - first_id;
+    return e < 0 || e >= experts ? -1 : int(e);
+}
+
+row_group_t row_groups_t::group(int64_t g) const {
+    if (grouping == mxdnn_row_grouping_row_ids) return {g, 1, expert_of(bounds[g])};
+    int64_t first, end;
+    switch (grouping) {
+    case mxdnn_row_grouping_starts:
+        first = bounds[g];
+        end = bounds[g + 1];
+        break;
+    case mxdnn_row_grouping_padded:
+        first = rows / groups * g;
+        end = first + within(bounds[g], 0, rows / groups);
+        break;
+    default:
+        first = g == 0 ? 0 : bounds[g - 1];
+        end = bounds[g];
+        break;
+    }
+    first = within(first, 0, rows);
+    return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
+}
+
+int64_t row_groups_t::swizzled_rows_before(int64_t g) const {
+    if (grouping == mxdnn_row_grouping_padded)
+        return groups ? round_up(rows / groups, swizzle_128x4::tile_rows) * g : 0;
+    int64_t before = 0;
+    for (int64_t i = 0; i < g; i++) before += round_up(group(i).count, swizzle_128x4::tile_rows);
+    return before;
+}
+
+status_t row_groups_t::check() const {
+    switch (grouping) {
+    case mxdnn_row_grouping_row_ids: break;
+    case mxdnn_row_grouping_padded:
+        for (int64_t g = 0; g < groups; g++)
+            if (bounds[g] < 0 || bounds[g] > rows / groups)
+                return fail(mxdnn_invalid_arguments, "GROUP_COUNTS[%lld] is %d; a group has 0 to %lld rows",
+                        (long long)g, bounds[g], (long long)(rows / groups));
+        break;
+    default: {
+        const int64_t n = groups + (grouping == mxdnn_row_grouping_starts);
+        for (int64_t i = 0; i < n; i++) {
+            if (bounds[i] < 0 || bounds[i] > rows)
+                return fail(mxdnn_invalid_arguments, "GROUP_OFFSETS[%lld] is %d; there are rows 0 to %lld",
+                        (long long)i, bounds[i], (long long)rows);
+            if (i > 0 && bounds[i] < bounds[i - 1])
+                return fail(mxdnn_invalid_arguments,
+                        "GROUP_OFFSETS[%lld] is %d, but the one before is %d; offsets never decrease",
+                        (long long)i, bounds[i], bounds[i - 1]);
+        }
+    }
+    }
+    const bool by_row = grouping == mxdnn_row_grouping_row_ids;
+    const int32_t *given = by_row ? bounds : group_ids;
+    for (int64_t i = 0; given && i < groups; i++)
+        if (given[i] < -1 || given[i] >= ids)
+            return fail(mxdnn_invalid_arguments, "%s[%lld] is %d; ids are -1 (skip) and 0 to %lld",
+                    by_row ? "ROW_EXPERT_IDS" : "GROUP_EXPERT_IDS", (long long)i, given[i],
+                    (long long)(ids - 1));
+    for (int64_t i = 0; map && i < ids; i++)
+        if (map[i] < -1 || map[i] >= experts)
+            return fail(mxdnn_invalid_arguments,
+                    "EXPERT_MAP[%lld] is %d; entries are -1 (not here) and 0 to %lld, the experts of the "
+                    "weights",
+                    (long long)i, map[i], (long long)(experts - 1));
+    return mxdnn_success;
+}
+
+int64_t collect_rows(const row_groups_t &groups, int expert, row_cursor_t &at, int32_t *rows, int64_t max) {
+    int64_t n = 0;
+    for (; at.group < groups.groups; at.group++, at.row = 0) {
+        const row_group_t g = groups.group(at.group);
+        if (g.expert != expert) continue;
+        for (; at.row < g.count; at.row++) {
+            if (n == max) return n;
+            rows[n++] = int32_t(g.first + at.row);
+        }
+    }
+    return n;
+}
+
+} // namespace impl
+} // namespace mxdnn

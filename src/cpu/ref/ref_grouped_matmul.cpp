@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/ref/ref_grouped_matmul.hpp"
+
+#include <algorithm>
+
+#include "common/grouped_exec.hpp"
+#include "cpu/ref/ref_row.hpp"
+#include "cpu/threading.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+// Rows of the destination that a thread finishes together, and rows that share one decoding of weights.
+constexpr int64_t rows_together = 16;
+
+// Doubles that a thread works in: rows of results and of sums, rows of the source, a column of weights.
+int64_t doubles_per_thread(dim_t K, dim_t N) { return 2 * rows_together * N + (rows_together + 1) * K; }
+
+} // namespace
+
+reason_t ref_grouped_matmul_t::pd_t::init() {
+    const memory_desc_t &wei = problem.weights;
+    const int64_t each = checked_mul(doubles_per_thread(wei.dims[1], wei.dims[2]), sizeof(double));
+    const int64_t bytes = each < 0 ? -1 : checked_mul(each, problem.max_concurrency);
+    if (bytes < 0)
+        return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
+    scratchpad_bytes = round_up(bytes, 64);
+    return yes();
+}
+
+namespace {
+
+// One thread's part of an execution.
+struct ref_grouped_run_t {
+    const exec_ctx_t &ctx;
+    const problem_t &p;
+    const grouped_exec_t &x;
+    matrix_view_t src, wei, dst;
+    dim_t K, N, columns; // of weights, and of the destination
+    double *results, *sums, *source, *column;
+    // Of the rows [first, first + count) of the destination that are at work.
+    int64_t first = 0, count = 0;
+    bool written[rows_together];
+    int expert_of[rows_together]; // of the last row that met there; -1: none did
+    int64_t group_of[rows_together];
+
+    ref_grouped_run_t(const exec_ctx_t &c, const grouped_exec_t &exec, int ithr)
+        : ctx(c), p(c.pd.problem), x(exec), src(c, MXDNN_ARG_SRC, p.src, p.attr.src),
+          wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
+          K(p.weights.dims[1]), N(p.weights.dims[2]), columns(p.attr.gated() ? N / 2 : N) {
+        results = reinterpret_cast<double *>(ctx.scratchpad) + doubles_per_thread(K, N) * ithr;
+        sums = results + rows_together * N;
+        source = sums + rows_together * N;
+        column = source + rows_together * K;
+    }
+
+    // The row within a matrix, which becomes the selected one where groups are padded.
+    dim_t select_row(matrix_view_t &view, const memory_desc_t &md, int64_t row) const {
+        if (md.ndims == 2) return row;
+        const dim_t batch[1] = {row / md.dims[1]};
+        view.set_batch(batch);
+        return row % md.dims[1];
+    }
+    const memory_desc_t &src_md() const { return ctx.memory(MXDNN_ARG_SRC)->md; }
+    const memory_desc_t &dst_md() const { return ctx.memory(MXDNN_ARG_DST)->md; }
+
+    // Swizzled scales of a tensor of 2 dims start every group on a tile.
+    void select_group(matrix_view_t &view, const memory_desc_t &md, const arg_attr_t &attr, bool of_src,
+            int64_t g, int expert) const {
+        view.set_global_index(expert);
+        if (attr.layout == mxdnn_scales_swizzle_128x4 && md.ndims == 2 && swizzled_by_group(x, of_src))
+            view.set_scale_row_shift(x.groups.swizzled_rows_before(g) - x.groups.group(g).first);
+    }
+
+    void select_expert(int expert) {
+        const dim_t batch[1] = {expert};
+        wei.set_batch(batch);
+        if (x.weights_ptrs)
+            wei.set_packed_data(reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(x.weights_ptrs[expert])));
+    }
+
+    void load_source(int64_t row, double *to) {
+        const int64_t from = x.src_row(row);
+        if (from < 0) {
+            std::fill_n(to, K, 0.);
+            return;
+        }
+        const dim_t m = select_row(src, src_md(), from);
+        for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
+    }
+
+    // Rows of one group into `results`, and from there into the sums of their destination.
+    void do_rows(int64_t group, int expert, const int64_t *rows, int64_t n) {
+        select_expert(expert);
+        select_group(src, src_md(), p.attr.src, true, group, expert);
+        for (int64_t i = 0; i < n; i++) load_source(rows[i], source + i * K);
+        for (dim_t c = 0; c < N; c++) {
+            for (dim_t k = 0; k < K; k++) column[k] = wei.value(k, c);
+            for (int64_t i = 0; i < n; i++) {
+                double sum = 0;
+                for (dim_t k = 0; k < K; k++) sum += source[i * K + k] * column[k];
+                results[i * N + c] = sum;
+            }
+        }
+        for (int64_t i = 0; i < n; i++) {
+            finish_row(rows[i], expert, results + i * N);
+            const int64_t at = x.dst_row(rows[i]) - first;
+            // The first row is taken as it is, so that -0 stays -0.
+            const bool first_here = expert_of[at] < 0;
+            for (dim_t c = 0; c < columns; c++)
+                sums[at * columns + c] = results[i * N + c] + (first_here ? -0. : sums[at * columns + c]);
+            written[at] = true;
+            expert_of[at] = expert;
+            group_of[at] = group;
+        }
+    }
+
+    // alpha, top-k weight of the input, bias, activation, top-k weight of the output.
+    void finish_row(int64_t row, int expert, double *v) const {
+        const double topk = x.topk_weight(row);
+        const bool on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+        const double before = x.alpha(expert) * (on_input ? topk : 1.);
+        for (dim_t c = 0; c < N; c++) v[c] *= before;
+        if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS))
+            for (dim_t c = 0; c < N; c++) {
+                const dim_t idx[2] = {expert, c};
+                v[c] += plain_view_t(*bias).value(idx);
+            }
+        dim_t n = N;
+        for (const post_op_t &o : p.attr.post_ops.ops) {
+            if (o.kind == mxdnn_gated) {
+                const activation_params_t a = x.params(expert, o);
+                n /= 2;
+                ref_gate_row(o, a.alpha, a.beta, a.limit, v, n);
+            } else if (o.kind == mxdnn_eltwise) {
+                for (dim_t c = 0; c < n; c++) v[c] = ref_eltwise(o.alg, v[c], o.alpha, o.beta);
+            }
+        }
+        if (x.topk && !on_input)
+            for (dim_t c = 0; c < n; c++) v[c] *= topk;
+    }
+
+    // The sums of the rows [first, first + count) of the destination. A row that nothing meets is a sum of
+    // nothing under SCATTER_IDX, and nobody's without.
+    void compute(int64_t first_row, int64_t row_count) {
+        first = first_row;
+        count = row_count;
+        std::fill_n(sums, count * columns, 0.);
+        std::fill_n(written, count, x.scatter != nullptr);
+        std::fill_n(expert_of, count, -1);
+        std::fill_n(group_of, count, 0);
+        for (int64_t g = 0; g < x.groups.groups; g++) {
+            const row_group_t group = x.groups.group(g);
+            if (group.expert < 0) continue;
+            int64_t r = group.first, end = group.first + group.count;
+            if (!x.scatter) {
+                r = std::max(r, first);
+                end = std::min(end, first + count);
+            }
+            int64_t rows[rows_together], n = 0;
+            for (; r < end; r++) {
+                const int64_t to = x.dst_row(r);
+                if (to < first || to >= first + count) continue;
+                rows[n++] = r;
+                if (n < rows_together) continue;
+                do_rows(g, group.expert, rows, n);
+                n = 0;
+            }
+            if (n > 0) do_rows(g, group.expert, rows, n);
+        }
+        add_old();
+    }
+
+    // beta times the destination as it was.
+    void add_old() {
+        const auto &ops = p.attr.post_ops.ops;
+        if (ops.empty() || ops.back().kind != mxdnn_sum) return;
+        const post_op_t &o = ops.back();
+        const data_type_t as = o.dt == mxdnn_data_type_undef ? p.dst.dt : o.dt;
+        for (int64_t i = 0; i < count; i++) {
+            if (!written[i]) continue;
+            const dim_t m = select_row(dst, dst_md(), first + i);
+            for (dim_t c = 0; c < columns; c++)
+                sums[i * columns + c] += double(o.scale) * (decode_value(as, dst.code(m, c)) - o.zero_point);
+        }
+    }
+
+    void store() {
+        for (int64_t i = 0; i < count; i++) {
+            if (!written[i]) continue;
+            const dim_t m = select_row(dst, dst_md(), first + i);
+            select_group(dst, dst_md(), p.attr.dst, false, group_of[i], std::max(expert_of[i], 0));
+            ref_store_row(dst, p.attr.dst, m, sums + i * columns, columns);
+        }
+    }
+};
+
+} // namespace
+
+status_t ref_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
+    const problem_t &p = ctx.pd.problem;
+    const grouped_exec_t x(ctx);
+    const int64_t runs = div_up(x.dst_rows, rows_together);
+    const int nthr =
+            int(std::min<int64_t>(std::max<int64_t>(runs, 1), threads_of(ctx.stream, p.max_concurrency)));
+    const auto for_rows = [&](auto &&body) {
+        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+            ref_grouped_run_t run(ctx, x, ithr);
+            int64_t begin, end;
+            balance(runs, n, ithr, begin, end);
+            for (int64_t i = begin; i < end; i++) {
+                run.compute(i * rows_together, std::min(rows_together, x.dst_rows - i * rows_together));
+                body(run);
+            }
+        });
+    };
+
+    // A computed global scale needs all results first: they are computed twice rather than kept.
+    if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
+        const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+        uint32_t *largest = static_cast<uint32_t *>(global.handle);
+        const dim_t scales = global.md.dims[0];
+        std::fill(largest, largest + scales, 0u);
+        for_rows([&](const ref_grouped_run_t &run) {
+            for (int64_t i = 0; i < run.count; i++)
+                if (run.expert_of[i] >= 0)
+                    ref_atomic_max(largest + (scales == 1 ? 0 : run.expert_of[i]),
+                            ref_amax(run.sums + i * run.columns, run.columns));
+        });
+        for (dim_t i = 0; i < scales; i++) largest[i] = bits_of(nvfp4_global_scale(float_of(largest[i])));
+    }
+    for_rows([](ref_grouped_run_t &run) { run.store(); });
+    return mxdnn_success;
+}
+
+} // namespace impl
+} // namespace mxdnn
