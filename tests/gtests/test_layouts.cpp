@@ -87,7 +87,7 @@ constexpr packed_shape_t shape(
 
 // Tiny shapes: a compiler that compiles this file has checked them.
 struct tiny_bitmap_t {
-    bool seen[24 * 1024] = {};
+    bool seen[40 * 1024] = {};
     constexpr bool &operator[](size_t i) { return seen[i]; }
 };
 template <typename layout>
@@ -102,6 +102,9 @@ static_assert(is_tiny_bijection<n16_b6_t>(shape(35, 5, 6, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b6_t>(shape(3, 18, 6, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b8_t>(shape(37, 7, 8, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b8_t>(shape(1, 1, 8, 32, 1, 0, false)));
+static_assert(is_tiny_bijection<n64_b4_t>(shape(16, 16, 4, 32, 1, 0, false)));
+static_assert(is_tiny_bijection<n64_b6_t>(shape(35, 2, 6, 32, 1, 0, false)));
+static_assert(is_tiny_bijection<n64_b8_t>(shape(16, 9, 8, 32, 1, 0, false)));
 
 std::string words(const packed_shape_t &s) {
     return "K " + std::to_string(s.K) + ", N " + std::to_string(s.N) + ", bits " + std::to_string(s.bits)

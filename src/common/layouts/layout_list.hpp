@@ -8,6 +8,9 @@
 #include "common/layouts/n16_b4.hpp"
 #include "common/layouts/n16_b6.hpp"
 #include "common/layouts/n16_b8.hpp"
+#include "common/layouts/n64_b4.hpp"
+#include "common/layouts/n64_b6.hpp"
+#include "common/layouts/n64_b8.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -38,6 +41,9 @@ inline constexpr layout_t layout_list[] = {
         make_layout<n16_b4_t>(target_family_t::cpu_x64),
         make_layout<n16_b6_t>(target_family_t::cpu_x64),
         make_layout<n16_b8_t>(target_family_t::cpu_x64),
+        make_layout<n64_b4_t>(target_family_t::cuda),
+        make_layout<n64_b6_t>(target_family_t::cuda),
+        make_layout<n64_b8_t>(target_family_t::cuda),
 };
 
 inline const layout_t *find_layout(target_family_t family, uint32_t id) {
