@@ -145,6 +145,7 @@ status_t prepare_mx_reorder(problem_t &p) {
             quant_t q;
             int axis = 0;
             MXDNN_CHECK(quant_of(name, md, a, q, &axis));
+            MXDNN_CHECK(check_block_scales(name, md.dt, q));
             if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
                 return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
             if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)

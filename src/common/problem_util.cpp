@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/problem_util.hpp"
 
+#include <algorithm>
+
 #include "common/error.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 
@@ -101,7 +103,11 @@ status_t quant_of(
                 "%s is %s and has no scales; give them with set_scales (or a packed descriptor)", name,
                 data_type_name(md.dt));
     const auto &s = a.scales;
-    const int last_two = 3 << (md.ndims - 2);
+    // Plain s8 has its one scale per row with a mask of the rows, or in groups as long as a row.
+    const dim_t columns = md.dims[md.ndims - 1];
+    const bool row_scales = md.dt == mxdnn_s8 && has_role(s.dt, role_high_precision)
+                            && (s.groups[1] >= columns || !(s.mask & 1 << (md.ndims - 1)));
+    const int last_two = (row_scales ? 1 : 3) << (md.ndims - 2);
     int batch_bits = 0;
     for (int i = 0; i < md.ndims - 2; i++)
         if (md.dims[i] != 1) batch_bits |= 1 << i;
@@ -113,6 +119,7 @@ status_t quant_of(
     q.scale_dt = s.dt;
     q.block = s.groups[0] > 1 ? s.groups[0] : s.groups[1];
     *axis_from_end = s.groups[0] > 1 ? 2 : 1;
+    if (row_scales) q.block = std::max<dim_t>(columns, 1);
     if (a.zero_points.set) {
         if (!a.zero_points.same_groups(s))
             return fail(mxdnn_invalid_arguments,
@@ -127,6 +134,8 @@ status_t quant_of(
     }
     if (a.global != mxdnn_quantization_mode_undef)
         q.global = batch_of(md) > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
+    if (row_scales && !a.zero_points.set && a.global == mxdnn_quantization_mode_undef && *axis_from_end == 1)
+        return mxdnn_success;
     if (const char *why = check_quant(md.dt, q))
         return fail(mxdnn_invalid_arguments, "%s is %s with %s scales in groups of %lld: %s", name,
                 data_type_name(md.dt), data_type_name(q.scale_dt), (long long)q.block, why);
@@ -181,6 +190,7 @@ status_t resolve_weights(problem_t &p) {
         quant_t q;
         int axis = 0;
         MXDNN_CHECK(quant_of("weights", wei, p.attr.weights, q, &axis));
+        MXDNN_CHECK(check_block_scales("weights", wei.dt, q));
         if (p.attr.weights.is_dynamic() || p.attr.weights.global > mxdnn_quantization_mode_static_sazp)
             return fail(mxdnn_invalid_arguments, "weights have dynamic scales; a matmul reads weights that "
                                                  "mx_reorder has quantised (static scales)");
@@ -201,6 +211,12 @@ status_t resolve_weights(problem_t &p) {
             MXDNN_CHECK(check_plain("weights", wei));
         }
     }
+    return mxdnn_success;
+}
+
+status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q) {
+    if (const char *why = check_quant(dt, q))
+        return fail(mxdnn_unimplemented, "%s has one scale per row: %s", name, why);
     return mxdnn_success;
 }
 
@@ -236,6 +252,7 @@ status_t check_dst(const problem_t &p) {
         quant_t q;
         int axis = 0;
         MXDNN_CHECK(quant_of("dst", dst, p.attr.dst, q, &axis));
+        MXDNN_CHECK(check_block_scales("dst", dst.dt, q));
         if (axis != 1)
             return fail(mxdnn_invalid_arguments,
                     "the blocks of dst run along its rows (groups %lldx%lld); a matmul writes them along N "

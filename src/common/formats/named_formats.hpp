@@ -13,8 +13,9 @@ constexpr dim_t mx_block = 32;
 constexpr dim_t nvfp4_block = 16;
 constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
 
-// The families by which numerics differ.
-enum class quant_family_t : uint8_t { none, mx, nvfp4, affine };
+// The families by which numerics differ. row_int8: plain s8 with one floating-point scale per row, which
+// only sources of matmuls have.
+enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8 };
 
 // The family that an element and a scale type belong to, legal in its details or not.
 constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
@@ -22,6 +23,7 @@ constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
     if (elem == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3) return quant_family_t::nvfp4;
     if (has_role(elem, role_affine_element) && has_role(q.scale_dt, role_high_precision))
         return quant_family_t::affine;
+    if (elem == mxdnn_s8 && has_role(q.scale_dt, role_high_precision)) return quant_family_t::row_int8;
     return quant_family_t::none;
 }
 
@@ -53,6 +55,9 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
                 && q.global != global_scale_kind_t::per_expert)
             return "NVFP4 has no global scale, one, or one per expert";
         return nullptr;
+    case quant_family_t::row_int8:
+        return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks of s8 "
+               "(MXINT8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::affine: break;
     }
 
@@ -94,6 +99,7 @@ constexpr const char *check_dynamic_quant(data_type_t elem, const quant_t &q, sc
             return "u4 without zero points cannot hold negative values, so its scales are taken as they are "
                    "given, not computed; use s4, or zero points of type u8";
         return nullptr;
+    case quant_family_t::row_int8:
     case quant_family_t::none: break;
     }
     return "the element and scale types make no quantised format";

@@ -212,6 +212,7 @@ constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scal
                 p = u4_quantize_block<scale_t>(x, n, codes);
         });
         break;
+    case quant_family_t::row_int8:
     case quant_family_t::none: break;
     }
     return p;
@@ -246,6 +247,7 @@ constexpr uint32_t quantize_element(
         }
         break;
     }
+    case quant_family_t::row_int8:
     case quant_family_t::none: break;
     }
     return code;
@@ -273,6 +275,9 @@ constexpr float dequantize_element(
         }
         break;
     }
+    case quant_family_t::row_int8:
+        x = mul_f32(float(int8_t(code)), decode_value(q.scale_dt, p.scale));
+        break;
     case quant_family_t::none: break;
     }
     return x;

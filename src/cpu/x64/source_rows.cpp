@@ -17,7 +17,8 @@ source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
       compute_dt_(compute_dt), view_(ctx, MXDNN_ARG_SRC, ctx.pd.problem.src, ctx.pd.problem.attr.src),
       K_(dim_from_end(*md_, 1)), row_stride_(md_->strides[md_->ndims - 2]), col_stride_(md_->strides[md_->ndims - 1]) {
     if (view_.quantised() && view_.quant().zp == zero_point_kind_t::none)
-        for (uint32_t c = 0; c < 1u << data_type_info(md_->dt)->bits; c++) table_[c] = decode_value(md_->dt, c);
+        for (uint32_t c = 0; c < 1u << data_type_info(md_->dt)->bits; c++)
+            table_[c] = row_int8() ? float(int8_t(c)) : decode_value(md_->dt, c);
 }
 
 void source_rows_t::bind(const dim_t *idx) {
@@ -59,7 +60,7 @@ void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, int row_exponent
             const int e = int(s) - row_exponent;
             scale = e < -126 ? 0.f : float_of(uint32_t(e + 127) << 23);
         } else {
-            scale = decode_value(q.scale_dt, s);
+            scale = row_int8() ? 1.f : decode_value(q.scale_dt, s); // that of a row goes with its sums
         }
         row_kernels().decode(codes + i, table_, scale, out + i, std::min<int64_t>(q.block, n - i));
     }
@@ -75,7 +76,9 @@ void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_s
     if (view_.quantised()) {
         exponent = row_exponent(m);
         if (sums.row_scale)
-            *sums.row_scale = view_.quant().scale_dt == mxdnn_e8m0 ? e8m0_t::decode(uint32_t(exponent)) : 1.f;
+            *sums.row_scale = view_.quant().scale_dt == mxdnn_e8m0 ? e8m0_t::decode(uint32_t(exponent))
+                              : row_int8() && K_ > 0 ? decode_value(view_.quant().scale_dt, view_.params(m, 0).scale)
+                                                     : 1.f;
     } else if (md_->dt == compute_dt_ && col_stride_ == 1 && !sums.block_sums) {
         std::memcpy(o, matrix_ + m * in_place_stride(), size_t(K_ * bytes));
         return;

@@ -11,7 +11,7 @@ namespace x64 {
 
 // What else a row leaves behind; pointers may be null where nothing needs it.
 struct source_sums_t {
-    float *row_scale; // quantised sources: the power of two that the row was divided by
+    float *row_scale; // quantised sources: what the row was divided by, a power of two or its one scale
     float *block_sums; // of the values as the kernel sees them, one per `block` of K
     int64_t block;
 };
@@ -33,6 +33,7 @@ private:
     void bind(const dim_t *idx);
     void dequantise(int64_t m, int64_t k, int64_t n, int row_exponent, float *out) const;
     int row_exponent(int64_t m) const;
+    bool row_int8() const { return quant_family(md_->dt, view_.quant()) == quant_family_t::row_int8; }
 
     const memory_desc_t *md_;
     const uint8_t *base_;
