@@ -78,7 +78,7 @@ bool parse_setting(const std::string &word) {
     if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
     if (option(word, "impl", v)) return settings.impl = v, true;
     if (option(word, "best-only", v)) return settings.best_only = v == "true", true;
-    if (option(word, "against", v)) return settings.against = v, true;
+    if (option(word, "against", v)) return settings.against = v == "none" ? "" : v, true;
     if (option(word, "cold-cache", v)) {
         if (v != "wei" && v != "none") throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
         return settings.cold_weights = v == "wei", true;
