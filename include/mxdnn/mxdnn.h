@@ -228,16 +228,20 @@ mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primit
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
-/** Router logits [T, E] to the top-k experts of each token. */
+/** Router logits [T, E] to the top-k experts of each token and their weights, and to the rows in
+ * expert order that grouped_matmul takes. `flags`: mxdnn_route_flags_t. `expert_groups` divides E (1: no
+ * groups), experts are chosen from the best `topk_groups` of them; doc/moe_route.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk,
         mxdnn_alg_kind_t scoring, unsigned flags, mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups,
         const_mxdnn_primitive_attr_t attr);
-/** Rows from [source rank][local expert] order to padded expert order. */
+/** Rows from [source rank][local expert] order to padded expert order; doc/moe_permute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         mxdnn_dim_t source_ranks, mxdnn_dim_t local_experts, mxdnn_dim_t alignment,
         const_mxdnn_primitive_attr_t attr);
+/** Rows back to where they came from, padding dropped, top-k rows of a token summed by their weights;
+ * doc/moe_unpermute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);

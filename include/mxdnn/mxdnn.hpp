@@ -1088,15 +1088,23 @@ struct grouped_matmul : public primitive {
 
 /// Router logits to the top-k experts of each token.
 struct moe_route : public primitive {
+    /// May be combined.
+    enum flags : unsigned {
+        none = mxdnn_route_flags_none,
+        renormalize = mxdnn_route_renormalize,
+        bias = mxdnn_route_bias,
+        group_max = mxdnn_route_group_max,
+    };
+
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
 
         primitive_desc(const engine &aengine, const memory::desc &logits_desc, memory::dim topk,
-                algorithm scoring, unsigned flags, memory::dim expert_groups, memory::dim topk_groups,
+                algorithm scoring, unsigned route_flags, memory::dim expert_groups, memory::dim topk_groups,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
             mxdnn_primitive_desc_t pd = nullptr;
             const mxdnn_status_t st = mxdnn_moe_route_primitive_desc_create(&pd, aengine.get(),
-                    logits_desc.get(), topk, static_cast<mxdnn_alg_kind_t>(scoring), flags, expert_groups,
+                    logits_desc.get(), topk, static_cast<mxdnn_alg_kind_t>(scoring), route_flags, expert_groups,
                     topk_groups, attr.get());
             init(st, pd, allow_empty, "could not create a descriptor of moe_route");
         }

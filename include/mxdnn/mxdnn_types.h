@@ -131,8 +131,16 @@ typedef enum {
     /* scoring of moe_route */
     mxdnn_route_softmax_topk = 0x120, /**< softmax over all experts, then top-k */
     mxdnn_route_topk_softmax = 0x121, /**< top-k, then softmax over the chosen */
-    mxdnn_route_sigmoid = 0x122 /**< sigmoid scores with a selection bias and groups */
+    mxdnn_route_sigmoid = 0x122 /**< a sigmoid of each logit, then top-k */
 } mxdnn_alg_kind_t;
+
+/** Flags of moe_route; doc/moe_route.md. */
+typedef enum {
+    mxdnn_route_flags_none = 0,
+    mxdnn_route_renormalize = 1 << 0, /**< the chosen weights are divided by their sum */
+    mxdnn_route_bias = 1 << 1, /**< ROUTE_BIAS is added to the scores that choose, not to the weights */
+    mxdnn_route_group_max = 1 << 2 /**< a group scores by its best expert, not by the sum of its best two */
+} mxdnn_route_flags_t;
 
 typedef enum {
     mxdnn_fpmath_mode_strict = 0,
@@ -306,6 +314,7 @@ typedef struct {
 #define MXDNN_ARG_ROW_ORDER ((1 << 22) + 12)
 #define MXDNN_ARG_PERMUTED_IDX ((1 << 22) + 13)
 #define MXDNN_ARG_ROUTE_BIAS ((1 << 22) + 14)
+#define MXDNN_ARG_ROW_WEIGHTS ((1 << 22) + 15)
 
 #ifdef __cplusplus
 }

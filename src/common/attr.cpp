@@ -81,6 +81,7 @@ const char *arg_name(int arg) {
     case MXDNN_ARG_DST: return "dst";
     case MXDNN_ARG_BIAS: return "bias";
     case MXDNN_ARG_SCRATCHPAD: return "scratchpad";
+    // Those of expert layers are named as their constants are.
     case MXDNN_ARG_GROUP_OFFSETS: return "GROUP_OFFSETS";
     case MXDNN_ARG_GROUP_COUNTS: return "GROUP_COUNTS";
     case MXDNN_ARG_ROW_EXPERT_IDS: return "ROW_EXPERT_IDS";
@@ -96,6 +97,7 @@ const char *arg_name(int arg) {
     case MXDNN_ARG_ROW_ORDER: return "ROW_ORDER";
     case MXDNN_ARG_PERMUTED_IDX: return "PERMUTED_IDX";
     case MXDNN_ARG_ROUTE_BIAS: return "ROUTE_BIAS";
+    case MXDNN_ARG_ROW_WEIGHTS: return "ROW_WEIGHTS";
     default: break;
     }
     if (arg > 0 && arg < 1 << 21 && arg % MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE == MXDNN_ARG_SRC_1)
@@ -128,6 +130,9 @@ constexpr alg_row_t alg_list[] = {
         {mxdnn_gated_swiglu, mxdnn_gated, "swiglu"},
         {mxdnn_gated_gelu_erf, mxdnn_gated, "geglu_erf"},
         {mxdnn_gated_gelu_tanh, mxdnn_gated, "geglu_tanh"},
+        {mxdnn_route_softmax_topk, mxdnn_primitive_kind_moe_route, "softmax_topk"},
+        {mxdnn_route_topk_softmax, mxdnn_primitive_kind_moe_route, "topk_softmax"},
+        {mxdnn_route_sigmoid, mxdnn_primitive_kind_moe_route, "sigmoid"},
 };
 
 bool is_alg_of(mxdnn_alg_kind_t alg, mxdnn_primitive_kind_t kind) {

@@ -144,6 +144,8 @@ std::string cache_key(const problem_t &p) {
     w.add(p.bias);
     w.add(p.dst);
     w.add(p.attr);
+    w.add(p.route.topk).add(p.route.scoring).add(p.route.flags).add(p.route.expert_groups).add(p.route.topk_groups);
+    w.add(p.permute.source_ranks).add(p.permute.local_experts).add(p.permute.alignment);
     return std::move(w.key);
 }
 

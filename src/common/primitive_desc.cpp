@@ -16,9 +16,12 @@ constexpr primitive_kind_t primitive_kinds[] = {
         {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain, check_runtime_dims_plain},
         {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul, list_grouped_matmul_args,
                 check_grouped_exec},
-        {mxdnn_primitive_kind_moe_route, "moe_route", nullptr, nullptr, nullptr},
-        {mxdnn_primitive_kind_moe_permute, "moe_permute", nullptr, nullptr, nullptr},
-        {mxdnn_primitive_kind_moe_unpermute, "moe_unpermute", nullptr, nullptr, nullptr},
+        {mxdnn_primitive_kind_moe_route, "moe_route", prepare_moe_route, list_args_moe_route,
+                check_runtime_dims_moe_route},
+        {mxdnn_primitive_kind_moe_permute, "moe_permute", prepare_moe_permute, list_args_moe_permute,
+                check_runtime_dims_moe_permute},
+        {mxdnn_primitive_kind_moe_unpermute, "moe_unpermute", prepare_moe_unpermute, list_args_moe_unpermute,
+                check_runtime_dims_moe_unpermute},
 };
 
 // Arguments of the kind, and the scratchpad where the user passes it.

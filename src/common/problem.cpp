@@ -246,7 +246,8 @@ std::string to_string(const problem_t &p) {
     std::string s = "src:" + to_string(p.src);
     if (!is_zero(p.weights)) s += " wei:" + to_string(p.weights);
     if (!is_zero(p.bias)) s += " bia:" + to_string(p.bias);
-    s += " dst:" + to_string(p.dst);
+    if (!is_zero(p.dst)) s += " dst:" + to_string(p.dst);
+    s += moe_words(p);
     const std::string attr = to_string(p.attr);
     return attr.empty() ? s : s + " " + attr;
 }

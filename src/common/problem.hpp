@@ -8,12 +8,30 @@
 namespace mxdnn {
 namespace impl {
 
+// moe_route: what is asked beside the shape of the logits.
+struct route_desc_t {
+    dim_t topk = 0;
+    mxdnn_alg_kind_t scoring = mxdnn_alg_kind_undef;
+    unsigned flags = 0; // mxdnn_route_flags_t
+    dim_t expert_groups = 1, topk_groups = 1;
+
+    bool renormalizes() const { return flags & mxdnn_route_renormalize; }
+    bool has_bias() const { return flags & mxdnn_route_bias; }
+};
+
+// moe_permute: how the rows arrive, and what groups are padded to.
+struct permute_desc_t {
+    dim_t source_ranks = 0, local_experts = 0, alignment = 1;
+};
+
 struct problem_t {
     mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
     const engine_t *engine = nullptr; // where it runs; reorder: of the destination
     const engine_t *src_engine = nullptr; // reorder only
     memory_desc_t src, weights, bias, dst; // ndims 0: absent
     attr_t attr;
+    route_desc_t route;
+    permute_desc_t permute;
     int max_concurrency = 1; // threads that scratchpads are sized for
 };
 
@@ -28,6 +46,9 @@ std::string cache_key(const problem_t &p);
 status_t prepare_mx_matmul(problem_t &p);
 status_t prepare_mx_reorder(problem_t &p);
 status_t prepare_grouped_matmul(problem_t &p);
+status_t prepare_moe_route(problem_t &p);
+status_t prepare_moe_permute(problem_t &p);
+status_t prepare_moe_unpermute(problem_t &p);
 
 // The format of a quantised argument, from its attributes: what scales, blocks and zero points say.
 // `axis_from_end` gets the blocked axis (2: rows, 1: columns).

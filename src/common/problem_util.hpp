@@ -45,6 +45,15 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx);
 
 // Of grouped_matmul.
 void list_grouped_matmul_args(pd_t &pd);
+// Of the companions of grouped_matmul.
+void list_args_moe_route(pd_t &pd);
+void list_args_moe_permute(pd_t &pd);
+void list_args_moe_unpermute(pd_t &pd);
+status_t check_runtime_dims_moe_route(const problem_t &p, const exec_ctx_t &ctx);
+status_t check_runtime_dims_moe_permute(const problem_t &p, const exec_ctx_t &ctx);
+status_t check_runtime_dims_moe_unpermute(const problem_t &p, const exec_ctx_t &ctx);
+// What such a problem is asked beside its tensors, in mxdnn-bench's words.
+std::string moe_words(const problem_t &p);
 
 } // namespace impl
 } // namespace mxdnn

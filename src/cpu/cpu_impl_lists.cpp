@@ -3,9 +3,12 @@
 #include "cpu/cpu_impl_lists.hpp"
 
 #include "cpu/ref/ref_grouped_matmul.hpp"
+#include "cpu/ref/ref_moe_permute.hpp"
+#include "cpu/ref/ref_moe_route.hpp"
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
 #include "cpu/x64/jit_mx_matmul.hpp"
+#include "cpu/x64/moe/simd_moe_permute.hpp"
 #include "cpu/x64/simd_mx_reorder.hpp"
 
 namespace mxdnn {
@@ -31,6 +34,23 @@ constexpr impl_list_item_t grouped_matmul_list[] = {
         impl_item<ref_grouped_matmul_t>(),
 };
 
+constexpr impl_list_item_t moe_route_list[] = {
+        impl_item<x64::simd_moe_route_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::simd_moe_route_t<x64::cpu_isa_t::avx2>>(),
+        impl_item<ref_moe_route_t>(),
+};
+
+constexpr impl_list_item_t moe_permute_list[] = {
+        impl_item<x64::rows_moe_permute_t>(),
+        impl_item<ref_moe_permute_t>(),
+};
+
+constexpr impl_list_item_t moe_unpermute_list[] = {
+        impl_item<x64::simd_moe_unpermute_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::simd_moe_unpermute_t<x64::cpu_isa_t::avx2>>(),
+        impl_item<ref_moe_unpermute_t>(),
+};
+
 template <size_t n>
 constexpr impl_list_t list(const impl_list_item_t (&items)[n]) {
     return {items, n};
@@ -43,6 +63,9 @@ impl_list_t cpu_impl_list(mxdnn_primitive_kind_t kind) {
     case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
     case mxdnn_primitive_kind_grouped_matmul: return list(grouped_matmul_list);
     case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
+    case mxdnn_primitive_kind_moe_route: return list(moe_route_list);
+    case mxdnn_primitive_kind_moe_permute: return list(moe_permute_list);
+    case mxdnn_primitive_kind_moe_unpermute: return list(moe_unpermute_list);
     default: return {nullptr, 0};
     }
 }

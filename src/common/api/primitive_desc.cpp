@@ -13,7 +13,7 @@ struct problem_args_t {
 
 status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_engine_t engine,
         mxdnn_engine_t src_engine, const problem_args_t &mds, const_mxdnn_primitive_attr_t attr,
-        const char *function) {
+        const char *function, const route_desc_t &route = {}, const permute_desc_t &permute = {}) {
     MXDNN_CHECK(check_not_null(pd, function, "pd"));
     MXDNN_CHECK(check_not_null(engine, function, "engine"));
     return guarded(function, [&] {
@@ -26,6 +26,8 @@ status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_e
         if (mds.bias) p.bias = *mds.bias;
         if (mds.dst) p.dst = *mds.dst;
         if (attr) p.attr = *attr;
+        p.route = route;
+        p.permute = permute;
         std::unique_ptr<primitive_desc_t> d;
         MXDNN_CHECK(create_primitive_desc(d, std::move(p)));
         *pd = d.release();
@@ -67,20 +69,20 @@ mxdnn_status_t mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t
 }
 
 mxdnn_status_t mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
-        const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t, mxdnn_alg_kind_t, unsigned, mxdnn_dim_t, mxdnn_dim_t,
-        const_mxdnn_primitive_attr_t attr) {
+        const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk, mxdnn_alg_kind_t scoring, unsigned flags,
+        mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups, const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(logits_md);
     return create(pd, mxdnn_primitive_kind_moe_route, engine, nullptr, {logits_md, nullptr, nullptr, nullptr}, attr,
-            __func__);
+            __func__, {topk, scoring, flags, expert_groups, topk_groups});
 }
 
 mxdnn_status_t mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
-        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md, mxdnn_dim_t, mxdnn_dim_t, mxdnn_dim_t,
-        const_mxdnn_primitive_attr_t attr) {
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md, mxdnn_dim_t source_ranks,
+        mxdnn_dim_t local_experts, mxdnn_dim_t alignment, const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(dst_md);
     return create(pd, mxdnn_primitive_kind_moe_permute, engine, nullptr, {src_md, nullptr, nullptr, dst_md}, attr,
-            __func__);
+            __func__, {}, {source_ranks, local_experts, alignment});
 }
 
 mxdnn_status_t mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,

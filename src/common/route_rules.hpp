@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic of moe_route, one rounding after the other. Every implementation follows it operation by
+// operation, so that all of them choose the same experts and give the same weights, bit for bit: two scores
+// that differ in their last bit must not be ranked differently by another ISA or number of threads.
+//
+// Always inlined: these functions are compiled for several ISAs, and the linker must not merge them.
+#pragma once
+
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace route_rules {
+
+#define MXDNN_RULE MXDNN_HD static inline __attribute__((always_inline))
+
+MXDNN_RULE uint32_t bits(float x) {
+    uint32_t u;
+    __builtin_memcpy(&u, &x, 4);
+    return u;
+}
+MXDNN_RULE float real(uint32_t u) {
+    float x;
+    __builtin_memcpy(&x, &u, 4);
+    return x;
+}
+
+// e^x: 2^n times a polynomial on [-ln2/2, ln2/2]; overflow is Inf, below half of 2^-149 it is 0, NaN stays.
+MXDNN_RULE float exp_f32(float x) {
+    const float least = x < -104.f ? -104.f : x, c = least > 89.f ? 89.f : least;
+    const float shifted = __builtin_fmaf(c, 1.44269504f, 12582912.f); // 1.5 * 2^23: rounds to an integer
+    const float n = shifted - 12582912.f;
+    float r = __builtin_fmaf(n, -0.693359375f, c);
+    r = __builtin_fmaf(n, 2.12194440e-4f, r);
+    float p = 1.f / 5040;
+    p = __builtin_fmaf(p, r, 1.f / 720);
+    p = __builtin_fmaf(p, r, 1.f / 120);
+    p = __builtin_fmaf(p, r, 1.f / 24);
+    p = __builtin_fmaf(p, r, 1.f / 6);
+    p = __builtin_fmaf(p, r, .5f);
+    p = __builtin_fmaf(p, r, 1.f);
+    p = __builtin_fmaf(p, r, 1.f);
+    // 2^n as two factors, so that neither leaves the range.
+    const int32_t i = int32_t(bits(shifted) - 0x4b400000u); // n: the distance from 1.5 * 2^23
+    const int32_t half = i >> 1, rest = i - half;
+    const float y = p * real(uint32_t(half + 127) << 23) * real(uint32_t(rest + 127) << 23);
+    return x != x ? x : y;
+}
+
+MXDNN_RULE float sigmoid(float x) { return 1.f / (1.f + exp_f32(-x)); }
+
+MXDNN_RULE float larger(float most, float x) { return x > most ? x : most; }
+
+// Sums over all experts are made of this many partial sums: expert i belongs to sum i % sums, and
+// they are added in halves (j and j + 8, then j and j + 4, ...).
+constexpr int sums = 16;
+MXDNN_RULE float add_sums(float *s) {
+    for (int half = sums / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) s[j] += s[j + half];
+    return s[0];
+}
+
+// Scores by rank: larger keys are better, equal keys are ties (the lower index wins), zeros of
+// either sign are one score, NaN is below every number, and what cannot be chosen below that.
+constexpr int32_t no_key = INT32_MIN, nan_key = INT32_MIN + 1;
+MXDNN_RULE int32_t key_of(float score) {
+    const float x = score + 0.f;
+    const int32_t u = int32_t(bits(x));
+    return x != x ? nan_key : u ^ (u >> 31 & 0x7fffffff);
+}
+MXDNN_RULE float score_of(int32_t key) { return real(uint32_t(key ^ (key >> 31 & 0x7fffffff))); }
+
+// Of a group: its best key, or the sum of its best two scores (`second` is no_key in a group of one).
+MXDNN_RULE int32_t group_key(int32_t best, int32_t second) {
+    return second == no_key ? best : key_of(score_of(best) + score_of(second));
+}
+
+// Renormalising divides by the sum of the chosen weights; a sum of sigmoids may be 0.
+constexpr float sum_guard = 1e-20f;
+
+#undef MXDNN_RULE
+
+} // namespace route_rules
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where rows go: what moe_permute and moe_unpermute make of their index arguments, checked before
+// anything is written.
+#pragma once
+
+#include "common/primitive.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// moe_permute. Rows arrive as [source rank][local expert]; they leave as [local expert][source rank], each
+// expert's rows padded: round_up(max(count, alignment), alignment).
+struct permute_plan_t {
+    dim_t ranks, experts, src_rows, dst_rows;
+    const int32_t *counts; // [ranks][experts]
+    int32_t *from;         // [ranks][experts]: first source row
+    int32_t *start;        // [experts + 1]: first destination row of each expert's group
+
+    static int64_t scratchpad_bytes(const permute_desc_t &d) {
+        return 4 * (d.source_ranks * d.local_experts + d.local_experts + 1);
+    }
+    explicit permute_plan_t(const exec_ctx_t &ctx);
+
+    // Refuses counts that are negative or do not fit.
+    status_t init(dim_t alignment) const;
+    dim_t end() const { return start[experts]; }
+    void write_offsets(const exec_ctx_t &ctx) const;
+
+    // Calls fn(dst_row, src_row, n) for all runs of rows within [begin, end) of the destination's groups, in
+    // order; src_row is -1 for padding.
+    template <typename F>
+    void for_runs(dim_t begin, dim_t end_row, F &&fn) const {
+        dim_t e = 0;
+        while (e < experts && start[e + 1] <= begin) e++;
+        const auto part = [&](dim_t first, dim_t n, dim_t src) {
+            const dim_t b = first < begin ? begin : first, e1 = first + n < end_row ? first + n : end_row;
+            if (b < e1) fn(b, src < 0 ? dim_t(-1) : src + (b - first), e1 - b);
+        };
+        for (; e < experts && start[e] < end_row; e++) {
+            dim_t row = start[e];
+            for (dim_t r = 0; r < ranks; r++) {
+                const dim_t i = r * experts + e;
+                part(row, counts[i], from[i]);
+                row += counts[i];
+            }
+            part(row, start[e + 1] - row, -1);
+        }
+    }
+};
+
+// moe_unpermute. PERMUTED_IDX says where each source row goes: entry t * k + j of row t, or -1 for nowhere.
+struct unpermute_plan_t {
+    // Destination entries that are looked at together; more are worked through in parts.
+    static constexpr dim_t part_entries = 1 << 16;
+    static constexpr int64_t scratchpad_bytes = 4 * part_entries;
+
+    const int32_t *idx;
+    dim_t rows;       // of the source
+    dim_t tokens, k;  // of the destination
+    int32_t *inverse; // [part_entries]: source row of an entry, or -1
+
+    explicit unpermute_plan_t(const exec_ctx_t &ctx);
+
+    dim_t entries() const { return tokens * k; }
+    // Tokens whose entries are inverted at a time.
+    dim_t part_tokens() const { return part_entries / k; }
+    // Refuses entries out of range, and two rows with one entry. Leaves `inverse` of the first part.
+    status_t init() const;
+    void invert(dim_t first_token) const;
+};
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// moe_permute and moe_unpermute, one element at a time.
+#pragma once
+
+#include "cpu/moe_plan.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+struct ref_moe_permute_t : primitive_impl_t {
+    static constexpr const char *impl_name = "ref:any";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init() {
+            scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
+            return yes();
+        }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            primitive = std::make_shared<ref_moe_permute_t>();
+            return mxdnn_success;
+        }
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+struct ref_moe_unpermute_t : primitive_impl_t {
+    static constexpr const char *impl_name = "ref:any";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init() {
+            scratchpad_bytes = unpermute_plan_t::scratchpad_bytes;
+            return yes();
+        }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            primitive = std::make_shared<ref_moe_unpermute_t>();
+            return mxdnn_success;
+        }
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+} // namespace impl
+} // namespace mxdnn

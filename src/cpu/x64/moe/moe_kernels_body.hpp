@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The body of moe_kernels_avx2.cpp and moe_kernels_avx512.cpp. Everything here has internal linkage: code
+// compiled for one ISA must not be merged by the linker with code for another. Element-wise loops are
+// left to the compiler; reductions are written with vectors of 16, two registers or one.
+#include <immintrin.h>
+
+#include "common/route_rules.hpp"
+#include "cpu/x64/moe/moe_kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+using namespace route_rules;
+
+#define MXDNN_INLINE static inline __attribute__((always_inline))
+
+typedef float f32x16 __attribute__((vector_size(64)));
+typedef int32_t s32x16 __attribute__((vector_size(64)));
+constexpr int lanes = 16;
+static_assert(lanes == sums && lanes == route_pad);
+
+constexpr float infinity = __builtin_inff();
+
+// ---- moe_route ----
+
+// Softmax of x[0, n), n a multiple of 16; padding is -Inf and becomes 0.
+MXDNN_INLINE void softmax(float *x, int n) {
+    f32x16 most;
+    __builtin_memcpy(&most, x, sizeof(most));
+    // NaN is never larger: it shows up in the sum.
+    for (int j = 0; j < lanes; j++) most[j] = larger(-infinity, most[j]);
+    for (int i = lanes; i < n; i += lanes) {
+        f32x16 v;
+        __builtin_memcpy(&v, x + i, sizeof(v));
+        most = v > most ? v : most;
+    }
+    float top = -infinity;
+    for (int j = 0; j < lanes; j++) top = larger(top, most[j]);
+    for (int i = 0; i < n; i++) x[i] = exp_f32(x[i] - top);
+    f32x16 sum = {};
+    for (int i = 0; i < n; i += lanes) {
+        f32x16 v;
+        __builtin_memcpy(&v, x + i, sizeof(v));
+        sum += v;
+    }
+    float s[sums];
+    __builtin_memcpy(s, &sum, sizeof(sum));
+    const float total = add_sums(s);
+    for (int i = 0; i < n; i++) x[i] /= total;
+}
+
+// Index of the largest of n keys, n a multiple of 16; the lowest of equals.
+MXDNN_INLINE int best_of(const int32_t *keys, int n) {
+    s32x16 best, at = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    s32x16 index = at;
+    __builtin_memcpy(&best, keys, sizeof(best));
+    for (int i = lanes; i < n; i += lanes) {
+        s32x16 v;
+        __builtin_memcpy(&v, keys + i, sizeof(v));
+        index += lanes;
+        const s32x16 better = v > best;
+        best = better ? v : best;
+        at = better ? index : at;
+    }
+    int32_t b[lanes], a[lanes];
+    __builtin_memcpy(b, &best, sizeof(b));
+    __builtin_memcpy(a, &at, sizeof(a));
+    for (int half = lanes / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) {
+            const bool better = b[j + half] > b[j] || (b[j + half] == b[j] && a[j + half] < a[j]);
+            b[j] = better ? b[j + half] : b[j];
+            a[j] = better ? a[j + half] : a[j];
+        }
+    return a[0];
+}
+
+MXDNN_INLINE void keep_two(int32_t &best, int32_t &second, int32_t k) {
+    const int32_t lesser = best < k ? best : k;
+    second = second > lesser ? second : lesser;
+    best = best > k ? best : k;
+}
+
+// The best two of n keys.
+MXDNN_INLINE void best_two(const int32_t *keys, int n, int32_t &best, int32_t &second) {
+    best = second = no_key;
+    int i = 0;
+    if (n >= lanes) {
+        s32x16 b, s;
+        __builtin_memcpy(&b, keys, sizeof(b));
+        for (int j = 0; j < lanes; j++) s[j] = no_key;
+        for (i = lanes; i + lanes <= n; i += lanes) {
+            s32x16 v;
+            __builtin_memcpy(&v, keys + i, sizeof(v));
+            const s32x16 lesser = b < v ? b : v;
+            s = s > lesser ? s : lesser;
+            b = b > v ? b : v;
+        }
+        for (int j = 0; j < lanes; j++) keep_two(best, second, b[j]), keep_two(best, second, s[j]);
+    }
+    for (; i < n; i++) keep_two(best, second, keys[i]);
+}
+
+// Experts of all but the best groups cannot be chosen. `choice`: the keys that groups are judged by.
+MXDNN_INLINE void close_groups(
+        const route_params_t &p, const int32_t *choice, int32_t *key, int32_t *of_group) {
+    const int groups = int(p.route.expert_groups), n = p.experts / groups;
+    const int padded = (groups + lanes - 1) / lanes * lanes;
+    for (int g = 0; g < groups; g++) {
+        int32_t best, second;
+        best_two(choice + g * n, n, best, second);
+        of_group[g] = p.route.flags & mxdnn_route_group_max ? best : group_key(best, second);
+    }
+    for (int g = groups; g < padded; g++) of_group[g] = no_key;
+    bool open[lanes * 4] = {};
+    if (groups <= lanes * 4) {
+        for (int i = 0; i < p.route.topk_groups; i++) {
+            const int g = best_of(of_group, padded);
+            of_group[g] = no_key; // that of no group
+            open[g] = true;
+        }
+        for (int g = 0; g < groups; g++)
+            if (!open[g])
+                for (int e = g * n; e < (g + 1) * n; e++) key[e] = no_key;
+        return;
+    }
+    // Many groups: each counts those ahead of it.
+    for (int g = 0; g < groups; g++) {
+        int ahead = 0;
+        for (int o = 0; o < groups; o++)
+            ahead += of_group[o] > of_group[g] || (of_group[o] == of_group[g] && o < g);
+        if (ahead >= p.route.topk_groups)
+            for (int e = g * n; e < (g + 1) * n; e++) key[e] = no_key;
+    }
+}
+
+void route(const route_params_t &p, float *score, int32_t *key, int32_t *group_key, int32_t *ids,
+        float *weights) {
+    const int E = p.experts, n = p.padded, k = int(p.route.topk);
+    const bool grouped = p.route.topk_groups < p.route.expert_groups;
+    for (int i = E; i < n; i++) score[i] = -infinity;
+    if (!p.bias)
+        for (int i = 0; i < n; i++) key[i] = key_of(score[i]);
+    if (p.route.scoring == mxdnn_route_softmax_topk) softmax(score, n);
+    if (p.route.scoring == mxdnn_route_sigmoid)
+        for (int i = 0; i < n; i++) score[i] = sigmoid(score[i]);
+    if (p.bias)
+        for (int i = 0; i < n; i++) key[i] = key_of(score[i] + p.bias[i]);
+    for (int i = E; i < n; i++) key[i] = no_key;
+    if (grouped) {
+        // Groups are judged by scores; without a bias the keys are those of the logits. The second half of
+        // group_key [2 * padded] takes the keys of the scores.
+        int32_t *choice = key;
+        if (!p.bias) {
+            choice = group_key + n;
+            for (int i = 0; i < n; i++) choice[i] = key_of(score[i]);
+        }
+        close_groups(p, choice, key, group_key);
+    }
+    for (int j = 0; j < k; j++) {
+        ids[j] = best_of(key, n);
+        key[ids[j]] = no_key;
+        weights[j] = score[ids[j]];
+    }
+    if (p.route.scoring == mxdnn_route_topk_softmax) {
+        float most = -infinity;
+        for (int j = 0; j < k; j++) most = larger(most, weights[j]);
+        for (int j = 0; j < k; j++) weights[j] = exp_f32(weights[j] - most);
+    }
+    if (p.route.scoring == mxdnn_route_topk_softmax || p.route.renormalizes()) {
+        float sum = 0;
+        for (int j = 0; j < k; j++) sum += weights[j];
+        if (p.route.scoring == mxdnn_route_sigmoid) sum += sum_guard;
+        for (int j = 0; j < k; j++) weights[j] /= sum;
+    }
+    for (int j = 0; j < k; j++) weights[j] *= p.factor;
+}
+
+// ---- moe_unpermute ----
+
+constexpr int combine_cols = 512;
+
+template <typename F>
+MXDNN_INLINE void accumulate(bool first, F load, float w, float *sum, int n) {
+    if (first)
+        for (int i = 0; i < n; i++) sum[i] = w * load(i);
+    else
+        for (int i = 0; i < n; i++) sum[i] = __builtin_fmaf(w, load(i), sum[i]);
+}
+
+MXDNN_INLINE void accumulate_row(data_type_t dt, const uint8_t *row, bool first, float w, float *sum, int n) {
+    if (dt == mxdnn_f32) {
+        const float *x = reinterpret_cast<const float *>(row);
+        accumulate(
+                first, [=](int i) { return x[i]; }, w, sum, n);
+    } else if (dt == mxdnn_bf16) {
+        const uint16_t *x = reinterpret_cast<const uint16_t *>(row);
+        accumulate(
+                first, [=](int i) { return real(uint32_t(x[i]) << 16); }, w, sum, n);
+    } else {
+        const uint16_t *x = reinterpret_cast<const uint16_t *>(row);
+        float values[combine_cols];
+        int i = 0;
+        for (; i + 8 <= n; i += 8)
+            _mm256_storeu_ps(
+                    values + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x + i))));
+        for (; i < n; i++) values[i] = _cvtsh_ss(x[i]);
+        accumulate(
+                first, [&](int j) { return values[j]; }, w, sum, n);
+    }
+}
+
+// Nearest even; a NaN stays one (quiet).
+MXDNN_INLINE uint16_t to_bf16(float x) {
+    const uint32_t u = bits(x);
+    const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    return uint16_t((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded);
+}
+
+MXDNN_INLINE void store_row(data_type_t dt, const float *sum, void *dst, int64_t col, int n) {
+    if (dt == mxdnn_f32) {
+        float *d = static_cast<float *>(dst) + col;
+        for (int i = 0; i < n; i++) d[i] = sum[i];
+    } else if (dt == mxdnn_bf16) {
+        uint16_t *d = static_cast<uint16_t *>(dst) + col;
+        for (int i = 0; i < n; i++) d[i] = to_bf16(sum[i]);
+    } else {
+        uint16_t *d = static_cast<uint16_t *>(dst) + col;
+        int i = 0;
+        for (; i + 8 <= n; i += 8)
+            _mm_storeu_si128(reinterpret_cast<__m128i *>(d + i),
+                    _mm256_cvtps_ph(_mm256_loadu_ps(sum + i), _MM_FROUND_TO_NEAREST_INT));
+        for (; i < n; i++) d[i] = _cvtss_sh(sum[i], _MM_FROUND_TO_NEAREST_INT);
+    }
+}
+
+void combine(const combine_params_t &p, const int32_t *from, const float *weights, void *dst) {
+    alignas(64) float sum[combine_cols];
+    const int width = p.src_dt == mxdnn_f32 ? 4 : 2;
+    for (int64_t col = 0; col < p.cols; col += combine_cols) {
+        const int n = int(p.cols - col < combine_cols ? p.cols - col : combine_cols);
+        bool first = true;
+        for (int j = 0; j < p.k; j++) {
+            if (from[j] < 0) continue;
+            const uint8_t *row = p.src + from[j] * p.src_pitch + col * width;
+            accumulate_row(p.src_dt, row, first, weights ? weights[j] : 1.f, sum, n);
+            first = false;
+        }
+        if (first)
+            for (int i = 0; i < n; i++) sum[i] = 0.f;
+        store_row(p.dst_dt, sum, dst, col, n);
+    }
+}
+
+} // namespace
+
+extern const moe_kernels_t MXDNN_MOE_KERNELS;
+const moe_kernels_t MXDNN_MOE_KERNELS = {route, combine};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving whole rows of a matrix, and the scales of their blocks, as bytes.
+#pragma once
+
+#include <cstring>
+
+#include "common/formats/format_list.hpp"
+#include "common/formats/plain_bits.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/primitive.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Scales of one side: linear with any strides, or in the 128x4 order.
+struct scale_rows_t {
+    uint8_t *data = nullptr; // null: not quantised
+    bool swizzled = false;
+    int64_t pitch = 0, step = 0; // linear: bytes from row to row and from column to column
+    dim_t cols = 0;
+    int width = 1; // bytes of one
+
+    scale_rows_t() = default;
+    scale_rows_t(const exec_ctx_t &ctx, int arg);
+
+    bool contiguous() const { return !swizzled && step == width; }
+    uint8_t *at(dim_t row, dim_t col) const {
+        return data + (swizzled ? swizzle_128x4::offset(row, col, cols) : row * pitch + col * step);
+    }
+};
+
+// What the caller moves from one tensor to another of the same format, both with contiguous rows.
+class row_mover_t {
+public:
+    explicit row_mover_t(const exec_ctx_t &ctx);
+
+    // Bytes that a row of the destination takes.
+    int64_t row_bytes() const { return bytes_ + src_scales_.cols * src_scales_.width; }
+
+    // Rows [dst, dst + n) become rows [src, src + n).
+    void move(dim_t dst, dim_t src, dim_t n) const;
+    // Rows of zeros, with zero scales.
+    void zero(dim_t dst, dim_t n) const;
+    // Scales of the last 128x4 tile that belong to no row.
+    void pad(dim_t rows) const;
+
+private:
+    void pad_row(dim_t row, dim_t first_col) const;
+
+    const uint8_t *src_;
+    uint8_t *dst_;
+    int64_t src_pitch_, dst_pitch_, bytes_;
+    scale_rows_t src_scales_, dst_scales_;
+};
+
+// Rows of the md lie in consecutive bytes.
+bool has_contiguous_rows(const memory_desc_t &md);
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/moe/simd_moe_permute.hpp"
+
+#include <algorithm>
+
+#include "common/problem_util.hpp"
+#include "cpu/threading.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+// Less than this is not worth waking a thread for.
+constexpr int64_t bytes_per_thread = 64 << 10;
+
+// fn(begin, end) of parts of [0, rows) on as many threads as their bytes are worth.
+template <typename F>
+void for_rows(const exec_ctx_t &ctx, dim_t rows, int64_t bytes_per_row, F &&fn) {
+    const dim_t wanted = std::max<dim_t>(1, std::min(rows, rows * bytes_per_row / bytes_per_thread));
+    const int nthr = int(std::min<dim_t>(wanted, threads_of(ctx.stream, ctx.pd.problem.max_concurrency)));
+    parallel(ctx.stream, nthr, [&](int ithr, int n) {
+        int64_t begin, end;
+        balance(rows, n, ithr, begin, end);
+        fn(begin, end);
+    });
+}
+
+} // namespace
+
+reason_t takes_rows(const problem_t &p) {
+    for (const memory_desc_t *md : {&p.src, &p.dst})
+        if (!has_contiguous_rows(*md))
+            return no(md == &p.src ? "src" : "dst", to_string(*md).c_str(), "rows of stride 1");
+    return yes();
+}
+
+status_t rows_moe_permute_t::execute(const exec_ctx_t &ctx) const {
+    const permute_plan_t plan(ctx);
+    MXDNN_CHECK(plan.init(ctx.pd.problem.permute.alignment));
+    plan.write_offsets(ctx);
+    int32_t *idx = ctx.data<int32_t>(MXDNN_ARG_PERMUTED_IDX);
+    const row_mover_t rows(ctx);
+    for_rows(ctx, plan.end(), rows.row_bytes(), [&](dim_t begin, dim_t end) {
+        plan.for_runs(begin, end, [&](dim_t dst, dim_t src, dim_t n) {
+            if (src < 0)
+                rows.zero(dst, n);
+            else
+                rows.move(dst, src, n);
+            for (dim_t i = 0; idx && i < n; i++) idx[dst + i] = src < 0 ? -1 : int32_t(src + i);
+        });
+    });
+    // Rows past the last end belong to nobody.
+    if (idx) std::fill(idx + plan.end(), idx + plan.dst_rows, -1);
+    return mxdnn_success;
+}
+
+void simd_moe_unpermute_base_t::combine(
+        const exec_ctx_t &ctx, const unpermute_plan_t &plan, dim_t first, dim_t tokens) const {
+    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
+    const int64_t src_width = data_type_info(src.md.dt)->bits / 8,
+                  dst_width = data_type_info(dst.md.dt)->bits / 8;
+    const combine_params_t params = {src.md.dt, dst.md.dt, static_cast<const uint8_t *>(src.handle),
+            src.md.strides[0] * src_width, src.md.dims[1], int(plan.k)};
+    const float *weights = ctx.data<const float>(MXDNN_ARG_TOPK_WEIGHTS);
+    const int64_t bytes = params.cols * (plan.k * src_width + dst_width);
+    for_rows(ctx, tokens, bytes, [&](dim_t begin, dim_t end) {
+        for (dim_t t = begin; t < end; t++) {
+            uint8_t *to = static_cast<uint8_t *>(dst.handle) + (first + t) * dst.md.strides[0] * dst_width;
+            kernels_.combine(params, plan.inverse + t * plan.k,
+                    weights ? weights + (first + t) * plan.k : nullptr, to);
+        }
+    });
+}
+
+void simd_moe_unpermute_base_t::move(
+        const exec_ctx_t &ctx, const unpermute_plan_t &plan, dim_t first, dim_t tokens) const {
+    const row_mover_t rows(ctx);
+    for_rows(ctx, tokens, 2 * rows.row_bytes(), [&](dim_t begin, dim_t end) {
+        for (dim_t t = begin; t < end; t++) {
+            const int32_t from = plan.inverse[t];
+            if (from < 0)
+                rows.zero(first + t, 1);
+            else
+                rows.move(first + t, from, 1);
+        }
+    });
+    rows.pad(plan.tokens);
+}
+
+status_t simd_moe_unpermute_base_t::execute(const exec_ctx_t &ctx) const {
+    const unpermute_plan_t plan(ctx);
+    MXDNN_CHECK(plan.init());
+    for (dim_t first = 0; first < plan.tokens; first += plan.part_tokens()) {
+        if (first > 0) plan.invert(first);
+        const dim_t tokens = std::min(plan.part_tokens(), plan.tokens - first);
+        if (is_high_precision(ctx.pd.problem.dst.dt))
+            combine(ctx, plan, first, tokens);
+        else
+            move(ctx, plan, first, tokens);
+    }
+    return mxdnn_success;
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

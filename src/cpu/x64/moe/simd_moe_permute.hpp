@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// moe_permute and moe_unpermute by whole rows and several threads.
+#pragma once
+
+#include "cpu/moe_plan.hpp"
+#include "cpu/x64/moe/row_mover.hpp"
+#include "cpu/x64/moe/simd_moe_route.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Rows of both tensors lie in consecutive bytes.
+reason_t takes_rows(const problem_t &p);
+
+// Copies bytes: there is nothing in it for one ISA or another.
+struct rows_moe_permute_t : primitive_impl_t {
+    static constexpr const char *impl_name = "rows:any";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init() {
+            scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
+            return takes_rows(problem);
+        }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            primitive = std::make_shared<rows_moe_permute_t>();
+            return mxdnn_success;
+        }
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+// Quantised rows are moved, others summed.
+class simd_moe_unpermute_base_t : public primitive_impl_t {
+public:
+    explicit simd_moe_unpermute_base_t(const moe_kernels_t &kernels) : kernels_(kernels) {}
+    status_t execute(const exec_ctx_t &ctx) const override;
+
+private:
+    void combine(const exec_ctx_t &ctx, const unpermute_plan_t &plan, dim_t first, dim_t tokens) const;
+    void move(const exec_ctx_t &ctx, const unpermute_plan_t &plan, dim_t first, dim_t tokens) const;
+
+    const moe_kernels_t &kernels_;
+};
+
+template <cpu_isa_t isa>
+struct simd_moe_unpermute_t : simd_moe_unpermute_base_t {
+    static constexpr const char *impl_name = moe_impl_name<isa>();
+    using simd_moe_unpermute_base_t::simd_moe_unpermute_base_t;
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init() {
+            scratchpad_bytes = unpermute_plan_t::scratchpad_bytes;
+            const reason_t r = may_run(problem, isa);
+            return r.ok() ? takes_rows(problem) : r;
+        }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            primitive = std::make_shared<simd_moe_unpermute_t>(moe_kernels<isa>());
+            return mxdnn_success;
+        }
+    };
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
