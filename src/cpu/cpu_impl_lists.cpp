@@ -7,6 +7,7 @@
 #include "cpu/ref/ref_moe_route.hpp"
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
+#include "cpu/x64/jit_grouped_matmul.hpp"
 #include "cpu/x64/jit_mx_matmul.hpp"
 #include "cpu/x64/moe/simd_moe_permute.hpp"
 #include "cpu/x64/simd_mx_reorder.hpp"
@@ -31,6 +32,10 @@ constexpr impl_list_item_t mx_reorder_list[] = {
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
+        impl_item<x64::jit_grouped_matmul_t<x64::cpu_isa_t::avx512_core_amx>>(),
+        impl_item<x64::jit_grouped_matmul_t<x64::cpu_isa_t::avx512_core_bf16>>(),
+        impl_item<x64::jit_grouped_matmul_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::jit_grouped_matmul_t<x64::cpu_isa_t::avx2>>(),
         impl_item<ref_grouped_matmul_t>(),
 };
 

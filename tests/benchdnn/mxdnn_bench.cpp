@@ -9,6 +9,7 @@
 #include "benchdnn/common/ceilings.hpp"
 #include "benchdnn/common/knobs.hpp"
 #include "benchdnn/common/settings.hpp"
+#include "benchdnn/grouped_matmul/problem.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
 #include "common/cpu_settings.hpp"
@@ -48,7 +49,8 @@ struct driver_t {
     const char *name;
     bool (*word)(const std::string &);
 };
-constexpr driver_t drivers[] = {{"mx_matmul", mx_matmul::run_driver_word}, {"mx_reorder", mx_reorder::run_driver_word}};
+constexpr driver_t drivers[] = {{"grouped_matmul", grouped_matmul::run_driver_word},
+        {"mx_matmul", mx_matmul::run_driver_word}, {"mx_reorder", mx_reorder::run_driver_word}};
 
 const driver_t *driver = nullptr;
 
@@ -139,7 +141,7 @@ void take(const std::string &word, const std::string &folder, int depth) {
                 c.f32_instruction);
         return;
     }
-    if (!driver) throw usage_error_t("'" + word + "' comes before a driver; begin with --mx_matmul or --mx_reorder");
+    if (!driver) throw usage_error_t("'" + word + "' comes before a driver; begin with --grouped_matmul, --mx_matmul or --mx_reorder");
     if (!driver->word(word)) throw usage_error_t("option '" + word + "' is not known to --" + driver->name);
 }
 

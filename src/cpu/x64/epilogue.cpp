@@ -19,7 +19,8 @@ const char *check_epilogue(const problem_t &p, int64_t columns) {
     if (!p.attr.dst.scales.set) return nullptr;
     quant_t q;
     int axis = 0;
-    if (quant_of("dst", p.dst, p.attr.dst, q, &axis) != mxdnn_success) return "a quantised dst of a known format";
+    if (quant_of("dst", p.dst, p.attr.dst, q, &axis) != mxdnn_success)
+        return "a quantised dst of a known format";
     return q.block <= columns ? nullptr : "dst groups of at most 64 columns";
 }
 
@@ -64,7 +65,15 @@ void epilogue_t::load(const operand_t &o, int64_t m, int64_t first, int64_t n, f
     std::fill(out + 1, out + n, out[0]);
 }
 
-void epilogue_t::apply(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const {
+void epilogue_t::add_old(const post_op_t &sum, int64_t m, int64_t first, int64_t n, float *x) const {
+    float operand[most_columns];
+    operand_t old = dst_;
+    if (sum.dt != mxdnn_data_type_undef) old.dt = sum.dt;
+    load(old, m, first, n, operand);
+    rk_.add_scaled(x, operand, sum.scale, float(sum.zero_point), n);
+}
+
+void epilogue_t::apply(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const {
     float operand[most_columns];
     const post_op_t *gated = p_.attr.gated();
     const bool interleaved = gated && gated->gated_layout == mxdnn_gated_interleaved;
@@ -80,41 +89,48 @@ void epilogue_t::apply(int64_t m, int64_t first, int64_t n, float *x, const floa
     const auto each_run = [&](auto &&body) {
         for (int r = 0; r < (before_gate ? n_runs : 1); r++) body(runs[r]);
     };
-    if (scale != 1.f) each_run([&](const run_t &r) { rk_.scale(r.x, scale, r.n); });
+    if (row.scale != 1.f) each_run([&](const run_t &r) { rk_.scale(r.x, row.scale, r.n); });
     if (bias_.matrix)
         each_run([&](const run_t &r) {
-            load(bias_, m, r.first, r.n, operand);
+            load(bias_, row.bias_row, r.first, r.n, operand);
             rk_.binary(mxdnn_binary_add, r.x, operand, r.n);
         });
+    bool weighed = row.weight == 1.f;
+    const auto weigh = [&] {
+        if (!weighed) rk_.scale(x, row.weight, n);
+        weighed = true;
+    };
     int index = 0;
     for (const post_op_t &o : p_.attr.post_ops.ops) {
         switch (o.kind) {
-        case mxdnn_gated:
-            if (interleaved)
-                rk_.gated(o.alg, x, x + 1, 2, x, o.alpha, o.beta, n);
-            else
-                rk_.gated(o.alg, x, up, 1, x, o.alpha, o.beta, n);
+        case mxdnn_gated: {
+            const gate_params_t g = row.gate ? *row.gate : gate_params_t{o.alpha, 1.f, o.beta};
+            rk_.gated(
+                    o.alg, x, interleaved ? x + 1 : up, interleaved ? 2 : 1, x, g.alpha, g.beta, g.limit, n);
             before_gate = false;
             runs[0] = {x, first, n};
             break;
-        case mxdnn_eltwise: each_run([&](const run_t &r) { rk_.eltwise(o.alg, r.x, o.alpha, o.beta, r.n); }); break;
+        }
+        case mxdnn_eltwise:
+            each_run([&](const run_t &r) { rk_.eltwise(o.alg, r.x, o.alpha, o.beta, r.n); });
+            break;
         case mxdnn_binary:
             each_run([&](const run_t &r) {
-                load(binary_[index], m, r.first, r.n, operand);
+                load(binary_[index], row.m, r.first, r.n, operand);
                 rk_.binary(o.alg, r.x, operand, r.n);
             });
             break;
-        case mxdnn_sum: {
-            operand_t old = dst_;
-            if (o.dt != mxdnn_data_type_undef) old.dt = o.dt;
-            load(old, m, first, n, operand);
-            rk_.add_scaled(x, operand, o.scale, float(o.zero_point), n);
+        case mxdnn_sum:
+            // Rows that meet add it once, store_sums().
+            if (row.add_to) break;
+            weigh();
+            add_old(o, row.m, first, n, x);
             break;
-        }
         default: break;
         }
         index++;
     }
+    weigh();
 }
 
 void epilogue_t::quantise(int64_t m, int64_t first, int64_t n, const float *x) const {
@@ -135,19 +151,48 @@ void epilogue_t::quantise(int64_t m, int64_t first, int64_t n, const float *x) c
     }
 }
 
-void epilogue_t::finish_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const {
-    apply(m, first, n, x, up, scale);
+void epilogue_t::store(int64_t m, int64_t first, int64_t n, const float *x) const {
     if (dst_view_.quantised()) return quantise(m, first, n, x);
     const int64_t bytes = data_type_info(dst_.dt)->bits / 8;
-    uint8_t *row = const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first * dst_.col_stride) * bytes;
+    uint8_t *row =
+            const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first * dst_.col_stride) * bytes;
     rk_.from_f32(dst_.dt, x, row, dst_.col_stride, n);
 }
 
-float epilogue_t::amax_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const {
-    apply(m, first, n, x, up, scale);
+float epilogue_t::amax(const float *x, int64_t n) const {
     float amax = 0;
     for (int64_t i = 0; i < n; i++) amax = nvfp4_global_amax(amax, x[i]);
     return amax;
+}
+
+void epilogue_t::finish_row(
+        const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const {
+    apply(row, first, n, x, up);
+    if (row.add_to)
+        rk_.binary(mxdnn_binary_add, row.add_to, x, n);
+    else
+        store(row.m, first, n, x);
+}
+
+float epilogue_t::amax_row(
+        const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const {
+    apply(row, first, n, x, up);
+    return amax(x, n);
+}
+
+void epilogue_t::add_old_last(int64_t m, int64_t first, int64_t n, float *x) const {
+    const auto &ops = p_.attr.post_ops.ops;
+    if (!ops.empty() && ops.back().kind == mxdnn_sum) add_old(ops.back(), m, first, n, x);
+}
+
+void epilogue_t::store_sums(int64_t m, int64_t first, int64_t n, float *x) const {
+    add_old_last(m, first, n, x);
+    store(m, first, n, x);
+}
+
+float epilogue_t::amax_sums(int64_t m, int64_t first, int64_t n, float *x) const {
+    add_old_last(m, first, n, x);
+    return amax(x, n);
 }
 
 } // namespace x64

@@ -13,32 +13,60 @@ namespace x64 {
 // otherwise what stands in the way.
 const char *check_epilogue(const problem_t &p, int64_t columns);
 
+// Constants of a gated activation: those of the post-op, or an expert's own.
+struct gate_params_t {
+    float alpha, beta, limit;
+};
+
+// What differs from row to row.
+struct row_terms_t {
+    int64_t m = 0; // row of the destination, and of operands that follow it
+    int64_t bias_row = 0;
+    float scale = 1.f;                   // multiplies the sums first
+    float weight = 1.f;                  // multiplies the result, before what a sum post-op adds
+    const gate_params_t *gate = nullptr; // null: those of the post-op
+    float *add_to = nullptr; // of the same columns: sums of rows that meet, instead of the destination
+};
+
 // The epilogue of one execution and one batch entry. Objects are cheap; a thread has its own.
 class epilogue_t {
 public:
     explicit epilogue_t(const exec_ctx_t &ctx);
     void set_batch(const dim_t *idx);
+    // Rows of groups: the destination's parameters of one expert and group.
+    void set_group(int expert, int64_t scale_row_shift) {
+        dst_view_.set_global_index(expert);
+        dst_view_.set_scale_row_shift(scale_row_shift);
+    }
 
     // Turns sums of row m into destination columns [first, first + n). x holds the sums of those
     // columns: for gated problems n gates and ups, `up` apart (interleaved: pairs in x, up unused).
-    // `scale` multiplies the sums first. x is overwritten.
-    void finish_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+    // x is overwritten.
+    void finish_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
 
     // As finish_row, but stores nothing: the largest finite magnitude of the results, for a global
     // scale that has to be computed first.
-    float amax_row(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+    float amax_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
+
+    // Rows that met, summed up in x: what a sum post-op adds, and the destination (or the magnitude).
+    void store_sums(int64_t m, int64_t first, int64_t n, float *x) const;
+    float amax_sums(int64_t m, int64_t first, int64_t n, float *x) const;
     void set_global(float amax) const { dst_view_.set_global(nvfp4_global_scale(amax)); }
 
 private:
     // A broadcast operand of the batch entry.
     struct operand_t {
         data_type_t dt = mxdnn_data_type_undef;
-        const uint8_t *matrix = nullptr; // null: absent
+        const uint8_t *matrix = nullptr;        // null: absent
         int64_t row_stride = 0, col_stride = 0; // elements; 0 where the dim is 1
     };
     operand_t bind(const memory_t &m, const dim_t *idx) const;
     void load(const operand_t &o, int64_t m, int64_t first, int64_t n, float *out) const;
-    void apply(int64_t m, int64_t first, int64_t n, float *x, const float *up, float scale) const;
+    void apply(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
+    void add_old(const post_op_t &sum, int64_t m, int64_t first, int64_t n, float *x) const;
+    void add_old_last(int64_t m, int64_t first, int64_t n, float *x) const;
+    void store(int64_t m, int64_t first, int64_t n, const float *x) const;
+    float amax(const float *x, int64_t n) const;
     void quantise(int64_t m, int64_t first, int64_t n, const float *x) const;
 
     const exec_ctx_t &ctx_;

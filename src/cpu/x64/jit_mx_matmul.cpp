@@ -119,10 +119,13 @@ struct jit_mx_matmul_base_t::run_t {
             float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
             float scale = weights_global * src_global;
             if (scaled) scale *= row_scales()[r];
+            row_terms_t row;
+            row.m = row.bias_row = m0 + r;
+            row.scale = scale;
             if (amax_only)
-                most = std::max(most, epilogue.amax_row(m0 + r, c0, c1 - c0, x, u, scale));
+                most = std::max(most, epilogue.amax_row(row, c0, c1 - c0, x, u));
             else
-                epilogue.finish_row(m0 + r, c0, c1 - c0, x, u, scale);
+                epilogue.finish_row(row, c0, c1 - c0, x, u);
         }
         if (!amax_only) return;
         uint32_t seen = amax.load();

@@ -21,6 +21,12 @@ class source_rows_t {
 public:
     source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt);
     void set_batch(const dim_t *idx) { view_.set_batch(idx), bind(idx); }
+    // Rows of groups: the parameters of one expert, and how far swizzled scales lie behind their rows.
+    void set_group(int expert, int64_t scale_row_shift) {
+        view_.set_global_index(expert);
+        view_.set_scale_row_shift(scale_row_shift);
+    }
+    float global() const { return view_.quantised() ? view_.global() : 1.f; }
 
     // Address of row m where kernels may read it in place: no conversion, no padding needed.
     const void *in_place(int64_t m) const;

@@ -69,11 +69,11 @@ inline interval_t binary(mxdnn_alg_kind_t alg, interval_t x, double b) {
 }
 
 // f(g) * h(u) with f of slope at most 1.13 and h of slope 1.
-inline interval_t gated(mxdnn_alg_kind_t alg, interval_t g, interval_t u, double alpha, double limit) {
-    const double y = mxdnn::impl::ref_gated(alg, g.v, u.v, alpha, limit);
+inline interval_t gated(mxdnn_alg_kind_t alg, interval_t g, interval_t u, double alpha, double limit, double beta = 1) {
+    const double y = mxdnn::impl::ref_gated(alg, g.v, u.v, alpha, limit, beta);
     const bool clamp = limit > 0 && std::isfinite(limit);
     const double gv = clamp ? std::min(g.v, limit) : g.v, uv = clamp ? std::min(std::fabs(u.v), limit) : std::fabs(u.v);
-    const double f = std::fabs(gv) + 1.13 * g.e, h = uv + u.e + 1;
+    const double f = std::fabs(gv) + 1.13 * g.e, h = uv + u.e + std::max(1., std::fabs(beta));
     return {y, 1.13 * g.e * h + f * u.e
                     + function_ulps * f * h * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.)) + 4e-38};
 }

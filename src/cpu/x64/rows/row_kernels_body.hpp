@@ -225,14 +225,14 @@ MXDNN_INLINE void gate(const float *g, const float *u, int64_t stride, float *ou
             out[i] = f(at_most(g[2 * i], limit), at_least(at_most(u[2 * i], limit), -limit));
 }
 
-void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha, float limit,
-        int64_t n) {
+void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha, float beta,
+        float limit, int64_t n) {
     // No limit is one that nothing exceeds.
     const float most = limit > 0 && limit <= 3.402823466e38f ? limit : real(0x7f800000);
     switch (alg) {
     case mxdnn_gated_silu: return gate(g, u, stride, out, most, n, [](float a, float b) { return swish_of(a, 1.f) * b; });
     case mxdnn_gated_swiglu:
-        return gate(g, u, stride, out, most, n, [=](float a, float b) { return swish_of(a, alpha) * (b + 1.f); });
+        return gate(g, u, stride, out, most, n, [=](float a, float b) { return swish_of(a, alpha) * (b + beta); });
     case mxdnn_gated_gelu_erf:
         return gate(g, u, stride, out, most, n, [](float a, float b) { return gelu_erf_of(a) * b; });
     case mxdnn_gated_gelu_tanh:

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/grouped_plan.hpp"
+
+#include <algorithm>
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+// More rows than these at a time gain nothing: decoding an expert once more is then a few percent of
+// its work.
+constexpr int64_t most_window_rows = 4096;
+constexpr int64_t most_window_bytes = 64 << 20;
+constexpr int64_t most_sum_bytes = 24 << 20;
+// Tasks for every thread: the last ones to finish keep the others waiting for a fraction of one.
+constexpr int64_t tasks_per_thread = 8;
+
+int64_t within(int64_t x, int64_t low, int64_t high) { return std::min(std::max(x, low), high); }
+
+} // namespace
+
+grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,
+        const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    grouped_limits_t l;
+    const int64_t direct = std::max<int64_t>(direct_rows_limit(machine, kernels), kernels.direct_rows);
+    l.task_rows = round_up(std::max(max_plan_rows(K, 0, machine, kernels), direct), kernels.dense_rows);
+    l.window_rows =
+            within(most_window_bytes / std::max<int64_t>(row_bytes, 1), l.task_rows, most_window_rows);
+    l.sum_rows = within(
+            most_sum_bytes / int64_t(sizeof(float)) / std::max<int64_t>(dst_n, 1), 64, most_window_rows);
+    if (rows_hint > 0) {
+        const int64_t hint = std::max(rows_hint, direct);
+        l.window_rows = std::min(l.window_rows, hint);
+        l.task_rows = std::min(l.task_rows, round_up(hint, kernels.dense_rows));
+        l.sum_rows = std::min(l.sum_rows, hint);
+    }
+    return l;
+}
+
+grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segment_t *segments, int64_t n,
+        const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    grouped_plan_t p;
+    bool all_direct = true;
+    int64_t most = 1;
+    for (int64_t i = 0; i < n; i++) {
+        all_direct = all_direct && segments[i].direct;
+        most = std::max<int64_t>(most, segments[i].count);
+    }
+    // Dense calls take several panels at a time; fewer are as much work.
+    const int64_t panels = all_direct ? 1 : kernels.dense_panels;
+    const int64_t least = std::max(s.column_step, panels * panel_columns);
+    p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), kernels.dense_rows);
+    if (s.summed) {
+        // The widest columns among those that keep all threads equally busy to the end.
+        const int64_t step = within(least, s.column_step, max_plan_columns), units = div_up(s.dst_n, step);
+        const int64_t ideal = div_up(units, machine.threads);
+        int64_t best = INT64_MAX, best_units = 1;
+        for (int64_t u = ideal; u > 0 && best > ideal; u--) {
+            const int64_t busy = div_up(div_up(units, u), machine.threads) * u;
+            if (busy >= best) continue;
+            best = busy;
+            best_units = u;
+        }
+        p.columns = best_units * step;
+        p.tasks = div_up(s.dst_n, p.columns);
+        return p;
+    }
+    p.columns = max_plan_columns;
+    const auto count = [&] {
+        int64_t tasks = 0;
+        for (int64_t i = 0; i < n; i++) tasks += row_parts(segments[i], p.rows);
+        return tasks * div_up(s.dst_n, p.columns);
+    };
+    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0
+            && count() < tasks_per_thread * machine.threads)
+        p.columns /= 2;
+    // Few columns and many rows: parts of the rows decode the same weights, which beats waiting.
+    while (p.rows / 2 >= kernels.dense_rows && count() < 2 * machine.threads)
+        p.rows = round_up(p.rows / 2, kernels.dense_rows);
+    p.tasks = count();
+    return p;
+}
+
+grouped_task_t grouped_tasks_t::find(int64_t t) {
+    while (t >= before_ + tasks_of(segment_)) before_ += tasks_of(segment_++);
+    const int64_t rest = t - before_;
+    return {segment_, rest / blocks_, rest % blocks_};
+}
+
+std::string describe(const grouped_plan_t &p, const grouped_segment_t *segments, int64_t n) {
+    int64_t rows = 0, direct = 0;
+    for (int64_t i = 0; i < n; i++) {
+        rows += segments[i].count;
+        direct += segments[i].direct;
+    }
+    return "experts" + std::to_string(n) + ":direct" + std::to_string(direct) + ":rows" + std::to_string(rows)
+           + "/" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns) + ":tasks"
+           + std::to_string(p.tasks);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

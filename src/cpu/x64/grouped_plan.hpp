@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a grouped_matmul is divided: pure functions of shape, counts, ISA, caches and threads, so that
+// they can be tested and printed without running anything.
+//
+// Rows are taken in windows: whole experts while their rows fit, a larger expert in parts. A window's
+// rows are prepared once; its rows times columns are then divided by work, whichever experts they
+// belong to, so that neither many idle experts nor one busy one leaves a thread without work.
+#pragma once
+
+#include "cpu/x64/matmul_plan.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Sizes that hold for every execution, whatever its rows: they size the scratchpad.
+struct grouped_limits_t {
+    int64_t window_rows = 1; // prepared at a time
+    int64_t task_rows = 1;   // multiplied at a time by one thread
+    int64_t sum_rows = 1;    // rows of the destination that are summed up in f32 at a time
+};
+// `row_bytes`: of a prepared row; `dst_n`: columns of the destination; a hint of 0 is none.
+grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,
+        const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+
+// Rows [first, first + count) of a window: those of one expert, or a part of them.
+struct grouped_segment_t {
+    int32_t expert, first, count;
+    bool direct;   // decode in registers
+    bool in_place; // kernels read the caller's rows
+};
+
+struct grouped_shape_t {
+    int64_t dst_n = 0;        // columns of the destination
+    int64_t column_step = 16; // they come in multiples of this
+    bool summed = false;      // rows meet in the destination: one thread takes a column of all of them
+};
+
+struct grouped_plan_t {
+    int64_t columns = 64; // of the destination per task
+    int64_t rows = 1;     // of a segment per task; summed: all rows
+    int64_t tasks = 0;
+};
+
+// Tasks of one window. Results do not depend on it.
+grouped_plan_t plan_grouped_matmul(const grouped_shape_t &shape, const grouped_segment_t *segments, int64_t n,
+        const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+
+// Parts of about equal length that `rows` rows of a segment are cut into.
+inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) {
+    return s.direct ? 1 : div_up(s.count, rows);
+}
+
+// What task t does where nothing is summed: segments in the order given, all columns of some rows next to
+// each other. Walks on from the task before it.
+struct grouped_task_t {
+    int64_t segment = 0, part = 0, block = 0; // part of its rows, block of columns
+};
+class grouped_tasks_t {
+public:
+    grouped_tasks_t(
+            const grouped_plan_t &plan, const grouped_shape_t &shape, const grouped_segment_t *segments)
+        : plan_(plan), blocks_(div_up(shape.dst_n, plan.columns)), segments_(segments) {}
+    grouped_task_t find(int64_t t);
+
+private:
+    int64_t tasks_of(int64_t segment) const { return row_parts(segments_[segment], plan_.rows) * blocks_; }
+    const grouped_plan_t plan_;
+    const int64_t blocks_;
+    const grouped_segment_t *segments_;
+    int64_t segment_ = 0, before_ = 0; // tasks before the segment
+};
+
+std::string describe(const grouped_plan_t &plan, const grouped_segment_t *segments, int64_t n);
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

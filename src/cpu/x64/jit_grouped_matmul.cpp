@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executing: sort the rows by expert, prepare a window of them, let threads take rows times columns
+// until none are left. Where rows meet in the destination, a thread takes columns of all of them and
+// adds their results in the order of experts and rows, so that sums never depend on who computed what.
+#include "cpu/x64/jit_grouped_matmul.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "common/grouped_exec.hpp"
+#include "cpu/threading.hpp"
+#include "cpu/x64/epilogue.hpp"
+#include "cpu/x64/source_rows.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+// Fewer elements than this are prepared by the calling thread: waking others takes longer.
+constexpr int64_t serial_elements = 1 << 15;
+// Rows that are a multiple of this apart meet in the same cache sets.
+constexpr int64_t bad_stride = 1024;
+
+void atomic_max(uint32_t *at, uint32_t mine) {
+    uint32_t seen = __atomic_load_n(at, __ATOMIC_RELAXED);
+    while (seen < mine
+            && !__atomic_compare_exchange_n(at, &seen, mine, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+} // namespace
+
+reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
+    matmul_conf_t &c = g.matmul;
+    const reason_t r = configure(c, p, isa);
+    if (!r.ok()) return r;
+    g.experts = p.weights.dims[0];
+    g.dst_n = dim_from_end(p.dst, 1);
+    g.sums_stride = round_up(g.dst_n, 16);
+    const int64_t row_bytes = round_up(c.weights.K, k_step) * c.kernels.compute_bytes;
+    g.limits = grouped_limits(c.weights.K, row_bytes, g.dst_n, p.attr.max_rows_hint, c.machine, c.kernels);
+    // Calls read whole blocks of rows: beyond the last segment there is room for one.
+    const int64_t slack = std::max(c.kernels.dense_rows, c.kernels.direct_rows);
+    size_scratch(c, g.limits.window_rows + slack, g.limits.task_rows + slack);
+    return yes();
+}
+
+// One execution of one primitive.
+struct jit_grouped_matmul_base_t::run_t {
+    const jit_grouped_matmul_base_t &self;
+    const exec_ctx_t &ctx;
+    const grouped_conf_t &g;
+    const matmul_conf_t &c;
+    const problem_t &p;
+    const grouped_exec_t x;
+    const memory_desc_t &src_md, &dst_md;
+    const int64_t direct_limit;
+    const bool summed, shifted; // rows meet in the destination; scales lie behind their rows
+    int nthr;
+    uint32_t *amax =
+            nullptr; // not null: results are only measured, for a global scale; one, or one per expert
+    int64_t amax_stride = 0;
+
+    expert_rows_t *experts;
+    grouped_segment_t *segments;
+    int32_t *rows, *shifts; // of the window; which grouped rows they are
+    float *sums;
+    // Rows [d0, d1) of the destination are at hand.
+    int64_t d0 = 0, d1 = 0;
+    // The window: where the next one starts, and what is in this one.
+    int64_t next_expert = 0, next_row = 0;
+    int64_t n_segments = 0, n_rows = 0;
+    grouped_plan_t plan;
+    std::atomic<int64_t> next_task{0};
+
+    run_t(const jit_grouped_matmul_base_t &s, const exec_ctx_t &e)
+        : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
+          src_md(e.memory(MXDNN_ARG_SRC)->md), dst_md(e.memory(MXDNN_ARG_DST)->md),
+          direct_limit(direct_rows_limit(c.machine, c.kernels)), summed(x.scatter != nullptr),
+          shifted((p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
+                          && swizzled_by_group(x, true))
+                  || (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
+                          && swizzled_by_group(x, false))),
+          nthr(threads_of(e.stream, c.machine.threads)) {
+        char *at = ctx.scratchpad + c.scratch.total(c.machine.threads);
+        const auto part = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
+        experts = reinterpret_cast<expert_rows_t *>(part(g.expert_bytes()));
+        segments = reinterpret_cast<grouped_segment_t *>(part(g.segment_bytes()));
+        rows = reinterpret_cast<int32_t *>(part(g.row_bytes()));
+        shifts = reinterpret_cast<int32_t *>(part(g.row_bytes()));
+        sums = reinterpret_cast<float *>(part(g.sum_bytes()));
+    }
+
+    char *source_buffer(int64_t row) const { return ctx.scratchpad + row * c.scratch.source_stride; }
+    float *row_scales() const { return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source); }
+    float *block_sums(int64_t row) const {
+        return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source + c.scratch.row_scales)
+               + row * c.scratch.sums_per_row;
+    }
+    char *thread_buffer(int ithr) const {
+        return ctx.scratchpad + c.scratch.total(0) + c.scratch.per_thread() * ithr;
+    }
+
+    // body(expert, row, group) for the rows that meet [d0, d1), in order.
+    template <typename F>
+    void for_each_row(F &&body) const {
+        for (int64_t i = 0; i < x.groups.groups; i++) {
+            const row_group_t group = x.groups.group(i);
+            if (group.expert < 0) continue;
+            for (int64_t r = group.first; r < group.first + group.count; r++)
+                if (!x.scatter || (x.scatter[r] >= d0 && x.scatter[r] < d1)) body(group.expert, r, group);
+        }
+    }
+
+    void count_rows() {
+        for (int64_t e = 0; e < g.experts; e++) experts[e].count = 0;
+        for_each_row([&](int e, int64_t, const row_group_t &) { experts[e].count++; });
+        next_expert = next_row = 0;
+    }
+
+    // The next rows that are prepared together: whole experts, or a part of one that is larger. False
+    // when none are left.
+    bool next_window() {
+        n_segments = n_rows = 0;
+        const int64_t most = g.limits.window_rows;
+        for (int64_t e = 0; e < g.experts; e++) experts[e].begin = experts[e].end = experts[e].seen = 0;
+        while (next_expert < g.experts) {
+            expert_rows_t &e = experts[next_expert];
+            const int64_t left = e.count - next_row, room = most - n_rows;
+            if (n_rows > 0 && left > room) break;
+            const int64_t n = std::min(left, room);
+            if (n > 0) {
+                segments[n_segments++] = {
+                        int32_t(next_expert), int32_t(n_rows), int32_t(n), e.total <= direct_limit, false};
+                e.begin = next_row;
+                e.end = next_row + n;
+                e.slot = n_rows;
+                n_rows += n;
+            }
+            next_row += n;
+            if (next_row < e.count) break;
+            next_expert++;
+            next_row = 0;
+        }
+        if (n_segments == 0) return false;
+        collect_rows();
+        return true;
+    }
+
+    void collect_rows() {
+        int64_t padded = 0, group = -1; // rows of groups before this one, in whole tiles of scales
+        for_each_row([&](int id, int64_t r, const row_group_t &of) {
+            expert_rows_t &e = experts[id];
+            const int64_t i = e.seen++;
+            if (i < e.begin || i >= e.end) return;
+            rows[e.slot + i - e.begin] = int32_t(r);
+            if (!shifted) return;
+            if (of.first != group) {
+                padded = shift_of(of);
+                group = of.first;
+            }
+            shifts[e.slot + i - e.begin] = int32_t(padded);
+        });
+    }
+    int64_t shift_of(const row_group_t &of) const {
+        int64_t before = 0;
+        for (int64_t i = 0; i < x.groups.groups; i++) {
+            const row_group_t group = x.groups.group(i);
+            if (group.first == of.first && group.count > 0) break;
+            before += round_up(group.count, swizzle_128x4::tile_rows);
+        }
+        return before - of.first;
+    }
+
+    // ---- source ----
+
+    // Whether kernels may read the rows of a segment where they are.
+    bool readable(const grouped_segment_t &s, const source_rows_t &source) const {
+        if (x.gather || p.attr.src.scales.set || c.needs_sums || src_md.ndims != 2 || !source.in_place(0))
+            return false;
+        if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
+        const int64_t first = rows[s.first];
+        if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
+        // Rows of other segments may be read beyond these, but nothing beyond the tensor.
+        const int64_t part = std::min<int64_t>(s.count, g.limits.task_rows);
+        return first + s.count - part + padded_parts(s, part) <= x.src_rows;
+    }
+    int64_t padded_parts(const grouped_segment_t &s, int64_t part) const {
+        return s.direct ? self.kernels_.padded_rows(true, part)
+                        : round_up(part, c.any_rows ? 1 : c.kernels.dense_rows);
+    }
+
+    void prepare_source() {
+        if (c.weights.K == 0) return; // sums of nothing
+        source_rows_t in_place(ctx, c.compute_dt);
+        const dim_t first_batch[1] = {0};
+        in_place.set_batch(first_batch);
+        int64_t copied = 0;
+        for (int64_t i = 0; i < n_segments; i++) {
+            segments[i].in_place = readable(segments[i], in_place);
+            if (!segments[i].in_place) copied += segments[i].count;
+        }
+        if (copied == 0) return;
+        const int n = copied * c.weights.K < serial_elements ? 1 : int(std::min<int64_t>(nthr, copied));
+        parallel(ctx.stream, n, [&](int ithr, int nt) {
+            source_rows_t source(ctx, c.compute_dt);
+            source.set_batch(first_batch);
+            int64_t begin, end, before = 0;
+            balance(copied, nt, ithr, begin, end);
+            for (int64_t i = 0; i < n_segments && before < end; i++) {
+                const grouped_segment_t &s = segments[i];
+                if (s.in_place) continue;
+                for (int64_t r = std::max<int64_t>(begin - before, 0); r < s.count && before + r < end; r++)
+                    prepare_row(source, s.expert, s.first + r);
+                before += s.count;
+            }
+        });
+    }
+
+    void prepare_row(source_rows_t &source, int expert, int64_t slot) const {
+        const int64_t K = c.weights.K, padded = round_up(K, k_step);
+        const source_sums_t out{
+                row_scales() + slot, c.needs_sums ? block_sums(slot) : nullptr, c.weights.block};
+        int64_t m = x.src_row(rows[slot]);
+        if (m < 0) {
+            std::memset(source_buffer(slot), 0, size_t(padded * c.kernels.compute_bytes));
+            if (out.block_sums)
+                std::memset(out.block_sums, 0, size_t(c.scratch.sums_per_row) * sizeof(float));
+            *out.row_scale = 1.f;
+            return;
+        }
+        if (src_md.ndims == 3) {
+            const dim_t batch[1] = {m / src_md.dims[1]};
+            source.set_batch(batch);
+            m %= src_md.dims[1];
+        }
+        source.set_group(expert, shifted ? shifts[slot] : 0);
+        source.prepare(m, source_buffer(slot), padded, out);
+    }
+
+    // ---- tasks ----
+
+    const uint8_t *weights_of(int expert) const {
+        if (x.weights_ptrs) return reinterpret_cast<const uint8_t *>(uintptr_t(x.weights_ptrs[expert]));
+        return ctx.data<const uint8_t>(MXDNN_ARG_WEIGHTS) + expert * c.weights_stride;
+    }
+
+    // What one thread works with.
+    struct worker_t {
+        epilogue_t epilogue;
+        source_rows_t source;
+        char *buffer;
+        int64_t batch = -1; // of the destination, that the epilogue is at
+
+        worker_t(const exec_ctx_t &ctx, data_type_t compute_dt, char *b)
+            : epilogue(ctx), source(ctx, compute_dt), buffer(b) {
+            const dim_t idx[1] = {0};
+            source.set_batch(idx);
+        }
+    };
+
+    int64_t select_row(worker_t &w, int64_t row) const {
+        const bool padded = dst_md.ndims == 3;
+        const int64_t batch = padded ? row / dst_md.dims[1] : 0;
+        if (batch != w.batch) {
+            const dim_t idx[1] = {batch};
+            w.epilogue.set_batch(idx);
+            w.batch = batch;
+        }
+        return padded ? row % dst_md.dims[1] : row;
+    }
+
+    // Columns [c0, c1) of rows [r0, r1) of a segment, at most max_plan_columns and task_rows.
+    void do_block(
+            worker_t &w, const grouped_segment_t &s, int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
+        float *acc = reinterpret_cast<float *>(w.buffer + c.scratch.panels);
+        const int64_t half = c.weights.N / 2, slot = s.first + r0;
+        const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
+        panel_operands_t o;
+        o.direct = s.direct;
+        o.rows = r1 - r0;
+        o.source = s.in_place ? w.source.in_place(rows[slot]) : source_buffer(slot);
+        o.source_stride = s.in_place ? w.source.in_place_stride() : c.scratch.source_stride;
+        o.block_sums = c.needs_sums ? block_sums(slot) : nullptr;
+        o.weights = weights_of(s.expert);
+        self.kernels_.multiply(o, n0, n1, acc, w.buffer);
+        float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
+
+        float scale = x.alpha(s.expert);
+        if (c.weights.global) {
+            float global;
+            std::memcpy(&global, o.weights, sizeof(global));
+            scale *= global;
+        }
+        if (p.attr.src.scales.set) {
+            w.source.set_group(s.expert, 0);
+            scale *= w.source.global();
+        }
+        gate_params_t gate;
+        if (x.activation_params) {
+            const activation_params_t a = x.params(s.expert, *p.attr.gated());
+            gate = {a.alpha, a.beta, a.limit};
+        }
+        float most = 0;
+        for (int64_t r = 0; r < o.rows; r++) {
+            const int64_t row = rows[slot + r], to = x.dst_row(row);
+            row_terms_t terms;
+            terms.bias_row = s.expert;
+            terms.scale = p.attr.src.scales.set ? scale * row_scales()[slot + r] : scale;
+            (p.attr.topk_weights == mxdnn_topk_weights_input ? terms.scale : terms.weight) *=
+                    x.topk_weight(row);
+            if (x.activation_params) terms.gate = &gate;
+            if (summed) terms.add_to = sums + (to - d0) * g.sums_stride + c0;
+            terms.m = select_row(w, to);
+            float *sum = acc + r * c.scratch.acc_columns + n0 % panel_columns;
+            const float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
+            if (!summed && p.attr.dst.scales.set)
+                w.epilogue.set_group(s.expert, shifted ? shifts[slot + r] : 0);
+            if (amax && !summed)
+                most = std::max(most, w.epilogue.amax_row(terms, c0, c1 - c0, sum, u));
+            else
+                w.epilogue.finish_row(terms, c0, c1 - c0, sum, u);
+        }
+        if (amax && !summed) atomic_max(amax + s.expert * amax_stride, bits_of(most));
+    }
+
+    // All rows of the window, columns [c0, c1); the sums start with the first window and end with the last.
+    void do_summed(worker_t &w, int64_t c0, int64_t c1, bool first, bool last) const {
+        if (first)
+            for (int64_t d = 0; d < d1 - d0; d++) std::fill_n(sums + d * g.sums_stride + c0, c1 - c0, 0.f);
+        for (int64_t i = 0; i < n_segments; i++) {
+            const grouped_segment_t &s = segments[i];
+            const int64_t step = s.direct ? s.count : plan.rows;
+            for (int64_t r = 0; r < s.count; r += step)
+                for (int64_t n = c0; n < c1; n += max_plan_columns)
+                    do_block(w, s, r, std::min<int64_t>(r + step, s.count), n,
+                            std::min(n + max_plan_columns, c1));
+        }
+        if (!last) return;
+        float most = 0;
+        for (int64_t d = d0; d < d1; d++)
+            for (int64_t n = c0; n < c1; n += max_plan_columns) {
+                float *sum = sums + (d - d0) * g.sums_stride + n;
+                const int64_t count = std::min(max_plan_columns, c1 - n), m = select_row(w, d);
+                if (amax)
+                    most = std::max(most, w.epilogue.amax_sums(m, n, count, sum));
+                else
+                    w.epilogue.store_sums(m, n, count, sum);
+            }
+        if (amax) atomic_max(amax, bits_of(most));
+    }
+
+    void do_tasks(bool first, bool last) {
+        grouped_shape_t shape;
+        shape.dst_n = g.dst_n;
+        shape.column_step = c.column_step;
+        shape.summed = summed;
+        matmul_machine_t machine = c.machine;
+        machine.threads = nthr;
+        // The largest first: what is left at the end is little, whoever does it.
+        if (!summed)
+            std::sort(segments, segments + n_segments,
+                    [](const grouped_segment_t &a, const grouped_segment_t &b) {
+                        return a.count != b.count ? a.count > b.count : a.first < b.first;
+                    });
+        plan = plan_grouped_matmul(shape, segments, n_segments, g.limits, machine, c.kernels);
+        next_task = 0;
+        parallel(ctx.stream, int(std::min<int64_t>(nthr, plan.tasks)), [&](int ithr, int) {
+            worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
+            grouped_tasks_t tasks(plan, shape, segments);
+            for (int64_t t; (t = next_task.fetch_add(1, std::memory_order_relaxed)) < plan.tasks;) {
+                if (summed) {
+                    do_summed(w, t * plan.columns, std::min((t + 1) * plan.columns, g.dst_n), first, last);
+                    continue;
+                }
+                const grouped_task_t task = tasks.find(t);
+                const grouped_segment_t &s = segments[task.segment];
+                const int64_t step = s.direct ? s.count : plan.rows, r = task.part * step,
+                              n = task.block * plan.columns;
+                do_block(w, s, r, std::min<int64_t>(r + step, s.count), n,
+                        std::min(n + plan.columns, g.dst_n));
+            }
+        });
+    }
+
+    // Rows [first, end) of the destination; where none meet that is all of them.
+    void do_destination(int64_t first, int64_t end) {
+        d0 = first;
+        d1 = end;
+        count_rows();
+        bool more = next_window();
+        if (!more && !summed) return;
+        bool start = true;
+        do {
+            if (more) prepare_source();
+            const bool last = !more || next_expert >= g.experts || rows_left() == 0;
+            do_tasks(start, last);
+            start = false;
+            if (last) return;
+            more = next_window();
+        } while (true);
+    }
+    int64_t rows_left() const {
+        int64_t left = -next_row;
+        for (int64_t e = next_expert; e < g.experts; e++) left += experts[e].count;
+        return left;
+    }
+
+    void do_all() {
+        d0 = 0;
+        d1 = x.dst_rows;
+        count_rows();
+        // How an expert's rows are multiplied is decided by all of them: windows do not show in the results.
+        for (int64_t e = 0; e < g.experts; e++) experts[e].total = experts[e].count;
+        const int64_t step = summed ? g.limits.sum_rows : x.dst_rows;
+        for (int64_t d = 0; d < x.dst_rows; d += step) do_destination(d, std::min(d + step, x.dst_rows));
+    }
+};
+
+status_t jit_grouped_matmul_base_t::execute(const exec_ctx_t &ctx) const {
+    run_t run(*this, ctx);
+    if (run.x.dst_rows == 0 || conf_.dst_n == 0) return mxdnn_success;
+    if (ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
+        // The global scale needs all results: they are computed twice rather than kept. The largest
+        // magnitudes grow in its own memory: bits of non-negative floats are ordered as integers.
+        const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+        const dim_t scales = global.md.dims[0];
+        run.amax = static_cast<uint32_t *>(global.handle);
+        run.amax_stride = scales == 1 ? 0 : 1;
+        std::fill(run.amax, run.amax + scales, 0u);
+        run.do_all();
+        for (dim_t i = 0; i < scales; i++) run.amax[i] = bits_of(nvfp4_global_scale(float_of(run.amax[i])));
+        run.amax = nullptr;
+    }
+    run.do_all();
+    return mxdnn_success;
+}
+
+std::string plan_text(const grouped_conf_t &g) {
+    return std::string(g.matmul.direct->name) + "|" + g.matmul.decode->name + "+" + g.matmul.dense->name
+           + ":window" + std::to_string(g.limits.window_rows) + ":rows" + std::to_string(g.limits.task_rows)
+           + ":sums" + std::to_string(g.limits.sum_rows);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// grouped_matmul on packed weights with generated kernels: one class, an ISA each.
+#pragma once
+
+#include "cpu/x64/grouped_plan.hpp"
+#include "cpu/x64/panel_matmul.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Rows of one expert, in the order in which they are computed: by group, then by row.
+struct expert_rows_t {
+    int64_t total;      // of the whole execution
+    int64_t count;      // of those that meet the destination's rows at hand
+    int64_t begin, end; // which of them are in the window,
+    int64_t slot;       // and where in it the first one is
+    int64_t seen;
+};
+
+struct grouped_conf_t {
+    matmul_conf_t matmul;
+    grouped_limits_t limits;
+    int64_t experts = 0, dst_n = 0, sums_stride = 0; // floats
+    // Beside matmul.scratch, in bytes: the experts, segments, rows of the window and their shifts, sums.
+    int64_t expert_bytes() const { return round_up(experts * int64_t(sizeof(expert_rows_t)), 64); }
+    int64_t segment_bytes() const { return round_up(experts * int64_t(sizeof(grouped_segment_t)), 64); }
+    int64_t row_bytes() const { return round_up(limits.window_rows * int64_t(sizeof(int32_t)), 64); }
+    int64_t sum_bytes() const { return limits.sum_rows * sums_stride * int64_t(sizeof(float)); }
+    int64_t total() const {
+        return matmul.scratch.total(matmul.machine.threads) + expert_bytes() + segment_bytes()
+               + 2 * row_bytes() + sum_bytes();
+    }
+};
+
+reason_t configure(grouped_conf_t &conf, const problem_t &p, cpu_isa_t isa);
+std::string plan_text(const grouped_conf_t &conf);
+
+class jit_grouped_matmul_base_t : public primitive_impl_t {
+public:
+    explicit jit_grouped_matmul_base_t(const grouped_conf_t &conf) : conf_(conf), kernels_(conf.matmul) {}
+    status_t create_kernels(const problem_t &p) { return kernels_.create(p, runtime_dim); }
+    status_t execute(const exec_ctx_t &ctx) const override;
+
+private:
+    struct run_t; // one execution
+    friend struct run_t;
+
+    grouped_conf_t conf_;
+    panel_matmul_t kernels_;
+};
+
+template <cpu_isa_t isa>
+struct jit_grouped_matmul_t : jit_grouped_matmul_base_t {
+    static constexpr const char *impl_name = jit_name_t<isa>::name;
+    using jit_grouped_matmul_base_t::jit_grouped_matmul_base_t;
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        grouped_conf_t conf;
+
+        const char *name() const override { return impl_name; }
+        reason_t init() {
+            const reason_t r = configure(conf, problem, isa);
+            if (r.ok()) scratchpad_bytes = conf.total();
+            return r;
+        }
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
+            auto p = std::make_shared<jit_grouped_matmul_t>(conf);
+            MXDNN_CHECK(p->create_kernels(problem));
+            primitive = std::move(p);
+            return mxdnn_success;
+        }
+        std::string plan_text() const override { return x64::plan_text(conf); }
+    };
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// One grouped_matmul problem of mxdnn-bench: what its words mean, and the lists of knobs that make many.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "benchdnn/common/attr_words.hpp"
+
+namespace bench {
+namespace grouped_matmul {
+
+enum class scatter_t { none, permute, reduce };
+enum class params_t { none, shared, per_expert };
+
+struct problem_t {
+    int64_t K = 0, N = 0;
+    int64_t experts = 4, topk = 2, tokens = 8; // experts: of the whole model
+    int64_t first = 0, local = 0;              // those that the weights hold
+    std::string routing = "uniform";
+    tensor_type_t src_type, wei_type, dst_type;
+    bool bias = false;
+    mxdnn::impl::data_type_t bias_dt = mxdnn_f32, topk_dt = mxdnn_f32;
+    mxdnn::row_grouping grouping = mxdnn::row_grouping::ends;
+    std::vector<post_op_knob_t> post_ops;
+    bool gather = false, active = false, map = false, pointers = false, alpha = false;
+    scatter_t scatter = scatter_t::none;
+    std::string topk_weights; // "", "output" or "input"
+    params_t params = params_t::none;
+    int64_t extra_rows = 0, hint = 0;
+    bool skips = false; // some rows are gathered from nowhere, some dropped
+    bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
+    std::string wtag = "any", special;
+
+    std::string repro; // the words that make this problem again
+
+    const post_op_knob_t *gated() const;
+    int64_t dst_n() const { return gated() ? N / 2 : N; }
+};
+
+// Knobs: each holds a list; a descriptor "KxN" is run with every combination.
+class knobs_t {
+public:
+    knobs_t() { reset(); }
+    void reset();
+    // True when the word was one of this driver's options.
+    bool parse(const std::string &word);
+    std::vector<problem_t> problems(const std::string &descriptor) const;
+
+private:
+    std::map<std::string, std::vector<std::string>> values_;
+};
+
+// A row that the groups divide: which of the weights' experts it goes to (-1: none), which rows of source
+// and destination it connects (-1: zeros, dropped), and its weight.
+struct row_t {
+    int64_t expert = -1, src = -1, dst = -1;
+    float weight = 1;
+};
+
+// Rows and index tensors of a problem, made by the rules of the routing.
+struct routing_t {
+    std::vector<row_t> rows;
+    std::vector<int64_t> counts;                                  // of each of the weights' experts
+    int64_t src_rows = 0, dst_rows = 0, group_rows = 0;           // group_rows: of a padded group
+    std::vector<int32_t> bounds, group_ids, map, gather, scatter; // empty: not passed
+
+    int64_t groups() const;
+    bool padded = false;
+};
+routing_t make_routing(const problem_t &p, uint32_t seed);
+
+// Descriptors and attributes of a problem.
+struct descs_t {
+    mxdnn::memory::desc src, wei, bias, dst;
+    mxdnn::primitive_attr attr;
+};
+descs_t make_descs(const problem_t &p, const routing_t &r);
+
+// Bytes that must move (of the experts that have rows) and operations of one execution.
+double bytes_of(const problem_t &p, const routing_t &r);
+double flops_of(const problem_t &p, const routing_t &r);
+
+void run(const problem_t &p);
+bool run_driver_word(const std::string &word); // options and descriptors after --grouped_matmul
+
+} // namespace grouped_matmul
+} // namespace bench
