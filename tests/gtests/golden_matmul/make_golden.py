@@ -156,7 +156,7 @@ FORMATS = [
 GLOBAL = np.float32(0.0123)
 
 
-def weights_of(fmt, rnd):
+def weights_of(fmt, rnd, K=K, N=N, global_scale=GLOBAL):
     """Codes, stored scales, stored zero points, f32 values of the weights, and the sizes of their parts."""
     _, elem, scale_dt, block, zp, has_global = fmt
     groups = -(-K // block)
@@ -186,7 +186,7 @@ def weights_of(fmt, rnd):
     zeros = None
     f32 = np.float32
     if has_global:
-        scale = GLOBAL * scale  # an f32 product, rounded
+        scale = global_scale * scale  # an f32 product, rounded
     if zp == "none":
         values = element.astype(f32) * scale[group]
         size = size * np.abs(scale[group].astype(np.float64))
