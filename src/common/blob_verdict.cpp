@@ -17,8 +17,9 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     case blob_class_t::ok: break;
     }
     // Plain descriptors: the reference multiplies plain quantised weights on any engine.
-    if (!is_packed(md)) return engine.kind() == mxdnn_cpu ? mxdnn_blob_slower : mxdnn_blob_needs_reorder;
+    if (!is_packed(md)) return mxdnn_blob_slower;
     if (md.packed.family != engine.target->family) return mxdnn_blob_needs_reorder;
+    if (engine.kind() == mxdnn_cuda) return mxdnn_blob_slower; // ref:cuda takes it
     // The lists answer for machines that are not here, too: of the kernels that a matmul would be made of,
     // one has to be the target's own (tiles multiply what the kernels of the ISA below decode).
     using x64::kernel_kind_t;

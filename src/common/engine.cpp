@@ -16,14 +16,14 @@ using x64::cpu_isa_t;
 
 // Every target that can be named. A CPU family's targets share their packed layouts.
 constexpr target_t target_list[] = {
-        {"cpu:x64:avx2", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx2},
-        {"cpu:x64:avx512_core", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core},
-        {"cpu:x64:avx512_core_bf16", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_bf16},
-        {"cpu:x64:avx512_core_amx", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_amx},
-        {"cuda:sm_80", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
-        {"cuda:sm_90", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
-        {"cuda:sm_100", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
-        {"cuda:sm_120", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none},
+        {"cpu:x64:avx2", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx2, 0},
+        {"cpu:x64:avx512_core", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core, 0},
+        {"cpu:x64:avx512_core_bf16", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_bf16, 0},
+        {"cpu:x64:avx512_core_amx", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_amx, 0},
+        {"cuda:sm_80", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 80},
+        {"cuda:sm_90", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 90},
+        {"cuda:sm_100", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 100},
+        {"cuda:sm_120", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 120},
 };
 
 } // namespace
@@ -49,7 +49,9 @@ const target_t *native_cpu_target() {
     return &target_list[0];
 }
 
-size_t engine_count(mxdnn_engine_kind_t kind) { return kind == mxdnn_cpu ? 1 : 0; }
+size_t engine_count(mxdnn_engine_kind_t kind) {
+    return kind == mxdnn_cpu ? 1 : kind == mxdnn_cuda ? cuda::device_count() : 0;
+}
 
 namespace {
 // Engines are values: equal ones are one object, which lives as long as the process, so that no
@@ -63,15 +65,34 @@ const engine_t *intern(const engine_t &e) {
     engines->push_back(e);
     return &engines->back();
 }
+
+status_t create_cuda_engine(const engine_t **engine, size_t index) {
+    const char *why_none = "";
+    const size_t count = cuda::device_count(&why_none);
+    if (count == 0) return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has 0: %s", index, why_none);
+    if (index >= count)
+        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has %zu, counted from 0", index, count);
+    engine_t e;
+    e.device = cuda::find_device(index);
+    const int arch = cuda::arch_of(e.device->info);
+    for (const target_t &t : target_list)
+        if (t.kind == mxdnn_cuda && t.arch == arch) e.target = &t;
+    if (!e.target)
+        return fail(mxdnn_device_unavailable, "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer",
+                index, e.device->info.name, e.device->info.compute_major, e.device->info.compute_minor);
+    e.index = index;
+    e.executes = true;
+    *engine = intern(e);
+    return mxdnn_success;
+}
 } // namespace
 
 status_t create_engine(const engine_t **engine, mxdnn_engine_kind_t kind, size_t index) {
     if (kind != mxdnn_cpu && kind != mxdnn_cuda)
         return fail(mxdnn_invalid_arguments, "engine kind %d; possible are cpu (1) and cuda (2)", int(kind));
+    if (kind == mxdnn_cuda) return create_cuda_engine(engine, index);
     if (index >= engine_count(kind))
-        return fail(kind == mxdnn_cuda ? mxdnn_device_unavailable : mxdnn_invalid_arguments,
-                "%s engine %zu; this machine and build have %zu", kind == mxdnn_cpu ? "cpu" : "cuda", index,
-                engine_count(kind));
+        return fail(mxdnn_invalid_arguments, "cpu engine %zu; there is one, of index 0", index);
     engine_t e;
     e.target = native_cpu_target();
     e.index = index;

@@ -7,6 +7,7 @@
 
 #include "common/memory_desc.hpp"
 #include "cpu/x64/isa.hpp"
+#include "gpu/cuda/device.hpp"
 
 namespace mxdnn {
 struct threadpool_iface;
@@ -19,6 +20,7 @@ struct target_t {
     mxdnn_engine_kind_t kind;
     target_family_t family;
     x64::cpu_isa_t isa; // CPU targets: the ISA it stands for
+    int arch; // CUDA targets: 80, 90, ...
 };
 
 const target_t *find_target(const char *name);
@@ -32,16 +34,18 @@ struct mxdnn_engine {
     const mxdnn::impl::target_t *target = nullptr;
     size_t index = 0;
     bool executes = false; // primitives run here; otherwise only mx_reorder does
+    const mxdnn::impl::cuda::device_t *device = nullptr; // that primitives run on and memory is of; null: the host
 
     mxdnn_engine_kind_t kind() const { return target->kind; }
     bool operator==(const mxdnn_engine &o) const {
-        return target == o.target && index == o.index && executes == o.executes;
+        return target == o.target && index == o.index && executes == o.executes && device == o.device;
     }
 };
 
 struct mxdnn_stream {
     const mxdnn_engine *engine = nullptr;
     mxdnn::threadpool_iface *threadpool = nullptr; // the caller's threads; null: the library's
+    std::unique_ptr<mxdnn::impl::cuda::stream_state_t> cuda; // of engines that are devices
 };
 
 struct mxdnn_memory {
@@ -49,6 +53,8 @@ struct mxdnn_memory {
     const mxdnn_engine *engine = nullptr;
     void *handle = nullptr;
     std::unique_ptr<void, void (*)(void *)> owned {nullptr, nullptr};
+    // Device memory: the host's copy while it is mapped.
+    mutable std::unique_ptr<void, void (*)(void *)> mapped {nullptr, nullptr};
 };
 
 namespace mxdnn {

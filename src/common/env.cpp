@@ -8,9 +8,9 @@ namespace impl {
 
 namespace {
 
-std::string text(const char *name, const char *otherwise = "") {
+std::string text(const char *name) {
     const char *v = std::getenv(name);
-    return v ? v : otherwise;
+    return v ? v : "";
 }
 
 bool flag(const char *name) {
@@ -32,7 +32,7 @@ environment_t read_environment() {
     e.jit_dump = flag("MXDNN_JIT_DUMP");
     e.jit_profile = flag("MXDNN_JIT_PROFILE");
     e.primitive_cache_capacity = number("MXDNN_PRIMITIVE_CACHE_CAPACITY", e.primitive_cache_capacity);
-    e.cuda_library = text("MXDNN_CUDA_LIBRARY", e.cuda_library.c_str());
+    e.cuda_library = text("MXDNN_CUDA_LIBRARY");
     return e;
 }
 

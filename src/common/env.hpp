@@ -13,7 +13,7 @@ struct environment_t {
     bool jit_dump = false; // MXDNN_JIT_DUMP
     bool jit_profile = false; // MXDNN_JIT_PROFILE: a perf map of generated code
     int primitive_cache_capacity = 1024; // MXDNN_PRIMITIVE_CACHE_CAPACITY
-    std::string cuda_library = "libmxdnn_cuda.so"; // MXDNN_CUDA_LIBRARY
+    std::string cuda_library; // MXDNN_CUDA_LIBRARY: the file to open; empty: where libmxdnn looks by itself
 };
 
 const environment_t &environment();

@@ -2,14 +2,16 @@
 #include "common/primitive_desc.hpp"
 
 #include "cpu/cpu_impl_lists.hpp"
+#include "gpu/cuda/cuda_impl_lists.hpp"
 
 namespace mxdnn {
 namespace impl {
 
-impl_list_t impl_list(mxdnn_engine_kind_t engine, mxdnn_primitive_kind_t primitive) {
-    // Reorders run on the host for every engine: packing needs no device.
-    if (engine == mxdnn_cpu || primitive == mxdnn_primitive_kind_mx_reorder) return cpu_impl_list(primitive);
-    return {nullptr, 0};
+impl_list_t impl_list(const problem_t &p) {
+    const engine_t &engine = exec_engine(p);
+    // Where no device is, reorders run on the host for every target: packing needs none.
+    const bool on_host = engine.kind() == mxdnn_cpu || (p.kind == mxdnn_primitive_kind_mx_reorder && !engine.device);
+    return on_host ? cpu_impl_list(p.kind) : cuda_impl_list(p.kind);
 }
 
 } // namespace impl

@@ -47,7 +47,8 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
     const bool of_src = (want.arg & ~(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE))
             == MXDNN_ARG_SRC;
     const engine_t &engine = of_src && p.src_engine ? *p.src_engine : *p.engine;
-    if (got.engine->kind() != engine.kind() && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w)))
+    const bool wrong_kind = got.engine->kind() != engine.kind() && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w));
+    if (wrong_kind || got.engine->device != engine.device)
         return fail(mxdnn_invalid_arguments, "%s belongs to engine %s, but the primitive reads it on %s", arg_name(want.arg),
                 got.engine->target->name, engine.target->name);
     if (w.dt != g.dt)
@@ -149,8 +150,8 @@ status_t check_args(const exec_ctx_t &ctx) {
 
 status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd) {
     const problem_t &p = *pd.problem;
-    const bool on_host = p.kind == mxdnn_primitive_kind_mx_reorder;
-    if (!p.engine->executes && !on_host)
+    const bool can_pack = p.kind == mxdnn_primitive_kind_mx_reorder;
+    if (!p.engine->executes && !can_pack)
         return fail(mxdnn_device_unavailable,
                 "target %s is described here but cannot execute; pack with mx_reorder, and create the %s where it is",
                 p.engine->target->name, primitive_kind_name(p.kind));
@@ -159,10 +160,13 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     result->desc = pd;
     bool hit = false;
     MXDNN_CHECK(get_or_create_primitive(result->impl, pd, hit));
-    if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0
-            && !scratchpad.get(pd.pd->scratchpad_bytes))
-        return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
-                (long long)pd.pd->scratchpad_bytes);
+    if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0) {
+        if (const cuda::device_t *device = exec_engine(p).device)
+            MXDNN_CHECK(cuda::reserve_scratchpad(*device, pd.pd->scratchpad_bytes));
+        else if (!scratchpad.get(pd.pd->scratchpad_bytes))
+            return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
+                    (long long)pd.pd->scratchpad_bytes);
+    }
     if (verbose(verbose_profile_create))
         verbose_line("primitive,create:%s,%s,%s,%s,%g", hit ? "cache_hit" : "cache_miss",
                 primitive_kind_name(p.kind), pd.pd->name(), to_string(p).c_str(), now_ms() - start);
@@ -173,14 +177,17 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
 status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args) {
     const pd_t &pd = *primitive.desc.pd;
     exec_ctx_t ctx {pd, stream, args, nargs, nullptr};
-    if (!(*stream.engine == *pd.problem.engine))
-        return fail(mxdnn_invalid_arguments, "the stream belongs to engine %s, the primitive to %s",
-                stream.engine->target->name, pd.problem.engine->target->name);
+    const engine_t &engine = exec_engine(pd.problem);
+    if (!(*stream.engine == engine))
+        return fail(mxdnn_invalid_arguments, "the stream belongs to engine %s%s, the primitive to %s%s",
+                stream.engine->target->name, stream.engine->device ? " (a device)" : "", engine.target->name,
+                engine.device ? " (a device)" : "");
     MXDNN_CHECK(check_args(ctx));
     if (pd.scratchpad_bytes > 0) {
         ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
                 ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
-                : scratchpad.get(pd.scratchpad_bytes);
+                : stream.cuda ? stream.cuda->scratchpad(pd.scratchpad_bytes)
+                              : scratchpad.get(pd.scratchpad_bytes);
         if (!ctx.scratchpad)
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes", (long long)pd.scratchpad_bytes);
         if (reinterpret_cast<uintptr_t>(ctx.scratchpad) % 64)
@@ -190,6 +197,11 @@ status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs
     if (!verbose(verbose_profile_exec)) return primitive.impl->execute(ctx);
     const double start = now_ms();
     const status_t status = primitive.impl->execute(ctx);
+    // Times of executions on a device are those of the work, where its stream may be waited for.
+    bool capturing = false;
+    if (stream.cuda && engine.device->table->stream_is_capturing(engine.device->index, stream.cuda->handle(), &capturing).ok()
+            && !capturing)
+        engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
             to_string(pd.problem).c_str(), pd.plan_text().c_str(), now_ms() - start);
     return status;

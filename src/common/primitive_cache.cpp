@@ -137,8 +137,7 @@ cache_t &cache() {
 std::string cache_key(const problem_t &p) {
     key_writer_t w;
     w.key.reserve(512);
-    w.add(p.kind).add(p.engine->target).add(p.engine->index).add(p.engine->executes);
-    w.add(p.src_engine ? p.src_engine->target : nullptr).add(p.max_concurrency);
+    w.add(p.kind).add(p.engine).add(p.src_engine).add(p.max_concurrency); // engines are values: equal ones are one object
     w.add(p.src);
     w.add(p.weights);
     w.add(p.bias);

@@ -61,7 +61,7 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
     MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();
     pd->problem = p;
-    pd->list = impl_list(p->engine->kind(), p->kind);
+    pd->list = impl_list(*p);
     const status_t status = pd->advance(0);
     if (status == mxdnn_last_impl_reached)
         return fail(mxdnn_unimplemented, "no implementation of %s takes %s; last refusal: %s",

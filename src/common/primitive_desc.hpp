@@ -90,7 +90,7 @@ struct impl_list_t {
 };
 
 // The one place where engine kinds meet primitive kinds.
-impl_list_t impl_list(mxdnn_engine_kind_t engine, mxdnn_primitive_kind_t primitive);
+impl_list_t impl_list(const problem_t &problem);
 
 const char *primitive_kind_name(mxdnn_primitive_kind_t kind);
 

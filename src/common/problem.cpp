@@ -108,9 +108,6 @@ status_t prepare_mx_reorder(problem_t &p) {
                 dims_text(src).c_str(), dims_text(dst).c_str());
     if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
         return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
-    for (const engine_t *e : {p.src_engine, p.engine})
-        if (e->kind() != mxdnn_cpu && e->executes)
-            return fail(mxdnn_unimplemented, "a reorder on %s; it runs on the host", e->target->name);
     if (is_packed(src) && src.packed.family != p.src_engine->target->family)
         return fail(mxdnn_incompatible_target, "src is packed for %s, but its engine is %s",
                 target_family_name(src.packed.family), p.src_engine->target->name);

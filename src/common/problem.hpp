@@ -35,6 +35,11 @@ struct problem_t {
     int max_concurrency = 1; // threads that scratchpads are sized for
 };
 
+// Where the primitive runs: of a reorder between the host and a device, on the device.
+inline const engine_t &exec_engine(const problem_t &p) {
+    return p.src_engine && p.src_engine->device && !p.engine->device ? *p.src_engine : *p.engine;
+}
+
 // The words of a benchdnn line for the problem.
 std::string to_string(const problem_t &p);
 

@@ -22,11 +22,11 @@ struct quant_t {
     data_type_t zp_dt = mxdnn_data_type_undef; // u8, or the floating type of float_zero
     global_scale_kind_t global = global_scale_kind_t::none; // f32, NVFP4 only
 
-    friend constexpr bool operator==(const quant_t &a, const quant_t &b) {
+    MXDNN_HD friend constexpr bool operator==(const quant_t &a, const quant_t &b) {
         return a.scale_dt == b.scale_dt && a.block == b.block && a.zp == b.zp && a.zp_dt == b.zp_dt
                 && a.global == b.global;
     }
-    friend constexpr bool operator!=(const quant_t &a, const quant_t &b) { return !(a == b); }
+    MXDNN_HD friend constexpr bool operator!=(const quant_t &a, const quant_t &b) { return !(a == b); }
 };
 
 } // namespace impl

@@ -9,8 +9,9 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/layout_list.hpp"
-#include "common/primitive_desc.hpp"
+#include "cpu/cpu_impl_lists.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
+#include "gpu/cuda/cuda_impl_lists.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -22,7 +23,7 @@ std::string implementations() {
                  mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_moe_route,
                  mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute})
         for (const auto engine : {mxdnn_cpu, mxdnn_cuda}) {
-            const impl_list_t list = impl_list(engine, kind);
+            const impl_list_t list = engine == mxdnn_cpu ? cpu_impl_list(kind) : cuda_impl_list(kind);
             std::string names;
             for (size_t i = 0; i < list.size; i++) names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
             s += std::string("| `") + primitive_kind_name(kind) + "` | " + (engine == mxdnn_cpu ? "cpu" : "cuda") + " | "

@@ -7,6 +7,42 @@
 
 using namespace mxdnn::impl;
 
+namespace {
+
+status_t allocate_on(const cuda::device_t &d, memory_t &m, size_t bytes) {
+    const cuda::result_t r = d.table->allocate(d.index, &m.handle, bytes);
+    if (!r.ok()) return fail(r.status, "no device memory for %zu bytes of %s: %s", bytes, to_string(m.md).c_str(), r.text);
+    m.owned = {m.handle, [](void *p) { cuda::find_device(0)->table->release_memory(p); }};
+    return mxdnn_success;
+}
+
+// Device memory is mapped as a copy on the host, which unmapping writes back.
+status_t map_device(const memory_t &m, void **mapped) {
+    if (m.mapped) return fail(mxdnn_invalid_arguments, "map_data of a memory that is mapped; unmap it first");
+    const int64_t size = size_of(m.md);
+    if (size < 0) return fail(mxdnn_invalid_arguments, "map_data of %s, whose size is not known", to_string(m.md).c_str());
+    const size_t bytes = size_t(round_up(size > 0 ? size : 1, 64));
+    std::unique_ptr<void, void (*)(void *)> copy(std::aligned_alloc(64, bytes), std::free);
+    if (!copy) return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(m.md).c_str());
+    const cuda::device_t &d = *m.engine->device;
+    if (m.handle && size > 0) MXDNN_CHECK(cuda::check(d.table->copy_now(d.index, copy.get(), m.handle, size_t(size)), "map_data"));
+    m.mapped = std::move(copy);
+    *mapped = m.mapped.get();
+    return mxdnn_success;
+}
+
+status_t unmap_device(const memory_t &m, void *mapped) {
+    if (!m.mapped || mapped != m.mapped.get())
+        return fail(mxdnn_invalid_arguments, "unmap_data of %p; map_data gave %p", mapped, m.mapped.get());
+    const std::unique_ptr<void, void (*)(void *)> copy = std::move(m.mapped);
+    const cuda::device_t &d = *m.engine->device;
+    const int64_t size = size_of(m.md);
+    if (!m.handle || size == 0) return mxdnn_success;
+    return cuda::check(d.table->copy_now(d.index, m.handle, copy.get(), size_t(size)), "unmap_data");
+}
+
+} // namespace
+
 mxdnn_status_t mxdnn_memory_create(
         mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *handle) {
     MXDNN_CHECK_ARG(memory);
@@ -26,6 +62,11 @@ mxdnn_status_t mxdnn_memory_create(
                         to_string(*md).c_str());
             // At least one line, so that an empty tensor has an address.
             const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
+            if (engine->device) {
+                MXDNN_CHECK(allocate_on(*engine->device, *m, bytes));
+                *memory = m.release();
+                return mxdnn_success;
+            }
             m->handle = std::aligned_alloc(64, bytes);
             if (!m->handle) return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(*md).c_str());
             m->owned = {m->handle, std::free};
@@ -68,12 +109,14 @@ mxdnn_status_t mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle)
 mxdnn_status_t mxdnn_memory_map_data(const_mxdnn_memory_t memory, void **mapped) {
     MXDNN_CHECK_ARG(memory);
     MXDNN_CHECK_ARG(mapped);
+    if (memory->engine->device) return guarded(__func__, [&] { return map_device(*memory, mapped); });
     *mapped = memory->handle;
     return mxdnn_success;
 }
 
 mxdnn_status_t mxdnn_memory_unmap_data(const_mxdnn_memory_t memory, void *mapped) {
     MXDNN_CHECK_ARG(memory);
+    if (memory->engine->device) return guarded(__func__, [&] { return unmap_device(*memory, mapped); });
     if (mapped != memory->handle)
         return fail(mxdnn_invalid_arguments, "unmap_data of %p; map_data gave %p", mapped, memory->handle);
     return mxdnn_success;

@@ -8,10 +8,15 @@ using namespace mxdnn::impl;
 namespace {
 mxdnn_status_t create_stream(mxdnn_stream_t *stream, mxdnn_engine_t engine, mxdnn::threadpool_iface *threadpool) {
     return guarded("mxdnn_stream_create", [&] {
-        if (!engine->executes && engine->kind() == mxdnn_cuda) threadpool = nullptr; // packs on the host
+        if (engine->kind() == mxdnn_cuda) threadpool = nullptr;
         auto s = std::make_unique<stream_t>();
         s->engine = engine;
         s->threadpool = threadpool;
+        if (const cuda::device_t *d = engine->device) {
+            void *handle = nullptr;
+            MXDNN_CHECK(cuda::check(d->table->stream_create(d->index, &handle), "mxdnn_stream_create"));
+            MXDNN_CHECK(cuda::stream_state_t::create(s->cuda, *d, handle, true));
+        }
         *stream = s.release();
         return mxdnn_success;
     });
@@ -46,7 +51,9 @@ mxdnn_status_t mxdnn_stream_get_engine(mxdnn_stream_t stream, mxdnn_engine_t *en
 
 mxdnn_status_t mxdnn_stream_wait(mxdnn_stream_t stream) {
     MXDNN_CHECK_ARG(stream);
-    return mxdnn_success; // executions return when they are done
+    if (!stream->cuda) return mxdnn_success; // executions on the host return when they are done
+    const cuda::device_t &d = stream->cuda->device();
+    return cuda::check(d.table->stream_wait(d.index, stream->cuda->handle()), "mxdnn_stream_wait");
 }
 
 mxdnn_status_t mxdnn_stream_destroy(mxdnn_stream_t stream) {

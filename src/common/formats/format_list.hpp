@@ -111,14 +111,22 @@ constexpr data_type_t data_type_from_name(const char *name) {
     return mxdnn_data_type_undef;
 }
 
-constexpr bool has_role(data_type_t dt, unsigned role) {
-    const data_type_info_t *info = data_type_info(dt);
-    return info && info->has_role(role);
+// The following are asked by device code, too, which cannot read the table.
+MXDNN_HD constexpr bool has_role(data_type_t dt, unsigned role) {
+    unsigned roles = 0;
+    visit_type(all_types(), dt, [&](auto t) { roles = decltype(t)::roles; });
+    return (roles & role) != 0;
+}
+
+MXDNN_HD constexpr bool is_float_type(data_type_t dt) {
+    bool is_float = false;
+    visit_type(numeric_types(), dt, [&](auto t) { is_float = decltype(t)::is_float; });
+    return is_float;
 }
 
 // Calls fn(T()) with the traits of a type that has arithmetic; false (and no call) for any other value.
 template <typename F>
-constexpr bool visit_data_type(data_type_t dt, F &&fn) {
+MXDNN_HD constexpr bool visit_data_type(data_type_t dt, F &&fn) {
     return visit_type(numeric_types(), dt, fn);
 }
 

@@ -18,7 +18,7 @@ constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
 enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8 };
 
 // The family that an element and a scale type belong to, legal in its details or not.
-constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
+MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
     if (has_role(elem, role_mx_element) && q.scale_dt == mxdnn_e8m0) return quant_family_t::mx;
     if (elem == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3) return quant_family_t::nvfp4;
     if (has_role(elem, role_affine_element) && has_role(q.scale_dt, role_high_precision))
@@ -82,12 +82,12 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
 }
 
 // Null where quantising can choose the scales (and zero points) itself; else why not. The format is legal.
-constexpr const char *check_dynamic_quant(data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
+MXDNN_HD constexpr const char *check_dynamic_quant(data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
     switch (quant_family(elem, q)) {
     case quant_family_t::mx: {
-        const data_type_info_t *info = data_type_info(elem);
-        if (is_scale_rounding_defined(info->is_float, rounding)) return nullptr;
-        return info->is_float ? "the scale rounding is floor, ceil, even or rceil"
+        const bool is_float = is_float_type(elem);
+        if (is_scale_rounding_defined(is_float, rounding)) return nullptr;
+        return is_float ? "the scale rounding is floor, ceil, even or rceil"
                               : "the scale rounding `even` is not defined for s8; floor, ceil and rceil are";
     }
     case quant_family_t::nvfp4: return nullptr;

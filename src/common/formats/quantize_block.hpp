@@ -2,8 +2,7 @@
 // Quantising one block and decoding one element, for every quantised format: the scalar truth that fast
 // code is compared with. doc/formats.md has the same rules in words.
 //
-// The templates and plain functions of each family run on devices too. The last part picks one of them by
-// element type and quant_t at run time, on the host.
+// All of it runs on devices too. The last part picks a family's function by element type and quant_t at run time.
 #pragma once
 
 #include "common/formats/format_list.hpp"
@@ -188,7 +187,7 @@ MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8
 // The format is one that check_quant() accepts; global is read only where q.global is not `none`.
 
 // Quantises with scale and zero point computed. What check_dynamic_quant() refuses, poisons the block.
-constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scale_rounding_t rounding,
+MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scale_rounding_t rounding,
         float global, const float *x, int n, uint8_t *codes) {
     block_params_t p;
     for (int i = 0; i < n; i++) codes[i] = 0;
@@ -219,13 +218,21 @@ constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scal
 }
 
 // f32 value of a scale or a floating-point zero.
-constexpr float decode_value(data_type_t dt, uint32_t code) {
-    const data_type_info_t *info = data_type_info(dt);
-    return info && info->decode ? info->decode(code) : float_of(f32_nan_bits);
+MXDNN_HD constexpr float decode_value(data_type_t dt, uint32_t code) {
+    float x = float_of(f32_nan_bits);
+    visit_data_type(dt, [&](auto t) { x = decltype(t)::decode(code); });
+    return x;
+}
+
+// A value of a type that holds tensors as they are, by the type's own conversion.
+MXDNN_HD constexpr uint32_t encode_value(data_type_t dt, float x) {
+    uint32_t code = 0;
+    visit_type(high_precision_types(), dt, [&](auto t) { code = decltype(t)::encode(x); });
+    return code;
 }
 
 // Quantises with scale and zero point given.
-constexpr uint32_t quantize_element(
+MXDNN_HD constexpr uint32_t quantize_element(
         data_type_t elem, const quant_t &q, const block_params_t &p, float global, float x) {
     uint32_t code = 0;
     switch (quant_family(elem, q)) {
@@ -253,7 +260,7 @@ constexpr uint32_t quantize_element(
     return code;
 }
 
-constexpr float dequantize_element(
+MXDNN_HD constexpr float dequantize_element(
         data_type_t elem, const quant_t &q, const block_params_t &p, float global, uint32_t code) {
     float x = float_of(f32_nan_bits);
     switch (quant_family(elem, q)) {

@@ -42,13 +42,13 @@ using with_roles_t = typename detail::with_roles<roles, type_list<>, list>::type
 
 // Calls fn(T()) with the type of the list whose id is dt; false where there is none.
 template <typename F, typename... types>
-constexpr bool visit_type(type_list<types...>, data_type_t dt, F &&fn) {
+MXDNN_HD constexpr bool visit_type(type_list<types...>, data_type_t dt, F &&fn) {
     return ((types::id == dt ? (fn(types()), true) : false) || ...);
 }
 
 // Calls fn(T()) with every type of the list.
 template <typename F, typename... types>
-constexpr void for_each_type(type_list<types...>, F &&fn) {
+MXDNN_HD constexpr void for_each_type(type_list<types...>, F &&fn) {
     (fn(types()), ...);
 }
 

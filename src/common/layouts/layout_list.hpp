@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "common/formats/type_list.hpp"
 #include "common/layouts/n16_b4.hpp"
 #include "common/layouts/n16_b6.hpp"
 #include "common/layouts/n16_b8.hpp"
@@ -45,6 +46,19 @@ inline constexpr layout_t layout_list[] = {
         make_layout<n64_b6_t>(target_family_t::cuda),
         make_layout<n64_b8_t>(target_family_t::cuda),
 };
+
+// Layouts of CUDA targets as types: device code reads their maps without function pointers.
+using cuda_layouts = type_list<n64_b4_t, n64_b6_t, n64_b8_t>;
+
+// Calls fn(L()) with the layout of that id; false where there is none.
+template <typename F, typename... layouts>
+MXDNN_HD constexpr bool visit_layout(type_list<layouts...>, [[maybe_unused]] uint32_t id, [[maybe_unused]] F &&fn) {
+    return ((layouts::id == id ? (fn(layouts()), true) : false) || ...);
+}
+template <typename F>
+MXDNN_HD constexpr bool visit_cuda_layout(uint32_t id, F &&fn) {
+    return visit_layout(cuda_layouts(), id, fn);
+}
 
 inline const layout_t *find_layout(target_family_t family, uint32_t id) {
     for (const layout_t &l : layout_list)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# libmxdnn_cuda: modules and launches, which libmxdnn opens when a CUDA engine is asked for. Sets MXDNN_HAVE_CUDA.
+# MXDNN_CUDA is AUTO (built where a toolkit is found), ON (a toolkit is required) or OFF.
+
+set(MXDNN_MIN_CUDA 12.4)
+set(MXDNN_HAVE_CUDA FALSE)
+if(NOT MXDNN_CUDA MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "MXDNN_CUDA is '${MXDNN_CUDA}'; possible are AUTO, ON and OFF")
+endif()
+if(NOT MXDNN_CUDA STREQUAL "OFF")
+    include(CheckLanguage)
+    # Each target says what it is built for.
+    set(CMAKE_CUDA_ARCHITECTURES OFF)
+    if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
+        set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+    endif()
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+        set(CMAKE_CUDA_STANDARD 17)
+        set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+        set(CMAKE_CUDA_EXTENSIONS OFF)
+        set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+        enable_language(CUDA)
+        if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL MXDNN_MIN_CUDA)
+            set(MXDNN_HAVE_CUDA TRUE)
+        endif()
+    endif()
+    if(MXDNN_HAVE_CUDA)
+        message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION}: ${CMAKE_CUDA_COMPILER}")
+    elseif(MXDNN_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "MXDNN_CUDA is ON, but no working CUDA toolkit of version ${MXDNN_MIN_CUDA} or newer was "
+                "found; name its compiler with -DCMAKE_CUDA_COMPILER=.../nvcc, or leave MXDNN_CUDA at AUTO or OFF")
+    else()
+        message(STATUS "CUDA: no toolkit of version ${MXDNN_MIN_CUDA} or newer; libmxdnn_cuda is left out")
+    endif()
+endif()
+
+# Files of device code for the architectures that they are written for.
+function(mxdnn_cuda_objects name architectures)
+    add_library(${name} OBJECT ${ARGN})
+    set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+    target_compile_definitions(${name} PRIVATE MXDNN_RELEASE="${PROJECT_VERSION}")
+    target_compile_options(${name} PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
+    if(MXDNN_WERROR)
+        target_compile_options(${name} PRIVATE -Werror=all-warnings -Xcompiler=-Werror)
+    endif()
+endfunction()

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mxdnn/mxdnn_cuda.h"
+
+#include "common/api/api.hpp"
+#include "common/engine.hpp"
+
+using namespace mxdnn::impl;
+
+namespace {
+
+status_t check_device(const char *function, const engine_t &engine) {
+    if (engine.device) return mxdnn_success;
+    return fail(mxdnn_invalid_arguments, "%s: engine %s is no CUDA device; make one with mxdnn_engine_create(mxdnn_cuda)",
+            function, engine.target->name);
+}
+
+} // namespace
+
+mxdnn_status_t mxdnn_cuda_interop_stream_create(
+        mxdnn_stream_t *stream, mxdnn_engine_t engine, struct CUstream_st *cuda_stream) {
+    MXDNN_CHECK_ARG(stream);
+    MXDNN_CHECK_ARG(engine);
+    return guarded(__func__, [&] {
+        MXDNN_CHECK(check_device("mxdnn_cuda_interop_stream_create", *engine));
+        const cuda::device_t &d = *engine->device;
+        int device = d.index;
+        if (cuda_stream) MXDNN_CHECK(cuda::check(d.table->stream_device(cuda_stream, &device), "the CUDA stream"));
+        if (device != d.index)
+            return fail(mxdnn_invalid_arguments, "the CUDA stream belongs to device %d, the engine is device %d", device,
+                    d.index);
+        auto s = std::make_unique<stream_t>();
+        s->engine = engine;
+        MXDNN_CHECK(cuda::stream_state_t::create(s->cuda, d, cuda_stream, false));
+        *stream = s.release();
+        return mxdnn_success;
+    });
+}
+
+mxdnn_status_t mxdnn_cuda_interop_stream_get_stream(mxdnn_stream_t stream, struct CUstream_st **cuda_stream) {
+    MXDNN_CHECK_ARG(stream);
+    MXDNN_CHECK_ARG(cuda_stream);
+    MXDNN_CHECK(check_device(__func__, *stream->engine));
+    *cuda_stream = static_cast<struct CUstream_st *>(stream->cuda->handle());
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_cuda_interop_memory_create(
+        mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *device_pointer) {
+    MXDNN_CHECK_ARG(memory);
+    MXDNN_CHECK_ARG(md);
+    MXDNN_CHECK_ARG(engine);
+    MXDNN_CHECK_ARG(device_pointer);
+    MXDNN_CHECK(check_device(__func__, *engine));
+    const cuda::device_t &d = *engine->device;
+    int device = -1;
+    MXDNN_CHECK(cuda::check(d.table->pointer_device(device_pointer, &device), "the device pointer"));
+    if (device != d.index)
+        return fail(mxdnn_invalid_arguments, "%p is %s, the engine is device %d", device_pointer,
+                device < 0 ? "no device memory" : "memory of another device", d.index);
+    return mxdnn_memory_create(memory, md, engine, device_pointer);
+}
+
+mxdnn_status_t mxdnn_cuda_interop_copy(mxdnn_stream_t stream, void *dst, const void *src, size_t bytes) {
+    MXDNN_CHECK_ARG(stream);
+    MXDNN_CHECK(check_device(__func__, *stream->engine));
+    if (bytes == 0) return mxdnn_success;
+    MXDNN_CHECK_ARG(dst);
+    MXDNN_CHECK_ARG(src);
+    return cuda::check(stream->cuda->device().table->copy(stream->cuda->launch(), dst, src, bytes), __func__);
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The implementations of CUDA devices, best first. An entry says what it takes in its own pd_t::init.
+#include "gpu/cuda/cuda_impl_lists.hpp"
+
+#include "gpu/cuda/copy_mx_reorder.hpp"
+#include "gpu/cuda/ref/ref_mx_matmul.hpp"
+#include "gpu/cuda/ref/ref_mx_reorder.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+constexpr impl_list_item_t mx_matmul_list[] = {
+        impl_item<cuda::ref_mx_matmul_t>(),
+};
+
+constexpr impl_list_item_t mx_reorder_list[] = {
+        impl_item<cuda::copy_mx_reorder_t>(),
+        impl_item<cuda::ref_mx_reorder_t>(),
+};
+
+template <size_t n>
+constexpr impl_list_t list(const impl_list_item_t (&items)[n]) {
+    return {items, n};
+}
+
+} // namespace
+
+impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind) {
+    switch (kind) {
+    case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
+    case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
+    default: return {nullptr, 0};
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "common/primitive_desc.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind);
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/device.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+
+#include "common/env.hpp"
+#include "common/types.hpp"
+#include "gpu/cuda/library.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+struct devices_t {
+    std::deque<device_t> all; // addresses stay
+    std::string why_none;
+};
+
+devices_t *find_devices() {
+    auto *d = new devices_t;
+    const table_t *table = open_library(environment().cuda_library, d->why_none);
+    if (!table) return d;
+    int count = 0;
+    const result_t r = table->device_count(&count);
+    if (!r.ok()) {
+        d->why_none = r.text;
+        return d;
+    }
+    d->why_none = "the CUDA driver finds no device";
+    for (int i = 0; i < count; i++) {
+        device_t device;
+        device.index = i;
+        device.table = table;
+        if (table->device_info(i, &device.info).ok()) d->all.push_back(device);
+    }
+    return d;
+}
+
+// Never destroyed: streams and memory may be released by destructors that run at exit.
+const devices_t &devices() {
+    static const devices_t *d = find_devices();
+    return *d;
+}
+
+// Streams that live, and what each device's have to hold.
+struct scratchpads_t {
+    std::mutex mutex;
+    std::vector<stream_state_t *> streams;
+    std::vector<int64_t> bytes; // by device
+};
+
+scratchpads_t &scratchpads() {
+    static auto *s = new scratchpads_t;
+    return *s;
+}
+
+} // namespace
+
+size_t device_count(const char **why_none) {
+    if (why_none) *why_none = devices().why_none.c_str();
+    return devices().all.size();
+}
+
+const device_t *find_device(size_t index) {
+    const auto &all = devices().all;
+    return index < all.size() ? &all[index] : nullptr;
+}
+
+device_info_t assumed_device(int arch) {
+    device_info_t d {};
+    d.compute_major = arch / 10;
+    d.compute_minor = arch % 10;
+    switch (arch) {
+    case 80: d.sm_count = 108, d.shared_bytes = 163 << 10, d.l2_bytes = 40 << 20; break;
+    case 90: d.sm_count = 132, d.shared_bytes = 227 << 10, d.l2_bytes = 50 << 20; break;
+    case 100: d.sm_count = 148, d.shared_bytes = 227 << 10, d.l2_bytes = 126 << 20; break;
+    default: d.sm_count = 170, d.shared_bytes = 99 << 10, d.l2_bytes = 96 << 20; break;
+    }
+    std::snprintf(d.name, sizeof(d.name), "sm_%d", arch);
+    return d;
+}
+
+int arch_of(const device_info_t &info) {
+    const int major = info.compute_major;
+    return major >= 12 ? 120 : major >= 10 ? 100 : major == 9 ? 90 : major == 8 ? 80 : 0;
+}
+
+status_t check(const result_t &r, const char *what) {
+    return r.ok() ? mxdnn_success : fail(r.status, "%s: %s", what, r.text);
+}
+
+status_t stream_state_t::create(
+        std::unique_ptr<stream_state_t> &state, const device_t &device, void *handle, bool owned) {
+    std::unique_ptr<stream_state_t> s(new stream_state_t(device, handle, owned));
+    scratchpads_t &all = scratchpads();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    if (size_t(device.index) < all.bytes.size()) MXDNN_CHECK(s->grow(all.bytes[device.index]));
+    all.streams.push_back(s.get());
+    state = std::move(s);
+    return mxdnn_success;
+}
+
+stream_state_t::~stream_state_t() {
+    scratchpads_t &all = scratchpads();
+    {
+        const std::lock_guard<std::mutex> lock(all.mutex);
+        all.streams.erase(std::remove(all.streams.begin(), all.streams.end(), this), all.streams.end());
+    }
+    for (const auto &b : buffers_) device_.table->release_memory(b->data);
+    if (owned_) device_.table->stream_destroy(device_.index, handle_);
+}
+
+char *stream_state_t::scratchpad(int64_t bytes) const {
+    const buffer_t *b = current_.load(std::memory_order_acquire);
+    return b && b->bytes >= bytes ? b->data : nullptr;
+}
+
+status_t stream_state_t::grow(int64_t bytes) {
+    if (bytes == 0 || scratchpad(bytes)) return mxdnn_success;
+    // At least twice what there was, so that outgrown buffers are no more than the last one.
+    if (!buffers_.empty()) bytes = std::max(bytes, 2 * buffers_.back()->bytes);
+    auto b = std::make_unique<buffer_t>();
+    void *p = nullptr;
+    MXDNN_CHECK(check(device_.table->allocate(device_.index, &p, size_t(bytes)), "a stream's scratchpad"));
+    *b = {static_cast<char *>(p), bytes};
+    buffers_.push_back(std::move(b));
+    current_.store(buffers_.back().get(), std::memory_order_release);
+    return mxdnn_success;
+}
+
+status_t reserve_scratchpad(const device_t &device, int64_t bytes) {
+    scratchpads_t &all = scratchpads();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    if (all.bytes.size() <= size_t(device.index)) all.bytes.resize(device.index + 1, 0);
+    for (stream_state_t *s : all.streams)
+        if (s->device_.index == device.index) MXDNN_CHECK(s->grow(bytes));
+    all.bytes[device.index] = std::max(all.bytes[device.index], bytes);
+    return mxdnn_success;
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

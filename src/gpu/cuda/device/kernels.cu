@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of kernels. A new one is a file, a value of kernel_id_t and a row here.
+#include "gpu/cuda/device/kernels.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+__global__ void empty() {}
+
+const kernel_entry_t *const list[] = {&empty_kernel, &ref_mx_matmul_kernel, &ref_mx_reorder_kernel};
+static_assert(sizeof(list) / sizeof(list[0]) == size_t(kernel_id_t::count), "a row for every kernel");
+
+} // namespace
+
+const kernel_entry_t empty_kernel = {kernel_id_t::empty, 0, [] { return load_kernel(empty); },
+        [](const launch_t &at, const void *) {
+            empty<<<1, 1, 0, stream_of(at)>>>();
+            return cudaGetLastError();
+        }};
+
+const kernel_entry_t *find_kernel(kernel_id_t id) {
+    return id < kernel_id_t::count && list[uint32_t(id)]->id == id ? list[uint32_t(id)] : nullptr;
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels behind one face: how each is loaded, and how it is launched on an argument struct.
+#pragma once
+
+#include "gpu/cuda/runtime/runtime.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+struct kernel_entry_t {
+    kernel_id_t id;
+    size_t args_bytes;
+    // The device is current in both. prepare() loads the code and raises limits, so that launch() only launches.
+    cudaError_t (*prepare)();
+    cudaError_t (*launch)(const launch_t &at, const void *args);
+};
+
+const kernel_entry_t *find_kernel(kernel_id_t id);
+
+// Loads the code of a __global__ function.
+template <typename F>
+cudaError_t load_kernel(F *kernel, int dynamic_shared_bytes = 0) {
+    cudaFuncAttributes a;
+    const cudaError_t e = cudaFuncGetAttributes(&a, reinterpret_cast<const void *>(kernel));
+    if (e != cudaSuccess || dynamic_shared_bytes <= 48 << 10) return e;
+    return cudaFuncSetAttribute(
+            reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes);
+}
+
+// Entries of the kernels, each defined in the file of its kernel.
+extern const kernel_entry_t empty_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel;
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

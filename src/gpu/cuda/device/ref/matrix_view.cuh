@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// One matrix of a tensor, in any form, element by element, on the device: what the device's reference is written in.
+#pragma once
+
+#include "common/formats/plain_bits.hpp"
+#include "common/formats/quantize_block.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/layouts/layout_list.hpp"
+#include "gpu/cuda/ref/tensor_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+// Sets the bits of `mask` in the byte at p to those of `value`. Threads may own neighbouring bits of one byte.
+__device__ inline void set_bits(uint8_t *p, uint32_t mask, uint32_t value) {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+    auto *word = reinterpret_cast<unsigned *>(at & ~uintptr_t(3));
+    const int shift = int(at & 3) * 8;
+    atomicAnd(word, ~(mask << shift));
+    atomicOr(word, (value & mask) << shift);
+}
+
+// `idx` has nd dims; the tensor's are aligned with the last of them.
+__device__ inline const uint8_t *row_of(const plain_args_t &t, const int64_t *idx, int nd, int64_t &col) {
+    const uint8_t *p = t.data;
+    col = 0;
+    for (int i = 0; i < t.ndims; i++) {
+        const int64_t x = idx[nd - t.ndims + i];
+        if (i == t.inner)
+            col = x;
+        else
+            p += x * t.step[i];
+    }
+    return p;
+}
+
+__device__ __noinline__ static uint32_t load_code(const plain_args_t &t, const int64_t *idx, int nd) {
+    int64_t col;
+    const uint8_t *p = row_of(t, idx, nd, col);
+    if (t.bits < 8) return get_code(p, col, t.bits, t.packing);
+    uint32_t code = 0;
+    for (int i = 0; i < t.bits / 8; i++) code |= uint32_t(p[i]) << (8 * i);
+    return code;
+}
+
+__device__ __noinline__ static void store_code(const plain_args_t &t, const int64_t *idx, int nd, uint32_t code) {
+    int64_t col;
+    auto *p = const_cast<uint8_t *>(row_of(t, idx, nd, col));
+    if (t.bits >= 8) {
+        for (int i = 0; i < t.bits / 8; i++) p[i] = uint8_t(code >> (8 * i));
+        return;
+    }
+    const int width = storage_bits(t.bits, t.packing);
+    const int64_t bit = col * width;
+    const int shift = int(bit % 8);
+    const uint32_t mask = ((1u << width) - 1) << shift, value = (code & ((1u << t.bits) - 1)) << shift;
+    p += bit / 8;
+    set_bits(p, mask & 0xff, value & 0xff);
+    if (shift + width > 8) set_bits(p + 1, mask >> 8, value >> 8);
+}
+
+// Every type and format stands in each of these once, and not wherever it is used: they are large.
+__device__ __noinline__ static float decode(data_type_t dt, uint32_t code) { return decode_value(dt, code); }
+__device__ __noinline__ static uint32_t encode(data_type_t dt, float x) { return encode_value(dt, x); }
+__device__ __noinline__ static float dequantize(
+        data_type_t dt, const quant_t &q, const block_params_t &p, float global, uint32_t code) {
+    return dequantize_element(dt, q, p, global, code);
+}
+__device__ __noinline__ static uint32_t quantize(
+        data_type_t dt, const quant_t &q, const block_params_t &p, float global, float x) {
+    return quantize_element(dt, q, p, global, x);
+}
+__device__ __noinline__ static block_params_t quantize_all(data_type_t dt, const quant_t &q, scale_rounding_t rounding,
+        float global, const float *x, int n, uint8_t *codes) {
+    return quantize_block(dt, q, rounding, global, x, n, codes);
+}
+
+__device__ inline float load_value(const plain_args_t &t, const int64_t *idx, int nd) {
+    return decode(t.dt, load_code(t, idx, nd));
+}
+
+// Positions in one packed matrix, by the map of its layout.
+__device__ inline bit_pos_t packed_elem_bit(const matrix_args_t &a, int64_t k, int64_t n, int b) {
+    bit_pos_t p;
+    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::elem_bit(a.shape, k, n, b); });
+    return p;
+}
+__device__ inline int64_t packed_scale(const matrix_args_t &a, int64_t k, int64_t n) {
+    int64_t p = 0;
+    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::scale(a.shape, k, n); });
+    return p;
+}
+__device__ inline int64_t packed_zero_point(const matrix_args_t &a, int64_t k, int64_t n) {
+    int64_t p = 0;
+    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::zero_point(a.shape, k, n); });
+    return p;
+}
+
+__device__ inline uint32_t load_bytes(const uint8_t *p, int n) {
+    uint32_t v = 0;
+    for (int i = 0; i < n; i++) v |= uint32_t(p[i]) << (8 * i);
+    return v;
+}
+__device__ inline void store_bytes(uint8_t *p, int n, uint32_t v) {
+    for (int i = 0; i < n; i++) p[i] = uint8_t(v >> (8 * i));
+}
+
+// The matrix that an index (of at least the leading dims) selects.
+class matrix_view_t {
+public:
+    __device__ matrix_view_t(const matrix_args_t &a, const int64_t *idx) : a_(a), nd_(a.ndims) {
+        for (int i = 0; i < nd_ - 2; i++) {
+            idx_[i] = idx[i];
+            entry_ += idx[i] * a.batch_step[i];
+        }
+        packed_ = a.packed_data + entry_ * a.packed_stride;
+    }
+
+    __device__ __noinline__ uint32_t code(int64_t row, int64_t col) const {
+        if (!a_.packed) return load_code(a_.elements, at(row, col), nd_);
+        uint32_t c = 0;
+        for (int b = 0; b < a_.shape.bits; b++) {
+            const bit_pos_t p = packed_elem_bit(a_, row, col, b);
+            c |= uint32_t(packed_[p.byte] >> p.bit & 1) << b;
+        }
+        return c;
+    }
+    __device__ __noinline__ void set_code(int64_t row, int64_t col, uint32_t code) const {
+        if (!a_.packed) return store_code(a_.elements, at(row, col), nd_, code);
+        for (int b = 0; b < a_.shape.bits; b++) {
+            const bit_pos_t p = packed_elem_bit(a_, row, col, b);
+            set_bits(packed_ + p.byte, 1u << p.bit, (code >> b & 1) << p.bit);
+        }
+    }
+    __device__ __noinline__ block_params_t params(int64_t row, int64_t col) const {
+        block_params_t p;
+        if (a_.packed) {
+            p.scale = load_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes);
+            if (a_.shape.zp_bytes) p.zp = load_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes);
+            return p;
+        }
+        int nd;
+        const int64_t *s = scale_at(row, col, nd);
+        p.scale = load_code(a_.scales, s, nd);
+        if (a_.zero_points.data) p.zp = load_code(a_.zero_points, s, nd);
+        return p;
+    }
+    __device__ __noinline__ void set_params(int64_t row, int64_t col, const block_params_t &p) const {
+        if (a_.packed) {
+            store_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes, p.scale);
+            if (a_.shape.zp_bytes) store_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes, p.zp);
+            return;
+        }
+        int nd;
+        const int64_t *s = scale_at(row, col, nd);
+        store_code(a_.scales, s, nd, p.scale);
+        if (a_.zero_points.data) store_code(a_.zero_points, s, nd, p.zp);
+    }
+    // Where the global scale is; null where the format has none.
+    __device__ float *global_at() const {
+        if (a_.packed) return a_.shape.global ? reinterpret_cast<float *>(packed_) : nullptr;
+        return a_.global ? a_.global + (a_.one_global ? 0 : entry_) : nullptr;
+    }
+    __device__ float global() const {
+        const float *g = global_at();
+        return g ? *g : 1.f;
+    }
+    __device__ __noinline__ float value(int64_t row, int64_t col, float global) const {
+        if (!a_.quantised) return decode(a_.dt, code(row, col));
+        return dequantize(a_.dt, a_.quant, params(row, col), global, code(row, col));
+    }
+    __device__ int64_t entry() const { return entry_; }
+
+private:
+    __device__ const int64_t *at(int64_t row, int64_t col) const {
+        idx_[nd_ - 2] = row;
+        idx_[nd_ - 1] = col;
+        return idx_;
+    }
+    __device__ const int64_t *scale_at(int64_t row, int64_t col, int &nd) const {
+        (a_.axis_from_end == 2 ? row : col) /= a_.quant.block;
+        nd = nd_;
+        if (!a_.swizzled) return at(row, col);
+        nd = 2;
+        swizzled_[0] = entry_;
+        swizzled_[1] = a_.axis_from_end == 2 ? swizzle_128x4::offset(col, row, a_.swizzle_cols)
+                                             : swizzle_128x4::offset(row, col, a_.swizzle_cols);
+        return swizzled_;
+    }
+
+    const matrix_args_t &a_;
+    int nd_;
+    int64_t entry_ = 0;
+    uint8_t *packed_;
+    mutable int64_t idx_[max_ndims] = {}, swizzled_[2] = {};
+};
+
+// The leading indices of the i-th matrix of a tensor of such dims.
+__device__ inline void batch_index(int64_t i, int ndims, const int64_t *dims, int64_t *idx) {
+    for (int d = ndims - 3; d >= 0; d--) {
+        idx[d] = i % dims[d];
+        i /= dims[d];
+    }
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

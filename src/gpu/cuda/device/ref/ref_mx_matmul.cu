@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's reference for mx_matmul: one thread computes one element of dst, or one block of a quantised dst.
+#include "common/post_op_formulas.hpp"
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/ref/matrix_view.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+constexpr int threads = 128;
+constexpr int max_block = 256; // elements of a quantised dst that share a scale
+
+// One row of dst.
+struct row_t {
+    const ref_matmul_args_t &a;
+    int nd;
+    int64_t idx[max_ndims] = {};
+    matrix_view_t src, wei;
+    float src_global, wei_global;
+
+    __device__ static const int64_t *locate(const ref_matmul_args_t &a, int64_t row, int64_t *idx) {
+        batch_index(row / a.M, a.dst.ndims, a.dims, idx);
+        idx[a.dst.ndims - 2] = row % a.M;
+        return idx;
+    }
+    __device__ row_t(const ref_matmul_args_t &args, int64_t row)
+        : a(args), nd(args.dst.ndims), src(args.src, locate(args, row, idx)), wei(args.wei, idx),
+          src_global(src.global()), wei_global(wei.global()) {}
+
+    __device__ const int64_t *at(int64_t n) {
+        idx[nd - 1] = n;
+        return idx;
+    }
+    // A post-op other than gated, on column n.
+    __device__ __noinline__ double apply(const post_op_args_t &o, double x, int64_t n) {
+        switch (o.kind) {
+        case mxdnn_eltwise: return ref_eltwise(o.alg, x, o.alpha, o.beta);
+        case mxdnn_binary: return ref_binary(o.alg, x, load_value(o.src1, at(n), nd));
+        case mxdnn_sum:
+            return x + double(o.scale) * (decode(o.dt, load_code(a.dst.elements, at(n), nd)) - o.zero_point);
+        default: return x;
+        }
+    }
+    // The sum of products of column n with bias and the post-ops before `end`.
+    __device__ __noinline__ double column(int64_t n, int end) {
+        const int64_t m = idx[nd - 2];
+        double sum = 0;
+        for (int64_t k = 0; k < a.K; k++) sum += double(src.value(m, k, src_global)) * double(wei.value(k, n, wei_global));
+        if (a.bias.data) sum += load_value(a.bias, at(n), nd);
+        for (int i = 0; i < end; i++) sum = apply(a.ops[i], sum, n);
+        return sum;
+    }
+    __device__ float result(int64_t n) {
+        int gated = 0;
+        while (gated < a.post_ops && a.ops[gated].kind != mxdnn_gated) gated++;
+        if (gated == a.post_ops) return float(column(n, gated));
+        const post_op_args_t &o = a.ops[gated];
+        const double g = column(o.halves ? n : 2 * n, gated), u = column(o.halves ? n + a.columns : 2 * n + 1, gated);
+        double x = ref_gated(o.alg, g, u, o.alpha, o.beta);
+        for (int i = gated + 1; i < a.post_ops; i++) x = apply(a.ops[i], x, n);
+        return float(x);
+    }
+};
+
+__global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__ ref_matmul_args_t a) {
+    for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = 0;
+}
+
+// Largest magnitudes grow in the scales' own memory: bits of non-negative floats are ordered as integers.
+__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ ref_matmul_args_t a) {
+    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i >= a.rows * a.columns) return;
+    row_t row(a, i / a.columns);
+    const float amax = nvfp4_global_amax(0, row.result(i % a.columns));
+    const matrix_view_t dst(a.dst, row.idx);
+    atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
+}
+
+__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ ref_matmul_args_t a) {
+    for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = nvfp4_global_scale(a.dst.global[i]);
+}
+
+__global__ void __launch_bounds__(threads) results(const __grid_constant__ ref_matmul_args_t a) {
+    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1, blocks = div_up(a.columns, block);
+    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i >= a.rows * blocks) return;
+    row_t row(a, i / blocks);
+    const int64_t first = i % blocks * block, m = row.idx[row.nd - 2];
+    const matrix_view_t dst(a.dst, row.idx);
+    if (!a.dst.quantised) {
+        dst.set_code(m, first, encode(a.dst.dt, row.result(first)));
+        return;
+    }
+    const int count = int(a.columns - first < block ? a.columns - first : block);
+    float x[max_block];
+    uint8_t codes[max_block];
+    for (int j = 0; j < count; j++) x[j] = row.result(first + j);
+    const float global = dst.global();
+    if (a.dynamic) {
+        dst.set_params(m, first, quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes));
+    } else {
+        const block_params_t p = dst.params(m, first);
+        for (int j = 0; j < count; j++) codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, p, global, x[j]));
+    }
+    for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
+}
+
+cudaError_t prepare() {
+    for (auto *k : {clear_globals, find_largest, finish_globals, results})
+        if (const cudaError_t e = load_kernel(k)) return e;
+    return cudaSuccess;
+}
+
+cudaError_t launch(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const ref_matmul_args_t *>(args);
+    const cudaStream_t s = stream_of(at);
+    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
+    if (a.dynamic_global) {
+        clear_globals<<<1, threads, 0, s>>>(a);
+        find_largest<<<unsigned(div_up(a.rows * a.columns, threads)), threads, 0, s>>>(a);
+        finish_globals<<<1, threads, 0, s>>>(a);
+    }
+    results<<<unsigned(div_up(a.rows * div_up(a.columns, block), threads)), threads, 0, s>>>(a);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+const kernel_entry_t ref_mx_matmul_kernel
+        = {kernel_id_t::ref_mx_matmul, sizeof(ref_matmul_args_t), prepare, launch};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's reference for mx_reorder: one thread makes one element, or one block of a quantised destination. The
+// arithmetic is formats/'s, so the bits are those of the host.
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/ref/matrix_view.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+constexpr int threads = 128;
+constexpr int max_block = 256;
+
+// Global scales that are given or moved, and 0 where the largest magnitude is to be found.
+__global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__ ref_reorder_args_t a) {
+    for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
+        int64_t idx[max_ndims] = {};
+        batch_index(i, a.dst.ndims, a.dims, idx);
+        const matrix_view_t dst(a.dst, idx), src(a.src, idx);
+        *dst.global_at() = a.moves ? src.global() : a.given ? a.given[a.one_given ? 0 : i] : 0.f;
+    }
+}
+
+__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ ref_reorder_args_t a) {
+    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x, matrix = a.rows * a.cols;
+    if (i >= a.batch * matrix) return;
+    int64_t idx[max_ndims] = {};
+    batch_index(i / matrix, a.dst.ndims, a.dims, idx);
+    const matrix_view_t dst(a.dst, idx), src(a.src, idx);
+    const float amax = nvfp4_global_amax(0, src.value(i % matrix / a.cols, i % a.cols, src.global()));
+    atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
+}
+
+__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ ref_reorder_args_t a) {
+    for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
+        int64_t idx[max_ndims] = {};
+        batch_index(i, a.dst.ndims, a.dims, idx);
+        float *g = matrix_view_t(a.dst, idx).global_at();
+        *g = nvfp4_global_scale(*g);
+    }
+}
+
+__global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ ref_reorder_args_t a) {
+    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
+    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
+    const int64_t length = along_rows ? a.cols : a.rows, lines = along_rows ? a.rows : a.cols;
+    const int64_t blocks = div_up(length, block), i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i >= a.batch * lines * blocks) return;
+    int64_t idx[max_ndims] = {};
+    batch_index(i / (lines * blocks), a.dst.ndims, a.dims, idx);
+    const matrix_view_t dst(a.dst, idx), src(a.src, idx);
+    // Neighbouring threads take neighbouring columns.
+    const int64_t in_matrix = i % (lines * blocks);
+    const int64_t line = along_rows ? in_matrix / blocks : in_matrix % lines;
+    const int64_t first = (along_rows ? in_matrix % blocks : in_matrix / lines) * block;
+    const int count = int(length - first < block ? length - first : block);
+    const auto row = [&](int j) { return along_rows ? line : first + j; };
+    const auto col = [&](int j) { return along_rows ? first + j : line; };
+
+    const float src_global = src.global();
+    if (!a.dst.quantised) {
+        dst.set_code(row(0), col(0), encode(a.dst.dt, src.value(row(0), col(0), src_global)));
+        return;
+    }
+    uint8_t codes[max_block];
+    block_params_t params;
+    if (a.moves) {
+        params = src.params(row(0), col(0));
+        for (int j = 0; j < count; j++) codes[j] = uint8_t(src.code(row(j), col(j)));
+    } else {
+        float x[max_block];
+        for (int j = 0; j < count; j++) x[j] = src.value(row(j), col(j), src_global);
+        const float global = dst.global();
+        if (a.dynamic) {
+            params = quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes);
+        } else {
+            params = dst.params(row(0), col(0));
+            for (int j = 0; j < count; j++)
+                codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, params, global, x[j]));
+        }
+    }
+    if (a.moves || a.dynamic) dst.set_params(row(0), col(0), params);
+    for (int j = 0; j < count; j++) dst.set_code(row(j), col(j), codes[j]);
+}
+
+cudaError_t prepare() {
+    for (auto *k : {begin_globals, find_largest, finish_globals, move_blocks})
+        if (const cudaError_t e = load_kernel(k)) return e;
+    return cudaSuccess;
+}
+
+cudaError_t launch(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const ref_reorder_args_t *>(args);
+    const cudaStream_t s = stream_of(at);
+    for (int i = 0; i < 2; i++)
+        if (a.clear_bytes[i] > 0)
+            if (const cudaError_t e = cudaMemsetAsync(a.clear[i], 0, size_t(a.clear_bytes[i]), s)) return e;
+    const int64_t elements = a.batch * a.rows * a.cols;
+    if (elements == 0) return cudaSuccess;
+    if (a.dst.quant.global != global_scale_kind_t::none && (a.moves || a.dynamic)) {
+        begin_globals<<<1, threads, 0, s>>>(a);
+        if (!a.moves && !a.given) {
+            find_largest<<<unsigned(div_up(elements, threads)), threads, 0, s>>>(a);
+            finish_globals<<<1, threads, 0, s>>>(a);
+        }
+    }
+    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
+    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
+    const int64_t tasks = a.batch * (along_rows ? a.rows * div_up(a.cols, block) : a.cols * div_up(a.rows, block));
+    move_blocks<<<unsigned(div_up(tasks, threads)), threads, 0, s>>>(a);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+const kernel_entry_t ref_mx_reorder_kernel
+        = {kernel_id_t::ref_mx_reorder, sizeof(ref_reorder_args_t), prepare, launch};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a primitive to a kernel: loading it when the primitive is created, launching it when that is executed.
+#pragma once
+
+#include "common/primitive.hpp"
+#include "gpu/cuda/device.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+// The device that a problem's primitive runs on. Only of primitives that can be created.
+inline const device_t &device_of(const problem_t &p) { return *exec_engine(p).device; }
+
+inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
+    const device_t &d = device_of(p);
+    return check(d.table->prepare(d.index, id), "loading a kernel");
+}
+
+template <typename args_t>
+status_t launch_kernel(const exec_ctx_t &ctx, kernel_id_t id, const args_t &args) {
+    const stream_state_t &s = *ctx.stream.cuda;
+    return check(s.device().table->launch(s.launch(), id, &args, sizeof(args)), "launching a kernel");
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

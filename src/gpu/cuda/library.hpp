@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening libmxdnn_cuda.
+#pragma once
+
+#include <string>
+
+#include "gpu/cuda/cuda_table.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+// The table of the library that `path` names (empty: libmxdnn_cuda beside libmxdnn, else the system's), or null and
+// what is missing. The library stays open.
+const table_t *open_library(const std::string &path, std::string &why_not);
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

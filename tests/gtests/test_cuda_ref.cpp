@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// ref:cuda against the host's reference, byte for byte, over random problems of every format and form. Arithmetic that
+// is formats/'s has one result; sums differ at most in the last bit of double, so results by one code of the type.
+#include "cuda_call.hpp"
+
+using namespace cuda_test;
+
+namespace {
+
+using mode_t = mxdnn::quantization_mode;
+
+struct format_t {
+    dt elem, scale;
+    memory::dim block;
+    mode_t mode; // that computes it; undef: it cannot be computed
+    dt zp = dt::undef;
+    bool global = false;
+};
+const format_t formats[] = {
+        {dt::f8_e4m3, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::f8_e5m2, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::f6_e2m3, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::f6_e3m2, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::f4_e2m1, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::s8, dt::e8m0, 32, mode_t::dynamic_mx},
+        {dt::f4_e2m1, dt::f8_e4m3, 16, mode_t::dynamic_fp},
+        {dt::f4_e2m1, dt::f8_e4m3, 16, mode_t::dynamic_fp, dt::undef, true},
+        {dt::s4, dt::bf16, 32, mode_t::dynamic_affine},
+        {dt::s4, dt::f32, 128, mode_t::dynamic_affine},
+        {dt::u4, dt::f16, 64, mode_t::dynamic_affine, dt::u8},
+        {dt::u4, dt::bf16, 32, mode_t::undef, dt::bf16},
+        {dt::u4, dt::f32, 256, mode_t::undef, dt::f32},
+};
+const dt high[] = {dt::f32, dt::bf16, dt::f16};
+
+struct dice_t {
+    std::mt19937 rng;
+    explicit dice_t(unsigned seed) : rng(seed) {}
+    int below(int n) { return int(rng() % unsigned(n)); }
+    bool coin() { return below(2) == 1; }
+    template <typename T, size_t n>
+    const T &one_of(const T (&list)[n]) {
+        return list[below(int(n))];
+    }
+};
+
+// Scales, zero points and global scale of `arg`, blocks along the dim before the last or the last.
+void set_format(mxdnn::primitive_attr &a, int arg, const format_t &f, bool along_rows, int nd, bool dynamic) {
+    const mode_t mode = dynamic ? f.mode : mode_t::static_sazp;
+    const memory::dims groups = along_rows ? memory::dims {f.block, 1} : memory::dims {1, f.block};
+    a.set_scales(arg, (1 << nd) - 1, groups, f.scale, false, mode);
+    if (f.zp != dt::undef) a.set_zero_points(arg, (1 << nd) - 1, groups, f.zp);
+    if (f.global) a.set_global_scale(arg, dynamic ? mode_t::dynamic_fp : mode_t::static_sazp);
+}
+
+bool is_high(dt t) { return t == dt::f32 || t == dt::bf16 || t == dt::f16; }
+
+// Equal bytes; of a high-precision destination codes that are neighbours (where sums are rounded), and any NaN for a
+// NaN, whose payloads hosts and devices choose differently.
+void expect_same(const values_t &want, const values_t &got, dt dst, bool exact, const std::string &what) {
+    for (const auto &w : want) {
+        const bytes_t &g = got.at(w.first);
+        ASSERT_EQ(w.second.size(), g.size());
+        if (w.second == g) continue;
+        const bool values = w.first == MXDNN_ARG_DST && is_high(dst);
+        const size_t width = values ? dst == dt::f32 ? 4 : 2 : 1;
+        for (size_t i = 0; i + width <= g.size(); i += width) {
+            uint32_t a = 0, b = 0;
+            std::memcpy(&a, &w.second[i], width);
+            std::memcpy(&b, &g[i], width);
+            const auto value = [&](uint32_t c) { return mxdnn::impl::decode_value(mxdnn_data_type_t(dst), c); };
+            if (values && std::isnan(value(a)) && std::isnan(value(b))) continue;
+            ASSERT_LE(std::llabs(int64_t(a) - int64_t(b)), values && !exact ? 1 : 0)
+                    << what << ": argument " << w.first << " code " << i / width << " of " << g.size() / width;
+        }
+    }
+}
+
+TEST(cuda_ref, mx_reorder_gives_the_bytes_of_the_host) {
+    int legal = 0;
+    for (unsigned seed = 0; seed < 400; seed++) {
+        dice_t d(seed);
+        const memory::dim sizes[] = {1, 3, 16, 17, 31, 32, 33, 64, 100, 129};
+        memory::dims dims = {d.one_of(sizes), d.one_of(sizes)};
+        if (d.below(3) == 0) dims.insert(dims.begin(), 1 + d.below(3));
+        const int nd = int(dims.size());
+        const auto side = [&](int arg, mxdnn::primitive_attr &attr) {
+            const bool quantised = d.below(3) != 0;
+            const format_t &f = d.one_of(formats);
+            const dt type = quantised ? f.elem : d.one_of(high);
+            if (quantised) {
+                const bool dynamic = arg == MXDNN_ARG_DST && f.mode != mode_t::undef && d.below(4) != 0;
+                set_format(attr, arg, f, d.coin(), nd, dynamic);
+                if (arg == MXDNN_ARG_DST)
+                    attr.set_scale_rounding(arg, mxdnn::scale_rounding(d.below(4)));
+                if (d.below(4) == 0) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
+                if ((type == dt::f6_e2m3 || type == dt::f6_e3m2) && d.coin())
+                    attr.set_element_packing(arg, mxdnn::element_packing::dense);
+            }
+            return memory::desc(dims, type, nd == 2 ? (d.coin() ? tag::ab : tag::ba) : (d.coin() ? tag::abc : tag::acb));
+        };
+        mxdnn::primitive_attr attr;
+        const memory::desc src = side(MXDNN_ARG_SRC, attr), dst = side(MXDNN_ARG_DST, attr);
+        mxdnn::mx_reorder::primitive_desc host(cpu(), src, cpu(), dst, attr, true), device(gpu(), src, gpu(), dst, attr, true);
+        const std::string what = "seed " + std::to_string(seed) + " " + src.to_string() + " to " + dst.to_string();
+        ASSERT_EQ(bool(host), bool(device)) << what;
+        if (!host) continue;
+        legal++;
+        const values_t in = random_inputs(host, d.rng);
+        expect_same(run(host, cpu(), in), run(device, gpu(), in), dst.get_data_type(), true, what);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(legal, 150);
+}
+
+TEST(cuda_ref, mx_matmul_gives_the_results_of_the_host) {
+    int legal = 0;
+    for (unsigned seed = 0; seed < 300; seed++) {
+        dice_t d(1000 + seed);
+        const memory::dim ms[] = {1, 2, 5, 17}, ks[] = {1, 16, 31, 64, 96, 130}, ns[] = {2, 6, 16, 34, 70};
+        const memory::dim M = d.one_of(ms), K = d.one_of(ks), N = d.one_of(ns);
+        const int nd = d.below(3) == 0 ? 3 : 2;
+        const memory::dim batch = 1 + d.below(3);
+        const auto shape = [&](memory::dim b, memory::dim r, memory::dim c) {
+            return nd == 2 ? memory::dims {r, c} : memory::dims {b, r, c};
+        };
+        const tag ab = nd == 2 ? tag::ab : tag::abc, ba = nd == 2 ? tag::ba : tag::acb;
+        mxdnn::primitive_attr attr;
+        const format_t &wf = d.one_of(formats);
+        const memory::dim wei_batch = d.coin() ? batch : 1;
+        set_format(attr, MXDNN_ARG_WEIGHTS, wf, true, nd, false);
+        const memory::desc wei(shape(wei_batch, K, N), wf.elem, d.coin() ? ab : ba);
+        dt src_type = d.one_of(high);
+        if (d.below(3) == 0) {
+            const format_t &sf = d.one_of(formats);
+            src_type = sf.elem;
+            set_format(attr, MXDNN_ARG_SRC, sf, false, nd, false);
+        }
+        const memory::desc src(shape(batch, M, K), src_type, d.below(4) == 0 && is_high(src_type) ? ba : ab);
+        mxdnn::post_ops ops;
+        bool gated = false, exact = true;
+        for (int i = d.below(4); i > 0; i--) {
+            const int what = d.below(4);
+            if (what == 0 && !gated) {
+                gated = true;
+                exact = false;
+                ops.append_gated(mxdnn::algorithm(int(mxdnn::algorithm::gated_silu) + d.below(4)), 1.702f, d.coin() ? 7.f : 0.f,
+                        d.coin() ? mxdnn::gated_layout::interleaved : mxdnn::gated_layout::halves);
+            } else if (what == 1) {
+                const mxdnn::algorithm algs[] = {mxdnn::algorithm::eltwise_relu, mxdnn::algorithm::eltwise_clip,
+                        mxdnn::algorithm::eltwise_gelu_erf, mxdnn::algorithm::eltwise_swish, mxdnn::algorithm::eltwise_tanh};
+                const mxdnn::algorithm alg = d.one_of(algs);
+                exact = exact && (alg == mxdnn::algorithm::eltwise_relu || alg == mxdnn::algorithm::eltwise_clip);
+                ops.append_eltwise(alg, alg == mxdnn::algorithm::eltwise_clip ? -3.f : .5f, 5.f);
+            } else if (what == 2) {
+                const mxdnn::algorithm algs[] = {mxdnn::algorithm::binary_add, mxdnn::algorithm::binary_mul,
+                        mxdnn::algorithm::binary_max, mxdnn::algorithm::binary_min};
+                ops.append_binary(d.one_of(algs), memory::desc(shape(1, d.coin() ? M : 1, 1), d.one_of(high), ab));
+            } else if (i == 1) {
+                ops.append_sum(.5f);
+            }
+        }
+        attr.set_post_ops(ops);
+        dt dst_type = d.one_of(high);
+        if (d.below(3) == 0) {
+            const format_t &df = d.one_of(formats);
+            dst_type = df.elem;
+            set_format(attr, MXDNN_ARG_DST, df, false, nd, df.mode != mode_t::undef && d.below(3) != 0);
+        }
+        const memory::desc dst(shape(batch, M, gated ? N / 2 : N), dst_type, ab);
+        const memory::desc bias = d.coin() ? memory::desc(shape(1, 1, N), d.one_of(high), ab) : memory::desc();
+        if (!exact && !is_high(dst_type)) continue; // rounding of transcendental functions may cross a code
+        const auto make = [&](const mxdnn::engine &e) {
+            return bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
+                        : mxdnn::mx_matmul::primitive_desc(e, src, wei, dst, attr, true);
+        };
+        auto host = make(cpu());
+        const auto device = make(gpu());
+        const std::string what = "seed " + std::to_string(seed) + " " + src.to_string() + " " + wei.to_string() + " "
+                + dst.to_string();
+        ASSERT_EQ(bool(host), bool(device)) << what;
+        if (!host) continue;
+        while (std::string(host.impl_info_str()) != "ref:any") ASSERT_TRUE(host.next_impl()) << what;
+        legal++;
+        const values_t in = random_inputs(host, d.rng);
+        expect_same(run(host, cpu(), in), run(device, gpu(), in), dst_type, false, what);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_GT(legal, 120);
+}
+
+} // namespace
