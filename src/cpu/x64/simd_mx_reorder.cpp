@@ -19,9 +19,9 @@ namespace {
 
 // Fewer elements than this are not worth waking a thread for.
 constexpr int64_t elements_per_thread = 1 << 14;
-// Lines that are transposed together where they are contiguous: whole cache lines of bytes.
-constexpr int transposed_lines = 64;
-constexpr int64_t values_bytes = 32 << 10, codes_bytes = 16 << 10;
+// Lines and positions that are worked on together where codes have to be transposed.
+constexpr int turned_lines = 64, turned_length = 256;
+constexpr int64_t codes_bytes = 32 << 10, values_bytes = 32 << 10;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
@@ -55,17 +55,18 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
             && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
 
-    const auto transposed = [](const reorder_side_conf_t &s) { return !s.packed && !s.along_line; };
-    int64_t chunk = 256; // whole blocks of any format
-    for (const reorder_side_conf_t *s : {&c.src, &c.dst})
-        if (s->packed) chunk = std::max(chunk, s->tile_rows());
-    if (!c.src.packed && !c.dst.packed && !transposed(c.src) && !transposed(c.dst)) chunk = reorder_max_length;
-    c.group = reorder_lines;
-    if (transposed(c.src) || transposed(c.dst)) {
-        const int value = std::max(c.src.quantised ? 1 : c.src.value_bytes(), c.dst.quantised ? 1 : c.dst.value_bytes());
-        c.group = int(std::min<int64_t>(transposed_lines, values_bytes / (chunk * value)));
-    }
-    c.chunk = int(chunk);
+    // Values are worked on where they are, and codes turned if need be, which are smaller.
+    const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
+    if (!values.quantised)
+        c.by_rows = values.by_rows();
+    else if (c.moves)
+        c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows()) && !(c.src.packed && c.dst.packed);
+    const auto is_turned = [&](const reorder_side_conf_t &s) { return !s.packed && s.by_rows() != c.by_rows; };
+    const bool turned = is_turned(c.src) || is_turned(c.dst);
+    const int64_t tile = std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
+            n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
+    c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
+    c.chunk = int(c.by_rows ? tile : turned ? turned_length : reorder_max_length);
     return yes();
 }
 
@@ -90,26 +91,23 @@ public:
     // Up to conf.group lines and conf.chunk positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos) {
         locate(line, pos);
-        load_transposed();
-        for (int l = 0; l < lines_; l += reorder_lines) {
-            const int n = std::min(reorder_lines, lines_ - l);
-            if (c_.moves)
-                move(l, n);
-            else if (c_.dst.quantised)
-                quantise(l, n);
-            else
-                dequantise(l, n);
-        }
-        store_transposed();
+        if (c_.moves)
+            move();
+        else if (!c_.dst.quantised)
+            dequantise();
+        else if (c_.by_rows)
+            quantise_rows();
+        else
+            quantise();
     }
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
     uint32_t amax(dim_t line, dim_t pos) {
         locate(line, pos);
-        load_transposed();
+        if (c_.by_rows) return k_.finite_amax(source_rows());
+        if (c_.src.quantised) load_codes();
         uint32_t most = 0;
-        for (int l = 0; l < lines_; l += reorder_lines)
-            most = std::max(most, k_.finite_amax(source_values(l, std::min(reorder_lines, lines_ - l))));
+        for (int l = 0; l < lines_; l += reorder_lines) most = std::max(most, k_.finite_amax(source_values(l)));
         return most;
     }
 
@@ -121,17 +119,22 @@ private:
     // What is worked on, and where:
     dim_t line_ = 0, pos_ = 0;
     int lines_ = 0, length_ = 0;
-    // Lines of codes, c_.chunk apart, a byte each.
+    // Codes, a byte each: lines c_.chunk apart, or rows c_.group apart.
     alignas(64) uint8_t codes_[codes_bytes];
-    // Lines of f32, bf16 or f16; or rows of codes along the lines, before or after they are transposed.
+    // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
-    alignas(64) uint8_t src_scales_[reorder_max_length * 4], src_zps_[reorder_max_length * 4];
-    alignas(64) uint8_t dst_scales_[reorder_max_length * 4], dst_zps_[reorder_max_length * 4];
-    static_assert(reorder_max_length * 4 >= reorder_max_length / int(nvfp4_block) * reorder_lines * 4);
+    // [block][reorder_max_lines]
+    static constexpr int most_params = reorder_max_length / int(nvfp4_block) * reorder_max_lines * int(sizeof(float));
+    alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params], dst_scales_[most_params], dst_zps_[most_params];
 
-    line_params_t src_params() { return {src_scales_, c_.src.format.zp_bytes ? src_zps_ : nullptr}; }
-    line_params_t dst_params() { return {dst_scales_, c_.dst.format.zp_bytes ? dst_zps_ : nullptr}; }
+    line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
+    line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
+    line_params_t params(const block_format_t &f, uint8_t *scales, uint8_t *zps, int l) const {
+        return {scales + l * f.scale_bytes, f.zp_bytes ? zps + l * f.zp_bytes : nullptr};
+    }
+    int code_pitch() const { return c_.by_rows ? c_.group : c_.chunk; }
     uint8_t *codes(int l) { return codes_ + l * c_.chunk; }
+    int some_of(int l) const { return std::min(reorder_lines, lines_ - l); }
 
     void locate(dim_t line, dim_t pos) {
         line_ = line;
@@ -140,132 +143,166 @@ private:
         length_ = int(std::min<dim_t>(c_.chunk, src_.length() - pos));
     }
 
-    // ---- a side whose lines are contiguous: rows of lines_ elements at each position ----
+    // ---- codes, between a side and codes_ ----
 
-    void load_transposed() {
-        if (c_.src.packed || c_.src.along_line) return;
-        const uint8_t *from = src_.at(line_, pos_);
-        const int64_t pitch = src_.pos_bytes();
-        if (!c_.src.quantised) {
-            const int bytes = c_.src.value_bytes();
-            k_.transpose(bytes, from, pitch, length_, lines_, values_, c_.chunk * bytes);
-        } else if (c_.src.storage == code_storage_t::bytes) {
-            k_.transpose(1, from, pitch, length_, lines_, codes_, c_.chunk);
-        } else {
-            for (int i = 0; i < length_; i++)
-                k_.unpack_row(c_.src.storage, from + i * pitch, lines_, values_ + i * c_.group);
-            k_.transpose(1, values_, c_.group, length_, lines_, codes_, c_.chunk);
-        }
-    }
-
-    void store_transposed() {
-        if (c_.dst.packed || c_.dst.along_line) return;
-        uint8_t *to = dst_.at(line_, pos_);
-        const int64_t pitch = dst_.pos_bytes();
-        if (!c_.dst.quantised) {
-            const int bytes = c_.dst.value_bytes();
-            k_.transpose(bytes, values_, c_.chunk * bytes, lines_, length_, to, pitch);
-        } else if (c_.dst.storage == code_storage_t::bytes || c_.dst.storage == code_storage_t::low_6_bits) {
-            k_.transpose(1, codes_, c_.chunk, lines_, length_, to, pitch);
-        } else {
-            k_.transpose(1, codes_, c_.chunk, lines_, length_, values_, c_.group);
-            for (int i = 0; i < length_; i++)
-                k_.pack_row(c_.dst.storage, values_ + i * c_.group, lines_, to + i * pitch, write_t::cached);
-        }
-    }
-
-    // ---- n of 16 lines from l on ----
-
-    // Codes of the source into codes(l).
-    void load_codes(int l, int n) {
-        if (c_.src.packed)
-            for_tiles(c_.src, src_, l, [&](int i, int rows, const uint8_t *from) {
-                k_.n16_unpack(c_.src.bits, from, rows, codes(l) + i, c_.chunk);
+    void load_codes() {
+        const reorder_side_conf_t &s = c_.src;
+        if (s.packed) {
+            for_tiles(s, src_, [&](int l, int i, int rows, const uint8_t *from) {
+                if (c_.by_rows)
+                    k_.n16_unpack_rows(s.bits, from, rows, codes_ + i * c_.group + l, c_.group);
+                else
+                    k_.n16_unpack(s.bits, from, rows, codes(l) + i, c_.chunk);
             });
-        else if (c_.src.along_line)
-            for (int i = l; i < l + n; i++) k_.unpack_row(c_.src.storage, src_.at(line_ + i, pos_), length_, codes(i));
-    }
-
-    // Codes from codes(l) to the destination.
-    void store_codes(int l, int n) {
-        if (!c_.dst.packed) {
-            if (!c_.dst.along_line) return; // store_transposed()
-            for (int i = l; i < l + n; i++)
-                k_.pack_row(c_.dst.storage, codes(i), length_, dst_.at(line_ + i, pos_), how_);
             return;
         }
-        // What is no element of a packed tile is zero.
-        const int padded = int(round_up(length_, 32));
-        for (int i = l; i < l + reorder_lines; i++) {
-            const int used = i < l + n ? length_ : 0;
-            if (used < padded) std::memset(codes(i) + used, 0, size_t(padded - used));
-        }
-        for_tiles(c_.dst, dst_, l, [&](int i, int rows, uint8_t *to) {
-            k_.n16_pack(c_.dst.bits, codes(l) + i, c_.chunk, rows, to, how_);
-        });
+        const bool turned = s.by_rows() != c_.by_rows;
+        const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
+        const int pitch = s.by_rows() ? c_.group : c_.chunk;
+        uint8_t *to = turned ? values_ : codes_;
+        for (int i = 0; i < runs; i++) k_.unpack_row(s.storage, run_at(src_, s, i), n, to + i * pitch);
+        if (turned) k_.transpose(1, values_, pitch, runs, n, codes_, code_pitch());
     }
 
-    // Values of the source: where they are, or, of codes, in values_.
-    source_lines_t source_values(int l, int n) {
+    void store_codes() {
+        const reorder_side_conf_t &s = c_.dst;
+        if (s.packed) {
+            clear_padding();
+            for_tiles(s, dst_, [&](int l, int i, int rows, uint8_t *to) {
+                if (c_.by_rows)
+                    k_.n16_pack_rows(s.bits, codes_ + i * c_.group + l, c_.group, rows, to, how_);
+                else
+                    k_.n16_pack(s.bits, codes(l) + i, c_.chunk, rows, to, how_);
+            });
+            return;
+        }
+        const bool turned = s.by_rows() != c_.by_rows;
+        const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
+        const int pitch = s.by_rows() ? c_.group : c_.chunk;
+        if (turned) k_.transpose(1, codes_, code_pitch(), n, runs, values_, pitch);
+        const uint8_t *from = turned ? values_ : codes_;
+        for (int i = 0; i < runs; i++) k_.pack_row(s.storage, from + i * pitch, n, run_at(dst_, s, i), how_);
+    }
+
+    // A line, or the lines at a position.
+    uint8_t *run_at(const reorder_side_t &side, const reorder_side_conf_t &s, int i) const {
+        return s.by_rows() ? side.at(line_, pos_ + i) : side.at(line_ + i, pos_);
+    }
+
+    // What is no element of a packed tile is zero.
+    void clear_padding() {
+        const int lines = int(round_up(lines_, reorder_lines)), length = int(round_up(length_, 32));
+        const int runs = c_.by_rows ? length_ : lines_, n = c_.by_rows ? lines_ : length_;
+        const int padded_runs = c_.by_rows ? length : lines, padded = c_.by_rows ? lines : length;
+        for (int i = 0; i < padded_runs; i++) {
+            const int used = i < runs ? n : 0;
+            if (used < padded) std::memset(codes_ + i * code_pitch() + used, 0, size_t(padded - used));
+        }
+    }
+
+    // body(line, position, rows of codes, codes) for the packed tiles.
+    template <typename S, typename F>
+    void for_tiles(const reorder_side_conf_t &conf, const S &side, F &&body) {
+        for (int l = 0; l < lines_; l += reorder_lines) for_tiles_of_panel(conf, side, l, body);
+    }
+    template <typename S, typename F>
+    void for_tiles_of_panel(const reorder_side_conf_t &conf, const S &side, int l, F &&body) {
+        for (int i = 0; i < length_; i += int(conf.tile_rows())) {
+            const int rows = std::min(int(conf.tile_rows()), length_ - i);
+            body(l, i, int(round_up(rows, 32)),
+                    side.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(conf.shape, rows));
+        }
+    }
+
+    // ---- quantising ----
+
+    // Values of 16 lines: where they are, or, of codes, in values_.
+    source_lines_t source_values(int l) {
+        const int n = some_of(l);
         if (c_.src.quantised) {
-            load_codes(l, n);
-            src_.read_params(k_, line_ + l, n, pos_, length_, src_params());
+            if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
             const int64_t pitch = c_.chunk * int(sizeof(float));
-            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), mxdnn_f32,
-                    values_, pitch);
+            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), mxdnn_f32,
+                    values_, pitch, write_t::cached);
             return {values_, mxdnn_f32, pitch, n, length_, nullptr};
         }
-        if (!c_.src.along_line) {
-            const int64_t pitch = c_.chunk * c_.src.value_bytes();
-            return {values_ + l * pitch, c_.src.dt, pitch, n, length_, nullptr};
-        }
         const void *next = nullptr;
-        if (pos_ + c_.chunk < src_.length())
+        if (l + reorder_lines < lines_)
+            next = src_.at(line_ + l + reorder_lines, pos_);
+        else if (pos_ + c_.chunk < src_.length())
             next = src_.at(line_, pos_ + c_.chunk);
         else if (line_ + c_.group < src_.lines())
             next = src_.at(line_ + c_.group, 0);
         return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
     }
-
-    void quantise(int l, int n) {
-        const line_params_t params = dst_params();
-        const source_lines_t values = source_values(l, n);
-        if (c_.given) dst_.read_params(k_, line_ + l, n, pos_, length_, params);
-        if (is_direct(c_.dst) && c_.dst.bits > 4 && length_ % reorder_max_block == 0) {
-            k_.quantise(c_.dst.format, c_.given, values, dst_.global(), params, dst_.at(line_ + l, pos_),
-                    dst_.line_bytes(), how_);
-        } else {
-            k_.quantise(c_.dst.format, c_.given, values, dst_.global(), params, codes(l), c_.chunk, write_t::cached);
-            store_codes(l, n);
-        }
-        if (!c_.given) dst_.write_params(k_, line_ + l, n, pos_, length_, params);
+    source_lines_t source_rows() {
+        return {src_.at(line_, pos_), c_.src.dt, src_.pos_bytes(), length_, lines_, nullptr};
     }
 
-    void dequantise(int l, int n) {
-        load_codes(l, n);
-        src_.read_params(k_, line_ + l, n, pos_, length_, src_params());
-        const int64_t pitch = c_.chunk * c_.dst.value_bytes();
-        uint8_t *to = c_.dst.along_line ? dst_.at(line_ + l, pos_) : values_ + l * pitch;
-        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(), c_.dst.dt, to,
-                c_.dst.along_line ? dst_.line_bytes() : pitch);
+    void quantise_rows() {
+        if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        k_.quantise_rows(c_.dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
+        store_codes();
+        if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
 
-    // Codes, scales and zero points as they are.
-    void move(int l, int n) {
-        src_.read_params(k_, line_ + l, n, pos_, length_, dst_params());
-        if (!move_directly(l, n)) {
-            load_codes(l, n);
-            store_codes(l, n);
+    void quantise() {
+        const reorder_side_conf_t &dst = c_.dst;
+        if (c_.src.quantised) load_codes();
+        if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
+        const bool in_place = whole && is_direct(dst);
+        const bool to_tiles = whole && nibbles && dst.packed && c_.group == reorder_lines && lines_ == reorder_lines;
+        for (int l = 0; l < lines_; l += reorder_lines) {
+            const source_lines_t values = source_values(l);
+            const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
+                k_.quantise(dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
+            };
+            if (in_place) {
+                encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
+            } else if (to_tiles) {
+                encode(codes_, c_.chunk / 2, true, write_t::cached);
+                for_tiles_of_panel(dst, dst_, l, [&](int, int i, int rows, uint8_t *to) {
+                    k_.n16_pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
+                });
+            } else {
+                encode(codes(l), c_.chunk, false, write_t::cached);
+            }
         }
-        dst_.write_params(k_, line_ + l, n, pos_, length_, dst_params());
+        if (!in_place && !to_tiles) store_codes();
+        if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    }
+
+    // ---- dequantising ----
+
+    void dequantise() {
+        load_codes();
+        src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+        if (c_.by_rows)
+            k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(), c_.dst.dt,
+                    dst_.at(line_, pos_), dst_.pos_bytes(), how_);
+        else
+            k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(), c_.dst.dt,
+                    dst_.at(line_, pos_), dst_.line_bytes(), how_);
+    }
+
+    // ---- codes, scales and zero points as they are ----
+
+    void move() {
+        src_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        if (!move_directly()) {
+            load_codes();
+            store_codes();
+        }
+        dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
 
     // Between a packed and a plain side without taking bytes apart.
-    bool move_directly(int l, int n) {
-        if (n < reorder_lines || length_ % 32 != 0) return false;
+    bool move_directly() {
+        if (lines_ != reorder_lines || length_ % 64 != 0) return false;
         const bool nibbles = c_.src.bits == 4;
         if (c_.dst.packed && is_direct(c_.src)) {
-            for_tiles(c_.dst, dst_, l, [&](int i, int rows, uint8_t *to) {
+            for_tiles(c_.dst, dst_, [&](int l, int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
                 if (nibbles)
                     k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
@@ -275,27 +312,19 @@ private:
             return true;
         }
         if (c_.src.packed && is_direct(c_.dst) && nibbles) {
-            for_tiles(c_.src, src_, l, [&](int i, int rows, const uint8_t *from) {
-                k_.n16_unpack_nibbles(from, rows, dst_.at(line_ + l, pos_ + i), dst_.line_bytes());
+            for_tiles(c_.src, src_, [&](int l, int i, int rows, const uint8_t *from) {
+                k_.n16_unpack_nibbles(from, rows, codes_ + l * c_.chunk + i / 2, c_.chunk);
             });
+            for (int l = 0; l < lines_; l++)
+                k_.pack_row(code_storage_t::bytes, codes_ + l * c_.chunk, length_ / 2, dst_.at(line_ + l, pos_), how_);
             return true;
         }
         return false;
     }
 
-    // Plain codes that stand as kernels take and leave them.
+    // Plain lines of codes that stand as kernels take and leave them.
     bool is_direct(const reorder_side_conf_t &side) const {
         return !side.packed && side.along_line && side.storage != code_storage_t::dense_6;
-    }
-
-    // body(position, rows of codes, codes) for the packed tiles of 16 lines.
-    template <typename F>
-    void for_tiles(const reorder_side_conf_t &conf, const reorder_side_t &side, int l, F &&body) {
-        for (int i = 0; i < length_; i += int(conf.tile_rows())) {
-            const int rows = std::min(int(conf.tile_rows()), length_ - i);
-            body(i, int(round_up(rows, 32)),
-                    side.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(conf.shape, rows));
-        }
     }
 };
 

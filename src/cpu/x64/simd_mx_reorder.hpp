@@ -19,8 +19,9 @@ struct reorder_conf_t {
     bool moves = false; // codes, scales and zero points stay as they are
     bool given = false; // the caller's scales are those of the destination
     bool measures = false; // the destination's global scale is computed
+    bool by_rows = false; // values are worked on, or codes moved, a row of many lines at a time; else 16 lines
     int chunk = 0; // positions of a line that are worked on at a time: whole blocks and packed tiles
-    int group = 0; // lines, a multiple of reorder_lines, that are transposed together
+    int group = 0; // lines that are worked on together, a multiple of reorder_lines
 };
 
 reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);

@@ -1,222 +1,224 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes, scales and zero points to f32, bf16 or f16: the same bits as the scalar traits give.
+// Codes, scales and zero points to f32, bf16 or f16: lines that have a parameter per block, and rows that have one per
+// element.
 #pragma once
 
-#include "cpu/x64/reorder/body_params.hpp"
+#include "cpu/x64/reorder/body_decode.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 namespace {
 
-// ---- codes to f32, eight at a time from a dword each ----
+// ---- parameters as numbers ----
 
-template <typename E>
-struct minifloat_decoder_t {
-    static constexpr int m = E::mantissa_bits, to_top = 32 - E::bits;
-    static constexpr uint32_t magnitude = E::sign_code - 1;
-    // Added to a magnitude in f32's place, and to one without an exponent (1 << 23 more).
-    static constexpr uint32_t rebias = uint32_t(127 - E::bias) << 23;
-    static constexpr float least_normal = E::min_normal;
-    static constexpr float values[8] = {E::decode(0), E::decode(1), E::decode(2), E::decode(3), E::decode(4),
-            E::decode(5), E::decode(6), E::decode(7)};
-
-    MXDNN_INLINE __m256 decode(__m256i c) {
-        const __m256i sign = _mm256_and_si256(_mm256_slli_epi32(c, to_top), _mm256_set1_epi32(int(f32_sign_mask)));
-        if (E::bits == 4) {
-            // The permutation looks at three bits.
-            const __m256 v = _mm256_permutevar8x32_ps(_mm256_loadu_ps(values), c);
-            return _mm256_or_ps(v, _mm256_castsi256_ps(sign));
-        }
-        const __m256i v = _mm256_and_si256(c, _mm256_set1_epi32(int(magnitude)));
-        const __m256i subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(1 << m), v);
-        // A subnormal gets the exponent of the least normal, whose value is taken off again.
-        __m256i u = _mm256_add_epi32(_mm256_slli_epi32(v, 23 - m), _mm256_set1_epi32(int(rebias)));
-        u = _mm256_add_epi32(u, _mm256_and_si256(subnormal, _mm256_set1_epi32(1 << 23)));
-        const __m256 off = _mm256_and_ps(_mm256_castsi256_ps(subnormal), _mm256_set1_ps(least_normal));
-        u = _mm256_castps_si256(_mm256_sub_ps(_mm256_castsi256_ps(u), off));
-        u = specials(u, v);
-        return _mm256_castsi256_ps(_mm256_or_si256(u, sign));
-    }
-
-private:
-    MXDNN_INLINE __m256i specials(__m256i u, __m256i v) {
-        if (E::specials == specials_t::nan) {
-            const __m256i nan = _mm256_cmpeq_epi32(v, _mm256_set1_epi32(int(E::nan_code)));
-            return _mm256_blendv_epi8(u, _mm256_set1_epi32(int(nan_bits)), nan);
-        }
-        if (E::specials == specials_t::ieee) {
-            const __m256i inf = _mm256_set1_epi32(int(E::inf_code));
-            const __m256i is_nan = _mm256_cmpgt_epi32(v, inf);
-            const __m256i special = _mm256_or_si256(_mm256_cmpeq_epi32(v, inf), is_nan);
-            // Inf, or a quiet NaN that keeps its mantissa.
-            const __m256i mantissa = _mm256_slli_epi32(_mm256_andnot_si256(inf, v), 23 - m);
-            const __m256i quiet = _mm256_and_si256(is_nan, _mm256_set1_epi32(0x400000));
-            const __m256i s = _mm256_or_si256(_mm256_set1_epi32(int(inf_bits)), _mm256_or_si256(mantissa, quiet));
-            return _mm256_blendv_epi8(u, s, special);
-        }
-        return u;
-    }
+// What is known of the parameters of some blocks.
+enum class calm_t {
+    no,
+    finite, // all are finite, multiplied by the decoder's unit, too
+    exact // and every value under them is one that bf16 has
 };
 
-struct mxint8_decoder_t {
-    MXDNN_INLINE __m256 decode(__m256i c) {
-        const __m256i i = _mm256_srai_epi32(_mm256_slli_epi32(c, 24), 24);
-        return _mm256_mul_ps(_mm256_cvtepi32_ps(i), _mm256_set1_ps(s8_t::step));
-    }
-};
+// Scales that keep any MX value inside the normal numbers of bf16.
+constexpr uint32_t mx_calm_least = 17, mx_calm_most = 238;
 
-template <typename E>
-MXDNN_INLINE __m256i decode_int4(__m256i c) {
-    return E::is_signed ? _mm256_srai_epi32(_mm256_slli_epi32(c, 28), 28) : _mm256_and_si256(c, _mm256_set1_epi32(15));
+// b.factor: the scale; b.divisor: the scale over `unit`; b.zero: what is added; b.above: what is taken off before.
+calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, float unit) {
+    uint32_t wild = 0;
+    bool exact = false;
+    const float inverse_unit = 1.f / unit;
+    if (f.family == quant_family_t::mx) {
+        uint32_t outside = 0;
+        for_blocks(n, [&](int i) {
+            b.factor[i] = decode_e8m0(b.scale[i]);
+            outside |= uint32_t(b.scale[i] - mx_calm_least > mx_calm_most - mx_calm_least);
+        });
+        exact = !outside;
+    } else if (f.family == quant_family_t::nvfp4) {
+        const float g = global;
+        if (f.has_global)
+            for_blocks(n, [&](int i) { b.factor[i] = g * decode_e4m3(b.scale[i]); });
+        else
+            for_blocks(n, [&](int i) { b.factor[i] = decode_e4m3(b.scale[i]); });
+        exact = !f.has_global;
+    } else {
+        with_scale(f.scale_dt, [&](auto s) {
+            for_blocks(n, [&](int i) { b.factor[i] = decltype(s)::decode(b.scale[i]); });
+        });
+        const float middle = f.elem == mxdnn_u4 ? float(int4_mid) : 0.f;
+        if (f.zp == zero_point_kind_t::float_zero)
+            with_scale(f.zp_dt, [&](auto z) {
+                for_blocks(n, [&](int i) {
+                    b.zero[i] = decltype(z)::decode(b.zp[i]);
+                    b.above[i] = 0;
+                    wild |= uint32_t((f32_bits(b.zero[i]) & magnitude_mask) >= inf_bits);
+                });
+            });
+        else
+            for_blocks(n, [&](int i) { b.above[i] = float(int(b.zp[i])) - middle; });
+    }
+    for_blocks(n, [&](int i) {
+        b.divisor[i] = b.factor[i] * inverse_unit;
+        wild |= uint32_t((f32_bits(b.divisor[i]) & magnitude_mask) >= inf_bits);
+    });
+    return wild ? calm_t::no : exact ? calm_t::exact : calm_t::finite;
 }
 
-// ---- f32 to the destination ----
+struct block_of_line_t {
+    float scale, over_unit, add, less;
 
-struct target_f32_t {
-    using raw_t = float;
-    MXDNN_INLINE void store(raw_t *p, __m256 a, __m256 b) {
-        _mm256_storeu_ps(p, a);
-        _mm256_storeu_ps(p + 8, b);
-    }
+    __m256 factor(int) const { return _mm256_set1_ps(scale); }
+    __m256 factor_over_unit(int) const { return _mm256_set1_ps(over_unit); }
+    __m256 zero(int) const { return _mm256_set1_ps(add); }
+    __m256 zero_point(int) const { return _mm256_set1_ps(less); }
 };
-struct target_f16_t {
-    using raw_t = uint16_t;
-    MXDNN_INLINE void store(raw_t *p, __m256 a, __m256 b) {
-        store128(p, _mm256_cvtps_ph(a, _MM_FROUND_TO_NEAREST_INT));
-        store128(p + 8, _mm256_cvtps_ph(b, _MM_FROUND_TO_NEAREST_INT));
-    }
-};
-struct target_bf16_t {
-    using raw_t = uint16_t;
-    // Nearest even; NaN keeps its sign and upper bits and becomes quiet. In the low half of each dword.
-    MXDNN_INLINE __m256i round(__m256 x) {
-        const __m256i u = _mm256_castps_si256(x);
-        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-        const __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
-        const __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
-        const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-        return _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
-    }
-    MXDNN_INLINE void store(raw_t *p, __m256 a, __m256 b) {
-        store256(p, _mm256_permute4x64_epi64(_mm256_packus_epi32(round(a), round(b)), 0xd8));
-    }
+struct lines_of_row_t {
+    const blocks_t &b;
+
+    __m256 factor(int k) const { return _mm256_loadu_ps(b.factor + k); }
+    __m256 factor_over_unit(int k) const { return _mm256_loadu_ps(b.divisor + k); }
+    __m256 zero(int k) const { return _mm256_loadu_ps(b.zero + k); }
+    __m256 zero_point(int k) const { return _mm256_loadu_ps(b.above + k); }
 };
 
-template <typename F>
-MXDNN_INLINE void with_target(data_type_t dt, F &&fn) {
-    switch (dt) {
-    case mxdnn_f32: return fn(target_f32_t());
-    case mxdnn_bf16: return fn(target_bf16_t());
-    default: return fn(target_f16_t());
-    }
-}
+// ---- 16 values from element k on ----
 
-// ---- blocks ----
-
-// Of one line's blocks, as f32.
-struct block_values_t {
-    float scale[reorder_max_length / int(nvfp4_block)];
-    float zero[reorder_max_length / int(nvfp4_block)];
-    int zp[reorder_max_length / int(nvfp4_block)];
-};
-
-template <typename E>
-struct mx_decoder_t : minifloat_decoder_t<E> {};
-template <>
-struct mx_decoder_t<s8_t> : mxint8_decoder_t {};
-
-// A code times its block's scale.
+// A code times its scale.
 template <typename E>
 struct scaled_values_t {
-    MXDNN_INLINE __m256 value(__m256i c, const block_values_t &b, int i) {
-        return _mm256_mul_ps(mx_decoder_t<E>::decode(c), _mm256_set1_ps(b.scale[i]));
+    static constexpr float unit = mx_decoder_t<E>::unit;
+
+    template <bool calm, typename P>
+    MXDNN_INLINE f32x16_t values(__m128i c, const P &p, int k) {
+        f32x16_t x = mx_decoder_t<E>::decode(c);
+        for (int i = 0; i < 2; i++)
+            x.v[i] = calm ? _mm256_mul_ps(x.v[i], p.factor_over_unit(k + 8 * i))
+                          : _mm256_mul_ps(_mm256_mul_ps(x.v[i], _mm256_set1_ps(1 / unit)), p.factor(k + 8 * i));
+        return x;
     }
 };
 // (code - zero point) * scale, and a floating-point zero added.
 template <typename E, bool float_zero>
 struct affine_values_t {
-    MXDNN_INLINE __m256 value(__m256i c, const block_values_t &b, int i) {
-        const __m256i steps = _mm256_sub_epi32(decode_int4<E>(c), _mm256_set1_epi32(b.zp[i]));
-        const __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(steps), _mm256_set1_ps(b.scale[i]));
-        return float_zero ? _mm256_add_ps(v, _mm256_set1_ps(b.zero[i])) : v;
+    static constexpr float unit = 1.f;
+
+    template <bool calm, typename P>
+    MXDNN_INLINE f32x16_t values(__m128i c, const P &p, int k) {
+        f32x16_t x = int4_decoder_t<E>::decode(c);
+        for (int i = 0; i < 2; i++) {
+            if (!E::is_signed && !float_zero) x.v[i] = _mm256_sub_ps(x.v[i], p.zero_point(k + 8 * i));
+            x.v[i] = _mm256_mul_ps(x.v[i], p.factor(k + 8 * i));
+            if (float_zero) x.v[i] = _mm256_add_ps(x.v[i], p.zero(k + 8 * i));
+        }
+        return x;
     }
 };
 
-template <typename V, typename T>
-void dequantise_line(const uint8_t *codes, const block_values_t &b, int block, int n, typename T::raw_t *out) {
-    const auto store = [&](const uint8_t *c, int i, typename T::raw_t *to) {
-        const __m128i v = load128(c);
-        T::store(to, V::value(_mm256_cvtepu8_epi32(v), b, i), V::value(_mm256_cvtepu8_epi32(_mm_srli_si128(v, 8)), b, i));
-    };
-    for (int i = 0; i * block < n; i++) {
-        const int first = i * block, last = min_of(first + block, n);
-        int k = first;
-        for (; k + 16 <= last; k += 16) store(codes + k, i, out + k);
-        if (k == last) continue;
-        alignas(16) uint8_t c[16] = {};
-        alignas(32) typename T::raw_t rest[16];
-        __builtin_memcpy(c, codes + k, size_t(last - k));
-        store(c, i, rest);
-        __builtin_memcpy(out + k, rest, size_t(last - k) * sizeof(rest[0]));
-    }
+template <typename V, typename T, bool calm, typename P>
+MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T::raw_t *out, bool around) {
+    int k = 0;
+    for (; k + 16 <= n; k += 16) T::store(around, out + k, V::template values<calm>(load128(codes + k), p, k));
+    if (k == n) return;
+    alignas(16) uint8_t c[16] = {};
+    alignas(32) typename T::raw_t rest[16];
+    __builtin_memcpy(c, codes + k, size_t(n - k));
+    T::store(false, rest, V::template values<calm>(load128(c), p, k));
+    __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
-MXDNN_INLINE uint32_t load_code(const uint8_t *p, int bytes) {
-    if (bytes == 1) return *p;
-    uint32_t c = 0;
-    if (bytes == 2)
-        __builtin_memcpy(&c, p, 2);
-    else
-        __builtin_memcpy(&c, p, 4);
-    return c;
+// ---- what depends on the types ----
+
+struct decoding_t {
+    void (*line)(const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around);
+    void (*row)(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around);
+};
+
+template <typename V, typename T, bool calm>
+void decode_line(const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
+    auto *to = static_cast<typename T::raw_t *>(out);
+    for (int k = 0, i = l; k < n; k += block, i += 4)
+        decode_run<V, T, calm>(codes + k, min_of(block, n - k),
+                block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
+}
+template <typename V, typename T, bool calm>
+void decode_row(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
+    decode_run<V, T, calm>(codes, n, lines_of_row_t {b}, static_cast<typename T::raw_t *>(out), around);
 }
 
-MXDNN_INLINE float scale_value(const block_format_t &f, uint32_t code, float global) {
-    if (f.family == quant_family_t::mx) return decode_e8m0(code);
-    if (f.family == quant_family_t::nvfp4) return f.has_global ? global * decode_e4m3(code) : decode_e4m3(code);
-    float v = 0;
-    with_scale(f.scale_dt, [&](auto s) { v = decltype(s)::decode(code); });
-    return v;
+template <typename V, typename T, bool calm>
+decoding_t decoding_of() {
+    return {decode_line<V, T, calm>, decode_row<V, T, calm>};
 }
 
 template <typename V>
-void dequantise_with(const block_format_t &f, const uint8_t *codes, const block_values_t &b, int n, data_type_t dt,
-        void *out) {
-    with_target(dt, [&](auto t) {
-        using T = decltype(t);
-        dequantise_line<V, T>(codes, b, f.block, n, static_cast<typename T::raw_t *>(out));
+decoding_t decoding_with(data_type_t dt, calm_t calm) {
+    const bool is_calm = calm != calm_t::no;
+    if (dt == mxdnn_f32)
+        return is_calm ? decoding_of<V, target_f32_t, true>() : decoding_of<V, target_f32_t, false>();
+    if (dt == mxdnn_f16)
+        return is_calm ? decoding_of<V, target_f16_t, true>() : decoding_of<V, target_f16_t, false>();
+    if (calm == calm_t::exact) return decoding_of<V, target_exact_bf16_t, true>();
+    return is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
+}
+
+// Calls fn(V()) for the values of the format.
+template <typename F>
+MXDNN_INLINE void with_values(const block_format_t &f, F &&fn) {
+    if (f.family != quant_family_t::affine) {
+        visit_type(mx_element_types(), f.elem, [&](auto e) { fn(scaled_values_t<decltype(e)>()); });
+        return;
+    }
+    visit_type(affine_element_types(), f.elem, [&](auto e) {
+        if (f.zp == zero_point_kind_t::float_zero)
+            fn(affine_values_t<decltype(e), true>());
+        else
+            fn(affine_values_t<decltype(e), false>());
     });
 }
 
+MXDNN_INLINE decoding_t make_decoding(blocks_t &b, int n, const block_format_t &f, float global, data_type_t dt) {
+    decoding_t d = {};
+    with_values(f, [&](auto v) {
+        using V = decltype(v);
+        d = decoding_with<V>(dt, decode_params(b, n, f, global, V::unit));
+    });
+    return d;
+}
+
+MXDNN_INLINE void clear_blocks(blocks_t &b) {
+    for (int i = 0; i < most_blocks; i++) b.scale[i] = b.zp[i] = 0, b.zero[i] = b.above[i] = 0;
+}
+
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-        const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes) {
+        const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes, write_t how) {
     const int blocks = (n + f.block - 1) / f.block;
-    for (int l = 0; l < lines; l++) {
-        block_values_t b;
-        for (int i = 0; i < blocks; i++) {
-            const int at = i * reorder_lines + l;
-            b.scale[i] = scale_value(f, load_code(params.scales + at * f.scale_bytes, f.scale_bytes), global);
-            b.zp[i] = 0;
-            if (!params.zero_points) continue;
-            const uint32_t zp = load_code(params.zero_points + at * f.zp_bytes, f.zp_bytes);
-            b.zp[i] = f.zp == zero_point_kind_t::u8 ? int(zp) : int4_mid;
-            if (f.zp == zero_point_kind_t::float_zero)
-                with_scale(f.zp_dt, [&](auto z) { b.zero[i] = decltype(z)::decode(zp); });
+    blocks_t b;
+    clear_blocks(b);
+    for (int first = 0; first < lines; first += 4) {
+        const int some = min_of(4, lines - first);
+        load_codes(f.scale_bytes, b.scale, params.scales + first * f.scale_bytes, blocks, some);
+        if (params.zero_points) load_codes(f.zp_bytes, b.zp, params.zero_points + first * f.zp_bytes, blocks, some);
+        const decoding_t d = make_decoding(b, blocks * 4, f, global, dt);
+        for (int l = 0; l < some; l++) {
+            uint8_t *to = static_cast<uint8_t *>(dst) + (first + l) * line_bytes;
+            d.line(codes + (first + l) * pitch, n, f.block, b, l, to, goes_around(how, to));
         }
-        const uint8_t *c = codes + l * pitch;
-        void *out = static_cast<uint8_t *>(dst) + l * line_bytes;
-        if (f.family == quant_family_t::affine)
-            visit_type(affine_element_types(), f.elem, [&](auto e) {
-                using E = decltype(e);
-                if (f.zp == zero_point_kind_t::float_zero)
-                    dequantise_with<affine_values_t<E, true>>(f, c, b, n, dt, out);
-                else
-                    dequantise_with<affine_values_t<E, false>>(f, c, b, n, dt, out);
-            });
-        else
-            visit_type(mx_element_types(), f.elem,
-                    [&](auto e) { dequantise_with<scaled_values_t<decltype(e)>>(f, c, b, n, dt, out); });
+    }
+}
+
+void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int n, float global,
+        const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how) {
+    blocks_t b;
+    clear_blocks(b);
+    for (int first = 0; first < rows; first += f.block) {
+        const int64_t skip = first / f.block * reorder_max_lines;
+        load_line_codes(f.scale_bytes, b.scale, params.scales + skip * f.scale_bytes, n);
+        if (params.zero_points) load_line_codes(f.zp_bytes, b.zp, params.zero_points + skip * f.zp_bytes, n);
+        const decoding_t d = make_decoding(b, n, f, global, dt);
+        for (int r = first; r < min_of(first + f.block, rows); r++) {
+            uint8_t *to = static_cast<uint8_t *>(dst) + r * row_bytes;
+            d.row(codes + r * pitch, n, b, to, goes_around(how, to));
+        }
     }
 }
 

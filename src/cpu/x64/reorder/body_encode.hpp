@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 to codes, 32 elements at a time, for every element type: the same bits as the scalar traits give.
+// f32 to codes, 32 elements at a time, for every element type: the same bits as the scalar traits give. The codes
+// are a byte each, in the order of the source type (f32x32_t).
 #pragma once
 
 #include "cpu/x64/reorder/body_simd.hpp"
@@ -51,28 +52,28 @@ struct minifloat_encoder_t {
     }
 
     // The factor is positive and x is finite.
-    template <typename S>
-    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, float f0, float f1) {
+    template <typename S, typename P>
+    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, const P &p) {
         __m256i signs;
         f32x32_t y = S::load_magnitudes(x, signs);
-        multiply(y, f0, f1);
-        return S::in_order(_mm256_or_si256(codes(y), sign_of_code(signs)));
+        multiply(y, p);
+        return _mm256_or_si256(codes(y), sign_of_code(signs));
     }
     // Anything: the sign is that of the product, and NaN becomes the type's NaN without a sign.
-    template <typename S>
-    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, float f0, float f1) {
+    template <typename S, typename P>
+    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, const P &p) {
         f32x32_t y = S::load(x);
-        multiply(y, f0, f1);
+        multiply(y, p);
         const __m256i signs = sign_bytes(y);
         const __m256i nan = pack_signed(unordered(y.v[0]), unordered(y.v[1]), unordered(y.v[2]), unordered(y.v[3]));
         clear_signs(y);
         const __m256i c = _mm256_or_si256(codes(y), sign_of_code(signs));
-        return S::in_order(blend_bytes(c, _mm256_set1_epi8(char(E::nan_code)), nan));
+        return blend_bytes(c, _mm256_set1_epi8(char(E::nan_code)), nan);
     }
 
-    // The first and the last 16 elements may be of two blocks.
-    MXDNN_INLINE void multiply(f32x32_t &y, float f0, float f1) {
-        for (int i = 0; i < 4; i++) y.v[i] = _mm256_mul_ps(y.v[i], _mm256_set1_ps(i < 2 ? f0 : f1));
+    template <typename P>
+    MXDNN_INLINE void multiply(f32x32_t &y, const P &p) {
+        for (int i = 0; i < 4; i++) y.v[i] = _mm256_mul_ps(y.v[i], p.factor(i));
     }
     MXDNN_INLINE __m256i unordered(__m256 y) { return _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q)); }
 };
@@ -101,11 +102,12 @@ struct mx_bf16_encoder_t {
                 _mm256_slli_epi32(sum(upper(magnitude), upper(power)), 16), 0xaa);
         return _mm256_add_epi16(steps, _mm256_srli_epi16(_mm256_sub_epi16(e, least), 7 - m));
     }
-    MXDNN_INLINE __m256i encode(const uint16_t *p, uint32_t shift) {
-        const __m256i a = load256(p), b = load256(p + 16), least = _mm256_set1_epi16(short(shift));
-        const __m256i c = _mm256_packus_epi16(codes_u16(a, least), codes_u16(b, least));
+    template <typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        const __m256i a = load256(x), b = load256(x + 16);
+        const __m256i c = _mm256_packus_epi16(codes_u16(a, p.shift(0)), codes_u16(b, p.shift(1)));
         const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
-        return source_bf16_t::in_order(_mm256_or_si256(_mm256_min_epu8(c, _mm256_set1_epi8(char(E::max_code))), sign));
+        return _mm256_or_si256(_mm256_min_epu8(c, _mm256_set1_epi8(char(E::max_code))), sign);
     }
 
 private:
@@ -139,17 +141,18 @@ struct mx_bf16_encoder_t<f4_e2m1_t> {
         const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(x, 6), _mm256_set1_epi16(1));
         return _mm256_srli_epi16(_mm256_add_epi16(_mm256_subs_epu16(magnitude, off), odd), 5);
     }
-    MXDNN_INLINE __m256i encode(const uint16_t *p, uint32_t shift) {
-        const __m256i a = load256(p), b = load256(p + 16), off = _mm256_set1_epi16(short(shift));
+    template <typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        const __m256i a = load256(x), b = load256(x + 16);
         const __m256i v = _mm256_min_epu8(
-                _mm256_packus_epi16(intervals(a, off), intervals(b, off)), _mm256_set1_epi8(31));
+                _mm256_packus_epi16(intervals(a, p.shift(0)), intervals(b, p.shift(1))), _mm256_set1_epi8(31));
         // A permutation gives 0 where bit 7 of the index is set.
         const __m256i low = _mm256_broadcastsi128_si256(load128(table.code));
         const __m256i high = _mm256_broadcastsi128_si256(load128(table.code + 16));
         const __m256i c = _mm256_or_si256(_mm256_shuffle_epi8(low, _mm256_add_epi8(v, _mm256_set1_epi8(0x70))),
                 _mm256_shuffle_epi8(high, _mm256_sub_epi8(v, _mm256_set1_epi8(16))));
         const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
-        return source_bf16_t::in_order(_mm256_or_si256(c, sign));
+        return _mm256_or_si256(c, sign);
     }
 };
 
@@ -162,42 +165,59 @@ MXDNN_INLINE __m256i to_int(__m256 y, float lo, float hi) {
 }
 
 struct mxint8_encoder_t {
-    template <typename S>
-    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, float f0, float f1) {
+    // Finite elements of a block that is not poisoned: at most 128 steps, and packing saturates.
+    template <typename S, typename P>
+    MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, const P &p) {
         const f32x32_t y = S::load(x);
         __m256i c[4];
-        for (int i = 0; i < 4; i++) {
-            const __m256 scaled = _mm256_mul_ps(y.v[i], _mm256_set1_ps(i < 2 ? f0 : f1));
-            c[i] = to_int(_mm256_mul_ps(scaled, _mm256_set1_ps(1 / s8_t::step)), -s8_t::highest, s8_t::highest);
-        }
-        return S::in_order(pack_signed(c[0], c[1], c[2], c[3]));
+        for (int i = 0; i < 4; i++) c[i] = _mm256_cvtps_epi32(steps(y.v[i], p.factor(i)));
+        return _mm256_max_epi8(pack_signed(c[0], c[1], c[2], c[3]), _mm256_set1_epi8(char(-s8_t::highest)));
     }
-    template <typename S>
-    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, float f0, float f1) {
-        return encode_scaled<S>(x, f0, f1);
+    template <typename S, typename P>
+    MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, const P &p) {
+        const f32x32_t y = S::load(x);
+        __m256i c[4];
+        for (int i = 0; i < 4; i++) c[i] = to_int(steps(y.v[i], p.factor(i)), -s8_t::highest, s8_t::highest);
+        return pack_signed(c[0], c[1], c[2], c[3]);
+    }
+
+private:
+    MXDNN_INLINE __m256 steps(__m256 y, __m256 factor) {
+        return _mm256_mul_ps(_mm256_mul_ps(y, factor), _mm256_set1_ps(1 / s8_t::step));
     }
 };
 
-// What an affine block does to its elements: (x - zero) / scale + zero_point.
-struct affine_params_t {
-    float scale, zero;
-    int zero_point;
-};
-
-// Quotients are clamped to what no zero point can bring back, then the sum to the type.
-template <typename E, typename S>
-MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const affine_params_t &p) {
+// What an affine block does to its elements: (x - zero) / scale + zero_point. Quotients are clamped to what no zero
+// point can bring back, then the sum to the type.
+template <typename E, typename S, typename P>
+MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
     const f32x32_t y = S::load(x);
-    const __m256 scale = _mm256_set1_ps(p.scale), zero = _mm256_set1_ps(p.zero);
-    const __m256i zp = _mm256_set1_epi32(p.zero_point);
     const __m256i lo = _mm256_set1_epi32(E::lowest), hi = _mm256_set1_epi32(E::highest);
     __m256i c[4];
     for (int i = 0; i < 4; i++) {
-        const __m256i steps = to_int(_mm256_div_ps(_mm256_sub_ps(y.v[i], zero), scale), -1024, 1024);
-        c[i] = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(steps, zp), lo), hi);
+        const __m256i steps = to_int(_mm256_div_ps(_mm256_sub_ps(y.v[i], p.zero(i)), p.divisor(i)), -1024, 1024);
+        c[i] = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(steps, p.zero_point(i)), lo), hi);
     }
     const __m256i v = pack_signed(c[0], c[1], c[2], c[3]);
-    return S::in_order(_mm256_and_si256(v, _mm256_set1_epi8(char(E::code_mask))));
+    return _mm256_and_si256(v, _mm256_set1_epi8(char(E::code_mask)));
+}
+
+// The same without a division, of elements and scales of at most 11 significant bits: their quotient lies on a
+// tie of two codes, or 2^-12 and more away from it. Rounded to multiples of 2^-14, the product with the
+// reciprocal, which is off by less than 2^-18, is therefore on the right side or on the tie.
+// Quotients are below affine_reach and there is no zero.
+constexpr float affine_reach = 64;
+template <typename E, typename S, typename P>
+MXDNN_INLINE __m256i encode_affine_by_reciprocal(const typename S::raw_t *x, const P &p) {
+    static_assert(sizeof(typename S::raw_t) == 2);
+    const __m256 grid = _mm256_set1_ps(768.f); // steps of 2^-14 from 512 to 1024
+    const f32x32_t y = S::load(x);
+    __m256i c[4];
+    for (int i = 0; i < 4; i++)
+        c[i] = _mm256_cvtps_epi32(_mm256_sub_ps(_mm256_fmadd_ps(y.v[i], p.factor(i), grid), grid));
+    const __m256i v = _mm256_add_epi8(pack_signed(c[0], c[1], c[2], c[3]), p.zero_point_bytes());
+    const __m256i lo = _mm256_set1_epi8(char(E::lowest)), hi = _mm256_set1_epi8(char(E::highest));
+    return _mm256_and_si256(_mm256_min_epi8(_mm256_max_epi8(v, lo), hi), _mm256_set1_epi8(char(E::code_mask)));
 }
 
 } // namespace

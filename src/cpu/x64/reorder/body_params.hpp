@@ -18,10 +18,11 @@ struct blocks_t {
     alignas(64) uint32_t amax[most_blocks]; // magnitude bits
     alignas(64) float below[most_blocks], above[most_blocks]; // u4: how far the block reaches on both sides of 0
     alignas(64) uint32_t scale[most_blocks], zp[most_blocks]; // codes
-    // Of an element: MX and NVFP4 are multiplied by `factor`; affine are divided by it, `zero` taken off before.
-    // `divisor` is what NVFP4 divides by where the factor is not finite.
+    // Of an element: multiplied by `factor`; affine are divided by `divisor`, `zero` taken off before, where a product
+    // would not do.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
     alignas(64) uint32_t shift[most_blocks]; // mx_bf16_encoder_t's
+    float global; // 1 without
 };
 
 // Runs body(i) for i < n and possibly up to 15 more.
@@ -42,9 +43,10 @@ MXDNN_INLINE float inverse_e8m0(uint32_t c) {
 }
 MXDNN_INLINE float decode_e4m3(uint32_t c) {
     const uint32_t v = c & 0x7f, sign = (c & 0x80) << 24;
-    // Subnormals are numbers of the next exponent minus that exponent's power of two.
-    const uint32_t normal = (v << 20) + (120u << 23), subnormal = (v << 20) + (121u << 23);
-    const uint32_t u = v < 8 ? f32_bits(f32_from(subnormal) - f8_e4m3_t::min_normal) : normal;
+    // A subnormal is a number of the next exponent minus that exponent's power of two.
+    const uint32_t is_subnormal = v < 8 ? ~0u : 0u;
+    const float x = f32_from((v << 20) + (120u << 23) + (is_subnormal & (1u << 23)));
+    const uint32_t u = f32_bits(x - f32_from(is_subnormal & f32_bits(f8_e4m3_t::min_normal)));
     return f32_from(sign | (v == f8_e4m3_t::nan_code ? nan_bits : u));
 }
 // Of numbers from 2^-6 on, Inf among them.
@@ -185,25 +187,57 @@ bool mx_shifts(blocks_t &b, int n, const mx_shift_t &s) {
     return special;
 }
 
+// 1/s of a computed scale, a normal number or NaN: s has eight mantissas, and its power of two leaves the rounding
+// of the quotient as it is.
+struct e4m3_inverses_t {
+    float value[8];
+    constexpr e4m3_inverses_t() : value() {
+        for (int i = 0; i < 8; i++) value[i] = 1.f / (1.f + float(i) / 8) * 128.f; // for the exponent's bias
+    }
+};
+constexpr e4m3_inverses_t e4m3_inverses;
+static_assert(f8_e4m3_t::mantissa_bits == 3 && f8_e4m3_t::bias == 7);
+
+bool nvfp4_inverses(blocks_t &b, int n) {
+    const __m256i values = load256(e4m3_inverses.value), nan_code = _mm256_set1_epi32(int(f8_e4m3_t::nan_code));
+    __m256i special = _mm256_setzero_si256();
+    for (int i = 0; i < n; i += 8) {
+        const __m256i c = load256(b.scale + i), is_nan = _mm256_cmpeq_epi32(c, nan_code);
+        const __m256i exponent = _mm256_slli_epi32(_mm256_and_si256(c, _mm256_set1_epi32(0x78)), 20);
+        const __m256i inverse = _mm256_sub_epi32(_mm256_permutevar8x32_epi32(values, c), exponent);
+        store256(b.factor + i, _mm256_blendv_epi8(inverse, _mm256_set1_epi32(int(nan_bits)), is_nan));
+        special = _mm256_or_si256(special, is_nan);
+    }
+    return !_mm256_testz_si256(special, special);
+}
+
 // Whether there is a block without a finite factor.
-template <bool given>
-bool nvfp4_factors(blocks_t &b, int n, bool has_global, float global) {
-    const float inverse = has_global ? 1.f / global : 1.f, factor = has_global ? global : 1.f;
+bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
+    const float inverse = has_global ? 1.f / b.global : 1.f;
     uint32_t special = 0;
     for_blocks(n, [&](int i) {
-        // Computed scales are normal numbers, or NaN.
-        const float s = given ? decode_e4m3(b.scale[i])
-                              : f32_from(b.scale[i] == f8_e4m3_t::nan_code ? nan_bits : (b.scale[i] + (120u << 3)) << 20);
-        b.factor[i] = inverse / s;
-        b.divisor[i] = factor * s;
-        special |= uint32_t((f32_bits(b.factor[i]) & magnitude_mask) >= inf_bits) | uint32_t(s != s);
+        b.factor[i] = inverse / decode_e4m3(b.scale[i]);
+        special |= uint32_t((f32_bits(b.factor[i]) & magnitude_mask) >= inf_bits);
     });
     return special;
 }
 
+// Whether there is a block whose reciprocal will not do: the scale or what it makes of the block is out of range.
 template <typename scale_t>
-void affine_scales(blocks_t &b, int n) {
-    for_blocks(n, [&](int i) { b.factor[i] = scale_t::decode(b.scale[i]); });
+bool affine_scales(blocks_t &b, int n) {
+    uint32_t special = 0;
+    for_blocks(n, [&](int i) {
+        const float s = scale_t::decode(b.scale[i]), inverse = 1.f / s;
+        b.divisor[i] = s;
+        b.factor[i] = inverse;
+        special |= uint32_t(!(s >= 0x1p-100f)) | uint32_t(!(s <= 0x1p100f))
+                | uint32_t(!(f32_from(b.amax[i]) * inverse < affine_reach));
+    });
+    return special;
+}
+MXDNN_INLINE bool is_affine_special(const blocks_t &b, int i) {
+    const float s = b.divisor[i];
+    return !(s >= 0x1p-100f && s <= 0x1p100f && f32_from(b.amax[i]) * b.factor[i] < affine_reach);
 }
 template <typename zero_t>
 void affine_zeros(blocks_t &b, int n) {
@@ -220,7 +254,7 @@ MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int blocks, i
     for (int i = 0; i < blocks; i++)
         for (int l = 0; l < lines; l++) {
             const T c = T(codes[i * 4 + l]);
-            __builtin_memcpy(out + (i * reorder_lines + l) * int(sizeof(T)), &c, sizeof(T));
+            __builtin_memcpy(out + (i * reorder_max_lines + l) * int(sizeof(T)), &c, sizeof(T));
         }
 }
 template <typename T>
@@ -228,7 +262,7 @@ MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int blocks, int
     for (int i = 0; i < blocks; i++)
         for (int l = 0; l < lines; l++) {
             T c;
-            __builtin_memcpy(&c, in + (i * reorder_lines + l) * int(sizeof(T)), sizeof(T));
+            __builtin_memcpy(&c, in + (i * reorder_max_lines + l) * int(sizeof(T)), sizeof(T));
             codes[i * 4 + l] = c;
         }
 }
@@ -243,6 +277,17 @@ void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int blocks, int l
     if (bytes == 1) return load_codes<uint8_t>(codes, in, blocks, lines);
     if (bytes == 2) return load_codes<uint16_t>(codes, in, blocks, lines);
     load_codes<uint32_t>(codes, in, blocks, lines);
+}
+
+// Those of one block of many lines, side by side.
+MXDNN_INLINE void store_line_codes(int bytes, const uint32_t *codes, uint8_t *out, int lines) {
+    for (int l = 0; l < lines; l++) __builtin_memcpy(out + l * bytes, codes + l, size_t(bytes));
+}
+MXDNN_INLINE void load_line_codes(int bytes, uint32_t *codes, const uint8_t *in, int lines) {
+    for (int l = 0; l < lines; l++) {
+        codes[l] = 0;
+        __builtin_memcpy(codes + l, in + l * bytes, size_t(bytes));
+    }
 }
 
 } // namespace

@@ -20,8 +20,9 @@ struct four_lines_t {
     int64_t line_bytes;
     int lines, n, stored_blocks;
     uint8_t *scales, *zero_points; // of the first block and line
-    uint8_t *codes;
+    uint8_t *codes; // a byte each, or half a byte
     int64_t pitch;
+    bool nibbles;
     write_t how;
 
     template <typename raw_t>
@@ -65,36 +66,37 @@ void measure_amax(blocks_t &b, const four_lines_t &q, int block) {
     measure_amax_of<S>(b, q, block);
 }
 
-// Of u4. NaN is not above anything.
+// Of u4: how far a block reaches above 0, or below it.
 template <typename S>
 void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
-    const __m256 sign = _mm256_set1_ps(negate ? -0.f : 0.f);
     for_block_pairs<S>(
             q, block,
             [=](const typename S::raw_t *x) {
-                __m256 most = _mm256_setzero_ps();
-                for (int j = 0; j < block; j += encode_step) {
-                    const f32x32_t y = S::load(x + j);
-                    for (const __m256 &v : y.v) most = _mm256_max_ps(_mm256_xor_ps(v, sign), most);
-                }
-                return _mm256_castps_si256(most);
+                __m256i most = _mm256_setzero_si256();
+                for (int j = 0; j < block; j += S::lanes) most = S::larger_number(most, S::numbers(x + j, negate));
+                return most;
             },
-            [&](int i, const __m256i *v) { store256(out + 4 * i, largest_u32(v)); });
+            [&](int i, const __m256i *v) { store256(out + 4 * i, S::largest(v)); });
+}
+
+// A NaN is above every number, on one side.
+MXDNN_INLINE void reach_to_amax(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) { b.amax[i] = max_of(f32_bits(b.below[i]), f32_bits(b.above[i])); });
 }
 
 template <typename S>
 void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
-    measure_amax<S>(b, q, f.block);
-    if (f.elem != mxdnn_u4) return;
+    if (f.elem != mxdnn_u4) return measure_amax<S>(b, q, f.block);
     measure_reach<S>(b.below, q, f.block, true);
     measure_reach<S>(b.above, q, f.block, false);
+    reach_to_amax(b, q.n / f.block * 4);
 }
 
 // ---- scales ----
 
-void make_scales(blocks_t &b, int n, const block_format_t &f, float global) {
+void make_scales(blocks_t &b, int n, const block_format_t &f) {
     if (f.family == quant_family_t::nvfp4)
-        nvfp4_scales(b, n, f.has_global, global);
+        nvfp4_scales(b, n, f.has_global, b.global);
     else if (f.family == quant_family_t::mx)
         visit_type(mx_element_types(), f.elem,
                 [&](auto e) { mx_scales(b, n, mx_target<decltype(e)>, f.rounding); });
@@ -109,17 +111,16 @@ void make_scales(blocks_t &b, int n, const block_format_t &f, float global) {
 
 // Whether there are blocks that the encoders leave to encode_special(). `shift` is null where elements are
 // multiplied.
-bool make_factors(
-        blocks_t &b, int n, const block_format_t &f, const mx_shift_t *shift, bool given, float global) {
+bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const mx_shift_t *shift) {
     if (f.family == quant_family_t::mx) {
         if (shift && !mx_shifts(b, n, *shift)) return false;
         const bool poisoned = mx_factors(b, n);
         return shift || poisoned;
     }
     if (f.family == quant_family_t::nvfp4)
-        return given ? nvfp4_factors<true>(b, n, f.has_global, global)
-                     : nvfp4_factors<false>(b, n, f.has_global, global);
-    with_scale(f.scale_dt, [&](auto s) { affine_scales<decltype(s)>(b, n); });
+        return given || f.has_global ? nvfp4_factors(b, n, f.has_global) : nvfp4_inverses(b, n);
+    bool special = false;
+    with_scale(f.scale_dt, [&](auto s) { special = affine_scales<decltype(s)>(b, n); });
     if (f.zp == zero_point_kind_t::float_zero)
         with_scale(f.zp_dt, [&](auto z) { affine_zeros<decltype(z)>(b, n); });
     else
@@ -127,10 +128,31 @@ bool make_factors(
             b.zero[i] = 0;
             b.zp[i] = f.zp == zero_point_kind_t::none ? 0 : b.zp[i];
         });
-    return false;
+    return special;
 }
 
-// ---- one class per family: how it encodes 32 elements from block i on, and blocks that are different ----
+// ---- what encoders are told: parameters of 32 elements, in the order of f32x32_t; shifts of 16 in a row ----
+
+// Of a line. The first and the last 16 elements may be of two blocks.
+struct line_params_of_t {
+    const blocks_t &b;
+    int i, j;
+
+    __m256i shift(int v) const { return _mm256_set1_epi16(short(b.shift[v ? j : i])); }
+    __m256 factor(int v) const { return _mm256_set1_ps(b.factor[v < 2 ? i : j]); }
+    __m256 divisor(int v) const { return _mm256_set1_ps(b.divisor[v < 2 ? i : j]); }
+    __m256 zero(int v) const { return _mm256_set1_ps(b.zero[v < 2 ? i : j]); }
+    __m256i zero_point(int v) const { return _mm256_set1_epi32(int(b.zp[v < 2 ? i : j])); }
+    __m256i zero_point_bytes() const { return _mm256_set1_epi8(char(b.zp[i])); }
+};
+
+struct unit_factor_t {
+    __m256 factor(int) const { return _mm256_set1_ps(1.f); }
+};
+
+// ---- one class per family: how it encodes 32 elements, and blocks that are different ----
+
+MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(unsigned(block)); }
 
 template <typename E>
 struct mx_encoder_t : minifloat_encoder_t<E> {};
@@ -140,15 +162,16 @@ struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
 // bf16 to minifloats, scales computed.
 template <typename E>
 struct mx_bf16_family_t {
-    MXDNN_INLINE constexpr int block(const block_format_t &) { return int(mx_block); }
-    template <typename S, bool any>
-    MXDNN_INLINE __m256i encode(const uint16_t *x, const blocks_t &b, int i) {
-        return mx_bf16_encoder_t<E>::encode(x, b.shift[i]);
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        return mx_bf16_encoder_t<E>::encode(x, p);
     }
     // Any block may come here.
     template <typename S>
-    MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, uint8_t *codes) {
-        const __m256i c = minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, b.factor[i], b.factor[i]);
+    MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+        const __m256i c = source_bf16_t::in_order(
+                minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, line_params_of_t {b, i, i}));
         store256(codes, b.scale[i] == e8m0_poison ? _mm256_set1_epi8(char(E::poisoned_code)) : c);
     }
 };
@@ -156,52 +179,66 @@ struct mx_bf16_family_t {
 template <typename E>
 struct mx_family_t {
     using encoder_t = mx_encoder_t<E>;
-    MXDNN_INLINE constexpr int block(const block_format_t &) { return int(mx_block); }
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
     // `any`: x may be NaN or Inf and the factor negative.
-    template <typename S, bool any>
-    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const blocks_t &b, int i) {
-        return any ? encoder_t::template encode_any<S>(x, b.factor[i], b.factor[i])
-                   : encoder_t::template encode_scaled<S>(x, b.factor[i], b.factor[i]);
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
     }
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &b, int i, uint8_t *codes) {
+    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &b, int i, int, uint8_t *codes) {
         if (b.scale[i] == e8m0_poison) store256(codes, _mm256_set1_epi8(char(E::poisoned_code)));
     }
 };
 
 struct nvfp4_family_t {
     using encoder_t = minifloat_encoder_t<f4_e2m1_t>;
-    MXDNN_INLINE constexpr int block(const block_format_t &) { return int(nvfp4_block); }
-    template <typename S, bool any>
-    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const blocks_t &b, int i) {
-        return any ? encoder_t::template encode_any<S>(x, b.factor[i], b.factor[i + 4])
-                   : encoder_t::template encode_scaled<S>(x, b.factor[i], b.factor[i + 4]);
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(nvfp4_block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
     }
     // No finite factor: divided by the divisor, ±0 where that is 0, and 0 where it is NaN.
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *x, const blocks_t &b, int i, uint8_t *codes) {
-        const float d = b.divisor[i];
-        if (d == d && (f32_bits(b.factor[i]) & magnitude_mask) < inf_bits) return;
+    MXDNN_INLINE void encode_special(const typename S::raw_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+        if ((f32_bits(b.factor[i]) & magnitude_mask) < inf_bits) return;
+        const float d = b.global * decode_e4m3(b.scale[i]);
         alignas(32) float y[encode_step] = {};
         alignas(32) uint8_t c[encode_step];
         for (int j = 0; j < int(nvfp4_block); j++) {
             const float v = S::value(x[j]);
             y[j] = d != d ? 0.f : d == 0 ? f32_from(f32_bits(v) & ~magnitude_mask) : v / d;
         }
-        store256(c, encoder_t::template encode_any<source_f32_t>(y, 1.f, 1.f));
+        store256(c, source_f32_t::in_order(encoder_t::template encode_any<source_f32_t>(y, unit_factor_t())));
         store128(codes, load128(c));
     }
 };
 
 template <typename E>
 struct affine_family_t {
-    MXDNN_INLINE int block(const block_format_t &f) { return f.block; }
-    template <typename S, bool any>
-    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const blocks_t &b, int i) {
-        return encode_affine<E, S>(x, {b.factor[i], b.zero[i], int(b.zp[i])});
+    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return encode_affine<E, S>(x, p);
     }
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &, int, uint8_t *) {}
+    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &, int, int, uint8_t *) {}
+};
+
+// Scales computed, elements and scales of 16 bits.
+template <typename E>
+struct affine16_family_t {
+    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return encode_affine_by_reciprocal<E, S>(x, p);
+    }
+    template <typename S>
+    MXDNN_INLINE void encode_special(const typename S::raw_t *x, const blocks_t &b, int i, int block, uint8_t *codes) {
+        if (!is_affine_special(b, i)) return;
+        for (int k = 0; k < block; k += encode_step)
+            store256(codes + k, S::in_order(encode_affine<E, S>(x + k, line_params_of_t {b, i, i})));
+    }
 };
 
 template <size_t bytes>
@@ -209,23 +246,140 @@ MXDNN_INLINE void prefetch(const uint8_t *p) {
     for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
 }
 
+// Blocks of one line that encode() does not fit, a byte for each code or half a byte.
+template <typename S, typename F>
+__attribute__((noinline)) void encode_specials(
+        const four_lines_t &q, const blocks_t &b, int block, int line, const typename S::raw_t *x, uint8_t *codes) {
+    alignas(32) uint8_t c[reorder_max_block];
+    for (int i = 0; i < q.stored_blocks; i++, x += block) {
+        if (!q.nibbles) {
+            F::template encode_special<S>(x, b, 4 * i + line, block, codes + i * block);
+            continue;
+        }
+        uint8_t *out = codes + i * block / 2;
+        for (int j = 0; j < block; j++) c[j] = out[j / 2] >> (j % 2 * 4) & 15;
+        F::template encode_special<S>(x, b, 4 * i + line, block, c);
+        for (int j = 0; j < block; j += 2) out[j / 2] = uint8_t(c[j] | c[j + 1] << 4);
+    }
+}
+
 template <typename S, typename F, bool any>
 void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special) {
+    using raw_t = typename S::raw_t;
+    constexpr int line_bytes = encode_step * int(sizeof(raw_t));
     const bool around = goes_around(q.how, q.codes, q.pitch);
-    const int block = F::block(f), blocks_per_step = max_of(encode_step / block, 1);
-    const int steps_per_block = max_of(block / encode_step, 1);
+    const int shift = F::block_bits(f);
     for (int l = 0; l < q.lines; l++) {
-        const typename S::raw_t *x = four_lines_t::line<typename S::raw_t>(q, l);
+        const raw_t *x = four_lines_t::line<raw_t>(q, l);
         const uint8_t *ahead = q.next + l * q.line_bytes;
         uint8_t *c = q.codes + l * q.pitch;
-        for (int k = 0, i = l; k < q.n; i += 4 * blocks_per_step)
-            for (int j = 0; j < steps_per_block; j++, k += encode_step) {
-                prefetch<encode_step * sizeof(*x)>(ahead + k * int(sizeof(*x)));
-                write256(around, c + k, F::template encode<S, any>(x + k, b, i));
+        const auto codes = [&](int k) {
+            prefetch<line_bytes>(ahead + k * int(sizeof(raw_t)));
+            const line_params_of_t p {b, (k >> shift) * 4 + l, ((k + encode_step / 2) >> shift) * 4 + l};
+            return F::template encode<S, any>(x + k, p);
+        };
+        if (q.nibbles)
+            for (int k = 0; k < q.n; k += 2 * encode_step) {
+                const __m256i low = join_nibbles(codes(k)), high = join_nibbles(codes(k + encode_step));
+                write256(around, c + k / 2, S::nibbles_in_order(_mm256_packus_epi16(low, high)));
             }
-        if (!special) continue;
-        for (int i = 0; i < q.stored_blocks; i++)
-            F::template encode_special<S>(x + i * block, b, 4 * i + l, c + i * block);
+        else
+            for (int k = 0; k < q.n; k += encode_step) write256(around, c + k, S::in_order(codes(k)));
+        if (special) encode_specials<S, F>(q, b, 1 << shift, l, x, c);
+    }
+}
+
+// ---- blocks that stand side by side ----
+
+// The rows of a block each of up to reorder_max_lines lines, padded to a multiple of 32.
+struct rows_t {
+    const uint8_t *src;
+    int64_t row_bytes;
+    int rows, lines;
+    uint8_t *codes;
+    int64_t pitch;
+};
+
+// store(line, v) for vectors of what `vector` and `larger` make of the rows, from zero on.
+template <typename S, typename V, typename L, typename B>
+MXDNN_INLINE void for_line_vectors(const rows_t &q, V &&vector, L &&larger, B &&store) {
+    using raw_t = typename S::raw_t;
+    constexpr int vectors = 4, step = vectors * S::lanes;
+    for (int l = 0; l < q.lines; l += step) {
+        const int n = min_of(vectors, (q.lines - l) / S::lanes);
+        __m256i most[vectors] = {};
+        const uint8_t *p = q.src + l * int(sizeof(raw_t));
+        const int64_t ahead = q.rows * q.row_bytes;
+        if (n == vectors)
+            for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
+                const raw_t *x = reinterpret_cast<const raw_t *>(p);
+                prefetch<step * sizeof(raw_t)>(p + ahead);
+                for (int v = 0; v < vectors; v++) most[v] = larger(most[v], vector(x + v * S::lanes));
+            }
+        else
+            for (int r = 0; r < q.rows; r++, p += q.row_bytes)
+                for (int v = 0; v < n; v++)
+                    most[v] = larger(most[v], vector(reinterpret_cast<const raw_t *>(p) + v * S::lanes));
+        for (int v = 0; v < n; v++) store(l + v * S::lanes, most[v]);
+    }
+}
+
+template <typename S>
+void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
+    using raw_t = typename S::raw_t;
+    if (f.elem != mxdnn_u4)
+        return for_line_vectors<S>(
+                q, [](const raw_t *x) { return S::lane_magnitudes(x); },
+                [](__m256i a, __m256i v) { return S::larger(a, v); },
+                [&](int l, __m256i v) { S::store_bits(b.amax + l, v); });
+    const auto reach = [&](float *out, bool negate) {
+        for_line_vectors<S>(
+                q, [=](const raw_t *x) { return S::numbers(x, negate); },
+                [](__m256i a, __m256i v) { return S::larger_number(a, v); },
+                [&](int l, __m256i v) { S::store_bits(reinterpret_cast<uint32_t *>(out + l), v); });
+    };
+    reach(b.below, true);
+    reach(b.above, false);
+    reach_to_amax(b, q.lines);
+}
+
+// Of 32 lines.
+struct lane_params_t {
+    const uint16_t *shifts;
+    const float *factors, *divisors;
+    const uint8_t *zero_points;
+    const int32_t *wide_zero_points;
+
+    __m256i shift(int v) const { return load256(shifts + 16 * v); }
+    __m256 factor(int v) const { return _mm256_loadu_ps(factors + 8 * v); }
+    __m256 divisor(int v) const { return _mm256_loadu_ps(divisors + 8 * v); }
+    __m256 zero(int) const { return _mm256_setzero_ps(); }
+    __m256i zero_point(int v) const { return load256(wide_zero_points + 8 * v); }
+    __m256i zero_point_bytes() const { return load256(zero_points); }
+};
+
+template <typename S, typename F>
+void encode_rows(const rows_t &q, const blocks_t &b) {
+    using raw_t = typename S::raw_t;
+    alignas(32) uint16_t shifts[reorder_max_lines];
+    alignas(32) float factors[reorder_max_lines], divisors[reorder_max_lines];
+    alignas(32) int32_t wide[reorder_max_lines];
+    alignas(32) uint8_t zero_points[reorder_max_lines];
+    for (int l = 0; l < q.lines; l++) shifts[l] = uint16_t(b.shift[l]);
+    for (int l = 0; l < q.lines; l += encode_step) {
+        S::put_in_order(b.factor + l, factors + l);
+        S::put_in_order(b.divisor + l, divisors + l);
+        S::put_in_order(reinterpret_cast<const float *>(b.zp + l), reinterpret_cast<float *>(wide + l));
+        const int32_t *w = wide + l;
+        store256(zero_points + l, pack_signed(load256(w), load256(w + 8), load256(w + 16), load256(w + 24)));
+    }
+    for (int r = 0; r < q.rows; r++) {
+        const raw_t *x = reinterpret_cast<const raw_t *>(q.src + r * q.row_bytes);
+        uint8_t *c = q.codes + r * q.pitch;
+        for (int l = 0; l < q.lines; l += encode_step) {
+            const lane_params_t p {shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
+            store256(c + l, S::in_order(F::template encode<S, false>(x + l, p)));
+        }
     }
 }
 
@@ -235,52 +389,67 @@ void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, b
 struct codec_t {
     void (*measure)(blocks_t &b, const four_lines_t &q, const block_format_t &f);
     void (*encode)(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special);
+    void (*measure_rows)(blocks_t &b, const rows_t &q, const block_format_t &f);
+    void (*encode_rows)(const rows_t &q, const blocks_t &b);
     int bytes; // of a source element
     const mx_shift_t *shift; // or null: see make_factors()
 };
 
+template <typename S, bool any, typename F>
+void set_family(codec_t &c) {
+    c.encode = encode<S, F, any>;
+    if constexpr (!any) c.encode_rows = encode_rows<S, F>;
+}
+
 template <typename S, bool any, typename E>
-void set_mx_codec(codec_t &c) {
+void set_mx_family(codec_t &c) {
     if constexpr (S::dt == mxdnn_bf16 && !any && E::is_float) {
-        c.encode = encode<S, mx_bf16_family_t<E>, any>;
+        set_family<S, any, mx_bf16_family_t<E>>(c);
         c.shift = &mx_bf16_encoder_t<E>::shift;
     } else {
-        c.encode = encode<S, mx_family_t<E>, any>;
+        set_family<S, any, mx_family_t<E>>(c);
     }
+}
+
+template <typename S, bool any, typename E>
+void set_affine_family(codec_t &c, const block_format_t &f) {
+    set_family<S, any, affine_family_t<E>>(c);
+    if constexpr (sizeof(typename S::raw_t) == 2 && !any)
+        if (f.scale_bytes == 2) set_family<S, any, affine16_family_t<E>>(c);
 }
 
 template <typename S, bool any>
 codec_t codec_of(const block_format_t &f) {
-    codec_t c = {measure<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr};
+    codec_t c = {measure<S>, nullptr, measure_rows<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr};
     if (f.family == quant_family_t::nvfp4)
-        c.encode = encode<S, nvfp4_family_t, any>;
+        set_family<S, any, nvfp4_family_t>(c);
     else if (f.family == quant_family_t::mx)
-        visit_type(mx_element_types(), f.elem, [&](auto e) { set_mx_codec<S, any, decltype(e)>(c); });
+        visit_type(mx_element_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
     else
-        visit_type(affine_element_types(), f.elem,
-                [&](auto e) { c.encode = encode<S, affine_family_t<decltype(e)>, false>; });
+        visit_type(affine_element_types(), f.elem, [&](auto e) { set_affine_family<S, any, decltype(e)>(c, f); });
     return c;
 }
 
 void quantise_four(const codec_t &codec, const four_lines_t &q, const block_format_t &f, bool given, float global) {
     const int n = q.n / f.block * 4;
     blocks_t b;
+    b.global = f.has_global ? global : 1.f;
     for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
     if (given) {
         load_codes(f.scale_bytes, b.scale, q.scales, q.stored_blocks, q.lines);
         if (q.zero_points) load_codes(f.zp_bytes, b.zp, q.zero_points, q.stored_blocks, q.lines);
     } else {
         codec.measure(b, q, f);
-        make_scales(b, n, f, global);
+        make_scales(b, n, f);
         store_codes(f.scale_bytes, b.scale, q.scales, q.stored_blocks, q.lines);
         if (q.zero_points) store_codes(f.zp_bytes, b.zp, q.zero_points, q.stored_blocks, q.lines);
     }
-    const bool special = make_factors(b, n, f, codec.shift, given, global);
+    const bool special = make_factors(b, n, f, given, codec.shift);
     codec.encode(q, f, b, special);
 }
 
 void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, const source_lines_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how) {
+        const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how) {
     const int unit = max_of(f.block, encode_step);
     const int whole = src.n / unit * unit, rest = src.n - whole;
     for (int first = 0; first < src.lines; first += 4) {
@@ -299,6 +468,7 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.zero_points = params.zero_points ? params.zero_points + first * f.zp_bytes : nullptr;
         q.codes = codes + first * pitch;
         q.pitch = pitch;
+        q.nibbles = nibbles;
         q.how = how;
         if (whole) quantise_four(codec, q, f, given, global);
         if (!rest) continue;
@@ -309,8 +479,8 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.src = q.next = x[0];
         q.line_bytes = sizeof(x[0]);
         q.n = unit;
-        q.scales += q.stored_blocks * reorder_lines * f.scale_bytes;
-        if (q.zero_points) q.zero_points += q.stored_blocks * reorder_lines * f.zp_bytes;
+        q.scales += q.stored_blocks * reorder_max_lines * f.scale_bytes;
+        if (q.zero_points) q.zero_points += q.stored_blocks * reorder_max_lines * f.zp_bytes;
         q.stored_blocks = (rest + f.block - 1) / f.block;
         q.codes += whole;
         quantise_four(codec, q, f, given, global);
@@ -326,13 +496,13 @@ void to_f32(const void *src, float *out, int n) {
 }
 
 void quantise(const block_format_t &f, bool given, const source_lines_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how) {
+        const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how) {
     // Factors are positive and, where scales are computed, so is every magnitude below them finite.
     const bool positive = !f.has_global || global > 0;
     if (!given && positive) {
         codec_t codec = {};
         with_source(src.dt, [&](auto s) { codec = codec_of<decltype(s), false>(f); });
-        return quantise_lines(codec, f, false, src, global, params, codes, pitch, how);
+        return quantise_lines(codec, f, false, src, global, params, codes, pitch, nibbles, how);
     }
     // Anything else is rare: one form of source will do, a line at a time.
     const codec_t codec = codec_of<source_f32_t, true>(f);
@@ -342,8 +512,85 @@ void quantise(const block_format_t &f, bool given, const source_lines_t &src, fl
         with_source(src.dt, [&](auto s) { to_f32<decltype(s)>(line, x, src.n); });
         const line_params_t p = {params.scales + l * f.scale_bytes,
                 params.zero_points ? params.zero_points + l * f.zp_bytes : nullptr};
-        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p, codes + l * pitch, pitch, how);
+        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p, codes + l * pitch, pitch, nibbles, how);
     }
+}
+
+// ---- rows ----
+
+// One line of a block through the kernels for lines: a block that is special, or anything that is rare.
+template <typename S>
+void quantise_column(const block_format_t &f, bool given, bool any, const rows_t &q, int line, float global,
+        const line_params_t &params) {
+    using raw_t = typename S::raw_t;
+    alignas(32) raw_t x[reorder_max_block];
+    alignas(32) uint8_t c[reorder_max_block];
+    alignas(32) float wide[reorder_max_block];
+    for (int r = 0; r < q.rows; r++)
+        __builtin_memcpy(x + r, q.src + r * q.row_bytes + line * int(sizeof(raw_t)), sizeof(raw_t));
+    const line_params_t p = {params.scales + line * f.scale_bytes,
+            params.zero_points ? params.zero_points + line * f.zp_bytes : nullptr};
+    if (any) {
+        to_f32<S>(x, wide, q.rows);
+        quantise_lines(codec_of<source_f32_t, true>(f), f, given, {wide, mxdnn_f32, 0, 1, q.rows, nullptr}, global, p, c,
+                reorder_max_block, false, write_t::cached);
+    } else {
+        quantise_lines(codec_of<S, false>(f), f, given, {x, S::dt, 0, 1, q.rows, nullptr}, global, p, c,
+                reorder_max_block, false, write_t::cached);
+    }
+    for (int r = 0; r < q.rows; r++) q.codes[r * q.pitch + line] = c[r];
+}
+
+// Lines that fill vectors: q.lines is a multiple of 32, of which `lines` are there.
+template <typename S>
+void quantise_block_rows(const block_format_t &f, bool given, const rows_t &q, int lines, float global,
+        const line_params_t &params) {
+    const bool any = given || (f.has_global && !(global > 0));
+    bool special = any;
+    if (!any) {
+        const codec_t codec = codec_of<S, false>(f);
+        blocks_t b;
+        b.global = f.has_global ? global : 1.f;
+        for (int l = 0; l < q.lines; l++) b.zp[l] = 0;
+        codec.measure_rows(b, q, f);
+        make_scales(b, q.lines, f);
+        store_line_codes(f.scale_bytes, b.scale, params.scales, lines);
+        if (params.zero_points) store_line_codes(f.zp_bytes, b.zp, params.zero_points, lines);
+        special = make_factors(b, q.lines, f, false, codec.shift);
+        codec.encode_rows(q, b);
+    }
+    if (!special) return;
+    for (int l = 0; l < lines; l++) quantise_column<S>(f, given, any, q, l, global, params);
+}
+
+template <typename S>
+void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t &src, float global,
+        const line_params_t &params, uint8_t *codes, int64_t pitch) {
+    constexpr int size = int(sizeof(typename S::raw_t));
+    const int whole = src.n / encode_step * encode_step, rest = src.n - whole;
+    for (int first = 0; first < src.lines; first += f.block) {
+        const int64_t skip = first / f.block * reorder_max_lines;
+        line_params_t p = {params.scales + skip * f.scale_bytes,
+                params.zero_points ? params.zero_points + skip * f.zp_bytes : nullptr};
+        rows_t q = {static_cast<const uint8_t *>(src.data) + first * src.line_bytes, src.line_bytes,
+                min_of(f.block, src.lines - first), whole, codes + first * pitch, pitch};
+        if (whole) quantise_block_rows<S>(f, given, q, whole, global, p);
+        if (!rest) continue;
+        alignas(32) uint8_t x[reorder_max_block][encode_step * size];
+        __builtin_memset(x, 0, sizeof(x[0]) * size_t(q.rows));
+        for (int r = 0; r < q.rows; r++)
+            __builtin_memcpy(x[r], q.src + r * q.row_bytes + whole * size, size_t(rest * size));
+        p.scales += whole * f.scale_bytes;
+        if (p.zero_points) p.zero_points += whole * f.zp_bytes;
+        q = {x[0], int64_t(sizeof(x[0])), q.rows, encode_step, q.codes + whole, pitch};
+        quantise_block_rows<S>(f, given, q, rest, global, p);
+    }
+}
+
+void quantise_rows(const block_format_t &f, bool given, const source_lines_t &src, float global,
+        const line_params_t &params, uint8_t *codes, int64_t pitch) {
+    with_source(src.dt,
+            [&](auto s) { quantise_rows_of<decltype(s)>(f, given, src, global, params, codes, pitch); });
 }
 
 template <typename S>

@@ -99,10 +99,6 @@ MXDNN_INLINE __m256i unpack_nibbles(__m128i v) {
     const __m128i low = _mm_and_si128(v, _mm_set1_epi8(15)), high = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
     return _mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high));
 }
-// Pairs of bytes, each below 16, to words: even + 16 * odd.
-MXDNN_INLINE __m256i join_nibbles(__m256i codes) {
-    return _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
-}
 
 void unpack_row(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes) {
     int i = 0;

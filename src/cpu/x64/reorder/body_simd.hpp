@@ -51,8 +51,9 @@ MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);
 }
 
-// Four vectors of f32 that hold 32 elements in such an order that packing them to bytes and one
-// permutation, in_order(), puts them in a row.
+// Four vectors of f32 that hold 32 elements in an order of the source type's own. Packed to bytes they are put
+// in a row by its in_order(); two such vectors of 4-bit codes, joined to bytes by join_nibbles() and packed, by its
+// nibbles_in_order().
 struct f32x32_t {
     __m256 v[4];
 };
@@ -90,7 +91,31 @@ MXDNN_INLINE __m256i magnitudes_u16(const uint16_t *p, short inf) {
 
 // ---- source types: 32 elements at a time, and magnitudes as integers 16 elements at a time ----
 
-struct source_bf16_t {
+// Dwords of the low and the high half in turn.
+MXDNN_INLINE __m256i interleave_dwords(__m256i v) {
+    return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+// Pairs of bytes, each below 16, to words: even + 16 * odd.
+MXDNN_INLINE __m256i join_nibbles(__m256i codes) {
+    return _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
+}
+
+// Vectors of 16-bit elements, as integers: magnitudes, and numbers, which are ordered as the integers are but for
+// the negative ones, that stand below all others in some order.
+struct lanes_u16_t {
+    static constexpr int lanes = 16;
+    MXDNN_INLINE __m256i numbers(const uint16_t *p, bool negate) {
+        return _mm256_xor_si256(load256(p), _mm256_set1_epi16(negate ? short(0x8000) : short(0)));
+    }
+    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu16(a, b); }
+    MXDNN_INLINE __m256i larger_number(__m256i a, __m256i b) { return _mm256_max_epi16(a, b); }
+    MXDNN_INLINE __m256i lane_magnitudes(const uint16_t *p) {
+        return _mm256_and_si256(load256(p), _mm256_set1_epi16(0x7fff));
+    }
+};
+
+struct source_bf16_t : lanes_u16_t {
     using raw_t = uint16_t;
     static constexpr data_type_t dt = mxdnn_bf16;
 
@@ -102,20 +127,32 @@ struct source_bf16_t {
         return widen(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask));
     }
     MXDNN_INLINE __m256i in_order(__m256i bytes) { return _mm256_permute4x64_epi64(bytes, 0xd8); }
+    MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) { return interleave_dwords(bytes); }
 
     // Of 16 elements; with `finite_only`, 0 in place of Inf and NaN.
     template <bool finite_only>
     MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
         return magnitudes_u16<finite_only>(p, 0x7f80);
     }
-    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu16(a, b); }
     // The largest magnitude of each of eight vectors, as f32 bits.
-    MXDNN_INLINE __m256i largest(const __m256i *m) {
-        return _mm256_slli_epi32(_mm256_cvtepu16_epi32(largest_u16(m)), 16);
-    }
+    MXDNN_INLINE __m256i largest(const __m256i *m) { return widen_bits(largest_u16(m)); }
     MXDNN_INLINE float value(raw_t x) { return f32_from(uint32_t(x) << 16); }
+    // Of a vector of magnitudes: f32 bits, one element after the other.
+    MXDNN_INLINE void store_bits(uint32_t *out, __m256i m) {
+        store256(out, widen_bits(_mm256_castsi256_si128(m)));
+        store256(out + 8, widen_bits(_mm256_extracti128_si256(m, 1)));
+    }
+    // Parameters of 32 elements in the order of f32x32_t.
+    MXDNN_INLINE void put_in_order(const float *in, float *out) {
+        for (int i = 0; i < 32; i += 16) {
+            const __m256 a = _mm256_loadu_ps(in + i), b = _mm256_loadu_ps(in + i + 8);
+            _mm256_storeu_ps(out + i, _mm256_permute2f128_ps(a, b, 0x20));
+            _mm256_storeu_ps(out + i + 8, _mm256_permute2f128_ps(a, b, 0x31));
+        }
+    }
 
 private:
+    MXDNN_INLINE __m256i widen_bits(__m128i m) { return _mm256_slli_epi32(_mm256_cvtepu16_epi32(m), 16); }
     MXDNN_INLINE f32x32_t widen(__m256i a, __m256i b) {
         const __m256i zero = _mm256_setzero_si256();
         return {{_mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, a)),
@@ -127,8 +164,13 @@ private:
 
 // Signs and magnitudes of vectors in their natural order.
 struct natural_order_t {
-    MXDNN_INLINE __m256i in_order(__m256i bytes) {
-        return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    MXDNN_INLINE void put_in_order(const float *in, float *out) {
+        for (int i = 0; i < 32; i += 8) _mm256_storeu_ps(out + i, _mm256_loadu_ps(in + i));
+    }
+    MXDNN_INLINE __m256i in_order(__m256i bytes) { return interleave_dwords(bytes); }
+    MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) {
+        const __m256i words = _mm256_permute4x64_epi64(bytes, 0xd8);
+        return _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)));
     }
 };
 
@@ -141,7 +183,7 @@ MXDNN_INLINE void clear_signs(f32x32_t &x) {
     for (int i = 0; i < 4; i++) x.v[i] = _mm256_and_ps(x.v[i], mask);
 }
 
-struct source_f16_t : natural_order_t {
+struct source_f16_t : natural_order_t, lanes_u16_t {
     using raw_t = uint16_t;
     static constexpr data_type_t dt = mxdnn_f16;
 
@@ -159,10 +201,13 @@ struct source_f16_t : natural_order_t {
     MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
         return magnitudes_u16<finite_only>(p, 0x7c00);
     }
-    MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu16(a, b); }
     // Magnitudes of f16 are ordered as their values are.
     MXDNN_INLINE __m256i largest(const __m256i *m) {
         return _mm256_castps_si256(_mm256_cvtph_ps(largest_u16(m)));
+    }
+    MXDNN_INLINE void store_bits(uint32_t *out, __m256i m) {
+        store256(out, _mm256_castps_si256(_mm256_cvtph_ps(_mm256_castsi256_si128(m))));
+        store256(out + 8, _mm256_castps_si256(_mm256_cvtph_ps(_mm256_extracti128_si256(m, 1))));
     }
     MXDNN_INLINE float value(raw_t x) { return _cvtsh_ss(x); }
 };
@@ -190,8 +235,17 @@ struct source_f32_t : natural_order_t {
         }
         return _mm256_max_epu32(a, b);
     }
+    static constexpr int lanes = 8;
+    MXDNN_INLINE __m256i numbers(const raw_t *p, bool negate) {
+        return _mm256_xor_si256(load256(p), _mm256_set1_epi32(negate ? int(f32_sign_mask) : 0));
+    }
+    MXDNN_INLINE __m256i lane_magnitudes(const raw_t *p) {
+        return _mm256_and_si256(load256(p), _mm256_set1_epi32(int(magnitude_mask)));
+    }
     MXDNN_INLINE __m256i larger(__m256i a, __m256i b) { return _mm256_max_epu32(a, b); }
+    MXDNN_INLINE __m256i larger_number(__m256i a, __m256i b) { return _mm256_max_epi32(a, b); }
     MXDNN_INLINE __m256i largest(const __m256i *m) { return largest_u32(m); }
+    MXDNN_INLINE void store_bits(uint32_t *out, __m256i m) { store256(out, m); }
     MXDNN_INLINE float value(raw_t x) { return x; }
 };
 

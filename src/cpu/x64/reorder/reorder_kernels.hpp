@@ -11,6 +11,8 @@ namespace x64 {
 
 // Lines that kernels work on at a time, and columns of a packed panel.
 constexpr int reorder_lines = 16;
+// Lines that are worked on together at most.
+constexpr int reorder_max_lines = 128;
 // Positions of a line that one call may be given: whole blocks of any format.
 constexpr int reorder_max_length = 512;
 constexpr int reorder_max_block = 256;
@@ -30,7 +32,7 @@ struct block_format_t {
 // How the codes of a row stand in plain memory.
 enum class code_storage_t { bytes, low_6_bits, dense_6, nibbles };
 
-// Scales, and zero points, of lines: those of one block side by side, [block][reorder_lines], in the
+// Scales, and zero points, of lines: those of one block side by side, [block][reorder_max_lines], in the
 // scale's own type. Lines that are not there are neither read nor written.
 struct line_params_t {
     uint8_t *scales = nullptr;
@@ -52,13 +54,21 @@ struct source_lines_t {
 enum class write_t { cached, around };
 
 struct reorder_kernels_t {
-    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple
-    // of 32, and there is room for whole blocks. Scales and zero points are computed unless they are `given`.
+    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there is room
+    // for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64 of them) half a byte each, as
+    // in plain memory. Scales and zero points are computed unless they are `given`.
     void (*quantise)(const block_format_t &f, bool given, const source_lines_t &src, float global,
-            const line_params_t &params, uint8_t *codes, int64_t pitch, write_t how);
+            const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how);
+    // The same of rows: `src` has the positions as its lines and the lines, up to reorder_max_lines, as its positions,
+    // and so have the codes, a byte each. There is room for a multiple of 32 lines.
+    void (*quantise_rows)(const block_format_t &f, bool given, const source_lines_t &src, float global,
+            const line_params_t &params, uint8_t *codes, int64_t pitch);
     // Values of the codes as f32, bf16 or f16.
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-            const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes);
+            const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes, write_t how);
+    // The same of rows, as quantise_rows() has them.
+    void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines, float global,
+            const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how);
     // The largest finite magnitude, as f32 bits.
     uint32_t (*finite_amax)(const source_lines_t &src);
 
@@ -72,6 +82,9 @@ struct reorder_kernels_t {
     // of 32. 6-bit codes are taken without what stands above them.
     void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
+    // The same of rows of 16 codes.
+    void (*n16_pack_rows)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
+    void (*n16_unpack_rows)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns of two codes in a byte, as plain memory has them.
     void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack_nibbles)(const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch);

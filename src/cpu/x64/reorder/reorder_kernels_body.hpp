@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cpu/x64/reorder/body_dequantise.hpp"
-#include "cpu/x64/reorder/body_n16.hpp"
+#include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
 
 namespace mxdnn {
@@ -11,8 +11,9 @@ namespace impl {
 namespace x64 {
 
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
-const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, dequantise, finite_amax, transpose, unpack_row, pack_row,
-        n16_pack, n16_unpack, n16_pack_nibbles, n16_unpack_nibbles, fence};
+const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, dequantise_rows,
+        finite_amax, transpose, unpack_row, pack_row, n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles,
+        n16_unpack_nibbles, fence};
 
 } // namespace x64
 } // namespace impl

@@ -148,7 +148,7 @@ void reorder_side_t::copy_swizzled(dim_t line, int n, dim_t block, int blocks, u
     for (int b = 0; b < blocks; b++)
         for (int l = 0; l < n; l++) {
             uint8_t &there = scales_.matrix[swizzle_128x4::offset(line + l, block + b, cols)];
-            uint8_t &here = params[b * reorder_lines + l];
+            uint8_t &here = params[b * reorder_max_lines + l];
             (write ? there : here) = write ? here : there;
         }
 }
@@ -157,7 +157,7 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         int blocks, uint8_t *params, bool write) const {
     if (&v == &scales_ && c_.swizzled) return copy_swizzled(line, n, block, blocks, params, write);
     uint8_t *first = v.matrix + line * v.line_bytes + block * v.block_bytes;
-    const int64_t pitch = reorder_lines * v.bytes;
+    const int64_t pitch = reorder_max_lines * v.bytes;
     if (v.block_bytes == v.bytes && n > 1) {
         if (write)
             k.transpose(v.bytes, params, pitch, blocks, n, first, v.line_bytes);
@@ -175,6 +175,14 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         }
 }
 
+// body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed tiles.
+template <typename F>
+void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
+    for (int l = 0; l < n; l += reorder_lines)
+        for (int i = 0; i < length; i += int(c_.tile_rows()))
+            body(l, std::min(reorder_lines, n - l), i, std::min(int(c_.tile_rows()), length - i), tile(line + l, pos + i));
+}
+
 void reorder_side_t::read_params(
         const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &to) const {
     const block_format_t &f = c_.format;
@@ -185,18 +193,20 @@ void reorder_side_t::read_params(
         if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, to.zero_points, false);
         return;
     }
-    for (int done = 0; done < length; done += int(c_.tile_rows())) {
-        const int rows = std::min(int(c_.tile_rows()), length - done), blocks = int(div_up(rows, f.block));
-        const uint8_t *from = tile(line, pos + done);
-        const int first = done / f.block * reorder_lines, count = blocks * reorder_lines;
-        std::memcpy(to.scales + first * f.scale_bytes, from, size_t(count * f.scale_bytes));
-        if (f.zp_bytes)
-            std::memcpy(to.zero_points + first * f.zp_bytes, from + count * f.scale_bytes, size_t(count * f.zp_bytes));
-    }
+    for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, const uint8_t *from) {
+        const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
+        for (int b = 0; b < blocks; b++) {
+            const int at = (i / f.block + b) * reorder_max_lines + l, there = b * reorder_lines;
+            std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes, size_t(lines * f.scale_bytes));
+            if (f.zp_bytes)
+                std::memcpy(to.zero_points + at * f.zp_bytes, from + count * f.scale_bytes + there * f.zp_bytes,
+                        size_t(lines * f.zp_bytes));
+        }
+    });
 }
 
-void reorder_side_t::write_params(
-        const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &from) const {
+void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
+        const line_params_t &from, write_t how) const {
     const block_format_t &f = c_.format;
     if (!c_.packed) {
         const dim_t block = pos / f.block;
@@ -205,24 +215,21 @@ void reorder_side_t::write_params(
         if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, from.zero_points, true);
         return;
     }
-    for (int done = 0; done < length; done += int(c_.tile_rows())) {
-        const int rows = std::min(int(c_.tile_rows()), length - done), blocks = int(div_up(rows, f.block));
-        uint8_t *to = tile(line, pos + done);
-        const int first = done / f.block * reorder_lines, count = blocks * reorder_lines;
-        const int header = int(n16_frame_t::header_bytes(c_.shape, rows));
-        const int used = count * (f.scale_bytes + f.zp_bytes);
-        std::memcpy(to, from.scales + first * f.scale_bytes, size_t(count * f.scale_bytes));
-        if (f.zp_bytes)
-            std::memcpy(to + count * f.scale_bytes, from.zero_points + first * f.zp_bytes, size_t(count * f.zp_bytes));
-        std::memset(to + used, 0, size_t(header - used));
-        if (n == reorder_lines) continue;
-        // Columns that are not there.
+    for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, uint8_t *to) {
+        // Put together first, so that whole cache lines are written at once.
+        alignas(64) uint8_t header[n16_frame_t::min_tile_rows / 32 * reorder_lines * 2 * sizeof(float)];
+        const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
+        const int bytes = int(n16_frame_t::header_bytes(c_.shape, rows));
+        if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes) std::memset(header, 0, size_t(bytes));
         for (int b = 0; b < blocks; b++) {
-            const int l = b * reorder_lines + n, missing = reorder_lines - n;
-            std::memset(to + l * f.scale_bytes, 0, size_t(missing * f.scale_bytes));
-            std::memset(to + count * f.scale_bytes + l * f.zp_bytes, 0, size_t(missing * f.zp_bytes));
+            const int at = (i / f.block + b) * reorder_max_lines + l, there = b * reorder_lines;
+            std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes, size_t(lines * f.scale_bytes));
+            if (f.zp_bytes)
+                std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes, from.zero_points + at * f.zp_bytes,
+                        size_t(lines * f.zp_bytes));
         }
-    }
+        k.pack_row(code_storage_t::bytes, header, bytes, to, how);
+    });
 }
 
 // ---- the global scale ----

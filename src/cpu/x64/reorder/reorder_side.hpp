@@ -28,6 +28,8 @@ struct reorder_side_conf_t {
     mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef, global_mode = mxdnn_quantization_mode_undef;
 
     int value_bytes() const { return bits / 8; }
+    // Plain, and lines stand side by side.
+    bool by_rows() const { return !packed && !along_line; }
     // Positions that a packed tile covers; blocks are not cut by them.
     int64_t tile_rows() const { return n16_frame_t::tile_rows(shape); }
 };
@@ -59,8 +61,8 @@ public:
 
     // Scales and zero points of `n` lines and the blocks of `length` positions from `pos` on.
     void read_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &to) const;
-    void write_params(
-            const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &from) const;
+    void write_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
+            const line_params_t &from, write_t how) const;
 
     // The global scale; 1 without.
     float global() const;
@@ -77,6 +79,8 @@ private:
     void select(param_view_t &v) const;
     void copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block, int blocks,
             uint8_t *params, bool write) const;
+    template <typename F>
+    void for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const;
     void copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, bool write) const;
 
     const reorder_side_conf_t &c_;
