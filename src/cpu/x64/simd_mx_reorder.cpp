@@ -4,7 +4,6 @@
 #include "cpu/x64/simd_mx_reorder.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "common/formats/quantize_block.hpp"
@@ -330,89 +329,129 @@ private:
 
 } // namespace
 
+namespace {
+
+// Part of a batch of matrices that is worked on at a time: conf.group lines, conf.chunk positions.
+struct item_t {
+    int64_t entry;
+    dim_t line, pos;
+};
+
+// What one execution is divided into. Threads share all items of a batch, so that neither many small matrices nor a
+// few large ones leave a thread idle.
+class items_t {
+public:
+    items_t(const reorder_conf_t &c, const exec_ctx_t &ctx) : c_(c), ctx_(ctx), md_(ctx.memory(MXDNN_ARG_DST)->md) {
+        lines_ = md_.dims[c.dst.line_dim];
+        length_ = md_.dims[c.dst.pos_dim];
+        batch_ = batch_of(md_);
+        chunks_ = div_up(length_, c.chunk);
+        per_entry_ = div_up(lines_, c.group) * chunks_;
+    }
+
+    bool empty() const { return batch_ == 0 || lines_ == 0 || length_ == 0; }
+    int64_t batch() const { return batch_; }
+
+    void index_of(int64_t entry, dim_t *idx) const {
+        for (int d = md_.ndims - 3; d >= 0; d--) {
+            idx[d] = entry % md_.dims[d];
+            entry /= md_.dims[d];
+        }
+    }
+
+    // Runs body(worker, item) for all, in parallel.
+    template <typename F>
+    void run(write_t how, F &&body) const {
+        const int64_t n = batch_ * per_entry_, useful = div_up(batch_ * lines_ * length_, elements_per_thread);
+        const int most = threads_of(ctx_.stream, ctx_.pd.problem.max_concurrency);
+        parallel(ctx_.stream, int(std::min<int64_t>({most, useful, n})), [&](int ithr, int nthr) {
+            reorder_worker_t worker(c_, ctx_, how);
+            int64_t begin, end, entry = -1;
+            balance(n, nthr, ithr, begin, end);
+            for (int64_t i = begin; i < end; i++) {
+                if (i / per_entry_ != entry) {
+                    entry = i / per_entry_;
+                    dim_t idx[max_ndims] = {};
+                    index_of(entry, idx);
+                    worker.set_batch(idx);
+                }
+                const int64_t item = i % per_entry_;
+                body(worker, item_t {entry, item / chunks_ * c_.group, item % chunks_ * c_.chunk});
+            }
+        });
+    }
+
+private:
+    const reorder_conf_t &c_;
+    const exec_ctx_t &ctx_;
+    const memory_desc_t &md_;
+    dim_t lines_, length_, batch_;
+    int64_t chunks_, per_entry_;
+};
+
+void raise_to(uint32_t *most, uint32_t value) {
+    uint32_t so_far = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (so_far < value
+            && !__atomic_compare_exchange_n(most, &so_far, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+// The destination's global scales, before anything is written under them.
+void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const items_t &items) {
+    const memory_t *given = c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+    const auto for_entries = [&](auto &&body) {
+        for (int64_t entry = 0; entry < items.batch(); entry++) {
+            dim_t idx[max_ndims] = {};
+            items.index_of(entry, idx);
+            reorder_side_t dst(c.dst, ctx);
+            dst.set_batch(idx);
+            body(entry, idx, dst);
+            if (c.measures && !dst.has_global_of_its_own()) break;
+        }
+    };
+    if (!c.measures) {
+        for_entries([&](int64_t entry, const dim_t *idx, reorder_side_t &dst) {
+            if (c.moves) {
+                reorder_side_t src(c.src, ctx);
+                src.set_batch(idx);
+                dst.set_global(src.global());
+            } else if (c.dst.packed) { // else it is where the caller put it
+                dst.set_global(static_cast<const float *>(given->handle)[given->md.dims[0] == 1 ? 0 : entry]);
+            }
+        });
+        return;
+    }
+    // The largest magnitude, as bits, gathers where the scale will be.
+    for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(0.f); });
+    items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i) {
+        raise_to(worker.dst().global_bits(), worker.amax(i.line, i.pos));
+    });
+    for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(nvfp4_global_scale(dst.global())); });
+}
+
+} // namespace
+
 status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     const reorder_conf_t &c = conf_;
     const memory_t &to = *ctx.memory(MXDNN_ARG_DST);
     const memory_desc_t &md = to.md;
-    const dim_t lines = md.dims[c.dst.line_dim], length = md.dims[c.dst.pos_dim], batch = batch_of(md);
+    const items_t items(c, ctx);
     // What is no element of a swizzled destination is zero; packed tiles are written whole.
     if (c.dst.swizzled && !c.given) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
-    if (lines == 0 || length == 0 || batch == 0) {
+    if (items.empty()) {
         if (c.dst.packed) std::memset(to.handle, 0, size_t(size_of(md)));
         return mxdnn_success;
     }
+    if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
 
-    // What does not stay in cache anyhow is written around it.
+    // What does not stay in cache anyhow is written around it. Neighbouring items share no byte: groups are 16 lines
+    // or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
     const write_t how = bytes > cache_sizes().l3_per_core ? write_t::around : write_t::cached;
-    const int64_t groups = div_up(lines, c.group), chunks = div_up(length, c.chunk), items = groups * chunks;
-    const auto threads_for = [&](int64_t batches) {
-        const int64_t useful = div_up(batches * lines * length, elements_per_thread);
-        const int most = threads_of(ctx.stream, ctx.pd.problem.max_concurrency);
-        return int(std::min<int64_t>({most, useful, batches * items}));
-    };
-    const auto index_of = [&](int64_t entry, dim_t *idx) {
-        for (int d = md.ndims - 3; d >= 0; d--) {
-            idx[d] = entry % md.dims[d];
-            entry /= md.dims[d];
-        }
-    };
-
-    if (c.dst.quantised && c.dst.format.has_global) {
-        const memory_t *given = c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
-        for (int64_t entry = 0; entry < batch; entry++) {
-            dim_t idx[max_ndims] = {};
-            index_of(entry, idx);
-            reorder_side_t dst(c.dst, ctx);
-            dst.set_batch(idx);
-            if (given) {
-                // The caller's is where it belongs, unless it goes into packed bytes.
-                const float *g = static_cast<const float *>(given->handle);
-                if (c.dst.packed) dst.set_global(g[given->md.dims[0] == 1 ? 0 : entry]);
-                continue;
-            }
-            if (c.moves) {
-                reorder_side_t src(c.src, ctx);
-                src.set_batch(idx);
-                dst.set_global(src.global());
-                continue;
-            }
-            std::atomic<uint32_t> most {0};
-            parallel(ctx.stream, threads_for(1), [&](int ithr, int nthr) {
-                reorder_worker_t worker(c, ctx, write_t::cached);
-                worker.set_batch(idx);
-                int64_t begin, end;
-                balance(items, nthr, ithr, begin, end);
-                uint32_t mine = 0;
-                for (int64_t i = begin; i < end; i++)
-                    mine = std::max(mine, worker.amax(i / chunks * c.group, i % chunks * c.chunk));
-                uint32_t so_far = most.load();
-                while (so_far < mine && !most.compare_exchange_weak(so_far, mine)) {
-                }
-            });
-            dst.set_global(nvfp4_global_scale(float_of(most.load())));
-        }
-    }
-
-    // Neighbouring items share no byte: groups are 16 lines, chunks whole blocks.
-    parallel(ctx.stream, threads_for(batch), [&](int ithr, int nthr) {
-        reorder_worker_t worker(c, ctx, how);
-        int64_t begin, end, entry = -1;
-        balance(batch * items, nthr, ithr, begin, end);
-        for (int64_t i = begin; i < end; i++) {
-            if (i / items != entry) {
-                entry = i / items;
-                dim_t idx[max_ndims] = {};
-                index_of(entry, idx);
-                worker.set_batch(idx);
-            }
-            const int64_t item = i % items;
-            worker.reorder(item / chunks * c.group, item % chunks * c.chunk);
-        }
-    });
+    items.run(how, [](reorder_worker_t &worker, const item_t &i) { worker.reorder(i.line, i.pos); });
     return mxdnn_success;
 }
 

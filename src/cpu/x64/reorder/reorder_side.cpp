@@ -237,10 +237,15 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
 float reorder_side_t::global() const {
     if (!c_.format.has_global) return 1.f;
     if (!c_.packed)
-        return static_cast<const float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : batch_index_];
+        return static_cast<const float *>(global_->handle)[has_global_of_its_own() ? batch_index_ : 0];
     float g;
     std::memcpy(&g, matrix_, sizeof(g));
     return g;
+}
+
+uint32_t *reorder_side_t::global_bits() const {
+    if (c_.packed) return reinterpret_cast<uint32_t *>(matrix_);
+    return static_cast<uint32_t *>(global_->handle) + (has_global_of_its_own() ? batch_index_ : 0);
 }
 
 void reorder_side_t::set_global(float g) const {
@@ -249,7 +254,7 @@ void reorder_side_t::set_global(float g) const {
         std::memset(matrix_, 0, size_t(n16_frame_t::prefix_bytes));
         std::memcpy(matrix_, &g, sizeof(g));
     } else {
-        static_cast<float *>(global_->handle)[global_->md.dims[0] == 1 ? 0 : batch_index_] = g;
+        static_cast<float *>(global_->handle)[has_global_of_its_own() ? batch_index_ : 0] = g;
     }
 }
 

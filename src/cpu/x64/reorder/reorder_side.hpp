@@ -67,6 +67,9 @@ public:
     // The global scale; 1 without.
     float global() const;
     void set_global(float g) const;
+    uint32_t *global_bits() const;
+    // Whether it is this matrix's alone.
+    bool has_global_of_its_own() const { return c_.packed || global_->md.dims[0] != 1; }
 
 private:
     struct param_view_t {
