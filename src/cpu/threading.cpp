@@ -9,33 +9,27 @@
 
 #include "mxdnn/mxdnn_threadpool.hpp"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) && !defined(__SANITIZE_THREAD__)
-#define __SANITIZE_THREAD__ 1
-#endif
-#endif
+// oneTBB is not instrumented, and ThreadSanitizer would take its ordering of threads for races: under it,
+// work runs on plain threads.
 #if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
+#define MXDNN_THREAD_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MXDNN_THREAD_SANITIZER
+#endif
+#endif
+#if defined(MXDNN_THREAD_SANITIZER)
+#include <thread>
+#include <vector>
 #endif
 
 namespace mxdnn {
 namespace impl {
 
-namespace {
-
-#if defined(__SANITIZE_THREAD__)
-void happens_before(void *token) { __tsan_release(token); }
-void happens_after(void *token) { __tsan_acquire(token); }
-#else
-void happens_before(void *) {}
-void happens_after(void *) {}
-#endif
-
-} // namespace
-
 int threads_of(const stream_t &stream, int limit) {
     int n = limit;
-    if (stream.threadpool) n = stream.threadpool->get_in_parallel() ? 1 : std::min(n, stream.threadpool->get_num_threads());
+    if (stream.threadpool)
+        n = stream.threadpool->get_in_parallel() ? 1 : std::min(n, stream.threadpool->get_num_threads());
     return std::max(n, 1);
 }
 
@@ -56,18 +50,15 @@ void parallel_on_threads(const stream_t &stream, int nthr, const std::function<v
         done.wait(lock, [&] { return left == 0; });
         return;
     }
-    // ThreadSanitizer does not see how oneTBB, which is not instrumented, orders its threads: it is told.
-    char began = 0, ended = 0;
-    happens_before(&began);
+#if defined(MXDNN_THREAD_SANITIZER)
+    std::vector<std::thread> threads;
+    for (int i = 1; i < nthr; i++) threads.emplace_back([&, i] { body(i, nthr); });
+    body(0, nthr);
+    for (std::thread &t : threads) t.join();
+#else
     oneapi::tbb::parallel_for(
-            0, nthr,
-            [&](int i) {
-                happens_after(&began);
-                body(i, nthr);
-                happens_before(&ended);
-            },
-            oneapi::tbb::static_partitioner());
-    happens_after(&ended);
+            0, nthr, [&](int i) { body(i, nthr); }, oneapi::tbb::static_partitioner());
+#endif
 }
 
 } // namespace impl
