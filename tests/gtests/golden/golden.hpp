@@ -59,6 +59,9 @@ struct line_t {
             list.push_back(word == "*" ? runtime_dim : std::strtoll(word.c_str(), nullptr, 10));
         return list;
     }
+    target_family_t family() const {
+        return str("family") == "cuda" ? target_family_t::cuda : target_family_t::cpu_x64;
+    }
     quant_t quant() const {
         quant_t q;
         q.scale_dt = type("scale");
@@ -109,8 +112,7 @@ inline status_t make_desc(const line_t &line, memory_desc_t &md) {
         status = init_grouped(
                 md, int(dims.size()), dims.data(), line.type("dt"), 0, line.num("groups"), mxdnn_s32);
     else
-        status = init_packed(
-                md, int(dims.size()), dims.data(), line.type("dt"), line.quant(), target_family_t::cpu_x64);
+        status = init_packed(md, int(dims.size()), dims.data(), line.type("dt"), line.quant(), line.family());
     md.annotation.original_dt = line.type("type");
     md.annotation.recipe = line.str("recipe");
     return status;

@@ -26,7 +26,7 @@ TYPES = {"undef": 0, "f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, 
          "s4": 11, "u4": 12, "e8m0": 13, "f4_e2m1": 14, "f6_e2m3": 0x100, "f6_e3m2": 0x101, "u64": 0x110}
 BITS = {"s8": 8, "f8_e5m2": 8, "f8_e4m3": 8, "s4": 4, "u4": 4, "f4_e2m1": 4, "f6_e2m3": 6, "f6_e3m2": 6}
 BYTES = {"undef": 0, "e8m0": 1, "f8_e4m3": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4}
-LAYOUT_OF_BITS = {4: 1, 6: 2, 8: 3}  # n16_b4, n16_b6, n16_b8; all of version 1
+LAYOUT_OF_BITS = {4: 1, 6: 2, 8: 3}  # n16_b4, n16_b6, n16_b8 and n64_b4, n64_b6, n64_b8; all of version 1
 RUNTIME = 1 << 63
 
 
@@ -153,6 +153,82 @@ def pack_matrix(fmt, e, K, N):
     return bytes(out)
 
 
+# ---- The layouts for CUDA ----
+
+# Where bits 3, 2, 1, 0 of a low-half code of registers 0..3 are in a word of n64_b4.
+N64_B4_BITS = [[15, 8, 7, 6], [19, 12, 11, 10], [9, 2, 1, 0], [21, 14, 13, 4]]
+
+
+def fragments(codes):
+    """[rows, 64] to [rows / 16, thread, register, half]."""
+    v = codes.reshape(-1, 2, 4, 2, 4, 2, 8)  # row / 8, row pair, half; warp, column / 8, column % 8
+    return v.transpose(0, 4, 6, 2, 1, 5, 3).reshape(-1, 128, 4, 2).astype(np.uint64)
+
+
+def gather_bits(values, places):
+    """Sum of the bits (value bit -> place) of values, as 32-bit words."""
+    out = np.zeros(values.shape, np.uint64)
+    for bit, place in places:
+        out |= (values >> np.uint64(bit) & np.uint64(1)) << np.uint64(place)
+    return out
+
+
+def step_n64_b4(frag):
+    words = np.zeros((4, 128), np.uint64)
+    for register in range(4):
+        for half in range(2):
+            places = [(3 - i, (at + 16 * half) % 32) for i, at in enumerate(N64_B4_BITS[register])]
+            words |= gather_bits(frag[:, :, register, half], places)
+    return words.T.astype("<u4").tobytes()
+
+
+def step_n64_b6(frag):
+    low, top = np.zeros((4, 128), np.uint64), np.zeros((2, 128), np.uint64)
+    for register, shift in enumerate([4, 0, 8, 12]):
+        for half in range(2):
+            code = frag[:, :, register, half]
+            low |= (code & np.uint64(15)) << np.uint64(shift + 16 * half)
+            for i in range(2):
+                turn = 2 * (4 * i + register) + 16 * half
+                top |= gather_bits(code[i::2], [(5, (15 + turn) % 32), (4, (8 + turn) % 32)])
+    return low.T.astype("<u4").tobytes() + top.T.astype("<u4").tobytes()
+
+
+def step_n64_b8(frag):
+    # thread, 16 rows, register pair, half, register of the pair
+    return frag.reshape(2, 128, 2, 2, 2).transpose(1, 0, 2, 4, 3).astype(np.uint8).tobytes()
+
+
+STEPS = {4: (64, step_n64_b4), 6: (64, step_n64_b6), 8: (32, step_n64_b8)}
+
+
+def in_lane_order(a, blocks):
+    """[row blocks, 64] of one tile, in the order in which lanes read scales."""
+    return np.ascontiguousarray(padded(a, blocks, 64).reshape(blocks, 4, 2, 8).transpose(1, 3, 0, 2))
+
+
+def pack_matrix_cuda(fmt, e, K, N):
+    elem, scale_dt, block, _, zp_dt, global_scale = fmt
+    bits, up = BITS[elem], lambda a, b: -(-a // b) * b
+    codes = padded(grid(1, e, K, N) >> np.uint64(32 - bits), K, up(N, 64))
+    blocks = -(-K // block)
+    scales = padded(grid(2, e, blocks, N), blocks, up(N, 64))
+    zeros = padded(grid(3, e, blocks, N), blocks, up(N, 64))
+    out = bytearray()
+    if global_scale != "none":
+        out += struct.pack("<f", 1.5 + e) + bytes(60)
+    tile, (step, bytes_of_step) = max(64, block), STEPS[bits]
+    for n in range(0, N, 64):
+        for k in range(0, K, tile):
+            of_tile = slice(k // block, k // block + tile // block)
+            head = low_bytes(in_lane_order(scales[of_tile, n : n + 64], tile // block), BYTES[scale_dt])
+            head += low_bytes(in_lane_order(zeros[of_tile, n : n + 64], tile // block), BYTES[zp_dt])
+            out += head + bytes(-len(head) % 64)
+            for r in range(k, min(k + tile, K), step):
+                out += bytes_of_step(fragments(padded(codes[r : min(r + step, k + tile), n : n + 64], step, 64)))
+    return bytes(out)
+
+
 # ---- doc/blob.md ----
 
 
@@ -178,9 +254,9 @@ def blob_grouped(elem, dims, groups):
     return seal(2, len(dims), elem, struct.pack("<IIQ", 0, TYPES["s32"], groups) + quads(dims))
 
 
-def blob_packed(fmt, dims, stride, size, options=b"", version=1):
+def blob_packed(fmt, dims, stride, size, options=b"", version=1, family=1):
     elem, scale_dt, block, zp, zp_dt, global_scale = fmt
-    body = struct.pack("<IIIIIBBHHHI", 1, LAYOUT_OF_BITS[BITS[elem]], 1, TYPES[scale_dt], TYPES[zp_dt],
+    body = struct.pack("<IIIIIBBHHHI", family, LAYOUT_OF_BITS[BITS[elem]], 1, TYPES[scale_dt], TYPES[zp_dt],
                        ["none", "u8", "float_zero"].index(zp), ["none", "one", "per_expert"].index(global_scale),
                        len(dims) - 2, 0, 0, 64)
     body += struct.pack("<QQQ", block, size, stride) + quads(dims)
@@ -236,6 +312,17 @@ def make():
                 seen.add(widths)
                 name = f"b{widths[0]}_s{widths[1]}x{block}_z{widths[3]}" + ("_global" if widths[4] else "")
                 files[f"packed/{name}_{'x'.join(map(str, dims))}.bin"] = data
+
+    for fmt in formats():
+        for dims in SHAPES:
+            matrices = dims[0] if len(dims) == 3 else 1
+            parts = [pack_matrix_cuda(fmt, e, dims[-2], dims[-1]) for e in range(matrices)]
+            data = b"".join(parts)
+            plain = blob_packed(fmt, dims, len(parts[0]), len(data), family=2)
+            packed.append(f"family=cuda {words(fmt, dims)} size={len(data)} stride={len(parts[0])} "
+                          f"xxh64={xxh64(data):016x} checksum={xxh64(data, xxh64(plain)):016x}")
+            if dims == WHOLE and fmt[1] == "e8m0":
+                files[f"packed/cuda_b{BITS[fmt[0]]}_s1x32_z0_{'x'.join(map(str, dims))}.bin"] = data
 
     def x(dims):
         return "x".join(map(str, dims))
