@@ -35,10 +35,9 @@ segments_t segments(const std::vector<int> &counts) {
     return s;
 }
 
-grouped_shape_t shape(int64_t dst_n, bool summed = false, int64_t column_step = 16) {
+grouped_shape_t shape(int64_t dst_n, int64_t column_step = 16) {
     grouped_shape_t s;
     s.dst_n = dst_n;
-    s.summed = summed;
     s.column_step = column_step;
     return s;
 }
@@ -71,7 +70,7 @@ TEST(grouped_plan, tasks_cover_everything_once) {
         for (int &c : counts) c = rng() % 3 ? int(rng() % 40) : rng() % 5 ? 0 : int(rng() % 2000);
         const segments_t g = segments(counts);
         if (g.empty()) continue;
-        const grouped_shape_t s = shape(1 + int64_t(rng() % 700), false, rng() % 2 ? 16 : 32);
+        const grouped_shape_t s = shape(1 + int64_t(rng() % 700), rng() % 2 ? 16 : 32);
         const grouped_plan_t p = plan(s, g, 1 + int(rng() % 16));
         EXPECT_LE(p.columns, max_plan_columns);
         EXPECT_EQ(p.columns % s.column_step, 0);
@@ -106,18 +105,6 @@ TEST(grouped_plan, no_routing_leaves_threads_idle) {
         EXPECT_LT(imbalance(shape(5760), segments({4096, 1, 2, 3, 1, 9}), threads), 1.1) << "one busy expert";
         EXPECT_LT(imbalance(shape(64), segments({4096}), threads), 1.4) << "few columns";
     }
-}
-
-TEST(grouped_plan, sums_are_divided_by_columns_alone) {
-    for (int threads : {1, 2, 3, 16, 64})
-        for (int64_t n : {16, 40, 2880, 5760}) {
-            const grouped_plan_t p = plan(shape(n, true), segments({40, 1, 7}), threads);
-            EXPECT_EQ(p.tasks, div_up(n, p.columns));
-            EXPECT_EQ(p.columns % 16, 0);
-            // No thread has more than one block of columns beyond an equal share.
-            const int64_t share = div_up(p.tasks, threads) * p.columns;
-            EXPECT_LE(share, div_up(n, threads) + 64) << threads << " threads, " << n << " columns";
-        }
 }
 
 TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {

@@ -122,7 +122,7 @@ void epilogue_t::apply(const row_terms_t &row, int64_t first, int64_t n, float *
             break;
         case mxdnn_sum:
             // Rows that meet add it once, store_sums().
-            if (row.add_to) break;
+            if (row.keep) break;
             weigh();
             add_old(o, row.m, first, n, x);
             break;
@@ -168,8 +168,8 @@ float epilogue_t::amax(const float *x, int64_t n) const {
 void epilogue_t::finish_row(
         const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const {
     apply(row, first, n, x, up);
-    if (row.add_to)
-        rk_.binary(mxdnn_binary_add, row.add_to, x, n);
+    if (row.keep)
+        std::copy(x, x + n, row.keep);
     else
         store(row.m, first, n, x);
 }

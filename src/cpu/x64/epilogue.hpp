@@ -25,7 +25,7 @@ struct row_terms_t {
     float scale = 1.f;                   // multiplies the sums first
     float weight = 1.f;                  // multiplies the result, before what a sum post-op adds
     const gate_params_t *gate = nullptr; // null: those of the post-op
-    float *add_to = nullptr; // of the same columns: sums of rows that meet, instead of the destination
+    float *keep = nullptr; // of the same columns: where the result goes instead of the destination
 };
 
 // The epilogue of one execution and one batch entry. Objects are cheap; a thread has its own.

@@ -12,7 +12,7 @@ namespace {
 // More rows than these at a time gain nothing: decoding an expert once more is then a few percent of
 // its work.
 constexpr int64_t most_window_rows = 4096;
-constexpr int64_t most_window_bytes = 64 << 20;
+constexpr int64_t most_window_bytes = 48 << 20; // of prepared rows, and of their results in f32
 constexpr int64_t most_sum_bytes = 24 << 20;
 // Tasks for every thread: the last ones to finish keep the others waiting for a fraction of one.
 constexpr int64_t tasks_per_thread = 8;
@@ -26,10 +26,10 @@ grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int
     grouped_limits_t l;
     const int64_t direct = std::max<int64_t>(direct_rows_limit(machine, kernels), kernels.direct_rows);
     l.task_rows = round_up(std::max(max_plan_rows(K, 0, machine, kernels), direct), kernels.dense_rows);
-    l.window_rows =
-            within(most_window_bytes / std::max<int64_t>(row_bytes, 1), l.task_rows, most_window_rows);
-    l.sum_rows = within(
-            most_sum_bytes / int64_t(sizeof(float)) / std::max<int64_t>(dst_n, 1), 64, most_window_rows);
+    const int64_t result_bytes = int64_t(sizeof(float)) * std::max<int64_t>(dst_n, 1);
+    l.window_rows = within(most_window_bytes / std::max({row_bytes, result_bytes, int64_t(1)}), l.task_rows,
+            most_window_rows);
+    l.sum_rows = within(most_sum_bytes / result_bytes, 64, most_window_rows);
     if (rows_hint > 0) {
         const int64_t hint = std::max(rows_hint, direct);
         l.window_rows = std::min(l.window_rows, hint);
@@ -52,21 +52,6 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     const int64_t panels = all_direct ? 1 : kernels.dense_panels;
     const int64_t least = std::max(s.column_step, panels * panel_columns);
     p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), kernels.dense_rows);
-    if (s.summed) {
-        // The widest columns among those that keep all threads equally busy to the end.
-        const int64_t step = within(least, s.column_step, max_plan_columns), units = div_up(s.dst_n, step);
-        const int64_t ideal = div_up(units, machine.threads);
-        int64_t best = INT64_MAX, best_units = 1;
-        for (int64_t u = ideal; u > 0 && best > ideal; u--) {
-            const int64_t busy = div_up(div_up(units, u), machine.threads) * u;
-            if (busy >= best) continue;
-            best = busy;
-            best_units = u;
-        }
-        p.columns = best_units * step;
-        p.tasks = div_up(s.dst_n, p.columns);
-        return p;
-    }
     p.columns = max_plan_columns;
     const auto count = [&] {
         int64_t tasks = 0;

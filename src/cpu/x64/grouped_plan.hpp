@@ -17,7 +17,7 @@ namespace x64 {
 struct grouped_limits_t {
     int64_t window_rows = 1; // prepared at a time
     int64_t task_rows = 1;   // multiplied at a time by one thread
-    int64_t sum_rows = 1;    // rows of the destination that are summed up in f32 at a time
+    int64_t sum_rows = 1;    // rows of the destination in which rows meet at a time
 };
 // `row_bytes`: of a prepared row; `dst_n`: columns of the destination; a hint of 0 is none.
 grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,
@@ -33,12 +33,11 @@ struct grouped_segment_t {
 struct grouped_shape_t {
     int64_t dst_n = 0;        // columns of the destination
     int64_t column_step = 16; // they come in multiples of this
-    bool summed = false;      // rows meet in the destination: one thread takes a column of all of them
 };
 
 struct grouped_plan_t {
     int64_t columns = 64; // of the destination per task
-    int64_t rows = 1;     // of a segment per task; summed: all rows
+    int64_t rows = 1;     // of a segment per task
     int64_t tasks = 0;
 };
 
@@ -51,8 +50,8 @@ inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) {
     return s.direct ? 1 : div_up(s.count, rows);
 }
 
-// What task t does where nothing is summed: segments in the order given, all columns of some rows next to
-// each other. Walks on from the task before it.
+// What task t does: segments in the order given, all columns of some rows next to each other. Walks on
+// from the task before it.
 struct grouped_task_t {
     int64_t segment = 0, part = 0, block = 0; // part of its rows, block of columns
 };

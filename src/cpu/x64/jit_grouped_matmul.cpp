@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executing: sort the rows by expert, prepare a window of them, let threads take rows times columns
-// until none are left. Where rows meet in the destination, a thread takes columns of all of them and
-// adds their results in the order of experts and rows, so that sums never depend on who computed what.
+// until none are left. Where rows meet in the destination, results are kept in f32 and then added up in
+// the order of experts and rows, so that sums never depend on who computed what.
 #include "cpu/x64/jit_grouped_matmul.hpp"
 
 #include <algorithm>
@@ -67,8 +67,9 @@ struct jit_grouped_matmul_base_t::run_t {
 
     expert_rows_t *experts;
     grouped_segment_t *segments;
-    int32_t *rows, *shifts; // of the window; which grouped rows they are
-    float *sums;
+    int32_t *rows, *shifts;        // of the window; which grouped rows they are
+    int32_t *meet_first, *meeting; // of row d0 + i: meeting[meet_first[i] .. meet_first[i + 1]) of the window
+    float *results, *sums;
     // Rows [d0, d1) of the destination are at hand.
     int64_t d0 = 0, d1 = 0;
     // The window: where the next one starts, and what is in this one.
@@ -92,6 +93,9 @@ struct jit_grouped_matmul_base_t::run_t {
         segments = reinterpret_cast<grouped_segment_t *>(part(g.segment_bytes()));
         rows = reinterpret_cast<int32_t *>(part(g.row_bytes()));
         shifts = reinterpret_cast<int32_t *>(part(g.row_bytes()));
+        meet_first = reinterpret_cast<int32_t *>(part(g.meeting_bytes()));
+        meeting = meet_first + g.limits.sum_rows + 1;
+        results = reinterpret_cast<float *>(part(g.result_bytes()));
         sums = reinterpret_cast<float *>(part(g.sum_bytes()));
     }
 
@@ -185,13 +189,9 @@ struct jit_grouped_matmul_base_t::run_t {
         if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
-        // Rows of other segments may be read beyond these, but nothing beyond the tensor.
-        const int64_t part = std::min<int64_t>(s.count, g.limits.task_rows);
-        return first + s.count - part + padded_parts(s, part) <= x.src_rows;
-    }
-    int64_t padded_parts(const grouped_segment_t &s, int64_t part) const {
-        return s.direct ? self.kernels_.padded_rows(true, part)
-                        : round_up(part, c.any_rows ? 1 : c.kernels.dense_rows);
+        // Calls read whole blocks of rows: of other segments, but not beyond the tensor. Parts of a segment
+        // are whole blocks.
+        return first + self.kernels_.padded_rows(s.direct, s.count) <= x.src_rows;
     }
 
     void prepare_source() {
@@ -315,7 +315,7 @@ struct jit_grouped_matmul_base_t::run_t {
             (p.attr.topk_weights == mxdnn_topk_weights_input ? terms.scale : terms.weight) *=
                     x.topk_weight(row);
             if (x.activation_params) terms.gate = &gate;
-            if (summed) terms.add_to = sums + (to - d0) * g.sums_stride + c0;
+            if (summed) terms.keep = results + (slot + r) * g.sums_stride + c0;
             terms.m = select_row(w, to);
             float *sum = acc + r * c.scratch.acc_columns + n0 % panel_columns;
             const float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
@@ -329,55 +329,67 @@ struct jit_grouped_matmul_base_t::run_t {
         if (amax && !summed) atomic_max(amax + s.expert * amax_stride, bits_of(most));
     }
 
-    // All rows of the window, columns [c0, c1); the sums start with the first window and end with the last.
-    void do_summed(worker_t &w, int64_t c0, int64_t c1, bool first, bool last) const {
-        if (first)
-            for (int64_t d = 0; d < d1 - d0; d++) std::fill_n(sums + d * g.sums_stride + c0, c1 - c0, 0.f);
-        for (int64_t i = 0; i < n_segments; i++) {
-            const grouped_segment_t &s = segments[i];
-            const int64_t step = s.direct ? s.count : plan.rows;
-            for (int64_t r = 0; r < s.count; r += step)
-                for (int64_t n = c0; n < c1; n += max_plan_columns)
-                    do_block(w, s, r, std::min<int64_t>(r + step, s.count), n,
-                            std::min(n + max_plan_columns, c1));
-        }
-        if (!last) return;
-        float most = 0;
-        for (int64_t d = d0; d < d1; d++)
-            for (int64_t n = c0; n < c1; n += max_plan_columns) {
-                float *sum = sums + (d - d0) * g.sums_stride + n;
-                const int64_t count = std::min(max_plan_columns, c1 - n), m = select_row(w, d);
-                if (amax)
-                    most = std::max(most, w.epilogue.amax_sums(m, n, count, sum));
-                else
-                    w.epilogue.store_sums(m, n, count, sum);
-            }
-        if (amax) atomic_max(amax, bits_of(most));
+    // ---- rows that meet ----
+
+    // Sorts the window's rows by where they go; those that meet stay in order.
+    void sort_meeting() {
+        const int64_t n = d1 - d0;
+        std::fill_n(meet_first, n + 1, 0);
+        for (int64_t i = 0; i < n_rows; i++) meet_first[x.scatter[rows[i]] - d0 + 1]++;
+        for (int64_t d = 0; d < n; d++) meet_first[d + 1] += meet_first[d];
+        for (int64_t i = 0; i < n_rows; i++) meeting[meet_first[x.scatter[rows[i]] - d0]++] = int32_t(i);
+        for (int64_t d = n; d > 0; d--) meet_first[d] = meet_first[d - 1];
+        meet_first[0] = 0;
     }
 
-    void do_tasks(bool first, bool last) {
+    // Adds up what meets in the destination's rows at hand; sums begin with the first window and are
+    // stored with the last.
+    void add_up(bool first, bool last) {
+        sort_meeting();
+        const int64_t n = d1 - d0, elements = (n_rows + n) * g.dst_n;
+        parallel(ctx.stream, elements < serial_elements ? 1 : int(std::min<int64_t>(nthr, n)),
+                [&](int ithr, int nt) {
+                    worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
+                    int64_t begin, end;
+                    balance(n, nt, ithr, begin, end);
+                    float most = 0;
+                    for (int64_t d = begin; d < end; d++)
+                        for (int64_t at = 0; at < g.dst_n; at += max_plan_columns)
+                            add_up_row(w, d, at, std::min(max_plan_columns, g.dst_n - at), first, last, most);
+                    if (amax && last) atomic_max(amax, bits_of(most));
+                });
+    }
+    void add_up_row(
+            worker_t &w, int64_t d, int64_t at, int64_t columns, bool first, bool last, float &most) const {
+        float *sum = sums + d * g.sums_stride + at;
+        if (first) std::fill_n(sum, columns, 0.f);
+        for (int32_t i = meet_first[d]; i < meet_first[d + 1]; i++)
+            row_kernels().binary(mxdnn_binary_add, sum, results + meeting[i] * g.sums_stride + at, columns);
+        if (!last) return;
+        const int64_t m = select_row(w, d0 + d);
+        if (amax)
+            most = std::max(most, w.epilogue.amax_sums(m, at, columns, sum));
+        else
+            w.epilogue.store_sums(m, at, columns, sum);
+    }
+
+    void do_tasks() {
         grouped_shape_t shape;
         shape.dst_n = g.dst_n;
         shape.column_step = c.column_step;
-        shape.summed = summed;
         matmul_machine_t machine = c.machine;
         machine.threads = nthr;
         // The largest first: what is left at the end is little, whoever does it.
-        if (!summed)
-            std::sort(segments, segments + n_segments,
-                    [](const grouped_segment_t &a, const grouped_segment_t &b) {
-                        return a.count != b.count ? a.count > b.count : a.first < b.first;
-                    });
+        std::sort(
+                segments, segments + n_segments, [](const grouped_segment_t &a, const grouped_segment_t &b) {
+                    return a.count != b.count ? a.count > b.count : a.first < b.first;
+                });
         plan = plan_grouped_matmul(shape, segments, n_segments, g.limits, machine, c.kernels);
         next_task = 0;
         parallel(ctx.stream, int(std::min<int64_t>(nthr, plan.tasks)), [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
             for (int64_t t; (t = next_task.fetch_add(1, std::memory_order_relaxed)) < plan.tasks;) {
-                if (summed) {
-                    do_summed(w, t * plan.columns, std::min((t + 1) * plan.columns, g.dst_n), first, last);
-                    continue;
-                }
                 const grouped_task_t task = tasks.find(t);
                 const grouped_segment_t &s = segments[task.segment];
                 const int64_t step = s.direct ? s.count : plan.rows, r = task.part * step,
@@ -399,7 +411,8 @@ struct jit_grouped_matmul_base_t::run_t {
         do {
             if (more) prepare_source();
             const bool last = !more || next_expert >= g.experts || rows_left() == 0;
-            do_tasks(start, last);
+            if (more) do_tasks();
+            if (summed) add_up(start, last);
             start = false;
             if (last) return;
             more = next_window();

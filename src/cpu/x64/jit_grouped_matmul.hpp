@@ -22,14 +22,19 @@ struct grouped_conf_t {
     matmul_conf_t matmul;
     grouped_limits_t limits;
     int64_t experts = 0, dst_n = 0, sums_stride = 0; // floats
-    // Beside matmul.scratch, in bytes: the experts, segments, rows of the window and their shifts, sums.
+    // Beside matmul.scratch, in bytes: the experts, segments, rows of the window and their shifts; where
+    // rows meet, which meet in a row of the destination, their results, and sums from window to window.
     int64_t expert_bytes() const { return round_up(experts * int64_t(sizeof(expert_rows_t)), 64); }
     int64_t segment_bytes() const { return round_up(experts * int64_t(sizeof(grouped_segment_t)), 64); }
     int64_t row_bytes() const { return round_up(limits.window_rows * int64_t(sizeof(int32_t)), 64); }
+    int64_t meeting_bytes() const {
+        return round_up((limits.window_rows + limits.sum_rows + 1) * int64_t(sizeof(int32_t)), 64);
+    }
+    int64_t result_bytes() const { return limits.window_rows * sums_stride * int64_t(sizeof(float)); }
     int64_t sum_bytes() const { return limits.sum_rows * sums_stride * int64_t(sizeof(float)); }
     int64_t total() const {
         return matmul.scratch.total(matmul.machine.threads) + expert_bytes() + segment_bytes()
-               + 2 * row_bytes() + sum_bytes();
+               + 2 * row_bytes() + meeting_bytes() + result_bytes() + sum_bytes();
     }
 };
 
