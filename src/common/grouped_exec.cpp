@@ -24,6 +24,14 @@ int bounds_arg(mxdnn_row_grouping_t grouping) {
     }
 }
 
+// What is passed without elements has no address, but it is passed.
+template <typename T>
+const T *passed(const exec_ctx_t &ctx, int arg) {
+    static const T nothing{};
+    const memory_t *m = ctx.memory(arg);
+    return !m ? nullptr : m->handle ? static_cast<const T *>(m->handle) : &nothing;
+}
+
 dim_t length_of(const exec_ctx_t &ctx, int arg, dim_t otherwise) {
     const memory_t *m = ctx.memory(arg);
     return m ? m->md.dims[0] : otherwise;
@@ -35,26 +43,26 @@ grouped_exec_t::grouped_exec_t(const exec_ctx_t &ctx) {
     const problem_t &p = ctx.pd.problem;
     src_rows = rows_of(ctx.memory(MXDNN_ARG_SRC)->md);
     dst_rows = rows_of(ctx.memory(MXDNN_ARG_DST)->md);
-    gather = ctx.data<const int32_t>(MXDNN_ARG_GATHER_IDX);
-    scatter = ctx.data<const int32_t>(MXDNN_ARG_SCATTER_IDX);
+    gather = passed<int32_t>(ctx, MXDNN_ARG_GATHER_IDX);
+    scatter = passed<int32_t>(ctx, MXDNN_ARG_SCATTER_IDX);
     if (const memory_t *m = ctx.memory(MXDNN_ARG_TOPK_WEIGHTS)) {
-        topk = m->handle;
+        topk = passed<float>(ctx, MXDNN_ARG_TOPK_WEIGHTS);
         topk_dt = m->md.dt;
     }
-    expert_alpha = ctx.data<const float>(MXDNN_ARG_EXPERT_ALPHA);
+    expert_alpha = passed<float>(ctx, MXDNN_ARG_EXPERT_ALPHA);
     if (const memory_t *m = ctx.memory(MXDNN_ARG_ACTIVATION_PARAMS)) {
-        activation_params = static_cast<const float *>(m->handle);
+        activation_params = passed<float>(ctx, MXDNN_ARG_ACTIVATION_PARAMS);
         activation_stride = m->md.ndims == 2 ? 3 : 0;
     }
-    weights_ptrs = ctx.data<const uint64_t>(MXDNN_ARG_WEIGHTS_PTRS);
+    weights_ptrs = passed<uint64_t>(ctx, MXDNN_ARG_WEIGHTS_PTRS);
 
     groups.grouping = p.attr.row_grouping;
     groups.rows = length_of(ctx, MXDNN_ARG_GATHER_IDX, src_rows);
     const int arg = bounds_arg(groups.grouping);
-    groups.bounds = ctx.data<const int32_t>(arg);
+    groups.bounds = passed<int32_t>(ctx, arg);
     groups.groups = length_of(ctx, arg, 0) - (groups.grouping == mxdnn_row_grouping_starts);
-    groups.group_ids = ctx.data<const int32_t>(MXDNN_ARG_GROUP_EXPERT_IDS);
-    groups.map = ctx.data<const int32_t>(MXDNN_ARG_EXPERT_MAP);
+    groups.group_ids = passed<int32_t>(ctx, MXDNN_ARG_GROUP_EXPERT_IDS);
+    groups.map = passed<int32_t>(ctx, MXDNN_ARG_EXPERT_MAP);
     groups.experts = p.weights.dims[0];
     groups.ids = p.attr.global_experts ? p.attr.global_experts
                                        : length_of(ctx, MXDNN_ARG_EXPERT_MAP, groups.experts);

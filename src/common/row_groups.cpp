@@ -85,18 +85,5 @@ status_t row_groups_t::check() const {
     return mxdnn_success;
 }
 
-int64_t collect_rows(const row_groups_t &groups, int expert, row_cursor_t &at, int32_t *rows, int64_t max) {
-    int64_t n = 0;
-    for (; at.group < groups.groups; at.group++, at.row = 0) {
-        const row_group_t g = groups.group(at.group);
-        if (g.expert != expert) continue;
-        for (; at.row < g.count; at.row++) {
-            if (n == max) return n;
-            rows[n++] = int32_t(g.first + at.row);
-        }
-    }
-    return n;
-}
-
 } // namespace impl
 } // namespace mxdnn

@@ -38,13 +38,5 @@ private:
     int expert_of(int64_t id) const;
 };
 
-// Collects rows of one expert in ascending order of groups and rows, at most `max` per call; the number of
-// them. Starts where `cursor` is, {0, 0} at first, and leaves it behind the last one.
-struct row_cursor_t {
-    int64_t group = 0, row = 0; // row: within the group
-};
-int64_t collect_rows(
-        const row_groups_t &groups, int expert, row_cursor_t &cursor, int32_t *rows, int64_t max);
-
 } // namespace impl
 } // namespace mxdnn

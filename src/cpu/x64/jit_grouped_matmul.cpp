@@ -59,7 +59,8 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
-    const bool summed, shifted; // rows meet in the destination; scales lie behind their rows
+    const bool summed; // rows meet in the destination
+    const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
     int nthr;
     uint32_t *amax =
             nullptr; // not null: results are only measured, for a global scale; one, or one per expert
@@ -82,10 +83,11 @@ struct jit_grouped_matmul_base_t::run_t {
         : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
           src_md(e.memory(MXDNN_ARG_SRC)->md), dst_md(e.memory(MXDNN_ARG_DST)->md),
           direct_limit(direct_rows_limit(c.machine, c.kernels)), summed(x.scatter != nullptr),
-          shifted((p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
-                          && swizzled_by_group(x, true))
-                  || (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
-                          && swizzled_by_group(x, false))),
+          src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
+                      && swizzled_by_group(x, true)),
+          dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
+                      && swizzled_by_group(x, false)),
+          shifted(src_shifted || dst_shifted),
           nthr(threads_of(e.stream, c.machine.threads)) {
         char *at = ctx.scratchpad + c.scratch.total(c.machine.threads);
         const auto part = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
@@ -238,7 +240,7 @@ struct jit_grouped_matmul_base_t::run_t {
             source.set_batch(batch);
             m %= src_md.dims[1];
         }
-        source.set_group(expert, shifted ? shifts[slot] : 0);
+        source.set_group(expert, src_shifted ? shifts[slot] : 0);
         source.prepare(m, source_buffer(slot), padded, out);
     }
 
@@ -320,7 +322,7 @@ struct jit_grouped_matmul_base_t::run_t {
             float *sum = acc + r * c.scratch.acc_columns + n0 % panel_columns;
             const float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
             if (!summed && p.attr.dst.scales.set)
-                w.epilogue.set_group(s.expert, shifted ? shifts[slot + r] : 0);
+                w.epilogue.set_group(s.expert, dst_shifted ? shifts[slot + r] : 0);
             if (amax && !summed)
                 most = std::max(most, w.epilogue.amax_row(terms, c0, c1 - c0, sum, u));
             else

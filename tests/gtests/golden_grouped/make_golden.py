@@ -241,6 +241,7 @@ ROUTINGS = {
     "row_ids_range": Routing("row_ids", 10, [6, 3, -1, 15, 10, 6, 7, 0, 8, 11], first=6, global_experts=16),
     "full": Routing("ends", 20, [4, 4, 13, 14, 20]),
     "none": Routing("ends", 6, [0, 0, 0, 0, 0]),
+    "many": Routing("ends", 152, [70, 70, 139, 140, 150]),  # rows enough to decode weights ahead
 }
 
 # ---- cases: an option that is not given has the default ----
@@ -310,9 +311,17 @@ for dst in ("mxfp8", "mxfp4", "nvfp4"):
     case(f"dst_{dst}_padded", dst=dst, exact=1, routing="padded", alpha=1)
     case(f"dst_{dst}_swizzled", dst=dst, exact=1, swizzle_dst=1)
     case(f"dst_{dst}_swizzled_scatter", dst=dst, exact=1, swizzle_dst=1, scatter="permute")
+    case(f"dst_{dst}_swizzled_both", dst=dst, src="mxfp4", exact=1, swizzle_src=1, swizzle_dst=1)
+    case(f"dst_{dst}_swizzled_both_gather", dst=dst, src="mxfp4", exact=1, swizzle_src=1, swizzle_dst=1, gather=1)
+    case(f"dst_{dst}_swizzled_both_scatter", dst=dst, src="mxfp4", exact=1, swizzle_src=1, swizzle_dst=1,
+         scatter="permute")
 case("dst_nvfp4_global", dst="nvfp4", dst_global="one", exact=1)
 case("dst_nvfp4_global_experts", dst="nvfp4", dst_global="experts", exact=1)
 case("dst_nvfp4_global_reduce", dst="nvfp4", dst_global="one", exact=1, scatter="meet", topk="bf16")
+case("many_gate_up", routing="many", gather=1, bias="bf16", act="swiglu")
+case("many_reduce", routing="many", scatter="meet", topk="f32", src="mxfp8", format="mxfp8")
+case("many_int4", routing="many", format="u4_u8_bf16", scatter="meet")
+case("many_nvfp4", routing="many", format="nvfp4_global", src="nvfp4", src_global="experts", act="silu", halves=1, gather=1)
 
 
 def make(index, o, weights):
