@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The companions of grouped_matmul: what moe_route, moe_permute and moe_unpermute accept, and their
 // arguments.
+#include <algorithm>
 #include <cmath>
 
 #include "common/formats/swizzle_128x4.hpp"

@@ -10,6 +10,9 @@
 #include "benchdnn/common/knobs.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/grouped_matmul/problem.hpp"
+#include "benchdnn/moe_permute/problem.hpp"
+#include "benchdnn/moe_route/problem.hpp"
+#include "benchdnn/moe_unpermute/problem.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
 #include "common/cpu_settings.hpp"
@@ -49,8 +52,14 @@ struct driver_t {
     const char *name;
     bool (*word)(const std::string &);
 };
-constexpr driver_t drivers[] = {{"grouped_matmul", grouped_matmul::run_driver_word},
-        {"mx_matmul", mx_matmul::run_driver_word}, {"mx_reorder", mx_reorder::run_driver_word}};
+constexpr driver_t drivers[] = {
+        {"grouped_matmul", grouped_matmul::run_driver_word},
+        {"mx_matmul", mx_matmul::run_driver_word},
+        {"mx_reorder", mx_reorder::run_driver_word},
+        {"moe_route", moe_route::run_driver_word},
+        {"moe_permute", moe_permute::run_driver_word},
+        {"moe_unpermute", moe_unpermute::run_driver_word},
+};
 
 const driver_t *driver = nullptr;
 

@@ -240,6 +240,7 @@ PERMUTE = [
     ("nvfp4", "f4_e2m1", "f8_e4m3", 16, 48, [[2, 3], [0, 1]], 128, 0, 0),
     ("mxfp6", "f6_e2m3", "e8m0", 32, 33, [[1, 2], [2, 0]], 2, 1, 1),
     ("mxint8", "s8", "e8m0", 32, 32, [[4], [3]], 8, 0, 0),
+    ("s8_per_row", "s8", "f32", 19, 19, [[2, 0], [1, 3]], 4, 1, 2),
 ]
 
 
@@ -256,6 +257,8 @@ def permute_case(put, begin, row, seed):
     if BITS[dt] == 6:
         src &= 63
     blocks = -(-D // block) if block else 0
+    if scale_dt == "f32":
+        blocks *= 4  # bytes
     scales = rnd.ints(255, rows * blocks).reshape(rows, blocks).astype(np.uint8)
 
     where, ends = [], []
@@ -289,6 +292,7 @@ def permute_case(put, begin, row, seed):
         put("scales", scales)
         put("dst_scales", dst_scales)
         put("back_scales", back_scales)
+    if blocks and scale_dt != "f32":
         put("scales_128x4", swizzle(scales, rows))
         put("back_scales_128x4", swizzle(back_scales, rows))
         if align % 128 == 0:

@@ -15,7 +15,11 @@ scale_rows_t::scale_rows_t(const exec_ctx_t &ctx, int arg) {
     const memory_t &m = *ctx.memory(MXDNN_ARG_ATTR_SCALES | arg);
     data = static_cast<uint8_t *>(m.handle);
     width = data_type_info(a.scales.dt)->bits / 8;
-    cols = div_up(ctx.memory(arg)->md.dims[1], a.scales.groups[1]);
+    quant_t quant;
+    int axis = 0;
+    const memory_desc_t &md = ctx.memory(arg)->md;
+    quant_of("", md, a, quant, &axis); // accepted when the descriptor was created
+    cols = div_up(md.dims[1], quant.block);
     swizzled = a.layout == mxdnn_scales_swizzle_128x4;
     if (swizzled) return;
     pitch = m.md.strides[0] * width;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one moe_permute problem: every implementation must place every row, its scales and its padding.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "benchdnn/common/perf.hpp"
+#include "benchdnn/common/settings.hpp"
+#include "benchdnn/moe_permute/problem.hpp"
+#include "benchdnn/moe_permute/rows.hpp"
+
+namespace bench {
+namespace moe_permute {
+
+using namespace mxdnn::impl;
+using pd_t = mxdnn::moe_permute::primitive_desc;
+using mxdnn::memory;
+
+namespace {
+
+// Rows of each (rank, expert): as many as there are rows, drawn by the routing.
+std::vector<int32_t> draw_counts(const problem_t &p, rng_t &rng) {
+    std::vector<int32_t> counts(size_t(p.ranks * p.experts), 0);
+    std::vector<double> share(size_t(p.experts), 1.);
+    for (size_t e = 0; e < share.size(); e++) {
+        if (p.routing == "skewed") share[e] = 1. / double(e + 1);
+        if (p.routing == "one") share[e] = e == share.size() / 2;
+        if (p.routing == "empty") share[e] = e % 2 == 0;
+    }
+    std::discrete_distribution<size_t> expert(share.begin(), share.end());
+    std::uniform_int_distribution<size_t> rank(0, size_t(p.ranks) - 1);
+    for (int64_t i = 0; i < p.rows; i++) counts[rank(rng) * share.size() + expert(rng)]++;
+    return counts;
+}
+
+struct expected_t {
+    std::vector<int64_t> source; // of each destination row up to the last end; -1: padding
+    std::vector<int64_t> ends;
+};
+
+expected_t expect(const problem_t &p, const std::vector<int32_t> &counts) {
+    expected_t r;
+    std::vector<std::vector<int64_t>> of_expert(size_t(p.experts), std::vector<int64_t>());
+    int64_t row = 0;
+    for (size_t i = 0; i < counts.size(); i++)
+        for (int32_t n = 0; n < counts[i]; n++) of_expert[i % of_expert.size()].push_back(row++);
+    for (auto &rows : of_expert) {
+        rows.resize(size_t(std::max<int64_t>(1, div_up(int64_t(rows.size()), p.align)) * p.align), -1);
+        r.source.insert(r.source.end(), rows.begin(), rows.end());
+        r.ends.push_back(int64_t(r.source.size()));
+    }
+    return r;
+}
+
+class checker_t {
+public:
+    std::string text;
+    int64_t wrong = 0;
+    void same(const char *what, int64_t row, int64_t col, int64_t want, int64_t got) {
+        if (want == got || wrong++ >= 3) return;
+        text += std::string("    ") + what + " [" + std::to_string(row) + "," + std::to_string(col) + "] expected "
+                + std::to_string(want) + " got " + std::to_string(got) + ", bound: the same bits\n";
+    }
+};
+
+double now_ms() {
+    using clock = std::chrono::steady_clock;
+    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
+}
+
+} // namespace
+
+void run(const problem_t &p) {
+    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
+    const double start = now_ms();
+    try {
+        const mxdnn::engine eng = make_engine();
+        const mxdnn::stream stream(eng);
+        rng_t rng(settings.seed);
+        const std::vector<int32_t> drawn = draw_counts(p, rng);
+        const expected_t want = expect(p, drawn);
+        const int64_t used = want.ends.back(), dst_rows = used + p.spare;
+        const rows_t src(p.type, p.rows + p.spare, p.cols, p.src_scales, p.row_pad),
+                dst(p.type, dst_rows, p.cols, p.dst_scales, p.row_pad);
+        src.fill(rng);
+        const tensor_t counts({p.ranks, p.experts}, {p.experts, 1}, mxdnn_s32),
+                offsets({p.experts + p.starts}, {1}, mxdnn_s32), idx({dst_rows}, {1}, mxdnn_s32);
+        std::copy(drawn.begin(), drawn.end(), reinterpret_cast<int32_t *>(counts.bytes.data()));
+        const auto at = [](const tensor_t &t, int64_t i) { return reinterpret_cast<const int32_t *>(t.bytes.data())[i]; };
+
+        mxdnn::primitive_attr attr;
+        src.describe(attr, MXDNN_ARG_SRC);
+        dst.describe(attr, MXDNN_ARG_DST);
+        if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
+        pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
+        std::unordered_map<int, memory> args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(eng)},
+                {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(eng)}, {MXDNN_ARG_PERMUTED_IDX, idx.memory(eng)}};
+        src.add_args(MXDNN_ARG_SRC, eng, args);
+        dst.add_args(MXDNN_ARG_DST, eng, args);
+
+        std::string names;
+        if (settings.correctness) {
+            dst.poison();
+            const uint32_t poison = dst.code(dst_rows - 1, 0);
+            pd_t each = pd;
+            do {
+                const std::string name = each.impl_info_str();
+                if (name.find(settings.impl) == std::string::npos) continue;
+                names += (names.empty() ? "" : " ") + name;
+                dst.poison();
+                offsets.bytes.poison();
+                idx.bytes.poison();
+                mxdnn::moe_permute(each).execute(stream, args);
+                if (settings.plant_fault) {
+                    const int64_t middle[2] = {used / 2, p.cols / 2};
+                    dst.codes().set_code(middle, dst.codes().code(middle) ^ 1);
+                }
+                checker_t c;
+                for (int64_t row = 0; row < used; row++) {
+                    const int64_t from = want.source[size_t(row)];
+                    for (int64_t col = 0; col < p.cols; col++)
+                        c.same("element", row, col, from < 0 ? 0 : src.code(from, col), dst.code(row, col));
+                    for (int64_t b = 0; b < dst.blocks(); b++)
+                        c.same("scale", row, b, from < 0 ? 0 : src.scale(from, b), dst.scale(row, b));
+                }
+                for (int64_t row = used; row < dst_rows; row++)
+                    c.same("row past the last end", row, 0, poison, dst.code(row, 0));
+                for (int64_t row = 0; row < dst_rows; row++)
+                    c.same("index", row, 0, row < used ? want.source[size_t(row)] : -1, at(idx, row));
+                for (int64_t e = 0; e < p.experts; e++) c.same("end", e, 0, want.ends[size_t(e)], at(offsets, e + p.starts));
+                if (p.starts) c.same("start", 0, 0, 0, at(offsets, 0));
+                if (c.wrong)
+                    return report(outcome_t::failed, p.repro,
+                            name + ": " + std::to_string(c.wrong) + " wrong, seed " + std::to_string(settings.seed) + "\n"
+                                    + c.text,
+                            now_ms() - start);
+            } while (!settings.best_only && each.next_impl());
+        }
+        if (settings.performance || (settings.run && !settings.correctness)) {
+            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
+                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+            const mxdnn::moe_permute prim(pd);
+            prim.execute(stream, args);
+            if (settings.performance) {
+                perf_t r;
+                r.engine = settings.engine;
+                r.impl = pd.impl_info_str();
+                r.problem = p.repro;
+                r.bytes = src.bytes() + dst.bytes();
+                r.copies = true;
+                r.threads = mxdnn::get_max_concurrency();
+                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+            }
+        }
+        report(outcome_t::passed, p.repro, names, now_ms() - start);
+    } catch (const mxdnn::error &e) {
+        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
+        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
+    }
+}
+
+namespace {
+knobs_t knobs;
+}
+
+bool run_driver_word(const std::string &word) {
+    if (knobs.parse(word)) return true;
+    if (word.compare(0, 2, "--") == 0) return false;
+    for (const problem_t &p : knobs.problems(word)) run(p);
+    return true;
+}
+
+} // namespace moe_permute
+} // namespace bench

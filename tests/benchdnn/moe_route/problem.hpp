@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One moe_route problem of mxdnn-bench, and the knobs that make many.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "benchdnn/common/knobs.hpp"
+
+namespace bench {
+namespace moe_route {
+
+struct problem_t {
+    int64_t tokens = 0, experts = 0, topk = 1;
+    mxdnn::impl::data_type_t dt = mxdnn_f32;
+    mxdnn_alg_kind_t scoring = mxdnn_route_softmax_topk;
+    unsigned flags = 0;
+    int64_t groups = 1, topk_groups = 1;
+    float scale = 1;
+    bool starts = false, runtime_rows = false;
+    bool all_outputs = true; // or those alone that cannot be left out
+    std::string values; // normal; ties: few distinct logits; special: NaN, infinities, huge
+    std::string repro;
+
+    bool has(unsigned flag) const { return flags & flag; }
+};
+
+class knobs_t {
+public:
+    knobs_t() { reset(); }
+    void reset();
+    bool parse(const std::string &word);
+    std::vector<problem_t> problems(const std::string &descriptor) const;
+
+private:
+    std::vector<std::string> dt_, topk_, scoring_, flags_, groups_, scale_, grouping_, values_, outputs_, runtime_;
+};
+
+void run(const problem_t &p);
+bool run_driver_word(const std::string &word);
+
+} // namespace moe_route
+} // namespace bench

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// moe_route, moe_permute, moe_unpermute: every implementation gives the same bits for any number of threads,
+// outputs that may be left out may be left out, and what cannot be right is refused before anything is
+// written.
+#include <algorithm>
+#include <numeric>
+
+#include "count_allocations.hpp"
+#include "test_api_util.hpp"
+
+using namespace api_test;
+using mxdnn::algorithm;
+using mxdnn::moe_permute;
+using mxdnn::moe_route;
+using mxdnn::moe_unpermute;
+
+namespace {
+
+using dim = memory::dim;
+using args_t = std::unordered_map<int, memory>;
+
+struct Moe : public testing::Test {
+    mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
+    mxdnn::stream str{eng};
+    void TearDown() override { mxdnn::set_max_concurrency(0); }
+
+    template <typename T>
+    memory of(const memory::dims &dims, dt type, std::vector<T> &v) const {
+        return memory(memory::desc(dims, type, dims.size() == 1 ? tag::a : tag::ab), eng, v.data());
+    }
+    static memory::desc matrix(dim rows, dim cols, dt type) {
+        return memory::desc({rows, cols}, type, tag::ab);
+    }
+
+    mxdnn_status_t execute(const mxdnn::primitive &p, const args_t &args) const {
+        std::vector<mxdnn_exec_arg_t> c;
+        for (const auto &a : args) c.push_back({a.first, a.second.get(true)});
+        return mxdnn_primitive_execute(p.get(), str.get(), int(c.size()), c.data());
+    }
+};
+
+// ---- moe_route ----
+
+struct route_result_t {
+    std::vector<int32_t> ids, counts, ends, order, tokens;
+    std::vector<uint32_t> weights, row_weights;
+    bool operator==(const route_result_t &o) const {
+        return ids == o.ids && counts == o.counts && ends == o.ends && order == o.order && tokens == o.tokens
+               && weights == o.weights && row_weights == o.row_weights;
+    }
+};
+
+TEST_F(Moe, RouteGivesTheSameBitsEverywhere) {
+    const unsigned seed = 20;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 rng(seed);
+    std::normal_distribution<float> normal(0, 3);
+    struct {
+        dim T, E, k;
+        algorithm scoring;
+        unsigned flags;
+        dim groups, kept;
+    } const problems[] = {
+            {700, 33, 4, algorithm::route_topk_softmax, 0, 1, 1},
+            {257, 128, 8, algorithm::route_softmax_topk, moe_route::renormalize, 1, 1},
+            {300, 256, 8, algorithm::route_sigmoid, moe_route::renormalize | moe_route::bias, 8, 4},
+            {130, 210, 7, algorithm::route_softmax_topk, moe_route::bias | moe_route::group_max, 70, 40},
+            {90, 96, 6, algorithm::route_sigmoid, 0, 6, 2},
+    };
+    for (const auto &p : problems) {
+        SCOPED_TRACE(p.E);
+        std::vector<float> logits(size_t(p.T * p.E)), bias(static_cast<size_t>(p.E));
+        // Few distinct values: scores that differ in their last bits, and many ties.
+        for (float &x : logits) x = std::round(normal(rng) * 8) / 8;
+        for (float &x : bias) x = std::round(normal(rng) * 4) / 16;
+        std::vector<route_result_t> results;
+        for (int threads : {1, 2, 5}) {
+            mxdnn::set_max_concurrency(threads);
+            moe_route::primitive_desc pd(
+                    eng, matrix(p.T, p.E, dt::f32), p.k, p.scoring, p.flags, p.groups, p.kept);
+            do {
+                SCOPED_TRACE(pd.impl_info_str());
+                route_result_t r;
+                const size_t rows = size_t(p.T * p.k);
+                for (auto *v : {&r.ids, &r.order, &r.tokens}) v->assign(rows, -7);
+                for (auto *v : {&r.counts, &r.ends}) v->assign(size_t(p.E), -7);
+                for (auto *v : {&r.weights, &r.row_weights}) v->assign(rows, 0xa5a5a5a5);
+                args_t args = {{MXDNN_ARG_SRC, of({p.T, p.E}, dt::f32, logits)},
+                        {MXDNN_ARG_TOPK_IDS, of({p.T, p.k}, dt::s32, r.ids)},
+                        {MXDNN_ARG_TOPK_WEIGHTS, of({p.T, p.k}, dt::f32, r.weights)},
+                        {MXDNN_ARG_GROUP_COUNTS, of({p.E}, dt::s32, r.counts)},
+                        {MXDNN_ARG_GROUP_OFFSETS, of({p.E}, dt::s32, r.ends)},
+                        {MXDNN_ARG_ROW_ORDER, of({p.T * p.k}, dt::s32, r.order)},
+                        {MXDNN_ARG_GATHER_IDX, of({p.T * p.k}, dt::s32, r.tokens)},
+                        {MXDNN_ARG_ROW_WEIGHTS, of({p.T * p.k}, dt::f32, r.row_weights)}};
+                if (p.flags & moe_route::bias) args[MXDNN_ARG_ROUTE_BIAS] = of({p.E}, dt::f32, bias);
+                EXPECT_OK(execute(moe_route(pd), args));
+                results.push_back(r);
+                EXPECT_TRUE(r == results.front());
+                // A permutation that is sorted by expert and stable.
+                for (size_t i = 1; i < rows; i++) {
+                    const int32_t a = r.order[i - 1], b = r.order[i];
+                    ASSERT_TRUE(r.ids[size_t(a)] < r.ids[size_t(b)]
+                                || (r.ids[size_t(a)] == r.ids[size_t(b)] && a < b));
+                }
+                EXPECT_EQ(std::accumulate(r.counts.begin(), r.counts.end(), 0), int(rows));
+                EXPECT_EQ(r.ends.back(), int(rows));
+            } while (pd.next_impl());
+        }
+        EXPECT_GE(results.size(), 6u); // at least two implementations, three times
+    }
+}
+
+TEST_F(Moe, RouteOutputsMayBeLeftOut) {
+    constexpr dim T = 9, E = 12, k = 3;
+    std::vector<uint16_t> logits = random_bf16(T * E, 4);
+    std::vector<int32_t> ids(T * k), counts(E), ends(E), order(T * k), tokens(T * k);
+    std::vector<float> weights(T * k), row_weights(T * k);
+    const args_t all = {{MXDNN_ARG_SRC, of({T, E}, dt::bf16, logits)},
+            {MXDNN_ARG_TOPK_IDS, of({T, k}, dt::s32, ids)},
+            {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)},
+            {MXDNN_ARG_GROUP_COUNTS, of({E}, dt::s32, counts)},
+            {MXDNN_ARG_GROUP_OFFSETS, of({E}, dt::s32, ends)},
+            {MXDNN_ARG_ROW_ORDER, of({T * k}, dt::s32, order)},
+            {MXDNN_ARG_GATHER_IDX, of({T * k}, dt::s32, tokens)},
+            {MXDNN_ARG_ROW_WEIGHTS, of({T * k}, dt::f32, row_weights)}};
+    const int needed[] = {MXDNN_ARG_SRC, MXDNN_ARG_TOPK_IDS, MXDNN_ARG_TOPK_WEIGHTS};
+    moe_route::primitive_desc pd(
+            eng, matrix(runtime, E, dt::bf16), k, algorithm::route_topk_softmax, moe_route::none, 1, 1);
+    do {
+        SCOPED_TRACE(pd.impl_info_str());
+        const moe_route prim(pd);
+        EXPECT_OK(execute(prim, all));
+        const auto want_order = order;
+        for (const auto &left_out : all) {
+            args_t args = all;
+            args.erase(left_out.first);
+            std::fill(order.begin(), order.end(), -1);
+            if (std::count(std::begin(needed), std::end(needed), left_out.first)) {
+                EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, args), std::to_string(left_out.first),
+                        "missing");
+            } else {
+                EXPECT_OK(execute(prim, args));
+                if (left_out.first != MXDNN_ARG_ROW_ORDER) {
+                    EXPECT_EQ(order, want_order);
+                }
+            }
+        }
+    } while (pd.next_impl());
+}
+
+TEST_F(Moe, ExecutionsAllocateNothing) {
+    constexpr dim T = 5, E = 40, k = 3, D = 64;
+    mxdnn::set_max_concurrency(1);
+    std::vector<uint16_t> logits = random_bf16(T * E, 4), x = random_bf16(T * k * D, 5), y(T * D);
+    std::vector<int32_t> ids(T * k), order(T * k);
+    std::vector<float> weights(T * k);
+    moe_route::primitive_desc pd(eng, matrix(T, E, dt::bf16), k, algorithm::route_topk_softmax, 0, 1, 1);
+    moe_unpermute::primitive_desc back(eng, matrix(T * k, D, dt::bf16), matrix(T, D, dt::bf16));
+    const moe_route route(pd);
+    const moe_unpermute combine(back);
+    const std::vector<memory> m = {of({T, E}, dt::bf16, logits), of({T, k}, dt::s32, ids),
+            of({T, k}, dt::f32, weights), of({T * k}, dt::s32, order), of({T * k, D}, dt::bf16, x),
+            of({T, D}, dt::bf16, y)};
+    const mxdnn_exec_arg_t route_args[] = {{MXDNN_ARG_SRC, m[0].get()}, {MXDNN_ARG_TOPK_IDS, m[1].get()},
+            {MXDNN_ARG_TOPK_WEIGHTS, m[2].get()}, {MXDNN_ARG_ROW_ORDER, m[3].get()}};
+    const mxdnn_exec_arg_t combine_args[] = {{MXDNN_ARG_SRC, m[4].get()},
+            {MXDNN_ARG_PERMUTED_IDX, m[3].get()}, {MXDNN_ARG_TOPK_WEIGHTS, m[2].get()},
+            {MXDNN_ARG_DST, m[5].get()}};
+    for (int i = 0; i < 2; i++) {
+        const long before = count_of_allocations();
+        EXPECT_OK(mxdnn_primitive_execute(route.get(), str.get(), 4, route_args));
+        EXPECT_OK(mxdnn_primitive_execute(combine.get(), str.get(), 4, combine_args));
+        EXPECT_EQ(count_of_allocations(), before);
+    }
+}
+
+TEST_F(Moe, RouteProblemsThatAreNone) {
+    mxdnn_primitive_desc_t pd = nullptr;
+    const mxdnn_alg_kind_t softmax = mxdnn_route_softmax_topk;
+    const auto make = [&](const memory::desc &logits, dim k, mxdnn_alg_kind_t alg, unsigned flags, dim groups,
+                              dim kept, const mxdnn::primitive_attr &attr = mxdnn::primitive_attr()) {
+        return mxdnn_moe_route_primitive_desc_create(
+                &pd, eng.get(), logits.get(), k, alg, flags, groups, kept, attr.get());
+    };
+    const memory::desc good = matrix(4, 12, dt::f32);
+    EXPECT_REFUSED(
+            mxdnn_invalid_data_type, make(matrix(4, 12, dt::s8), 2, softmax, 0, 1, 1), "logits", "s8", "f32");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(memory::desc({12}, dt::f32, tag::a), 2, softmax, 0, 1, 1),
+            "logits", "12");
+    EXPECT_REFUSED(
+            mxdnn_invalid_shape, make(matrix(4, runtime, dt::f32), 2, softmax, 0, 1, 1), "logits", "runtime");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(matrix(4, 0, dt::f32), 1, softmax, 0, 1, 1), "0 columns");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(matrix(4, 1 << 17, dt::f32), 1, softmax, 0, 1, 1), "131072");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 0, softmax, 0, 1, 1), "topk is 0", "12");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 13, softmax, 0, 1, 1), "topk is 13", "12");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 7, softmax, 0, 4, 2), "topk is 7", "6");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, mxdnn_eltwise_relu, 0, 1, 1), "scoring", "0x20");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 8, 1, 1), "flags", "0x8");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 5, 1), "12 experts in 5 groups");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 0, 1), "0 groups");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, -3, 1), "-3 groups");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 4, 5), "topk_groups is 5");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 4, 0), "topk_groups is 0");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(matrix(dim(1) << 30, 12, dt::f32), 2, softmax, 0, 1, 1),
+            "1073741824", "s32");
+    mxdnn::primitive_attr attr;
+    attr.set_row_grouping(mxdnn::row_grouping::padded);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 1, 1, attr), "row grouping is 2");
+    attr = mxdnn::primitive_attr();
+    attr.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 1, 1, attr), "scales");
+    const struct {
+        algorithm alg;
+        float alpha, beta;
+    } post_ops[] = {{algorithm::eltwise_relu, 1, 0}, {algorithm::eltwise_linear, 2, 1},
+            {algorithm::eltwise_linear, NAN, 0}};
+    for (const auto &p : post_ops) {
+        mxdnn::post_ops po;
+        po.append_eltwise(p.alg, p.alpha, p.beta);
+        attr = mxdnn::primitive_attr();
+        attr.set_post_ops(po);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, make(good, 2, softmax, 0, 1, 1, attr), "eltwise_linear");
+    }
+    EXPECT_EQ(pd, nullptr);
+}
+
+TEST_F(Moe, RouteArgumentsThatDoNotFit) {
+    constexpr dim T = 4, E = 8, k = 2;
+    std::vector<float> logits(T * E), weights(T * k + 2, 9.f), bias(E + 1);
+    std::vector<int32_t> ids(T * k + 2, -9), order(T * k + 2, -9);
+    moe_route::primitive_desc pd(
+            eng, matrix(runtime, E, dt::f32), k, algorithm::route_sigmoid, moe_route::bias, 1, 1);
+    do {
+        const moe_route prim(pd);
+        const args_t good = {{MXDNN_ARG_SRC, of({T, E}, dt::f32, logits)},
+                {MXDNN_ARG_ROUTE_BIAS, of({E}, dt::f32, bias)},
+                {MXDNN_ARG_TOPK_IDS, of({T, k}, dt::s32, ids)},
+                {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)},
+                {MXDNN_ARG_ROW_ORDER, of({T * k}, dt::s32, order)}};
+        const auto with = [&](int arg, const memory &m) {
+            args_t args = good;
+            args[arg] = m;
+            return execute(prim, args);
+        };
+        std::fill(ids.begin(), ids.end(), -9);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_TOPK_IDS, of({T + 1, k}, dt::s32, ids)),
+                "TOPK_IDS", "5", "4");
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                with(MXDNN_ARG_TOPK_WEIGHTS, of({T - 1, k}, dt::f32, weights)), "TOPK_WEIGHTS");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_ROW_ORDER, of({T * k + 1}, dt::s32, order)),
+                "ROW_ORDER", "9", "8");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_ROUTE_BIAS, of({E + 1}, dt::f32, bias)),
+                "ROUTE_BIAS");
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, with(MXDNN_ARG_GATHER_IDX, of({T * k}, dt::s32, ids)), "overlaps");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with(MXDNN_ARG_SCATTER_IDX, of({T * k}, dt::s32, order)),
+                "SCATTER_IDX");
+        EXPECT_EQ(ids, std::vector<int32_t>(ids.size(), -9));
+        EXPECT_OK(execute(prim, good));
+    } while (pd.next_impl());
+}
+
+// ---- moe_permute ----
+
+TEST_F(Moe, PermuteProblemsThatAreNone) {
+    mxdnn_primitive_desc_t pd = nullptr;
+    const auto make = [&](const memory::desc &src, const memory::desc &dst, dim ranks, dim experts, dim align,
+                              const mxdnn::primitive_attr &attr = mxdnn::primitive_attr()) {
+        return mxdnn_moe_permute_primitive_desc_create(
+                &pd, eng.get(), src.get(), dst.get(), ranks, experts, align, attr.get());
+    };
+    const memory::desc src = matrix(20, 64, dt::bf16), dst = matrix(64, 64, dt::bf16);
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(src, matrix(64, 63, dt::bf16), 2, 4, 8), "20x64", "64x63");
+    EXPECT_REFUSED(mxdnn_invalid_data_type, make(src, matrix(64, 64, dt::f32), 2, 4, 8), "bf16", "f32");
+    EXPECT_REFUSED(
+            mxdnn_invalid_data_type, make(matrix(20, 64, dt::s32), matrix(64, 64, dt::s32), 2, 4, 8), "s32");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 0, 4, 8), "0 source ranks");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, -1, 8), "-1 local experts");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, dim(1) << 40, dim(1) << 40, 8), "source ranks");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, 0), "alignment is 0");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, dim(1) << 40), "alignment");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(src, matrix(31, 64, dt::bf16), 2, 4, 8), "31 rows", "32");
+    const memory::desc q_src = matrix(20, 64, dt::f8_e4m3), q_dst = matrix(512, 64, dt::f8_e4m3);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 128), "src", "scales");
+    const auto attr = [](dim g0, dim g1, bool swizzled) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_SRC, 3, {g0, g1}, dt::e8m0);
+        if (swizzled) a.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
+        return a;
+    };
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 128, attr(32, 1, false)), "32x1", "1x32");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 32, attr(1, 32, true)),
+            "alignment is 32", "128");
+    mxdnn::primitive_attr other = attr(1, 32, false);
+    other.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0);
+    other.set_element_packing(MXDNN_ARG_DST, mxdnn::element_packing::dense);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 32, other), "packing");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, 8, attr(1, 32, false)), "bf16");
+    EXPECT_EQ(pd, nullptr);
+}
+
+TEST_F(Moe, PermuteRefusesHostileCountsBeforeItWrites) {
+    constexpr dim D = 8;
+    std::vector<uint16_t> src = random_bf16(10 * D, 1), dst(16 * D, 0x1234);
+    std::vector<int32_t> offsets(2, -9), idx(16, -9);
+    const auto before = dst;
+    moe_permute::primitive_desc pd(eng, matrix(runtime, D, dt::bf16), matrix(runtime, D, dt::bf16), 2, 2, 4);
+    do {
+        SCOPED_TRACE(pd.impl_info_str());
+        const moe_permute prim(pd);
+        const auto with = [&](std::vector<int32_t> counts) {
+            return execute(prim,
+                    {{MXDNN_ARG_SRC, of({10, D}, dt::bf16, src)}, {MXDNN_ARG_DST, of({16, D}, dt::bf16, dst)},
+                            {MXDNN_ARG_GROUP_COUNTS, of({2, 2}, dt::s32, counts)},
+                            {MXDNN_ARG_GROUP_OFFSETS, of({2}, dt::s32, offsets)},
+                            {MXDNN_ARG_PERMUTED_IDX, of({16}, dt::s32, idx)}});
+        };
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({1, -1, 2, 3}), "GROUP_COUNTS[0, 1]", "-1");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({1, 1, 2, 7}), "11 rows", "10");
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, with({INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}), "2147483647");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({INT32_MIN, 0, 0, 0}), "-2147483648");
+        EXPECT_EQ(dst, before);
+        EXPECT_EQ(offsets, std::vector<int32_t>(2, -9));
+        EXPECT_EQ(idx, std::vector<int32_t>(16, -9));
+        // Nine rows of one expert and one of the other: 12 + 4.
+        EXPECT_OK(with({4, 1, 5, 0}));
+        EXPECT_EQ(offsets, (std::vector<int32_t>{12, 16}));
+        dst = before;
+        std::fill(offsets.begin(), offsets.end(), -9);
+        std::fill(idx.begin(), idx.end(), -9);
+    } while (pd.next_impl());
+    // The same rows, but one group needs more of the destination than there is.
+    moe_permute::primitive_desc tight(eng, matrix(10, D, dt::bf16), matrix(12, D, dt::bf16), 2, 2, 4);
+    do {
+        std::vector<int32_t> counts = {4, 1, 5, 0};
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                execute(moe_permute(tight), {{MXDNN_ARG_SRC, of({10, D}, dt::bf16, src)},
+                                                    {MXDNN_ARG_DST, of({12, D}, dt::bf16, dst)},
+                                                    {MXDNN_ARG_GROUP_COUNTS, of({2, 2}, dt::s32, counts)}}),
+                "expert 1", "16 rows", "12");
+        EXPECT_EQ(dst, before);
+    } while (tight.next_impl());
+}
+
+// ---- moe_unpermute ----
+
+TEST_F(Moe, UnpermuteProblemsThatAreNone) {
+    mxdnn_primitive_desc_t pd = nullptr;
+    const auto make = [&](const memory::desc &src, const memory::desc &dst,
+                              const mxdnn::primitive_attr &attr = mxdnn::primitive_attr()) {
+        return mxdnn_moe_unpermute_primitive_desc_create(&pd, eng.get(), src.get(), dst.get(), attr.get());
+    };
+    EXPECT_REFUSED(
+            mxdnn_invalid_shape, make(matrix(8, 64, dt::bf16), matrix(2, 32, dt::bf16)), "8x64", "2x32");
+    EXPECT_REFUSED(mxdnn_invalid_data_type, make(matrix(8, 64, dt::bf16), matrix(2, 64, dt::s32)), "s32");
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
+    EXPECT_REFUSED(mxdnn_unimplemented, make(matrix(8, 64, dt::f8_e4m3), matrix(2, 64, dt::bf16), attr),
+            "f8_e4m3", "bf16");
+    EXPECT_REFUSED(mxdnn_invalid_data_type,
+            make(matrix(8, 64, dt::f8_e4m3), matrix(2, 64, dt::f8_e5m2), attr), "f8_e5m2");
+    EXPECT_REFUSED(
+            mxdnn_invalid_arguments, make(matrix(8, 64, dt::bf16), matrix(2, 64, dt::bf16), attr), "bf16");
+    mxdnn::post_ops po;
+    po.append_sum(1.f);
+    attr = mxdnn::primitive_attr();
+    attr.set_post_ops(po);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, make(matrix(8, 64, dt::bf16), matrix(2, 64, dt::bf16), attr),
+            "post-ops");
+    EXPECT_EQ(pd, nullptr);
+}
+
+TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
+    constexpr dim D = 8, T = 2, k = 2, rows = 5;
+    std::vector<uint16_t> src = random_bf16(rows * D, 1), dst(T * D, 0x1234);
+    std::vector<float> weights(T * k, 1.f);
+    const auto before = dst;
+    moe_unpermute::primitive_desc pd(eng, matrix(runtime, D, dt::bf16), matrix(runtime, D, dt::bf16));
+    do {
+        SCOPED_TRACE(pd.impl_info_str());
+        const moe_unpermute prim(pd);
+        const auto with = [&](std::vector<int32_t> idx, bool weighted = true) {
+            args_t args = {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)},
+                    {MXDNN_ARG_DST, of({T, D}, dt::bf16, dst)},
+                    {MXDNN_ARG_PERMUTED_IDX, of({dim(idx.size())}, dt::s32, idx)}};
+            if (weighted) args[MXDNN_ARG_TOPK_WEIGHTS] = of({T, k}, dt::f32, weights);
+            return execute(prim, args);
+        };
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, 4, -1, -1}), "PERMUTED_IDX[2] is 4", "-1 to 3");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, -2, -1, -1}), "PERMUTED_IDX[2] is -2");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, INT32_MIN, -1, -1}), "PERMUTED_IDX[2]");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, INT32_MAX, -1, -1}), "PERMUTED_IDX[2]");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({3, 1, -1, 3, 0}), "PERMUTED_IDX[3] is 3", "one row");
+        EXPECT_REFUSED(mxdnn_invalid_arguments, with({0, 1, 2}), "PERMUTED_IDX", "5");
+        // Without weights a row has one entry.
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, with({0, 2, -1, -1, -1}, false), "PERMUTED_IDX[1] is 2", "-1 to 1");
+        EXPECT_EQ(dst, before);
+        EXPECT_OK(with({3, -1, 0, 1, 2}));
+        EXPECT_OK(with({1, -1, 0, -1, -1}, false));
+        EXPECT_TRUE(std::equal(dst.begin(), dst.begin() + D, src.begin() + 2 * D));
+        dst = before;
+    } while (pd.next_impl());
+}
+
+// Two rows for one entry are noticed among more entries than are looked at together.
+TEST_F(Moe, UnpermuteOfManyRows) {
+    constexpr dim T = 40000, k = 4;
+    std::vector<int32_t> idx(T * k);
+    std::iota(idx.begin(), idx.end(), 0);
+    std::mt19937 rng(9);
+    std::shuffle(idx.begin(), idx.end(), rng);
+    std::vector<float> src(T * k), weights(T * k), dst(T), want(T, 0.f);
+    for (size_t i = 0; i < src.size(); i++) src[i] = float(i % 97), weights[i] = float(i % 7);
+    std::vector<size_t> row_of(T * k);
+    for (size_t r = 0; r < idx.size(); r++) row_of[size_t(idx[r])] = r;
+    for (size_t i = 0; i < row_of.size(); i++) want[i / k] += weights[i] * src[row_of[i]]; // exact
+    moe_unpermute::primitive_desc pd(eng, matrix(T * k, 1, dt::f32), matrix(T, 1, dt::f32));
+    do {
+        SCOPED_TRACE(pd.impl_info_str());
+        const moe_unpermute prim(pd);
+        const args_t args = {{MXDNN_ARG_SRC, of({T * k, 1}, dt::f32, src)},
+                {MXDNN_ARG_DST, of({T, 1}, dt::f32, dst)},
+                {MXDNN_ARG_PERMUTED_IDX, of({T * k}, dt::s32, idx)},
+                {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)}};
+        EXPECT_OK(execute(prim, args));
+        EXPECT_EQ(dst, want);
+        std::fill(dst.begin(), dst.end(), -3.f);
+        const int32_t own = idx[100000];
+        idx[100000] = idx[7];
+        EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, args), "PERMUTED_IDX[100000]");
+        EXPECT_EQ(dst, std::vector<float>(T, -3.f));
+        idx[100000] = own;
+    } while (pd.next_impl());
+}
+
+} // namespace
