@@ -326,7 +326,8 @@ void list_args_moe_unpermute(pd_t &pd) {
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, in);
     add_arg(pd, MXDNN_ARG_PERMUTED_IDX, in, plain_desc({p.src.dims[0]}, mxdnn_s32), false);
     if (is_high_precision(p.src.dt))
-        add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, in, plain_desc({p.dst.dims[0], runtime_dim}, mxdnn_f32));
+        for (const data_type_t dt : {mxdnn_f32, mxdnn_bf16})
+            add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, in, plain_desc({p.dst.dims[0], runtime_dim}, dt));
     add_arg(pd, MXDNN_ARG_DST, out, p.dst, false);
     list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, out);
 }

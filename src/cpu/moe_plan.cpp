@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/formats/format_list.hpp"
+
 namespace mxdnn {
 namespace impl {
 
@@ -55,7 +57,17 @@ unpermute_plan_t::unpermute_plan_t(const exec_ctx_t &ctx)
     : idx(ctx.data<const int32_t>(MXDNN_ARG_PERMUTED_IDX)), rows(ctx.memory(MXDNN_ARG_SRC)->md.dims[0]),
       tokens(ctx.memory(MXDNN_ARG_DST)->md.dims[0]), k(1),
       inverse(reinterpret_cast<int32_t *>(ctx.scratchpad)) {
-    if (const memory_t *weights = ctx.memory(MXDNN_ARG_TOPK_WEIGHTS)) k = weights->md.dims[1];
+    if (const memory_t *m = ctx.memory(MXDNN_ARG_TOPK_WEIGHTS)) {
+        k = m->md.dims[1];
+        weights = m->handle;
+        weights_dt = m->md.dt;
+    }
+}
+
+float unpermute_plan_t::weight(dim_t entry) const {
+    if (!weights) return 1.f;
+    return weights_dt == mxdnn_f32 ? static_cast<const float *>(weights)[entry]
+                                   : bf16_t::decode(static_cast<const uint16_t *>(weights)[entry]);
 }
 
 void unpermute_plan_t::invert(dim_t first_token) const {

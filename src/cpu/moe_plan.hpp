@@ -58,10 +58,14 @@ struct unpermute_plan_t {
     dim_t rows;       // of the source
     dim_t tokens, k;  // of the destination
     int32_t *inverse; // [part_entries]: source row of an entry, or -1
+    // Of the entries; null: all are 1.
+    const void *weights = nullptr;
+    data_type_t weights_dt = mxdnn_f32; // or bf16
 
     explicit unpermute_plan_t(const exec_ctx_t &ctx);
 
     dim_t entries() const { return tokens * k; }
+    float weight(dim_t entry) const;
     // Tokens whose entries are inverted at a time.
     dim_t part_tokens() const { return part_entries / k; }
     // Refuses entries out of range, and two rows with one entry. Leaves `inverse` of the first part.

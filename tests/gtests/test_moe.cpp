@@ -400,6 +400,16 @@ TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
                 mxdnn_invalid_arguments, with({0, 2, -1, -1, -1}, false), "PERMUTED_IDX[1] is 2", "-1 to 1");
         EXPECT_EQ(dst, before);
         EXPECT_OK(with({3, -1, 0, 1, 2}));
+        // Weights of bf16 are the same numbers here.
+        const auto summed = dst;
+        std::vector<uint16_t> half(T * k, to_bf16(1.f));
+        std::vector<int32_t> idx = {3, -1, 0, 1, 2};
+        dst = before;
+        EXPECT_OK(execute(prim,
+                {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)}, {MXDNN_ARG_DST, of({T, D}, dt::bf16, dst)},
+                        {MXDNN_ARG_PERMUTED_IDX, of({rows}, dt::s32, idx)},
+                        {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::bf16, half)}}));
+        EXPECT_EQ(dst, summed);
         EXPECT_OK(with({1, -1, 0, -1, -1}, false));
         EXPECT_TRUE(std::equal(dst.begin(), dst.begin() + D, src.begin() + 2 * D));
         dst = before;

@@ -77,7 +77,6 @@ status_t ref_moe_unpermute_t::execute(const exec_ctx_t &ctx) const {
     const unpermute_plan_t plan(ctx);
     MXDNN_CHECK(plan.init());
     const rows_t rows(ctx);
-    const float *weights = ctx.data<const float>(MXDNN_ARG_TOPK_WEIGHTS);
     const data_type_info_t *dst = data_type_info(ctx.pd.problem.dst.dt);
     for (dim_t t = 0; t < plan.tokens; t++) {
         const dim_t in_part = t % plan.part_tokens();
@@ -93,7 +92,7 @@ status_t ref_moe_unpermute_t::execute(const exec_ctx_t &ctx) const {
             bool first = true;
             for (dim_t j = 0; j < plan.k; j++) {
                 if (from[j] < 0) continue;
-                const float x = rows.src.value(from[j], c), w = weights ? weights[t * plan.k + j] : 1.f;
+                const float x = rows.src.value(from[j], c), w = plan.weight(t * plan.k + j);
                 sum = first ? w * x : std::fma(w, x, sum);
                 first = false;
             }

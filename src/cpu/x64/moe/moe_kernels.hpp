@@ -25,7 +25,9 @@ struct combine_params_t {
     const uint8_t *src;
     int64_t src_pitch; // bytes from row to row
     int64_t cols;
-    int k; // choices of a token
+    int k;                  // choices of a token
+    const void *weights;    // of all entries; null: all are 1
+    data_type_t weights_dt; // f32 or bf16
 };
 
 struct moe_kernels_t {
@@ -33,9 +35,9 @@ struct moe_kernels_t {
     // [padded] are work space. Writes topk ids and weights.
     void (*route)(const route_params_t &p, float *score, int32_t *key, int32_t *group_key, int32_t *ids,
             float *weights);
-    // dst row = sum over j of weights[j] * source row from[j] in the order of j; -1 adds nothing, no weights
-    // are 1.
-    void (*combine)(const combine_params_t &p, const int32_t *from, const float *weights, void *dst);
+    // dst row = sum over j of weight `entry` + j times source row from[j], in the order of j; -1 adds
+    // nothing.
+    void (*combine)(const combine_params_t &p, const int32_t *from, int64_t entry, void *dst);
 };
 
 extern const moe_kernels_t moe_kernels_avx2, moe_kernels_avx512;

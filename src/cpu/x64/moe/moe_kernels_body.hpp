@@ -235,7 +235,13 @@ MXDNN_INLINE void store_row(data_type_t dt, const float *sum, void *dst, int64_t
     }
 }
 
-void combine(const combine_params_t &p, const int32_t *from, const float *weights, void *dst) {
+MXDNN_INLINE float weight_of(const combine_params_t &p, int64_t entry) {
+    if (!p.weights) return 1.f;
+    return p.weights_dt == mxdnn_f32 ? static_cast<const float *>(p.weights)[entry]
+                                     : real(uint32_t(static_cast<const uint16_t *>(p.weights)[entry]) << 16);
+}
+
+void combine(const combine_params_t &p, const int32_t *from, int64_t entry, void *dst) {
     alignas(64) float sum[combine_cols];
     const int width = p.src_dt == mxdnn_f32 ? 4 : 2;
     for (int64_t col = 0; col < p.cols; col += combine_cols) {
@@ -244,7 +250,7 @@ void combine(const combine_params_t &p, const int32_t *from, const float *weight
         for (int j = 0; j < p.k; j++) {
             if (from[j] < 0) continue;
             const uint8_t *row = p.src + from[j] * p.src_pitch + col * width;
-            accumulate_row(p.src_dt, row, first, weights ? weights[j] : 1.f, sum, n);
+            accumulate_row(p.src_dt, row, first, weight_of(p, entry + j), sum, n);
             first = false;
         }
         if (first)

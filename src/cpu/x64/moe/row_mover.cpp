@@ -39,6 +39,7 @@ row_mover_t::row_mover_t(const exec_ctx_t &ctx)
 }
 
 void row_mover_t::move(dim_t dst, dim_t src, dim_t n) const {
+    if (bytes_ == 0) return; // and maybe no memory
     const uint8_t *from = src_ + src * src_pitch_;
     uint8_t *to = dst_ + dst * dst_pitch_;
     if (src_pitch_ == bytes_ && dst_pitch_ == bytes_)
@@ -59,7 +60,7 @@ void row_mover_t::move(dim_t dst, dim_t src, dim_t n) const {
 }
 
 void row_mover_t::zero(dim_t dst, dim_t n) const {
-    for (dim_t row = dst; row < dst + n; row++) {
+    for (dim_t row = dst; bytes_ > 0 && row < dst + n; row++) {
         std::memset(dst_ + row * dst_pitch_, 0, size_t(bytes_));
         const scale_rows_t &d = dst_scales_;
         if (!d.data) continue;

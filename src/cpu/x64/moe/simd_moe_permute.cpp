@@ -62,14 +62,12 @@ void simd_moe_unpermute_base_t::combine(
     const int64_t src_width = data_type_info(src.md.dt)->bits / 8,
                   dst_width = data_type_info(dst.md.dt)->bits / 8;
     const combine_params_t params = {src.md.dt, dst.md.dt, static_cast<const uint8_t *>(src.handle),
-            src.md.strides[0] * src_width, src.md.dims[1], int(plan.k)};
-    const float *weights = ctx.data<const float>(MXDNN_ARG_TOPK_WEIGHTS);
+            src.md.strides[0] * src_width, src.md.dims[1], int(plan.k), plan.weights, plan.weights_dt};
     const int64_t bytes = params.cols * (plan.k * src_width + dst_width);
     for_rows(ctx, tokens, bytes, [&](dim_t begin, dim_t end) {
         for (dim_t t = begin; t < end; t++) {
             uint8_t *to = static_cast<uint8_t *>(dst.handle) + (first + t) * dst.md.strides[0] * dst_width;
-            kernels_.combine(params, plan.inverse + t * plan.k,
-                    weights ? weights + (first + t) * plan.k : nullptr, to);
+            kernels_.combine(params, plan.inverse + t * plan.k, (first + t) * plan.k, to);
         }
     });
 }
