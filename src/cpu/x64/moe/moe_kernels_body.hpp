@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of moe_kernels_avx2.cpp and moe_kernels_avx512.cpp. Everything here has internal linkage: code
 // compiled for one ISA must not be merged by the linker with code for another. Element-wise loops are
-// left to the compiler; reductions are written with vectors of 16, two registers or one.
+// left to the compiler; reductions are written with vectors.
 #include <immintrin.h>
 
 #include "common/route_rules.hpp"
@@ -16,64 +16,70 @@ using namespace route_rules;
 
 #define MXDNN_INLINE static inline __attribute__((always_inline))
 
-typedef float f32x16 __attribute__((vector_size(64)));
-typedef int32_t s32x16 __attribute__((vector_size(64)));
-constexpr int lanes = 16;
-static_assert(lanes == sums && lanes == route_pad);
+// Half of the 16 partial results that a reduction keeps: compilers split wider vectors into elements where
+// the ISA does not have them.
+typedef float f32x8 __attribute__((vector_size(32)));
+typedef int32_t s32x8 __attribute__((vector_size(32)));
+constexpr int half = 8;
+static_assert(2 * half == sums && 2 * half == route_pad);
 
 constexpr float infinity = __builtin_inff();
+
+template <typename V, typename T>
+MXDNN_INLINE V load(const T *p) {
+    V v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+}
 
 // ---- moe_route ----
 
 // Softmax of x[0, n), n a multiple of 16; padding is -Inf and becomes 0.
 MXDNN_INLINE void softmax(float *x, int n) {
-    f32x16 most;
-    __builtin_memcpy(&most, x, sizeof(most));
     // NaN is never larger: it shows up in the sum.
-    for (int j = 0; j < lanes; j++) most[j] = larger(-infinity, most[j]);
-    for (int i = lanes; i < n; i += lanes) {
-        f32x16 v;
-        __builtin_memcpy(&v, x + i, sizeof(v));
+    f32x8 most = load<f32x8>(x);
+    for (int j = 0; j < half; j++) most[j] = larger(-infinity, most[j]);
+    for (int i = half; i < n; i += half) {
+        const f32x8 v = load<f32x8>(x + i);
         most = v > most ? v : most;
     }
     float top = -infinity;
-    for (int j = 0; j < lanes; j++) top = larger(top, most[j]);
+    for (int j = 0; j < half; j++) top = larger(top, most[j]);
     for (int i = 0; i < n; i++) x[i] = exp_f32(x[i] - top);
-    f32x16 sum = {};
-    for (int i = 0; i < n; i += lanes) {
-        f32x16 v;
-        __builtin_memcpy(&v, x + i, sizeof(v));
-        sum += v;
+    f32x8 low = {}, high = {};
+    for (int i = 0; i < n; i += 2 * half) {
+        low += load<f32x8>(x + i);
+        high += load<f32x8>(x + i + half);
     }
     float s[sums];
-    __builtin_memcpy(s, &sum, sizeof(sum));
+    __builtin_memcpy(s, &low, sizeof(low));
+    __builtin_memcpy(s + half, &high, sizeof(high));
     const float total = add_sums(s);
     for (int i = 0; i < n; i++) x[i] /= total;
 }
 
 // Index of the largest of n keys, n a multiple of 16; the lowest of equals.
 MXDNN_INLINE int best_of(const int32_t *keys, int n) {
-    s32x16 best, at = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    s32x16 index = at;
-    __builtin_memcpy(&best, keys, sizeof(best));
-    for (int i = lanes; i < n; i += lanes) {
-        s32x16 v;
-        __builtin_memcpy(&v, keys + i, sizeof(v));
-        index += lanes;
-        const s32x16 better = v > best;
-        best = better ? v : best;
-        at = better ? index : at;
+    s32x8 index = {0, 1, 2, 3, 4, 5, 6, 7}, best[2], at[2];
+    for (int h = 0; h < 2; h++) {
+        best[h] = load<s32x8>(keys + h * half);
+        at[h] = index + h * half;
     }
-    int32_t b[lanes], a[lanes];
-    __builtin_memcpy(b, &best, sizeof(b));
-    __builtin_memcpy(a, &at, sizeof(a));
-    for (int half = lanes / 2; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) {
-            const bool better = b[j + half] > b[j] || (b[j + half] == b[j] && a[j + half] < a[j]);
-            b[j] = better ? b[j + half] : b[j];
-            a[j] = better ? a[j + half] : a[j];
+    for (int i = 2 * half; i < n; i += 2 * half)
+        for (int h = 0; h < 2; h++) {
+            const s32x8 v = load<s32x8>(keys + i + h * half), better = v > best[h];
+            best[h] = better ? v : best[h];
+            at[h] = better ? index + (i + h * half) : at[h];
         }
-    return a[0];
+    const s32x8 other = (best[1] > best[0]) | ((best[1] == best[0]) & (at[1] < at[0]));
+    const s32x8 b = other ? best[1] : best[0], a = other ? at[1] : at[0];
+    int32_t top = b[0], where = a[0];
+    for (int j = 1; j < half; j++) {
+        const bool better = b[j] > top || (b[j] == top && a[j] < where);
+        top = better ? b[j] : top;
+        where = better ? a[j] : where;
+    }
+    return where;
 }
 
 MXDNN_INLINE void keep_two(int32_t &best, int32_t &second, int32_t k) {
@@ -86,18 +92,15 @@ MXDNN_INLINE void keep_two(int32_t &best, int32_t &second, int32_t k) {
 MXDNN_INLINE void best_two(const int32_t *keys, int n, int32_t &best, int32_t &second) {
     best = second = no_key;
     int i = 0;
-    if (n >= lanes) {
-        s32x16 b, s;
-        __builtin_memcpy(&b, keys, sizeof(b));
-        for (int j = 0; j < lanes; j++) s[j] = no_key;
-        for (i = lanes; i + lanes <= n; i += lanes) {
-            s32x16 v;
-            __builtin_memcpy(&v, keys + i, sizeof(v));
-            const s32x16 lesser = b < v ? b : v;
+    if (n >= 2 * half) {
+        s32x8 b = load<s32x8>(keys), s = b;
+        for (int j = 0; j < half; j++) s[j] = no_key;
+        for (i = half; i + half <= n; i += half) {
+            const s32x8 v = load<s32x8>(keys + i), lesser = b < v ? b : v;
             s = s > lesser ? s : lesser;
             b = b > v ? b : v;
         }
-        for (int j = 0; j < lanes; j++) keep_two(best, second, b[j]), keep_two(best, second, s[j]);
+        for (int j = 0; j < half; j++) keep_two(best, second, b[j]), keep_two(best, second, s[j]);
     }
     for (; i < n; i++) keep_two(best, second, keys[i]);
 }
@@ -106,15 +109,16 @@ MXDNN_INLINE void best_two(const int32_t *keys, int n, int32_t &best, int32_t &s
 MXDNN_INLINE void close_groups(
         const route_params_t &p, const int32_t *choice, int32_t *key, int32_t *of_group) {
     const int groups = int(p.route.expert_groups), n = p.experts / groups;
-    const int padded = (groups + lanes - 1) / lanes * lanes;
+    const int padded = (groups + route_pad - 1) / route_pad * route_pad;
     for (int g = 0; g < groups; g++) {
         int32_t best, second;
         best_two(choice + g * n, n, best, second);
         of_group[g] = p.route.flags & mxdnn_route_group_max ? best : group_key(best, second);
     }
     for (int g = groups; g < padded; g++) of_group[g] = no_key;
-    bool open[lanes * 4] = {};
-    if (groups <= lanes * 4) {
+    constexpr int few = 64;
+    bool open[few] = {};
+    if (groups <= few) {
         for (int i = 0; i < p.route.topk_groups; i++) {
             const int g = best_of(of_group, padded);
             of_group[g] = no_key; // that of no group
@@ -179,7 +183,8 @@ void route(const route_params_t &p, float *score, int32_t *key, int32_t *group_k
 
 // ---- moe_unpermute ----
 
-constexpr int combine_cols = 512;
+// Long enough for rows to be read as streams, short enough for the sums to stay in the first cache.
+constexpr int combine_cols = 3072;
 
 template <typename F>
 MXDNN_INLINE void accumulate(bool first, F load, float w, float *sum, int n) {

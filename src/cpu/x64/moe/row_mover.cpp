@@ -46,26 +46,42 @@ void row_mover_t::move(dim_t dst, dim_t src, dim_t n) const {
         std::memcpy(to, from, size_t(n * bytes_));
     else
         for (dim_t i = 0; i < n; i++) std::memcpy(to + i * dst_pitch_, from + i * src_pitch_, size_t(bytes_));
+    if (dst_scales_.data)
+        for (dim_t i = 0; i < n; i++) move_scales(dst + i, src + i);
+}
+
+void row_mover_t::move_scales(dim_t dst, dim_t src) const {
     const scale_rows_t &s = src_scales_, &d = dst_scales_;
-    if (!s.data) return;
-    for (dim_t i = 0; i < n; i++) {
-        if (s.contiguous() && d.contiguous()) {
-            std::memcpy(d.at(dst + i, 0), s.at(src + i, 0), size_t(s.cols * s.width));
-        } else {
-            for (dim_t c = 0; c < s.cols; c++)
-                std::memcpy(d.at(dst + i, c), s.at(src + i, c), size_t(s.width));
-            pad_row(dst + i, s.cols);
-        }
+    const uint8_t *from = s.at(src, 0);
+    uint8_t *to = d.at(dst, 0);
+    if (s.contiguous() && d.contiguous()) {
+        std::memcpy(to, from, size_t(s.cols * s.width));
+        return;
     }
+    // Four columns of a row stand together in every order but a strided one; in the 128x4 order the next
+    // four are a tile away.
+    dim_t c = 0;
+    if ((s.swizzled || s.contiguous()) && (d.swizzled || d.contiguous())) {
+        const int64_t s_step = s.swizzled ? swizzle_128x4::tile : 4,
+                      d_step = d.swizzled ? swizzle_128x4::tile : 4;
+        for (; c + 4 <= s.cols; c += 4) std::memcpy(to + c / 4 * d_step, from + c / 4 * s_step, 4);
+    }
+    for (; c < s.cols; c++) std::memcpy(d.at(dst, c), s.at(src, c), size_t(s.width));
+    pad_row(dst, s.cols);
 }
 
 void row_mover_t::zero(dim_t dst, dim_t n) const {
-    for (dim_t row = dst; bytes_ > 0 && row < dst + n; row++) {
+    if (bytes_ == 0) return;
+    const scale_rows_t &d = dst_scales_;
+    for (dim_t row = dst; row < dst + n; row++) {
         std::memset(dst_ + row * dst_pitch_, 0, size_t(bytes_));
-        const scale_rows_t &d = dst_scales_;
         if (!d.data) continue;
-        for (dim_t c = 0; c < d.cols; c++) std::memset(d.at(row, c), 0, size_t(d.width));
-        pad_row(row, d.cols);
+        if (d.contiguous())
+            std::memset(d.at(row, 0), 0, size_t(d.cols * d.width));
+        else if (d.swizzled)
+            pad_row(row, 0);
+        else
+            for (dim_t c = 0; c < d.cols; c++) std::memset(d.at(row, c), 0, size_t(d.width));
     }
 }
 
@@ -74,11 +90,15 @@ void row_mover_t::pad(dim_t rows) const {
     for (dim_t row = rows; row < round_up(rows, swizzle_128x4::tile_rows); row++) pad_row(row, 0);
 }
 
-// Columns of the row's 128x4 tiles from first_col on.
+// Zeros from column first_col of the row to the end of its 128x4 tiles.
 void row_mover_t::pad_row(dim_t row, dim_t first_col) const {
-    if (!dst_scales_.swizzled) return;
-    for (dim_t c = first_col; c < round_up(dst_scales_.cols, swizzle_128x4::tile_cols); c++)
-        *dst_scales_.at(row, c) = 0;
+    const scale_rows_t &d = dst_scales_;
+    if (!d.swizzled) return;
+    const dim_t end = round_up(d.cols, swizzle_128x4::tile_cols);
+    dim_t c = first_col;
+    for (; c < end && c % 4; c++) *d.at(row, c) = 0;
+    uint8_t *to = d.at(row, c);
+    for (; c < end; c += 4, to += swizzle_128x4::tile) std::memset(to, 0, 4);
 }
 
 } // namespace x64

@@ -46,6 +46,7 @@ public:
     void pad(dim_t rows) const;
 
 private:
+    void move_scales(dim_t dst, dim_t src) const;
     void pad_row(dim_t row, dim_t first_col) const;
 
     const uint8_t *src_;

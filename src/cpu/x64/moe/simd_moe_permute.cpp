@@ -93,7 +93,9 @@ status_t simd_moe_unpermute_base_t::execute(const exec_ctx_t &ctx) const {
     for (dim_t first = 0; first < plan.tokens; first += plan.part_tokens()) {
         if (first > 0) plan.invert(first);
         const dim_t tokens = std::min(plan.part_tokens(), plan.tokens - first);
-        if (is_high_precision(ctx.pd.problem.dst.dt))
+        // Rows that nothing is done to go back as bytes.
+        const problem_t &p = ctx.pd.problem;
+        if (is_high_precision(p.dst.dt) && (plan.weights || p.src.dt != p.dst.dt))
             combine(ctx, plan, first, tokens);
         else
             move(ctx, plan, first, tokens);
