@@ -223,7 +223,8 @@ mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_d
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
-/** The expert matmul: rows of group g times weights [E, K, N] of its expert. */
+/** The expert matmul: rows of group g times weights [E, K, N] of its expert; bias_md [E, N], NULL for
+ * none; doc/grouped_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,

@@ -66,6 +66,66 @@ struct Execute : public testing::Test {
     }
 };
 
+// Plain s8 rows with a scale each: codes times scale, by every implementation, batches too.
+TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
+    const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
+    mxdnn::stream s(e);
+    const int B = 2, M = 5, K = 70, N = 20;
+    const std::vector<uint16_t> nk = random_bf16(size_t(K * N), 5);
+    const std::vector<float> w = mxfp4_values(nk, K, N);
+    std::mt19937 rng(9);
+    std::vector<int8_t> x(size_t(B * M * K));
+    for (int8_t &v : x) v = int8_t(int(rng() % 255) - 127);
+    std::vector<float> scales(size_t(B * M));
+    for (float &v : scales) v = float(rng() % 1000 + 1) / 7919.f;
+    scales[3] = NAN;
+    mxdnn::primitive_attr q;
+    q.set_scales(MXDNN_ARG_DST, 7, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    q.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding::rceil);
+    for (const bool by_mask : {true, false}) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+        // One per row by a mask without the columns, or by a group as long as a row.
+        if (by_mask)
+            a.set_scales(MXDNN_ARG_SRC, 3, {}, dt::f32);
+        else
+            a.set_scales(MXDNN_ARG_SRC, 7, {1, K}, dt::f32);
+        mxdnn::mx_matmul::primitive_desc pd(e, memory::desc({B, M, K}, dt::s8, tag::abc),
+                memory::desc({1, K, N}, dt::f4_e2m1, tag::any), memory::desc({B, M, N}, dt::f32, tag::abc),
+                a);
+        memory from(memory::desc({1, K, N}, dt::bf16, tag::acb), e, const_cast<uint16_t *>(nk.data()));
+        memory packed(pd.weights_desc(), e);
+        mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(e, from.get_desc(), e, packed.get_desc(), q))
+                .execute(s, from, packed);
+        std::string impl;
+        do {
+            impl = pd.impl_info_str();
+            SCOPED_TRACE(impl);
+            std::vector<float> y(size_t(B * M * N), -1.f);
+            mxdnn::mx_matmul(pd).execute(
+                    s, {{MXDNN_ARG_SRC, memory(pd.src_desc(), e, x.data())}, {MXDNN_ARG_WEIGHTS, packed},
+                               {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC,
+                                       memory(memory::desc({B, M, 1}, dt::f32, tag::abc), e, scales.data())},
+                               {MXDNN_ARG_DST, memory(pd.dst_desc(), e, y.data())}});
+            for (int r = 0; r < B * M; r++)
+                for (int n = 0; n < N; n++) {
+                    double sum = 0, size = 0;
+                    for (int k = 0; k < K; k++) {
+                        const double t = double(x[size_t(r * K + k)]) * double(w[size_t(n * K + k)]);
+                        sum += t;
+                        size += std::fabs(t);
+                    }
+                    const double scale = double(scales[size_t(r)]), got = double(y[size_t(r * N + n)]);
+                    if (r == 3)
+                        EXPECT_TRUE(std::isnan(got));
+                    else
+                        EXPECT_NEAR(got, sum * scale, (K + 18) * 0x1p-24 * size * scale) << r << ", " << n;
+                }
+        } while (pd.next_impl());
+        EXPECT_EQ(impl, "ref:any");
+    }
+}
+
 } // namespace
 
 TEST_F(Execute, Count) {
@@ -300,6 +360,9 @@ TEST_F(Execute, ReorderScales) {
     const int to_scales = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO;
     args[to_scales] = make({K / 32, N}, dt::e8m0, tag::ba, tight.data() + dense_bytes);
     EXPECT_OK(execute());
-    expect_refused([&] { args[to_scales] = make({K / 32, N}, dt::e8m0, tag::ba, tight.data() + dense_bytes - 1); },
+    expect_refused(
+            [&] {
+                args[to_scales] = make({K / 32, N}, dt::e8m0, tag::ba, tight.data() + dense_bytes - 1);
+            },
             {"overlap"});
 }

@@ -48,6 +48,7 @@ rows_type_t rows_type(const std::string &word) {
     if (word == "mxfp4") return {dt::f4_e2m1, dt::e8m0, 32};
     if (word == "mxint8") return {dt::s8, dt::e8m0, 32};
     if (word == "nvfp4") return {dt::f4_e2m1, dt::f8_e4m3, 16};
+    if (word == "int4") return {dt::s4, dt::bf16, 32};
     if (word == "s8row_f32") return {dt::s8, dt::f32, 0};
     if (word == "s8row_bf16") return {dt::s8, dt::bf16, 0};
     return {type_of(word)};
@@ -209,7 +210,9 @@ struct run_t {
         if (c.flag("swizzle_src")) a.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
         if (dst.scale != dt::undef)
             a.set_scales(MXDNN_ARG_DST, mask(scatter, false), {1, dst.block}, dst.scale, false,
-                    dst.scale == dt::e8m0 ? quantization_mode::dynamic_mx : quantization_mode::dynamic_fp);
+                    c.flag("static")        ? quantization_mode::static_sazp
+                    : dst.scale == dt::e8m0 ? quantization_mode::dynamic_mx
+                                            : quantization_mode::dynamic_fp);
         if (c.has("dst_global")) a.set_global_scale(MXDNN_ARG_DST, quantization_mode::dynamic_fp);
         if (c.flag("swizzle_dst")) a.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
         static const std::map<std::string, mxdnn::row_grouping> kinds{{"ends", mxdnn::row_grouping::ends},
@@ -349,6 +352,8 @@ struct run_t {
         args[MXDNN_ARG_DST] = y.as(dst_desc(false));
         if (c.has("scales")) {
             scales = output_t(c["scales"].bytes.size());
+            if (c.flag("static"))
+                std::copy(c["scales"].bytes.begin(), c["scales"].bytes.end(), scales.bytes.begin());
             args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] =
                     scales.as(scales_desc(dst_desc(false), dst, c["scales"], c.flag("swizzle_dst")));
         }
@@ -369,7 +374,10 @@ struct run_t {
         std::vector<uint8_t> rows_written;
         for (uint8_t w : c["written"].bytes) rows_written.insert(rows_written.end(), row_bytes, w);
         check_bytes("codes", y.bytes, c["codes"].bytes, rows_written);
-        check_bytes("scales", scales.bytes, c["scales"].bytes, c["scales_written"].bytes);
+        // Given ones stay as they are.
+        const std::vector<uint8_t> all(c["scales"].bytes.size(), 1);
+        check_bytes("scales", scales.bytes, c["scales"].bytes,
+                c.flag("static") ? all : c["scales_written"].bytes);
         if (c.has("dst_global"))
             check_bytes("global scale", global.bytes, c["dst_global"].bytes,
                     std::vector<uint8_t>(c["dst_global"].bytes.size(), 1));

@@ -436,6 +436,62 @@ TEST(grouped_matmul, unused_indices_may_be_anything) {
     });
 }
 
+// Strides of rows and columns, and descriptors of either kind, change nothing but where things are.
+TEST(grouped_matmul, strides_and_kinds_of_descriptors) {
+    const experts_t &w = four();
+    const dim rows = 11, far_k = w.K + 8, far_n = w.N + 5;
+    std::vector<uint16_t> x = random_bf16(size_t(rows * w.K), 47), wide(size_t(rows * far_k), 0x7fc0),
+                          turned(size_t(rows * w.K));
+    for (dim r = 0; r < rows; r++)
+        for (dim k = 0; k < w.K; k++)
+            wide[size_t(r * far_k + k)] = turned[size_t(k * rows + r)] = x[size_t(r * w.K + k)];
+    std::vector<int32_t> ends = {2, 3, 3, 10};
+    const auto describe = [&](const memory::desc &src, const memory::desc &dst) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+        return grouped_matmul::primitive_desc(
+                cpu(), src, memory::desc({w.E, w.K, w.N}, dt::f4_e2m1, tag::any), dst, a);
+    };
+    by_every_implementation(w.describe(), [&](const auto &pd) {
+        const std::vector<float> want = run(w, pd, {{MXDNN_ARG_GROUP_OFFSETS, ints(ends)}}, x, rows);
+        struct form_t {
+            memory::desc src, dst;
+            uint16_t *data;
+        };
+        const memory::desc plain_dst = rows_of(rows, w.N, dt::f32);
+        const form_t forms[] = {
+                {memory::desc({rows, w.K}, dt::bf16, memory::dims{far_k, 1}),
+                        memory::desc({rows, w.N}, dt::f32, memory::dims{far_n, 1}), wide.data()},
+                {memory::desc({rows, w.K}, dt::bf16, memory::dims{1, rows}),
+                        memory::desc({rows, w.N}, dt::f32, memory::dims{1, rows}), turned.data()},
+                {memory::desc::grouped({rows, w.K}, dt::bf16, 0, 4), plain_dst, x.data()},
+                {memory::desc::grouped({rows, w.K}, dt::bf16, 0, 4),
+                        memory::desc::grouped({rows, w.N}, dt::f32, 0, 4), x.data()}};
+        for (const form_t &f : forms) {
+            SCOPED_TRACE(f.src.to_string());
+            auto other = describe(f.src, f.dst);
+            while (std::string(other.impl_info_str()) != pd.impl_info_str() && other.next_impl()) {
+            }
+            ASSERT_EQ(other.impl_info_str(), pd.impl_info_str());
+            std::vector<float> y(size_t(rows * far_n), poison);
+            grouped_matmul(other).execute(
+                    w.stream, {{MXDNN_ARG_SRC, memory(f.src, cpu(), f.data)}, {MXDNN_ARG_WEIGHTS, w.packed},
+                                      {MXDNN_ARG_GROUP_OFFSETS, ints(ends)},
+                                      {MXDNN_ARG_DST, memory(f.dst, cpu(), y.data())}});
+            const bool strided = f.data == wide.data(), columns = f.data == turned.data();
+            size_t written = 0;
+            for (dim r = 0; r < rows; r++)
+                for (dim n = 0; n < w.N; n++) {
+                    const size_t at = size_t(columns ? n * rows + r : r * (strided ? far_n : w.N) + n);
+                    ASSERT_EQ(y[at], want[size_t(r * w.N + n)]) << r << ", " << n;
+                    written += y[at] != poison;
+                }
+            EXPECT_EQ(
+                    size_t(std::count_if(y.begin(), y.end(), [](float v) { return v != poison; })), written);
+        }
+    });
+}
+
 // ---- pointers ----
 
 TEST(grouped_matmul, pointers_to_experts) {

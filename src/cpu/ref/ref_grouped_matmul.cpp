@@ -107,10 +107,9 @@ struct ref_grouped_run_t {
         for (int64_t i = 0; i < n; i++) {
             finish_row(rows[i], expert, results + i * N);
             const int64_t at = x.dst_row(rows[i]) - first;
-            // The first row is taken as it is, so that -0 stays -0.
-            const bool first_here = expert_of[at] < 0;
+            // Without SCATTER_IDX there is no sum, and -0 stays -0.
             for (dim_t c = 0; c < columns; c++)
-                sums[at * columns + c] = results[i * N + c] + (first_here ? -0. : sums[at * columns + c]);
+                sums[at * columns + c] = results[i * N + c] + (x.scatter ? sums[at * columns + c] : -0.);
             written[at] = true;
             expert_of[at] = expert;
             group_of[at] = group;

@@ -13,7 +13,7 @@ Arrays of a case are the arguments that it passes, named after them, and of its 
     written     [rows of dst] 1 where a row is written; others keep what they held
     want        [rows of dst, columns] f64 results stored in f32, and in
     bound       what an implementation may be off by before it stores the result, by the rules of doc/accuracy.md
-    rounded     bound of kernels that round int4 weights to bf16
+    rounded     bound of kernels that round int4 weights (or an int4 source) to bf16
 or, where dst is quantised, codes, scales (with the bytes of them that are written) and dst_global: sums of those cases
 are exact in f32, so that every bit is known.
 """
@@ -64,6 +64,7 @@ QUANTISED = {  # elements, scales, block; nvfp4 has a global scale by option
     "mxfp4": ("f4_e2m1", "e8m0", 32),
     "mxint8": ("s8", "e8m0", 32),
     "nvfp4": ("f4_e2m1", "f8_e4m3", 16),
+    "int4": ("s4", "bf16", 32),
 }
 
 
@@ -103,6 +104,8 @@ def source(kind, rows, rnd, exact, global_scale):
         centre = 127 - int(np.round(np.log2(np.sqrt(np.mean(table[usable] ** 2)))))
         bits = (centre - 2 + rnd.ints(4, rows * groups)).reshape(rows, groups).astype(np.uint8)
         scale = np.exp2(bits.astype(np.float64) - 127)
+    elif scale_dt == "bf16":
+        bits, scale = numbers.stored("bf16", ((1 + rnd.ints(500, rows * groups)) / 1024.0).reshape(rows, groups))
     else:
         bits = (0x30 + rnd.ints(0x18, rows * groups)).reshape(rows, groups).astype(np.uint8)
         scale = numbers.value_table("f8_e4m3")[bits]
@@ -161,6 +164,25 @@ def encode(name, x):
     best = distance.min(-1, keepdims=True)
     code = np.where(distance == best, np.where(np.arange(len(values)) % 2, 1, 0), 2).argmin(-1)
     return (code + (np.signbit(x).astype(int) << (bits - 1))).astype(np.uint8)
+
+
+def given_scales(kind, rows, columns, rnd):
+    """Scales that suit sums of a few hundred, some of them too small."""
+    scale_dt, block = QUANTISED[kind][1:]
+    shape = (rows, -(-columns // block))
+    lowest = 127 - 3 if scale_dt == "e8m0" else 0x50
+    return (lowest + rnd.ints(8, shape[0] * shape[1])).reshape(shape).astype(np.uint8)
+
+
+def encode_row(kind, x, scales):
+    """Codes of one row of f32 values under scales that are given, without a global one."""
+    elem, scale_dt, block = QUANTISED[kind]
+    codes = []
+    for i, s in enumerate(scales):
+        b = x[i * block : (i + 1) * block].astype(f32)
+        factor = f32(2.0 ** (127 - int(s))) if scale_dt == "e8m0" else f32(1) / f32(numbers.value_table("f8_e4m3")[s])
+        codes.append(encode(elem, b * factor))
+    return np.concatenate(codes)
 
 
 def quantise_row(kind, x, g):
@@ -248,7 +270,8 @@ ROUTINGS = {
 
 DEFAULTS = dict(format="mxfp4", routing="ends", src="bf16", dst="f32", bias="none", act="none", halves=0, params="none",
                 alpha=0, gather=0, scatter="none", topk="none", topk_on="output", beta=0.0, src_global="none",
-                dst_global="none", swizzle_src=0, swizzle_dst=0, plain=0, pointers=0, flat=0, exact=0, nan=0)
+                dst_global="none", swizzle_src=0, swizzle_dst=0, plain=0, pointers=0, flat=0, exact=0, nan=0,
+                static=0)
 ATTR_PARAMS = (1.25, 1.0, 1.5)  # of the post-op: alpha, what it adds to up, limit
 CASES = {}
 
@@ -306,6 +329,8 @@ case("dst_bf16", dst="bf16", bias="bf16")
 case("dst_f16", dst="f16", src="f16")
 for dst in ("mxfp8", "mxfp4", "nvfp4"):
     case(f"dst_{dst}", dst=dst, exact=1, bias="bf16")
+    case(f"dst_{dst}_static", dst=dst, exact=1, static=1, bias="bf16", scatter="permute")
+    case(f"dst_{dst}_static_swizzled", dst=dst, exact=1, static=1, swizzle_dst=1)
     case(f"dst_{dst}_relu2", dst=dst, exact=1, act="relu2", routing="starts")
     case(f"dst_{dst}_reduce", dst=dst, exact=1, scatter="meet", topk="f32", bias="bf16")
     case(f"dst_{dst}_padded", dst=dst, exact=1, routing="padded", alpha=1)
@@ -430,7 +455,7 @@ def make(index, o, weights):
             d = to[row]
             met[d] = True
             expert_of[d] = e
-            v_sum[d] += v
+            v_sum[d] = v_sum[d] + v if o["scatter"] != "none" else v  # -0 is no sum
             e_sum[d] += err + U * (np.abs(v_sum[d]) + e_sum[d] + err)
         written = np.ones(dst_rows, bool) if o["scatter"] != "none" else met
         total[what], error[what] = v_sum, e_sum
@@ -458,7 +483,12 @@ def make(index, o, weights):
         elem, _, block = QUANTISED[o["dst"]]
         codes = np.zeros((dst_rows, columns), np.uint8)
         scales = np.zeros((dst_rows, -(-columns // block)), np.uint8)
+        if o["static"]:
+            scales = given_scales(o["dst"], dst_rows, columns, rnd)
         for d in np.flatnonzero(written):
+            if o["static"]:
+                codes[d] = encode_row(o["dst"], result[d], scales[d])
+                continue
             e = expert_of.get(d, 0) if o["dst_global"] == "experts" else 0
             codes[d], scales[d] = quantise_row(o["dst"], result[d], g[e])
         arrays["codes"] = numbers.plain_rows(codes, numbers.BITS[elem])
@@ -472,7 +502,7 @@ def make(index, o, weights):
     up = lambda a: np.nextafter(a.astype("<f4"), f32(np.inf)).astype("<f4")
     arrays["want"] = result.astype("<f4")
     arrays["bound"] = up(error["bound"] + U * np.nan_to_num(np.abs(result)))
-    if weights.fmt[1] in ("s4", "u4"):
+    if weights.fmt[1] in ("s4", "u4") or o["src"] == "int4":
         arrays["rounded"] = up(error["rounded"] + U * np.nan_to_num(np.abs(result)))
     return r, arrays
 
