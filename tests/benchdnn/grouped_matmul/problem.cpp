@@ -146,6 +146,51 @@ std::vector<problem_t> knobs_t::problems(const std::string &descriptor) const {
     return all;
 }
 
+std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
+    std::vector<problem_t> all;
+    for (int64_t i = 0; i < count; i++) {
+        rng_t rng(seed * 1000003 + uint32_t(i));
+        const auto one_of = [&](std::initializer_list<const char *> words) -> std::string {
+            return words.begin()[rng() % words.size()];
+        };
+        const auto upto = [&](int64_t n) { return std::to_string(rng() % uint32_t(n + 1)); };
+        std::map<std::string, std::string> v;
+        for (const knob_t &k : knob_list) v[k.name] = k.usual;
+        const int64_t experts = 1 + int64_t(rng() % 9);
+        const int64_t K = 1 + int64_t(rng() % (rng() % 4 ? 70 : 300)),
+                      N = 2 * (1 + int64_t(rng() % (rng() % 4 ? 30 : 100)));
+        v["experts"] = std::to_string(experts);
+        v["topk"] = std::to_string(1 + int64_t(rng()) % experts);
+        v["tokens"] = rng() % 4 ? upto(12) : upto(90);
+        v["routing"] = one_of({"uniform", "skewed", "one", "empty", "twice"});
+        v["dt"] = one_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4"}) + ":"
+                  + one_of({"mxfp4", "mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "nvfp4", "mxint8", "int4"})
+                  + ":" + one_of({"bf16", "f32", "f16", "mxfp8"});
+        v["bia-dt"] = one_of({"", "f32", "bf16"});
+        v["row-grouping"] = one_of({"ends", "starts", "padded", "row_ids"});
+        v["gather"] = one_of({"0", "1"});
+        v["scatter"] = one_of({"none", "permute", "reduce"});
+        v["topk-weights"] = one_of({"", "output", "input"});
+        v["topk-dt"] = one_of({"f32", "bf16"});
+        for (const char *flag : {"expert-alpha", "active-experts", "weights-ptrs", "skips", "runtime-rows"})
+            v[flag] = one_of({"0", "0", "1"});
+        const int64_t first = int64_t(rng()) % experts;
+        if (rng() % 3 == 0)
+            v["local"] = std::to_string(first) + ":" + std::to_string(1 + int64_t(rng()) % (experts - first));
+        v["expert-map"] = one_of({"0", "1"});
+        v["extra-rows"] = upto(3);
+        v["max-rows-hint"] = one_of({"0", "0", "7", "100"});
+        v["attr-post-ops"] = one_of({"", "", "relu", "swiglu:1.702:7:interleaved", "swiglu:1.702:7:halves",
+                "silu:1:0:interleaved", "geglu_tanh:1:0:halves+relu"});
+        const bool plain = v["dt"].rfind("mxfp8") != v["dt"].size() - 5;
+        if (plain && rng() % 4 == 0) v["attr-post-ops"] += v["attr-post-ops"].empty() ? "sum" : "+sum";
+        if (v["attr-post-ops"].find("glu") != std::string::npos)
+            v["activation-params"] = one_of({"none", "shared", "per_expert"});
+        all.push_back(make_problem(std::to_string(K) + "x" + std::to_string(N), v));
+    }
+    return all;
+}
+
 int64_t routing_t::groups() const { return padded ? int64_t(bounds.size()) : 0; }
 
 namespace {

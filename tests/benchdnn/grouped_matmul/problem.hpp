@@ -52,6 +52,9 @@ private:
     std::map<std::string, std::vector<std::string>> values_;
 };
 
+// Problems with everything at random; each has a line of its own.
+std::vector<problem_t> random_problems(int64_t count, uint32_t seed);
+
 // A row that the groups divide: which of the weights' experts it goes to (-1: none), which rows of source
 // and destination it connects (-1: zeros, dropped), and its weight.
 struct row_t {

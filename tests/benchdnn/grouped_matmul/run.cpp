@@ -358,6 +358,11 @@ knobs_t knobs;
 
 bool run_driver_word(const std::string &word) {
     if (knobs.parse(word)) return true;
+    std::string count;
+    if (option(word, "fuzz", count)) {
+        for (const problem_t &p : random_problems(to_int(count, "--fuzz"), settings.seed)) run(p);
+        return true;
+    }
     if (word.compare(0, 2, "--") == 0) return false;
     for (const problem_t &p : knobs.problems(word)) run(p);
     return true;
