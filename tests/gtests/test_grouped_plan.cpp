@@ -42,7 +42,9 @@ grouped_shape_t shape(int64_t dst_n, int64_t column_step = 16) {
     return s;
 }
 
-grouped_limits_t limits(int64_t hint = 0) { return grouped_limits(2880, 5760, 2880, hint, machine(16), kernels()); }
+grouped_limits_t limits(int64_t hint = 0) {
+    return grouped_limits(2880, 5760, 2880, hint, machine(16), kernels());
+}
 
 grouped_plan_t plan(const grouped_shape_t &s, const segments_t &g, int threads) {
     return plan_grouped_matmul(s, g.data(), int64_t(g.size()), limits(), machine(threads), kernels());
@@ -79,31 +81,75 @@ TEST(grouped_plan, tasks_cover_everything_once) {
     }
 }
 
-// The largest share of a thread that takes the next task whenever it is free, beside an equal share.
-double imbalance(const grouped_shape_t &s, segments_t g, int threads) {
-    std::sort(g.begin(), g.end(), [](const auto &a, const auto &b) { return a.count > b.count; });
-    const grouped_plan_t p = plan(s, g, threads);
+double cost(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t &p, int64_t t) {
     grouped_tasks_t tasks(p, s, g.data());
-    std::vector<double> busy(size_t(threads), 0.);
+    const grouped_task_t task = tasks.find(t);
+    const grouped_segment_t &one = g[size_t(task.segment)];
+    const double rows =
+            double(one.direct ? one.count : std::min<int64_t>(p.rows, one.count - task.part * p.rows));
+    // Decoding a panel is worth some rows.
+    return (rows + 16) * double(std::min(p.columns, s.dst_n - task.block * p.columns));
+}
+
+// The largest share of a thread beside an equal one, when threads go on with what others have left.
+double imbalance(const grouped_shape_t &s, const segments_t &g, int threads) {
+    const grouped_plan_t p = plan(s, g, threads);
+    const int n = int(std::min<int64_t>(threads, p.tasks));
+    std::vector<int64_t> next, end;
+    for (int i = 0; i < n; i++) {
+        next.push_back(first_task(p, s, g.data(), int64_t(g.size()), i, n));
+        end.push_back(first_task(p, s, g.data(), int64_t(g.size()), i + 1, n));
+        EXPECT_LE(next[size_t(i)], end[size_t(i)]);
+    }
+    EXPECT_EQ(next[0], 0);
+    EXPECT_EQ(end.back(), p.tasks);
+    std::vector<double> busy(size_t(n), 0.);
     double total = 0;
-    for (int64_t t = 0; t < p.tasks; t++) {
-        const grouped_task_t task = tasks.find(t);
-        const grouped_segment_t &one = g[size_t(task.segment)];
-        const double rows = double(one.direct ? one.count : std::min<int64_t>(p.rows, one.count - task.part * p.rows));
-        // Decoding a panel is worth some rows.
-        const double cost = (rows + 16) * double(std::min(p.columns, s.dst_n - task.block * p.columns));
-        *std::min_element(busy.begin(), busy.end()) += cost;
-        total += cost;
+    for (int64_t done = 0; done < p.tasks; done++) {
+        // Whoever is free first takes the next task of its share, or of the next one with any left.
+        const size_t who = size_t(std::min_element(busy.begin(), busy.end()) - busy.begin());
+        size_t from = who;
+        while (next[from] == end[from]) from = (from + 1) % size_t(n);
+        const double c = cost(s, g, p, next[from]++);
+        busy[who] += c;
+        total += c;
     }
     return *std::max_element(busy.begin(), busy.end()) * threads / total;
 }
 
 TEST(grouped_plan, no_routing_leaves_threads_idle) {
     for (int threads : {1, 2, 16}) {
-        EXPECT_LT(imbalance(shape(5760), segments({1, 1, 1, 1}), threads), 1.1) << threads << " threads, one token";
+        EXPECT_LT(imbalance(shape(5760), segments({1, 1, 1, 1}), threads), 1.1)
+                << threads << " threads, one token";
         EXPECT_LT(imbalance(shape(5760), segments(std::vector<int>(32, 8)), threads), 1.05);
         EXPECT_LT(imbalance(shape(5760), segments({4096, 1, 2, 3, 1, 9}), threads), 1.1) << "one busy expert";
         EXPECT_LT(imbalance(shape(64), segments({4096}), threads), 1.4) << "few columns";
+    }
+}
+
+TEST(grouped_plan, shares_are_worth_the_same) {
+    std::mt19937 rng(12);
+    for (int round = 0; round < 100; round++) {
+        std::vector<int> counts(1 + rng() % 130);
+        for (int &c : counts) c = rng() % 4 ? int(rng() % 30) : int(rng() % 700);
+        const segments_t g = segments(counts);
+        if (g.empty()) continue;
+        const grouped_shape_t s = shape(2880);
+        const int threads = 1 + int(rng() % 16);
+        const grouped_plan_t p = plan(s, g, threads);
+        double total = 0, most = 0, largest = 0;
+        for (int i = 0; i < threads; i++) {
+            double share = 0;
+            const int64_t n = int64_t(g.size()), end = first_task(p, s, g.data(), n, i + 1, threads);
+            for (int64_t t = first_task(p, s, g.data(), n, i, threads); t < end; t++) {
+                share += cost(s, g, p, t);
+                largest = std::max(largest, cost(s, g, p, t));
+            }
+            most = std::max(most, share);
+            total += share;
+        }
+        // Either end is within a task of where it should be.
+        EXPECT_LE(most, total / threads + 2 * largest) << threads << " threads";
     }
 }
 
@@ -122,7 +168,8 @@ TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
 
 TEST(grouped_plan, is_printed) {
     const segments_t g = segments({1, 0, 300});
-    EXPECT_EQ(describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/320:columns64:tasks90");
+    EXPECT_EQ(
+            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/320:columns64:tasks90");
 }
 
 } // namespace

@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t most_window_rows = 4096;
 constexpr int64_t most_window_bytes = 48 << 20; // of prepared rows, and of their results in f32
 constexpr int64_t most_sum_bytes = 24 << 20;
+// What decoding a panel is worth, in rows times a decoded one.
+constexpr int64_t decoding_rows = 16;
 // Tasks for every thread: the last ones to finish keep the others waiting for a fraction of one.
 constexpr int64_t tasks_per_thread = 8;
 
@@ -68,7 +70,39 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     return p;
 }
 
+int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const grouped_segment_t *segments,
+        int64_t n_segments, int i, int n) {
+    if (i >= n) return p.tasks;
+    // Every column of a part costs as much as another; the last part of a segment may be short.
+    const int64_t blocks = div_up(shape.dst_n, p.columns);
+    const auto whole = [&](const grouped_segment_t &s) {
+        return decoding_rows + (s.direct ? s.count : std::min<int64_t>(p.rows, s.count));
+    };
+    const auto cost = [&](const grouped_segment_t &s) {
+        return s.count + row_parts(s, p.rows) * decoding_rows;
+    };
+    int64_t total = 0, tasks = 0;
+    for (int64_t s = 0; s < n_segments; s++) total += cost(segments[s]);
+    double left = double(total) * i / n; // until the share begins
+    for (int64_t s = 0; s < n_segments; s++) {
+        const grouped_segment_t &one = segments[s];
+        const int64_t parts = row_parts(one, p.rows), before_last = (parts - 1) * whole(one);
+        if (double(cost(one)) >= left) {
+            const double at =
+                    left <= double(before_last)
+                            ? left / double(whole(one))
+                            : double(parts - 1)
+                                      + (left - double(before_last)) / double(cost(one) - before_last);
+            return std::min(tasks + int64_t(at * double(blocks) + .5), p.tasks);
+        }
+        left -= double(cost(one));
+        tasks += parts * blocks;
+    }
+    return p.tasks;
+}
+
 grouped_task_t grouped_tasks_t::find(int64_t t) {
+    if (t < before_) segment_ = before_ = 0;
     while (t >= before_ + tasks_of(segment_)) before_ += tasks_of(segment_++);
     const int64_t rest = t - before_;
     return {segment_, rest / blocks_, rest % blocks_};

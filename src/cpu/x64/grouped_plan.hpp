@@ -70,6 +70,12 @@ private:
     int64_t segment_ = 0, before_ = 0; // tasks before the segment
 };
 
+// First task of thread i's share of n: shares are tasks in a row, so that a thread keeps an expert's rows in
+// its cache and reads its weights in order, and are worth about the same; i = n gives the end. A thread that
+// is done goes on with what others have left.
+int64_t first_task(const grouped_plan_t &plan, const grouped_shape_t &shape,
+        const grouped_segment_t *segments, int64_t n_segments, int i, int n);
+
 std::string describe(const grouped_plan_t &plan, const grouped_segment_t *segments, int64_t n);
 
 } // namespace x64

@@ -5,7 +5,6 @@
 #include "cpu/x64/jit_grouped_matmul.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -66,6 +65,7 @@ struct jit_grouped_matmul_base_t::run_t {
             nullptr; // not null: results are only measured, for a global scale; one, or one per expert
     int64_t amax_stride = 0;
 
+    next_task_t *next; // of every thread
     expert_rows_t *experts;
     grouped_segment_t *segments;
     int32_t *rows, *shifts;        // of the window; which grouped rows they are
@@ -77,7 +77,6 @@ struct jit_grouped_matmul_base_t::run_t {
     int64_t next_expert = 0, next_row = 0;
     int64_t n_segments = 0, n_rows = 0;
     grouped_plan_t plan;
-    std::atomic<int64_t> next_task{0};
 
     run_t(const jit_grouped_matmul_base_t &s, const exec_ctx_t &e)
         : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
@@ -91,6 +90,7 @@ struct jit_grouped_matmul_base_t::run_t {
           nthr(threads_of(e.stream, c.machine.threads)) {
         char *at = ctx.scratchpad + c.scratch.total(c.machine.threads);
         const auto part = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
+        next = reinterpret_cast<next_task_t *>(part(g.next_bytes()));
         experts = reinterpret_cast<expert_rows_t *>(part(g.expert_bytes()));
         segments = reinterpret_cast<grouped_segment_t *>(part(g.segment_bytes()));
         rows = reinterpret_cast<int32_t *>(part(g.row_bytes()));
@@ -381,25 +381,30 @@ struct jit_grouped_matmul_base_t::run_t {
         shape.column_step = c.column_step;
         matmul_machine_t machine = c.machine;
         machine.threads = nthr;
-        // The largest first: what is left at the end is little, whoever does it.
-        std::sort(
-                segments, segments + n_segments, [](const grouped_segment_t &a, const grouped_segment_t &b) {
-                    return a.count != b.count ? a.count > b.count : a.first < b.first;
-                });
         plan = plan_grouped_matmul(shape, segments, n_segments, g.limits, machine, c.kernels);
-        next_task = 0;
-        parallel(ctx.stream, int(std::min<int64_t>(nthr, plan.tasks)), [&](int ithr, int) {
+        const int n = int(std::min<int64_t>(nthr, plan.tasks));
+        for (int i = 0; i < n; i++) {
+            new (next + i) next_task_t{{first_task(plan, shape, segments, n_segments, i, n)}, 0};
+            if (i > 0) next[i - 1].end = next[i].next;
+        }
+        next[n - 1].end = plan.tasks;
+        parallel(ctx.stream, n, [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
-            for (int64_t t; (t = next_task.fetch_add(1, std::memory_order_relaxed)) < plan.tasks;) {
-                const grouped_task_t task = tasks.find(t);
-                const grouped_segment_t &s = segments[task.segment];
-                const int64_t step = s.direct ? s.count : plan.rows, r = task.part * step,
-                              n = task.block * plan.columns;
-                do_block(w, s, r, std::min<int64_t>(r + step, s.count), n,
-                        std::min(n + plan.columns, g.dst_n));
+            // Its own share, then what is left of the others'.
+            for (int i = 0; i < n; i++) {
+                next_task_t &share = next[(ithr + i) % n];
+                for (int64_t t; (t = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
+                    do_task(w, tasks.find(t));
             }
         });
+    }
+
+    void do_task(worker_t &w, const grouped_task_t &task) const {
+        const grouped_segment_t &s = segments[task.segment];
+        const int64_t step = s.direct ? s.count : plan.rows, r = task.part * step,
+                      n = task.block * plan.columns;
+        do_block(w, s, r, std::min<int64_t>(r + step, s.count), n, std::min(n + plan.columns, g.dst_n));
     }
 
     // Rows [first, end) of the destination; where none meet that is all of them.

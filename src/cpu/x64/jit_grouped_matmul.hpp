@@ -2,6 +2,8 @@
 // grouped_matmul on packed weights with generated kernels: one class, an ISA each.
 #pragma once
 
+#include <atomic>
+
 #include "cpu/x64/grouped_plan.hpp"
 #include "cpu/x64/panel_matmul.hpp"
 
@@ -18,12 +20,20 @@ struct expert_rows_t {
     int64_t seen;
 };
 
+// What is left of a thread's share of the tasks, in a cache line of its own.
+struct alignas(64) next_task_t {
+    std::atomic<int64_t> next;
+    int64_t end;
+};
+
 struct grouped_conf_t {
     matmul_conf_t matmul;
     grouped_limits_t limits;
     int64_t experts = 0, dst_n = 0, sums_stride = 0; // floats
-    // Beside matmul.scratch, in bytes: the experts, segments, rows of the window and their shifts; where
-    // rows meet, which meet in a row of the destination, their results, and sums from window to window.
+    // Beside matmul.scratch, in bytes: every thread's next task, the experts, segments, rows of the window
+    // and their shifts; where rows meet, which meet in a row of the destination, their results, and sums from
+    // window to window.
+    int64_t next_bytes() const { return matmul.machine.threads * int64_t(sizeof(next_task_t)); }
     int64_t expert_bytes() const { return round_up(experts * int64_t(sizeof(expert_rows_t)), 64); }
     int64_t segment_bytes() const { return round_up(experts * int64_t(sizeof(grouped_segment_t)), 64); }
     int64_t row_bytes() const { return round_up(limits.window_rows * int64_t(sizeof(int32_t)), 64); }
@@ -33,7 +43,7 @@ struct grouped_conf_t {
     int64_t result_bytes() const { return limits.window_rows * sums_stride * int64_t(sizeof(float)); }
     int64_t sum_bytes() const { return limits.sum_rows * sums_stride * int64_t(sizeof(float)); }
     int64_t total() const {
-        return matmul.scratch.total(matmul.machine.threads) + expert_bytes() + segment_bytes()
+        return matmul.scratch.total(matmul.machine.threads) + next_bytes() + expert_bytes() + segment_bytes()
                + 2 * row_bytes() + meeting_bytes() + result_bytes() + sum_bytes();
     }
 };
