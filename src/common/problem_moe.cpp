@@ -26,8 +26,9 @@ memory_desc_t plain_desc(std::initializer_list<dim_t> dims, data_type_t dt) {
 
 dim_t times(dim_t a, dim_t b) { return a == runtime_dim || b == runtime_dim ? runtime_dim : a * b; }
 
-status_t check_matrix(const char *name, const memory_desc_t &md) {
-    MXDNN_CHECK(check_plain(name, md));
+// `grouped`: the side that grouped_matmul reads or writes may be described as it is there.
+status_t check_matrix(const char *name, const memory_desc_t &md, bool grouped = false) {
+    if (!grouped || md.kind != mxdnn_format_kind_grouped) MXDNN_CHECK(check_plain(name, md));
     if (md.ndims != 2)
         return fail(mxdnn_invalid_shape, "%s is %s; it has to be a matrix of two dims", name,
                 dims_text(md).c_str());
@@ -234,7 +235,7 @@ status_t check_runtime_dims_moe_route(const problem_t &p, const exec_ctx_t &ctx)
 status_t prepare_moe_permute(problem_t &p) {
     const permute_desc_t &d = p.permute;
     MXDNN_CHECK(check_matrix("src", p.src));
-    MXDNN_CHECK(check_matrix("dst", p.dst));
+    MXDNN_CHECK(check_matrix("dst", p.dst, true));
     if (p.src.dims[1] != p.dst.dims[1])
         return fail(mxdnn_invalid_shape, "src is %s and dst is %s; rows move whole, so the columns are equal",
                 dims_text(p.src).c_str(), dims_text(p.dst).c_str());
@@ -252,6 +253,10 @@ status_t prepare_moe_permute(problem_t &p) {
                 "%lld source ranks and %lld local experts; both are at least 1, and their product at most "
                 "%lld",
                 (long long)d.source_ranks, (long long)d.local_experts, (long long)max_parts);
+    if (p.dst.kind == mxdnn_format_kind_grouped && p.dst.grouped.group_count != d.local_experts)
+        return fail(mxdnn_invalid_shape,
+                "dst has %lld groups, but there are %lld local experts; each is a group",
+                (long long)p.dst.grouped.group_count, (long long)d.local_experts);
     if (d.alignment < 1 || d.alignment > max_rows / d.local_experts)
         return fail(mxdnn_invalid_arguments,
                 "the alignment is %lld; groups of %lld experts are padded to it, so it is 1 to %lld",
@@ -300,7 +305,7 @@ status_t check_runtime_dims_moe_permute(const problem_t &, const exec_ctx_t &ctx
 // ---- moe_unpermute ----
 
 status_t prepare_moe_unpermute(problem_t &p) {
-    MXDNN_CHECK(check_matrix("src", p.src));
+    MXDNN_CHECK(check_matrix("src", p.src, true));
     MXDNN_CHECK(check_matrix("dst", p.dst));
     if (p.src.dims[1] != p.dst.dims[1])
         return fail(mxdnn_invalid_shape,

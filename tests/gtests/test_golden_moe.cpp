@@ -206,7 +206,8 @@ TEST(golden_moe, permute_and_back) {
         const bool odd_half = m.type == dt::f4_e2m1 && m.D % 2;
         const size_t row = src_rows ? c.bytes("src").size() / size_t(src_rows) : 1;
         for (int form = 0; form < (m.quantised() ? 4 : 1); form++)
-            for (bool runtime_rows : {false, true}) {
+            for (int variant = 0; variant < 3; variant++) {
+                const bool runtime_rows = variant > 0, grouped = variant == 2;
                 const bool src_swizzled = form & 1, dst_swizzled = form & 2;
                 if (src_swizzled && !c.has("scales_128x4")) continue;
                 if (dst_swizzled && !c.has("dst_scales_128x4")) continue;
@@ -228,7 +229,11 @@ TEST(golden_moe, permute_and_back) {
                 out.add(args, MXDNN_ARG_GROUP_OFFSETS, {experts + runtime_rows}, dt::s32);
                 out.add(args, MXDNN_ARG_PERMUTED_IDX, {dst_rows}, dt::s32);
                 bytes_t dst(m.desc(dst_rows).get_size() + 1), dst_scales;
-                args[MXDNN_ARG_DST] = memory(m.desc(dst_rows), e.eng, dst.data());
+                // As grouped_matmul describes it, or plainly.
+                const auto permuted = [&](memory::dim rows) {
+                    return grouped ? memory::desc::grouped({rows, m.D}, m.type, 0, experts) : m.desc(rows);
+                };
+                args[MXDNN_ARG_DST] = memory(permuted(dst_rows), e.eng, dst.data());
                 if (m.quantised()) {
                     const dt type = type_of(c.word("scale"));
                     scales = c.bytes(src_swizzled ? "scales_128x4" : "scales");
@@ -239,7 +244,7 @@ TEST(golden_moe, permute_and_back) {
                     args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] = e.of(dims, type, dst_scales);
                 }
                 const moe_permute::primitive_desc pd(e.eng, m.desc(rows_of(src_rows)),
-                        m.desc(rows_of(dst_rows)), ranks, experts, c.number("align"), attr);
+                        permuted(rows_of(dst_rows)), ranks, experts, c.number("align"), attr);
                 for_each_impl<moe_permute::primitive_desc>(pd, [&](const moe_permute::primitive_desc &each) {
                     out.poison();
                     std::fill(dst.begin(), dst.end(), poisoned);
@@ -272,7 +277,7 @@ TEST(golden_moe, permute_and_back) {
                             e.of(dims, type_of(c.word("scale")), back_scales);
                 }
                 const moe_unpermute::primitive_desc back_pd(
-                        e.eng, m.desc(rows_of(dst_rows)), m.desc(rows_of(src_rows)), back_attr);
+                        e.eng, permuted(rows_of(dst_rows)), m.desc(rows_of(src_rows)), back_attr);
                 for_each_impl<moe_unpermute::primitive_desc>(
                         back_pd, [&](const moe_unpermute::primitive_desc &each) {
                             std::fill(back.begin(), back.end(), poisoned);

@@ -281,6 +281,10 @@ TEST_F(Moe, PermuteProblemsThatAreNone) {
     EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, 0), "alignment is 0");
     EXPECT_REFUSED(mxdnn_invalid_arguments, make(src, dst, 2, 4, dim(1) << 40), "alignment");
     EXPECT_REFUSED(mxdnn_invalid_shape, make(src, matrix(31, 64, dt::bf16), 2, 4, 8), "31 rows", "32");
+    EXPECT_REFUSED(mxdnn_invalid_shape, make(src, memory::desc::grouped({64, 64}, dt::bf16, 0, 5), 2, 4, 8),
+            "5 groups", "4");
+    EXPECT_REFUSED(mxdnn_invalid_arguments,
+            make(memory::desc::grouped({20, 64}, dt::bf16, 0, 4), dst, 2, 4, 8), "src", "grouped");
     const memory::desc q_src = matrix(20, 64, dt::f8_e4m3), q_dst = matrix(512, 64, dt::f8_e4m3);
     EXPECT_REFUSED(mxdnn_invalid_arguments, make(q_src, q_dst, 2, 4, 128), "src", "scales");
     const auto attr = [](dim g0, dim g1, bool swizzled) {
