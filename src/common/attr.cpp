@@ -335,6 +335,7 @@ std::string to_string(const attr_t &attr) {
     if (attr.topk_weights != mxdnn_topk_weights_output) add("topk-weights:input");
     if (attr.global_experts)
         add("expert-range:" + std::to_string(attr.first_expert) + ":" + std::to_string(attr.global_experts));
+    if (attr.max_rows_hint) add("max-rows-hint:" + std::to_string(attr.max_rows_hint));
     if (attr.scratchpad == mxdnn_scratchpad_mode_user) add("attr-scratchpad:user");
     return s;
 }

@@ -37,7 +37,7 @@ struct grouped_exec_t {
 };
 
 // Whether the arguments fit each other, and on the host what the index tensors hold, before anything is
-// written.
+// written. Asked on every execution: index tensors have the length that they come with.
 status_t check_grouped_exec(const problem_t &p, const exec_ctx_t &ctx);
 
 // Whether 128x4-swizzled scales of the source (or the destination) restart on a tile at every group: where

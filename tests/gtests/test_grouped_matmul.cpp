@@ -292,6 +292,17 @@ TEST(grouped_matmul, empty) {
                      {{MXDNN_ARG_GROUP_OFFSETS, ints(zeros)}, {MXDNN_ARG_SCATTER_IDX, ints(scatter)}}, {}, 2))
             EXPECT_EQ(v, 0.f);
     });
+    // No padded rows, and a rank that holds none of the experts.
+    by_every_implementation(w.describe(grouped_by(mxdnn::row_grouping::padded)), [&](const auto &pd) {
+        EXPECT_TRUE(run(w, pd, {{MXDNN_ARG_GROUP_COUNTS, ints(zeros)}}, {}, 0).empty());
+    });
+    const experts_t none(0, 64, 48);
+    std::vector<int32_t> two = {1, 3}, nobody = {-1, -1};
+    by_every_implementation(none.describe(), [&](const auto &pd) {
+        const std::vector<uint16_t> x = random_bf16(size_t(3 * none.K), 1);
+        const args_t args{{MXDNN_ARG_GROUP_OFFSETS, ints(two)}, {MXDNN_ARG_EXPERT_MAP, ints(nobody)}};
+        for (float v : run(none, pd, args, x, 3)) EXPECT_EQ(v, poison);
+    });
     const experts_t no_k(2, 0, 16);
     std::vector<int32_t> ends = {1, 3};
     std::vector<float> bias(32, 2.5f);
