@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t elements_per_thread = 1 << 14;
 // Lines and positions that are worked on together where codes have to be transposed.
 constexpr int turned_lines = 64, turned_length = 256;
-constexpr int64_t codes_bytes = 32 << 10, values_bytes = 32 << 10;
+constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_bytes = codes_bytes;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
@@ -122,14 +122,14 @@ private:
     alignas(64) uint8_t codes_[codes_bytes];
     // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
-    // [block][reorder_max_lines]
-    static constexpr int most_params = reorder_max_length / int(nvfp4_block) * reorder_max_lines * int(sizeof(float));
+    // [block][c_.group], at most 4 bytes each.
+    static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params], dst_scales_[most_params], dst_zps_[most_params];
 
     line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
     line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
     line_params_t params(const block_format_t &f, uint8_t *scales, uint8_t *zps, int l) const {
-        return {scales + l * f.scale_bytes, f.zp_bytes ? zps + l * f.zp_bytes : nullptr};
+        return {scales + l * f.scale_bytes, f.zp_bytes ? zps + l * f.zp_bytes : nullptr, c_.group};
     }
     int code_pitch() const { return c_.by_rows ? c_.group : c_.chunk; }
     uint8_t *codes(int l) { return codes_ + l * c_.chunk; }
@@ -311,10 +311,14 @@ private:
             return true;
         }
         if (c_.src.packed && is_direct(c_.dst) && nibbles) {
+            const bool cached = how_ == write_t::cached;
             for_tiles(c_.src, src_, [&](int l, int i, int rows, const uint8_t *from) {
-                k_.n16_unpack_nibbles(from, rows, codes_ + l * c_.chunk + i / 2, c_.chunk);
+                if (cached)
+                    k_.n16_unpack_nibbles(from, rows, dst_.at(line_ + l, pos_ + i), dst_.line_bytes());
+                else
+                    k_.n16_unpack_nibbles(from, rows, codes_ + i / 2, c_.chunk);
             });
-            for (int l = 0; l < lines_; l++)
+            for (int l = 0; !cached && l < lines_; l++)
                 k_.pack_row(code_storage_t::bytes, codes_ + l * c_.chunk, length_ / 2, dst_.at(line_ + l, pos_), how_);
             return true;
         }
@@ -352,6 +356,12 @@ public:
     bool empty() const { return batch_ == 0 || lines_ == 0 || length_ == 0; }
     int64_t batch() const { return batch_; }
 
+    int threads() const {
+        const int64_t useful = div_up(batch_ * lines_ * length_, elements_per_thread);
+        const int most = threads_of(ctx_.stream, ctx_.pd.problem.max_concurrency);
+        return int(std::min<int64_t>({most, useful, batch_ * per_entry_}));
+    }
+
     void index_of(int64_t entry, dim_t *idx) const {
         for (int d = md_.ndims - 3; d >= 0; d--) {
             idx[d] = entry % md_.dims[d];
@@ -362,9 +372,8 @@ public:
     // Runs body(worker, item) for all, in parallel.
     template <typename F>
     void run(write_t how, F &&body) const {
-        const int64_t n = batch_ * per_entry_, useful = div_up(batch_ * lines_ * length_, elements_per_thread);
-        const int most = threads_of(ctx_.stream, ctx_.pd.problem.max_concurrency);
-        parallel(ctx_.stream, int(std::min<int64_t>({most, useful, n})), [&](int ithr, int nthr) {
+        const int64_t n = batch_ * per_entry_;
+        parallel(ctx_.stream, threads(), [&](int ithr, int nthr) {
             reorder_worker_t worker(c_, ctx_, how);
             int64_t begin, end, entry = -1;
             balance(n, nthr, ithr, begin, end);
@@ -447,10 +456,10 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     }
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
 
-    // What does not stay in cache anyhow is written around it. Neighbouring items share no byte: groups are 16 lines
-    // or a multiple, chunks whole blocks.
+    // What a thread's own cache does not hold anyhow is written around it. Neighbouring items share no byte: groups
+    // are 16 lines or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
-    const write_t how = bytes > cache_sizes().l3_per_core ? write_t::around : write_t::cached;
+    const write_t how = bytes / items.threads() > 2 * cache_sizes().l2 ? write_t::around : write_t::cached;
     items.run(how, [](reorder_worker_t &worker, const item_t &i) { worker.reorder(i.line, i.pos); });
     return mxdnn_success;
 }

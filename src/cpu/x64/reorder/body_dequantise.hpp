@@ -185,19 +185,23 @@ MXDNN_INLINE decoding_t make_decoding(blocks_t &b, int n, const block_format_t &
     return d;
 }
 
-MXDNN_INLINE void clear_blocks(blocks_t &b) {
-    for (int i = 0; i < most_blocks; i++) b.scale[i] = b.zp[i] = 0, b.zero[i] = b.above[i] = 0;
+MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        b.scale[i] = b.zp[i] = 0;
+        b.zero[i] = b.above[i] = 0;
+    });
 }
 
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
         const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes, write_t how) {
     const int blocks = (n + f.block - 1) / f.block;
     blocks_t b;
-    clear_blocks(b);
+    clear_blocks(b, blocks * 4);
     for (int first = 0; first < lines; first += 4) {
         const int some = min_of(4, lines - first);
-        load_codes(f.scale_bytes, b.scale, params.scales + first * f.scale_bytes, blocks, some);
-        if (params.zero_points) load_codes(f.zp_bytes, b.zp, params.zero_points + first * f.zp_bytes, blocks, some);
+        load_codes(f.scale_bytes, b.scale, params.scales + first * f.scale_bytes, params.pitch, blocks, some);
+        if (params.zero_points)
+            load_codes(f.zp_bytes, b.zp, params.zero_points + first * f.zp_bytes, params.pitch, blocks, some);
         const decoding_t d = make_decoding(b, blocks * 4, f, global, dt);
         for (int l = 0; l < some; l++) {
             uint8_t *to = static_cast<uint8_t *>(dst) + (first + l) * line_bytes;
@@ -209,9 +213,9 @@ void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, in
 void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int n, float global,
         const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how) {
     blocks_t b;
-    clear_blocks(b);
+    clear_blocks(b, n);
     for (int first = 0; first < rows; first += f.block) {
-        const int64_t skip = first / f.block * reorder_max_lines;
+        const int64_t skip = first / f.block * params.pitch;
         load_line_codes(f.scale_bytes, b.scale, params.scales + skip * f.scale_bytes, n);
         if (params.zero_points) load_line_codes(f.zp_bytes, b.zp, params.zero_points + skip * f.zp_bytes, n);
         const decoding_t d = make_decoding(b, n, f, global, dt);

@@ -11,8 +11,8 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Blocks that are worked on at once: four lines of reorder_max_length.
-constexpr int most_blocks = 4 * reorder_max_length / int(nvfp4_block);
+// Blocks that are worked on at once: four lines of reorder_max_length, or one of each of reorder_max_lines.
+constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), reorder_max_lines);
 
 struct blocks_t {
     alignas(64) uint32_t amax[most_blocks]; // magnitude bits
@@ -250,33 +250,33 @@ void affine_zeros(blocks_t &b, int n) {
 // ---- codes in memory: four lines of a line_params_t ----
 
 template <typename T>
-MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int blocks, int lines) {
+MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
     for (int i = 0; i < blocks; i++)
         for (int l = 0; l < lines; l++) {
             const T c = T(codes[i * 4 + l]);
-            __builtin_memcpy(out + (i * reorder_max_lines + l) * int(sizeof(T)), &c, sizeof(T));
+            __builtin_memcpy(out + (i * pitch + l) * int(sizeof(T)), &c, sizeof(T));
         }
 }
 template <typename T>
-MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int blocks, int lines) {
+MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int pitch, int blocks, int lines) {
     for (int i = 0; i < blocks; i++)
         for (int l = 0; l < lines; l++) {
             T c;
-            __builtin_memcpy(&c, in + (i * reorder_max_lines + l) * int(sizeof(T)), sizeof(T));
+            __builtin_memcpy(&c, in + (i * pitch + l) * int(sizeof(T)), sizeof(T));
             codes[i * 4 + l] = c;
         }
 }
 
-void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int blocks, int lines) {
-    if (bytes == 1 && lines == 4) return store_codes<uint8_t>(codes, out, blocks, 4);
-    if (bytes == 1) return store_codes<uint8_t>(codes, out, blocks, lines);
-    if (bytes == 2) return store_codes<uint16_t>(codes, out, blocks, lines);
-    store_codes<uint32_t>(codes, out, blocks, lines);
+void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
+    if (bytes == 1 && lines == 4) return store_codes<uint8_t>(codes, out, pitch, blocks, 4);
+    if (bytes == 1) return store_codes<uint8_t>(codes, out, pitch, blocks, lines);
+    if (bytes == 2) return store_codes<uint16_t>(codes, out, pitch, blocks, lines);
+    store_codes<uint32_t>(codes, out, pitch, blocks, lines);
 }
-void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int blocks, int lines) {
-    if (bytes == 1) return load_codes<uint8_t>(codes, in, blocks, lines);
-    if (bytes == 2) return load_codes<uint16_t>(codes, in, blocks, lines);
-    load_codes<uint32_t>(codes, in, blocks, lines);
+void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int pitch, int blocks, int lines) {
+    if (bytes == 1) return load_codes<uint8_t>(codes, in, pitch, blocks, lines);
+    if (bytes == 2) return load_codes<uint16_t>(codes, in, pitch, blocks, lines);
+    load_codes<uint32_t>(codes, in, pitch, blocks, lines);
 }
 
 // Those of one block of many lines, side by side.

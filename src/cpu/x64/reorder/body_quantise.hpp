@@ -20,6 +20,7 @@ struct four_lines_t {
     int64_t line_bytes;
     int lines, n, stored_blocks;
     uint8_t *scales, *zero_points; // of the first block and line
+    int params_pitch;
     uint8_t *codes; // a byte each, or half a byte
     int64_t pitch;
     bool nibbles;
@@ -300,46 +301,43 @@ struct rows_t {
     int64_t pitch;
 };
 
-// store(line, v) for vectors of what `vector` and `larger` make of the rows, from zero on.
-template <typename S, typename V, typename L, typename B>
-MXDNN_INLINE void for_line_vectors(const rows_t &q, V &&vector, L &&larger, B &&store) {
+// Rows that are fetched into cache ahead: each begins on a page of its own, which hardware does not follow.
+constexpr int rows_ahead = 4;
+
+// body(vector, elements) for all vectors of a row after the other.
+template <typename S, typename B>
+MXDNN_INLINE void for_row_vectors(const rows_t &q, B &&body) {
     using raw_t = typename S::raw_t;
-    constexpr int vectors = 4, step = vectors * S::lanes;
-    for (int l = 0; l < q.lines; l += step) {
-        const int n = min_of(vectors, (q.lines - l) / S::lanes);
-        __m256i most[vectors] = {};
-        const uint8_t *p = q.src + l * int(sizeof(raw_t));
-        const int64_t ahead = q.rows * q.row_bytes;
-        if (n == vectors)
-            for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
-                const raw_t *x = reinterpret_cast<const raw_t *>(p);
-                prefetch<step * sizeof(raw_t)>(p + ahead);
-                for (int v = 0; v < vectors; v++) most[v] = larger(most[v], vector(x + v * S::lanes));
-            }
-        else
-            for (int r = 0; r < q.rows; r++, p += q.row_bytes)
-                for (int v = 0; v < n; v++)
-                    most[v] = larger(most[v], vector(reinterpret_cast<const raw_t *>(p) + v * S::lanes));
-        for (int v = 0; v < n; v++) store(l + v * S::lanes, most[v]);
+    constexpr int step = encode_step / S::lanes;
+    const uint8_t *p = q.src;
+    for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
+        const raw_t *x = reinterpret_cast<const raw_t *>(p);
+        for (int v = 0; v < q.lines / S::lanes; v += step) {
+            prefetch<encode_step * sizeof(raw_t)>(p + rows_ahead * q.row_bytes + v * S::lanes * int(sizeof(raw_t)));
+            for (int i = v; i < v + step; i++) body(i, x + i * S::lanes);
+        }
     }
 }
 
 template <typename S>
 void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     using raw_t = typename S::raw_t;
-    if (f.elem != mxdnn_u4)
-        return for_line_vectors<S>(
-                q, [](const raw_t *x) { return S::lane_magnitudes(x); },
-                [](__m256i a, __m256i v) { return S::larger(a, v); },
-                [&](int l, __m256i v) { S::store_bits(b.amax + l, v); });
-    const auto reach = [&](float *out, bool negate) {
-        for_line_vectors<S>(
-                q, [=](const raw_t *x) { return S::numbers(x, negate); },
-                [](__m256i a, __m256i v) { return S::larger_number(a, v); },
-                [&](int l, __m256i v) { S::store_bits(reinterpret_cast<uint32_t *>(out + l), v); });
-    };
-    reach(b.below, true);
-    reach(b.above, false);
+    const int vectors = q.lines / S::lanes;
+    __m256i most[reorder_max_lines / S::lanes], least[reorder_max_lines / S::lanes];
+    for (int v = 0; v < vectors; v++) most[v] = least[v] = _mm256_setzero_si256();
+    if (f.elem != mxdnn_u4) {
+        for_row_vectors<S>(q, [&](int v, const raw_t *x) { most[v] = S::larger(most[v], S::lane_magnitudes(x)); });
+        for (int v = 0; v < vectors; v++) S::store_bits(b.amax + v * S::lanes, most[v]);
+        return;
+    }
+    for_row_vectors<S>(q, [&](int v, const raw_t *x) {
+        most[v] = S::larger_number(most[v], S::numbers(x, false));
+        least[v] = S::larger_number(least[v], S::numbers(x, true));
+    });
+    for (int v = 0; v < vectors; v++) {
+        S::store_bits(reinterpret_cast<uint32_t *>(b.above + v * S::lanes), most[v]);
+        S::store_bits(reinterpret_cast<uint32_t *>(b.below + v * S::lanes), least[v]);
+    }
     reach_to_amax(b, q.lines);
 }
 
@@ -436,13 +434,13 @@ void quantise_four(const codec_t &codec, const four_lines_t &q, const block_form
     b.global = f.has_global ? global : 1.f;
     for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
     if (given) {
-        load_codes(f.scale_bytes, b.scale, q.scales, q.stored_blocks, q.lines);
-        if (q.zero_points) load_codes(f.zp_bytes, b.zp, q.zero_points, q.stored_blocks, q.lines);
+        load_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
+        if (q.zero_points) load_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
     } else {
         codec.measure(b, q, f);
         make_scales(b, n, f);
-        store_codes(f.scale_bytes, b.scale, q.scales, q.stored_blocks, q.lines);
-        if (q.zero_points) store_codes(f.zp_bytes, b.zp, q.zero_points, q.stored_blocks, q.lines);
+        store_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
+        if (q.zero_points) store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
     }
     const bool special = make_factors(b, n, f, given, codec.shift);
     codec.encode(q, f, b, special);
@@ -466,6 +464,7 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.stored_blocks = whole / f.block;
         q.scales = params.scales + first * f.scale_bytes;
         q.zero_points = params.zero_points ? params.zero_points + first * f.zp_bytes : nullptr;
+        q.params_pitch = params.pitch;
         q.codes = codes + first * pitch;
         q.pitch = pitch;
         q.nibbles = nibbles;
@@ -479,8 +478,8 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.src = q.next = x[0];
         q.line_bytes = sizeof(x[0]);
         q.n = unit;
-        q.scales += q.stored_blocks * reorder_max_lines * f.scale_bytes;
-        if (q.zero_points) q.zero_points += q.stored_blocks * reorder_max_lines * f.zp_bytes;
+        q.scales += q.stored_blocks * q.params_pitch * f.scale_bytes;
+        if (q.zero_points) q.zero_points += q.stored_blocks * q.params_pitch * f.zp_bytes;
         q.stored_blocks = (rest + f.block - 1) / f.block;
         q.codes += whole;
         quantise_four(codec, q, f, given, global);
@@ -511,7 +510,7 @@ void quantise(const block_format_t &f, bool given, const source_lines_t &src, fl
         const void *line = static_cast<const uint8_t *>(src.data) + l * src.line_bytes;
         with_source(src.dt, [&](auto s) { to_f32<decltype(s)>(line, x, src.n); });
         const line_params_t p = {params.scales + l * f.scale_bytes,
-                params.zero_points ? params.zero_points + l * f.zp_bytes : nullptr};
+                params.zero_points ? params.zero_points + l * f.zp_bytes : nullptr, params.pitch};
         quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p, codes + l * pitch, pitch, nibbles, how);
     }
 }
@@ -529,7 +528,7 @@ void quantise_column(const block_format_t &f, bool given, bool any, const rows_t
     for (int r = 0; r < q.rows; r++)
         __builtin_memcpy(x + r, q.src + r * q.row_bytes + line * int(sizeof(raw_t)), sizeof(raw_t));
     const line_params_t p = {params.scales + line * f.scale_bytes,
-            params.zero_points ? params.zero_points + line * f.zp_bytes : nullptr};
+            params.zero_points ? params.zero_points + line * f.zp_bytes : nullptr, params.pitch};
     if (any) {
         to_f32<S>(x, wide, q.rows);
         quantise_lines(codec_of<source_f32_t, true>(f), f, given, {wide, mxdnn_f32, 0, 1, q.rows, nullptr}, global, p, c,
@@ -569,9 +568,9 @@ void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t 
     constexpr int size = int(sizeof(typename S::raw_t));
     const int whole = src.n / encode_step * encode_step, rest = src.n - whole;
     for (int first = 0; first < src.lines; first += f.block) {
-        const int64_t skip = first / f.block * reorder_max_lines;
+        const int64_t skip = first / f.block * params.pitch;
         line_params_t p = {params.scales + skip * f.scale_bytes,
-                params.zero_points ? params.zero_points + skip * f.zp_bytes : nullptr};
+                params.zero_points ? params.zero_points + skip * f.zp_bytes : nullptr, params.pitch};
         rows_t q = {static_cast<const uint8_t *>(src.data) + first * src.line_bytes, src.line_bytes,
                 min_of(f.block, src.lines - first), whole, codes + first * pitch, pitch};
         if (whole) quantise_block_rows<S>(f, given, q, whole, global, p);

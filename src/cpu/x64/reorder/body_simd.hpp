@@ -18,11 +18,11 @@ namespace {
 
 // min_of, max_of: of numbers, or of what compares like them.
 template <typename T>
-MXDNN_INLINE T min_of(T a, T b) {
+MXDNN_INLINE constexpr T min_of(T a, T b) {
     return a < b ? a : b;
 }
 template <typename T>
-MXDNN_INLINE T max_of(T a, T b) {
+MXDNN_INLINE constexpr T max_of(T a, T b) {
     return a > b ? a : b;
 }
 

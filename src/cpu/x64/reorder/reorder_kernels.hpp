@@ -12,7 +12,7 @@ namespace x64 {
 // Lines that kernels work on at a time, and columns of a packed panel.
 constexpr int reorder_lines = 16;
 // Lines that are worked on together at most.
-constexpr int reorder_max_lines = 128;
+constexpr int reorder_max_lines = 512;
 // Positions of a line that one call may be given: whole blocks of any format.
 constexpr int reorder_max_length = 512;
 constexpr int reorder_max_block = 256;
@@ -32,11 +32,12 @@ struct block_format_t {
 // How the codes of a row stand in plain memory.
 enum class code_storage_t { bytes, low_6_bits, dense_6, nibbles };
 
-// Scales, and zero points, of lines: those of one block side by side, [block][reorder_max_lines], in the
-// scale's own type. Lines that are not there are neither read nor written.
+// Scales, and zero points, of lines: those of one block side by side, [block][pitch], in the scale's own type. Lines
+// that are not there are neither read nor written.
 struct line_params_t {
     uint8_t *scales = nullptr;
     uint8_t *zero_points = nullptr; // null without
+    int pitch = 0;
 };
 
 // `n` positions of `lines` lines that are line_bytes apart.

@@ -143,21 +143,21 @@ void reorder_side_t::set_batch(const dim_t *idx) {
 
 // ---- scales and zero points ----
 
-void reorder_side_t::copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, bool write) const {
+void reorder_side_t::copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const {
     const dim_t cols = div_up(length(), c_.format.block);
     for (int b = 0; b < blocks; b++)
         for (int l = 0; l < n; l++) {
             uint8_t &there = scales_.matrix[swizzle_128x4::offset(line + l, block + b, cols)];
-            uint8_t &here = params[b * reorder_max_lines + l];
+            uint8_t &here = params[b * params_pitch + l];
             (write ? there : here) = write ? here : there;
         }
 }
 
 void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block,
-        int blocks, uint8_t *params, bool write) const {
-    if (&v == &scales_ && c_.swizzled) return copy_swizzled(line, n, block, blocks, params, write);
+        int blocks, uint8_t *params, int params_pitch, bool write) const {
+    if (&v == &scales_ && c_.swizzled) return copy_swizzled(line, n, block, blocks, params, params_pitch, write);
     uint8_t *first = v.matrix + line * v.line_bytes + block * v.block_bytes;
-    const int64_t pitch = reorder_max_lines * v.bytes;
+    const int64_t pitch = params_pitch * v.bytes;
     if (v.block_bytes == v.bytes && n > 1) {
         if (write)
             k.transpose(v.bytes, params, pitch, blocks, n, first, v.line_bytes);
@@ -189,14 +189,14 @@ void reorder_side_t::read_params(
     if (!c_.packed) {
         const dim_t block = pos / f.block;
         const int blocks = int(div_up(length, f.block));
-        copy_params(k, scales_, line, n, block, blocks, to.scales, false);
-        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, to.zero_points, false);
+        copy_params(k, scales_, line, n, block, blocks, to.scales, to.pitch, false);
+        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, to.zero_points, to.pitch, false);
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, const uint8_t *from) {
         const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
         for (int b = 0; b < blocks; b++) {
-            const int at = (i / f.block + b) * reorder_max_lines + l, there = b * reorder_lines;
+            const int at = (i / f.block + b) * to.pitch + l, there = b * reorder_lines;
             std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes, size_t(lines * f.scale_bytes));
             if (f.zp_bytes)
                 std::memcpy(to.zero_points + at * f.zp_bytes, from + count * f.scale_bytes + there * f.zp_bytes,
@@ -211,8 +211,8 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
     if (!c_.packed) {
         const dim_t block = pos / f.block;
         const int blocks = int(div_up(length, f.block));
-        copy_params(k, scales_, line, n, block, blocks, from.scales, true);
-        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, from.zero_points, true);
+        copy_params(k, scales_, line, n, block, blocks, from.scales, from.pitch, true);
+        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, from.zero_points, from.pitch, true);
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, uint8_t *to) {
@@ -222,7 +222,7 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         const int bytes = int(n16_frame_t::header_bytes(c_.shape, rows));
         if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes) std::memset(header, 0, size_t(bytes));
         for (int b = 0; b < blocks; b++) {
-            const int at = (i / f.block + b) * reorder_max_lines + l, there = b * reorder_lines;
+            const int at = (i / f.block + b) * from.pitch + l, there = b * reorder_lines;
             std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes, size_t(lines * f.scale_bytes));
             if (f.zp_bytes)
                 std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes, from.zero_points + at * f.zp_bytes,

@@ -81,10 +81,10 @@ private:
     void bind(param_view_t &v, const memory_t *m, int bytes) const;
     void select(param_view_t &v) const;
     void copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block, int blocks,
-            uint8_t *params, bool write) const;
+            uint8_t *params, int params_pitch, bool write) const;
     template <typename F>
     void for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const;
-    void copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, bool write) const;
+    void copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const;
 
     const reorder_side_conf_t &c_;
     const memory_desc_t *md_; // with runtime dims known
