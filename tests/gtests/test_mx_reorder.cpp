@@ -455,6 +455,34 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                 }
 }
 
+// More lines and positions than are worked on together, alone on one thread: what is written does not stay in its
+// cache and goes around it. Both orders of the high-precision side.
+void check_large(const format_t &f) {
+    const unsigned seed = seed_of_run();
+    std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)));
+    const int threads = mxdnn::get_max_concurrency();
+    mxdnn::set_max_concurrency(1);
+    for (form_t high_is : {form_t::plain, form_t::packed}) // what the other side is
+        for (bool to_high : {false, true})
+            for (bool last : {true, false}) {
+                if (!to_high && !f.computable()) continue;
+                problem_t p;
+                p.seed = unsigned(rng());
+                side_t &high = to_high ? p.dst : p.src, &other = to_high ? p.src : p.dst;
+                high.type = last == to_high ? dt::bf16 : dt::f32;
+                high.last_contiguous = last;
+                other.form = high_is;
+                other.format = &f;
+                other.last_contiguous = rng() % 2;
+                vary(other, rng);
+                p.dims = {dim(700 + rng() % 40), dim(1030 + rng() % 40)};
+                SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
+                reorder_test_t(p).check();
+                if (testing::Test::HasFailure()) break;
+            }
+    mxdnn::set_max_concurrency(threads);
+}
+
 class Formats : public testing::TestWithParam<format_t> {};
 
 } // namespace
@@ -472,6 +500,7 @@ TEST_P(Formats, Pack) { check_all(GetParam(), form_t::plain, form_t::packed, fal
 TEST_P(Formats, Unpack) { check_all(GetParam(), form_t::packed, form_t::plain, false); }
 TEST_P(Formats, Repack) { check_all(GetParam(), form_t::packed, form_t::packed, false); }
 TEST_P(Formats, MovePlain) { check_all(GetParam(), form_t::plain, form_t::plain, false); }
+TEST_P(Formats, Large) { check_large(GetParam()); }
 TEST_P(Formats, Requantise) {
     for (const format_t &to : formats) {
         if (!to.computable() || to.elem == GetParam().elem || to.global == global_t::given) continue;

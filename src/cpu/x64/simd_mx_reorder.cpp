@@ -18,6 +18,8 @@ namespace {
 
 // Fewer elements than this are not worth waking a thread for.
 constexpr int64_t elements_per_thread = 1 << 14;
+// Elements of a matrix for which it pays to decode a 4-bit type under every scale first.
+constexpr int64_t least_for_tables = 1 << 18;
 // Lines and positions that are worked on together where codes have to be transposed.
 constexpr int turned_lines = 64, turned_length = 256;
 constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_bytes = codes_bytes;
@@ -60,6 +62,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         c.by_rows = values.by_rows();
     else if (c.moves)
         c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows()) && !(c.src.packed && c.dst.packed);
+    c.tables = !c.dst.quantised && !c.by_rows && c.dst.dt == mxdnn_bf16 && c.src.dt == mxdnn_f4_e2m1;
     const auto is_turned = [&](const reorder_side_conf_t &s) { return !s.packed && s.by_rows() != c.by_rows; };
     const bool turned = is_turned(c.src) || is_turned(c.dst);
     const int64_t tile = std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
@@ -83,6 +86,8 @@ public:
     void set_batch(const dim_t *idx) {
         src_.set_batch(idx);
         dst_.set_batch(idx);
+        has_tables_ = c_.tables && src_.lines() * src_.length() >= least_for_tables;
+        if (has_tables_) k_.fill_tables(c_.src.format, src_.global(), tables_);
     }
     const reorder_side_t &src() const { return src_; }
     const reorder_side_t &dst() const { return dst_; }
@@ -122,6 +127,8 @@ private:
     alignas(64) uint8_t codes_[codes_bytes];
     // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
+    alignas(32) nibble_tables_t tables_;
+    bool has_tables_ = false;
     // [block][c_.group], at most 4 bytes each.
     static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params], dst_scales_[most_params], dst_zps_[most_params];
@@ -221,8 +228,8 @@ private:
         if (c_.src.quantised) {
             if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
             const int64_t pitch = c_.chunk * int(sizeof(float));
-            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), mxdnn_f32,
-                    values_, pitch, write_t::cached);
+            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), nullptr,
+                    mxdnn_f32, values_, pitch, write_t::cached);
             return {values_, mxdnn_f32, pitch, n, length_, nullptr};
         }
         const void *next = nullptr;
@@ -281,8 +288,8 @@ private:
             k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(), c_.dst.dt,
                     dst_.at(line_, pos_), dst_.pos_bytes(), how_);
         else
-            k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(), c_.dst.dt,
-                    dst_.at(line_, pos_), dst_.line_bytes(), how_);
+            k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(),
+                    has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), how_);
     }
 
     // ---- codes, scales and zero points as they are ----

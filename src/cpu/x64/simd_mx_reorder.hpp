@@ -20,6 +20,7 @@ struct reorder_conf_t {
     bool given = false; // the caller's scales are those of the destination
     bool measures = false; // the destination's global scale is computed
     bool by_rows = false; // values are worked on, or codes moved, a row of many lines at a time; else 16 lines
+    bool tables = false; // f4_e2m1 to bf16 by tables of each scale
     int chunk = 0; // positions of a line that are worked on at a time: whole blocks and packed tiles
     int group = 0; // lines that are worked on together, a multiple of reorder_lines
 };

@@ -87,6 +87,7 @@ struct lines_of_row_t {
 template <typename E>
 struct scaled_values_t {
     static constexpr float unit = mx_decoder_t<E>::unit;
+    static constexpr bool is_affine = false;
 
     template <bool calm, typename P>
     MXDNN_INLINE f32x16_t values(__m128i c, const P &p, int k) {
@@ -101,6 +102,7 @@ struct scaled_values_t {
 template <typename E, bool float_zero>
 struct affine_values_t {
     static constexpr float unit = 1.f;
+    static constexpr bool is_affine = true;
 
     template <bool calm, typename P>
     MXDNN_INLINE f32x16_t values(__m128i c, const P &p, int k) {
@@ -126,6 +128,99 @@ MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T
     __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
+MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        b.scale[i] = b.zp[i] = 0;
+        b.zero[i] = b.above[i] = 0;
+    });
+}
+
+// ---- 4-bit codes to bf16 by the 16 values that a block can have ----
+
+// The low bytes, and the high bytes, of 16 values: both halves of a vector hold all of them.
+struct nibble_table_t {
+    __m256i low, high;
+};
+MXDNN_INLINE nibble_table_t load_table(const uint8_t *bytes) {
+    return {_mm256_broadcastsi128_si256(load128(bytes)), _mm256_broadcastsi128_si256(load128(bytes + 16))};
+}
+MXDNN_INLINE __m256i table_bytes(__m256i values) {
+    const __m256i low = _mm256_and_si256(values, _mm256_set1_epi16(0xff)), high = _mm256_srli_epi16(values, 8);
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
+}
+MXDNN_INLINE void look_up32(const nibble_table_t &t, const uint8_t *codes, uint16_t *out, bool around) {
+    const __m256i c = _mm256_permute4x64_epi64(load256(codes), 0xd8);
+    const __m256i low = _mm256_shuffle_epi8(t.low, c), high = _mm256_shuffle_epi8(t.high, c);
+    write256(around, out, _mm256_unpacklo_epi8(low, high));
+    write256(around, out + 16, _mm256_unpackhi_epi8(low, high));
+}
+MXDNN_INLINE void look_up16(const nibble_table_t &t, const uint8_t *codes, uint16_t *out, bool around) {
+    const __m128i c = load128(codes);
+    const __m128i low = _mm_shuffle_epi8(_mm256_castsi256_si128(t.low), c);
+    const __m128i high = _mm_shuffle_epi8(_mm256_castsi256_si128(t.high), c);
+    write256(around, out, _mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high)));
+}
+// The last block of a line may be partial, and no multiple of 16.
+MXDNN_INLINE void look_up(const nibble_table_t &t, const uint8_t *codes, int n, uint16_t *out, bool around) {
+    int k = 0;
+    for (; k + 32 <= n; k += 32) look_up32(t, codes + k, out + k, around);
+    for (; k + 16 <= n; k += 16) look_up16(t, codes + k, out + k, around);
+    if (k == n) return;
+    alignas(16) uint8_t c[16] = {};
+    alignas(32) uint16_t rest[16];
+    __builtin_memcpy(c, codes + k, size_t(n - k));
+    look_up16(t, c, rest, false);
+    __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
+}
+
+MXDNN_INLINE void fill_tables(const block_format_t &f, float global, nibble_tables_t &tables) {
+    alignas(16) uint8_t codes[16];
+    for (int i = 0; i < 16; i++) codes[i] = uint8_t(i);
+    const __m128i all = load128(codes);
+    for (int first = 0; first < 256; first += 64) {
+        blocks_t b;
+        clear_blocks(b, 64);
+        for (int i = 0; i < 64; i++) b.scale[i] = uint32_t(first + i);
+        using V = scaled_values_t<f4_e2m1_t>;
+        decode_params(b, 64, f, global, V::unit);
+        for (int i = 0; i < 64; i++) {
+            alignas(32) uint16_t values[16];
+            target_bf16_t::store(false, values,
+                    V::values<false>(all, block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0));
+            store256(tables.bytes[first + i], table_bytes(load256(values)));
+        }
+    }
+}
+
+// One scale code of each block, of reorder_lines lines each.
+MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nibble_tables_t &tables, const uint8_t *scales,
+        int pitch, uint16_t *out, bool around) {
+    int k = 0;
+    if (block == nvfp4_block)
+        for (; k + int(nvfp4_block) <= n; k += int(nvfp4_block), scales += pitch)
+            look_up16(load_table(tables.bytes[*scales]), codes + k, out + k, around);
+    else
+        for (; k + int(mx_block) <= n; k += int(mx_block), scales += pitch)
+            look_up32(load_table(tables.bytes[*scales]), codes + k, out + k, around);
+    if (k < n) look_up(load_table(tables.bytes[*scales]), codes + k, n - k, out + k, around);
+}
+
+// Integers, whose blocks are long enough to make a table for each.
+template <typename V, typename T>
+void decode_line_by_tables(const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
+    alignas(16) uint8_t all[16];
+    for (int i = 0; i < 16; i++) all[i] = uint8_t(i);
+    const __m128i c = load128(all);
+    auto *to = static_cast<uint16_t *>(out);
+    for (int k = 0, i = l; k < n; k += block, i += 4) {
+        const f32x16_t x = V::template values<true>(
+                c, block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0);
+        const __m256i bytes = table_bytes(upper_halves(T::round(x.v[0]), T::round(x.v[1])));
+        const nibble_table_t t = {_mm256_permute2x128_si256(bytes, bytes, 0x00), _mm256_permute2x128_si256(bytes, bytes, 0x11)};
+        look_up(t, codes + k, min_of(block, n - k), to + k, around);
+    }
+}
+
 // ---- what depends on the types ----
 
 struct decoding_t {
@@ -136,7 +231,12 @@ struct decoding_t {
 template <typename V, typename T, bool calm>
 void decode_line(const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
     auto *to = static_cast<typename T::raw_t *>(out);
-    for (int k = 0, i = l; k < n; k += block, i += 4)
+    int k = 0, i = l;
+    if (block == mx_block)
+        for (; k + int(mx_block) <= n; k += int(mx_block), i += 4)
+            decode_run<V, T, calm>(codes + k, int(mx_block),
+                    block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
+    for (; k < n; k += block, i += 4)
         decode_run<V, T, calm>(codes + k, min_of(block, n - k),
                 block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
 }
@@ -158,7 +258,10 @@ decoding_t decoding_with(data_type_t dt, calm_t calm) {
     if (dt == mxdnn_f16)
         return is_calm ? decoding_of<V, target_f16_t, true>() : decoding_of<V, target_f16_t, false>();
     if (calm == calm_t::exact) return decoding_of<V, target_exact_bf16_t, true>();
-    return is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
+    decoding_t d = is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
+    if constexpr (V::is_affine)
+        d.line = is_calm ? decode_line_by_tables<V, target_finite_bf16_t> : decode_line_by_tables<V, target_bf16_t>;
+    return d;
 }
 
 // Calls fn(V()) for the values of the format.
@@ -185,15 +288,17 @@ MXDNN_INLINE decoding_t make_decoding(blocks_t &b, int n, const block_format_t &
     return d;
 }
 
-MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
-    for_blocks(n, [&](int i) {
-        b.scale[i] = b.zp[i] = 0;
-        b.zero[i] = b.above[i] = 0;
-    });
-}
-
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-        const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes, write_t how) {
+        const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst, int64_t line_bytes,
+        write_t how) {
+    if (tables) {
+        for (int l = 0; l < lines; l++) {
+            uint8_t *to = static_cast<uint8_t *>(dst) + l * line_bytes;
+            look_up_line(codes + l * pitch, n, f.block, *tables, params.scales + l, params.pitch,
+                    reinterpret_cast<uint16_t *>(to), goes_around(how, to));
+        }
+        return;
+    }
     const int blocks = (n + f.block - 1) / f.block;
     blocks_t b;
     clear_blocks(b, blocks * 4);

@@ -40,6 +40,11 @@ struct line_params_t {
     int pitch = 0;
 };
 
+// What the 16 codes of a 4-bit type are as bf16 under each scale of a byte: the low bytes, then the high bytes.
+struct nibble_tables_t {
+    uint8_t bytes[256][32];
+};
+
 // `n` positions of `lines` lines that are line_bytes apart.
 struct source_lines_t {
     const void *data = nullptr;
@@ -64,9 +69,12 @@ struct reorder_kernels_t {
     // and so have the codes, a byte each. There is room for a multiple of 32 lines.
     void (*quantise_rows)(const block_format_t &f, bool given, const source_lines_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t pitch);
-    // Values of the codes as f32, bf16 or f16.
+    // Values of the codes as f32, bf16 or f16. `tables` may be null.
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-            const line_params_t &params, data_type_t dt, void *dst, int64_t line_bytes, write_t how);
+            const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst, int64_t line_bytes,
+            write_t how);
+    // Of f4_e2m1, for dequantise() to bf16 under this global scale.
+    void (*fill_tables)(const block_format_t &f, float global, nibble_tables_t &tables);
     // The same of rows, as quantise_rows() has them.
     void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines, float global,
             const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how);
