@@ -146,15 +146,11 @@ status_t check_scales(const exec_ctx_t &ctx, const grouped_exec_t &x, bool of_sr
     const memory_desc_t &md = ctx.memory(arg)->md;
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | arg);
     if (!scales) return mxdnn_success;
-    if (attr.layout == mxdnn_scales_linear) {
-        for (int kind : {MXDNN_ARG_ATTR_SCALES, MXDNN_ARG_ATTR_ZERO_POINTS})
-            if (const memory_t *m = ctx.memory(kind | arg))
-                for (int i = 0; i < md.ndims - 1; i++)
-                    if (m->md.dims[i] != md.dims[i])
-                        return fail(mxdnn_invalid_arguments,
-                                "dim %d of %s is %lld; it follows the rows, which are %lld", i,
-                                arg_name(kind | arg), (long long)m->md.dims[i], (long long)md.dims[i]);
-    } else if (md.ndims == 2 && p.engine->kind() == mxdnn_cpu) {
+    if (const memory_t *zero_points = ctx.memory(MXDNN_ARG_ATTR_ZERO_POINTS | arg))
+        MXDNN_CHECK(check_params_follow(MXDNN_ARG_ATTR_ZERO_POINTS | arg, zero_points->md, md, attr));
+    if (attr.layout == mxdnn_scales_linear || md.ndims == 3) {
+        MXDNN_CHECK(check_params_follow(MXDNN_ARG_ATTR_SCALES | arg, scales->md, md, attr));
+    } else if (p.engine->kind() == mxdnn_cpu) {
         const int64_t rows =
                 swizzled_by_group(x, of_src) ? x.groups.swizzled_rows_before(x.groups.groups) : md.dims[0];
         const int64_t need = swizzle_128x4::size(rows, div_up(md.dims[1], attr.scales.groups[1]));

@@ -65,6 +65,9 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
             return fail(mxdnn_invalid_arguments, "%s are at address %p; packed bytes need 16-byte alignment",
                     arg_name(want.arg), got.handle);
     } else {
+        if (w.kind == mxdnn_format_kind_grouped && w.grouped.group_count != g.grouped.group_count)
+            return fail(mxdnn_invalid_arguments, "%s has %lld groups, but the primitive was created for %lld",
+                    arg_name(want.arg), (long long)g.grouped.group_count, (long long)w.grouped.group_count);
         for (int i = 0; i < w.ndims; i++) {
             char a[24], b[24];
             if (g.dims[i] == runtime_dim || (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i]))

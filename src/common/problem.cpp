@@ -219,7 +219,7 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
                         (long long)dst.dims[i]);
         }
     }
-    // Operands that follow the rows: binary post-ops (dims equal or 1) and block scales.
+    // Operands that follow the rows: block scales, and binary post-ops (dims equal or 1).
     for (const arg_desc_t &a : ctx.pd.args) {
         if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
         const memory_t *m = ctx.memory(a.arg);
@@ -227,7 +227,10 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
                 || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
                 || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
         const memory_desc_t &rows = of_src ? src : dst;
-        if (a.md.ndims == 2 && !a.any_strides && (a.arg & MXDNN_ARG_ATTR_SCALES)) continue; // checked by its user
+        if (a.arg & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS)) {
+            MXDNN_CHECK(check_params_follow(a.arg, m->md, rows, of_src ? p.attr.src : p.attr.dst));
+            continue;
+        }
         for (int i = 1; i <= a.md.ndims && i <= rows.ndims; i++) {
             if (a.md.dims[a.md.ndims - i] != runtime_dim) continue;
             const dim_t d = m->md.dims[m->md.ndims - i], want = rows.dims[rows.ndims - i];

@@ -214,6 +214,21 @@ status_t resolve_weights(problem_t &p) {
     return mxdnn_success;
 }
 
+status_t check_params_follow(
+        int arg, const memory_desc_t &params, const memory_desc_t &rows, const arg_attr_t &a) {
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of(arg_name(arg), rows, a, q, &axis));
+    const bool scales = arg & MXDNN_ARG_ATTR_SCALES;
+    const memory_desc_t want = scales_desc(rows, q, params.dt, axis, scales ? a.layout : mxdnn_scales_linear);
+    for (int i = 0; i < want.ndims; i++)
+        if (params.dims[i] != want.dims[i])
+            return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, %s, and is %lld",
+                    i, arg_name(arg), (long long)params.dims[i], dims_text(rows).c_str(),
+                    (long long)want.dims[i]);
+    return mxdnn_success;
+}
+
 status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q) {
     if (const char *why = check_quant(dt, q))
         return fail(mxdnn_unimplemented, "%s has one scale per row: %s", name, why);

@@ -18,6 +18,10 @@ mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q);
 status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
 // Attributes given beside a packed descriptor have to say what it says.
 status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a);
+// Of one execution: scales (or zero points) have the dims that go with the rows, whose dims are known now.
+status_t check_params_follow(
+        int arg, const memory_desc_t &params, const memory_desc_t &rows, const arg_attr_t &a);
+
 // Only a matmul's source may have scales per row; what quant_of() accepted is in blocks.
 status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q);
 status_t check_plain(const char *name, const memory_desc_t &md);

@@ -126,6 +126,42 @@ TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     }
 }
 
+// With rows that are known at execution only, scales have to go with them all the same.
+TEST(ExecuteSources, ScalesFollowRuntimeRows) {
+    const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
+    mxdnn::stream s(e);
+    const int M = 200, K = 64, N = 16;
+    const std::vector<uint16_t> nk = random_bf16(size_t(K * N), 5);
+    std::vector<uint8_t> x(size_t(M * K), 0x38), scales(4096, 127);
+    std::vector<float> y(size_t(M * N));
+    for (const bool swizzled : {false, true}) {
+        mxdnn::primitive_attr a = mxfp4_weights_attr();
+        a.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0);
+        if (swizzled) a.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+        const mxdnn::mx_matmul::primitive_desc pd(e, memory::desc({runtime, K}, dt::f8_e4m3, tag::ab),
+                memory::desc({K, N}, dt::f4_e2m1, tag::any), memory::desc({runtime, N}, dt::f32, tag::ab), a);
+        const mxdnn::mx_matmul primitive(pd);
+        const memory src(memory::desc({M, K}, dt::f8_e4m3, tag::ab), e, x.data()),
+                wei = pack_mxfp4(e, pd.weights_desc(), nk),
+                dst(memory::desc({M, N}, dt::f32, tag::ab), e, y.data());
+        const auto execute = [&](mxdnn_dim_t rows, mxdnn_dim_t columns) {
+            const memory m(memory::desc({rows, columns}, dt::e8m0, tag::ab), e, scales.data());
+            const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, wei.get()},
+                    {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, m.get()}, {MXDNN_ARG_DST, dst.get()}};
+            plant_error();
+            return mxdnn_primitive_execute(primitive.get(), s.get(), 4, args);
+        };
+        if (swizzled) {
+            EXPECT_OK(execute(1, 1024)); // two tiles of 128 rows
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(1, 512), "the scales of src", "512", "1024");
+        } else {
+            EXPECT_OK(execute(M, 2));
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(1, 2), "the scales of src", "200");
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(M - 1, 2), "the scales of src", "199", "200");
+        }
+    }
+}
+
 } // namespace
 
 TEST_F(Execute, Count) {

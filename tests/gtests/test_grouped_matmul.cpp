@@ -695,6 +695,11 @@ TEST(grouped_matmul, arguments_that_are_refused) {
     });
     refuse(pd, {"dst has 3 rows and src 4"},
             [&](args_t &a) { a[MXDNN_ARG_DST] = memory(rows_of(3, w.N, dt::f32), cpu(), y.data()); });
+    const grouped_matmul::primitive_desc grouped(cpu(), memory::desc::grouped({runtime, w.K}, dt::bf16, 0, 4),
+            w.packed.get_desc(), rows_of(runtime, w.N, dt::f32));
+    refuse(grouped, {"src has 3 groups", "created for 4"}, [&](args_t &a) {
+        a[MXDNN_ARG_SRC] = memory(memory::desc::grouped({rows, w.K}, dt::bf16, 0, 3), cpu(), x.data());
+    });
     refuse(pd, {"stride"}, [&](args_t &a) {
         a[MXDNN_ARG_GROUP_OFFSETS] =
                 memory(memory::desc({4}, dt::s32, memory::dims{2}), cpu(), four_floats.data());
@@ -703,6 +708,61 @@ TEST(grouped_matmul, arguments_that_are_refused) {
     range.set_expert_range(0, 8);
     refuse(w.describe(range), {"EXPERT_MAP", "no such argument"},
             [&](args_t &a) { a[MXDNN_ARG_EXPERT_MAP] = ints(ids); });
+}
+
+// Scales that are shorter than the rows need, in every arrangement.
+TEST(grouped_matmul, short_scales_are_refused) {
+    const experts_t &w = four();
+    std::vector<uint8_t> x(size_t(8 * w.K), 0x38), scales(8192, 127);
+    std::vector<float> y(size_t(8 * w.N), poison);
+    std::vector<int32_t> ends = {2, 4, 6, 8}, counts = {2, 2, 2, 2}, ids = {0, 1, 2, 3, 0, 1, 2, 3};
+    const auto execute = [&](bool padded, bool by_row, bool swizzled, memory::dims scale_dims) {
+        mxdnn::primitive_attr a;
+        a.set_row_grouping(padded   ? mxdnn::row_grouping::padded
+                           : by_row ? mxdnn::row_grouping::row_ids
+                                    : mxdnn::row_grouping::ends);
+        a.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+        a.set_scales(MXDNN_ARG_SRC, padded ? 7 : 3, {1, 32}, dt::e8m0);
+        if (swizzled) a.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+        const auto rows_md = [&](dim columns, dt type, bool known) {
+            return padded ? memory::desc({known ? 4 : runtime, known ? 2 : runtime, columns}, type, tag::abc)
+                          : rows_of(known ? 8 : runtime, columns, type);
+        };
+        const grouped_matmul::primitive_desc pd(cpu(), rows_md(w.K, dt::f8_e4m3, false), w.packed.get_desc(),
+                rows_md(w.N, dt::f32, false), a);
+        const int bounds = padded   ? MXDNN_ARG_GROUP_COUNTS
+                           : by_row ? MXDNN_ARG_ROW_EXPERT_IDS
+                                    : MXDNN_ARG_GROUP_OFFSETS;
+        const memory alive[] = {memory(rows_md(w.K, dt::f8_e4m3, true), cpu(), x.data()),
+                memory(memory::desc(scale_dims, dt::e8m0, memory::dims()), cpu(), scales.data()),
+                memory(rows_md(w.N, dt::f32, true), cpu(), y.data()),
+                ints(padded      ? counts
+                        : by_row ? ids
+                                 : ends)};
+        const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, alive[0].get()}, {MXDNN_ARG_WEIGHTS, w.packed.get()},
+                {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, alive[1].get()}, {MXDNN_ARG_DST, alive[2].get()},
+                {bounds, alive[3].get()}};
+        const grouped_matmul primitive(pd);
+        std::fill(y.begin(), y.end(), poison);
+        plant_error();
+        return mxdnn_primitive_execute(primitive.get(), w.stream.get(), 5, args);
+    };
+    const auto short_one = [&](mxdnn_status_t status) {
+        EXPECT_TRUE(refused(status, mxdnn_invalid_arguments, {"the scales of src"}));
+        for (float v : y) ASSERT_EQ(v, poison);
+    };
+    EXPECT_OK(execute(false, false, false, {8, 2}));
+    short_one(execute(false, false, false, {7, 2}));
+    short_one(execute(false, false, false, {1, 2}));
+    EXPECT_OK(execute(true, false, false, {4, 2, 2}));
+    short_one(execute(true, false, false, {4, 1, 2}));
+    EXPECT_OK(execute(false, false, true, {1, 4 * 512}));
+    short_one(execute(false, false, true, {1, 3 * 512}));
+    EXPECT_OK(execute(false, true, true, {1, 512}));
+    short_one(execute(false, true, true, {1, 511}));
+    EXPECT_OK(execute(true, false, true, {4, 512}));
+    short_one(execute(true, false, true, {4, 511}));
+    short_one(execute(true, false, true, {3, 512}));
 }
 
 // What printing says, and what queries answer.
