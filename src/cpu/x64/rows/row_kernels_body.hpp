@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of row_kernels_avx2.cpp and row_kernels_avx512.cpp. Everything here has internal
-// linkage and comes from no library header: code compiled for one ISA must not be merged by the
+// linkage or is always inlined: code compiled for one ISA must not be merged by the
 // linker with code for another.
 #pragma once
 
 #include <immintrin.h>
 
+#include "common/exp_f32.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 
 namespace mxdnn {
@@ -91,30 +92,7 @@ void decode(const uint8_t *codes, const float *table, float scale, float *out, i
 
 // ---- elementary functions: f32 in and out, a few ulp (bounds: doc/accuracy.md) ----
 
-// e^x: 2^n times a polynomial on [-ln2/2, ln2/2]. Overflow is Inf, below 2^-149 it is 0.
-MXDNN_INLINE float exp_of(float x) {
-    const float lo = -104.f, hi = 89.f;
-    const float c = min_of(max_of(x, lo), hi);
-    const float shifted = c * 1.44269504f + 12582912.f; // 1.5 * 2^23: rounds to an integer
-    const float n = shifted - 12582912.f;
-    float r = __builtin_fmaf(n, -0.693359375f, c);
-    r = __builtin_fmaf(n, 2.12194440e-4f, r);
-    float p = 1.f / 5040;
-    p = __builtin_fmaf(p, r, 1.f / 720);
-    p = __builtin_fmaf(p, r, 1.f / 120);
-    p = __builtin_fmaf(p, r, 1.f / 24);
-    p = __builtin_fmaf(p, r, 1.f / 6);
-    p = __builtin_fmaf(p, r, .5f);
-    p = __builtin_fmaf(p, r, 1.f);
-    p = __builtin_fmaf(p, r, 1.f);
-    // 2^n as two factors, so that neither leaves the range.
-    const int32_t i = int32_t(bits(shifted)) - 0x4b400000; // n: the distance from 1.5 * 2^23
-    const int32_t half = i >> 1, rest = i - half;
-    const float y = p * real(uint32_t(half + 127) << 23) * real(uint32_t(rest + 127) << 23);
-    return x != x ? x : y;
-}
-
-MXDNN_INLINE float sigmoid_of(float x) { return 1.f / (1.f + exp_of(-x)); }
+MXDNN_INLINE float sigmoid_of(float x) { return 1.f / (1.f + exp_f32(-x)); }
 
 // Odd series where 1 - 2 / (e^2x + 1) would cancel.
 MXDNN_INLINE float tanh_of(float x) {
@@ -126,7 +104,7 @@ MXDNN_INLINE float tanh_of(float x) {
     p = __builtin_fmaf(p, -q, 2.f / 15);
     p = __builtin_fmaf(p, -q, 1.f / 3);
     const float small = x - x * q * p;
-    const float large = 1.f - 2.f / (exp_of(2.f * x) + 1.f);
+    const float large = 1.f - 2.f / (exp_f32(2.f * x) + 1.f);
     return q < .16f ? small : large;
 }
 
@@ -145,7 +123,7 @@ MXDNN_INLINE float erfc_of(float z) {
     p = __builtin_fmaf(p, t, 0.22529564797878265f);
     p = __builtin_fmaf(p, t, 0.22569012641906738f);
     const float square = z * z, error = __builtin_fmaf(z, z, -square);
-    const float e = exp_of(-square) * (1.f - error);
+    const float e = exp_f32(-square) * (1.f - error);
     return z > 14.f ? 0.f : e * t * p;
 }
 
