@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exponential of every vector kernel: f32 in and out, a few ulp, one rounding after the other, so that all
-// ISAs give the same bits.
+// The exponential of every vector kernel: f32 in and out, a few ulp, one rounding after the other, so that
+// all ISAs give the same bits.
 //
 // Always inlined: these functions are compiled for several ISAs, and the linker must not merge them.
 #pragma once
@@ -44,7 +44,8 @@ MXDNN_RULE float exp_f32(float x) {
     // 2^n as two factors, so that neither leaves the range.
     const int32_t i = int32_t(exp_rule::bits(shifted) - 0x4b400000u); // n: the distance from 1.5 * 2^23
     const int32_t half = i >> 1, rest = i - half;
-    const float y = p * exp_rule::real(uint32_t(half + 127) << 23) * exp_rule::real(uint32_t(rest + 127) << 23);
+    const float y =
+            p * exp_rule::real(uint32_t(half + 127) << 23) * exp_rule::real(uint32_t(rest + 127) << 23);
     return x != x ? x : y;
 }
 

@@ -8,7 +8,8 @@ namespace bench {
 using namespace mxdnn::impl;
 using mxdnn::memory;
 
-rows_t::rows_t(const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
+rows_t::rows_t(
+        const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
     : type(t), rows(rows_), cols(cols_) {
     const std::vector<int64_t> dims = {rows, cols};
     tensor_t codes(dims, strides_of(dims, "ab", type.dt, pad), type.dt);
@@ -28,7 +29,8 @@ uint32_t rows_t::code(int64_t row, int64_t col) const {
 
 uint32_t rows_t::scale(int64_t row, int64_t block) const {
     const int64_t idx[2] = {row, block};
-    return swizzled ? swizzle.data()[swizzle_128x4::offset(row, block, blocks())] : quantised.scales.code(idx);
+    return swizzled ? swizzle.data()[swizzle_128x4::offset(row, block, blocks())]
+                    : quantised.scales.code(idx);
 }
 
 void rows_t::fill(rng_t &rng) const {
@@ -60,9 +62,10 @@ void rows_t::add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, m
     args[arg] = codes().memory(e);
     if (!type.quantised) return;
     const auto dt = static_cast<memory::data_type>(type.quant.scale_dt);
-    args[MXDNN_ARG_ATTR_SCALES | arg] = swizzled
-            ? memory(memory::desc({1, int64_t(swizzle.size())}, dt, memory::format_tag::ab), e, swizzle.data())
-            : quantised.scales.memory(e);
+    args[MXDNN_ARG_ATTR_SCALES | arg] =
+            swizzled ? memory(
+                    memory::desc({1, int64_t(swizzle.size())}, dt, memory::format_tag::ab), e, swizzle.data())
+                     : quantised.scales.memory(e);
 }
 
 void rows_t::describe(mxdnn::primitive_attr &attr, int arg) const {

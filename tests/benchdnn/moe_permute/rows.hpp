@@ -15,7 +15,8 @@ struct rows_t {
     buffer_t swizzle; // the scales, if they are
 
     // `pad`: elements between rows.
-    rows_t(const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad);
+    rows_t(const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout,
+            int64_t pad);
 
     const tensor_t &codes() const { return type.quantised ? quantised.codes : plain; }
     int64_t blocks() const { return type.quantised ? quantised.scales.dims[1] : 0; }

@@ -58,8 +58,9 @@ public:
     int64_t wrong = 0;
     void same(const char *what, int64_t row, int64_t col, int64_t want, int64_t got) {
         if (want == got || wrong++ >= 3) return;
-        text += std::string("    ") + what + " [" + std::to_string(row) + "," + std::to_string(col) + "] expected "
-                + std::to_string(want) + " got " + std::to_string(got) + ", bound: the same bits\n";
+        text += std::string("    ") + what + " [" + std::to_string(row) + "," + std::to_string(col)
+                + "] expected " + std::to_string(want) + " got " + std::to_string(got)
+                + ", bound: the same bits\n";
     }
 };
 
@@ -86,7 +87,9 @@ void run(const problem_t &p) {
         const tensor_t counts({p.ranks, p.experts}, {p.experts, 1}, mxdnn_s32),
                 offsets({p.experts + p.starts}, {1}, mxdnn_s32), idx({dst_rows}, {1}, mxdnn_s32);
         std::copy(drawn.begin(), drawn.end(), reinterpret_cast<int32_t *>(counts.bytes.data()));
-        const auto at = [](const tensor_t &t, int64_t i) { return reinterpret_cast<const int32_t *>(t.bytes.data())[i]; };
+        const auto at = [](const tensor_t &t, int64_t i) {
+            return reinterpret_cast<const int32_t *>(t.bytes.data())[i];
+        };
 
         mxdnn::primitive_attr attr;
         src.describe(attr, MXDNN_ARG_SRC);
@@ -127,18 +130,20 @@ void run(const problem_t &p) {
                     c.same("row past the last end", row, 0, poison, dst.code(row, 0));
                 for (int64_t row = 0; row < dst_rows; row++)
                     c.same("index", row, 0, row < used ? want.source[size_t(row)] : -1, at(idx, row));
-                for (int64_t e = 0; e < p.experts; e++) c.same("end", e, 0, want.ends[size_t(e)], at(offsets, e + p.starts));
+                for (int64_t e = 0; e < p.experts; e++)
+                    c.same("end", e, 0, want.ends[size_t(e)], at(offsets, e + p.starts));
                 if (p.starts) c.same("start", 0, 0, 0, at(offsets, 0));
                 if (c.wrong)
                     return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(c.wrong) + " wrong, seed " + std::to_string(settings.seed) + "\n"
-                                    + c.text,
+                            name + ": " + std::to_string(c.wrong) + " wrong, seed "
+                                    + std::to_string(settings.seed) + "\n" + c.text,
                             now_ms() - start);
             } while (!settings.best_only && each.next_impl());
         }
         if (settings.performance || (settings.run && !settings.correctness)) {
             while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+                if (!pd.next_impl())
+                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_permute prim(pd);
             prim.execute(stream, args);
             if (settings.performance) {
@@ -149,7 +154,8 @@ void run(const problem_t &p) {
                 r.bytes = src.bytes() + dst.bytes();
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
+                        r.times, r.peer_times);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

@@ -19,7 +19,7 @@ struct problem_t {
     float scale = 1;
     bool starts = false, runtime_rows = false;
     bool all_outputs = true; // or those alone that cannot be left out
-    std::string values; // normal; ties: few distinct logits; special: NaN, infinities, huge
+    std::string values;      // normal; ties: few distinct logits; special: NaN, infinities, huge
     std::string repro;
 
     bool has(unsigned flag) const { return flags & flag; }
@@ -33,7 +33,8 @@ public:
     std::vector<problem_t> problems(const std::string &descriptor) const;
 
 private:
-    std::vector<std::string> dt_, topk_, scoring_, flags_, groups_, scale_, grouping_, values_, outputs_, runtime_;
+    std::vector<std::string> dt_, topk_, scoring_, flags_, groups_, scale_, grouping_, values_, outputs_,
+            runtime_;
 };
 
 void run(const problem_t &p);

@@ -40,10 +40,13 @@ struct data_t {
         row_weights = vector_of(T * k, mxdnn_f32);
     }
     std::vector<std::pair<int, const tensor_t *>> outputs() const {
-        std::vector<std::pair<int, const tensor_t *>> all = {{MXDNN_ARG_TOPK_IDS, &ids}, {MXDNN_ARG_TOPK_WEIGHTS, &weights},
-                {MXDNN_ARG_GROUP_COUNTS, &counts}, {MXDNN_ARG_GROUP_OFFSETS, &offsets}, {MXDNN_ARG_ROW_ORDER, &order},
+        std::vector<std::pair<int, const tensor_t *>> all = {{MXDNN_ARG_TOPK_IDS, &ids},
+                {MXDNN_ARG_TOPK_WEIGHTS, &weights}, {MXDNN_ARG_GROUP_COUNTS, &counts},
+                {MXDNN_ARG_GROUP_OFFSETS, &offsets}, {MXDNN_ARG_ROW_ORDER, &order},
                 {MXDNN_ARG_GATHER_IDX, &tokens}, {MXDNN_ARG_ROW_WEIGHTS, &row_weights}};
-        all.erase(std::remove_if(all.begin(), all.end(), [](const auto &a) { return a.second->dims.empty(); }), all.end());
+        all.erase(
+                std::remove_if(all.begin(), all.end(), [](const auto &a) { return a.second->dims.empty(); }),
+                all.end());
         return all;
     }
 };
@@ -82,7 +85,8 @@ double score_error(const problem_t &p, double distance) {
 std::vector<int> ranked(const std::vector<double> &s, const std::vector<int> &among) {
     std::vector<int> order = among;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-        if (std::isnan(s[size_t(a)]) || std::isnan(s[size_t(b)])) return !std::isnan(s[size_t(a)]) && std::isnan(s[size_t(b)]);
+        if (std::isnan(s[size_t(a)]) || std::isnan(s[size_t(b)]))
+            return !std::isnan(s[size_t(a)]) && std::isnan(s[size_t(b)]);
         return s[size_t(a)] > s[size_t(b)];
     });
     return order;
@@ -117,9 +121,12 @@ expected_t expect(const problem_t &p, const data_t &d, int64_t t) {
     // Two scores that are not made of the same numbers are told apart from here on.
     double largest = 0;
     for (size_t e = 0; e < E; e++)
-        if (std::isfinite(choice[e])) largest = std::max(largest, std::fabs(choice[e]) + std::fabs(double(bias[e])));
+        if (std::isfinite(choice[e]))
+            largest = std::max(largest, std::fabs(choice[e]) + std::fabs(double(bias[e])));
     const double gap = 4 * score_error(p, 120) * largest;
-    const auto near = [&](double a, double b) { return std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= gap; };
+    const auto near = [&](double a, double b) {
+        return std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= gap;
+    };
     const auto alike = [&](int a, int b) {
         return x[size_t(a)] == x[size_t(b)] && bias[size_t(a)] == bias[size_t(b)];
     };
@@ -148,7 +155,8 @@ expected_t expect(const problem_t &p, const data_t &d, int64_t t) {
     }
     r.ids = ranked(biased ? choice : x, open);
     for (size_t j = 0; biased && j + 1 < r.ids.size() && j < size_t(p.topk); j++)
-        r.close |= near(choice[size_t(r.ids[j])], choice[size_t(r.ids[j + 1])]) && !alike(r.ids[j], r.ids[j + 1]);
+        r.close |= near(choice[size_t(r.ids[j])], choice[size_t(r.ids[j + 1])])
+                   && !alike(r.ids[j], r.ids[j + 1]);
     r.ids.resize(size_t(p.topk));
     return r;
 }
@@ -186,12 +194,15 @@ private:
     const data_t &d_;
 
     int32_t id(int64_t i) const { return at(d_.ids, i); }
-    static int32_t at(const tensor_t &t, int64_t i) { return reinterpret_cast<const int32_t *>(t.bytes.data())[i]; }
+    static int32_t at(const tensor_t &t, int64_t i) {
+        return reinterpret_cast<const int32_t *>(t.bytes.data())[i];
+    }
 
     void differ(const char *what, int64_t i, double want, double got, double bound) {
         if (wrong++ >= 3) return;
         char s[160];
-        std::snprintf(s, sizeof(s), "    %s [%lld] expected %.9g got %.9g bound %.3g\n", what, (long long)i, want, got, bound);
+        std::snprintf(s, sizeof(s), "    %s [%lld] expected %.9g got %.9g bound %.3g\n", what, (long long)i,
+                want, got, bound);
         text += s;
     }
 
@@ -200,7 +211,8 @@ private:
         std::vector<int> got;
         for (int64_t j = 0; j < p_.topk; j++) {
             const int32_t e = id(t * p_.topk + j);
-            const bool possible = e >= 0 && e < p_.experts && std::find(got.begin(), got.end(), e) == got.end();
+            const bool possible =
+                    e >= 0 && e < p_.experts && std::find(got.begin(), got.end(), e) == got.end();
             if (!possible || (!want.close && e != want.ids[size_t(j)]))
                 return differ("id", t * p_.topk + j, want.ids[size_t(j)], e, 0);
             got.push_back(e);
@@ -210,8 +222,10 @@ private:
             const int64_t i = t * p_.topk + j;
             const float g = reinterpret_cast<const float *>(d_.weights.bytes.data())[i];
             const double v = w[size_t(j)];
-            const double bound = 2 * score_error(p_, 120) * std::fabs(v) + 1e-24 * std::fabs(double(p_.scale));
-            if (std::isnan(v) ? !std::isnan(g) : !(std::fabs(double(g) - v) <= bound)) differ("weight", i, v, double(g), bound);
+            const double bound =
+                    2 * score_error(p_, 120) * std::fabs(v) + 1e-24 * std::fabs(double(p_.scale));
+            if (std::isnan(v) ? !std::isnan(g) : !(std::fabs(double(g) - v) <= bound))
+                differ("weight", i, v, double(g), bound);
         }
     }
 
@@ -291,14 +305,15 @@ void run(const problem_t &p) {
                 c.check();
                 if (c.wrong)
                     return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(c.wrong) + " wrong, seed " + std::to_string(settings.seed) + "\n"
-                                    + c.text,
+                            name + ": " + std::to_string(c.wrong) + " wrong, seed "
+                                    + std::to_string(settings.seed) + "\n" + c.text,
                             now_ms() - start);
             } while (!settings.best_only && each.next_impl());
         }
         if (settings.performance || (settings.run && !settings.correctness)) {
             while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+                if (!pd.next_impl())
+                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_route prim(pd);
             prim.execute(stream, args);
             if (settings.performance) {
@@ -310,7 +325,8 @@ void run(const problem_t &p) {
                 for (const auto &o : d.outputs()) r.bytes += double(o.second->bytes.size());
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
+                        r.times, r.peer_times);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

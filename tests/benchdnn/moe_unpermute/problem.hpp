@@ -15,8 +15,8 @@ struct problem_t {
     int64_t topk = 0; // rows that are summed by weights; 0: rows go back, one each
     tensor_type_t src, dst;
     std::string src_scales, dst_scales; // linear, 128x4
-    int64_t missing = 0; // one choice in so many has no row; 0: none
-    int64_t padding = 0; // source rows that go nowhere
+    int64_t missing = 0;                // one choice in so many has no row; 0: none
+    int64_t padding = 0;                // source rows that go nowhere
     int64_t row_pad = 0;
     bool runtime_rows = false;
     std::string repro;

@@ -38,7 +38,8 @@ double now_ms() {
 }
 
 // Rows that went back as they were.
-void compare_moved(const problem_t &p, const rows_t &src, const rows_t &dst, const std::vector<int32_t> &inverse, mismatch_t &bad) {
+void compare_moved(const problem_t &p, const rows_t &src, const rows_t &dst,
+        const std::vector<int32_t> &inverse, mismatch_t &bad) {
     for (int64_t t = 0; t < p.tokens; t++) {
         const int32_t from = inverse[size_t(t)];
         const auto same = [&](const char *what, int64_t i, uint32_t want, uint32_t got) {
@@ -46,13 +47,16 @@ void compare_moved(const problem_t &p, const rows_t &src, const rows_t &dst, con
                 bad.add(std::string(what) + " [" + std::to_string(t) + "," + std::to_string(i) + "] expected "
                         + std::to_string(want) + " got " + std::to_string(got) + ", bound: the same bits");
         };
-        for (int64_t c = 0; c < p.cols; c++) same("code", c, from < 0 ? 0 : src.code(from, c), dst.code(t, c));
-        for (int64_t b = 0; b < dst.blocks(); b++) same("scale", b, from < 0 ? 0 : src.scale(from, b), dst.scale(t, b));
+        for (int64_t c = 0; c < p.cols; c++)
+            same("code", c, from < 0 ? 0 : src.code(from, c), dst.code(t, c));
+        for (int64_t b = 0; b < dst.blocks(); b++)
+            same("scale", b, from < 0 ? 0 : src.scale(from, b), dst.scale(t, b));
     }
 }
 
 // k products and additions in f32, each rounding what has been summed so far.
-std::vector<interval_t> sums(const problem_t &p, const rows_t &src, const std::vector<int32_t> &inverse, const float *weights) {
+std::vector<interval_t> sums(
+        const problem_t &p, const rows_t &src, const std::vector<int32_t> &inverse, const float *weights) {
     std::vector<interval_t> want;
     for (int64_t t = 0; t < p.tokens; t++)
         for (int64_t c = 0; c < p.cols; c++) {
@@ -62,7 +66,8 @@ std::vector<interval_t> sums(const problem_t &p, const rows_t &src, const std::v
                 const int32_t from = inverse[size_t(t * p.choices() + j)];
                 if (from < 0) continue;
                 const int64_t idx[2] = {from, c};
-                const double term = double(weights ? weights[t * p.choices() + j] : 1.f) * double(src.plain.value(idx));
+                const double term =
+                        double(weights ? weights[t * p.choices() + j] : 1.f) * double(src.plain.value(idx));
                 s.v += term;
                 size += std::fabs(term);
             }
@@ -86,9 +91,11 @@ void run(const problem_t &p) {
         std::vector<int32_t> inverse(size_t(p.tokens * p.choices()), -1);
         for (int64_t r = 0; r < rows; r++)
             if (drawn[size_t(r)] >= 0) inverse[size_t(drawn[size_t(r)])] = int32_t(r);
-        const rows_t src(p.src, rows, p.cols, p.src_scales, p.row_pad), dst(p.dst, p.tokens, p.cols, p.dst_scales, p.row_pad);
+        const rows_t src(p.src, rows, p.cols, p.src_scales, p.row_pad),
+                dst(p.dst, p.tokens, p.cols, p.dst_scales, p.row_pad);
         src.fill(rng);
-        const tensor_t idx({rows}, {1}, mxdnn_s32), weights({p.tokens, p.choices()}, {p.choices(), 1}, mxdnn_f32);
+        const tensor_t idx({rows}, {1}, mxdnn_s32),
+                weights({p.tokens, p.choices()}, {p.choices(), 1}, mxdnn_f32);
         std::copy(drawn.begin(), drawn.end(), reinterpret_cast<int32_t *>(idx.bytes.data()));
         fill_random(weights, rng);
 
@@ -105,7 +112,8 @@ void run(const problem_t &p) {
         if (settings.correctness) {
             std::vector<interval_t> want;
             if (!p.src.quantised)
-                want = sums(p, src, inverse, p.topk ? reinterpret_cast<const float *>(weights.bytes.data()) : nullptr);
+                want = sums(p, src, inverse,
+                        p.topk ? reinterpret_cast<const float *>(weights.bytes.data()) : nullptr);
             pd_t each = pd;
             do {
                 const std::string name = each.impl_info_str();
@@ -121,14 +129,15 @@ void run(const problem_t &p) {
                     compare_plain(dst.plain, want, bad);
                 if (bad.count)
                     return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(bad.count) + " wrong, seed " + std::to_string(settings.seed) + "\n"
-                                    + bad.text,
+                            name + ": " + std::to_string(bad.count) + " wrong, seed "
+                                    + std::to_string(settings.seed) + "\n" + bad.text,
                             now_ms() - start);
             } while (!settings.best_only && each.next_impl());
         }
         if (settings.performance || (settings.run && !settings.correctness)) {
             while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+                if (!pd.next_impl())
+                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_unpermute prim(pd);
             prim.execute(stream, args);
             if (settings.performance) {
@@ -139,7 +148,8 @@ void run(const problem_t &p) {
                 r.bytes = src.bytes() + dst.bytes();
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
+                        r.times, r.peer_times);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }
