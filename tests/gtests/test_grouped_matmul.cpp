@@ -3,7 +3,9 @@
 // routings, and index tensors that are refused before anything is written.
 #include <algorithm>
 #include <functional>
+#include <thread>
 
+#include "count_allocations.hpp"
 #include "test_api_util.hpp"
 
 using namespace api_test;
@@ -277,6 +279,49 @@ TEST(grouped_matmul, threads_change_nothing) {
             }
         });
     }
+}
+
+// One primitive from many threads at once, with a scratchpad each; and executions that allocate nothing.
+TEST(grouped_matmul, many_threads_and_no_allocations) {
+    const experts_t &w = four();
+    const dim rows = 40, tokens = 9;
+    std::vector<uint16_t> x = random_bf16(size_t(rows * w.K), 53);
+    std::vector<int32_t> ends = {3, 20, 20, 38}, scatter(rows);
+    for (dim r = 0; r < rows; r++) scatter[size_t(r)] = int32_t(r * 5 % tokens);
+    struct restore_t {
+        ~restore_t() { mxdnn::set_max_concurrency(0); }
+    } restore;
+    mxdnn::set_max_concurrency(1);
+    mxdnn::primitive_attr a;
+    a.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
+    by_every_implementation(w.describe(a), [&](const auto &pd) {
+        const grouped_matmul primitive(pd);
+        const memory src(rows_of(rows, w.K, dt::bf16), cpu(), x.data()), offsets = ints(ends),
+                                                                         to = ints(scatter);
+        const auto execute = [&](std::vector<float> &y) {
+            const memory dst(rows_of(tokens, w.N, dt::f32), cpu(), y.data()),
+                    scratchpad(pd.scratchpad_desc(), cpu());
+            const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, w.packed.get()},
+                    {MXDNN_ARG_GROUP_OFFSETS, offsets.get()}, {MXDNN_ARG_SCATTER_IDX, to.get()},
+                    {MXDNN_ARG_DST, dst.get()}, {MXDNN_ARG_SCRATCHPAD, scratchpad.get()}};
+            const mxdnn::stream s(cpu());
+            const long before = count_of_allocations();
+            EXPECT_OK(mxdnn_primitive_execute(primitive.get(), s.get(), 6, args));
+            return count_of_allocations() - before;
+        };
+        std::vector<float> want(size_t(tokens * w.N), poison);
+        EXPECT_EQ(execute(want), 0);
+        EXPECT_EQ(execute(want), 0);
+        if (under_tsan) return;
+        std::vector<std::vector<float>> got(4, std::vector<float>(want.size(), poison));
+        std::vector<std::thread> all;
+        for (auto &y : got)
+            all.emplace_back([&execute, &y] {
+                for (int i = 0; i < 10; i++) execute(y);
+            });
+        for (auto &t : all) t.join();
+        for (const auto &y : got) EXPECT_TRUE(same_bits(y, want));
+    });
 }
 
 // No rows, no groups with rows, no columns, sums of nothing.
