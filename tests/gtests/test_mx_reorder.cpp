@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/formats/quantize_block.hpp"
+#include "common/primitive_desc.hpp"
 #include "cpu/x64/isa.hpp"
 #include "mxdnn/mxdnn_threadpool.hpp"
 #include "test_api_util.hpp"
@@ -507,6 +508,25 @@ TEST_P(Formats, Requantise) {
         check_all(GetParam(), form_t::plain, form_t::plain, false, &to);
         check_all(GetParam(), form_t::packed, form_t::packed, false, &to);
         if (HasFailure()) return;
+    }
+}
+
+// A set of experts of 20 GB: described, not allocated.
+TEST(ReorderScratchpad, DoesNotGrowWithTheTensor) {
+    for (const format_t &f : formats) {
+        if (!f.computable()) continue;
+        for (bool last : {true, false}) {
+            problem_t p;
+            p.src.type = dt::bf16;
+            p.src.last_contiguous = last;
+            p.dst.form = form_t::packed;
+            p.dst.format = &f;
+            p.dims = {128, 8192, 8192};
+            mxdnn::mx_reorder::primitive_desc pd = reorder_test_t(p).pd;
+            do {
+                EXPECT_LE(pd.get()->pd->scratchpad_bytes, int64_t(64) << 20) << p.text() << " " << pd.impl_info_str();
+            } while (pd.next_impl());
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reorder streams: 16 lines (or a few times as many, where elements have to be transposed) and a few hundred
-// positions go through buffers on the stack that stay in the first- and second-level cache.
+// A reorder streams: 16 lines (or a few times as many, where elements have to be transposed) and a few
+// hundred positions go through buffers on the stack that stay in the first- and second-level cache.
 #include "cpu/x64/simd_mx_reorder.hpp"
 
 #include <algorithm>
@@ -40,7 +40,8 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     for (bool is_src : {true, false}) {
         const memory_desc_t &md = is_src ? p.src : p.dst;
         if (is_high_precision(md.dt)) continue;
-        if (quant_of(is_src ? "src" : "dst", md, is_src ? p.attr.src : p.attr.dst, q, &axis[is_src]) != mxdnn_success)
+        if (quant_of(is_src ? "src" : "dst", md, is_src ? p.attr.src : p.attr.dst, q, &axis[is_src])
+                != mxdnn_success)
             return no(is_src ? "src" : "dst", to_string(md).c_str(), "known scales");
     }
     if (axis[0] && axis[1] && axis[0] != axis[1])
@@ -54,19 +55,23 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.moves = moves_codes(p);
     c.given = c.dst.quantised && !c.moves && !p.attr.dst.is_dynamic();
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
-            && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
+                 && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
 
     // Values are worked on where they are, and codes turned if need be, which are smaller.
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
     if (!values.quantised)
         c.by_rows = values.by_rows();
     else if (c.moves)
-        c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows()) && !(c.src.packed && c.dst.packed);
+        c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows())
+                    && !(c.src.packed && c.dst.packed);
     c.tables = !c.dst.quantised && !c.by_rows && c.dst.dt == mxdnn_bf16 && c.src.dt == mxdnn_f4_e2m1;
-    const auto is_turned = [&](const reorder_side_conf_t &s) { return !s.packed && s.by_rows() != c.by_rows; };
+    const auto is_turned = [&](const reorder_side_conf_t &s) {
+        return !s.packed && s.by_rows() != c.by_rows;
+    };
     const bool turned = is_turned(c.src) || is_turned(c.dst);
-    const int64_t tile = std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
-            n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
+    const int64_t tile =
+            std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
+                    n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
     c.chunk = int(c.by_rows ? tile : turned ? turned_length : reorder_max_length);
     return yes();
@@ -111,7 +116,8 @@ public:
         if (c_.by_rows) return k_.finite_amax(source_rows());
         if (c_.src.quantised) load_codes();
         uint32_t most = 0;
-        for (int l = 0; l < lines_; l += reorder_lines) most = std::max(most, k_.finite_amax(source_values(l)));
+        for (int l = 0; l < lines_; l += reorder_lines)
+            most = std::max(most, k_.finite_amax(source_values(l)));
         return most;
     }
 
@@ -131,7 +137,8 @@ private:
     bool has_tables_ = false;
     // [block][c_.group], at most 4 bytes each.
     static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
-    alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params], dst_scales_[most_params], dst_zps_[most_params];
+    alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
+            dst_scales_[most_params], dst_zps_[most_params];
 
     line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
     line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
@@ -173,7 +180,7 @@ private:
     void store_codes() {
         const reorder_side_conf_t &s = c_.dst;
         if (s.packed) {
-            clear_padding();
+            clear_padding(length_);
             for_tiles(s, dst_, [&](int l, int i, int rows, uint8_t *to) {
                 if (c_.by_rows)
                     k_.n16_pack_rows(s.bits, codes_ + i * c_.group + l, c_.group, rows, to, how_);
@@ -196,9 +203,9 @@ private:
     }
 
     // What is no element of a packed tile is zero.
-    void clear_padding() {
-        const int lines = int(round_up(lines_, reorder_lines)), length = int(round_up(length_, 32));
-        const int runs = c_.by_rows ? length_ : lines_, n = c_.by_rows ? lines_ : length_;
+    void clear_padding(int rows) {
+        const int lines = int(round_up(lines_, reorder_lines)), length = int(round_up(rows, 32));
+        const int runs = c_.by_rows ? rows : lines_, n = c_.by_rows ? lines_ : rows;
         const int padded_runs = c_.by_rows ? length : lines, padded = c_.by_rows ? lines : length;
         for (int i = 0; i < padded_runs; i++) {
             const int used = i < runs ? n : 0;
@@ -220,6 +227,19 @@ private:
         }
     }
 
+    // ---- a tile in rows: some blocks at a time, whose codes stay in the first-level cache ----
+
+    static int row_step(const reorder_side_conf_t &s) { return std::max(s.format.block, 32); }
+    uint8_t *codes_of_tile(const reorder_side_conf_t &s, const reorder_side_t &side, int l) const {
+        return side.tile(line_ + l, pos_) + n16_frame_t::header_bytes(s.shape, length_);
+    }
+    line_params_t params_from(const reorder_side_conf_t &s, line_params_t p, int i) const {
+        const int at = i / s.format.block * p.pitch;
+        p.scales += at * s.format.scale_bytes;
+        if (p.zero_points) p.zero_points += at * s.format.zp_bytes;
+        return p;
+    }
+
     // ---- quantising ----
 
     // Values of 16 lines: where they are, or, of codes, in values_.
@@ -228,8 +248,8 @@ private:
         if (c_.src.quantised) {
             if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
             const int64_t pitch = c_.chunk * int(sizeof(float));
-            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), nullptr,
-                    mxdnn_f32, values_, pitch, write_t::cached);
+            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l),
+                    nullptr, mxdnn_f32, values_, pitch, write_t::cached);
             return {values_, mxdnn_f32, pitch, n, length_, nullptr};
         }
         const void *next = nullptr;
@@ -246,9 +266,24 @@ private:
     }
 
     void quantise_rows() {
+        const reorder_side_conf_t &dst = c_.dst;
         if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
-        k_.quantise_rows(c_.dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
-        store_codes();
+        if (!dst.packed) {
+            k_.quantise_rows(
+                    dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
+            store_codes();
+        }
+        for (int i = 0; dst.packed && i < length_; i += row_step(dst)) {
+            source_lines_t rows = source_rows();
+            rows.data = src_.at(line_, pos_ + i);
+            rows.lines = std::min(row_step(dst), length_ - i);
+            k_.quantise_rows(dst.format, c_.given, rows, dst_.global(), params_from(dst, dst_params(), i),
+                    codes_, c_.group);
+            clear_padding(rows.lines);
+            for (int l = 0; l < lines_; l += reorder_lines)
+                k_.n16_pack_rows(dst.bits, codes_ + l, c_.group, int(round_up(rows.lines, 32)),
+                        codes_of_tile(dst, dst_, l) + i * reorder_lines * dst.bits / 8, how_);
+        }
         if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
 
@@ -258,11 +293,13 @@ private:
         if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
         const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
         const bool in_place = whole && is_direct(dst);
-        const bool to_tiles = whole && nibbles && dst.packed && c_.group == reorder_lines && lines_ == reorder_lines;
+        const bool to_tiles =
+                whole && nibbles && dst.packed && c_.group == reorder_lines && lines_ == reorder_lines;
         for (int l = 0; l < lines_; l += reorder_lines) {
             const source_lines_t values = source_values(l);
             const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
-                k_.quantise(dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
+                k_.quantise(
+                        dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
             };
             if (in_place) {
                 encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
@@ -282,14 +319,29 @@ private:
     // ---- dequantising ----
 
     void dequantise() {
-        load_codes();
+        const reorder_side_conf_t &src = c_.src;
         src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+        if (c_.by_rows && src.packed) {
+            for (int i = 0; i < length_; i += row_step(src)) {
+                const int rows = std::min(row_step(src), length_ - i);
+                for (int l = 0; l < lines_; l += reorder_lines)
+                    k_.n16_unpack_rows(src.bits,
+                            codes_of_tile(src, src_, l) + i * reorder_lines * src.bits / 8,
+                            int(round_up(rows, 32)), codes_ + l, c_.group);
+                k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
+                        params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
+                        dst_.pos_bytes(), how_);
+            }
+            return;
+        }
+        load_codes();
         if (c_.by_rows)
-            k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(), c_.dst.dt,
-                    dst_.at(line_, pos_), dst_.pos_bytes(), how_);
+            k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(),
+                    c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), how_);
         else
             k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(),
-                    has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), how_);
+                    has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(),
+                    how_);
     }
 
     // ---- codes, scales and zero points as they are ----
@@ -326,7 +378,8 @@ private:
                     k_.n16_unpack_nibbles(from, rows, codes_ + i / 2, c_.chunk);
             });
             for (int l = 0; !cached && l < lines_; l++)
-                k_.pack_row(code_storage_t::bytes, codes_ + l * c_.chunk, length_ / 2, dst_.at(line_ + l, pos_), how_);
+                k_.pack_row(code_storage_t::bytes, codes_ + l * c_.chunk, length_ / 2,
+                        dst_.at(line_ + l, pos_), how_);
             return true;
         }
         return false;
@@ -348,11 +401,12 @@ struct item_t {
     dim_t line, pos;
 };
 
-// What one execution is divided into. Threads share all items of a batch, so that neither many small matrices nor a
-// few large ones leave a thread idle.
+// What one execution is divided into. Threads share all items of a batch, so that neither many small matrices
+// nor a few large ones leave a thread idle.
 class items_t {
 public:
-    items_t(const reorder_conf_t &c, const exec_ctx_t &ctx) : c_(c), ctx_(ctx), md_(ctx.memory(MXDNN_ARG_DST)->md) {
+    items_t(const reorder_conf_t &c, const exec_ctx_t &ctx)
+        : c_(c), ctx_(ctx), md_(ctx.memory(MXDNN_ARG_DST)->md) {
         lines_ = md_.dims[c.dst.line_dim];
         length_ = md_.dims[c.dst.pos_dim];
         batch_ = batch_of(md_);
@@ -392,7 +446,7 @@ public:
                     worker.set_batch(idx);
                 }
                 const int64_t item = i % per_entry_;
-                body(worker, item_t {entry, item / chunks_ * c_.group, item % chunks_ * c_.chunk});
+                body(worker, item_t{entry, item / chunks_ * c_.group, item % chunks_ * c_.chunk});
             }
         });
     }
@@ -414,7 +468,8 @@ void raise_to(uint32_t *most, uint32_t value) {
 
 // The destination's global scales, before anything is written under them.
 void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const items_t &items) {
-    const memory_t *given = c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+    const memory_t *given =
+            c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
     const auto for_entries = [&](auto &&body) {
         for (int64_t entry = 0; entry < items.batch(); entry++) {
             dim_t idx[max_ndims] = {};
@@ -442,7 +497,9 @@ void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const it
     items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i) {
         raise_to(worker.dst().global_bits(), worker.amax(i.line, i.pos));
     });
-    for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(nvfp4_global_scale(dst.global())); });
+    for_entries([](int64_t, const dim_t *, reorder_side_t &dst) {
+        dst.set_global(nvfp4_global_scale(dst.global()));
+    });
 }
 
 } // namespace
@@ -463,8 +520,8 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     }
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
 
-    // What a thread's own cache does not hold anyhow is written around it. Neighbouring items share no byte: groups
-    // are 16 lines or a multiple, chunks whole blocks.
+    // What a thread's own cache does not hold anyhow is written around it. Neighbouring items share no byte:
+    // groups are 16 lines or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
     const write_t how = bytes / items.threads() > 2 * cache_sizes().l2 ? write_t::around : write_t::cached;
     items.run(how, [](reorder_worker_t &worker, const item_t &i) { worker.reorder(i.line, i.pos); });

@@ -16,13 +16,14 @@ namespace x64 {
 struct reorder_conf_t {
     reorder_side_conf_t src, dst;
     const reorder_kernels_t *kernels = nullptr;
-    bool moves = false; // codes, scales and zero points stay as they are
-    bool given = false; // the caller's scales are those of the destination
+    bool moves = false;    // codes, scales and zero points stay as they are
+    bool given = false;    // the caller's scales are those of the destination
     bool measures = false; // the destination's global scale is computed
-    bool by_rows = false; // values are worked on, or codes moved, a row of many lines at a time; else 16 lines
+    bool by_rows =
+            false;       // values are worked on, or codes moved, a row of many lines at a time; else 16 lines
     bool tables = false; // f4_e2m1 to bf16 by tables of each scale
-    int chunk = 0; // positions of a line that are worked on at a time: whole blocks and packed tiles
-    int group = 0; // lines that are worked on together, a multiple of reorder_lines
+    int chunk = 0;       // positions of a line that are worked on at a time: whole blocks and packed tiles
+    int group = 0;       // lines that are worked on together, a multiple of reorder_lines
 };
 
 reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);

@@ -294,7 +294,9 @@ void run(const problem_t &p) {
                 r.engine = settings.engine;
                 r.impl = pd.impl_info_str();
                 r.problem = p.repro;
-                r.bytes = bytes_of(src) + bytes_of(dst);
+                // A global scale has to be known before anything is written under it: the source is read twice.
+                const bool twice = dst.is_quantised && !src.is_quantised && p.dst.type.quant.global != global_scale_kind_t::none;
+                r.bytes = bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst);
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
                 time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);

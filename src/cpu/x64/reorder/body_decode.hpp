@@ -17,8 +17,9 @@ MXDNN_INLINE f32x16_t f16_to_f32(__m256i v) {
     return {{_mm256_cvtph_ps(_mm256_castsi256_si128(v)), _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1))}};
 }
 
-// Every code of a minifloat is put into f16's place, where subnormals are still subnormals, Inf and NaN what they
-// are; the difference of the exponents' biases is left to the factor: `unit` is what a value of 1 becomes.
+// Every code of a minifloat is put into f16's place, where subnormals are still subnormals, Inf and NaN what
+// they are; the difference of the exponents' biases is left to the factor: `unit` is what a value of 1
+// becomes.
 template <typename E>
 struct minifloat_decoder_t {
     static constexpr int m = E::mantissa_bits;
@@ -27,7 +28,8 @@ struct minifloat_decoder_t {
 
     MXDNN_INLINE f32x16_t decode(__m128i c) {
         // The sign to bit 7, then everything to the top.
-        if (E::bits < 8) c = _mm_and_si128(_mm_slli_epi16(c, 8 - E::bits), _mm_set1_epi8(char(0xff << (8 - E::bits))));
+        if (E::bits < 8)
+            c = _mm_and_si128(_mm_slli_epi16(c, 8 - E::bits), _mm_set1_epi8(char(0xff << (8 - E::bits))));
         constexpr int magnitude = int(E::sign_code - 1) << (10 - m);
         __m256i v = _mm256_slli_epi16(_mm256_cvtepi8_epi16(c), 3 + E::exponent_bits);
         v = _mm256_and_si256(v, _mm256_set1_epi16(short(0x8000 | magnitude)));
@@ -45,7 +47,8 @@ struct mxint8_decoder_t {
     static constexpr float unit = 1 / s8_t::step;
 
     MXDNN_INLINE f32x16_t decode(__m128i c) {
-        return {{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(c)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(c, 8)))}};
+        return {{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(c)),
+                _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(c, 8)))}};
     }
 };
 
@@ -64,7 +67,7 @@ struct int4_decoder_t {
                 high[i] = uint8_t(f16_t::encode(float(E::is_signed ? (i ^ 8) - 8 : i - 8)) >> 8);
         }
     };
-    static constexpr table_t table {};
+    static constexpr table_t table{};
 
     MXDNN_INLINE f32x16_t decode(__m128i c) {
         const __m128i high = _mm_shuffle_epi8(load128(table.high), c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes, scales and zero points to f32, bf16 or f16: lines that have a parameter per block, and rows that have one per
-// element.
+// Codes, scales and zero points to f32, bf16 or f16: lines that have a parameter per block, and rows that
+// have one per element.
 #pragma once
 
 #include "cpu/x64/reorder/body_decode.hpp"
@@ -16,13 +16,14 @@ namespace {
 enum class calm_t {
     no,
     finite, // all are finite, multiplied by the decoder's unit, too
-    exact // and every value under them is one that bf16 has
+    exact   // and every value under them is one that bf16 has
 };
 
 // Scales that keep any MX value inside the normal numbers of bf16.
 constexpr uint32_t mx_calm_least = 17, mx_calm_most = 238;
 
-// b.factor: the scale; b.divisor: the scale over `unit`; b.zero: what is added; b.above: what is taken off before.
+// b.factor: the scale; b.divisor: the scale over `unit`; b.zero: what is added; b.above: what is taken off
+// before.
 calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, float unit) {
     uint32_t wild = 0;
     bool exact = false;
@@ -94,7 +95,8 @@ struct scaled_values_t {
         f32x16_t x = mx_decoder_t<E>::decode(c);
         for (int i = 0; i < 2; i++)
             x.v[i] = calm ? _mm256_mul_ps(x.v[i], p.factor_over_unit(k + 8 * i))
-                          : _mm256_mul_ps(_mm256_mul_ps(x.v[i], _mm256_set1_ps(1 / unit)), p.factor(k + 8 * i));
+                          : _mm256_mul_ps(
+                                  _mm256_mul_ps(x.v[i], _mm256_set1_ps(1 / unit)), p.factor(k + 8 * i));
         return x;
     }
 };
@@ -119,7 +121,8 @@ struct affine_values_t {
 template <typename V, typename T, bool calm, typename P>
 MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T::raw_t *out, bool around) {
     int k = 0;
-    for (; k + 16 <= n; k += 16) T::store(around, out + k, V::template values<calm>(load128(codes + k), p, k));
+    for (; k + 16 <= n; k += 16)
+        T::store(around, out + k, V::template values<calm>(load128(codes + k), p, k));
     if (k == n) return;
     alignas(16) uint8_t c[16] = {};
     alignas(32) typename T::raw_t rest[16];
@@ -145,7 +148,8 @@ MXDNN_INLINE nibble_table_t load_table(const uint8_t *bytes) {
     return {_mm256_broadcastsi128_si256(load128(bytes)), _mm256_broadcastsi128_si256(load128(bytes + 16))};
 }
 MXDNN_INLINE __m256i table_bytes(__m256i values) {
-    const __m256i low = _mm256_and_si256(values, _mm256_set1_epi16(0xff)), high = _mm256_srli_epi16(values, 8);
+    const __m256i low = _mm256_and_si256(values, _mm256_set1_epi16(0xff)),
+                  high = _mm256_srli_epi16(values, 8);
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(low, high), 0xd8);
 }
 MXDNN_INLINE void look_up32(const nibble_table_t &t, const uint8_t *codes, uint16_t *out, bool around) {
@@ -186,15 +190,16 @@ MXDNN_INLINE void fill_tables(const block_format_t &f, float global, nibble_tabl
         for (int i = 0; i < 64; i++) {
             alignas(32) uint16_t values[16];
             target_bf16_t::store(false, values,
-                    V::values<false>(all, block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0));
+                    V::values<false>(
+                            all, block_of_line_t{b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0));
             store256(tables.bytes[first + i], table_bytes(load256(values)));
         }
     }
 }
 
 // One scale code of each block, of reorder_lines lines each.
-MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nibble_tables_t &tables, const uint8_t *scales,
-        int pitch, uint16_t *out, bool around) {
+MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nibble_tables_t &tables,
+        const uint8_t *scales, int pitch, uint16_t *out, bool around) {
     int k = 0;
     if (block == nvfp4_block)
         for (; k + int(nvfp4_block) <= n; k += int(nvfp4_block), scales += pitch)
@@ -207,16 +212,18 @@ MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nib
 
 // Integers, whose blocks are long enough to make a table for each.
 template <typename V, typename T>
-void decode_line_by_tables(const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
+void decode_line_by_tables(
+        const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
     alignas(16) uint8_t all[16];
     for (int i = 0; i < 16; i++) all[i] = uint8_t(i);
     const __m128i c = load128(all);
     auto *to = static_cast<uint16_t *>(out);
     for (int k = 0, i = l; k < n; k += block, i += 4) {
         const f32x16_t x = V::template values<true>(
-                c, block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0);
+                c, block_of_line_t{b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, 0);
         const __m256i bytes = table_bytes(upper_halves(T::round(x.v[0]), T::round(x.v[1])));
-        const nibble_table_t t = {_mm256_permute2x128_si256(bytes, bytes, 0x00), _mm256_permute2x128_si256(bytes, bytes, 0x11)};
+        const nibble_table_t t = {
+                _mm256_permute2x128_si256(bytes, bytes, 0x00), _mm256_permute2x128_si256(bytes, bytes, 0x11)};
         look_up(t, codes + k, min_of(block, n - k), to + k, around);
     }
 }
@@ -235,14 +242,14 @@ void decode_line(const uint8_t *codes, int n, int block, const blocks_t &b, int 
     if (block == mx_block)
         for (; k + int(mx_block) <= n; k += int(mx_block), i += 4)
             decode_run<V, T, calm>(codes + k, int(mx_block),
-                    block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
+                    block_of_line_t{b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
     for (; k < n; k += block, i += 4)
         decode_run<V, T, calm>(codes + k, min_of(block, n - k),
-                block_of_line_t {b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
+                block_of_line_t{b.factor[i], b.divisor[i], b.zero[i], b.above[i]}, to + k, around);
 }
 template <typename V, typename T, bool calm>
 void decode_row(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
-    decode_run<V, T, calm>(codes, n, lines_of_row_t {b}, static_cast<typename T::raw_t *>(out), around);
+    decode_run<V, T, calm>(codes, n, lines_of_row_t{b}, static_cast<typename T::raw_t *>(out), around);
 }
 
 template <typename V, typename T, bool calm>
@@ -258,9 +265,11 @@ decoding_t decoding_with(data_type_t dt, calm_t calm) {
     if (dt == mxdnn_f16)
         return is_calm ? decoding_of<V, target_f16_t, true>() : decoding_of<V, target_f16_t, false>();
     if (calm == calm_t::exact) return decoding_of<V, target_exact_bf16_t, true>();
-    decoding_t d = is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
+    decoding_t d =
+            is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
     if constexpr (V::is_affine)
-        d.line = is_calm ? decode_line_by_tables<V, target_finite_bf16_t> : decode_line_by_tables<V, target_bf16_t>;
+        d.line = is_calm ? decode_line_by_tables<V, target_finite_bf16_t>
+                         : decode_line_by_tables<V, target_bf16_t>;
     return d;
 }
 
@@ -279,7 +288,8 @@ MXDNN_INLINE void with_values(const block_format_t &f, F &&fn) {
     });
 }
 
-MXDNN_INLINE decoding_t make_decoding(blocks_t &b, int n, const block_format_t &f, float global, data_type_t dt) {
+MXDNN_INLINE decoding_t make_decoding(
+        blocks_t &b, int n, const block_format_t &f, float global, data_type_t dt) {
     decoding_t d = {};
     with_values(f, [&](auto v) {
         using V = decltype(v);
@@ -289,8 +299,8 @@ MXDNN_INLINE decoding_t make_decoding(blocks_t &b, int n, const block_format_t &
 }
 
 void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-        const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst, int64_t line_bytes,
-        write_t how) {
+        const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst,
+        int64_t line_bytes, write_t how) {
     if (tables) {
         for (int l = 0; l < lines; l++) {
             uint8_t *to = static_cast<uint8_t *>(dst) + l * line_bytes;
@@ -315,8 +325,9 @@ void dequantise(const block_format_t &f, const uint8_t *codes, int64_t pitch, in
     }
 }
 
-void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int n, float global,
-        const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how) {
+void dequantise_rows(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int n,
+        float global, const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes,
+        write_t how) {
     blocks_t b;
     clear_blocks(b, n);
     for (int first = 0; first < rows; first += f.block) {

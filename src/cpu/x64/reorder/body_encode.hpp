@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// f32 to codes, 32 elements at a time, for every element type: the same bits as the scalar traits give. The codes
-// are a byte each, in the order of the source type (f32x32_t).
+// f32 to codes, 32 elements at a time, for every element type: the same bits as the scalar traits give. The
+// codes are a byte each, in the order of the source type (f32x32_t).
 #pragma once
 
 #include "cpu/x64/reorder/body_simd.hpp"
@@ -10,7 +10,9 @@ namespace impl {
 namespace x64 {
 namespace {
 
-MXDNN_INLINE __m256i blend_bytes(__m256i a, __m256i b, __m256i mask) { return _mm256_blendv_epi8(a, b, mask); }
+MXDNN_INLINE __m256i blend_bytes(__m256i a, __m256i b, __m256i mask) {
+    return _mm256_blendv_epi8(a, b, mask);
+}
 
 // The bytes of 4 x 8 integers of 32 bits, saturated to signed bytes.
 MXDNN_INLINE __m256i pack_signed(__m256i a, __m256i b, __m256i c, __m256i d) {
@@ -20,8 +22,8 @@ MXDNN_INLINE __m256i pack_signed(__m256i a, __m256i b, __m256i c, __m256i d) {
 // ---- minifloats ----
 //
 // Adding 2^(e + 23 - m) to a magnitude y of exponent e (at least emin) leaves, rounded to nearest even by the
-// addition itself, the number of steps of 2^(e - m) in the low bits of the sum; the exponent of the sum counts
-// the steps below e. Multiplied and added as two 16-bit halves, both make the code.
+// addition itself, the number of steps of 2^(e - m) in the low bits of the sum; the exponent of the sum
+// counts the steps below e. Multiplied and added as two 16-bit halves, both make the code.
 template <typename E>
 struct minifloat_encoder_t {
     static constexpr int m = E::mantissa_bits;
@@ -32,7 +34,8 @@ struct minifloat_encoder_t {
 
     MXDNN_INLINE __m256i steps(__m256 y) {
         const __m256 exponent = _mm256_castsi256_ps(_mm256_set1_epi32(int(inf_bits)));
-        const __m256 e = _mm256_and_ps(_mm256_max_ps(y, _mm256_set1_ps(least_normal)), exponent); // a power of two
+        const __m256 e =
+                _mm256_and_ps(_mm256_max_ps(y, _mm256_set1_ps(least_normal)), exponent); // a power of two
         const __m256 sum = _mm256_fmadd_ps(e, _mm256_set1_ps(shift), y);
         // (steps << (7 - m)) + (exponent field << 7)
         return _mm256_madd_epi16(_mm256_castps_si256(sum), _mm256_set1_epi32((1 << 16) | (1 << (7 - m))));
@@ -65,7 +68,8 @@ struct minifloat_encoder_t {
         f32x32_t y = S::load(x);
         multiply(y, p);
         const __m256i signs = sign_bytes(y);
-        const __m256i nan = pack_signed(unordered(y.v[0]), unordered(y.v[1]), unordered(y.v[2]), unordered(y.v[3]));
+        const __m256i nan =
+                pack_signed(unordered(y.v[0]), unordered(y.v[1]), unordered(y.v[2]), unordered(y.v[3]));
         clear_signs(y);
         const __m256i c = _mm256_or_si256(codes(y), sign_of_code(signs));
         return blend_bytes(c, _mm256_set1_epi8(char(E::nan_code)), nan);
@@ -75,7 +79,9 @@ struct minifloat_encoder_t {
     MXDNN_INLINE void multiply(f32x32_t &y, const P &p) {
         for (int i = 0; i < 4; i++) y.v[i] = _mm256_mul_ps(y.v[i], p.factor(i));
     }
-    MXDNN_INLINE __m256i unordered(__m256 y) { return _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q)); }
+    MXDNN_INLINE __m256i unordered(__m256 y) {
+        return _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_UNORD_Q));
+    }
 };
 
 // ---- bf16 to minifloats under a power of two ----
@@ -84,8 +90,8 @@ struct minifloat_encoder_t {
 // the block is the exponent of the least normal. `shift` is made by mx_shifts() from these:
 struct mx_shift_t {
     int offset, least; // of the exponent field: scale code + offset, at least `least`
-    int added; // to the field once it is in bf16's place
-    int most; // the largest scale code for which nothing overflows
+    int added;         // to the field once it is in bf16's place
+    int most;          // the largest scale code for which nothing overflows
 };
 
 // As minifloat_encoder_t::codes(), with the power of two made from 16 bits, in even and odd elements.
@@ -98,8 +104,9 @@ struct mx_bf16_encoder_t {
         const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
         const __m256i e = _mm256_max_epu16(_mm256_and_si256(x, _mm256_set1_epi16(0x7f80)), least);
         const __m256i power = _mm256_add_epi16(e, _mm256_set1_epi16((23 - m) << 7));
-        const __m256i steps = _mm256_blend_epi16(sum(_mm256_slli_epi32(magnitude, 16), _mm256_slli_epi32(power, 16)),
-                _mm256_slli_epi32(sum(upper(magnitude), upper(power)), 16), 0xaa);
+        const __m256i steps =
+                _mm256_blend_epi16(sum(_mm256_slli_epi32(magnitude, 16), _mm256_slli_epi32(power, 16)),
+                        _mm256_slli_epi32(sum(upper(magnitude), upper(power)), 16), 0xaa);
         return _mm256_add_epi16(steps, _mm256_srli_epi16(_mm256_sub_epi16(e, least), 7 - m));
     }
     template <typename P>
@@ -125,16 +132,16 @@ struct e2m1_intervals_t {
     }
 };
 
-// e2m1 is decided by the exponent and two bits of the mantissa, once a tie has been moved to its side: less one
-// where the even code is below, so that an exact tie falls under it. Two tables of 16 intervals, a quarter of
-// an octave each, the first from 1/8 of the least normal on.
+// e2m1 is decided by the exponent and two bits of the mantissa, once a tie has been moved to its side: less
+// one where the even code is below, so that an exact tie falls under it. Two tables of 16 intervals, a
+// quarter of an octave each, the first from 1/8 of the least normal on.
 template <>
 struct mx_bf16_encoder_t<f4_e2m1_t> {
     using E = f4_e2m1_t;
     static_assert(E::mantissa_bits == 1 && E::emin == 0);
     static constexpr mx_shift_t shift = {-3, 0, 1, 254};
 
-    static constexpr e2m1_intervals_t table {};
+    static constexpr e2m1_intervals_t table{};
 
     MXDNN_INLINE __m256i intervals(__m256i x, __m256i off) {
         const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
@@ -144,13 +151,15 @@ struct mx_bf16_encoder_t<f4_e2m1_t> {
     template <typename P>
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
         const __m256i a = load256(x), b = load256(x + 16);
-        const __m256i v = _mm256_min_epu8(
-                _mm256_packus_epi16(intervals(a, p.shift(0)), intervals(b, p.shift(1))), _mm256_set1_epi8(31));
+        const __m256i v =
+                _mm256_min_epu8(_mm256_packus_epi16(intervals(a, p.shift(0)), intervals(b, p.shift(1))),
+                        _mm256_set1_epi8(31));
         // A permutation gives 0 where bit 7 of the index is set.
         const __m256i low = _mm256_broadcastsi128_si256(load128(table.code));
         const __m256i high = _mm256_broadcastsi128_si256(load128(table.code + 16));
-        const __m256i c = _mm256_or_si256(_mm256_shuffle_epi8(low, _mm256_add_epi8(v, _mm256_set1_epi8(0x70))),
-                _mm256_shuffle_epi8(high, _mm256_sub_epi8(v, _mm256_set1_epi8(16))));
+        const __m256i c =
+                _mm256_or_si256(_mm256_shuffle_epi8(low, _mm256_add_epi8(v, _mm256_set1_epi8(0x70))),
+                        _mm256_shuffle_epi8(high, _mm256_sub_epi8(v, _mm256_set1_epi8(16))));
         const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
         return _mm256_or_si256(c, sign);
     }
@@ -187,23 +196,24 @@ private:
     }
 };
 
-// What an affine block does to its elements: (x - zero) / scale + zero_point. Quotients are clamped to what no zero
-// point can bring back, then the sum to the type.
+// What an affine block does to its elements: (x - zero) / scale + zero_point. Quotients are clamped to what
+// no zero point can bring back, then the sum to the type.
 template <typename E, typename S, typename P>
 MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
     const f32x32_t y = S::load(x);
     const __m256i lo = _mm256_set1_epi32(E::lowest), hi = _mm256_set1_epi32(E::highest);
     __m256i c[4];
     for (int i = 0; i < 4; i++) {
-        const __m256i steps = to_int(_mm256_div_ps(_mm256_sub_ps(y.v[i], p.zero(i)), p.divisor(i)), -1024, 1024);
+        const __m256i steps =
+                to_int(_mm256_div_ps(_mm256_sub_ps(y.v[i], p.zero(i)), p.divisor(i)), -1024, 1024);
         c[i] = _mm256_min_epi32(_mm256_max_epi32(_mm256_add_epi32(steps, p.zero_point(i)), lo), hi);
     }
     const __m256i v = pack_signed(c[0], c[1], c[2], c[3]);
     return _mm256_and_si256(v, _mm256_set1_epi8(char(E::code_mask)));
 }
 
-// The same without a division, of elements and scales of at most 11 significant bits: their quotient lies on a
-// tie of two codes, or 2^-12 and more away from it. Rounded to multiples of 2^-14, the product with the
+// The same without a division, of elements and scales of at most 11 significant bits: their quotient lies on
+// a tie of two codes, or 2^-12 and more away from it. Rounded to multiples of 2^-14, the product with the
 // reciprocal, which is off by less than 2^-18, is therefore on the right side or on the tie.
 // Quotients are below affine_reach and there is no zero.
 constexpr float affine_reach = 64;
@@ -217,7 +227,8 @@ MXDNN_INLINE __m256i encode_affine_by_reciprocal(const typename S::raw_t *x, con
         c[i] = _mm256_cvtps_epi32(_mm256_sub_ps(_mm256_fmadd_ps(y.v[i], p.factor(i), grid), grid));
     const __m256i v = _mm256_add_epi8(pack_signed(c[0], c[1], c[2], c[3]), p.zero_point_bytes());
     const __m256i lo = _mm256_set1_epi8(char(E::lowest)), hi = _mm256_set1_epi8(char(E::highest));
-    return _mm256_and_si256(_mm256_min_epi8(_mm256_max_epi8(v, lo), hi), _mm256_set1_epi8(char(E::code_mask)));
+    return _mm256_and_si256(
+            _mm256_min_epi8(_mm256_max_epi8(v, lo), hi), _mm256_set1_epi8(char(E::code_mask)));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of 16 columns to and from the vectors of n16_b4, n16_b6 and n16_b8. What goes where is said by the maps
-// in those headers; here are the shuffles that carry it out, two columns of four at a time.
+// Codes of 16 columns to and from the vectors of n16_b4, n16_b6 and n16_b8. What goes where is said by the
+// maps in those headers; here are the shuffles that carry it out, two columns of four at a time.
 #pragma once
 
 #include "cpu/x64/reorder/body_rows.hpp"
@@ -27,28 +27,30 @@ struct four_t {
 MXDNN_INLINE four_t interleave16(const four_t &a) {
     const __m256i l01 = _mm256_unpacklo_epi16(a.v[0], a.v[1]), h01 = _mm256_unpackhi_epi16(a.v[0], a.v[1]);
     const __m256i l23 = _mm256_unpacklo_epi16(a.v[2], a.v[3]), h23 = _mm256_unpackhi_epi16(a.v[2], a.v[3]);
-    return {{_mm256_unpacklo_epi32(l01, l23), _mm256_unpackhi_epi32(l01, l23), _mm256_unpacklo_epi32(h01, h23),
-            _mm256_unpackhi_epi32(h01, h23)}};
+    return {{_mm256_unpacklo_epi32(l01, l23), _mm256_unpackhi_epi32(l01, l23),
+            _mm256_unpacklo_epi32(h01, h23), _mm256_unpackhi_epi32(h01, h23)}};
 }
 MXDNN_INLINE four_t transpose32(const four_t &a) {
     const __m256i l01 = _mm256_unpacklo_epi32(a.v[0], a.v[1]), h01 = _mm256_unpackhi_epi32(a.v[0], a.v[1]);
     const __m256i l23 = _mm256_unpacklo_epi32(a.v[2], a.v[3]), h23 = _mm256_unpackhi_epi32(a.v[2], a.v[3]);
-    return {{_mm256_unpacklo_epi64(l01, l23), _mm256_unpackhi_epi64(l01, l23), _mm256_unpacklo_epi64(h01, h23),
-            _mm256_unpackhi_epi64(h01, h23)}};
+    return {{_mm256_unpacklo_epi64(l01, l23), _mm256_unpackhi_epi64(l01, l23),
+            _mm256_unpacklo_epi64(h01, h23), _mm256_unpackhi_epi64(h01, h23)}};
 }
 // interleave16() backwards: v[k] holds, of each of four columns, words 2k and 2k + 1; out[c] is column c.
 MXDNN_INLINE four_t separate16(const four_t &a) {
-    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
+    const __m256i order =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
     four_t b;
-    for (int k = 0; k < 4; k++) b.v[k] = _mm256_shuffle_epi8(a.v[k], order); // dword c: both words of column c
+    for (int k = 0; k < 4; k++)
+        b.v[k] = _mm256_shuffle_epi8(a.v[k], order); // dword c: both words of column c
     return transpose32(b);
 }
 
 // ---- 16 rows of 8 columns: the four vectors of n16_b8 ----
 
 MXDNN_INLINE four_t gather_rows(const uint8_t *codes, int64_t pitch) {
-    return interleave16({{load_columns(codes, pitch, 0), load_columns(codes, pitch, 1), load_columns(codes, pitch, 2),
-            load_columns(codes, pitch, 3)}});
+    return interleave16({{load_columns(codes, pitch, 0), load_columns(codes, pitch, 1),
+            load_columns(codes, pitch, 2), load_columns(codes, pitch, 3)}});
 }
 MXDNN_INLINE void scatter_rows(const four_t &v, uint8_t *codes, int64_t pitch) {
     const four_t columns = separate16(v);
@@ -110,19 +112,22 @@ MXDNN_INLINE four_t load_dwords(const uint8_t *in) {
 }
 
 void pack_b4(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
-    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const __m256i order =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
     for (int r = 0; r < rows; r += 32, out += 256)
         for (int c = 0; c < 16; c += 8) {
             const uint8_t *in = codes + c * pitch + r;
             four_t x;
             for (int k = 0; k < 4; k++)
-                x.v[k] = _mm256_packus_epi16(join_nibbles(_mm256_shuffle_epi8(load_columns(in, pitch, k), order)),
+                x.v[k] = _mm256_packus_epi16(
+                        join_nibbles(_mm256_shuffle_epi8(load_columns(in, pitch, k), order)),
                         join_nibbles(_mm256_shuffle_epi8(load_columns(in + 16, pitch, k), order)));
             store_dwords(x, out + c * 4, around);
         }
 }
 void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
-    const __m256i order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
+    const __m256i order =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
     const __m256i mask = _mm256_set1_epi8(15);
     for (int r = 0; r < rows; r += 32, in += 256)
         for (int c = 0; c < 16; c += 8) {
@@ -132,7 +137,8 @@ void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
                 const __m256i high = _mm256_and_si256(_mm256_srli_epi16(x.v[k], 4), mask);
                 uint8_t *out = codes + c * pitch + r;
                 store_columns(_mm256_shuffle_epi8(_mm256_unpacklo_epi8(low, high), order), out, pitch, k);
-                store_columns(_mm256_shuffle_epi8(_mm256_unpackhi_epi8(low, high), order), out + 16, pitch, k);
+                store_columns(
+                        _mm256_shuffle_epi8(_mm256_unpackhi_epi8(low, high), order), out + 16, pitch, k);
             }
         }
 }
@@ -140,11 +146,13 @@ void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
 // Plain pairs (0 1) (2 3) (4 5) (6 7) to (0 2) (4 6) (1 3) (5 7): halves of bytes change places inside words,
 // then bytes inside dwords. Each step is its own inverse.
 MXDNN_INLINE __m256i swap_inner_halves(__m256i v) {
-    const __m256i t = _mm256_and_si256(_mm256_xor_si256(v, _mm256_srli_epi16(v, 4)), _mm256_set1_epi16(0x00f0));
+    const __m256i t =
+            _mm256_and_si256(_mm256_xor_si256(v, _mm256_srli_epi16(v, 4)), _mm256_set1_epi16(0x00f0));
     return _mm256_xor_si256(v, _mm256_xor_si256(t, _mm256_slli_epi16(t, 4)));
 }
 MXDNN_INLINE __m256i swap_inner_bytes(__m256i v) {
-    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)));
+    return _mm256_shuffle_epi8(v,
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15)));
 }
 
 void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
@@ -153,7 +161,8 @@ void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *
         for (int c = 0; c < 16; c += 8) {
             four_t x;
             for (int k = 0; k < 4; k++)
-                x.v[k] = swap_inner_bytes(swap_inner_halves(load_columns(nibbles + c * pitch + r / 2, pitch, k)));
+                x.v[k] = swap_inner_bytes(
+                        swap_inner_halves(load_columns(nibbles + c * pitch + r / 2, pitch, k)));
             store_dwords(x, out + c * 4, around);
         }
 }
@@ -162,7 +171,8 @@ void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t p
         for (int c = 0; c < 16; c += 8) {
             const four_t x = load_dwords(in + c * 4);
             for (int k = 0; k < 4; k++)
-                store_columns(swap_inner_halves(swap_inner_bytes(x.v[k])), nibbles + c * pitch + r / 2, pitch, k);
+                store_columns(
+                        swap_inner_halves(swap_inner_bytes(x.v[k])), nibbles + c * pitch + r / 2, pitch, k);
         }
 }
 

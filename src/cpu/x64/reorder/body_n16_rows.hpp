@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of 16 codes, a byte each, to and from the vectors of n16_b4, n16_b6 and n16_b8: two vectors at a time, one in
-// the low and one in the high halves of four registers, four columns in each half.
+// Rows of 16 codes, a byte each, to and from the vectors of n16_b4, n16_b6 and n16_b8: two vectors at a time,
+// one in the low and one in the high halves of four registers, four columns in each half.
 #pragma once
 
 #include "cpu/x64/reorder/body_n16.hpp"
@@ -22,8 +22,12 @@ MXDNN_INLINE four_t shuffle_all(const four_t &a, byte_order_t &order) {
     for (int k = 0; k < 4; k++) b.v[k] = _mm256_shuffle_epi8(a.v[k], o);
     return b;
 }
-MXDNN_INLINE four_t to_planes(const four_t &v, byte_order_t &order) { return transpose32(shuffle_all(v, order)); }
-MXDNN_INLINE four_t from_planes(const four_t &p, byte_order_t &order) { return shuffle_all(transpose32(p), order); }
+MXDNN_INLINE four_t to_planes(const four_t &v, byte_order_t &order) {
+    return transpose32(shuffle_all(v, order));
+}
+MXDNN_INLINE four_t from_planes(const four_t &p, byte_order_t &order) {
+    return shuffle_all(transpose32(p), order);
+}
 
 MXDNN_INLINE four_t load_two(const uint8_t *in) {
     four_t x;
@@ -57,7 +61,8 @@ MXDNN_INLINE void store_rows_b8(const four_t &x, uint8_t *codes, int64_t pitch) 
 }
 
 void pack_rows_b8(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
-    for (int r = 0; r < rows; r += 8, out += 128) store_two(load_rows_b8(codes + r * pitch, pitch), out, around);
+    for (int r = 0; r < rows; r += 8, out += 128)
+        store_two(load_rows_b8(codes + r * pitch, pitch), out, around);
 }
 void unpack_rows_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
     for (int r = 0; r < rows; r += 8, in += 128) store_rows_b8(load_two(in), codes + r * pitch, pitch);
@@ -67,7 +72,8 @@ void unpack_rows_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) 
 void pack_rows_b6(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i low = _mm256_set1_epi8(63), high = _mm256_set1_epi8(char(0xc0));
     for (int r = 0; r < rows; r += 16, out += 192) {
-        const four_t a = load_rows_b8(codes + r * pitch, pitch), b = load_rows_b8(codes + (r + 8) * pitch, pitch);
+        const four_t a = load_rows_b8(codes + r * pitch, pitch),
+                     b = load_rows_b8(codes + (r + 8) * pitch, pitch);
         for (int k = 0; k < 4; k += 2) {
             const __m256i last = _mm256_permute2x128_si256(b.v[k], b.v[k + 1], 0x31);
             const __m256i v[3] = {_mm256_permute2x128_si256(a.v[k], a.v[k + 1], 0x20),
@@ -92,8 +98,10 @@ void unpack_rows_b6(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) 
                 last = _mm256_or_si256(last, _mm256_srli_epi16(_mm256_and_si256(x, high), 6 - 2 * i));
             }
             for (int h = 0; h < 2; h++) {
-                a.v[k + h] = h ? _mm256_permute2x128_si256(v[0], v[1], 0x31) : _mm256_permute2x128_si256(v[0], v[1], 0x20);
-                b.v[k + h] = h ? _mm256_permute2x128_si256(v[2], last, 0x31) : _mm256_permute2x128_si256(v[2], last, 0x20);
+                a.v[k + h] = h ? _mm256_permute2x128_si256(v[0], v[1], 0x31)
+                               : _mm256_permute2x128_si256(v[0], v[1], 0x20);
+                b.v[k + h] = h ? _mm256_permute2x128_si256(v[2], last, 0x31)
+                               : _mm256_permute2x128_si256(v[2], last, 0x20);
             }
         }
         store_rows_b8(a, codes + r * pitch, pitch);

@@ -16,13 +16,14 @@ constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), re
 
 struct blocks_t {
     alignas(64) uint32_t amax[most_blocks]; // magnitude bits
-    alignas(64) float below[most_blocks], above[most_blocks]; // u4: how far the block reaches on both sides of 0
+    alignas(64) float below[most_blocks],
+            above[most_blocks]; // u4: how far the block reaches on both sides of 0
     alignas(64) uint32_t scale[most_blocks], zp[most_blocks]; // codes
-    // Of an element: multiplied by `factor`; affine are divided by `divisor`, `zero` taken off before, where a product
-    // would not do.
+    // Of an element: multiplied by `factor`; affine are divided by `divisor`, `zero` taken off before, where
+    // a product would not do.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
     alignas(64) uint32_t shift[most_blocks]; // mx_bf16_encoder_t's
-    float global; // 1 without
+    float global;                            // 1 without
 };
 
 // Runs body(i) for i < n and possibly up to 15 more.
@@ -119,7 +120,9 @@ constexpr mx_target_t mx_target = {E::emax, E::mantissa_bits, 1.f / E::max};
 template <scale_rounding_t rounding>
 void mx_scales(blocks_t &b, int n, const mx_target_t &t) {
     const mx_target_t e = t;
-    for_blocks(n, [&](int i) { b.scale[i] = mx_scale<rounding>(b.amax[i], e.emax, e.mantissa_bits, e.inverse_max); });
+    for_blocks(n, [&](int i) {
+        b.scale[i] = mx_scale<rounding>(b.amax[i], e.emax, e.mantissa_bits, e.inverse_max);
+    });
 }
 
 MXDNN_INLINE void mx_scales(blocks_t &b, int n, const mx_target_t &t, scale_rounding_t rounding) {
@@ -182,13 +185,14 @@ bool mx_shifts(blocks_t &b, int n, const mx_shift_t &s) {
     for_blocks(n, [&](int i) {
         const int field = int(b.scale[i]) + t.offset;
         b.shift[i] = uint32_t((max_of(field, t.least) << 7) + t.added);
-        special |= uint32_t(int(b.scale[i]) > t.most) | (uint32_t(field < t.least) & uint32_t(b.amax[i] != 0));
+        special |=
+                uint32_t(int(b.scale[i]) > t.most) | (uint32_t(field < t.least) & uint32_t(b.amax[i] != 0));
     });
     return special;
 }
 
-// 1/s of a computed scale, a normal number or NaN: s has eight mantissas, and its power of two leaves the rounding
-// of the quotient as it is.
+// 1/s of a computed scale, a normal number or NaN: s has eight mantissas, and its power of two leaves the
+// rounding of the quotient as it is.
 struct e4m3_inverses_t {
     float value[8];
     constexpr e4m3_inverses_t() : value() {
@@ -199,7 +203,8 @@ constexpr e4m3_inverses_t e4m3_inverses;
 static_assert(f8_e4m3_t::mantissa_bits == 3 && f8_e4m3_t::bias == 7);
 
 bool nvfp4_inverses(blocks_t &b, int n) {
-    const __m256i values = load256(e4m3_inverses.value), nan_code = _mm256_set1_epi32(int(f8_e4m3_t::nan_code));
+    const __m256i values = load256(e4m3_inverses.value),
+                  nan_code = _mm256_set1_epi32(int(f8_e4m3_t::nan_code));
     __m256i special = _mm256_setzero_si256();
     for (int i = 0; i < n; i += 8) {
         const __m256i c = load256(b.scale + i), is_nan = _mm256_cmpeq_epi32(c, nan_code);
@@ -222,7 +227,8 @@ bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
     return special;
 }
 
-// Whether there is a block whose reciprocal will not do: the scale or what it makes of the block is out of range.
+// Whether there is a block whose reciprocal will not do: the scale or what it makes of the block is out of
+// range.
 template <typename scale_t>
 bool affine_scales(blocks_t &b, int n) {
     uint32_t special = 0;
@@ -231,7 +237,7 @@ bool affine_scales(blocks_t &b, int n) {
         b.divisor[i] = s;
         b.factor[i] = inverse;
         special |= uint32_t(!(s >= 0x1p-100f)) | uint32_t(!(s <= 0x1p100f))
-                | uint32_t(!(f32_from(b.amax[i]) * inverse < affine_reach));
+                   | uint32_t(!(f32_from(b.amax[i]) * inverse < affine_reach));
     });
     return special;
 }

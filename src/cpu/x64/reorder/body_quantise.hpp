@@ -43,7 +43,8 @@ MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_o
     for (int l = 0; l < 4; l++) x[l] = four_lines_t::line<typename S::raw_t>(q, l < q.lines ? l : 0);
     for (int i = 0; i < blocks; i += 2) {
         __m256i v[8];
-        for (int j = 0; j < 8; j++) v[j] = vector_of(x[j & 3] + (i + (j >> 2) < blocks ? i + (j >> 2) : i) * block);
+        for (int j = 0; j < 8; j++)
+            v[j] = vector_of(x[j & 3] + (i + (j >> 2) < blocks ? i + (j >> 2) : i) * block);
         body(i, v);
     }
 }
@@ -74,7 +75,8 @@ void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
             q, block,
             [=](const typename S::raw_t *x) {
                 __m256i most = _mm256_setzero_si256();
-                for (int j = 0; j < block; j += S::lanes) most = S::larger_number(most, S::numbers(x + j, negate));
+                for (int j = 0; j < block; j += S::lanes)
+                    most = S::larger_number(most, S::numbers(x + j, negate));
                 return most;
             },
             [&](int i, const __m256i *v) { store256(out + 4 * i, S::largest(v)); });
@@ -132,7 +134,8 @@ bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const
     return special;
 }
 
-// ---- what encoders are told: parameters of 32 elements, in the order of f32x32_t; shifts of 16 in a row ----
+// ---- what encoders are told: parameters of 32 elements, in the order of f32x32_t; shifts of 16 in a row
+// ----
 
 // Of a line. The first and the last 16 elements may be of two blocks.
 struct line_params_of_t {
@@ -172,7 +175,7 @@ struct mx_bf16_family_t {
     template <typename S>
     MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
         const __m256i c = source_bf16_t::in_order(
-                minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, line_params_of_t {b, i, i}));
+                minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, line_params_of_t{b, i, i}));
         store256(codes, b.scale[i] == e8m0_poison ? _mm256_set1_epi8(char(E::poisoned_code)) : c);
     }
 };
@@ -187,7 +190,8 @@ struct mx_family_t {
         return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
     }
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &b, int i, int, uint8_t *codes) {
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *, const blocks_t &b, int i, int, uint8_t *codes) {
         if (b.scale[i] == e8m0_poison) store256(codes, _mm256_set1_epi8(char(E::poisoned_code)));
     }
 };
@@ -201,7 +205,8 @@ struct nvfp4_family_t {
     }
     // No finite factor: divided by the divisor, ±0 where that is 0, and 0 where it is NaN.
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
         if ((f32_bits(b.factor[i]) & magnitude_mask) < inf_bits) return;
         const float d = b.global * decode_e4m3(b.scale[i]);
         alignas(32) float y[encode_step] = {};
@@ -235,10 +240,11 @@ struct affine16_family_t {
         return encode_affine_by_reciprocal<E, S>(x, p);
     }
     template <typename S>
-    MXDNN_INLINE void encode_special(const typename S::raw_t *x, const blocks_t &b, int i, int block, uint8_t *codes) {
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *x, const blocks_t &b, int i, int block, uint8_t *codes) {
         if (!is_affine_special(b, i)) return;
         for (int k = 0; k < block; k += encode_step)
-            store256(codes + k, S::in_order(encode_affine<E, S>(x + k, line_params_of_t {b, i, i})));
+            store256(codes + k, S::in_order(encode_affine<E, S>(x + k, line_params_of_t{b, i, i})));
     }
 };
 
@@ -249,8 +255,8 @@ MXDNN_INLINE void prefetch(const uint8_t *p) {
 
 // Blocks of one line that encode() does not fit, a byte for each code or half a byte.
 template <typename S, typename F>
-__attribute__((noinline)) void encode_specials(
-        const four_lines_t &q, const blocks_t &b, int block, int line, const typename S::raw_t *x, uint8_t *codes) {
+__attribute__((noinline)) void encode_specials(const four_lines_t &q, const blocks_t &b, int block, int line,
+        const typename S::raw_t *x, uint8_t *codes) {
     alignas(32) uint8_t c[reorder_max_block];
     for (int i = 0; i < q.stored_blocks; i++, x += block) {
         if (!q.nibbles) {
@@ -276,7 +282,7 @@ void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, b
         uint8_t *c = q.codes + l * q.pitch;
         const auto codes = [&](int k) {
             prefetch<line_bytes>(ahead + k * int(sizeof(raw_t)));
-            const line_params_of_t p {b, (k >> shift) * 4 + l, ((k + encode_step / 2) >> shift) * 4 + l};
+            const line_params_of_t p{b, (k >> shift) * 4 + l, ((k + encode_step / 2) >> shift) * 4 + l};
             return F::template encode<S, any>(x + k, p);
         };
         if (q.nibbles)
@@ -313,7 +319,8 @@ MXDNN_INLINE void for_row_vectors(const rows_t &q, B &&body) {
     for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
         const raw_t *x = reinterpret_cast<const raw_t *>(p);
         for (int v = 0; v < q.lines / S::lanes; v += step) {
-            prefetch<encode_step * sizeof(raw_t)>(p + rows_ahead * q.row_bytes + v * S::lanes * int(sizeof(raw_t)));
+            prefetch<encode_step * sizeof(raw_t)>(
+                    p + rows_ahead * q.row_bytes + v * S::lanes * int(sizeof(raw_t)));
             for (int i = v; i < v + step; i++) body(i, x + i * S::lanes);
         }
     }
@@ -326,7 +333,8 @@ void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     __m256i most[reorder_max_lines / S::lanes], least[reorder_max_lines / S::lanes];
     for (int v = 0; v < vectors; v++) most[v] = least[v] = _mm256_setzero_si256();
     if (f.elem != mxdnn_u4) {
-        for_row_vectors<S>(q, [&](int v, const raw_t *x) { most[v] = S::larger(most[v], S::lane_magnitudes(x)); });
+        for_row_vectors<S>(
+                q, [&](int v, const raw_t *x) { most[v] = S::larger(most[v], S::lane_magnitudes(x)); });
         for (int v = 0; v < vectors; v++) S::store_bits(b.amax + v * S::lanes, most[v]);
         return;
     }
@@ -375,7 +383,7 @@ void encode_rows(const rows_t &q, const blocks_t &b) {
         const raw_t *x = reinterpret_cast<const raw_t *>(q.src + r * q.row_bytes);
         uint8_t *c = q.codes + r * q.pitch;
         for (int l = 0; l < q.lines; l += encode_step) {
-            const lane_params_t p {shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
+            const lane_params_t p{shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
             store256(c + l, S::in_order(F::template encode<S, false>(x + l, p)));
         }
     }
@@ -389,7 +397,7 @@ struct codec_t {
     void (*encode)(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special);
     void (*measure_rows)(blocks_t &b, const rows_t &q, const block_format_t &f);
     void (*encode_rows)(const rows_t &q, const blocks_t &b);
-    int bytes; // of a source element
+    int bytes;               // of a source element
     const mx_shift_t *shift; // or null: see make_factors()
 };
 
@@ -424,30 +432,34 @@ codec_t codec_of(const block_format_t &f) {
     else if (f.family == quant_family_t::mx)
         visit_type(mx_element_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
     else
-        visit_type(affine_element_types(), f.elem, [&](auto e) { set_affine_family<S, any, decltype(e)>(c, f); });
+        visit_type(affine_element_types(), f.elem,
+                [&](auto e) { set_affine_family<S, any, decltype(e)>(c, f); });
     return c;
 }
 
-void quantise_four(const codec_t &codec, const four_lines_t &q, const block_format_t &f, bool given, float global) {
+void quantise_four(
+        const codec_t &codec, const four_lines_t &q, const block_format_t &f, bool given, float global) {
     const int n = q.n / f.block * 4;
     blocks_t b;
     b.global = f.has_global ? global : 1.f;
     for (int i = n / 16 * 16; i < (n + 15) / 16 * 16; i++) b.amax[i] = b.scale[i] = b.zp[i] = 0;
     if (given) {
         load_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
-        if (q.zero_points) load_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
+        if (q.zero_points)
+            load_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
     } else {
         codec.measure(b, q, f);
         make_scales(b, n, f);
         store_codes(f.scale_bytes, b.scale, q.scales, q.params_pitch, q.stored_blocks, q.lines);
-        if (q.zero_points) store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
+        if (q.zero_points)
+            store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
     }
     const bool special = make_factors(b, n, f, given, codec.shift);
     codec.encode(q, f, b, special);
 }
 
-void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, const source_lines_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how) {
+void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, const source_lines_t &src,
+        float global, const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how) {
     const int unit = max_of(f.block, encode_step);
     const int whole = src.n / unit * unit, rest = src.n - whole;
     for (int first = 0; first < src.lines; first += 4) {
@@ -474,7 +486,8 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         // A last, partial block: zeros change nothing that is measured.
         alignas(32) uint8_t x[4][reorder_max_block * sizeof(float)] = {};
         for (int l = 0; l < q.lines; l++)
-            __builtin_memcpy(x[l], q.src + l * q.line_bytes + whole * codec.bytes, size_t(rest) * size_t(codec.bytes));
+            __builtin_memcpy(
+                    x[l], q.src + l * q.line_bytes + whole * codec.bytes, size_t(rest) * size_t(codec.bytes));
         q.src = q.next = x[0];
         q.line_bytes = sizeof(x[0]);
         q.n = unit;
@@ -484,7 +497,8 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.codes += whole;
         quantise_four(codec, q, f, given, global);
         const int padded = (rest + encode_step - 1) / encode_step * encode_step;
-        for (int l = 0; l < q.lines; l++) __builtin_memset(q.codes + l * pitch + rest, 0, size_t(padded - rest));
+        for (int l = 0; l < q.lines; l++)
+            __builtin_memset(q.codes + l * pitch + rest, 0, size_t(padded - rest));
     }
 }
 
@@ -511,7 +525,8 @@ void quantise(const block_format_t &f, bool given, const source_lines_t &src, fl
         with_source(src.dt, [&](auto s) { to_f32<decltype(s)>(line, x, src.n); });
         const line_params_t p = {params.scales + l * f.scale_bytes,
                 params.zero_points ? params.zero_points + l * f.zp_bytes : nullptr, params.pitch};
-        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p, codes + l * pitch, pitch, nibbles, how);
+        quantise_lines(codec, f, given, {x, mxdnn_f32, int64_t(sizeof(x)), 1, src.n, nullptr}, global, p,
+                codes + l * pitch, pitch, nibbles, how);
     }
 }
 
@@ -531,8 +546,8 @@ void quantise_column(const block_format_t &f, bool given, bool any, const rows_t
             params.zero_points ? params.zero_points + line * f.zp_bytes : nullptr, params.pitch};
     if (any) {
         to_f32<S>(x, wide, q.rows);
-        quantise_lines(codec_of<source_f32_t, true>(f), f, given, {wide, mxdnn_f32, 0, 1, q.rows, nullptr}, global, p, c,
-                reorder_max_block, false, write_t::cached);
+        quantise_lines(codec_of<source_f32_t, true>(f), f, given, {wide, mxdnn_f32, 0, 1, q.rows, nullptr},
+                global, p, c, reorder_max_block, false, write_t::cached);
     } else {
         quantise_lines(codec_of<S, false>(f), f, given, {x, S::dt, 0, 1, q.rows, nullptr}, global, p, c,
                 reorder_max_block, false, write_t::cached);
@@ -597,7 +612,8 @@ uint32_t finite_amax_of(const source_lines_t &src) {
     using raw_t = typename S::raw_t;
     __m256i m[8] = {};
     for (int l = 0; l < src.lines; l++) {
-        const raw_t *x = reinterpret_cast<const raw_t *>(static_cast<const uint8_t *>(src.data) + l * src.line_bytes);
+        const raw_t *x =
+                reinterpret_cast<const raw_t *>(static_cast<const uint8_t *>(src.data) + l * src.line_bytes);
         const int whole = src.n / 16 * 16, rest = src.n - whole;
         for (int k = 0; k < whole; k += 16) m[0] = S::larger(m[0], S::template magnitudes<true>(x + k));
         if (!rest) continue;

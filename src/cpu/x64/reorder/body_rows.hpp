@@ -84,7 +84,8 @@ void transpose_of(const uint8_t *in, int64_t in_pitch, int rows, int cols, uint8
     one_by_one(whole_rows, rows, 0, cols);
 }
 
-void transpose(int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch) {
+void transpose(
+        int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch) {
     const auto *i = static_cast<const uint8_t *>(in);
     auto *o = static_cast<uint8_t *>(out);
     if (bytes == 1) return transpose_of<uint8_t>(i, in_pitch, rows, cols, o, out_pitch);
@@ -96,7 +97,8 @@ void transpose(int bytes, const void *in, int64_t in_pitch, int rows, int cols, 
 
 // 16 bytes hold 32 codes, the even ones in the low halves.
 MXDNN_INLINE __m256i unpack_nibbles(__m128i v) {
-    const __m128i low = _mm_and_si128(v, _mm_set1_epi8(15)), high = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
+    const __m128i low = _mm_and_si128(v, _mm_set1_epi8(15)),
+                  high = _mm_and_si128(_mm_srli_epi16(v, 4), _mm_set1_epi8(15));
     return _mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high));
 }
 
@@ -144,7 +146,8 @@ void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row,
         return;
     case code_storage_t::nibbles:
         for (; i + 64 <= n; i += 64) {
-            const __m256i v = _mm256_packus_epi16(join_nibbles(load256(codes + i)), join_nibbles(load256(codes + i + 32)));
+            const __m256i v = _mm256_packus_epi16(
+                    join_nibbles(load256(codes + i)), join_nibbles(load256(codes + i + 32)));
             write256(around, row + i / 2, _mm256_permute4x64_epi64(v, 0xd8));
         }
         for (; i + 2 <= n; i += 2) row[i / 2] = uint8_t(codes[i] | codes[i + 1] << 4);

@@ -51,9 +51,9 @@ MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);
 }
 
-// Four vectors of f32 that hold 32 elements in an order of the source type's own. Packed to bytes they are put
-// in a row by its in_order(); two such vectors of 4-bit codes, joined to bytes by join_nibbles() and packed, by its
-// nibbles_in_order().
+// Four vectors of f32 that hold 32 elements in an order of the source type's own. Packed to bytes they are
+// put in a row by its in_order(); two such vectors of 4-bit codes, joined to bytes by join_nibbles() and
+// packed, by its nibbles_in_order().
 struct f32x32_t {
     __m256 v[4];
 };
@@ -101,8 +101,8 @@ MXDNN_INLINE __m256i join_nibbles(__m256i codes) {
     return _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
 }
 
-// Vectors of 16-bit elements, as integers: magnitudes, and numbers, which are ordered as the integers are but for
-// the negative ones, that stand below all others in some order.
+// Vectors of 16-bit elements, as integers: magnitudes, and numbers, which are ordered as the integers are but
+// for the negative ones, that stand below all others in some order.
 struct lanes_u16_t {
     static constexpr int lanes = 16;
     MXDNN_INLINE __m256i numbers(const uint16_t *p, bool negate) {
@@ -170,7 +170,8 @@ struct natural_order_t {
     MXDNN_INLINE __m256i in_order(__m256i bytes) { return interleave_dwords(bytes); }
     MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) {
         const __m256i words = _mm256_permute4x64_epi64(bytes, 0xd8);
-        return _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)));
+        return _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                                                  0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)));
     }
 };
 
@@ -188,8 +189,8 @@ struct source_f16_t : natural_order_t, lanes_u16_t {
     static constexpr data_type_t dt = mxdnn_f16;
 
     MXDNN_INLINE f32x32_t load(const raw_t *p) {
-        return {{_mm256_cvtph_ps(load128(p)), _mm256_cvtph_ps(load128(p + 8)), _mm256_cvtph_ps(load128(p + 16)),
-                _mm256_cvtph_ps(load128(p + 24))}};
+        return {{_mm256_cvtph_ps(load128(p)), _mm256_cvtph_ps(load128(p + 8)),
+                _mm256_cvtph_ps(load128(p + 16)), _mm256_cvtph_ps(load128(p + 24))}};
     }
     MXDNN_INLINE f32x32_t load_magnitudes(const raw_t *p, __m256i &signs) {
         f32x32_t x = load(p);
@@ -217,7 +218,8 @@ struct source_f32_t : natural_order_t {
     static constexpr data_type_t dt = mxdnn_f32;
 
     MXDNN_INLINE f32x32_t load(const raw_t *p) {
-        return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), _mm256_loadu_ps(p + 16), _mm256_loadu_ps(p + 24)}};
+        return {{_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), _mm256_loadu_ps(p + 16),
+                _mm256_loadu_ps(p + 24)}};
     }
     MXDNN_INLINE f32x32_t load_magnitudes(const raw_t *p, __m256i &signs) {
         f32x32_t x = load(p);

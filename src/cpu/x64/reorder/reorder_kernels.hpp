@@ -32,15 +32,16 @@ struct block_format_t {
 // How the codes of a row stand in plain memory.
 enum class code_storage_t { bytes, low_6_bits, dense_6, nibbles };
 
-// Scales, and zero points, of lines: those of one block side by side, [block][pitch], in the scale's own type. Lines
-// that are not there are neither read nor written.
+// Scales, and zero points, of lines: those of one block side by side, [block][pitch], in the scale's own
+// type. Lines that are not there are neither read nor written.
 struct line_params_t {
     uint8_t *scales = nullptr;
     uint8_t *zero_points = nullptr; // null without
     int pitch = 0;
 };
 
-// What the 16 codes of a 4-bit type are as bf16 under each scale of a byte: the low bytes, then the high bytes.
+// What the 16 codes of a 4-bit type are as bf16 under each scale of a byte: the low bytes, then the high
+// bytes.
 struct nibble_tables_t {
     uint8_t bytes[256][32];
 };
@@ -55,34 +56,36 @@ struct source_lines_t {
     const void *next = nullptr;
 };
 
-// Where results go. Around the caches, when what is written does not fit into them: that saves reading it first.
-// The writer calls fence() before anyone else reads.
+// Where results go. Around the caches, when what is written does not fit into them: that saves reading it
+// first. The writer calls fence() before anyone else reads.
 enum class write_t { cached, around };
 
 struct reorder_kernels_t {
-    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there is room
-    // for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64 of them) half a byte each, as
-    // in plain memory. Scales and zero points are computed unless they are `given`.
+    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there
+    // is room for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64 of them) half
+    // a byte each, as in plain memory. Scales and zero points are computed unless they are `given`.
     void (*quantise)(const block_format_t &f, bool given, const source_lines_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how);
-    // The same of rows: `src` has the positions as its lines and the lines, up to reorder_max_lines, as its positions,
-    // and so have the codes, a byte each. There is room for a multiple of 32 lines.
+    // The same of rows: `src` has the positions as its lines and the lines, up to reorder_max_lines, as its
+    // positions, and so have the codes, a byte each. There is room for a multiple of 32 lines.
     void (*quantise_rows)(const block_format_t &f, bool given, const source_lines_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t pitch);
     // Values of the codes as f32, bf16 or f16. `tables` may be null.
-    void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n, float global,
-            const line_params_t &params, const nibble_tables_t *tables, data_type_t dt, void *dst, int64_t line_bytes,
-            write_t how);
+    void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n,
+            float global, const line_params_t &params, const nibble_tables_t *tables, data_type_t dt,
+            void *dst, int64_t line_bytes, write_t how);
     // Of f4_e2m1, for dequantise() to bf16 under this global scale.
     void (*fill_tables)(const block_format_t &f, float global, nibble_tables_t &tables);
     // The same of rows, as quantise_rows() has them.
-    void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines, float global,
-            const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes, write_t how);
+    void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines,
+            float global, const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes,
+            write_t how);
     // The largest finite magnitude, as f32 bits.
     uint32_t (*finite_amax)(const source_lines_t &src);
 
     // out[c][r] = in[r][c] for elements of 1, 2 or 4 bytes; pitches in bytes.
-    void (*transpose)(int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch);
+    void (*transpose)(
+            int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch);
     // A row of plain codes from and to a byte each; what shares the last byte with a code stays.
     void (*unpack_row)(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes);
     void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row, write_t how);
@@ -92,7 +95,8 @@ struct reorder_kernels_t {
     void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
     // The same of rows of 16 codes.
-    void (*n16_pack_rows)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
+    void (*n16_pack_rows)(
+            int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack_rows)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns of two codes in a byte, as plain memory has them.
     void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors, write_t how);

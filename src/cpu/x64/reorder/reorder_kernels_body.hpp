@@ -11,9 +11,9 @@ namespace impl {
 namespace x64 {
 
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
-const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, fill_tables, dequantise_rows,
-        finite_amax, transpose, unpack_row, pack_row, n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles,
-        n16_unpack_nibbles, fence};
+const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, fill_tables,
+        dequantise_rows, finite_amax, transpose, unpack_row, pack_row, n16_pack, n16_unpack, n16_pack_rows,
+        n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence};
 
 } // namespace x64
 } // namespace impl

@@ -59,7 +59,8 @@ reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src,
     c.global_mode = a.global;
     if (c.packed) {
         const layout_t *layout = layout_of(md);
-        const bool known = md.packed.family == target_family_t::cpu_x64 && layout
+        const bool known =
+                md.packed.family == target_family_t::cpu_x64 && layout
                 && (layout->id == n16_b4_t::id || layout->id == n16_b6_t::id || layout->id == n16_b8_t::id);
         if (!known) return no(name, to_string(md).c_str(), "a layout n16_b4, n16_b6 or n16_b8 of cpu:x64");
         c.format = make_format(md.dt, md.packed.quant, a);
@@ -75,7 +76,8 @@ reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src,
         c.swizzled = a.layout == mxdnn_scales_swizzle_128x4;
         if (c.bits == 4) c.storage = code_storage_t::nibbles;
         if (c.bits == 6)
-            c.storage = a.packing == mxdnn_element_packing_dense ? code_storage_t::dense_6 : code_storage_t::low_6_bits;
+            c.storage = a.packing == mxdnn_element_packing_dense ? code_storage_t::dense_6
+                                                                 : code_storage_t::low_6_bits;
     }
     const int dim = contiguous_dim(md);
     if (dim < 0) return no(name, to_string(md).c_str(), "stride 1 along one of the last two dims");
@@ -143,7 +145,8 @@ void reorder_side_t::set_batch(const dim_t *idx) {
 
 // ---- scales and zero points ----
 
-void reorder_side_t::copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const {
+void reorder_side_t::copy_swizzled(
+        dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const {
     const dim_t cols = div_up(length(), c_.format.block);
     for (int b = 0; b < blocks; b++)
         for (int l = 0; l < n; l++) {
@@ -153,9 +156,10 @@ void reorder_side_t::copy_swizzled(dim_t line, int n, dim_t block, int blocks, u
         }
 }
 
-void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block,
-        int blocks, uint8_t *params, int params_pitch, bool write) const {
-    if (&v == &scales_ && c_.swizzled) return copy_swizzled(line, n, block, blocks, params, params_pitch, write);
+void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n,
+        dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const {
+    if (&v == &scales_ && c_.swizzled)
+        return copy_swizzled(line, n, block, blocks, params, params_pitch, write);
     uint8_t *first = v.matrix + line * v.line_bytes + block * v.block_bytes;
     const int64_t pitch = params_pitch * v.bytes;
     if (v.block_bytes == v.bytes && n > 1) {
@@ -175,12 +179,14 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         }
 }
 
-// body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed tiles.
+// body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed
+// tiles.
 template <typename F>
 void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
     for (int l = 0; l < n; l += reorder_lines)
         for (int i = 0; i < length; i += int(c_.tile_rows()))
-            body(l, std::min(reorder_lines, n - l), i, std::min(int(c_.tile_rows()), length - i), tile(line + l, pos + i));
+            body(l, std::min(reorder_lines, n - l), i, std::min(int(c_.tile_rows()), length - i),
+                    tile(line + l, pos + i));
 }
 
 void reorder_side_t::read_params(
@@ -190,17 +196,19 @@ void reorder_side_t::read_params(
         const dim_t block = pos / f.block;
         const int blocks = int(div_up(length, f.block));
         copy_params(k, scales_, line, n, block, blocks, to.scales, to.pitch, false);
-        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, to.zero_points, to.pitch, false);
+        if (zero_points_.md)
+            copy_params(k, zero_points_, line, n, block, blocks, to.zero_points, to.pitch, false);
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, const uint8_t *from) {
         const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * to.pitch + l, there = b * reorder_lines;
-            std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes, size_t(lines * f.scale_bytes));
+            std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes,
+                    size_t(lines * f.scale_bytes));
             if (f.zp_bytes)
-                std::memcpy(to.zero_points + at * f.zp_bytes, from + count * f.scale_bytes + there * f.zp_bytes,
-                        size_t(lines * f.zp_bytes));
+                std::memcpy(to.zero_points + at * f.zp_bytes,
+                        from + count * f.scale_bytes + there * f.zp_bytes, size_t(lines * f.zp_bytes));
         }
     });
 }
@@ -212,7 +220,8 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         const dim_t block = pos / f.block;
         const int blocks = int(div_up(length, f.block));
         copy_params(k, scales_, line, n, block, blocks, from.scales, from.pitch, true);
-        if (zero_points_.md) copy_params(k, zero_points_, line, n, block, blocks, from.zero_points, from.pitch, true);
+        if (zero_points_.md)
+            copy_params(k, zero_points_, line, n, block, blocks, from.zero_points, from.pitch, true);
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, uint8_t *to) {
@@ -220,13 +229,15 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         alignas(64) uint8_t header[n16_frame_t::min_tile_rows / 32 * reorder_lines * 2 * sizeof(float)];
         const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
         const int bytes = int(n16_frame_t::header_bytes(c_.shape, rows));
-        if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes) std::memset(header, 0, size_t(bytes));
+        if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes)
+            std::memset(header, 0, size_t(bytes));
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * from.pitch + l, there = b * reorder_lines;
-            std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes, size_t(lines * f.scale_bytes));
+            std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes,
+                    size_t(lines * f.scale_bytes));
             if (f.zp_bytes)
-                std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes, from.zero_points + at * f.zp_bytes,
-                        size_t(lines * f.zp_bytes));
+                std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes,
+                        from.zero_points + at * f.zp_bytes, size_t(lines * f.zp_bytes));
         }
         k.pack_row(code_storage_t::bytes, header, bytes, to, how);
     });

@@ -18,14 +18,15 @@ struct reorder_side_conf_t {
     data_type_t dt = mxdnn_data_type_undef;
     int bits = 0; // of a value or a code
     bool quantised = false, packed = false;
-    block_format_t format; // quantised
-    packed_shape_t shape; // packed
+    block_format_t format;     // quantised
+    packed_shape_t shape;      // packed
     int64_t packed_stride = 0; // bytes from one batch entry to the next
     // plain:
     bool along_line = false; // positions are contiguous; otherwise lines are
     code_storage_t storage = code_storage_t::bytes;
     bool swizzled = false; // scales stand in 128x4 order
-    mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef, global_mode = mxdnn_quantization_mode_undef;
+    mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef,
+                              global_mode = mxdnn_quantization_mode_undef;
 
     int value_bytes() const { return bits / 8; }
     // Plain, and lines stand side by side.
@@ -47,8 +48,8 @@ public:
     dim_t lines() const { return md_->dims[c_.line_dim]; }
     dim_t length() const { return md_->dims[c_.pos_dim]; }
 
-    // Plain: the byte that holds the element, and how far away its neighbours are. The element starts on a byte
-    // where the index along the contiguous dim is a multiple of 16.
+    // Plain: the byte that holds the element, and how far away its neighbours are. The element starts on a
+    // byte where the index along the contiguous dim is a multiple of 16.
     uint8_t *at(dim_t line, dim_t pos) const {
         return c_.along_line ? matrix_ + line * line_bytes_ + pos * stored_bits_ / 8
                              : matrix_ + pos * pos_bytes_ + line * stored_bits_ / 8;
@@ -60,7 +61,8 @@ public:
     uint8_t *matrix() const { return matrix_; }
 
     // Scales and zero points of `n` lines and the blocks of `length` positions from `pos` on.
-    void read_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length, const line_params_t &to) const;
+    void read_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
+            const line_params_t &to) const;
     void write_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
             const line_params_t &from, write_t how) const;
 
@@ -80,11 +82,12 @@ private:
     };
     void bind(param_view_t &v, const memory_t *m, int bytes) const;
     void select(param_view_t &v) const;
-    void copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block, int blocks,
-            uint8_t *params, int params_pitch, bool write) const;
+    void copy_params(const reorder_kernels_t &k, const param_view_t &v, dim_t line, int n, dim_t block,
+            int blocks, uint8_t *params, int params_pitch, bool write) const;
     template <typename F>
     void for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const;
-    void copy_swizzled(dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const;
+    void copy_swizzled(
+            dim_t line, int n, dim_t block, int blocks, uint8_t *params, int params_pitch, bool write) const;
 
     const reorder_side_conf_t &c_;
     const memory_desc_t *md_; // with runtime dims known
