@@ -19,8 +19,8 @@ inline stream make_stream(const engine &aengine, CUstream_st *cuda_stream) {
 
 inline CUstream_st *get_stream(const stream &astream) {
     CUstream_st *s = nullptr;
-    error::wrap_c_api(
-            mxdnn_cuda_interop_stream_get_stream(astream.get(), &s), "could not get the CUDA stream of a stream");
+    error::wrap_c_api(mxdnn_cuda_interop_stream_get_stream(astream.get(), &s),
+            "could not get the CUDA stream of a stream");
     return s;
 }
 

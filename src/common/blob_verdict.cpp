@@ -2,10 +2,38 @@
 #include "common/blob_verdict.hpp"
 
 #include "common/blob/blob.hpp"
+#include "common/packed_desc.hpp"
+#include "common/primitive_desc.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
+#include "gpu/cuda/cuda_impl_lists.hpp"
 
 namespace mxdnn {
 namespace impl {
+
+namespace {
+
+// The first entry of the list that multiplies bf16 rows by such weights has to be the architecture's own.
+mxdnn_blob_verdict_t cuda_verdict(const engine_t &engine, const memory_desc_t &md) {
+    problem_t p;
+    p.kind = mxdnn_primitive_kind_mx_matmul;
+    p.engine = &engine;
+    const dim_t K = dim_from_end(md, 2), N = dim_from_end(md, 1);
+    const dim_t src[2] = {runtime_dim, K}, wei[2] = {K, N}, dst[2] = {runtime_dim, N};
+    init_strided(p.src, 2, src, mxdnn_bf16, nullptr);
+    init_packed_as(p.weights, 2, wei, md.dt, md.packed.quant, *layout_of(md));
+    init_strided(p.dst, 2, dst, mxdnn_bf16, nullptr);
+    if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower;
+    const impl_list_t list = cuda_impl_list(p.kind);
+    for (size_t i = 0; i < list.size; i++) {
+        std::unique_ptr<pd_t> pd;
+        if (!list.items[i].create(pd, p).ok()) continue;
+        const std::string own = "sm_" + std::to_string(engine.target->arch);
+        return std::string(pd->name()).find(own) != std::string::npos ? mxdnn_blob_native : mxdnn_blob_slower;
+    }
+    return mxdnn_blob_slower;
+}
+
+} // namespace
 
 mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, size_t size) {
     memory_desc_t md;
@@ -19,7 +47,7 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     // Plain descriptors: the reference multiplies plain quantised weights on any engine.
     if (!is_packed(md)) return mxdnn_blob_slower;
     if (md.packed.family != engine.target->family) return mxdnn_blob_needs_reorder;
-    if (engine.kind() == mxdnn_cuda) return mxdnn_blob_slower; // ref:cuda takes it
+    if (engine.kind() == mxdnn_cuda) return cuda_verdict(engine, md);
     // The lists answer for machines that are not here, too: of the kernels that a matmul would be made of,
     // one has to be the target's own (tiles multiply what the kernels of the ISA below decode).
     using x64::kernel_kind_t;

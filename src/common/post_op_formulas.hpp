@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Post-ops on one element in double, as they are documented: what every reference, on host and device, applies.
+// Post-ops on one element, as they are documented: in double what every reference, on host and device,
+// applies; in float what epilogues of kernels apply.
 #pragma once
 
 #include <cmath>
@@ -9,15 +10,32 @@
 namespace mxdnn {
 namespace impl {
 
-MXDNN_HD inline double ref_sigmoid(double x) { return 1. / (1. + exp(-x)); }
+// A parameter whose type another parameter decides.
+template <typename T>
+struct as_t {
+    using type = T;
+};
+template <typename T>
+using like_t = typename as_t<T>::type;
+
+template <typename T>
+MXDNN_HD inline T ref_sigmoid(T x) {
+    return T(1) / (T(1) + exp(-x));
+}
 // The limit at -Inf is 0, where the formulas say Inf * 0.
-MXDNN_HD inline double ref_gelu_erf(double x) { return x == -HUGE_VAL ? 0. : .5 * x * erfc(-x / sqrt(2.)); }
-MXDNN_HD inline double ref_gelu_tanh(double x) {
-    constexpr double pi = 3.14159265358979323846;
-    return x == -HUGE_VAL ? 0. : .5 * x * (1. + tanh(sqrt(2. / pi) * (x + .044715 * x * x * x)));
+template <typename T>
+MXDNN_HD inline T ref_gelu_erf(T x) {
+    return x == -T(HUGE_VAL) ? T(0) : T(.5) * x * erfc(x * T(-0.70710678118654752440));
+}
+// .5 x (1 + tanh(u)) = x sigmoid(2 u), which does not cancel for negative x.
+template <typename T>
+MXDNN_HD inline T ref_gelu_tanh(T x) {
+    const T two_u = T(1.59576912160573071176) * (x + T(.044715) * x * x * x); // 2 sqrt(2 / pi)
+    return x == -T(HUGE_VAL) ? T(0) : x * ref_sigmoid(two_u);
 }
 
-MXDNN_HD inline double ref_eltwise(mxdnn_alg_kind_t alg, double x, double alpha, double beta) {
+template <typename T>
+MXDNN_HD inline T ref_eltwise(mxdnn_alg_kind_t alg, T x, like_t<T> alpha, like_t<T> beta) {
     const bool nan = x != x;
     switch (alg) {
     case mxdnn_eltwise_relu: return x > 0 || nan ? x : alpha * x;
@@ -28,17 +46,18 @@ MXDNN_HD inline double ref_eltwise(mxdnn_alg_kind_t alg, double x, double alpha,
     case mxdnn_eltwise_gelu_tanh: return ref_gelu_tanh(x);
     case mxdnn_eltwise_swish: return x * ref_sigmoid(alpha * x);
     case mxdnn_eltwise_clip: {
-        const double above = x < alpha ? alpha : x;
+        const T above = x < alpha ? alpha : x;
         return nan ? x : beta < above ? beta : above;
     }
     case mxdnn_eltwise_gelu_erf: return ref_gelu_erf(x);
-    case mxdnn_eltwise_relu2: return nan ? x : x > 0 ? x * x : 0;
+    case mxdnn_eltwise_relu2: return nan ? x : x > 0 ? x * x : T(0);
     default: return x;
     }
 }
 
 // NaN in either operand is NaN.
-MXDNN_HD inline double ref_binary(mxdnn_alg_kind_t alg, double x, double y) {
+template <typename T>
+MXDNN_HD inline T ref_binary(mxdnn_alg_kind_t alg, T x, like_t<T> y) {
     const bool nan = x != x || y != y;
     switch (alg) {
     case mxdnn_binary_add: return x + y;
@@ -50,8 +69,10 @@ MXDNN_HD inline double ref_binary(mxdnn_alg_kind_t alg, double x, double y) {
 }
 
 // beta: what gpt-oss adds to up.
-MXDNN_HD inline double ref_gated(mxdnn_alg_kind_t alg, double g, double u, double alpha, double limit, double beta = 1) {
-    if (limit > 0 && limit < HUGE_VAL) { // NaN compares false and stays
+template <typename T>
+MXDNN_HD inline T ref_gated(
+        mxdnn_alg_kind_t alg, T g, like_t<T> u, like_t<T> alpha, like_t<T> limit, like_t<T> beta = 1) {
+    if (limit > 0 && limit < T(HUGE_VAL)) { // NaN compares false and stays
         if (g > limit) g = limit;
         if (u > limit) u = limit;
         if (u < -limit) u = -limit;

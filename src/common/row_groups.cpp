@@ -1,51 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/row_groups.hpp"
 
-#include <algorithm>
-
-#include "common/formats/swizzle_128x4.hpp"
-
 namespace mxdnn {
 namespace impl {
-
-namespace {
-int64_t within(int64_t x, int64_t lowest, int64_t highest) { return std::min(std::max(x, lowest), highest); }
-} // namespace
-
-int row_groups_t::expert_of(int64_t id) const {
-    if (id < 0 || id >= ids) return -1;
-    const int64_t e = map ? map[id] : id - first_id;
-    return e < 0 || e >= experts ? -1 : int(e);
-}
-
-row_group_t row_groups_t::group(int64_t g) const {
-    if (grouping == mxdnn_row_grouping_row_ids) return {g, 1, expert_of(bounds[g])};
-    int64_t first, end;
-    switch (grouping) {
-    case mxdnn_row_grouping_starts:
-        first = bounds[g];
-        end = bounds[g + 1];
-        break;
-    case mxdnn_row_grouping_padded:
-        first = rows / groups * g;
-        end = first + within(bounds[g], 0, rows / groups);
-        break;
-    default:
-        first = g == 0 ? 0 : bounds[g - 1];
-        end = bounds[g];
-        break;
-    }
-    first = within(first, 0, rows);
-    return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
-}
-
-int64_t row_groups_t::swizzled_rows_before(int64_t g) const {
-    if (grouping == mxdnn_row_grouping_padded)
-        return groups ? round_up(rows / groups, swizzle_128x4::tile_rows) * g : 0;
-    int64_t before = 0;
-    for (int64_t i = 0; i < g; i++) before += round_up(group(i).count, swizzle_128x4::tile_rows);
-    return before;
-}
 
 status_t row_groups_t::check() const {
     switch (grouping) {

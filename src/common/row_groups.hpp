@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rows belong to which expert: the one reading of offsets, counts, ids and maps that every
-// implementation of grouped_matmul uses. Pure functions of index tensors on the host.
+// implementation of grouped_matmul uses, on hosts and devices. Pure functions of index tensors.
 #pragma once
 
 #include "common/error.hpp"
+#include "common/formats/swizzle_128x4.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -26,16 +27,48 @@ struct row_groups_t {
 
     // What check() accepted, read once more; whatever the tensors hold, the answer stays within the rows
     // and experts that there are.
-    row_group_t group(int64_t g) const;
+    MXDNN_HD row_group_t group(int64_t g) const {
+        if (grouping == mxdnn_row_grouping_row_ids) return {g, 1, expert_of(bounds[g])};
+        int64_t first, end;
+        switch (grouping) {
+        case mxdnn_row_grouping_starts:
+            first = bounds[g];
+            end = bounds[g + 1];
+            break;
+        case mxdnn_row_grouping_padded:
+            first = rows / groups * g;
+            end = first + within(bounds[g], 0, rows / groups);
+            break;
+        default:
+            first = g == 0 ? 0 : bounds[g - 1];
+            end = bounds[g];
+            break;
+        }
+        first = within(first, 0, rows);
+        return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
+    }
 
     // Rows before group g where each group is padded to whole tiles of the 128x4 order of scales.
-    int64_t swizzled_rows_before(int64_t g) const;
+    MXDNN_HD int64_t swizzled_rows_before(int64_t g) const {
+        if (grouping == mxdnn_row_grouping_padded)
+            return groups ? round_up(rows / groups, swizzle_128x4::tile_rows) * g : 0;
+        int64_t before = 0;
+        for (int64_t i = 0; i < g; i++) before += round_up(group(i).count, swizzle_128x4::tile_rows);
+        return before;
+    }
 
     // Whether every bound, id and map entry is a legal one, in O(groups + rows) steps.
     status_t check() const;
 
 private:
-    int expert_of(int64_t id) const;
+    MXDNN_HD static constexpr int64_t within(int64_t x, int64_t lowest, int64_t highest) {
+        return x < lowest ? lowest : x > highest ? highest : x;
+    }
+    MXDNN_HD int expert_of(int64_t id) const {
+        if (id < 0 || id >= ids) return -1;
+        const int64_t e = map ? map[id] : id - first_id;
+        return e < 0 || e >= experts ? -1 : int(e);
+    }
 };
 
 } // namespace impl

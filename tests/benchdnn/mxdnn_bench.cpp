@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "benchdnn/common/ceilings.hpp"
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/knobs.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/grouped_matmul/problem.hpp"
@@ -25,6 +26,8 @@ tally_t tally;
 mxdnn::engine make_engine() {
     if (settings.engine == "cpu") return mxdnn::engine(mxdnn::engine::kind::cpu, 0);
     if (settings.engine == "cuda") return mxdnn::engine(mxdnn::engine::kind::cuda, 0);
+    if (settings.engine.compare(0, 5, "cuda:") == 0 && settings.engine.find("sm_") == std::string::npos)
+        return mxdnn::engine(mxdnn::engine::kind::cuda, size_t(to_int(settings.engine.substr(5), "--engine=cuda:")));
     return mxdnn::engine::for_target(settings.engine);
 }
 
@@ -76,11 +79,18 @@ void set_mode(const std::string &v) {
     if (v.empty()) throw usage_error_t("--mode is empty; it is made of the letters L I R C P");
 }
 
+// Thrown where a line is for a CUDA device and there is none.
+struct no_device_t {};
+
 // Options of the whole run.
 bool parse_setting(const std::string &word) {
     std::string v;
     if (option(word, "mode", v)) return set_mode(v), true;
-    if (option(word, "engine", v)) return settings.engine = v, true;
+    if (option(word, "engine", v)) {
+        settings.engine = v;
+        if (v.compare(0, 4, "cuda") == 0 && mxdnn::engine::get_count(mxdnn::engine::kind::cuda) == 0) throw no_device_t {};
+        return true;
+    }
     if (option(word, "threads", v)) {
         settings.threads = int(to_int(v, "--threads"));
         mxdnn::set_max_concurrency(settings.threads);
@@ -141,6 +151,12 @@ void take(const std::string &word, const std::string &folder, int depth) {
         if (active != v) throw only_with_isa_t {active, v};
         return;
     }
+    if (word == "--ceilings" && is_device(make_engine())) {
+        const ceilings_t &c = device_ceilings();
+        std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s,bf16 %.5g GFLOP/s (%s 8192 cubed),empty kernel %.3g us\n",
+                settings.engine.c_str(), c.read_gbs, c.copy_gbs, c.bf16_gflops, c.bf16_instruction, empty_kernel_us());
+        return;
+    }
     if (word == "--ceilings") {
         const int threads = mxdnn::get_max_concurrency();
         const ceilings_t &c = ceilings(threads);
@@ -173,6 +189,11 @@ int main(int argc, char **argv) {
         return 2;
     } catch (const only_with_isa_t &e) {
         std::printf("MXDNN_SKIP_ALL: the ISA in force is %s, not %s\n", e.active.c_str(), e.wanted.c_str());
+        return 0;
+    } catch (const no_device_t &) {
+        mxdnn_engine_t e = nullptr;
+        mxdnn_engine_create(&e, mxdnn_cuda, 0);
+        std::printf("MXDNN_SKIP_ALL: %s\n", mxdnn_get_last_error());
         return 0;
     } catch (const mxdnn::error &e) {
         std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());

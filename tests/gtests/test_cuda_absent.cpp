@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without a device, or without libmxdnn_cuda: the library works, counts no engines, and says what is missing. Run with
-// MXDNN_CUDA_LIBRARY naming a file that does not exist, and with one that is no library of mxdnn's.
+// Without a device, or without libmxdnn_cuda: the library works, counts no engines, and says what is missing.
+// Run with MXDNN_CUDA_LIBRARY naming a file that does not exist, and with one that is no library of mxdnn's.
 #include <fstream>
 
 #include "common/engine.hpp"
@@ -15,8 +15,8 @@ namespace {
 TEST(cuda_absent, engines_are_refused_with_what_is_missing) {
     EXPECT_EQ(mxdnn_engine_get_count(mxdnn_cuda), 0u);
     mxdnn_engine_t e = nullptr;
-    EXPECT_REFUSED(mxdnn_device_unavailable, mxdnn_engine_create(&e, mxdnn_cuda, 0), "cuda engine 0", "this machine has 0",
-            "libmxdnn_cuda.so", "/nonexistent/libmxdnn_cuda.so", "MXDNN_CUDA_LIBRARY");
+    EXPECT_REFUSED(mxdnn_device_unavailable, mxdnn_engine_create(&e, mxdnn_cuda, 0), "cuda engine 0",
+            "this machine has 0", "libmxdnn_cuda.so", "/nonexistent/libmxdnn_cuda.so", "MXDNN_CUDA_LIBRARY");
 }
 
 TEST(cuda_absent, targets_describe_and_refuse_primitives) {
@@ -47,7 +47,7 @@ TEST(cuda_absent, files_that_are_not_the_library_are_named) {
 
 TEST(cuda_absent, architectures_have_targets) {
     const auto arch = [](int major, int minor) {
-        cuda::device_info_t d {};
+        cuda::device_info_t d{};
         d.compute_major = major;
         d.compute_minor = minor;
         return cuda::arch_of(d);

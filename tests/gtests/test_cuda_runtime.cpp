@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines, streams and memory of CUDA devices, and how primitives execute there: nothing is read back or waited for, so
-// that everything can be captured; many streams and threads share one primitive; graphs give the bytes of direct calls.
+// Engines, streams and memory of CUDA devices, and how primitives execute there: nothing is read back or
+// waited for, so that everything can be captured; many streams and threads share one primitive; graphs give
+// the bytes of direct calls.
 #include <thread>
 
 #include <cuda_runtime.h>
@@ -26,7 +27,8 @@ TEST(cuda_engine, has_a_target_and_is_one_object) {
     EXPECT_EQ(a.get_target().rfind("cuda:sm_", 0), 0u) << a.get_target();
     EXPECT_NE(a, mxdnn::engine::for_target(a.get_target())); // that one packs on the host
     mxdnn_engine_t e = nullptr;
-    EXPECT_EQ(mxdnn_engine_create(&e, mxdnn_cuda, mxdnn_engine_get_count(mxdnn_cuda)), mxdnn_device_unavailable);
+    EXPECT_EQ(mxdnn_engine_create(&e, mxdnn_cuda, mxdnn_engine_get_count(mxdnn_cuda)),
+            mxdnn_device_unavailable);
 }
 
 TEST(cuda_memory, maps_and_copies) {
@@ -45,7 +47,8 @@ TEST(cuda_memory, maps_and_copies) {
     // Across engines a reorder between equal descriptors is a copy.
     const memory::desc hp({5, 77}, dt::bf16, tag::ab);
     const bytes_t values = counting(hp.get_size());
-    memory host = make_memory(hp, cpu(), values), device(hp, gpu()), back = make_memory(hp, cpu(), bytes_t(values.size()));
+    memory host = make_memory(hp, cpu(), values), device(hp, gpu()),
+           back = make_memory(hp, cpu(), bytes_t(values.size()));
     mxdnn::stream s(gpu());
     mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(host, device)).execute(s, host, device);
     const mxdnn::mx_reorder::primitive_desc to_host(device, back);
@@ -58,7 +61,8 @@ TEST(cuda_memory, maps_and_copies) {
     EXPECT_EQ(mxdnn_mx_reorder_primitive_desc_create(&pd, hp.get(), cpu().get(),
                       memory::desc({5, 77}, dt::f32, tag::ab).get(), gpu().get(), nullptr),
             mxdnn_unimplemented);
-    EXPECT_NE(std::string(mxdnn_get_last_error()).find("copy first"), std::string::npos) << mxdnn_get_last_error();
+    EXPECT_NE(std::string(mxdnn_get_last_error()).find("copy first"), std::string::npos)
+            << mxdnn_get_last_error();
 }
 
 TEST(cuda_memory, of_the_wrong_place_is_refused) {
@@ -111,20 +115,30 @@ std::vector<sample_t> samples() {
     std::vector<sample_t> list;
     mxdnn::primitive_attr q;
     q.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("quantise", e, memory::desc({33, 100}, dt::bf16, tag::ab), e,
-            memory::desc({33, 100}, dt::f8_e4m3, tag::ab), q));
+    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("quantise", e,
+            memory::desc({33, 100}, dt::bf16, tag::ab), e, memory::desc({33, 100}, dt::f8_e4m3, tag::ab), q));
     mxdnn::primitive_attr nv;
     nv.set_scales(MXDNN_ARG_DST, 3, {1, 16}, dt::f8_e4m3, false, mxdnn::quantization_mode::dynamic_fp);
     nv.set_global_scale(MXDNN_ARG_DST, mxdnn::quantization_mode::dynamic_fp);
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("two levels", e, memory::desc({33, 100}, dt::f32, tag::ab), e,
-            memory::desc({33, 100}, dt::f4_e2m1, tag::ab), nv));
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("copy", e, memory::desc({33, 100}, dt::bf16, tag::ab), e,
-            memory::desc({33, 100}, dt::bf16, tag::ab)));
+    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("two levels", e,
+            memory::desc({33, 100}, dt::f32, tag::ab), e, memory::desc({33, 100}, dt::f4_e2m1, tag::ab), nv));
+    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("copy", e,
+            memory::desc({33, 100}, dt::bf16, tag::ab), e, memory::desc({33, 100}, dt::bf16, tag::ab)));
     mxdnn::primitive_attr w;
     w.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
-    list.push_back(sample<mxdnn::mx_matmul::primitive_desc>("plain weights", e, memory::desc({9, 70}, dt::bf16, tag::ab),
-            memory::desc({70, 40}, dt::f4_e2m1, tag::ab), memory::desc({9, 40}, dt::f32, tag::ab), w));
-    return list;
+    list.push_back(sample<mxdnn::mx_matmul::primitive_desc>("plain weights", e,
+            memory::desc({9, 70}, dt::bf16, tag::ab), memory::desc({70, 40}, dt::f4_e2m1, tag::ab),
+            memory::desc({9, 40}, dt::f32, tag::ab), w));
+    // Packed weights, by every implementation that takes them.
+    for (int impl = 0;; impl++) {
+        sample_t s = sample<mxdnn::mx_matmul::primitive_desc>("packed weights", e,
+                memory::desc({9, 70}, dt::bf16, tag::ab), memory::desc({70, 40}, dt::f4_e2m1, tag::any),
+                memory::desc({1, 40}, dt::f32, tag::ab), memory::desc({9, 40}, dt::f32, tag::ab), w);
+        bool found = true;
+        for (int i = 0; i < impl && found; i++) found = s.pd->next_impl();
+        if (!found) return list;
+        list.push_back(s);
+    }
 }
 
 TEST(cuda_execution, can_be_captured_and_replayed) {

@@ -61,6 +61,17 @@ TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
         }
 }
 
+TEST(verdicts, of_cuda_weights_are_those_of_the_first_implementation) {
+    for (const named_format_t &format : named_formats) {
+        const dim_t dims[] = {70, 34};
+        memory_desc_t md;
+        ASSERT_EQ(init_packed(md, 2, dims, format.elem, format.quant, target_family_t::cuda), mxdnn_success);
+        EXPECT_EQ(ask("cuda:sm_80", blob_of(md)), verdict_t::native) << format.name;
+        EXPECT_EQ(ask("cuda:sm_120", blob_of(md)), verdict_t::slower) << format.name;
+        EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << format.name;
+    }
+}
+
 TEST(verdicts, slower_where_only_the_reference_takes_it) {
     const dim_t dims[] = {70, 34};
     memory_desc_t md;

@@ -10,8 +10,9 @@ namespace {
 
 status_t check_device(const char *function, const engine_t &engine) {
     if (engine.device) return mxdnn_success;
-    return fail(mxdnn_invalid_arguments, "%s: engine %s is no CUDA device; make one with mxdnn_engine_create(mxdnn_cuda)",
-            function, engine.target->name);
+    return fail(mxdnn_invalid_arguments,
+            "%s: engine %s is no CUDA device; make one with mxdnn_engine_create(mxdnn_cuda)", function,
+            engine.target->name);
 }
 
 } // namespace
@@ -24,10 +25,11 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
         MXDNN_CHECK(check_device("mxdnn_cuda_interop_stream_create", *engine));
         const cuda::device_t &d = *engine->device;
         int device = d.index;
-        if (cuda_stream) MXDNN_CHECK(cuda::check(d.table->stream_device(cuda_stream, &device), "the CUDA stream"));
+        if (cuda_stream)
+            MXDNN_CHECK(cuda::check(d.table->stream_device(cuda_stream, &device), "the CUDA stream"));
         if (device != d.index)
-            return fail(mxdnn_invalid_arguments, "the CUDA stream belongs to device %d, the engine is device %d", device,
-                    d.index);
+            return fail(mxdnn_invalid_arguments,
+                    "the CUDA stream belongs to device %d, the engine is device %d", device, d.index);
         auto s = std::make_unique<stream_t>();
         s->engine = engine;
         MXDNN_CHECK(cuda::stream_state_t::create(s->cuda, d, cuda_stream, false));

@@ -36,11 +36,14 @@ reason_t copy_mx_reorder_t::pd_t::init() {
             return no("global scale", "one that is given", "the packed one");
         return yes();
     }
-    if (!moves_codes(problem)) return no("formats", "different ones or given scales", "one format, scales moved along");
-    if (problem.attr.src.layout != problem.attr.dst.layout || problem.attr.src.packing != problem.attr.dst.packing
+    if (!moves_codes(problem))
+        return no("formats", "different ones or given scales", "one format, scales moved along");
+    if (problem.attr.src.layout != problem.attr.dst.layout
+            || problem.attr.src.packing != problem.attr.dst.packing
             || problem.attr.src.packing != mxdnn_element_packing_bytes)
         return no("orders of scales and elements", "different or dense ones", "equal ones, in bytes");
-    if (src.dt != mxdnn_data_type_undef && data_type_info(src.dt)->bits < 8 && src.dims[inner_dim(src)] * data_type_info(src.dt)->bits % 8)
+    if (src.dt != mxdnn_data_type_undef && data_type_info(src.dt)->bits < 8
+            && src.dims[inner_dim(src)] * data_type_info(src.dt)->bits % 8)
         return no("rows", "an odd number of 4-bit codes", "whole bytes");
     return yes();
 }
@@ -52,10 +55,11 @@ status_t copy_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         if (!from || !to) continue;
         if (!equal(from->md, to->md))
             return fail(mxdnn_invalid_arguments, "%s is %s and %s is %s; a copy needs equal strides",
-                    arg_name(part | MXDNN_ARG_SRC), to_string(from->md).c_str(), arg_name(part | MXDNN_ARG_DST),
-                    to_string(to->md).c_str());
+                    arg_name(part | MXDNN_ARG_SRC), to_string(from->md).c_str(),
+                    arg_name(part | MXDNN_ARG_DST), to_string(to->md).c_str());
         const size_t bytes = size_t(size_of(from->md));
-        if (bytes > 0) MXDNN_CHECK(check(s.device().table->copy(s.launch(), to->handle, from->handle, bytes), "a copy"));
+        if (bytes > 0)
+            MXDNN_CHECK(check(s.device().table->copy(s.launch(), to->handle, from->handle, bytes), "a copy"));
     }
     return mxdnn_success;
 }

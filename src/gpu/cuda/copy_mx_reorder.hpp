@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder between equal descriptors, on one device or between a device and the host: bytes are copied as they are.
+// mx_reorder between equal descriptors, on one device or between a device and the host: bytes are copied as
+// they are.
 #pragma once
 
 #include "common/primitive_desc.hpp"

@@ -3,6 +3,9 @@
 #include "gpu/cuda/cuda_impl_lists.hpp"
 
 #include "gpu/cuda/copy_mx_reorder.hpp"
+#include "gpu/cuda/mma_mx_matmul.hpp"
+#include "gpu/cuda/ref/ref_grouped_matmul.hpp"
+#include "gpu/cuda/ref/ref_moe.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/ref/ref_mx_reorder.hpp"
 
@@ -12,12 +15,29 @@ namespace impl {
 namespace {
 
 constexpr impl_list_item_t mx_matmul_list[] = {
+        impl_item<cuda::mma_mx_matmul_t>(),
         impl_item<cuda::ref_mx_matmul_t>(),
 };
 
 constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<cuda::copy_mx_reorder_t>(),
         impl_item<cuda::ref_mx_reorder_t>(),
+};
+
+constexpr impl_list_item_t grouped_matmul_list[] = {
+        impl_item<cuda::ref_grouped_matmul_t>(),
+};
+
+constexpr impl_list_item_t moe_route_list[] = {
+        impl_item<cuda::ref_moe_route_t>(),
+};
+
+constexpr impl_list_item_t moe_permute_list[] = {
+        impl_item<cuda::ref_moe_permute_t>(),
+};
+
+constexpr impl_list_item_t moe_unpermute_list[] = {
+        impl_item<cuda::ref_moe_unpermute_t>(),
 };
 
 template <size_t n>
@@ -31,6 +51,10 @@ impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind) {
     switch (kind) {
     case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
     case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
+    case mxdnn_primitive_kind_grouped_matmul: return list(grouped_matmul_list);
+    case mxdnn_primitive_kind_moe_route: return list(moe_route_list);
+    case mxdnn_primitive_kind_moe_permute: return list(moe_permute_list);
+    case mxdnn_primitive_kind_moe_unpermute: return list(moe_unpermute_list);
     default: return {nullptr, 0};
     }
 }

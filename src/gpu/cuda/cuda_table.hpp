@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one door between libmxdnn, which has no CUDA in it, and libmxdnn_cuda, which holds the runtime and the kernels:
-// a versioned table of C function pointers.
+// The one door between libmxdnn, which has no CUDA in it, and libmxdnn_cuda, which holds the runtime and the
+// kernels: a versioned table of C function pointers.
 #pragma once
 
 #include <cstddef>
@@ -36,13 +36,13 @@ struct launch_t {
     void *stream; // cudaStream_t
 };
 
-// Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are built from
-// one source, and a libmxdnn_cuda of another version is refused by name.
+// Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
+// built from one source, and a libmxdnn_cuda of another version is refused by name.
 constexpr uint32_t table_version = 1;
 
 struct table_t {
     uint32_t version;
-    uint32_t kernels; // kernel_id_t::count of the build
+    uint32_t kernels;    // kernel_id_t::count of the build
     const char *release; // of mxdnn, e.g. "0.1.0"
 
     result_t (*device_count)(int *count);

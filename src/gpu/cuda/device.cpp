@@ -72,7 +72,7 @@ const device_t *find_device(size_t index) {
 }
 
 device_info_t assumed_device(int arch) {
-    device_info_t d {};
+    device_info_t d{};
     d.compute_major = arch / 10;
     d.compute_minor = arch % 10;
     switch (arch) {

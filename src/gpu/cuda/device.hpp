@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA devices as libmxdnn sees them: found through libmxdnn_cuda, which is opened when the first one is asked for.
+// CUDA devices as libmxdnn sees them: found through libmxdnn_cuda, which is opened when the first one is
+// asked for.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,7 @@ namespace cuda {
 // One per device, made once and never destroyed.
 struct device_t {
     int index = 0;
-    device_info_t info {};
+    device_info_t info{};
     const table_t *table = nullptr;
 
     launch_t on(void *stream) const { return {index, info.sm_count, stream}; }
@@ -34,12 +35,13 @@ int arch_of(const device_info_t &info);
 // The status of a call into the table, with its words as the last error.
 status_t check(const result_t &r, const char *what);
 
-// A stream's own state: the stream itself, and the scratchpad of the primitives that run on it. Work on a stream is
-// in order, so one buffer serves all its executions, from whatever thread they come.
+// A stream's own state: the stream itself, and the scratchpad of the primitives that run on it. Work on a
+// stream is in order, so one buffer serves all its executions, from whatever thread they come.
 class stream_state_t {
 public:
     // Takes over `handle` when `owned`.
-    static status_t create(std::unique_ptr<stream_state_t> &state, const device_t &device, void *handle, bool owned);
+    static status_t create(
+            std::unique_ptr<stream_state_t> &state, const device_t &device, void *handle, bool owned);
     ~stream_state_t();
 
     const device_t &device() const { return device_; }
@@ -50,7 +52,8 @@ public:
 
 private:
     friend status_t reserve_scratchpad(const device_t &device, int64_t bytes);
-    stream_state_t(const device_t &device, void *handle, bool owned) : device_(device), handle_(handle), owned_(owned) {}
+    stream_state_t(const device_t &device, void *handle, bool owned)
+        : device_(device), handle_(handle), owned_(owned) {}
     status_t grow(int64_t bytes);
 
     struct buffer_t {
@@ -62,7 +65,7 @@ private:
     bool owned_;
     // Outgrown buffers stay: captured graphs may name them.
     std::vector<std::unique_ptr<buffer_t>> buffers_;
-    std::atomic<const buffer_t *> current_ {nullptr};
+    std::atomic<const buffer_t *> current_{nullptr};
 };
 
 // Makes every stream of the device, present and future, hold a scratchpad of so many bytes.

@@ -10,8 +10,13 @@ namespace cuda {
 
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
+    mma_mx_matmul,
     ref_mx_matmul,
     ref_mx_reorder,
+    ref_grouped_matmul,
+    ref_moe_route,
+    ref_moe_permute,
+    ref_moe_unpermute,
     count
 };
 

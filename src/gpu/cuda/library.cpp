@@ -37,15 +37,17 @@ const table_t *open_library(const std::string &path, std::string &why_not) {
         library = dlopen(c.c_str(), RTLD_NOW | RTLD_LOCAL);
         if (library) break;
         const char *text = dlerror();
-        why_not = std::string(file_name) + " cannot be opened (" + (text ? text : c.c_str())
+        why_not =
+                std::string(file_name) + " cannot be opened (" + (text ? text : c.c_str())
                 + "); install mxdnn's component cuda beside libmxdnn, or name the file in MXDNN_CUDA_LIBRARY";
     }
     if (!library) return nullptr;
     const auto get_table = reinterpret_cast<get_table_t>(dlsym(library, get_table_name));
     const table_t *table = get_table ? get_table(table_version) : nullptr;
     if (!table || table->version != table_version || table->kernels != uint32_t(kernel_id_t::count)) {
-        why_not = std::string(file_name) + (table ? std::string(" of mxdnn ") + table->release : std::string())
-                + " belongs to another release of mxdnn than this libmxdnn; install both from one build";
+        why_not = std::string(file_name)
+                  + (table ? std::string(" of mxdnn ") + table->release : std::string())
+                  + " belongs to another release of mxdnn than this libmxdnn; install both from one build";
         return nullptr;
     }
     return table;

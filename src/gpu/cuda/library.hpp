@@ -10,8 +10,8 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// The table of the library that `path` names (empty: libmxdnn_cuda beside libmxdnn, else the system's), or null and
-// what is missing. The library stays open.
+// The table of the library that `path` names (empty: libmxdnn_cuda beside libmxdnn, else the system's), or
+// null and what is missing. The library stays open.
 const table_t *open_library(const std::string &path, std::string &why_not);
 
 } // namespace cuda

@@ -78,7 +78,7 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else if (field == "Gbytes") line += number(p.bytes * 1e-9);
         else if (field == "gbw") line += number(p.bytes / ms * 1e-6);
         else if (field == "roof") {
-            const ceilings_t &c = ceilings(p.threads);
+            const ceilings_t &c = p.limits ? *p.limits : ceilings(p.threads);
             const double gflops = p.bf16_products ? c.bf16_gflops : c.f32_gflops;
             const double least_ms = std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
             line += number(100 * least_ms / ms) + "%";

@@ -8,6 +8,8 @@
 
 namespace bench {
 
+struct ceilings_t;
+
 struct times_t {
     std::vector<double> ms;
     double min() const, median() const, mean() const, max() const;
@@ -24,6 +26,7 @@ struct perf_t {
     bool bf16_products = true; // which rate limits the operations
     bool copies = false; // bytes are held against the copy bandwidth, not the read bandwidth
     int threads = 1;
+    const ceilings_t *limits = nullptr; // of a device; null: those of this machine with so many threads
     times_t times, peer_times;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "benchdnn/common/compare.hpp"
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/peer.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
@@ -14,7 +15,6 @@ namespace grouped_matmul {
 
 using namespace mxdnn::impl;
 using pd_t = mxdnn::grouped_matmul::primitive_desc;
-using args_t = std::unordered_map<int, mxdnn::memory>;
 using mxdnn::memory;
 
 namespace {
@@ -29,8 +29,8 @@ pd_t make_pd(const mxdnn::engine &eng, const problem_t &p, const descs_t &d) {
 struct execution_t {
     const problem_t &p;
     const routing_t routing;
-    mxdnn::engine eng;
     mxdnn::stream stream;
+    mxdnn::engine eng; // of memory: the host's
     data_t data;
     buffer_t packed, scratchpad;
     std::vector<buffer_t> indices, experts;
@@ -44,7 +44,7 @@ struct execution_t {
     // `spare`: copies of that many more experts behind the weights.
     execution_t(const problem_t &problem, const mxdnn::engine &e, const memory::desc &weights, bool perf,
             int64_t spare)
-        : p(problem), routing(make_routing(problem, settings.seed)), eng(e), stream(e),
+        : p(problem), routing(make_routing(problem, settings.seed)), stream(e), eng(host_engine(e)),
           data(make_data(problem, routing, settings.seed, perf)), weights_md(weights) {
         problem_t fixed = p;
         fixed.runtime_rows = false;
@@ -107,7 +107,8 @@ struct execution_t {
         args_t a = {
                 {MXDNN_ARG_FROM, data.wei.codes.memory(eng)}, {MXDNN_ARG_TO, memory(md, eng, packed.data())}};
         data.wei.add_args(MXDNN_ARG_SRC, eng, a);
-        mxdnn::mx_reorder(pd).execute(stream, a);
+        mxdnn::stream on_host(eng);
+        mxdnn::mx_reorder(pd).execute(on_host, a);
         if (perf)
             for (int64_t e = 1; e < E + spare; e++)
                 std::memcpy(packed.data() + e * expert_stride, packed.data(), one_desc(1).get_size());
@@ -164,8 +165,19 @@ struct execution_t {
             args[MXDNN_ARG_SCRATCHPAD] = memory(pd.scratchpad_desc(), eng, scratchpad.data());
         else
             args.erase(MXDNN_ARG_SCRATCHPAD);
-        prim.execute(stream, args);
+        execute(prim, stream, args, pointers_there());
     }
+    // On a device the table of experts points into a copy there.
+    args_t pointers_there() {
+        if (pointers.empty() || !is_device(stream.get_engine())) return {};
+        experts_there = bytes_on_device(stream.get_engine(), packed.data(), packed.size());
+        std::vector<uint64_t> p;
+        for (size_t e = 0; e < pointers.size(); e++)
+            p.push_back(uint64_t(reinterpret_cast<uintptr_t>(experts_there.get_data_handle())) + e * uint64_t(expert_stride));
+        const memory table(args[MXDNN_ARG_WEIGHTS_PTRS].get_desc(), eng, p.data());
+        return {{MXDNN_ARG_WEIGHTS_PTRS, on_device(stream.get_engine(), table)}};
+    }
+    memory experts_there;
 };
 
 bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::string::npos; }
@@ -274,10 +286,52 @@ peer_t make_onednn(const problem_t &p, const routing_t &r, int threads) {
             name};
 }
 
+perf_t report_of(const problem_t &p, const pd_t &pd, const routing_t &routing) {
+    perf_t r;
+    r.engine = settings.engine;
+    r.impl = pd.impl_info_str();
+    r.problem = p.repro;
+    r.flops = flops_of(p, routing);
+    r.bytes = bytes_of(p, routing);
+    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
+    r.threads = mxdnn::get_max_concurrency();
+    return r;
+}
+
+// On a device: back-to-back nodes of a graph, the same routing over a window of experts that moves.
+void measure_on_device(const problem_t &p, const pd_t &pd, const mxdnn::engine &eng) {
+    const bool rotate = settings.cold_weights && p.wtag == "any" && !p.pointers;
+    execution_t x(p, eng, pd.weights_desc(), true, rotate ? p.local : 0);
+    x.poison_dst();
+    const mxdnn::grouped_matmul prim(pd);
+    args_t there = x.pointers_there();
+    for (const auto &a : x.args)
+        if (!there.count(a.first)) there[a.first] = on_device(eng, a.second);
+    const int64_t windows = rotate ? p.local + 1 : 1;
+    memory experts;
+    if (rotate) experts = bytes_on_device(eng, x.packed.data(), x.packed.size());
+    std::vector<args_t> args;
+    for (int64_t i = 0; i < std::max<int64_t>(windows, 20); i++) {
+        args.push_back(there);
+        if (rotate)
+            args.back()[MXDNN_ARG_WEIGHTS] = memory(pd.weights_desc(), eng,
+                    static_cast<uint8_t *>(experts.get_data_handle()) + i % windows * x.expert_stride);
+    }
+    nodes_t nodes;
+    for (const args_t &a : args) nodes.push_back([&] { prim.execute(x.stream, a); });
+    perf_t r = report_of(p, pd, x.routing);
+    r.limits = &device_ceilings();
+    if (!settings.against.empty()) r.peer = settings.against + ":not-on-cuda";
+    time_graphs(x.stream, nodes, {}, settings.ms_per_problem, r.times, r.peer_times);
+    std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+    std::fflush(stdout);
+}
+
 void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
     while (!wanted(pd.impl_info_str()))
         if (!pd.next_impl())
             throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+    if (is_device(eng)) return measure_on_device(p, pd, eng);
     // Cold weights: the same routing over a window of experts that moves through twice as many.
     const bool rotate = settings.cold_weights && p.wtag == "any" && !p.pointers;
     execution_t x(p, eng, pd.weights_desc(), true, rotate ? p.local : 0);
@@ -294,14 +348,7 @@ void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
                     memory(pd.weights_desc(), eng, x.packed.data() + shifts[next] * x.expert_stride);
         x.run(pd, prim);
     };
-    perf_t r;
-    r.engine = settings.engine;
-    r.impl = pd.impl_info_str();
-    r.problem = p.repro;
-    r.flops = flops_of(p, x.routing);
-    r.bytes = bytes_of(p, x.routing);
-    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
-    r.threads = mxdnn::get_max_concurrency();
+    perf_t r = report_of(p, pd, x.routing);
     peer_t peer;
     if (settings.against == "onednn") {
         peer = make_onednn(p, x.routing, r.threads);

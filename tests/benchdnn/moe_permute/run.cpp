@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/moe_permute/problem.hpp"
@@ -96,10 +97,10 @@ void run(const problem_t &p) {
         dst.describe(attr, MXDNN_ARG_DST);
         if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
         pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(eng)},
-                {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(eng)}, {MXDNN_ARG_PERMUTED_IDX, idx.memory(eng)}};
-        src.add_args(MXDNN_ARG_SRC, eng, args);
-        dst.add_args(MXDNN_ARG_DST, eng, args);
+        std::unordered_map<int, memory> args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(host_engine(eng))},
+                {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(host_engine(eng))}, {MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
+        src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
+        dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
 
         std::string names;
         if (settings.correctness) {
@@ -113,7 +114,7 @@ void run(const problem_t &p) {
                 dst.poison();
                 offsets.bytes.poison();
                 idx.bytes.poison();
-                mxdnn::moe_permute(each).execute(stream, args);
+                execute(mxdnn::moe_permute(each), stream, args);
                 if (settings.plant_fault) {
                     const int64_t middle[2] = {used / 2, p.cols / 2};
                     dst.codes().set_code(middle, dst.codes().code(middle) ^ 1);
@@ -145,7 +146,7 @@ void run(const problem_t &p) {
                 if (!pd.next_impl())
                     throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_permute prim(pd);
-            prim.execute(stream, args);
+            execute(prim, stream, args);
             if (settings.performance) {
                 perf_t r;
                 r.engine = settings.engine;
@@ -154,8 +155,7 @@ void run(const problem_t &p) {
                 r.bytes = src.bytes() + dst.bytes();
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
-                        r.times, r.peer_times);
+                time_execution(prim, stream, args, settings.ms_per_problem, r);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "benchdnn/common/interval.hpp"
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/common/tensor.hpp"
@@ -285,9 +286,9 @@ void run(const problem_t &p) {
         pd_t pd = make_pd(eng, p);
         data_t d(p);
         fill(p, d);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_SRC, d.logits.memory(eng)}};
-        if (!d.bias.dims.empty()) args[MXDNN_ARG_ROUTE_BIAS] = d.bias.memory(eng);
-        for (const auto &o : d.outputs()) args[o.first] = o.second->memory(eng);
+        std::unordered_map<int, memory> args = {{MXDNN_ARG_SRC, d.logits.memory(host_engine(eng))}};
+        if (!d.bias.dims.empty()) args[MXDNN_ARG_ROUTE_BIAS] = d.bias.memory(host_engine(eng));
+        for (const auto &o : d.outputs()) args[o.first] = o.second->memory(host_engine(eng));
         std::string names;
         if (settings.correctness) {
             pd_t each = pd;
@@ -296,7 +297,7 @@ void run(const problem_t &p) {
                 if (name.find(settings.impl) == std::string::npos) continue;
                 names += (names.empty() ? "" : " ") + name;
                 for (const auto &o : d.outputs()) o.second->bytes.poison();
-                mxdnn::moe_route(each).execute(stream, args);
+                execute(mxdnn::moe_route(each), stream, args);
                 if (settings.plant_fault && p.tokens > 0) {
                     const int64_t idx[2] = {p.tokens / 2, p.topk / 2};
                     d.weights.set_code(idx, d.weights.code(idx) ^ 0x10000);
@@ -315,7 +316,7 @@ void run(const problem_t &p) {
                 if (!pd.next_impl())
                     throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_route prim(pd);
-            prim.execute(stream, args);
+            execute(prim, stream, args);
             if (settings.performance) {
                 perf_t r;
                 r.engine = settings.engine;
@@ -325,8 +326,7 @@ void run(const problem_t &p) {
                 for (const auto &o : d.outputs()) r.bytes += double(o.second->bytes.size());
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
-                        r.times, r.peer_times);
+                time_execution(prim, stream, args, settings.ms_per_problem, r);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

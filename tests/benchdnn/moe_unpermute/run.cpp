@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "benchdnn/common/compare.hpp"
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/moe_permute/rows.hpp"
@@ -103,10 +104,10 @@ void run(const problem_t &p) {
         src.describe(attr, MXDNN_ARG_SRC);
         dst.describe(attr, MXDNN_ARG_DST);
         pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), attr);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_PERMUTED_IDX, idx.memory(eng)}};
-        if (p.topk) args[MXDNN_ARG_TOPK_WEIGHTS] = weights.memory(eng);
-        src.add_args(MXDNN_ARG_SRC, eng, args);
-        dst.add_args(MXDNN_ARG_DST, eng, args);
+        std::unordered_map<int, memory> args = {{MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
+        if (p.topk) args[MXDNN_ARG_TOPK_WEIGHTS] = weights.memory(host_engine(eng));
+        src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
+        dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
 
         std::string names;
         if (settings.correctness) {
@@ -120,7 +121,7 @@ void run(const problem_t &p) {
                 if (name.find(settings.impl) == std::string::npos) continue;
                 names += (names.empty() ? "" : " ") + name;
                 dst.poison();
-                mxdnn::moe_unpermute(each).execute(stream, args);
+                execute(mxdnn::moe_unpermute(each), stream, args);
                 if (settings.plant_fault && p.tokens > 0) plant_fault(dst.codes());
                 mismatch_t bad;
                 if (p.src.quantised)
@@ -139,7 +140,7 @@ void run(const problem_t &p) {
                 if (!pd.next_impl())
                     throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::moe_unpermute prim(pd);
-            prim.execute(stream, args);
+            execute(prim, stream, args);
             if (settings.performance) {
                 perf_t r;
                 r.engine = settings.engine;
@@ -148,8 +149,7 @@ void run(const problem_t &p) {
                 r.bytes = src.bytes() + dst.bytes();
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem,
-                        r.times, r.peer_times);
+                time_execution(prim, stream, args, settings.ms_per_problem, r);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "benchdnn/common/compare.hpp"
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/peer.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
@@ -14,7 +15,6 @@ namespace mx_matmul {
 
 using namespace mxdnn::impl;
 using pd_t = mxdnn::mx_matmul::primitive_desc;
-using args_t = std::unordered_map<int, mxdnn::memory>;
 
 namespace {
 
@@ -29,8 +29,8 @@ pd_t make_pd(const mxdnn::engine &eng, const problem_t &p, const descs_t &d) {
 
 // Everything that an execution needs, kept alive.
 struct execution_t {
-    mxdnn::engine eng;
     mxdnn::stream stream;
+    mxdnn::engine eng; // of memory: the host's
     data_t data;
     buffer_t packed, scratchpad;
     tensor_t dst;
@@ -38,7 +38,7 @@ struct execution_t {
     args_t args;
 
     execution_t(const problem_t &p, const mxdnn::engine &e, const mxdnn::memory::desc &weights)
-        : eng(e), stream(e), data(make_data(p, settings.seed)) {
+        : stream(e), eng(host_engine(e)), data(make_data(p, settings.seed)) {
         args[MXDNN_ARG_SRC] = data.src_tensor().memory(eng);
         if (p.src_type.quantised) data.src_q.add_args(MXDNN_ARG_SRC, eng, args);
         if (p.wtag == "any") {
@@ -76,7 +76,8 @@ struct execution_t {
         mxdnn::mx_reorder::primitive_desc pd(eng, data.wei.codes.desc(), eng, weights, attr);
         args_t a = {{MXDNN_ARG_FROM, data.wei.codes.memory(eng)}, {MXDNN_ARG_TO, mxdnn::memory(weights, eng, packed.data())}};
         data.wei.add_args(MXDNN_ARG_SRC, eng, a);
-        mxdnn::mx_reorder(pd).execute(stream, a);
+        mxdnn::stream on_host(eng);
+        mxdnn::mx_reorder(pd).execute(on_host, a);
     }
 
     void poison_dst(const problem_t &p) {
@@ -91,7 +92,7 @@ struct execution_t {
     void run(const pd_t &pd, const mxdnn::mx_matmul &prim) {
         if (settings_scratchpad(pd)) args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), eng, scratchpad.data());
         else args.erase(MXDNN_ARG_SCRATCHPAD);
-        prim.execute(stream, args);
+        execute(prim, stream, args);
     }
     bool settings_scratchpad(const pd_t &pd) {
         const size_t bytes = pd.scratchpad_desc().get_size();
@@ -128,9 +129,55 @@ std::string check_all(const problem_t &p, pd_t pd, const mxdnn::engine &eng, std
     return "";
 }
 
+// The part of a report that does not depend on where it was measured.
+perf_t report_of(const problem_t &p, const pd_t &pd) {
+    perf_t r;
+    r.engine = settings.engine;
+    r.impl = pd.impl_info_str();
+    r.problem = p.repro;
+    r.flops = flops_of(p);
+    r.bytes = bytes_of(p);
+    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
+    r.threads = mxdnn::get_max_concurrency();
+    return r;
+}
+
+// On a device: back-to-back nodes of graphs.
+void measure_on_device(const problem_t &p, const pd_t &pd, const mxdnn::engine &eng) {
+    execution_t x(p, eng, pd.weights_desc());
+    x.poison_dst(p);
+    const mxdnn::mx_matmul prim(pd);
+    if (x.settings_scratchpad(pd)) x.args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), x.eng, x.scratchpad.data());
+    const bool rotate = settings.cold_weights && p.wtag == "any";
+    constexpr double device_cold_bytes = 512e6;
+    const auto copies_of = [&](double bytes) {
+        return rotate ? int(std::min(256., std::max(2., std::ceil(device_cold_bytes / std::max(bytes, 1.))))) : 1;
+    };
+    const int copies = copies_of(double(x.packed.size())), count = std::max(copies, 20);
+    std::vector<args_t> args(size_t(copies), on_device(eng, x.args));
+    for (size_t i = 1; i < args.size(); i++) args[i][MXDNN_ARG_WEIGHTS] = on_device(eng, x.args[MXDNN_ARG_WEIGHTS]);
+    nodes_t nodes;
+    for (int i = 0; i < count; i++)
+        nodes.push_back([&, i] { prim.execute(x.stream, args[size_t(i % copies)]); });
+    device_peer_t peer;
+    if (settings.against == "cublas" || settings.against == "cublaslt") {
+        const int dense = copies_of(2. * double(p.K() * p.N()));
+        peer = make_cublaslt_matmul(x.stream, p.batch(), p.M(), p.K(), p.N(), dense, count);
+    } else if (!settings.against.empty()) {
+        peer.name = settings.against + ":not-on-cuda";
+    }
+    perf_t r = report_of(p, pd);
+    r.limits = &device_ceilings();
+    r.peer = peer.name;
+    time_graphs(x.stream, nodes, peer.nodes, settings.ms_per_problem, r.times, r.peer_times);
+    std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+    std::fflush(stdout);
+}
+
 void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
     while (!wanted(pd.impl_info_str()))
         if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+    if (is_device(eng)) return measure_on_device(p, pd, eng);
     execution_t x(p, eng, pd.weights_desc());
     const mxdnn::mx_matmul prim(pd);
     // Copies of the packed bytes, taken in turn.
@@ -153,14 +200,7 @@ void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
         next = (next + 1) % weights.size();
         x.run(pd, prim);
     };
-    perf_t r;
-    r.engine = settings.engine;
-    r.impl = pd.impl_info_str();
-    r.problem = p.repro;
-    r.flops = flops_of(p);
-    r.bytes = bytes_of(p);
-    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
-    r.threads = mxdnn::get_max_concurrency();
+    perf_t r = report_of(p, pd);
     peer_t peer;
     if (settings.against == "onednn") {
         const double dense_bytes = 2. * double(p.K() * p.N());

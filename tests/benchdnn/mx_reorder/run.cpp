@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "benchdnn/common/device.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/common/tensor.hpp"
@@ -251,8 +252,8 @@ void run(const problem_t &p) {
         pd_t pd(eng, src.desc(), eng, dst.desc(), make_attr(p, src, dst));
         fill(p, src);
         std::unordered_map<int, memory> args;
-        src.add_args(MXDNN_ARG_SRC, eng, args);
-        dst.add_args(MXDNN_ARG_DST, eng, args);
+        src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
+        dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
         std::string names, failure;
         if (settings.correctness) {
             form_t want(eng, p, p.dst);
@@ -263,7 +264,7 @@ void run(const problem_t &p) {
                 if (name.find(settings.impl) == std::string::npos) continue;
                 names += (names.empty() ? "" : " ") + name;
                 dst.poison();
-                mxdnn::mx_reorder(each).execute(stream, args);
+                execute(mxdnn::mx_reorder(each), stream, args);
                 if (dst.is_packed) dst.exchange(false);
                 if (settings.plant_fault) {
                     int64_t idx[max_ndims];
@@ -288,7 +289,7 @@ void run(const problem_t &p) {
             while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
                 if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::mx_reorder prim(pd);
-            prim.execute(stream, args);
+            execute(prim, stream, args);
             if (settings.performance) {
                 perf_t r;
                 r.engine = settings.engine;
@@ -299,7 +300,7 @@ void run(const problem_t &p) {
                 r.bytes = bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst);
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();
-                time_interleaved([&] { prim.execute(stream, args); }, nullptr, settings.ms_per_problem, r.times, r.peer_times);
+                time_execution(prim, stream, args, settings.ms_per_problem, r);
                 std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
             }
         }

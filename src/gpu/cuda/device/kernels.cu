@@ -10,7 +10,9 @@ namespace {
 
 __global__ void empty() {}
 
-const kernel_entry_t *const list[] = {&empty_kernel, &ref_mx_matmul_kernel, &ref_mx_reorder_kernel};
+const kernel_entry_t *const list[] = {&empty_kernel, &mma_mx_matmul_kernel, &ref_mx_matmul_kernel,
+        &ref_mx_reorder_kernel, &ref_grouped_matmul_kernel, &ref_moe_route_kernel, &ref_moe_permute_kernel,
+        &ref_moe_unpermute_kernel};
 static_assert(sizeof(list) / sizeof(list[0]) == size_t(kernel_id_t::count), "a row for every kernel");
 
 } // namespace

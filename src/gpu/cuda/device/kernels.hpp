@@ -11,7 +11,8 @@ namespace cuda {
 struct kernel_entry_t {
     kernel_id_t id;
     size_t args_bytes;
-    // The device is current in both. prepare() loads the code and raises limits, so that launch() only launches.
+    // The device is current in both. prepare() loads the code and raises limits, so that launch() only
+    // launches.
     cudaError_t (*prepare)();
     cudaError_t (*launch)(const launch_t &at, const void *args);
 };
@@ -24,12 +25,13 @@ cudaError_t load_kernel(F *kernel, int dynamic_shared_bytes = 0) {
     cudaFuncAttributes a;
     const cudaError_t e = cudaFuncGetAttributes(&a, reinterpret_cast<const void *>(kernel));
     if (e != cudaSuccess || dynamic_shared_bytes <= 48 << 10) return e;
-    return cudaFuncSetAttribute(
-            reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes);
+    return cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
+            cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes);
 }
 
 // Entries of the kernels, each defined in the file of its kernel.
-extern const kernel_entry_t empty_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel;
+extern const kernel_entry_t empty_kernel, mma_mx_matmul_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel,
+        ref_grouped_matmul_kernel, ref_moe_route_kernel, ref_moe_permute_kernel, ref_moe_unpermute_kernel;
 
 } // namespace cuda
 } // namespace impl

@@ -3,7 +3,7 @@
 
 #include "cpu/ref/ref_mx_reorder.hpp"
 #include "gpu/cuda/kernel_call.hpp"
-#include "gpu/cuda/ref/make_tensor_args.hpp"
+#include "gpu/cuda/make_tensor_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,7 +11,8 @@ namespace cuda {
 
 reason_t ref_mx_reorder_t::pd_t::init() {
     if (!problem.engine->device || problem.src_engine->device != problem.engine->device)
-        return no("engines of src and dst", "different ones", "one device; copy first (equal descriptors), then reorder there");
+        return no("engines of src and dst", "different ones",
+                "one device; copy first (equal descriptors), then reorder there");
     return yes();
 }
 
@@ -24,7 +25,7 @@ status_t ref_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl
 status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const memory_t &dst = *ctx.memory(MXDNN_ARG_DST);
-    ref_reorder_args_t a {};
+    reorder_args_t a{};
     a.src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
     a.dst = matrix_args(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst);
     a.rows = dim_from_end(dst.md, 2);

@@ -15,7 +15,8 @@ inline result_t success() { return {mxdnn_success, nullptr}; }
 inline result_t result_of(cudaError_t e) {
     if (e == cudaSuccess) return success();
     (void)cudaGetLastError(); // what is reported here is not to be found by the next call
-    return {e == cudaErrorMemoryAllocation ? mxdnn_out_of_memory : mxdnn_runtime_error, cudaGetErrorString(e)};
+    return {e == cudaErrorMemoryAllocation ? mxdnn_out_of_memory : mxdnn_runtime_error,
+            cudaGetErrorString(e)};
 }
 
 // Makes a device current, and puts back the caller's.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table that libmxdnn works through: devices, memory, streams and launches on the CUDA runtime, which is linked
-// statically and finds the driver itself.
+// The table that libmxdnn works through: devices, memory, streams and launches on the CUDA runtime, which is
+// linked statically and finds the driver itself.
 #include <cstdio>
 #include <cstring>
 
@@ -24,7 +24,8 @@ result_t device_count(int *count) {
     if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
         std::snprintf(text, sizeof(text), "no CUDA driver is installed (libcuda.so.1 is not found)");
     else if (e == cudaErrorInsufficientDriver)
-        std::snprintf(text, sizeof(text), "the CUDA driver supports CUDA %d.%d, and mxdnn needs %d.%d; install a newer driver",
+        std::snprintf(text, sizeof(text),
+                "the CUDA driver supports CUDA %d.%d, and mxdnn needs %d.%d; install a newer driver",
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     else
         std::snprintf(text, sizeof(text), "the CUDA driver reports: %s", cudaGetErrorString(e));
@@ -64,7 +65,8 @@ result_t pointer_device(const void *p, int *device) {
 }
 
 result_t copy(const launch_t &at, void *dst, const void *src, size_t bytes) {
-    return on_device(at.device, [&] { return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(at)); });
+    return on_device(
+            at.device, [&] { return cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, stream_of(at)); });
 }
 
 result_t copy_now(int device, void *dst, const void *src, size_t bytes) {
@@ -100,7 +102,8 @@ result_t stream_device(void *stream, int *device) {
     return result_of(cudaStreamGetDevice(static_cast<cudaStream_t>(stream), device));
 #else
     (void)stream;
-    return result_of(cudaGetDevice(device)); // older runtimes cannot say; the caller's current device is the rule
+    return result_of(
+            cudaGetDevice(device)); // older runtimes cannot say; the caller's current device is the rule
 #endif
 }
 
@@ -121,13 +124,14 @@ result_t prepare(int device, kernel_id_t id) {
 
 result_t launch(const launch_t &at, kernel_id_t id, const void *args, size_t bytes) {
     const kernel_entry_t *k = find_kernel(id);
-    if (!k || k->args_bytes != bytes) return {mxdnn_runtime_error, "libmxdnn_cuda has no such kernel, or another form of it"};
+    if (!k || k->args_bytes != bytes)
+        return {mxdnn_runtime_error, "libmxdnn_cuda has no such kernel, or another form of it"};
     return on_device(at.device, [&] { return k->launch(at, args); });
 }
 
-constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RELEASE, device_count, device_info, allocate,
-        release_memory, pointer_device, copy, copy_now, stream_create, stream_destroy, stream_wait, stream_device,
-        stream_is_capturing, prepare, launch};
+constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RELEASE, device_count,
+        device_info, allocate, release_memory, pointer_device, copy, copy_now, stream_create, stream_destroy,
+        stream_wait, stream_device, stream_is_capturing, prepare, launch};
 
 } // namespace
 
@@ -135,7 +139,8 @@ constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RE
 } // namespace impl
 } // namespace mxdnn
 
-extern "C" __attribute__((visibility("default"))) const mxdnn::impl::cuda::table_t *mxdnn_cuda_get_table(uint32_t version);
+extern "C" __attribute__((visibility("default"))) const mxdnn::impl::cuda::table_t *mxdnn_cuda_get_table(
+        uint32_t version);
 const mxdnn::impl::cuda::table_t *mxdnn_cuda_get_table(uint32_t version) {
     return version == mxdnn::impl::cuda::table_version ? &mxdnn::impl::cuda::table : nullptr;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's reference for mx_matmul: one thread computes one element of dst, or one block of a quantised dst.
+// The device's reference for mx_matmul: one thread computes one element of dst, or one block of a quantised
+// dst.
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/ref/matrix_view.cuh"
+#include "gpu/cuda/device/matrix_view.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -11,22 +12,21 @@ namespace cuda {
 namespace {
 
 constexpr int threads = 128;
-constexpr int max_block = 256; // elements of a quantised dst that share a scale
 
 // One row of dst.
 struct row_t {
-    const ref_matmul_args_t &a;
+    const matmul_args_t &a;
     int nd;
     int64_t idx[max_ndims] = {};
     matrix_view_t src, wei;
     float src_global, wei_global;
 
-    __device__ static const int64_t *locate(const ref_matmul_args_t &a, int64_t row, int64_t *idx) {
+    __device__ static const int64_t *locate(const matmul_args_t &a, int64_t row, int64_t *idx) {
         batch_index(row / a.M, a.dst.ndims, a.dims, idx);
         idx[a.dst.ndims - 2] = row % a.M;
         return idx;
     }
-    __device__ row_t(const ref_matmul_args_t &args, int64_t row)
+    __device__ row_t(const matmul_args_t &args, int64_t row)
         : a(args), nd(args.dst.ndims), src(args.src, locate(args, row, idx)), wei(args.wei, idx),
           src_global(src.global()), wei_global(wei.global()) {}
 
@@ -48,7 +48,8 @@ struct row_t {
     __device__ __noinline__ double column(int64_t n, int end) {
         const int64_t m = idx[nd - 2];
         double sum = 0;
-        for (int64_t k = 0; k < a.K; k++) sum += double(src.value(m, k, src_global)) * double(wei.value(k, n, wei_global));
+        for (int64_t k = 0; k < a.K; k++)
+            sum += double(src.value(m, k, src_global)) * double(wei.value(k, n, wei_global));
         if (a.bias.data) sum += load_value(a.bias, at(n), nd);
         for (int i = 0; i < end; i++) sum = apply(a.ops[i], sum, n);
         return sum;
@@ -58,19 +59,20 @@ struct row_t {
         while (gated < a.post_ops && a.ops[gated].kind != mxdnn_gated) gated++;
         if (gated == a.post_ops) return float(column(n, gated));
         const post_op_args_t &o = a.ops[gated];
-        const double g = column(o.halves ? n : 2 * n, gated), u = column(o.halves ? n + a.columns : 2 * n + 1, gated);
+        const double g = column(o.halves ? n : 2 * n, gated),
+                     u = column(o.halves ? n + a.columns : 2 * n + 1, gated);
         double x = ref_gated(o.alg, g, u, o.alpha, o.beta);
         for (int i = gated + 1; i < a.post_ops; i++) x = apply(a.ops[i], x, n);
         return float(x);
     }
 };
 
-__global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__ ref_matmul_args_t a) {
+__global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__ matmul_args_t a) {
     for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = 0;
 }
 
 // Largest magnitudes grow in the scales' own memory: bits of non-negative floats are ordered as integers.
-__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ ref_matmul_args_t a) {
+__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ matmul_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= a.rows * a.columns) return;
     row_t row(a, i / a.columns);
@@ -79,33 +81,22 @@ __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ 
     atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
 }
 
-__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ ref_matmul_args_t a) {
-    for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = nvfp4_global_scale(a.dst.global[i]);
+__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ matmul_args_t a) {
+    for (int64_t i = threadIdx.x; i < a.globals; i += threads)
+        a.dst.global[i] = nvfp4_global_scale(a.dst.global[i]);
 }
 
-__global__ void __launch_bounds__(threads) results(const __grid_constant__ ref_matmul_args_t a) {
+__global__ void __launch_bounds__(threads) results(const __grid_constant__ matmul_args_t a) {
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1, blocks = div_up(a.columns, block);
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= a.rows * blocks) return;
     row_t row(a, i / blocks);
     const int64_t first = i % blocks * block, m = row.idx[row.nd - 2];
     const matrix_view_t dst(a.dst, row.idx);
-    if (!a.dst.quantised) {
-        dst.set_code(m, first, encode(a.dst.dt, row.result(first)));
-        return;
-    }
     const int count = int(a.columns - first < block ? a.columns - first : block);
     float x[max_block];
-    uint8_t codes[max_block];
     for (int j = 0; j < count; j++) x[j] = row.result(first + j);
-    const float global = dst.global();
-    if (a.dynamic) {
-        dst.set_params(m, first, quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes));
-    } else {
-        const block_params_t p = dst.params(m, first);
-        for (int j = 0; j < count; j++) codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, p, global, x[j]));
-    }
-    for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
+    store_block(a, dst, m, first, count, x);
 }
 
 cudaError_t prepare() {
@@ -115,7 +106,7 @@ cudaError_t prepare() {
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
-    const auto &a = *static_cast<const ref_matmul_args_t *>(args);
+    const auto &a = *static_cast<const matmul_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
     if (a.dynamic_global) {
@@ -129,8 +120,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_mx_matmul_kernel
-        = {kernel_id_t::ref_mx_matmul, sizeof(ref_matmul_args_t), prepare, launch};
+const kernel_entry_t ref_mx_matmul_kernel = {
+        kernel_id_t::ref_mx_matmul, sizeof(matmul_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

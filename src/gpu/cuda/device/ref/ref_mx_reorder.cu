@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device's reference for mx_reorder: one thread makes one element, or one block of a quantised destination. The
-// arithmetic is formats/'s, so the bits are those of the host.
+// The device's reference for mx_reorder: one thread makes one element, or one block of a quantised
+// destination. The arithmetic is formats/'s, so the bits are those of the host.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/ref/matrix_view.cuh"
+#include "gpu/cuda/device/matrix_view.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -11,10 +11,9 @@ namespace cuda {
 namespace {
 
 constexpr int threads = 128;
-constexpr int max_block = 256;
 
 // Global scales that are given or moved, and 0 where the largest magnitude is to be found.
-__global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__ ref_reorder_args_t a) {
+__global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__ reorder_args_t a) {
     for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
         int64_t idx[max_ndims] = {};
         batch_index(i, a.dst.ndims, a.dims, idx);
@@ -23,7 +22,7 @@ __global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__
     }
 }
 
-__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ ref_reorder_args_t a) {
+__global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ reorder_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x, matrix = a.rows * a.cols;
     if (i >= a.batch * matrix) return;
     int64_t idx[max_ndims] = {};
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ 
     atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
 }
 
-__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ ref_reorder_args_t a) {
+__global__ void __launch_bounds__(threads) finish_globals(const __grid_constant__ reorder_args_t a) {
     for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
         int64_t idx[max_ndims] = {};
         batch_index(i, a.dst.ndims, a.dims, idx);
@@ -42,7 +41,7 @@ __global__ void __launch_bounds__(threads) finish_globals(const __grid_constant_
     }
 }
 
-__global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ ref_reorder_args_t a) {
+__global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ reorder_args_t a) {
     const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
     const int64_t length = along_rows ? a.cols : a.rows, lines = along_rows ? a.rows : a.cols;
@@ -92,7 +91,7 @@ cudaError_t prepare() {
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
-    const auto &a = *static_cast<const ref_reorder_args_t *>(args);
+    const auto &a = *static_cast<const reorder_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     for (int i = 0; i < 2; i++)
         if (a.clear_bytes[i] > 0)
@@ -108,15 +107,16 @@ cudaError_t launch(const launch_t &at, const void *args) {
     }
     const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
-    const int64_t tasks = a.batch * (along_rows ? a.rows * div_up(a.cols, block) : a.cols * div_up(a.rows, block));
+    const int64_t tasks =
+            a.batch * (along_rows ? a.rows * div_up(a.cols, block) : a.cols * div_up(a.rows, block));
     move_blocks<<<unsigned(div_up(tasks, threads)), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 
 } // namespace
 
-const kernel_entry_t ref_mx_reorder_kernel
-        = {kernel_id_t::ref_mx_reorder, sizeof(ref_reorder_args_t), prepare, launch};
+const kernel_entry_t ref_mx_reorder_kernel = {
+        kernel_id_t::ref_mx_reorder, sizeof(reorder_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

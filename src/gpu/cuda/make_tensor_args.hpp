@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/primitive.hpp"
-#include "gpu/cuda/ref/tensor_args.hpp"
+#include "gpu/cuda/tensor_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -16,10 +16,12 @@ matrix_args_t matrix_args(const exec_ctx_t &ctx, int arg, const memory_desc_t &p
 // Whether the argument structs can hold a problem's post-ops.
 inline reason_t check_post_op_count(const attr_t &attr) {
     if (attr.post_ops.ops.size() <= size_t(max_post_ops)) return yes();
-    return refuse(mxdnn_unimplemented, "%zu post-ops; on a device there may be %d", attr.post_ops.ops.size(), max_post_ops);
+    return refuse(mxdnn_unimplemented, "%zu post-ops; on a device there may be %d", attr.post_ops.ops.size(),
+            max_post_ops);
 }
-// The post-ops with their operands; returns how many.
-int post_op_args(const exec_ctx_t &ctx, post_op_args_t *ops);
+// The whole of an mx_matmul.
+void make_matmul_args(const exec_ctx_t &ctx, matmul_args_t &a);
+void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a);
 
 } // namespace cuda
 } // namespace impl

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// One matrix of a tensor, in any form, element by element, on the device: what the device's reference is written in.
+// One matrix of a tensor, in any form, element by element, on the device: what the device's reference is
+// written in.
 #pragma once
 
 #include "common/formats/plain_bits.hpp"
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/layouts/layout_list.hpp"
-#include "gpu/cuda/ref/tensor_args.hpp"
+#include "gpu/cuda/tensor_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Sets the bits of `mask` in the byte at p to those of `value`. Threads may own neighbouring bits of one byte.
+// Sets the bits of `mask` in the byte at p to those of `value`. Threads may own neighbouring bits of one
+// byte.
 __device__ inline void set_bits(uint8_t *p, uint32_t mask, uint32_t value) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p);
     auto *word = reinterpret_cast<unsigned *>(at & ~uintptr_t(3));
@@ -44,7 +46,8 @@ __device__ __noinline__ static uint32_t load_code(const plain_args_t &t, const i
     return code;
 }
 
-__device__ __noinline__ static void store_code(const plain_args_t &t, const int64_t *idx, int nd, uint32_t code) {
+__device__ __noinline__ static void store_code(
+        const plain_args_t &t, const int64_t *idx, int nd, uint32_t code) {
     int64_t col;
     auto *p = const_cast<uint8_t *>(row_of(t, idx, nd, col));
     if (t.bits >= 8) {
@@ -71,8 +74,8 @@ __device__ __noinline__ static uint32_t quantize(
         data_type_t dt, const quant_t &q, const block_params_t &p, float global, float x) {
     return quantize_element(dt, q, p, global, x);
 }
-__device__ __noinline__ static block_params_t quantize_all(data_type_t dt, const quant_t &q, scale_rounding_t rounding,
-        float global, const float *x, int n, uint8_t *codes) {
+__device__ __noinline__ static block_params_t quantize_all(data_type_t dt, const quant_t &q,
+        scale_rounding_t rounding, float global, const float *x, int n, uint8_t *codes) {
     return quantize_block(dt, q, rounding, global, x, n, codes);
 }
 
@@ -114,6 +117,7 @@ public:
             idx_[i] = idx[i];
             entry_ += idx[i] * a.batch_step[i];
         }
+        global_index_ = entry_;
         packed_ = a.packed_data + entry_ * a.packed_stride;
     }
 
@@ -137,7 +141,8 @@ public:
         block_params_t p;
         if (a_.packed) {
             p.scale = load_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes);
-            if (a_.shape.zp_bytes) p.zp = load_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes);
+            if (a_.shape.zp_bytes)
+                p.zp = load_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes);
             return p;
         }
         int nd;
@@ -149,7 +154,8 @@ public:
     __device__ __noinline__ void set_params(int64_t row, int64_t col, const block_params_t &p) const {
         if (a_.packed) {
             store_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes, p.scale);
-            if (a_.shape.zp_bytes) store_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes, p.zp);
+            if (a_.shape.zp_bytes)
+                store_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes, p.zp);
             return;
         }
         int nd;
@@ -160,7 +166,7 @@ public:
     // Where the global scale is; null where the format has none.
     __device__ float *global_at() const {
         if (a_.packed) return a_.shape.global ? reinterpret_cast<float *>(packed_) : nullptr;
-        return a_.global ? a_.global + (a_.one_global ? 0 : entry_) : nullptr;
+        return a_.global ? a_.global + (a_.one_global ? 0 : global_index_) : nullptr;
     }
     __device__ float global() const {
         const float *g = global_at();
@@ -170,7 +176,13 @@ public:
         if (!a_.quantised) return decode(a_.dt, code(row, col));
         return dequantize(a_.dt, a_.quant, params(row, col), global, code(row, col));
     }
-    __device__ int64_t entry() const { return entry_; }
+    // Of packed matrices that lie apart; of rows of groups: the expert whose global scale it is, and how far
+    // swizzled scales lie behind their rows.
+    __device__ void set_packed_data(uint8_t *data) { packed_ = data; }
+    __device__ void set_global_index(int64_t i) { global_index_ = i; }
+    __device__ void set_scale_row_shift(int64_t rows) { scale_row_shift_ = rows; }
+    // First byte of a packed matrix.
+    __device__ const uint8_t *packed_data() const { return packed_; }
 
 private:
     __device__ const int64_t *at(int64_t row, int64_t col) const {
@@ -183,6 +195,7 @@ private:
         nd = nd_;
         if (!a_.swizzled) return at(row, col);
         nd = 2;
+        if (a_.axis_from_end == 1) row += scale_row_shift_;
         swizzled_[0] = entry_;
         swizzled_[1] = a_.axis_from_end == 2 ? swizzle_128x4::offset(col, row, a_.swizzle_cols)
                                              : swizzle_128x4::offset(row, col, a_.swizzle_cols);
@@ -191,10 +204,30 @@ private:
 
     const matrix_args_t &a_;
     int nd_;
-    int64_t entry_ = 0;
+    int64_t entry_ = 0, global_index_ = 0, scale_row_shift_ = 0;
     uint8_t *packed_;
     mutable int64_t idx_[max_ndims] = {}, swizzled_[2] = {};
 };
+
+constexpr int max_block = 256; // elements that share a scale
+
+// Results from column `first` of row m on, at most a block's, to the destination.
+__device__ __noinline__ static void store_block(const matmul_args_t &a, const matrix_view_t &dst, int64_t m,
+        int64_t first, int count, const float *x) {
+    if (!a.dst.quantised) {
+        for (int j = 0; j < count; j++) dst.set_code(m, first + j, encode(a.dst.dt, x[j]));
+        return;
+    }
+    uint8_t codes[max_block];
+    const float global = dst.global();
+    if (a.dynamic) {
+        dst.set_params(m, first, quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes));
+    } else {
+        const block_params_t p = dst.params(m, first);
+        for (int j = 0; j < count; j++) codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, p, global, x[j]));
+    }
+    for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
+}
 
 // The leading indices of the i-th matrix of a tensor of such dims.
 __device__ inline void batch_index(int64_t i, int ndims, const int64_t *dims, int64_t *idx) {

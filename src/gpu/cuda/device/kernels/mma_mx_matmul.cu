@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_matmul with mma.sync, which every device from sm_80 on has: the kernel that takes what faster ones
+// decline. It asks for packed weights and a source of 16-bit or MX values, and is one kernel for all formats:
+// codes become 16-bit values by a table in shared memory, exactly, and scales meet the f32 sums of their
+// blocks.
+//
+// A CTA of four warps makes 32 rows x 64 columns of results. Weights are the A operand, read by each thread
+// straight from the packed bytes, whose order is that of fragments; rows of the source are the B operand, 64
+// of K at a time in shared memory. The results meet there, too, so that gates find their partners and blocks
+// their neighbours.
+#include "common/post_op_formulas.hpp"
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/matrix_view.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+constexpr int warps = 4, threads = 32 * warps;
+constexpr int tile_m = 32, tile_n = 64, tile_k = 64; // of a CTA
+constexpr int k16_steps = tile_k / 16, n8_tiles = tile_m / 8;
+// Rows of shared memory are 16 bytes longer than their values, so that eight of them meet all banks.
+constexpr int src_pitch = tile_k + 8, out_pitch = tile_n + 4;
+constexpr int max_src_blocks = tile_k / 16;
+
+// What 16-bit type products are made of; both hold every code of every format exactly.
+struct bf16_operand_t {
+    using format = bf16_t;
+    __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                     "{%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+};
+struct f16_operand_t {
+    using format = f16_t;
+    __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                     "{%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+};
+
+// The value that a code stands for before scale and zero point. Codes of float-zero int4 count from the
+// middle, and those of s8 under a scale per row are plain integers.
+__device__ float code_value(data_type_t dt, const quant_t &q, uint32_t code) {
+    if (quant_family(dt, q) == quant_family_t::row_int8) return float(int8_t(code));
+    const float v = decode(dt, code);
+    return q.zp == zero_point_kind_t::float_zero ? v - float(int4_mid) : v;
+}
+
+// Elements along K that share a scale of the source, at most those of a tile.
+__device__ int block_of_source(const matmul_args_t &a) {
+    const bool long_blocks = !a.src.quantised || a.src.quant.block >= tile_k
+                             || quant_family(a.src.dt, a.src.quant) == quant_family_t::row_int8;
+    return long_blocks ? tile_k : int(a.src.quant.block);
+}
+
+// ---- codes of the packed layouts: the four registers of a fragment, two codes each ----
+
+// One thread's words for 64 rows of K. The next 16 rows' are always in front, so that a loop need not be
+// unrolled.
+template <int bits>
+struct words_t {
+    uint32_t w[2 * bits];
+
+    __device__ void load(const uint8_t *codes, int thread, bool upper_half) {
+        load_16(0, codes + thread * 16);
+        if constexpr (bits == 6) {
+            const uint2 v = *reinterpret_cast<const uint2 *>(codes + threads * 16 + thread * 8);
+            w[4] = v.x, w[5] = v.y;
+        }
+        if constexpr (bits == 8) {
+            // Steps of 32 rows; the second is missing where K ends before it.
+            for (int i = 4; i < 8; i++) w[i] = 0;
+            if (upper_half) load_16(4, codes + threads * 16 + thread * 16);
+        }
+    }
+    // The code in one half of register `reg`: the inverse of the maps in common/layouts/n64_b*.hpp.
+    __device__ __forceinline__ uint32_t code(int reg, int half) const {
+        if constexpr (bits == 4) {
+            uint32_t x = reg == 0 ? w[0] : rotate_right(w[0], reg == 1 ? 4 : reg == 2 ? 26 : 6);
+            if (reg == 3) x = (x & ~0x00400040u) | ((w[0] << 2) & 0x00400040u);
+            x >>= 16 * half;
+            return (x >> 6 & 7) | (x >> 12 & 8);
+        } else if constexpr (bits == 6) {
+            const int first = reg == 0 ? 4 : reg == 1 ? 0 : reg == 2 ? 8 : 12;
+            const uint32_t low = w[0] >> (first + 16 * half) & 15,
+                           top = rotate_right(w[4], 2 * reg + 16 * half);
+            return low | (top >> 8 & 1) << 4 | (top >> 15 & 1) << 5;
+        } else {
+            return w[reg / 2] >> (16 * half + 8 * (reg % 2)) & 255;
+        }
+    }
+    // To the 16 rows after those of step `step`.
+    __device__ __forceinline__ void advance(int step) {
+        if constexpr (bits == 8) {
+            for (int i = 0; i < 6; i++) w[i] = w[i + 2];
+        } else {
+            for (int i = 0; i < 3; i++) w[i] = w[i + 1];
+            if (bits == 6) w[4] = step % 2 == 0 ? rotate_right(w[4], 8) : w[5];
+        }
+    }
+
+private:
+    __device__ static __forceinline__ uint32_t rotate_right(uint32_t v, int by) {
+        return __funnelshift_r(v, v, by);
+    }
+    __device__ __forceinline__ void load_16(int first, const uint8_t *p) {
+        const uint4 v = *reinterpret_cast<const uint4 *>(p);
+        w[first] = v.x, w[first + 1] = v.y, w[first + 2] = v.z, w[first + 3] = v.w;
+    }
+};
+
+// ---- the source: 32 rows x 64 of K as 16-bit values, and the scales of its blocks ----
+
+struct source_tile_t {
+    uint16_t values[tile_m][src_pitch];
+    float scales[tile_m][max_src_blocks];
+};
+
+struct place_t {
+    int64_t idx[max_ndims]; // of the matrix; the last two are free
+    int64_t m0;
+};
+
+__device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &a, const matrix_view_t &src,
+        const place_t &at, const uint16_t *table, int64_t k0) {
+    const plain_args_t &e = a.src.elements;
+    const int nd = e.ndims;
+    const uint8_t *base = e.data;
+    for (int i = 0; i < nd - 2; i++) base += at.idx[i] * e.step[i];
+    const int64_t row_step = e.step[nd - 2], col_step = e.step[nd - 1];
+    if (!a.src.quantised && col_step == 2 && a.K - k0 >= tile_k
+            && ((reinterpret_cast<uintptr_t>(base) | uintptr_t(row_step)) & 15) == 0) {
+        for (int i = threadIdx.x; i < tile_m * tile_k / 8; i += threads) {
+            const int m = i / (tile_k / 8), k = i % (tile_k / 8) * 8;
+            uint4 v = {0, 0, 0, 0};
+            if (at.m0 + m < a.M)
+                v = *reinterpret_cast<const uint4 *>(base + (at.m0 + m) * row_step + (k0 + k) * 2);
+            *reinterpret_cast<uint4 *>(&t.values[m][k]) = v;
+        }
+        return;
+    }
+    for (int i = threadIdx.x; i < tile_m * tile_k; i += threads) {
+        const int m = i / tile_k, k = i % tile_k;
+        uint16_t v = 0;
+        if (at.m0 + m < a.M && k0 + k < a.K) {
+            const uint8_t *row = base + (at.m0 + m) * row_step;
+            if (!a.src.quantised)
+                v = *reinterpret_cast<const uint16_t *>(row + (k0 + k) * col_step);
+            else if (e.inner < 0)
+                v = table[row[(k0 + k) * col_step]];
+            else
+                v = table[get_code(row, k0 + k, e.bits, e.packing)];
+        }
+        t.values[m][k] = v;
+    }
+    if (!a.src.quantised) return;
+    const int block = block_of_source(a), blocks = tile_k / block;
+    for (int i = threadIdx.x; i < tile_m * blocks; i += threads) {
+        const int m = i / blocks, b = i % blocks;
+        const int64_t k = k0 + b * block;
+        float s = 0;
+        if (at.m0 + m < a.M && k < a.K) s = decode(a.src.quant.scale_dt, src.params(at.m0 + m, k).scale);
+        t.scales[m][b] = s;
+    }
+}
+
+// ---- results: 32 rows x 64 columns before a gate, 32 after ----
+
+struct results_t {
+    float v[tile_m][out_pitch];
+};
+
+__device__ float apply(const matmul_args_t &a, const post_op_args_t &o, float x, int64_t *idx, int64_t n) {
+    const int nd = a.dst.ndims;
+    idx[nd - 1] = n;
+    switch (o.kind) {
+    case mxdnn_eltwise: return ref_eltwise<float>(o.alg, x, o.alpha, o.beta);
+    case mxdnn_binary: return ref_binary<float>(o.alg, x, load_value(o.src1, idx, nd));
+    case mxdnn_sum:
+        return x + o.scale * (decode(o.dt, load_code(a.dst.elements, idx, nd)) - float(o.zero_point));
+    default: return x;
+    }
+}
+
+// Column of the results before the gate that stands at place c of the tile; n0 counts columns after it.
+__device__ int64_t column_of(const matmul_args_t &a, bool halves, int64_t n0, int c) {
+    return !halves ? n0 + c : c < tile_n / 2 ? n0 + c : a.N / 2 + n0 + c - tile_n / 2;
+}
+
+__device__ __noinline__ void finish(results_t &r, const matmul_args_t &a, const matrix_view_t &dst,
+        const place_t &at, int64_t first, bool halves, int gate) {
+    int64_t idx[max_ndims];
+    const int nd = a.dst.ndims;
+    for (int i = 0; i < nd; i++) idx[i] = at.idx[i];
+    const bool gated = gate < a.post_ops;
+    const int columns = gated ? tile_n / 2 : tile_n;         // of dst
+    const int64_t n0 = gated && !halves ? first / 2 : first; // in dst
+    for (int i = threadIdx.x; i < tile_m * tile_n; i += threads) {
+        const int m = i / tile_n, c = i % tile_n;
+        const int64_t n = column_of(a, halves, first, c);
+        if (at.m0 + m >= a.M || n >= a.N) continue;
+        idx[nd - 2] = at.m0 + m;
+        float x = r.v[m][c];
+        if (a.bias.data) {
+            idx[nd - 1] = n;
+            x += load_value(a.bias, idx, nd);
+        }
+        for (int o = 0; o < gate; o++) x = apply(a, a.ops[o], x, idx, n);
+        r.v[m][c] = x;
+    }
+    __syncthreads();
+    const auto result = [&](int m, int c) {
+        float x = r.v[m][c];
+        if (gated) {
+            const post_op_args_t &o = a.ops[gate];
+            x = ref_gated<float>(o.alg, r.v[m][halves ? c : 2 * c], r.v[m][halves ? c + columns : 2 * c + 1],
+                    o.alpha, o.beta);
+            idx[nd - 2] = at.m0 + m;
+            for (int p = gate + 1; p < a.post_ops; p++) x = apply(a, a.ops[p], x, idx, n0 + c);
+        }
+        return x;
+    };
+    const int block = a.dst.quantised ? int(a.dst.quant.block) : 1, blocks = columns / block;
+    for (int i = threadIdx.x; i < tile_m * blocks; i += threads) {
+        const int m = i / blocks, c = i % blocks * block;
+        if (at.m0 + m >= a.M || n0 + c >= a.columns) continue;
+        const int64_t rest = a.columns - n0 - c;
+        const int count = int(rest < block ? rest : block);
+        float x[tile_n];
+        for (int j = 0; j < count; j++) x[j] = result(m, c + j);
+        store_block(a, dst, at.m0 + m, n0 + c, count, x);
+    }
+}
+
+// ---- the kernel ----
+
+template <int bits, typename operand_t>
+__global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ matmul_args_t a) {
+    using layout_t = n64_frame_t;
+    __shared__ uint16_t wei_table[256], src_table[256];
+    __shared__ union {
+        source_tile_t src;
+        results_t out;
+    } tiles;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int gate = 0;
+    while (gate < a.post_ops && a.ops[gate].kind != mxdnn_gated) gate++;
+    const bool gated = gate < a.post_ops, halves = gated && a.ops[gate].halves;
+
+    for (int i = threadIdx.x; i < 256; i += threads) {
+        if (i < 1 << bits)
+            wei_table[i] =
+                    uint16_t(operand_t::format::encode(code_value(a.wei.dt, a.wei.quant, uint32_t(i))));
+        if (a.src.quantised && i < 1 << a.src.elements.bits)
+            src_table[i] =
+                    uint16_t(operand_t::format::encode(code_value(a.src.dt, a.src.quant, uint32_t(i))));
+    }
+
+    const int64_t column_tiles = halves ? div_up(a.N / 2, tile_n / 2) : div_up(a.N, tile_n),
+                  m_tiles = div_up(a.M, tile_m);
+    const int64_t column_tile = blockIdx.x % column_tiles, row_tile = blockIdx.x / column_tiles;
+    place_t at = {};
+    batch_index(row_tile / m_tiles, a.dst.ndims, a.dims, at.idx);
+    at.m0 = row_tile % m_tiles * tile_m;
+    const matrix_view_t src(a.src, at.idx), wei(a.wei, at.idx), dst(a.dst, at.idx);
+    const uint8_t *packed = wei.packed_data();
+    const packed_shape_t &s = a.wei.shape;
+
+    // The 16 columns of this warp: of two halves, gates go to two warps and ups to the others.
+    const int64_t first = column_tile * (halves ? tile_n / 2 : tile_n);
+    const int64_t column = column_of(a, halves, first, warp * 16);
+    const bool active = column < a.N;
+    const int slot = int(column % tile_n / 16), thread = slot * 32 + lane, pair = slot * 8 + lane / 4;
+
+    const int block = int(s.block < tile_k ? s.block : tile_k);
+    const int src_block = block_of_source(a);
+    const int steps_per_sum = (block < src_block ? block : src_block) / 16; // k16 steps between scales
+    const bool has_zp = s.zp_bytes != 0, u8_zp = a.wei.quant.zp == zero_point_kind_t::u8;
+    const uint32_t one = operand_t::format::encode(1.f), ones2 = one | one << 16;
+    const uint32_t ones[4] = {ones2, ones2, ones2, ones2};
+
+    float acc[n8_tiles][4] = {}, sum[n8_tiles][4], x_sum[n8_tiles][4];
+    const int64_t tile_rows = layout_t::tile_rows(s);
+    for (int64_t k0 = 0; k0 < a.K; k0 += tile_k) {
+        __syncthreads(); // the last tile has been read, the tables are written
+        load_source(tiles.src, a, src, at, src_table, k0);
+        __syncthreads();
+        if (!active) continue;
+        const uint8_t *tile = packed + layout_t::tile(s, k0, column);
+        const uint8_t *codes = tile + layout_t::header_bytes(s) + k0 % tile_rows * tile_n * bits / 8;
+        words_t<bits> words;
+        words.load(codes, thread, a.K - k0 > 32);
+        const uint8_t *zero_points = tile + layout_t::blocks(s) * layout_t::columns * s.scale_bytes;
+#pragma unroll 1
+        for (int step = 0; step < k16_steps; step++) {
+            if (step % steps_per_sum == 0)
+                for (int t = 0; t < n8_tiles; t++)
+                    for (int i = 0; i < 4; i++) sum[t][i] = x_sum[t][i] = 0;
+            uint32_t fragment[4];
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                fragment[r] = wei_table[words.code(r, 0)] | uint32_t(wei_table[words.code(r, 1)]) << 16;
+            words.advance(step);
+            for (int t = 0; t < n8_tiles; t++) {
+                const auto *row = reinterpret_cast<const uint32_t *>(tiles.src.values[t * 8 + lane / 4])
+                                  + step * 8 + lane % 4;
+                operand_t::mma(sum[t], fragment, row[0], row[4]);
+                if (has_zp) operand_t::mma(x_sum[t], ones, row[0], row[4]);
+            }
+            if ((step + 1) % steps_per_sum != 0) continue;
+
+            const int64_t b = (k0 % tile_rows + step * 16) / s.block;
+            const int64_t place = (pair * layout_t::blocks(s) + b) * 2;
+            float scale[2], zero[2] = {0, 0};
+            for (int h = 0; h < 2; h++) {
+                scale[h] = decode(
+                        a.wei.quant.scale_dt, load_bytes(tile + (place + h) * s.scale_bytes, s.scale_bytes));
+                if (has_zp) {
+                    const uint32_t z = load_bytes(zero_points + (place + h) * s.zp_bytes, s.zp_bytes);
+                    zero[h] = u8_zp ? float(z) : decode(a.wei.quant.zp_dt, z);
+                }
+            }
+            for (int t = 0; t < n8_tiles; t++)
+                for (int i = 0; i < 4; i++) {
+                    const int h = i / 2;
+                    // (code - zp) scale, or (code - 8) scale + zero: what belongs to zero points counts sums
+                    // of x.
+                    float v = sum[t][i];
+                    if (u8_zp) v -= zero[h] * x_sum[t][i];
+                    if (!a.src.quantised) {
+                        acc[t][i] += v * scale[h];
+                        if (has_zp && !u8_zp) acc[t][i] += x_sum[t][i] * zero[h];
+                        continue;
+                    }
+                    // Two scales may leave f32's range one after the other and meet inside it.
+                    const double x_scale =
+                            tiles.src.scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 / src_block];
+                    double d = double(v) * double(scale[h]);
+                    if (has_zp && !u8_zp) d += double(x_sum[t][i]) * double(zero[h]);
+                    acc[t][i] += float(d * x_scale);
+                }
+        }
+    }
+
+    const float global = wei.global() * (a.src.quantised ? src.global() : 1.f);
+    __syncthreads();
+    for (int t = 0; t < n8_tiles; t++)
+        for (int i = 0; i < 4; i++)
+            tiles.out.v[t * 8 + lane % 4 * 2 + i % 2][warp * 16 + lane / 4 + i / 2 * 8] = acc[t][i] * global;
+    __syncthreads();
+    finish(tiles.out, a, dst, at, first, halves, gate);
+}
+
+using kernel_t = void (*)(matmul_args_t);
+
+kernel_t find(int bits, bool f16) {
+    switch (bits) {
+    case 4: return f16 ? mma_matmul<4, f16_operand_t> : mma_matmul<4, bf16_operand_t>;
+    case 6: return f16 ? mma_matmul<6, f16_operand_t> : mma_matmul<6, bf16_operand_t>;
+    default: return f16 ? mma_matmul<8, f16_operand_t> : mma_matmul<8, bf16_operand_t>;
+    }
+}
+
+cudaError_t prepare() {
+    for (int bits : {4, 6, 8})
+        for (bool f16 : {false, true})
+            if (const cudaError_t e = load_kernel(find(bits, f16))) return e;
+    return cudaSuccess;
+}
+
+cudaError_t launch(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const matmul_args_t *>(args);
+    bool halves = false;
+    for (int i = 0; i < a.post_ops; i++) halves = halves || (a.ops[i].kind == mxdnn_gated && a.ops[i].halves);
+    const int64_t columns = halves ? div_up(a.N / 2, tile_n / 2) : div_up(a.N, tile_n);
+    const unsigned grid = unsigned(columns * div_up(a.M, tile_m) * (a.rows / a.M));
+    find(a.wei.shape.bits, a.src.dt == mxdnn_f16)<<<grid, threads, 0, stream_of(at)>>>(a);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+const kernel_entry_t mma_mx_matmul_kernel = {
+        kernel_id_t::mma_mx_matmul, sizeof(matmul_args_t), prepare, launch};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

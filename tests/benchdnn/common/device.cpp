@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/device.hpp"
+
+#include <cstring>
+
+#include "common/engine.hpp"
+
+namespace bench {
+
+bool is_device(const mxdnn::engine &e) { return e.get()->device != nullptr; }
+
+mxdnn::engine host_engine(const mxdnn::engine &e) {
+    return is_device(e) ? mxdnn::engine::for_target(e.get_target()) : e;
+}
+
+mxdnn::memory on_device(const mxdnn::engine &e, const mxdnn::memory &host) {
+    mxdnn::memory m(host.get_desc(), e);
+    auto *p = m.map_data<uint8_t>();
+    std::memcpy(p, host.get_data_handle(), host.get_desc().get_size());
+    m.unmap_data(p);
+    return m;
+}
+
+args_t on_device(const mxdnn::engine &e, const args_t &args) {
+    args_t there;
+    for (const auto &a : args) there[a.first] = on_device(e, a.second);
+    return there;
+}
+
+mxdnn::memory bytes_on_device(const mxdnn::engine &e, const void *bytes, size_t size) {
+    const mxdnn::memory::desc md({int64_t(size)}, mxdnn::memory::data_type::u8, mxdnn::memory::format_tag::a);
+    return on_device(e, mxdnn::memory(md, host_engine(e), const_cast<void *>(bytes)));
+}
+
+void execute(const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, const args_t &given) {
+    mxdnn::stream stream = s;
+    const mxdnn::engine e = s.get_engine();
+    if (!is_device(e)) {
+        p.execute(stream, args);
+        return;
+    }
+    args_t there = given;
+    for (const auto &a : args)
+        if (!there.count(a.first)) there[a.first] = on_device(e, a.second);
+    p.execute(stream, there);
+    stream.wait();
+    for (const auto &a : args) {
+        if (given.count(a.first)) continue;
+        const mxdnn::memory &m = there.at(a.first);
+        auto *from = m.map_data<uint8_t>();
+        std::memcpy(a.second.get_data_handle(), from, m.get_desc().get_size());
+        m.unmap_data(from);
+    }
+}
+
+void time_execution(
+        const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, double budget_ms, perf_t &r) {
+    if (!is_device(s.get_engine()))
+        return time_interleaved([&] { p.execute(s, args); }, nullptr, budget_ms, r.times, r.peer_times);
+    const args_t there = on_device(s.get_engine(), args);
+    r.limits = &device_ceilings();
+    time_graphs(s, nodes_t(8, [&] { p.execute(s, there); }), {}, budget_ms, r.times, r.peer_times);
+}
+
+} // namespace bench

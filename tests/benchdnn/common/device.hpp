@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problems on engines that are CUDA devices: tensors of the bench stay on the host, and visit the device to
+// execute.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "benchdnn/common/ceilings.hpp"
+#include "benchdnn/common/perf.hpp"
+#include "mxdnn/mxdnn.hpp"
+
+namespace bench {
+
+bool is_device(const mxdnn::engine &e);
+// The engine that host memory for `e` is made with: itself, or a device's target, which packs on the host.
+mxdnn::engine host_engine(const mxdnn::engine &e);
+
+using args_t = std::unordered_map<int, mxdnn::memory>;
+
+// Executes and waits. Host memory is copied to a device and, whatever was written, back; `there` has
+// arguments that are on the device already.
+void execute(const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, const args_t &there = {});
+// Bytes as they are, on a device.
+mxdnn::memory bytes_on_device(const mxdnn::engine &e, const void *bytes, size_t size);
+// Arguments in a device's own memory.
+args_t on_device(const mxdnn::engine &e, const args_t &args);
+mxdnn::memory on_device(const mxdnn::engine &e, const mxdnn::memory &host);
+
+// Times executions on the same arguments, where the engine is: on a device as nodes of a graph.
+void time_execution(
+        const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, double budget_ms, perf_t &r);
+
+// ---- timing; only on a device ----
+
+using nodes_t = std::vector<std::function<void()>>; // each puts one execution into the stream
+
+// Captures the calls of each list, back to back, into a graph, and replays the two in turn (the second may be
+// empty): times are those of one node.
+void time_graphs(const mxdnn::stream &s, const nodes_t &mine, const nodes_t &peer, double budget_ms,
+        times_t &mine_times, times_t &peer_times);
+
+// Measured once: read and copy bandwidth, the rate of cuBLASLt's bf16 product of 8192 cubed (0 without
+// cuBLASLt).
+const ceilings_t &device_ceilings();
+// Of an empty kernel among others like it in a graph.
+double empty_kernel_us();
+
+struct device_peer_t {
+    nodes_t nodes;    // empty: the peer cannot run this here
+    std::string name; // "cublaslt:bf16", or why it cannot
+};
+// M x K by K x N (`batch` of them) in bf16 by the best of cuBLASLt's suggestions, dense weights taken in
+// turn.
+device_peer_t make_cublaslt_matmul(
+        const mxdnn::stream &s, int64_t batch, int64_t M, int64_t K, int64_t N, int copies, int nodes);
+
+} // namespace bench
