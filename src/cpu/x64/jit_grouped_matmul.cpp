@@ -58,7 +58,7 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
-    const bool summed; // rows meet in the destination
+    const bool summed;                            // rows meet in the destination
     const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
     int nthr;
     uint32_t *amax =
@@ -74,7 +74,7 @@ struct jit_grouped_matmul_base_t::run_t {
     // Rows [d0, d1) of the destination are at hand.
     int64_t d0 = 0, d1 = 0;
     // The window: where the next one starts, and what is in this one.
-    int64_t next_expert = 0, next_row = 0;
+    int64_t next_expert = 0, next_row = 0, n_left = 0;
     int64_t n_segments = 0, n_rows = 0;
     grouped_plan_t plan;
 
@@ -86,8 +86,7 @@ struct jit_grouped_matmul_base_t::run_t {
                       && swizzled_by_group(x, true)),
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
                       && swizzled_by_group(x, false)),
-          shifted(src_shifted || dst_shifted),
-          nthr(threads_of(e.stream, c.machine.threads)) {
+          shifted(src_shifted || dst_shifted), nthr(threads_of(e.stream, c.machine.threads)) {
         char *at = ctx.scratchpad + c.scratch.total(c.machine.threads);
         const auto part = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
         next = reinterpret_cast<next_task_t *>(part(g.next_bytes()));
@@ -125,7 +124,8 @@ struct jit_grouped_matmul_base_t::run_t {
     void count_rows() {
         for (int64_t e = 0; e < g.experts; e++) experts[e].count = 0;
         for_each_row([&](int e, int64_t, const row_group_t &) { experts[e].count++; });
-        next_expert = next_row = 0;
+        next_expert = next_row = n_left = 0;
+        for (int64_t e = 0; e < g.experts; e++) n_left += experts[e].count;
     }
 
     // The next rows that are prepared together: whole experts, or a part of one that is larger. False
@@ -407,28 +407,17 @@ struct jit_grouped_matmul_base_t::run_t {
         do_block(w, s, r, std::min<int64_t>(r + step, s.count), n, std::min(n + plan.columns, g.dst_n));
     }
 
-    // Rows [first, end) of the destination; where none meet that is all of them.
-    void do_destination(int64_t first, int64_t end) {
-        d0 = first;
-        d1 = end;
-        count_rows();
-        bool more = next_window();
-        if (!more && !summed) return;
-        bool start = true;
-        do {
-            if (more) prepare_source();
-            const bool last = !more || next_expert >= g.experts || rows_left() == 0;
-            if (more) do_tasks();
-            if (summed) add_up(start, last);
-            start = false;
-            if (last) return;
-            more = next_window();
-        } while (true);
-    }
-    int64_t rows_left() const {
-        int64_t left = -next_row;
-        for (int64_t e = next_expert; e < g.experts; e++) left += experts[e].count;
-        return left;
+    // Rows [d0, d1) of the destination, which count_rows() has seen; where none meet that is all of them.
+    void do_destination() {
+        for (bool first = true; first || n_left > 0; first = false) {
+            const bool any = next_window();
+            n_left -= n_rows;
+            if (any) {
+                prepare_source();
+                do_tasks();
+            }
+            if (summed) add_up(first, n_left == 0);
+        }
     }
 
     void do_all() {
@@ -437,8 +426,12 @@ struct jit_grouped_matmul_base_t::run_t {
         count_rows();
         // How an expert's rows are multiplied is decided by all of them: windows do not show in the results.
         for (int64_t e = 0; e < g.experts; e++) experts[e].total = experts[e].count;
-        const int64_t step = summed ? g.limits.sum_rows : x.dst_rows;
-        for (int64_t d = 0; d < x.dst_rows; d += step) do_destination(d, std::min(d + step, x.dst_rows));
+        if (!summed || x.dst_rows <= g.limits.sum_rows) return do_destination();
+        for (d0 = 0; d0 < x.dst_rows; d0 = d1) {
+            d1 = std::min(d0 + g.limits.sum_rows, x.dst_rows);
+            count_rows();
+            do_destination();
+        }
     }
 };
 
