@@ -77,6 +77,8 @@ TEST(grouped_plan, tasks_cover_everything_once) {
         EXPECT_LE(p.columns, max_plan_columns);
         EXPECT_EQ(p.columns % s.column_step, 0);
         EXPECT_LE(p.rows, limits().task_rows);
+        EXPECT_EQ(p.rows % kernels().direct_rows, 0);
+        EXPECT_EQ(p.rows % kernels().dense_rows, 0);
         expect_cover(s, g, p);
     }
 }
@@ -85,8 +87,7 @@ double cost(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t 
     grouped_tasks_t tasks(p, s, g.data());
     const grouped_task_t task = tasks.find(t);
     const grouped_segment_t &one = g[size_t(task.segment)];
-    const double rows =
-            double(one.direct ? one.count : std::min<int64_t>(p.rows, one.count - task.part * p.rows));
+    const double rows = double(std::min<int64_t>(p.rows, one.count - task.part * p.rows));
     // Decoding a panel is worth some rows.
     return (rows + 16) * double(std::min(p.columns, s.dst_n - task.block * p.columns));
 }
@@ -155,7 +156,7 @@ TEST(grouped_plan, shares_are_worth_the_same) {
 
 TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
     EXPECT_GE(limits().window_rows, limits().task_rows);
-    EXPECT_LT(limits(1).window_rows, 64);
+    EXPECT_EQ(limits(1).window_rows, row_granule(kernels()));
     for (int64_t K : {1, 64, 2880, 1 << 20})
         for (int64_t n : {1, 64, 2880, 1 << 20})
             for (int64_t hint : {0, 1, 100, 1 << 20}) {
@@ -169,7 +170,7 @@ TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
 TEST(grouped_plan, is_printed) {
     const segments_t g = segments({1, 0, 300});
     EXPECT_EQ(
-            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/320:columns64:tasks90");
+            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/384:columns64:tasks90");
 }
 
 } // namespace

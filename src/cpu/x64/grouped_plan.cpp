@@ -2,6 +2,7 @@
 #include "cpu/x64/grouped_plan.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace mxdnn {
 namespace impl {
@@ -23,19 +24,23 @@ int64_t within(int64_t x, int64_t low, int64_t high) { return std::min(std::max(
 
 } // namespace
 
+int64_t row_granule(const matmul_kernels_t &kernels) {
+    return std::lcm<int64_t>(kernels.direct_rows, kernels.dense_rows);
+}
+
 grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,
         const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     grouped_limits_t l;
-    const int64_t direct = std::max<int64_t>(direct_rows_limit(machine, kernels), kernels.direct_rows);
-    l.task_rows = round_up(std::max(max_plan_rows(K, 0, machine, kernels), direct), kernels.dense_rows);
+    const int64_t granule = row_granule(kernels);
+    l.task_rows = round_up(max_plan_rows(K, 0, machine, kernels), granule);
     const int64_t result_bytes = int64_t(sizeof(float)) * std::max<int64_t>(dst_n, 1);
     l.window_rows = within(most_window_bytes / std::max({row_bytes, result_bytes, int64_t(1)}), l.task_rows,
             most_window_rows);
     l.sum_rows = within(most_sum_bytes / result_bytes, 64, most_window_rows);
     if (rows_hint > 0) {
-        const int64_t hint = std::max(rows_hint, direct);
+        const int64_t hint = std::max(rows_hint, granule);
         l.window_rows = std::min(l.window_rows, hint);
-        l.task_rows = std::min(l.task_rows, round_up(hint, kernels.dense_rows));
+        l.task_rows = std::min(l.task_rows, round_up(hint, granule));
         l.sum_rows = std::min(l.sum_rows, hint);
     }
     return l;
@@ -53,7 +58,8 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     // Dense calls take several panels at a time; fewer are as much work.
     const int64_t panels = all_direct ? 1 : kernels.dense_panels;
     const int64_t least = std::max(s.column_step, panels * panel_columns);
-    p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), kernels.dense_rows);
+    const int64_t granule = row_granule(kernels);
+    p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), granule);
     p.columns = max_plan_columns;
     const auto count = [&] {
         int64_t tasks = 0;
@@ -64,8 +70,7 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
             && count() < tasks_per_thread * machine.threads)
         p.columns /= 2;
     // Few columns and many rows: parts of the rows decode the same weights, which beats waiting.
-    while (p.rows / 2 >= kernels.dense_rows && count() < 2 * machine.threads)
-        p.rows = round_up(p.rows / 2, kernels.dense_rows);
+    while (p.rows / 2 >= granule && count() < 2 * machine.threads) p.rows = round_up(p.rows / 2, granule);
     p.tasks = count();
     return p;
 }
@@ -76,7 +81,7 @@ int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const 
     // Every column of a part costs as much as another; the last part of a segment may be short.
     const int64_t blocks = div_up(shape.dst_n, p.columns);
     const auto whole = [&](const grouped_segment_t &s) {
-        return decoding_rows + (s.direct ? s.count : std::min<int64_t>(p.rows, s.count));
+        return decoding_rows + std::min<int64_t>(p.rows, s.count);
     };
     const auto cost = [&](const grouped_segment_t &s) {
         return s.count + row_parts(s, p.rows) * decoding_rows;

@@ -13,6 +13,10 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+// An expert's rows are only cut where whole calls of either kind of kernel end, so that it shows in no bit
+// of the results: multiples of this.
+int64_t row_granule(const matmul_kernels_t &kernels);
+
 // Sizes that hold for every execution, whatever its rows: they size the scratchpad.
 struct grouped_limits_t {
     int64_t window_rows = 1; // prepared at a time
@@ -45,10 +49,8 @@ struct grouped_plan_t {
 grouped_plan_t plan_grouped_matmul(const grouped_shape_t &shape, const grouped_segment_t *segments, int64_t n,
         const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
-// Parts of about equal length that `rows` rows of a segment are cut into.
-inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) {
-    return s.direct ? 1 : div_up(s.count, rows);
-}
+// Parts that the rows of a segment are cut into.
+inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) { return div_up(int64_t(s.count), rows); }
 
 // What task t does: segments in the order given, all columns of some rows next to each other. Walks on
 // from the task before it.

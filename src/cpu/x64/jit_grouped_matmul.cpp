@@ -132,13 +132,13 @@ struct jit_grouped_matmul_base_t::run_t {
     // when none are left.
     bool next_window() {
         n_segments = n_rows = 0;
-        const int64_t most = g.limits.window_rows;
+        const int64_t most = g.limits.window_rows, granule = row_granule(c.kernels);
         for (int64_t e = 0; e < g.experts; e++) experts[e].begin = experts[e].end = experts[e].seen = 0;
         while (next_expert < g.experts) {
             expert_rows_t &e = experts[next_expert];
             const int64_t left = e.count - next_row, room = most - n_rows;
             if (n_rows > 0 && left > room) break;
-            const int64_t n = std::min(left, room);
+            const int64_t n = left <= room ? left : room / granule * granule;
             if (n > 0) {
                 segments[n_segments++] = {
                         int32_t(next_expert), int32_t(n_rows), int32_t(n), e.total <= direct_limit, false};
@@ -402,9 +402,8 @@ struct jit_grouped_matmul_base_t::run_t {
 
     void do_task(worker_t &w, const grouped_task_t &task) const {
         const grouped_segment_t &s = segments[task.segment];
-        const int64_t step = s.direct ? s.count : plan.rows, r = task.part * step,
-                      n = task.block * plan.columns;
-        do_block(w, s, r, std::min<int64_t>(r + step, s.count), n, std::min(n + plan.columns, g.dst_n));
+        const int64_t r = task.part * plan.rows, n = task.block * plan.columns;
+        do_block(w, s, r, std::min<int64_t>(r + plan.rows, s.count), n, std::min(n + plan.columns, g.dst_n));
     }
 
     // Rows [d0, d1) of the destination, which count_rows() has seen; where none meet that is all of them.
