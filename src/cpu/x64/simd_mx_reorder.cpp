@@ -73,7 +73,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
             std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
                     n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
-    c.chunk = int(c.by_rows ? tile : turned ? turned_length : reorder_max_length);
+    c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
     return yes();
 }
 

@@ -308,7 +308,7 @@ struct rows_t {
 };
 
 // Rows that are fetched into cache ahead: each begins on a page of its own, which hardware does not follow.
-constexpr int rows_ahead = 4;
+constexpr int rows_ahead = 16;
 
 // body(vector, elements) for all vectors of a row after the other.
 template <typename S, typename B>

@@ -12,7 +12,7 @@ namespace x64 {
 // Lines that kernels work on at a time, and columns of a packed panel.
 constexpr int reorder_lines = 16;
 // Lines that are worked on together at most.
-constexpr int reorder_max_lines = 512;
+constexpr int reorder_max_lines = 128;
 // Positions of a line that one call may be given: whole blocks of any format.
 constexpr int reorder_max_length = 512;
 constexpr int reorder_max_block = 256;
