@@ -1104,8 +1104,8 @@ struct moe_route : public primitive {
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
             mxdnn_primitive_desc_t pd = nullptr;
             const mxdnn_status_t st = mxdnn_moe_route_primitive_desc_create(&pd, aengine.get(),
-                    logits_desc.get(), topk, static_cast<mxdnn_alg_kind_t>(scoring), route_flags, expert_groups,
-                    topk_groups, attr.get());
+                    logits_desc.get(), topk, static_cast<mxdnn_alg_kind_t>(scoring), route_flags,
+                    expert_groups, topk_groups, attr.get());
             init(st, pd, allow_empty, "could not create a descriptor of moe_route");
         }
     };

@@ -3,6 +3,7 @@
 // outputs that may be left out may be left out, and what cannot be right is refused before anything is
 // written.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "count_allocations.hpp"
@@ -449,6 +450,86 @@ TEST_F(Moe, UnpermuteOfManyRows) {
         EXPECT_EQ(dst, std::vector<float>(T, -3.f));
         idx[100000] = own;
     } while (pd.next_impl());
+}
+
+// Whatever the index tensors hold: refused by every implementation with nothing written, or the same bytes.
+TEST_F(Moe, FuzzedCountsAndIndices) {
+    const unsigned seed = std::random_device()();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 rng(seed);
+    const auto below = [&](int n) { return int(rng() % unsigned(n)); };
+    const int32_t hostile[] = {-2, -1, 100, 1 << 20, INT32_MAX, INT32_MIN};
+    constexpr dim D = 3, ranks = 2, experts = 3;
+    struct outcome_t {
+        mxdnn_status_t status;
+        std::vector<uint16_t> dst;
+        std::vector<int32_t> offsets, idx;
+        bool operator==(const outcome_t &o) const {
+            return status == o.status && dst == o.dst && offsets == o.offsets && idx == o.idx;
+        }
+    };
+    int done[2] = {}, refused[2] = {};
+    for (int round = 0; round < 1500; round++) {
+        const dim rows = below(12), dst_rows = 3 * (1 + below(12)), T = below(5), k = 1 + below(3);
+        std::vector<uint16_t> src = random_bf16(size_t(rows * D) + 1, rng());
+        std::vector<int32_t> counts(ranks * experts), back(size_t(rows) + 1, -1);
+        for (int32_t &c : counts) c = below(40) == 0 ? hostile[below(6)] : below(4);
+        // Entries in order, some of them missing, some hostile.
+        int32_t entry = 0;
+        for (dim r = 0; r < rows; r++) {
+            entry += 1 + below(2);
+            back[size_t(r)] = below(60) == 0 ? hostile[below(6)] : entry <= T * k ? entry - 1 : -1;
+        }
+        std::shuffle(back.begin(), back.begin() + rows, rng);
+        std::vector<float> weights(size_t(T * k) + 1, .5f);
+
+        const auto run =
+                [&](auto pd, const std::function<mxdnn_status_t(const mxdnn::primitive &, outcome_t &)> &body,
+                        int which) {
+                    std::vector<outcome_t> outcomes;
+                    do {
+                        outcome_t o = {mxdnn_success,
+                                std::vector<uint16_t>(size_t(dst_rows * D + T * D), 0x1234),
+                                std::vector<int32_t>(experts, -9),
+                                std::vector<int32_t>(size_t(dst_rows), -9)};
+                        const outcome_t before = o;
+                        o.status = body(mxdnn::primitive(pd), o);
+                        if (o.status != mxdnn_success) {
+                            EXPECT_EQ(o.status, mxdnn_invalid_arguments);
+                            EXPECT_TRUE(o.dst == before.dst && o.offsets == before.offsets
+                                        && o.idx == before.idx);
+                        }
+                        outcomes.push_back(o);
+                        EXPECT_TRUE(o == outcomes.front()) << pd.impl_info_str();
+                    } while (pd.next_impl());
+                    (outcomes.front().status == mxdnn_success ? done : refused)[which]++;
+                };
+        run(
+                moe_permute::primitive_desc(
+                        eng, matrix(runtime, D, dt::bf16), matrix(runtime, D, dt::bf16), ranks, experts, 3),
+                [&](const mxdnn::primitive &p, outcome_t &o) {
+                    return execute(p, {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)},
+                                              {MXDNN_ARG_DST, of({dst_rows, D}, dt::bf16, o.dst)},
+                                              {MXDNN_ARG_GROUP_COUNTS, of({ranks, experts}, dt::s32, counts)},
+                                              {MXDNN_ARG_GROUP_OFFSETS, of({experts}, dt::s32, o.offsets)},
+                                              {MXDNN_ARG_PERMUTED_IDX, of({dst_rows}, dt::s32, o.idx)}});
+                },
+                0);
+        run(
+                moe_unpermute::primitive_desc(
+                        eng, matrix(runtime, D, dt::bf16), matrix(runtime, D, dt::bf16)),
+                [&](const mxdnn::primitive &p, outcome_t &o) {
+                    return execute(p, {{MXDNN_ARG_SRC, of({rows, D}, dt::bf16, src)},
+                                              {MXDNN_ARG_DST, of({T, D}, dt::bf16, o.dst)},
+                                              {MXDNN_ARG_PERMUTED_IDX, of({rows}, dt::s32, back)},
+                                              {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)}});
+                },
+                1);
+    }
+    for (int which : {0, 1}) {
+        EXPECT_GT(done[which], 50) << which;
+        EXPECT_GT(refused[which], 50) << which;
+    }
 }
 
 } // namespace

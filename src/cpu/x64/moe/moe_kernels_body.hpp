@@ -183,36 +183,65 @@ void route(const route_params_t &p, float *score, int32_t *key, int32_t *group_k
 
 // ---- moe_unpermute ----
 
-// Long enough for rows to be read as streams, short enough for the sums to stay in the first cache.
-constexpr int combine_cols = 3072;
+// Columns that are summed at a time; the sums stay in the first cache.
+constexpr int combine_cols = 1024;
 
-template <typename F>
-MXDNN_INLINE void accumulate(bool first, F load, float w, float *sum, int n) {
-    if (first)
-        for (int i = 0; i < n; i++) sum[i] = w * load(i);
-    else
-        for (int i = 0; i < n; i++) sum[i] = __builtin_fmaf(w, load(i), sum[i]);
+// A row of the source and its weight.
+struct term_t {
+    const uint8_t *row;
+    float weight;
+};
+// Terms that are added in one pass over the columns: as many streams from memory at once.
+constexpr int max_terms = 4;
+
+MXDNN_INLINE float load_f32(const uint8_t *row, int i) { return reinterpret_cast<const float *>(row)[i]; }
+MXDNN_INLINE float load_bf16(const uint8_t *row, int i) {
+    return real(uint32_t(reinterpret_cast<const uint16_t *>(row)[i]) << 16);
 }
 
-MXDNN_INLINE void accumulate_row(data_type_t dt, const uint8_t *row, bool first, float w, float *sum, int n) {
-    if (dt == mxdnn_f32) {
-        const float *x = reinterpret_cast<const float *>(row);
-        accumulate(
-                first, [=](int i) { return x[i]; }, w, sum, n);
-    } else if (dt == mxdnn_bf16) {
-        const uint16_t *x = reinterpret_cast<const uint16_t *>(row);
-        accumulate(
-                first, [=](int i) { return real(uint32_t(x[i]) << 16); }, w, sum, n);
-    } else {
-        const uint16_t *x = reinterpret_cast<const uint16_t *>(row);
+// sum = sum + t[0] + t[1] + ..., one multiply-add after the other; the first term of all is a product.
+template <int terms, typename F>
+MXDNN_INLINE void add_terms(bool first, const term_t *t, F load_one, float *sum, int n) {
+    term_t own[terms];
+    for (int j = 0; j < terms; j++) own[j] = t[j];
+    const auto rest = [&](float s, int i) {
+        for (int j = 1; j < terms; j++) s = __builtin_fmaf(own[j].weight, load_one(own[j].row, i), s);
+        return s;
+    };
+    if (first)
+        for (int i = 0; i < n; i++) sum[i] = rest(own[0].weight * load_one(own[0].row, i), i);
+    else
+        for (int i = 0; i < n; i++)
+            sum[i] = rest(__builtin_fmaf(own[0].weight, load_one(own[0].row, i), sum[i]), i);
+}
+
+template <typename F>
+MXDNN_INLINE void add_terms(bool first, const term_t *t, int terms, F load_one, float *sum, int n) {
+    switch (terms) {
+    case 1: return add_terms<1>(first, t, load_one, sum, n);
+    case 2: return add_terms<2>(first, t, load_one, sum, n);
+    case 3: return add_terms<3>(first, t, load_one, sum, n);
+    default: return add_terms<4>(first, t, load_one, sum, n);
+    }
+}
+
+MXDNN_INLINE void add_terms(data_type_t dt, bool first, const term_t *t, int terms, float *sum, int n) {
+    if (dt == mxdnn_f32)
+        return add_terms(
+                first, t, terms, [](const uint8_t *row, int i) { return load_f32(row, i); }, sum, n);
+    if (dt == mxdnn_bf16)
+        return add_terms(
+                first, t, terms, [](const uint8_t *row, int i) { return load_bf16(row, i); }, sum, n);
+    for (int j = 0; j < terms; j++) {
+        const uint16_t *x = reinterpret_cast<const uint16_t *>(t[j].row);
         float values[combine_cols];
         int i = 0;
         for (; i + 8 <= n; i += 8)
             _mm256_storeu_ps(
                     values + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x + i))));
         for (; i < n; i++) values[i] = _cvtsh_ss(x[i]);
-        accumulate(
-                first, [&](int j) { return values[j]; }, w, sum, n);
+        add_terms<1>(
+                first && j == 0, t + j, [&](const uint8_t *, int c) { return values[c]; }, sum, n);
     }
 }
 
@@ -251,14 +280,20 @@ void combine(const combine_params_t &p, const int32_t *from, int64_t entry, void
     const int width = p.src_dt == mxdnn_f32 ? 4 : 2;
     for (int64_t col = 0; col < p.cols; col += combine_cols) {
         const int n = int(p.cols - col < combine_cols ? p.cols - col : combine_cols);
+        term_t t[max_terms];
+        int terms = 0;
         bool first = true;
         for (int j = 0; j < p.k; j++) {
             if (from[j] < 0) continue;
-            const uint8_t *row = p.src + from[j] * p.src_pitch + col * width;
-            accumulate_row(p.src_dt, row, first, weight_of(p, entry + j), sum, n);
+            t[terms++] = {p.src + from[j] * p.src_pitch + col * width, weight_of(p, entry + j)};
+            if (terms < max_terms) continue;
+            add_terms(p.src_dt, first, t, terms, sum, n);
             first = false;
+            terms = 0;
         }
-        if (first)
+        if (terms > 0)
+            add_terms(p.src_dt, first, t, terms, sum, n);
+        else if (first)
             for (int i = 0; i < n; i++) sum[i] = 0.f;
         store_row(p.dst_dt, sum, dst, col, n);
     }
