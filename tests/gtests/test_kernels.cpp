@@ -31,6 +31,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/formats/named_formats.hpp"
 #include "common/layouts/layout_list.hpp"
+#include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/isa.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
@@ -237,15 +238,43 @@ struct problem_t {
         : row(row), w(w), rows(rows), panels(panels), x(size_t(rows * w.shape.K)),
           padded_k(round_up(w.shape.K, k_step)), blocks(div_up(w.shape.K, w.shape.block)) {}
 
+    // The row as int8 kernels read it.
+    void pack_int8(int64_t r, void *to) const {
+        const int64_t K = w.shape.K, n = div_up(K, int8_row_t::block);
+        std::vector<int8_t> codes(static_cast<size_t>(K));
+        for (int64_t k = 0; k < K; k++)
+            codes[size_t(k)] = int8_t(src(r, k) / scale(r, k)); // exact: a power of two
+        std::vector<float> s(static_cast<size_t>(n));
+        for (int64_t b = 0; b < n; b++) s[size_t(b)] = scale(r, b * int8_row_t::block);
+        pack_int8_row(codes.data(), s.data(), 0, K, K, w.format.dt, to);
+    }
+    float scale(int64_t r, int64_t k) const {
+        return scales.empty()
+                       ? 1.f
+                       : scales[size_t(r * div_up(w.shape.K, int8_row_t::block) + k / int8_row_t::block)];
+    }
+
     float &src(int64_t r, int64_t k) { return x[size_t(r * w.shape.K + k)]; }
     float src(int64_t r, int64_t k) const { return x[size_t(r * w.shape.K + k)]; }
 
+    // Of int8 rows: blocks of s8 have a power of two each, at most 1, as prepared rows have.
+    std::vector<float> scales;
+
     void fill(rng_t &g, double magnitude = 1) {
-        for (float &v : x) v = decode(row.compute_dt, encode(row.compute_dt, uniform(g, -1, 1) * magnitude));
+        if (row.compute_dt == mxdnn_s8) {
+            scales.resize(size_t(rows * div_up(w.shape.K, int8_row_t::block)));
+            for (float &s : scales) s = float(std::exp2(-double(below(g, 12))));
+        }
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < w.shape.K; k++)
+                src(r, k) = row.compute_dt == mxdnn_s8
+                                    ? float(int(below(g, 256)) - 128) * scale(r, k)
+                                    : decode(row.compute_dt,
+                                            encode(row.compute_dt, uniform(g, -1, 1) * magnitude));
     }
 };
 
-int64_t bytes_of(data_type_t dt) { return dt == mxdnn_bf16 ? 2 : 4; }
+int64_t bytes_of(data_type_t dt) { return data_type_info(dt)->bits / 8; }
 
 void store(data_type_t dt, void *to, int64_t index, float value) {
     if (dt == mxdnn_bf16) {
@@ -259,11 +288,14 @@ void store(data_type_t dt, void *to, int64_t index, float value) {
 constexpr uint32_t poison = 0x7fbadbadu; // a NaN
 
 // Calls a direct kernel; results in [rows][panels * 16].
-std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
+std::vector<float> run_direct(
+        const jit_kernel_t &kernel, const problem_t &p, void *kept = nullptr, int64_t kept_stride = 0) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
     // A gap between rows, which must stay untouched, and no gap after the last one.
-    const int64_t src_stride = p.padded_k * size + (p.rows > 1 ? 64 : 0), acc_stride = columns * 4 + 64;
-    const int64_t src_bytes = (p.rows - 1) * src_stride + p.padded_k * size;
+    const bool int8 = p.row.compute_dt == mxdnn_s8;
+    const int64_t row_bytes = int8 ? int8_row_t::bytes(p.w.shape.K) : p.padded_k * size;
+    const int64_t src_stride = row_bytes + (p.rows > 1 ? 64 : 0), acc_stride = columns * 4 + 64;
+    const int64_t src_bytes = (p.rows - 1) * src_stride + row_bytes;
     const int64_t acc_bytes = (p.rows - 1) * acc_stride + columns * 4;
     const int64_t xsum_stride = p.blocks * 4 + 4;
     const bool has_xsum = p.w.format.quant.zp == zero_point_kind_t::float_zero;
@@ -277,6 +309,10 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
     std::memset(src.data(), 0xff, src.size()); // NaN between the rows
     for (int r = 0; r < p.rows; r++) {
         uint8_t *to = src.data() + r * src_stride;
+        if (int8) {
+            p.pack_int8(r, to);
+            continue;
+        }
         std::memset(to, 0, size_t(p.padded_k * size));
         for (int64_t k = 0; k < p.w.shape.K; k++) store(p.row.compute_dt, to, k, p.src(r, k));
         if (!has_xsum) continue;
@@ -299,6 +335,9 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
     args.acc_stride = acc_stride;
     args.xsum = has_xsum ? xsum.data<float>() : nullptr;
     args.xsum_stride = xsum_stride;
+    args.rows = p.rows;
+    args.kept = kept;
+    args.kept_stride = kept_stride;
     jit_call(kernel, args);
 
     EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && xsum.intact()) << "writes beside its buffers";
@@ -328,18 +367,28 @@ want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
     want_t w;
     // Sums with the scale and with the zero are apart, so an Inf in both can meet its negative.
     w.or_nan = p.w.format.quant.zp == zero_point_kind_t::float_zero;
-    double magnitude = 0, largest_scale = 0;
+    double magnitude = 0, largest_scale = 0, flushed = 0;
     for (int64_t k = 0; k < p.w.shape.K; k++) {
         const matrix_t::element_t &e = p.w.element(k, n);
         const double x = p.src(r, k), c = e.code, s = e.scale;
         const double z = w.or_nan ? e.zero : 0;
+        if (p.row.on_tiles) {
+            // A weight is what the format's rule makes of it, and less than 2^-126 may be 0.
+            const double v = p.w.value(k, n);
+            w.value += x * v;
+            magnitude += std::fabs(x * v);
+            flushed += std::isfinite(x) ? std::fabs(x) * std::exp2(-126) : 0;
+            continue;
+        }
         w.value += x * (c * s + z);
         magnitude += std::fabs(x) * (std::fabs(c * s) + std::fabs(z));
         largest_scale = std::max(largest_scale, std::fabs(s));
     }
-    const double roundings = double(std::min(p.w.shape.K, p.w.shape.block) + p.blocks + 8);
+    const double roundings = p.row.on_tiles ? double(p.padded_k + 2)
+                                            : double(std::min(p.w.shape.K, p.w.shape.block) + p.blocks + 8);
     const double tiny = std::exp2(p.row.compute_dt == mxdnn_bf16 ? -126 : -136);
-    w.bound = gamma(roundings) * magnitude + double(p.padded_k) * tiny * std::max(1., largest_scale);
+    w.bound =
+            gamma(roundings) * magnitude + double(p.padded_k) * tiny * std::max(1., largest_scale) + flushed;
     return w;
 }
 
@@ -452,6 +501,73 @@ TEST_P(direct_kernels, sums) {
     }
 }
 
+float decoded_at(const kernel_row_t &row, const uint8_t *dst, int64_t k, int64_t column) {
+    if (row.compute_dt == mxdnn_bf16) {
+        uint16_t code;
+        std::memcpy(&code, dst + ((k / 2 * panel_columns + column) * 2 + k % 2) * 2, 2);
+        return decode(mxdnn_bf16, code);
+    }
+    float v;
+    std::memcpy(&v, dst + (k * panel_columns + column) * 4, 4);
+    return v;
+}
+
+// Direct kernels on tiles can leave decoded panels for dense ones: the same as decode kernels make.
+TEST_P(direct_kernels, kept_panels_are_decoded_panels) {
+    if (!row().on_tiles) GTEST_SKIP() << row().name << " decodes in registers";
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row()))
+        for (int64_t K : lengths())
+            for (int rows : {17, 32}) {
+                matrix_t w(f, K, 2 * panel_columns);
+                w.fill(g);
+                if (f.quant.scale_dt == mxdnn_e8m0)
+                    w.view().set_scale(below(g, uint32_t(K)), below(g, 32), 0xff);
+                kernel_params_t k;
+                k.wei_dt = f.dt;
+                k.quant = f.quant;
+                k.K = K;
+                const kernel_row_t *decode_row = find_kernel(kernel_kind_t::decode, row().isa, f.dt, f.quant);
+                const auto decoder = make(*decode_row, f, K, 1, 1);
+                k.rows = rows;
+                k.panels = 2;
+                k.keeps_panels = true;
+                std::unique_ptr<jit_kernel_t> kernel;
+                const char *reason = nullptr;
+                ASSERT_EQ(create_kernel(row(), k, &kernel, &reason), mxdnn_success) << reason;
+                problem_t p(row(), w, rows, 2);
+                p.fill(g);
+                const int64_t panel_bytes = p.padded_k * panel_columns * 2, stride = panel_bytes + 64;
+                guarded_t kept(size_t(stride + panel_bytes), guarded_t::at_end);
+                std::memset(kept.data(), 0xff, kept.size());
+                check_direct(p, run_direct(*kernel, p, kept.data(), stride));
+                ASSERT_TRUE(kept.intact());
+                for (int i = 0; i < 2; i++) {
+                    std::vector<uint8_t> want(size_t(panel_bytes), 0xff);
+                    const int64_t tile = n16_frame_t::tile_rows(w.shape);
+                    decode_args_t args = {};
+                    args.wei = w.bytes.data() + i * w.panel_bytes();
+                    args.tiles = K / tile;
+                    args.tail = K % tile;
+                    args.dst = want.data();
+                    jit_call(*decoder, args);
+                    // Not bit by bit: which way a tile is decoded, the slow one if another panel needs
+                    // it, shows in the signs of zeros.
+                    for (int64_t k = 0; k < p.padded_k; k++)
+                        for (int64_t n = 0; n < panel_columns; n++) {
+                            const float a = decoded_at(row(), want.data(), k, n);
+                            const float b = decoded_at(row(), kept.data() + i * stride, k, n);
+                            ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+                                    << where(row(), f, K, rows, 2) << " panel " << i << " row " << k
+                                    << " column " << n << ": " << b << " and " << a;
+                        }
+                }
+                for (int64_t i = panel_bytes; i < stride; i++)
+                    ASSERT_EQ(kept.data()[i], 0xff) << "writes between the panels";
+                if (HasFailure()) return;
+            }
+}
+
 // How many panels a call covers must not show in the result: threads split N anywhere.
 TEST_P(direct_kernels, panels_do_not_change_bits) {
     rng_t g(seed());
@@ -532,6 +648,7 @@ TEST_P(direct_kernels, special_values) {
             run("NaN and Inf codes times zero", p);
             w.fill(g);
         }
+        if (row().compute_dt == mxdnn_s8) continue; // has no such sources, and powers of two up to 1
         p.fill(g);
         const float inf = std::numeric_limits<float>::infinity();
         p.src(0, below(g, K)) = inf;
@@ -546,17 +663,6 @@ TEST_P(direct_kernels, special_values) {
             run(byte < 3 ? "smallest scales" : "largest scales", p);
         }
     }
-}
-
-float decoded_at(const kernel_row_t &row, const uint8_t *dst, int64_t k, int64_t column) {
-    if (row.compute_dt == mxdnn_bf16) {
-        uint16_t code;
-        std::memcpy(&code, dst + ((k / 2 * panel_columns + column) * 2 + k % 2) * 2, 2);
-        return decode(mxdnn_bf16, code);
-    }
-    float v;
-    std::memcpy(&v, dst + (k * panel_columns + column) * 4, 4);
-    return v;
 }
 
 ::testing::AssertionResult same_value(const kernel_row_t &row, float got, float want) {
@@ -751,7 +857,9 @@ TEST(kernel_list, rows_are_complete) {
         EXPECT_GE(r.max_rows, 1) << r.name;
         EXPECT_GE(r.panels[0], 1) << r.name;
         EXPECT_TRUE(r.takes && r.make) << r.name;
-        EXPECT_TRUE(r.compute_dt == mxdnn_f32 || r.compute_dt == mxdnn_bf16) << r.name;
+        EXPECT_TRUE(r.compute_dt == mxdnn_f32 || r.compute_dt == mxdnn_bf16
+                    || (r.compute_dt == mxdnn_s8 && r.kind == kernel_kind_t::direct))
+                << r.name;
         bool any = false;
         for (const format_t &f : all_formats()) any = any || r.takes(f.dt, f.quant);
         EXPECT_TRUE(any) << r.name << " takes no format at all";

@@ -64,6 +64,27 @@ TEST(matmul_plan, blocks_of_a_quantised_destination_stay_whole) {
     EXPECT_EQ(plan_mx_matmul(s, 0, machine(cpu_isa_t::avx2, 16), avx2_kernels()).columns, 32);
 }
 
+TEST(matmul_plan, tiles_take_few_rows_directly) {
+    matmul_kernels_t k = amx_kernels();
+    const auto m = machine(cpu_isa_t::avx512_core_amx, 1);
+    EXPECT_EQ(direct_rows_limit(m, k), 2) << "direct kernels without tiles";
+    k.direct_on_tiles = true;
+    k.direct_rows = 32;
+    EXPECT_TRUE(plan_mx_matmul(shape(32, 2880, 5760), 0, m, k).direct);
+    EXPECT_FALSE(plan_mx_matmul(shape(33, 2880, 5760), 0, m, k).direct);
+}
+
+TEST(matmul_plan, dense_calls_waste_few_rows) {
+    EXPECT_EQ(plan_dense_rows(14, 14), 14);
+    EXPECT_EQ(plan_dense_rows(16, 14), 8);
+    EXPECT_EQ(plan_dense_rows(64, 14), 13);
+    for (int64_t M = 1; M < 2000; M++) {
+        const int rows = plan_dense_rows(M, 14);
+        EXPECT_TRUE(rows > 7 && rows <= 14) << M;
+        EXPECT_LE(round_up(M, rows), round_up(M, 14) + 14) << M;
+    }
+}
+
 TEST(matmul_plan, chunks_of_k_are_whole_tiles_and_cover_k) {
     for (int64_t K : {1, 31, 32, 128, 129, 2880, 4096, 14336, 53248}) {
         const auto k = plan_k_chunk(K, machine(cpu_isa_t::avx512_core_amx, 1), amx_kernels());
@@ -98,7 +119,7 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, any), "avx2_direct_4bit");
     EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx2, any), "avx2_dense");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_bf16, any), "avx512_core_bf16_direct_4bit");
-    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_bf16_direct_4bit");
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_amx_direct_f4");
     EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx512_core_amx, mxdnn_bf16), "avx512_core_amx_dense");
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::none, any), "none");
 }

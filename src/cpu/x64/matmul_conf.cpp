@@ -4,6 +4,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "cpu/x64/epilogue.hpp"
+#include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/matmul_conf.hpp"
 
 namespace mxdnn {
@@ -19,9 +20,20 @@ int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
 }
 
+// Integers on both sides, which int8 kernels multiply exactly. Tiles multiply bf16 faster still.
+const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
+    if (p.kind != mxdnn_primitive_kind_mx_matmul || isa != cpu_isa_t::avx512_core_bf16) return nullptr;
+    quant_t q;
+    int axis = 0;
+    if (p.src.dt != mxdnn_s8 || quant_of("src", p.src, p.attr.src, q, &axis) != mxdnn_success) return nullptr;
+    if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
+        return nullptr;
+    return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, p.weights.packed.quant, mxdnn_s8);
+}
+
 // bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
 reason_t check_source(const problem_t &p, data_type_t compute_dt) {
-    if (compute_dt == mxdnn_f32) return yes();
+    if (compute_dt != mxdnn_bf16) return yes();
     const bool allowed = p.attr.fpmath == mxdnn_fpmath_mode_bf16 || p.attr.fpmath == mxdnn_fpmath_mode_any;
     const data_type_info_t *src = data_type_info(p.src.dt);
     if (src->has_role(role_affine_element) && !allowed)
@@ -51,6 +63,11 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     // Each level is its own entry: without a kernel of its own the next one is as good.
     if (decode->isa != isa && c.direct->isa != isa && c.dense->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
+    if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
+        c.direct = int8;
+        c.compute_dt = mxdnn_s8;
+        c.kernels.only_direct = true;
+    }
     const reason_t source = check_source(p, c.compute_dt);
     if (!source.ok()) return source;
     if (p.attr.accumulation != mxdnn_accumulation_mode_strict
@@ -65,7 +82,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.weights_stride = p.weights.packed.stride;
     c.panel_bytes = n16_frame_t::panel_bytes(c.weights);
     c.tile_bytes = n16_frame_t::tile_bytes(c.weights, n16_frame_t::tile_rows(c.weights));
-    c.needs_sums = q.zp == zero_point_kind_t::float_zero;
+    c.needs_sums = q.zp == zero_point_kind_t::float_zero && !c.direct->on_tiles;
     const post_op_t *gated = p.attr.gated();
     c.gated = gated != nullptr;
     c.halves = gated && gated->gated_layout == mxdnn_gated_halves;
@@ -77,12 +94,18 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
     c.kernels.direct_rows = c.direct->max_rows;
+    c.kernels.direct_on_tiles = c.direct->on_tiles;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
-    c.any_rows = c.dense->isa == cpu_isa_t::avx512_core_amx; // tiles are configured for args.rows
+    c.any_rows = c.dense->on_tiles;
+    const dim_t M = dim_from_end(p.dst, 2);
     c.kernels.dense_rows = c.dense->max_rows;
-    c.kernels.dense_panels = most_panels(*c.dense);
-    c.kernels.compute_bytes = c.compute_dt == mxdnn_f32 ? 4 : 2;
+    if (!c.any_rows && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)
+        c.kernels.dense_rows = plan_dense_rows(M, c.dense->max_rows);
+    c.kernels.row_step = c.any_rows ? 2 * panel_columns : c.kernels.dense_rows;
+    if (c.kernels.only_direct) c.kernels.row_step = c.kernels.direct_rows; // whole calls
+    c.kernels.dense_panels = c.any_rows ? 2 : most_panels(*c.dense);
+    c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     return yes();
 }
@@ -90,16 +113,22 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
 void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     matmul_scratch_t &s = c.scratch;
     const int64_t bytes = c.kernels.compute_bytes, K = c.weights.K;
-    s.source_stride = round_up(round_up(K, k_step) * bytes, 64);
+    s.source_stride =
+            c.compute_dt == mxdnn_s8 ? int8_row_t::bytes(K) : round_up(round_up(K, k_step) * bytes, 64);
     if (s.source_stride % bad_stride == 0) s.source_stride += 64;
     s.source = source_rows * s.source_stride;
     s.row_scales = round_up(source_rows * int64_t(sizeof(float)), 64);
     s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
-    s.panels = c.kernels.dense_panels * panel_columns * plan_k_chunk(K, c.machine, c.kernels) * bytes;
+    // Panels a multiple of pages apart would meet in the same sets of the first-level cache.
+    s.panel_stride = panel_columns * plan_k_chunk(K, c.machine, c.kernels) * bytes;
+    if (s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
+    s.panels = c.kernels.dense_panels * s.panel_stride;
     // Gated tasks have twice the columns, and those of halves may start inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;
+    // An odd number of cache lines: rows meet in no set before all sets are used.
+    if (s.acc_columns % (2 * panel_columns) == 0) s.acc_columns += panel_columns;
     s.acc = task_rows * s.acc_columns * int64_t(sizeof(float));
 }
 

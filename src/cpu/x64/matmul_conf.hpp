@@ -17,6 +17,7 @@ struct matmul_scratch_t {
     int64_t row_scales = 0, block_sums = 0; // beside the rows
     int64_t sums_per_row = 0;               // floats
     int64_t panels = 0;                     // decoded panels, per thread
+    int64_t panel_stride = 0;               // bytes from one to the next
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
     int64_t per_thread() const { return panels + acc; }

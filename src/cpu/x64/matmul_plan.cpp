@@ -11,12 +11,25 @@ namespace {
 // Rows beyond which a longer run only costs cache: decoding is then a few percent of the work.
 constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
+constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
+
+int plan_dense_rows(int64_t M, int most) {
+    // Rows beyond M are multiplied for nothing; a smaller kernel does more loads for every product.
+    int best = most;
+    const auto cost = [&](int rows) { return div_up(M, int64_t(rows)) * (rows + 1); };
+    for (int rows = most - 1; rows > most / 2; rows--)
+        if (cost(rows) < cost(best)) best = rows;
+    return best;
+}
 
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than
     // vector dot products that decoding for them pays from the second or third row on.
-    return machine.isa == cpu_isa_t::avx512_core_amx ? amx_direct_rows : 2 * kernels.direct_rows;
+    if (kernels.only_direct) return any_rows;
+    if (kernels.direct_on_tiles) return kernels.direct_rows;
+    if (machine.isa == cpu_isa_t::avx512_core_amx) return amx_direct_rows;
+    return machine.isa == cpu_isa_t::avx512_core_bf16 ? kernels.direct_rows : 2 * kernels.direct_rows;
 }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
@@ -30,11 +43,11 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
 }
 
 int64_t max_plan_rows(int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // The prepared source should stay in L2 beside the panels.
+    // The prepared source should stay in L2 beside the panels and the sums.
     const int64_t row_bytes = std::max<int64_t>(1, plan_k_chunk(K, machine, kernels) * kernels.compute_bytes);
-    int64_t rows = std::min(std::max<int64_t>(machine.l2 / row_bytes, 128), most_rows);
+    int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
-    return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.dense_rows);
+    return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
 }
 
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const matmul_machine_t &machine,
@@ -43,7 +56,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     p.direct = s.M <= direct_rows_limit(machine, kernels);
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
     // Runs of about equal length.
-    p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.dense_rows);
+    p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.row_step);
     p.rows = std::max<int64_t>(std::min(p.rows, most), 1);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
 

@@ -28,7 +28,10 @@ struct matmul_machine_t {
 // Facts of the kernels that the division depends on.
 struct matmul_kernels_t {
     int direct_rows = 1; // most rows of a direct call
-    int dense_rows = 1; // rows of a dense call
+    bool direct_on_tiles = false;
+    bool only_direct = false; // for any number of rows: decoding is a small part of each call
+    int dense_rows = 1; // rows of a dense call; runs of rows are multiples of row_step
+    int row_step = 1;
     int dense_panels = 1;
     int compute_bytes = 4; // of the compute type
     int tile_rows = 128; // of the weights' layout: chunks of K are whole tiles
@@ -40,6 +43,9 @@ struct matmul_plan_t {
     int64_t columns = 64; // of the destination per task
     int64_t k_chunk = 0; // rows of the weights that are decoded at a time
 };
+
+// Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less.
+int plan_dense_rows(int64_t M, int most);
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);

@@ -9,13 +9,15 @@ namespace impl {
 namespace x64 {
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
-    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel) {
+    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel,
+                                bool keeps = false) {
         kernel_params_t k;
         k.wei_dt = p.weights.dt;
         k.quant = p.weights.packed.quant;
         k.K = c_.weights.K;
         k.rows = rows;
         k.panels = panels;
+        k.keeps_panels = keeps;
         const char *reason = nullptr;
         const status_t status = create_kernel(row, k, &kernel, &reason);
         return status == mxdnn_success
@@ -29,18 +31,13 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
     // Row counts in powers of two, and the most; a call with fewer rows has rows of zeros.
     if (M == runtime_dim || M <= limit) {
         const int most = c_.kernels.direct_rows;
-        for (int r = 1; r < most; r *= 2) direct_rows_.push_back(r);
+        for (int r = c_.kernels.direct_on_tiles ? 16 : 1; r < most; r *= 2) direct_rows_.push_back(r);
         direct_rows_.push_back(most);
         if (M != runtime_dim) {
             // Only those that this M uses: whole calls of the most rows, and a last one.
-            const auto used = [&](int r) {
-                const int64_t tail = M % most;
-                return (r == most && M >= most)
-                       || (tail > 0 && r >= tail && (r / 2 < tail || r == 1 || r == most));
-            };
-            direct_rows_.erase(
-                    std::remove_if(direct_rows_.begin(), direct_rows_.end(), [&](int r) { return !used(r); }),
-                    direct_rows_.end());
+            const int64_t tail = M % most;
+            const int last = tail ? *std::lower_bound(direct_rows_.begin(), direct_rows_.end(), tail) : most;
+            direct_rows_ = M >= most && last != most ? std::vector<int>{last, most} : std::vector<int>{last};
         }
         for (int j = 0; j < 3 && c_.direct->panels[j]; j++)
             for (int r : direct_rows_) {
@@ -50,7 +47,10 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
     }
     if (M == runtime_dim || M > limit) {
         MXDNN_CHECK(create(*c_.decode, 1, 1, decode_));
-        MXDNN_CHECK(create(*c_.dense, c_.dense->max_rows, c_.kernels.dense_panels, dense_));
+        MXDNN_CHECK(create(*c_.dense, c_.kernels.dense_rows, c_.kernels.dense_panels, dense_));
+        const bool one_chunk = plan_k_chunk(c_.weights.K, c_.machine, c_.kernels) >= c_.weights.K;
+        if (c_.kernels.direct_on_tiles && one_chunk)
+            MXDNN_CHECK(create(*c_.direct, c_.direct->max_rows, c_.kernels.dense_panels, keep_, true));
     }
     return mxdnn_success;
 }
@@ -58,6 +58,7 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
 int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
     // Whole kernels; the last call of a direct run has the smallest that suffices.
     if (!direct) return c_.any_rows ? rows : round_up(rows, c_.kernels.dense_rows);
+    if (c_.kernels.direct_on_tiles) return rows;
     const int64_t most = c_.kernels.direct_rows, tail = rows % most;
     return rows - tail + (tail ? direct_rows_[direct_index(tail)] : 0);
 }
@@ -96,7 +97,8 @@ void panel_matmul_t::multiply_direct(
         while (j > 0 && (c_.direct->panels[j] == 0 || c_.direct->panels[j] > last - p)) j--;
         a.wei = panel(o, p);
         for (int64_t r = 0; r < o.rows; r += c_.kernels.direct_rows) {
-            const size_t i = direct_index(std::min<int64_t>(o.rows - r, c_.kernels.direct_rows));
+            a.rows = std::min<int64_t>(o.rows - r, c_.kernels.direct_rows);
+            const size_t i = direct_index(a.rows);
             a.src = static_cast<const char *>(o.source) + r * o.source_stride;
             a.acc = acc + r * c_.scratch.acc_columns + (p - first) * panel_columns;
             a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
@@ -106,35 +108,52 @@ void panel_matmul_t::multiply_direct(
     }
 }
 
+int64_t panel_matmul_t::multiply_and_keep(
+        const panel_operands_t &o, int64_t p, int64_t last, float *acc, char *panels) const {
+    if (!keep_ || o.rows <= c_.direct->max_rows / 2) return 0;
+    direct_args_t a = {};
+    a.src = o.source;
+    a.src_stride = o.source_stride;
+    a.wei = panel(o, p);
+    a.wei_stride = p + 1 < last ? c_.panel_bytes : 0; // past the last panel the same once more
+    a.acc = acc;
+    a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
+    a.rows = std::min<int64_t>(o.rows, c_.direct->max_rows);
+    a.kept = panels;
+    a.kept_stride = c_.scratch.panel_stride;
+    (*keep_)(&a);
+    return a.rows;
+}
+
 void panel_matmul_t::multiply_dense(
         const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
     const int64_t step = c_.kernels.dense_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
     const int64_t k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
-    const int64_t panel_size = k_chunk * panel_columns * c_.kernels.compute_bytes;
     dense_args_t d;
     d.src_stride = o.source_stride;
     d.wei = panels;
-    d.wei_stride = panel_size;
+    d.wei_stride = c_.scratch.panel_stride;
     d.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
     for (int64_t p = first; p < last; p += step) {
+        float *const sums = acc + (p - first) * panel_columns;
         for (int64_t k = 0; k < K; k += k_chunk) {
             const int64_t n = std::min(k_chunk, K - k);
-            for (int64_t i = 0; i < step; i++) {
-                char *to = panels + i * panel_size;
+            const int64_t done = multiply_and_keep(o, p, last, sums, panels);
+            for (int64_t i = 0; done == 0 && i < step; i++) {
                 // Past the last panel there is nothing to read: the same columns once more.
                 decode_args_t a;
                 a.wei = panel(o, std::min(p + i, last - 1)) + k / tile_rows * c_.tile_bytes;
                 a.tiles = n / tile_rows;
                 a.tail = n % tile_rows;
-                a.dst = to;
+                a.dst = panels + i * c_.scratch.panel_stride;
                 (*decode_)(&a);
             }
             d.k = round_up(n, k_step);
             d.accumulate = k > 0;
-            for (int64_t r = 0; r < o.rows; r += c_.kernels.dense_rows) {
+            for (int64_t r = done; r < o.rows; r += c_.kernels.dense_rows) {
                 d.src = static_cast<const char *>(o.source) + r * o.source_stride
                         + k * c_.kernels.compute_bytes;
-                d.acc = acc + r * c_.scratch.acc_columns + (p - first) * panel_columns;
+                d.acc = sums + r * c_.scratch.acc_columns;
                 d.rows = std::min<int64_t>(c_.kernels.dense_rows, o.rows - r);
                 (*dense_)(&d);
             }

@@ -42,6 +42,9 @@ private:
     void multiply_direct(const panel_operands_t &o, int64_t first, int64_t last, float *acc) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
+    // Rows whose sums are finished while the panels are decoded: 0, or as many as such a kernel takes.
+    int64_t multiply_and_keep(
+            const panel_operands_t &o, int64_t p, int64_t last, float *acc, char *panels) const;
     size_t direct_index(int64_t rows) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 
@@ -49,7 +52,7 @@ private:
     // direct_[i][j]: 2^i rows (the last: the most), conf.direct->panels[j] panels.
     std::vector<int> direct_rows_;
     std::vector<kernel_t> direct_[3];
-    kernel_t decode_, dense_;
+    kernel_t decode_, dense_, keep_; // keep_: a direct kernel that leaves decoded panels
 };
 
 } // namespace x64

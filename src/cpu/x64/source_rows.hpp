@@ -11,7 +11,7 @@ namespace x64 {
 
 // What else a row leaves behind; pointers may be null where nothing needs it.
 struct source_sums_t {
-    float *row_scale; // quantised sources: what the row was divided by, a power of two or its one scale
+    float *row_scale;  // quantised sources: what the row was divided by, a power of two or its one scale
     float *block_sums; // of the values as the kernel sees them, one per `block` of K
     int64_t block;
 };
@@ -39,11 +39,14 @@ private:
     void bind(const dim_t *idx);
     void dequantise(int64_t m, int64_t k, int64_t n, int row_exponent, float *out) const;
     int row_exponent(int64_t m) const;
+    static float scale_in_row(uint32_t scale, int row_exponent);
+    float row_scale(int64_t m, int row_exponent) const;
+    void prepare_int8(int64_t m, void *out, const source_sums_t &sums) const;
     bool row_int8() const { return quant_family(md_->dt, view_.quant()) == quant_family_t::row_int8; }
 
     const memory_desc_t *md_;
     const uint8_t *base_;
-    data_type_t compute_dt_;
+    data_type_t compute_dt_, wei_dt_;
     matrix_view_t view_;
     const uint8_t *matrix_ = nullptr; // of the batch entry
     int64_t K_, row_stride_, col_stride_;

@@ -60,6 +60,8 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "a number of panels that the kernel is not made for";
     else if (row.kind != kernel_kind_t::dense && p.K < 1)
         *reason = "K must be positive";
+    else if (p.keeps_panels && !(row.kind == kernel_kind_t::direct && row.on_tiles && p.rows > 16 && p.panels == 2))
+        *reason = "only direct kernels on tiles keep panels, two of them, with more than 16 rows";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";
     if (*reason) return mxdnn_invalid_arguments;
@@ -67,6 +69,8 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
 }
 
 bool takes_any(data_type_t, const quant_t &) { return true; }
+
+bool takes_mxfp4(data_type_t wei_dt, const quant_t &q) { return wei_dt == mxdnn_f4_e2m1 && is_mx(q); }
 
 bool takes_f4(data_type_t wei_dt, const quant_t &q) {
     const bool nvfp4 = q.scale_dt == mxdnn_f8_e4m3 && q.block == 16 && q.zp == zero_point_kind_t::none;

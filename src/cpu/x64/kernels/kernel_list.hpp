@@ -27,6 +27,10 @@ struct kernel_row_t {
     int max_rows;                                       // 1 for decode
     int panels[3]; // numbers of panels that it can be made for, ascending, then zeros
     kernel_make_t *make;
+    // Kernels on tiles. A call says how many rows it has: with a kernel for n rows, any number of which
+    // as many begun tiles of 16 are needed as for n. Direct ones scale weights before they multiply, as
+    // decode kernels leave them, zeros of float_zero included.
+    bool on_tiles = false;
 };
 
 // All rows, best ISA first.
@@ -59,6 +63,7 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
 // Predicates for rows, on the formats that packed weights come in. f4 takes both MXFP4 and NVFP4,
 // int4 takes s4 and u4 with every group size, scale type and kind of zero point.
 bool takes_any(data_type_t wei_dt, const quant_t &q);
+bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);
 bool takes_int4(data_type_t wei_dt, const quant_t &q);
 bool takes_4bit(data_type_t wei_dt, const quant_t &q); // f4 or int4

@@ -31,6 +31,9 @@ struct kernel_params_t {
     int64_t K = 0; // rows of the weights; known when a primitive is created
     int rows = 1; // rows of source per call: the kernel's m
     int panels = 1; // panels of 16 columns per call
+    // Direct kernels on tiles with two tiles of rows: decoded panels are left in memory as decode
+    // kernels leave them, for dense calls with more rows.
+    bool keeps_panels = false;
 };
 
 struct direct_args_t {
@@ -42,6 +45,9 @@ struct direct_args_t {
     int64_t acc_stride; // bytes between rows
     const float *xsum; // float_zero only: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
+    int64_t rows; // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
+    void *kept; // with keeps_panels: `panels` decoded panels of round_up(K, 32) rows
+    int64_t kept_stride; // bytes between them
 };
 
 struct decode_args_t {

@@ -13,6 +13,7 @@
 
 #include "cpu/x64/jit/jit_base.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -25,18 +26,8 @@ using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
 
-constexpr int tile_rows = 16;
-constexpr int row_bytes = 64; // of every tile: 16 sums, 16 pairs of a panel or 32 source values
-constexpr int tile_bytes = tile_rows * row_bytes;
+constexpr int tile_rows = amx_tile_rows, row_bytes = amx_row_bytes, tile_bytes = amx_tile_bytes;
 constexpr int sum_tiles = 4; // an addition takes long: four in turn hide that
-
-// What ldtilecfg reads.
-struct tile_config_t {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t columns_bytes[16];
-    uint8_t rows[16];
-};
-static_assert(sizeof(tile_config_t) == 64, "");
 
 class amx_dense_t : public jit_base_t {
 public:
@@ -73,27 +64,22 @@ private:
         mov(rows_, arg(offsetof(dense_args_t, rows)));
         mov(row_bytes_, row_bytes);
 
-        tile_config_t whole_tiles = {};
-        whole_tiles.palette = 1;
-        for (int t = 0; t < 8; t++) {
-            whole_tiles.columns_bytes[t] = row_bytes;
-            whole_tiles.rows[t] = tile_rows;
-        }
-        vmovdqa64(Zmm(0), constant(&whole_tiles, sizeof(whole_tiles)));
+        const tile_config_t whole = whole_tiles();
+        vmovdqa64(Zmm(0), constant(&whole, sizeof(whole)));
         vmovdqa64(config(), Zmm(0));
 
-        Xbyak::Label whole, rest, one_half, done;
+        Xbyak::Label two_halves, rest, one_half, done;
         cmp(rows_, 2 * tile_rows);
         jl(rest, T_NEAR);
         ldtilecfg(config());
-        L(whole);
+        L(two_halves);
         block(2);
         sub(rows_, 2 * tile_rows);
         jz(done, T_NEAR);
         advance_rows(src_, src_stride_);
         advance_rows(acc_, acc_stride_);
         cmp(rows_, 2 * tile_rows);
-        jge(whole, T_NEAR);
+        jge(two_halves, T_NEAR);
 
         L(rest);
         cmp(rows_, tile_rows);

@@ -56,6 +56,8 @@ private:
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int unit_rows_ = std::max(block_, k_step); // what one pass of the inner loop covers
     const int half_bytes_ = k_step / 2 * panel_columns * shape_.bits / 8;
+    // A tile ahead: the processor's own prefetching stops at page ends and is late on several streams.
+    const int prefetch_ahead_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
     int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
     int blocks(int rows) const { return int(div_up(rows, block_)); }
 
@@ -311,6 +313,9 @@ private:
 
     // Sixteen rows of the weights.
     void half_step(int half, bool large) {
+        for (int p = 0; p < group_; p++)
+            for (int b = 0; b < half_bytes_; b += 64)
+                prefetcht0(ptr[panel_at(codes_, p) + half * half_bytes_ + b + prefetch_ahead_]);
         for (int f = 0; f < decoder_->fetches(); f++) {
             for (int p = 0; p < group_; p++)
                 decoder_->emit(f, {panel_at(codes_, p) + half * half_bytes_, block_params(p, zero_points)},

@@ -10,6 +10,8 @@ namespace x64 {
 
 status_t make_avx512_core_bf16_direct(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+status_t make_avx512_core_bf16_direct_int8(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 status_t make_avx512_core_bf16_decode(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 status_t make_avx512_core_bf16_dense(
@@ -26,6 +28,8 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
         {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
         {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
         {"avx512_core_bf16_dense",       cpu_isa_t::avx512_core_bf16, kernel_kind_t::dense,  mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_dense},
+        {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+        {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
 };
 // clang-format on
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of source for kernels that multiply integers: codes, and for every 32 of them a scale and
+// the number that its sum starts from.
+//
+// Weights are integers, too: f4 doubled (-12 to 12), s8 as they are. The instruction wants one side
+// without a sign, so kernels add an offset to every weight; offset times the sum of the row's codes
+// is taken off again by starting from its negative. All of that is exact.
+#pragma once
+
+#include "common/types.hpp"
+#include "cpu/x64/kernels/kernel_types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+struct int8_row_t {
+    static constexpr int64_t block = 32;
+    // Bytes from the start of a row.
+    static constexpr int64_t scales_at(int64_t K) { return round_up(K, 64); }
+    static constexpr int64_t starts_at(int64_t K) {
+        return scales_at(K) + round_up(div_up(K, block) * 4, 64);
+    }
+    static constexpr int64_t bytes(int64_t K) { return starts_at(K) + round_up(div_up(K, block) * 4, 64); }
+};
+
+struct int8_weights_t {
+    int offset;       // added to every weight
+    float unit;       // value of the integer 1
+    uint8_t order[8]; // which of eight rows the bytes of two dwords are
+};
+
+// For f4_e2m1 and s8. n16_b4 has rows 0 4 1 5 in the low halves of a column's bytes, 2 6 3 7 in the high
+// ones.
+constexpr int8_weights_t int8_weights(data_type_t dt) {
+    return dt == mxdnn_s8 ? int8_weights_t{128, 1.f / 64, {0, 1, 2, 3, 4, 5, 6, 7}}
+                          : int8_weights_t{12, 0.5f, {0, 4, 1, 5, 2, 6, 3, 7}};
+}
+
+// `n` codes from k0 on (whole blocks, or the rest of the row) and a scale for every 32 of them to
+// their places in the row of K at `out`.
+inline void pack_int8_row(const int8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
+        data_type_t wei_dt, void *out) {
+    const int8_weights_t w = int8_weights(wei_dt);
+    int8_t *const row = static_cast<int8_t *>(out), *const o = row + k0;
+    float *const s = reinterpret_cast<float *>(row + int8_row_t::scales_at(K)) + k0 / int8_row_t::block;
+    int32_t *const starts =
+            reinterpret_cast<int32_t *>(row + int8_row_t::starts_at(K)) + k0 / int8_row_t::block;
+    for (int64_t i0 = 0; i0 < n; i0 += int8_row_t::block) {
+        int sum = 0;
+        for (int64_t i = i0; i < i0 + int8_row_t::block; i++) {
+            const int64_t from = i / 8 * 8 + w.order[i % 8];
+            o[i] = from < n ? codes[from] : int8_t(0);
+            sum += o[i];
+        }
+        s[i0 / int8_row_t::block] = scales[i0 / int8_row_t::block] * w.unit;
+        starts[i0 / int8_row_t::block] = -w.offset * sum;
+    }
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct kernels on vpdpbusd: rows of int8 source (int8_row.hpp) times packed weights that are
+// integers but for their scale. The sum of a block is exact; it is converted to f32 (exact below
+// 2^24, which 32 products of seven and eight bits stay under), multiplied by the row's scale, a power
+// of two or 1, and added to the result times the weights' scale: one rounding per block.
+#include <algorithm>
+#include <cstddef>
+
+#include "common/formats/format_list.hpp"
+#include "cpu/x64/int8_row.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/row_addr.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+using Xbyak::Reg64;
+using Xbyak::RegExp;
+using Xbyak::Zmm;
+
+constexpr int vec_bytes = 64;
+
+class direct_int8_t : public jit_base_t {
+public:
+    explicit direct_int8_t(const kernel_params_t &p)
+        : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt),
+          shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
+        for (group_ = 4; group_ > 1; group_ /= 2)
+            if (panels_ % group_ == 0 && 2 * rows_ * group_ + group_ + constants <= 32) break;
+    }
+
+private:
+    static constexpr int constants = 3; // and the source
+    const int rows_, panels_;
+    const data_type_t wei_dt_;
+    const packed_shape_t shape_;
+    int group_ = 1; // panels that are walked at once
+    const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
+    const int block_bytes_ = k_step * panel_columns * shape_.bits / 8;
+    const int tile_bytes_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
+
+    Zmm src() const { return Zmm(0); }
+    Zmm table() const { return Zmm(1); } // s8: the order of the bytes
+    Zmm flip() const { return Zmm(2); }
+    Zmm wei(int panel) const { return Zmm(constants + panel); }
+    Zmm sum(int row, int panel) const { return Zmm(constants + group_ + row * group_ + panel); }
+    Zmm acc(int row, int panel) const { return Zmm(constants + group_ + (rows_ + row) * group_ + panel); }
+
+    const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
+    const row_addr_t scale_at_ = {{r15, rdi}, rax, rbx, r12, r13}; // of the block at work
+    const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10, params_ = rcx, tiles_ = rdx, blocks_ = r14;
+
+    // Stack: arguments, weights and sums of the group, groups left; scales of a tile as f32.
+    enum slot_t { args_slot = 0, wei_slot = 8, acc_slot = 16, groups_slot = 24, scales_slot = 64 };
+    const int scale_bytes_ = tile_params_t::room(tile_rows_ / k_step) * vec_bytes; // of a panel
+    Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
+    void load_arg(const Reg64 &r, size_t offset) {
+        mov(r, slot(args_slot));
+        mov(r, qword[r + int(offset)]);
+    }
+
+    RegExp panel_at(int panel) const {
+        switch (panel) {
+        case 0: return codes_;
+        case 1: return codes_ + wei_stride_;
+        case 2: return codes_ + wei_stride_ * 2;
+        default: return codes_ + wei_stride3_;
+        }
+    }
+
+    void generate() override {
+        preamble(scales_slot + group_ * scale_bytes_);
+        mov(slot(args_slot), abi_param);
+        load_arg(wei_stride_, offsetof(direct_args_t, wei_stride));
+        if (group_ > 2) lea(wei_stride3_, ptr[wei_stride_ + wei_stride_ * 2]);
+        for (const auto &[to, from] : {std::pair{wei_slot, offsetof(direct_args_t, wei)},
+                     std::pair{acc_slot, offsetof(direct_args_t, acc)}}) {
+            load_arg(rax, from);
+            mov(slot(to), rax);
+        }
+        mov(slot(groups_slot), panels_ / group_);
+        load_constants();
+        Xbyak::Label again;
+        L(again);
+        group();
+        lea(rax, ptr[wei_stride_ * group_]);
+        add(slot(wei_slot), rax);
+        add(slot(acc_slot), group_ * vec_bytes);
+        dec(slot(groups_slot));
+        jnz(again, T_NEAR);
+        postamble();
+    }
+
+    void load_constants() {
+        const int offset = int8_weights(wei_dt_).offset;
+        uint8_t bytes[64];
+        for (int i = 0; i < 64; i++) {
+            // s8: within a lane rows 0 1 of four columns, then rows 2 3.
+            bytes[i] =
+                    wei_dt_ == mxdnn_s8
+                            ? uint8_t(i % 16 / 4 * 2 + i % 4 / 2 * 8 + i % 2)
+                            : uint8_t(2 * data_type_info(wei_dt_)->decode(uint32_t(i % 16)) + float(offset));
+        }
+        vmovdqa64(table(), constant(bytes, sizeof(bytes)));
+        vmovdqa64(flip(), constant(uint8_t(0x80)));
+    }
+
+    void group() {
+        mov(codes_, slot(wei_slot));
+        load_arg(src_at_.base[0], offsetof(direct_args_t, src));
+        load_arg(src_at_.stride, offsetof(direct_args_t, src_stride));
+        lea(scale_at_.base[0], ptr[src_at_.base[0] + int(int8_row_t::scales_at(shape_.K))]);
+        src_at_.set_multiples(*this, rows_);
+        src_at_.set_second_base(*this, rows_);
+        scale_at_.set_second_base(*this, rows_);
+        for (int i = 0; i < rows_ * group_; i++) vpxord(acc(0, i), acc(0, i), acc(0, i));
+        loop(tiles_, shape_.K / tile_rows_, [&] { tile(tile_rows_); });
+        if (const int tail = int(shape_.K % tile_rows_)) tile(tail);
+
+        const Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
+        mov(dst, slot(acc_slot));
+        load_arg(stride, offsetof(direct_args_t, acc_stride));
+        for (int r = 0; r < rows_; r++) {
+            for (int p = 0; p < group_; p++) vmovups(ptr[dst + p * vec_bytes], acc(r, p));
+            if (r + 1 < rows_) add(dst, stride);
+        }
+    }
+
+    void tile(int rows) {
+        const int blocks = int(div_up(rows, k_step));
+        const Zmm temps[tile_params_t::temps] = {
+                sum(0, 0), rows_ * group_ > 1 ? sum(0, 1) : wei(0), src(), wei(0)};
+        tile_params_t convert(*this, temps, k1);
+        for (int p = 0; p < group_; p++)
+            convert.to_f32(mxdnn_e8m0, panel_at(p), rsp + scales_slot + p * scale_bytes_, blocks);
+        lea(params_, ptr[rsp + scales_slot]);
+        add(codes_, int(n16_frame_t::header_bytes(shape_, rows)));
+        loop(blocks_, blocks, [&] { block(); });
+    }
+
+    void block() {
+        const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
+        for (int p = 0; p < group_; p++)
+            for (int b = 0; b < block_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + tile_bytes_]);
+        for (int r = 0; r < rows_; r++) {
+            vpbroadcastd(sum(r, 0), ptr[scale_at_(r) + starts]);
+            for (int p = 1; p < group_; p++) vmovdqa64(sum(r, p), sum(r, 0));
+        }
+        for (int k = 0; k < k_step; k += 4) {
+            for (int p = 0; p < group_; p++) decode(wei(p), panel_at(p), k);
+            for (int r = 0; r < rows_; r++) {
+                if (group_ == 1) {
+                    vpdpbusd(sum(r, 0), wei(0), ptr_b[src_at_(r) + k]);
+                    continue;
+                }
+                vpbroadcastd(src(), ptr[src_at_(r) + k]);
+                for (int p = 0; p < group_; p++) vpdpbusd(sum(r, p), wei(p), src());
+            }
+        }
+        for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * scale_bytes_]);
+        for (int r = 0; r < rows_; r++)
+            for (int p = 0; p < group_; p++) {
+                vcvtdq2ps(sum(r, p), sum(r, p));
+                vmulps(sum(r, p), sum(r, p), ptr_b[scale_at_(r)]);
+                vfmadd231ps(acc(r, p), sum(r, p), wei(p));
+            }
+        add(codes_, block_bytes_);
+        add(params_, vec_bytes);
+        src_at_.advance(*this, rows_, k_step);
+        scale_at_.advance(*this, rows_, 4);
+    }
+
+    // Four rows, those that int8_weights_t::order has at k. The byte permute ignores what is above its
+    // index, and the table repeats below that.
+    void decode(const Zmm &w, const RegExp &codes, int k) {
+        if (wei_dt_ == mxdnn_s8) {
+            vmovdqu64(w, ptr[codes + k * panel_columns]);
+            vpshufb(w, w, table());
+            vpxord(w, w, flip());
+            return;
+        }
+        const Xbyak::Address eight_rows = ptr[codes + k / 8 * 64];
+        if (k % 8)
+            vpsrlw(w, eight_rows, 4);
+        else
+            vmovdqu64(w, eight_rows);
+        vpermb(w, w, table());
+    }
+};
+
+} // namespace
+
+status_t make_avx512_core_bf16_direct_int8(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return create_jit<direct_int8_t>(name, kernel, reason, p);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
+
+#include "common/formats/format_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Zmm;
+
+constexpr int vec_bytes = 64;
+
+// Exponents of the values of an element type that are not 0.
+struct exponents_t {
+    int lowest, highest;
+};
+exponents_t exponents_of(data_type_t dt) {
+    const data_type_info_t &info = *data_type_info(dt);
+    exponents_t e = {127, -127};
+    for (uint32_t c = 0; c < 1u << info.bits; c++) {
+        const float v = info.decode(c);
+        if (v == 0 || !is_finite(v)) continue;
+        const int exponent = int(magnitude_bits(v) >> 23) - 127;
+        e.lowest = std::min(e.lowest, exponent);
+        e.highest = std::max(e.highest, exponent);
+    }
+    return e;
+}
+
+uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // of values that bf16 has
+
+constexpr uint16_t half_bit = 0x0040; // of a bf16 mantissa: 1.5 has it, 1 has not
+
+} // namespace
+
+panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
+    : j_(j), quant_(p.quant),
+      shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
+    pair_values_t v;
+    v.wei_dt = p.wei_dt;
+    v.subtract = float_zero() ? 8 : 0;
+    exact_ = make_pair_decoder(j, v);
+    const exponents_t e = exponents_of(p.wei_dt);
+    if (p.wei_dt == mxdnn_s4 || p.wei_dt == mxdnn_u4) {
+        slow_ = scaling_t::multiply_and_round;
+        kinds_ = 1 + has_zero_points();
+        return;
+    }
+    if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // which has Inf
+        fast_ = shape_.bits < 8 ? scaling_t::subtract : scaling_t::add;
+        // The bf16 exponent field of a result is e + byte: from 1 to 254.
+        lowest_ = 1 - e.lowest;
+        highest_ = 254 - e.highest;
+        v.exponent_shift = fast_ == scaling_t::subtract ? 127 - e.highest : -126 - e.lowest;
+    } else if (quant_.scale_dt == mxdnn_f8_e4m3 && p.wei_dt == mxdnn_f4_e2m1) {
+        fast_ = scaling_t::subtract_f8;
+        kinds_ = 2;
+        lowest_ = 0;
+        highest_ = 0x7e;       // no sign, no NaN
+        v.exponent_shift = 16; // beyond every scale's exponent: what is subtracted is positive
+    } else {
+        return;
+    }
+    exponent_shift_ = v.exponent_shift;
+    shifted_ = make_pair_decoder(j, v);
+}
+
+void panel_decoder_t::take_registers(zmm_pool_t &pool) {
+    for (Zmm &z : wei_) z = pool.take();
+    for (Zmm *z : {&temp_, &keep_, &even_, &odd_, &scale_, &second_, &merge_, &high_, &bits_})
+        *z = pool.take();
+    for (Zmm &z : temps_) z = pool.take();
+    if (shifted_) shifted_->take_constants(pool, exact_->required_constants());
+    exact_->take_constants(pool, 0);
+}
+
+void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
+    exact_->load_constants();
+    if (shifted_) shifted_->load_constants();
+    const uint32_t high = 0xffff0000;
+    const uint16_t bits = fast_ == scaling_t::subtract_f8 ? half_bit : 0x7fff;
+    j_.vmovdqa64(high_, j_.constant(high));
+    j_.vmovdqa64(bits_, j_.constant(bits));
+    // Words of two registers of f32 to pairs.
+    uint16_t merge[32];
+    for (int i = 0; i < 16; i++) {
+        const bool rounded = slow_ == scaling_t::multiply_and_round; // in one register: even, odd
+        merge[2 * i] = uint16_t(rounded ? i : 2 * i + 1);
+        merge[2 * i + 1] = uint16_t(rounded ? 16 + i : 32 + 2 * i + 1);
+    }
+    j_.vmovdqu64(merge_, j_.constant(merge, sizeof(merge)));
+    tile_params_t(j_, temps_, j_.k1).prepare(quant_.scale_dt, temp);
+    if (!shifted_) return;
+    // Bytes of a dword that converted powers (the high byte of each word) and the second
+    // parameters of f8 scales (the low ones) occupy.
+    j_.mov(temp, fast_ == scaling_t::subtract_f8 ? 0x5555555555555555ull : 0xaaaaaaaaaaaaaaaaull);
+    j_.kmovq(j_.k4, temp);
+}
+
+void panel_decoder_t::check(const RegExp &header, int rows, Xbyak::Label &slow, const Xbyak::Reg64 &temp) {
+    constexpr uint8_t greater = 6;
+    const uint8_t lowest = uint8_t(lowest_), range = uint8_t(highest_ - lowest_);
+    const int bytes = blocks(rows) * panel_columns;
+    for (int at = 0; at < bytes; at += vec_bytes) {
+        // What follows the scales in the header is no scale.
+        const int n = std::min(bytes - at, vec_bytes);
+        if (n < vec_bytes) {
+            j_.mov(temp, (uint64_t(1) << n) - 1);
+            j_.kmovq(j_.k3, temp);
+        }
+        j_.vmovdqu64(temps_[0], j_.ptr[header + at]);
+        if (lowest) j_.vpsubb(temps_[0], temps_[0], j_.constant(lowest));
+        j_.vpcmpub(n < vec_bytes ? j_.k2 | j_.k3 : j_.k2, temps_[0], j_.constant(range), greater);
+        j_.kortestq(j_.k2, j_.k2);
+        j_.jnz(slow, Xbyak::CodeGenerator::T_NEAR);
+    }
+}
+
+void panel_decoder_t::convert(const RegExp &header, const RegExp &to, int rows, bool fast) {
+    if (fast && fast_ == scaling_t::subtract_f8) return convert_f8(header, to, rows);
+    if (fast) return convert_powers(header, to, rows);
+    const int n = blocks(rows);
+    tile_params_t params(j_, temps_, j_.k1);
+    params.to_f32(quant_.scale_dt, header, to, n);
+    if (has_zero_points())
+        params.to_f32(quant_.zp_dt, header + n * panel_columns * shape_.scale_bytes, to + kind_bytes(), n);
+}
+
+// What is subtracted from or added to both words of a column: a power of two's distance from
+// where the table has it, in the exponent's place. Headers are whole cache lines.
+void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int rows) {
+    const Zmm &bytes = temps_[0], &t = temps_[1];
+    for (int b = 0; b < blocks(rows); b++) {
+        if (b % 4 == 0) {
+            const uint8_t from = uint8_t(fast_ == scaling_t::subtract ? highest_ : lowest_);
+            if (fast_ == scaling_t::subtract) {
+                j_.vmovdqa64(bytes, j_.constant(from));
+                j_.vpsubb(bytes, bytes, j_.ptr[header + b * panel_columns]);
+            } else {
+                j_.vmovdqu64(bytes, j_.ptr[header + b * panel_columns]);
+                j_.vpsubb(bytes, bytes, j_.constant(from));
+            }
+        }
+        uint8_t index[64] = {};
+        for (int c = 0; c < panel_columns; c++) index[4 * c + 1] = index[4 * c + 3] = uint8_t(b % 4 * 16 + c);
+        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, bytes);
+        j_.vpsrlw(t, t, 1);
+        j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
+    }
+}
+
+// First kind: what is subtracted from the word of 2^e. Second: what a word of 1.5 * 2^e has to get
+// for 1.5 times the scale, which may carry into the exponent.
+void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int rows) {
+    uint8_t low[128], high[128], second[128];
+    for (uint32_t i = 0; i < 128; i++) {
+        const float s = f8_e4m3_t::decode(i);
+        uint32_t first = 0xffff; // a scale of 0: everything saturates
+        second[i] = 0;
+        if (s > 0) {
+            first = (uint32_t(exponent_shift_) << 7) + bf16_bits(1.f) - bf16_bits(s);
+            second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s) - half_bit);
+        }
+        low[i] = uint8_t(first);
+        high[i] = uint8_t(first >> 8);
+    }
+    const Zmm &l = temps_[0], &h = temps_[1], &s = temps_[2], &t = temps_[3];
+    for (int b = 0; b < blocks(rows); b++) {
+        if (b % 4 == 0) {
+            const Xbyak::Address scales = j_.ptr[header + b * panel_columns];
+            const auto look_up = [&](const Zmm &d, const uint8_t *table) {
+                j_.vmovdqu64(d, scales);
+                j_.vmovdqa64(t, j_.constant(table, 64));
+                j_.vpermi2b(d, t, j_.constant(table + 64, 64));
+            };
+            look_up(l, low);
+            look_up(h, high);
+            look_up(s, second);
+        }
+        uint8_t index[64];
+        for (int c = 0; c < 4 * panel_columns; c++) index[c] = uint8_t(c % 2 * 64 + b % 4 * 16 + c / 4);
+        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        j_.vpermi2b(t, l, h);
+        j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
+        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, s);
+        j_.vmovdqa64(j_.ptr[to + kind_bytes() + b * vec_bytes], t);
+    }
+}
+
+void panel_decoder_t::load_params(const RegExp &at, bool fast) {
+    j_.vmovdqa64(scale_, j_.ptr[at]);
+    if (fast ? fast_ == scaling_t::subtract_f8 : has_zero_points())
+        j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
+}
+
+void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows, bool fast) {
+    const uint32_t low = 0x0000ffff;
+    pair_decoder_t &decoder = fast ? *shifted_ : *exact_;
+    for (int f = 0; f < decoder.fetches(); f++) {
+        decoder.emit(f, {codes, RegExp()}, wei_, temp_, decoder.can_keep() ? &keep_ : nullptr);
+        for (int i = 0; i < decoder.pairs(); i++) {
+            const int pair = decoder.pair(f, i), left = rows - 2 * pair;
+            const Zmm &w = wei_[i];
+            if (left > 0) apply(w, fast ? fast_ : slow_);
+            if (left == 1) j_.vpandd(w, w, j_.constant(low));
+            if (left <= 0) j_.vpxord(w, w, w);
+            j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
+        }
+    }
+}
+
+void panel_decoder_t::apply(const Zmm &w, scaling_t scaling) {
+    switch (scaling) {
+    case scaling_t::subtract: j_.vpsubusw(w, w, scale_); break;
+    case scaling_t::add:
+        j_.vptestmw(j_.k2, w, bits_);
+        j_.vpaddusw(w | j_.k2, w, scale_);
+        break;
+    case scaling_t::subtract_f8:
+        j_.vptestmw(j_.k2, w, bits_);
+        j_.vpaddw(w | j_.k2, w, second_);
+        j_.vpsubusw(w, w, scale_);
+        break;
+    case scaling_t::multiply:
+        split(w);
+        j_.vmulps(even_, even_, scale_);
+        j_.vmulps(odd_, odd_, scale_);
+        j_.vpermt2w(even_, merge_, odd_);
+        j_.vmovdqa64(w, even_);
+        break;
+    case scaling_t::multiply_and_round: {
+        split(w);
+        const bool integer = has_zero_points() && !float_zero();
+        if (integer) j_.vsubps(even_, even_, second_);
+        if (integer) j_.vsubps(odd_, odd_, second_);
+        j_.vmulps(even_, even_, scale_);
+        j_.vmulps(odd_, odd_, scale_);
+        if (float_zero()) j_.vaddps(even_, even_, second_);
+        if (float_zero()) j_.vaddps(odd_, odd_, second_);
+        j_.vcvtne2ps2bf16(even_, odd_, even_);
+        j_.vpermw(w, merge_, even_);
+        break;
+    }
+    }
+}
+
+void panel_decoder_t::split(const Zmm &w) {
+    j_.vpslld(even_, w, 16);
+    j_.vpandd(odd_, w, high_);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emits code that decodes a packed panel to bf16 pairs with scales (and zero points) applied: the
+// order in which dense kernels, vdpbf16ps or AMX, read them. The kernels around it own the loops,
+// the addresses and the places of the results.
+//
+// MX formats and NVFP4 are exact where the result is a normal bf16 number; beyond the largest it
+// is Inf, and below 2^-126 it is truncated or 0, which dot products take for 0 anyway. int4 is
+// computed in f32 as the reference does and rounded once to bf16 (nearest even; results below
+// 2^-126 become 0). A NaN scale makes NaN of its block.
+#pragma once
+
+#include <algorithm>
+
+#include "common/layouts/n16.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+#include "cpu/x64/kernels/kernel_types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+class panel_decoder_t {
+public:
+    panel_decoder_t(jit_base_t &j, const kernel_params_t &p);
+
+    const packed_shape_t &shape() const { return shape_; }
+    int tile_rows() const { return int(n16_frame_t::tile_rows(shape_)); }
+    int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
+    int half_bytes() const { return k_step / 2 * panel_columns * shape_.bits / 8; } // codes of 16 rows
+    int blocks(int rows) const { return int(div_up(rows, shape_.block)); }
+    bool two_blocks() const { return shape_.block < k_step; } // one for each half of a step
+
+    // A tile is decoded in one of two ways. The fast one is integer arithmetic on two numbers at
+    // once; it exists for some formats, for tiles whose scales are ordinary.
+    bool has_fast() const { return bool(shifted_); }
+
+    void take_registers(zmm_pool_t &pool);
+    void load_constants(const Xbyak::Reg64 &temp);
+
+    // Jumps if the tile with that header needs the slow way. `temp` is overwritten.
+    void check(const Xbyak::RegExp &header, int rows, Xbyak::Label &slow, const Xbyak::Reg64 &temp);
+
+    // Bytes of a tile's converted parameters: those of a block are at block * 64, of a second kind
+    // at kind_bytes() from there.
+    int param_bytes() const { return kinds_ * kind_bytes(); }
+    int kind_bytes() const { return tile_params_t::room(blocks(tile_rows())) * 64; }
+    void convert(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows, bool fast);
+
+    // Parameters of one block, for the half steps that follow.
+    void load_params(const Xbyak::RegExp &at, bool fast);
+    // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
+    void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
+
+private:
+    enum class scaling_t {
+        // Scales are powers of two and the exponents of the table are shifted, so that the rest is
+        // one operation. Only for tiles whose results all are normal.
+        subtract, // table of large exponents: zeros saturate, the type has no NaN
+        add,      // table of small exponents: zeros are masked, NaN saturates
+        // f4 with f8_e4m3 scales. A value is 0, 2^e or 1.5 * 2^e, so a result is the scale's bf16 or
+        // that of 1.5 times the scale, with e added to its exponent. Zeros saturate.
+        subtract_f8,
+        // In f32.
+        multiply,          // the product has no more bits than bf16 (or is no normal number)
+        multiply_and_round // with zero points of either kind
+    };
+
+    jit_base_t &j_;
+    const quant_t quant_;
+    const packed_shape_t shape_;
+    int kinds_ = 1;
+    scaling_t fast_ = scaling_t::multiply, slow_ = scaling_t::multiply;
+    int lowest_ = 0, highest_ = 0; // scale bytes that the fast way takes
+    int exponent_shift_ = 0;
+    std::unique_ptr<pair_decoder_t> exact_, shifted_;
+
+    Xbyak::Zmm wei_[2], temp_, keep_, even_, odd_, scale_, second_, merge_, high_, bits_;
+    Xbyak::Zmm temps_[tile_params_t::temps];
+
+    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
+    bool has_zero_points() const { return quant_.zp != zero_point_kind_t::none; }
+    void convert_powers(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
+    void convert_f8(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
+    void apply(const Xbyak::Zmm &w, scaling_t scaling);
+    void split(const Xbyak::Zmm &w);
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
