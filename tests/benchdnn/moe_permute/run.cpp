@@ -98,7 +98,8 @@ void run(const problem_t &p) {
         if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
         pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
         std::unordered_map<int, memory> args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(host_engine(eng))},
-                {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(host_engine(eng))}, {MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
+                {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(host_engine(eng))},
+                {MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
         dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <numeric>
 
-#include "benchdnn/common/interval.hpp"
 #include "benchdnn/common/device.hpp"
+#include "benchdnn/common/interval.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/common/tensor.hpp"
