@@ -8,6 +8,7 @@
 #include "gpu/cuda/ref/ref_moe.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/ref/ref_mx_reorder.hpp"
+#include "gpu/cuda/sm90_mx_matmul.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -15,6 +16,7 @@ namespace impl {
 namespace {
 
 constexpr impl_list_item_t mx_matmul_list[] = {
+        impl_item<cuda::sm90_mx_matmul_t>(),
         impl_item<cuda::mma_mx_matmul_t>(),
         impl_item<cuda::ref_mx_matmul_t>(),
 };

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of the Hopper kernels: cluster size, shared memory and programmatic dependent launch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/sm90_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+struct launch_shape_t {
+    int grid, threads, cluster, shared_bytes;
+};
+
+template <typename args_t>
+cudaError_t launch(void (*kernel)(args_t), const launch_shape_t &shape, const args_t &args, cudaStream_t stream) {
+    cudaLaunchAttribute attrs[2] = {};
+    attrs[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attrs[0].val.programmaticStreamSerializationAllowed = 1;
+    attrs[1].id = cudaLaunchAttributeClusterDimension;
+    attrs[1].val.clusterDim.x = unsigned(shape.cluster);
+    attrs[1].val.clusterDim.y = attrs[1].val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(unsigned(shape.grid));
+    config.blockDim = dim3(unsigned(shape.threads));
+    config.dynamicSmemBytes = size_t(shape.shared_bytes);
+    config.stream = stream;
+    config.attrs = attrs;
+    config.numAttrs = shape.cluster > 1 ? 2 : 1;
+    return cudaLaunchKernelEx(&config, kernel, args);
+}
+
+// One variant of a kernel; a list of them ends where the function that looks one up returns null.
+template <typename args_t>
+struct built_t {
+    void (*kernel)(args_t);
+    int threads, shared_bytes;
+};
+
+template <typename args_t>
+cudaError_t prepare_built(const built_t<args_t> *(*variant)(int)) {
+    for (int v = 0; const built_t<args_t> *b = variant(v); v++) {
+        const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
+        if (e != cudaSuccess) return e;
+    }
+    return cudaSuccess;
+}
+
+template <typename args_t>
+cudaError_t launch_built(const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
+    return launch(b.kernel, {a.grid, b.threads, a.matmul.splits, b.shared_bytes}, args, stream_of(at));
+}
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matmul for many rows of the source: bound by the tensor cores.
+//
+// A CTA is a producer warpgroup and two consumer warpgroups. A work item is four panels of 64
+// columns (two for each consumer), a block of up to max_rows rows of the source, and a share of K.
+// Columns are many and rows few because weights are four times smaller than source rows: a
+// 256 x 128 tile reads 25 KB for every 64 of K from L2, a 128 x 256 tile 37 KB, and L2 could not
+// feed that at the rate of the tensor cores.
+//
+// The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
+// started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
+// source rows in the swizzle that wgmma reads: neighbouring rows by one tensor copy, gathered ones by
+// 16-byte copies of two warps. A consumer decodes one panel's tile into A fragments while the wgmma of its other panel, and those
+// of the other consumer, run.
+//
+// Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
+// part of the columns from the shared memory of all, in fixed order.
+#pragma once
+
+#include "gpu/cuda/device/kernels/sm90/finish.cuh"
+#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+#include "gpu/cuda/device/mma/wgmma.cuh"
+#include "gpu/cuda/device/ptx/copy.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+struct many_rows_t {
+    static constexpr int panels = 4, panel_columns = 64, panels_each = 2;
+    static constexpr int row_step = 16; // row blocks are multiples of this
+    static constexpr int group = 128; // threads of a warpgroup
+    static constexpr int threads = 3 * group, consumers = 2 * group;
+    // Warps of the producer: 0 and 1 copy weights, 2 and 3 the source.
+    static constexpr int weight_warps = 2, source_threads = 64;
+    // Registers of a thread: 65536 for all, and the producer needs few.
+    static constexpr int producer_registers = 56, consumer_registers = 224;
+    static_assert(group * (producer_registers + 2 * consumer_registers) <= 65536, "registers");
+    static constexpr int tile_rows = 64, src_row_bytes = tile_rows * 2;
+    static constexpr int max_stages = 8;
+    // Sums on their way out: 4 floats more than the columns, so that the lanes of a fragment write
+    // to different banks; rows_out rows at a time where K is not shared.
+    static constexpr int out_pitch = panel_columns + 4, rows_out = 64;
+    static constexpr int sum_pitch = panels * panel_columns + 4;
+    static constexpr int shared_budget = 227 * 1024;
+};
+
+// `width` is the n of wgmma: the rows of the source that a row block may have.
+template <typename format, int width>
+struct many_rows_shared_t {
+    static_assert(width % many_rows_t::row_step == 0 && width <= 144, "sums of two panels fill the registers");
+    using k = many_rows_t;
+    struct head_t {
+        uint64_t full[k::max_stages], empty[k::max_stages];
+        work_list_t list;
+    };
+    static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
+    static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a consumer
+    static constexpr int src_bytes = width * k::src_row_bytes;
+    static constexpr int stage_bytes = (src_bytes + k::panels * format::tile_bytes + 1023) / 1024 * 1024;
+    static constexpr int fit = (k::shared_budget - head_bytes - 2 * out_bytes) / stage_bytes;
+    static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
+    static constexpr int bytes = head_bytes + stages * stage_bytes + 2 * out_bytes;
+    static_assert(stages >= 4, "too few stages to hide the latency of memory");
+    static_assert(stages * stage_bytes + 2 * out_bytes >= width * k::sum_pitch * 4,
+            "where K is shared, the sums take the place of the ring");
+};
+
+// Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
+// 64 columns and `width` rows.
+struct many_rows_args_t {
+    matmul_args_t matmul;
+    alignas(64) uint8_t source_map[128]; // CUtensorMap
+};
+
+template <int registers>
+__device__ __forceinline__ void fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+}
+template <int registers>
+__device__ __forceinline__ void more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+}
+
+// The position in the ring of stages.
+template <int stages>
+struct ring_t {
+    int slot = 0, round = 0;
+    __device__ void next() {
+        if (++slot == stages) slot = 0, round ^= 1;
+    }
+};
+
+template <typename format, int width>
+struct many_rows_cta_t {
+    using k = many_rows_t;
+    using shared_t = many_rows_shared_t<format, width>;
+    using ring_t = sm90::ring_t<shared_t::stages>;
+
+    const matmul_args_t &args;
+    uint8_t *shared;
+    uint32_t full, empty, stages; // shared addresses
+    int panels_all, stage_begin, stage_end;
+    int rank;
+
+    __device__ bool gathers() const { return args.gather != nullptr; }
+
+    // Weights of an item, every other stage; `position` counts the stages of all items before it.
+    __device__ void produce_weights(int warp, int lane, int position, const row_block_t &block, int first_panel) const {
+        using namespace ptx;
+        const int panels = min(k::panels, panels_all - first_panel);
+        const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
+        const uint8_t *weights = static_cast<const uint8_t *>(args.weights) + block.expert * args.expert_stride
+                                 + int64_t(first_panel + lane) * tiles_all * format::tile_bytes;
+        for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
+            if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * format::tile_bytes);
+            __syncwarp();
+            if (lane < panels)
+                bulk_copy(stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * format::tile_bytes,
+                        weights + int64_t(s) * format::tile_bytes, format::tile_bytes, full + 8 * slot);
+        }
+    }
+    // Neighbouring rows, by one thread. Rows of other blocks may come along, and are never used.
+    __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
+        using namespace ptx;
+        for (int s = stage_begin; s < stage_end; s++) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
+            barrier_arrive_expect(full + 8 * slot, shared_t::src_bytes);
+            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows, block.first, full + 8 * slot);
+        }
+    }
+    // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart.
+    __device__ void produce_gathered(int thread, int position, const row_block_t &block) const {
+        using namespace ptx;
+        constexpr int rows_at_once = k::source_threads / 8;
+        const int chunk = thread % 8, first_row = thread / 8;
+        const int *gather = args.gather + block.first;
+        for (int s = stage_begin; s < stage_end; s++) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
+            const int column = s * k::tile_rows + chunk * 8;
+            const uint32_t to = stages + slot * shared_t::stage_bytes;
+            // Indices are read again for every stage, from the cache: there are not enough registers to
+            // keep them.
+#pragma unroll 4
+            for (int r = first_row; r < block.rows; r += rows_at_once) {
+                const int row = __ldg(gather + r);
+                const bool valid = column < args.K && row >= 0;
+                copy_16(to + r * k::src_row_bytes + (chunk ^ (r % 8)) * 16,
+                        static_cast<const uint8_t *>(args.src) + (valid ? (row * args.src_stride + column) * 2 : 0),
+                        valid);
+            }
+            copy_arrive(full + 8 * slot);
+        }
+    }
+
+    template <int rows>
+    __device__ __forceinline__ void consume(
+            ring_t &ring, const row_block_t &block, int first_panel, int splits) const {
+        using namespace ptx;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        float sum[k::panels_each][rows / 2];
+#pragma unroll
+        for (int p = 0; p < k::panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < rows / 2; i++) sum[p][i] = 0.f;
+        uint32_t a[k::panels_each][4][4];
+
+        int last_slot = -1;
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(full + 8 * ring.slot, ring.round);
+            // Gathered rows came through the generic proxy, wgmma reads through the asynchronous one.
+            if (gathers()) proxy_fence();
+            const uint32_t stage = stages + ring.slot * shared_t::stage_bytes;
+            const uint32_t tiles = stage + shared_t::src_bytes + consumer * k::panels_each * format::tile_bytes;
+            const uint64_t b = wgmma::b_descriptor(stage);
+            typename format::raw_t raw[k::panels_each];
+#pragma unroll
+            for (int p = 0; p < k::panels_each; p++) raw[p] = format::load(tiles + p * format::tile_bytes, thread);
+#pragma unroll
+            for (int p = 0; p < k::panels_each; p++) {
+                // Here at most the group of the other panel is unfinished.
+                wgmma::keep(a[p]);
+                if (__any_sync(~0u, format::large(raw[p]) != 0)) {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) format::template decode<true>(a[p][i], raw[p], i);
+                } else {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) format::template decode<false>(a[p][i], raw[p], i);
+                }
+                wgmma::fence();
+#pragma unroll
+                for (int i = 0; i < 4; i++) wgmma::mma<rows>(sum[p], a[p][i], b + i * wgmma::b_step);
+                wgmma::commit();
+                wgmma::wait<1>();
+                if (p == 0) { // all of the stage before has been read
+                    if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
+                    last_slot = ring.slot;
+                }
+            }
+        }
+        wgmma::wait<0>();
+        wgmma::keep(a[0]);
+        wgmma::keep(a[1]);
+        if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
+
+        // Thread t has columns c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+        const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
+        if (splits == 1) {
+            constexpr int rows_out = rows < k::rows_out ? rows : k::rows_out;
+            float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
+                                                   + shared_t::stages * shared_t::stage_bytes
+                                                   + consumer * shared_t::out_bytes);
+#pragma unroll
+            for (int p = 0; p < k::panels_each; p++) {
+                const int panel = first_panel + consumer * k::panels_each + p;
+#pragma unroll
+                for (int r0 = 0; r0 < rows; r0 += rows_out) {
+                    if (r0 >= block.rows) break;
+#pragma unroll
+                    for (int i = 0; i < rows_out / 2; i++) {
+                        if (r0 / 2 + i < rows / 2)
+                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + column + i % 4 / 2 * 8] = sum[p][(r0 / 2 + i) % (rows / 2)];
+                    }
+                    named_barrier(2 + consumer, k::group);
+                    const int quad = thread % 16 * 4;
+                    for (int r = thread / 16; r < rows_out && r0 + r < block.rows; r += k::group / 16)
+                        if (panel < panels_all)
+                            finish(args, block.expert, block.first + r0 + r, panel * k::panel_columns + quad,
+                                    *reinterpret_cast<const float4 *>(out + r * k::out_pitch + quad));
+                    named_barrier(2 + consumer, k::group);
+                }
+            }
+            return;
+        }
+        // K is shared: the ring has been read to its end, and holds the sums from here on.
+        named_barrier(1, k::consumers);
+        float *sums = reinterpret_cast<float *>(shared + (stages - shared_address(shared)));
+#pragma unroll
+        for (int p = 0; p < k::panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < rows / 2; i++)
+                sums[(i / 4 * 8 + row + i % 2) * k::sum_pitch + (consumer * k::panels_each + p) * k::panel_columns
+                        + column + i % 4 / 2 * 8] = sum[p][i];
+        cluster_sync();
+        const int quads = k::panels * k::panel_columns / 4 / splits;
+        for (int i = threadIdx.x - k::group; i < quads * block.rows; i += k::consumers) {
+            const int r = i / quads, c = (quads * rank + i % quads) * 4;
+            float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+            for (int other = 0; other < splits; other++) {
+                const float4 o = cluster_load(cluster_address(stages + (r * k::sum_pitch + c) * 4, other));
+                v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
+            }
+            finish(args, block.expert, block.first + r, first_panel * k::panel_columns + c, v);
+        }
+        cluster_sync(); // nobody may leave before all have read
+    }
+};
+
+template <typename format, int width>
+__global__ void __launch_bounds__(many_rows_t::threads, 1) many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
+    using namespace ptx;
+    using k = many_rows_t;
+    using shared_t = many_rows_shared_t<format, width>;
+    extern __shared__ __align__(1024) uint8_t shared[];
+    const matmul_args_t &args = kernel_args.matmul;
+    typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
+    const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
+    const int panels_all = (args.N + k::panel_columns - 1) / k::panel_columns;
+    const int stages_all = (args.K + k::tile_rows - 1) / k::tile_rows;
+    const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full), shared_address(head.empty),
+            shared_address(shared) + shared_t::head_bytes, panels_all, int(int64_t(stages_all) * rank / splits),
+            int(int64_t(stages_all) * (rank + 1) / splits), rank};
+
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < shared_t::stages; i++) {
+            // Announced bytes of weights and of rows, or the threads that gather.
+            barrier_init(cta.full + 8 * i, 1 + (cta.gathers() ? k::source_threads : 1));
+            barrier_init(cta.empty + 8 * i, k::consumers / 32);
+        }
+        barrier_init_fence();
+    }
+    let_later_kernels_start();
+    wait_for_earlier_kernels();
+    if (threadIdx.x / 32 == 1) head.list.build(args, width, threadIdx.x % 32);
+    __syncthreads();
+
+    const int panel_groups = (panels_all + k::panels - 1) / k::panels;
+    const int items = head.list.blocks(args) * panel_groups;
+    const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
+    if (threadIdx.x < k::group) {
+        fewer_registers<k::producer_registers>();
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        int position = 0;
+        for (int item = first_item; item < items; item += item_step, position += cta.stage_end - cta.stage_begin) {
+            const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
+            if (warp < k::weight_warps) cta.produce_weights(warp, lane, position, block, item % panel_groups * k::panels);
+            else if (cta.gathers()) cta.produce_gathered(int(threadIdx.x) - k::weight_warps * 32, position, block);
+            else if (threadIdx.x == k::weight_warps * 32) cta.produce_rows(kernel_args.source_map, position, block);
+        }
+    } else {
+        more_registers<k::consumer_registers>();
+        typename many_rows_cta_t<format, width>::ring_t ring;
+        for (int item = first_item; item < items; item += item_step) {
+            const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
+            const int first_panel = item % panel_groups * k::panels;
+            // A block that is half empty runs with half the width.
+            constexpr int half = (width / 2 + 15) / 16 * 16;
+            if (block.rows > half) cta.template consume<width>(ring, block, first_panel, splits);
+            else cta.template consume<half>(ring, block, first_panel, splits);
+        }
+    }
+}
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
