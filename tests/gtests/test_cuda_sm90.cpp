@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda:sm_90 against double arithmetic over the packed bytes: every code, every scale byte, odd sizes, few rows and
-// many, bias and gate, with a bound that follows from the arithmetic.
+// cuda:sm_90 against double arithmetic over the packed bytes: every code, every scale byte, odd sizes, few
+// rows and many, bias and gate, with a bound that follows from the arithmetic.
 #include <cmath>
 
 #include "cuda_call.hpp"
@@ -48,7 +48,7 @@ struct result_t {
 result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937 &, int64_t, int64_t)) {
     std::mt19937 rng(seed);
     const auto pd = make_pd(gpu(), c);
-    result_t r {random_inputs(pd, rng), {}, {}, {}};
+    result_t r{random_inputs(pd, rng), {}, {}, {}};
     const memory::desc wei = pd.weights_desc();
     r.weights.assign(wei.get_size(), 0);
     r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
@@ -68,18 +68,20 @@ result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937
     return r;
 }
 
-// Value and rounding bound of column n of a row, before the gate. The tensor cores add a step's products with at
-// least f32's bits and round or cut each addition: at most two units of 2^-24 for every product, of all magnitudes.
+// Value and rounding bound of column n of a row, before the gate. The tensor cores add a step's products with
+// at least f32's bits and round or cut each addition: at most two units of 2^-24 for every product, of all
+// magnitudes.
 struct sum_t {
     double value, bound, magnitude;
 };
 sum_t exact_sum(const case_t &c, const result_t &r, int64_t m, int64_t n) {
-    sum_t s {0, 0, 0};
+    sum_t s{0, 0, 0};
     for (int64_t k = 0; k < c.K; k++) {
         uint16_t x;
         std::memcpy(&x, &r.in.at(MXDNN_ARG_SRC)[size_t(m * c.K + k) * 2], 2);
         // In f32, where a large code under a large scale is an infinity.
-        const float w = decode_value(mxdnn_f4_e2m1, r.view.code(k, n)) * decode_value(mxdnn_e8m0, r.view.scale(k, n));
+        const float w =
+                decode_value(mxdnn_f4_e2m1, r.view.code(k, n)) * decode_value(mxdnn_e8m0, r.view.scale(k, n));
         const double product = double(decode_value(mxdnn_bf16, x)) * w;
         s.value += product;
         s.magnitude += std::fabs(product);
@@ -96,31 +98,32 @@ sum_t exact_sum(const case_t &c, const result_t &r, int64_t m, int64_t n) {
 
 // Half a unit in the last place of dst.
 double rounding(dt dst, double v) {
-    return dst == dt::f32 ? std::ldexp(std::fabs(v), -24) + std::ldexp(1., -150)
-            : dst == dt::bf16 ? std::ldexp(std::fabs(v), -8) + std::ldexp(1., -134)
-                              : std::ldexp(std::fabs(v), -11) + std::ldexp(1., -25);
+    return dst == dt::f32    ? std::ldexp(std::fabs(v), -24) + std::ldexp(1., -150)
+           : dst == dt::bf16 ? std::ldexp(std::fabs(v), -8) + std::ldexp(1., -134)
+                             : std::ldexp(std::fabs(v), -11) + std::ldexp(1., -25);
 }
 
 void expect_close(const case_t &c, const result_t &r, const std::string &what) {
     const int64_t columns = c.gated ? c.N / 2 : c.N;
-    for (int64_t m = 0; m < c.M; m += c.M > 40 ? 1 + m % 13 : 1)
+    for (int64_t m = 0; m<c.M; m += c.M> 40 ? 1 + m % 13 : 1)
         for (int64_t n = 0; n < columns; n++) {
             double want, bound;
             if (c.gated) {
                 const sum_t g = exact_sum(c, r, m, 2 * n), u = exact_sum(c, r, m, 2 * n + 1);
                 const double gate = std::min(g.value, 7.), up = std::max(-7., std::min(u.value, 7.));
                 want = gate / (1 + std::exp(-1.702 * gate)) * (up + 1);
-                // The slope of x * sigmoid(1.702 x) is below 1.2, that of the other factor 1; f32 functions err by
-                // a few units.
-                bound = 1.2 * g.bound * (std::fabs(up) + 1) + u.bound * std::fabs(gate) + 1.2 * g.bound * u.bound
-                        + std::ldexp(std::fabs(want), -20);
+                // The slope of x * sigmoid(1.702 x) is below 1.2, that of the other factor 1; f32 functions
+                // err by a few units.
+                bound = 1.2 * g.bound * (std::fabs(up) + 1) + u.bound * std::fabs(gate)
+                        + 1.2 * g.bound * u.bound + std::ldexp(std::fabs(want), -20);
             } else {
                 const sum_t s = exact_sum(c, r, m, n);
                 want = s.value, bound = s.bound;
             }
             bound += rounding(c.dst, std::fabs(want) + bound);
             ASSERT_LE(std::fabs(r.got[size_t(m * columns + n)] - want), bound)
-                    << what << ": row " << m << " column " << n << " is " << r.got[size_t(m * columns + n)] << ", not " << want;
+                    << what << ": row " << m << " column " << n << " is " << r.got[size_t(m * columns + n)]
+                    << ", not " << want;
         }
 }
 
@@ -131,14 +134,25 @@ uint32_t nan_in_column_5(std::mt19937 &, int64_t k, int64_t n) { return n == 5 &
 TEST(cuda_sm90, every_size_is_within_its_bound) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     const case_t cases[] = {
-            {1, 64, 64, dt::f32, false, false}, {1, 1, 8, dt::f32, true, false}, {7, 100, 200, dt::bf16, true, false},
-            {8, 130, 1000, dt::f32, false, false}, {16, 321, 576, dt::f16, true, false}, {3, 64, 2880, dt::bf16, false, false},
-            {9, 2880, 72, dt::f32, true, false}, {17, 65, 136, dt::f32, false, false}, {33, 257, 328, dt::bf16, true, false},
-            {64, 300, 512, dt::f32, false, false}, {77, 128, 40, dt::f32, true, false}, {129, 260, 264, dt::bf16, true, false},
-            {300, 70, 512, dt::f32, false, false}, {5, 140, 256, dt::bf16, true, true}, {40, 262, 192, dt::f32, true, true},
+            {1, 64, 64, dt::f32, false, false},
+            {1, 1, 8, dt::f32, true, false},
+            {7, 100, 200, dt::bf16, true, false},
+            {8, 130, 1000, dt::f32, false, false},
+            {16, 321, 576, dt::f16, true, false},
+            {3, 64, 2880, dt::bf16, false, false},
+            {9, 2880, 72, dt::f32, true, false},
+            {17, 65, 136, dt::f32, false, false},
+            {33, 257, 328, dt::bf16, true, false},
+            {64, 300, 512, dt::f32, false, false},
+            {77, 128, 40, dt::f32, true, false},
+            {129, 260, 264, dt::bf16, true, false},
+            {300, 70, 512, dt::f32, false, false},
+            {5, 140, 256, dt::bf16, true, true},
+            {40, 262, 192, dt::f32, true, true},
     };
     for (const case_t &c : cases) {
-        const std::string what = "M " + std::to_string(c.M) + " N " + std::to_string(c.N) + " K " + std::to_string(c.K);
+        const std::string what =
+                "M " + std::to_string(c.M) + " N " + std::to_string(c.N) + " K " + std::to_string(c.K);
         ASSERT_TRUE(on_hopper(c)) << what;
         expect_close(c, run_case(c, unsigned(c.M), moderate), what);
         if (HasFatalFailure()) return;
@@ -148,15 +162,19 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
 TEST(cuda_sm90, every_scale_byte_counts) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (memory::dim M : {4, 40}) {
-        const case_t c {M, 256, 32, dt::f32, false, false};
+        const case_t c{M, 256, 32, dt::f32, false, false};
         const result_t r = run_case(c, 3, byte_of_column);
         for (int64_t m = 0; m < c.M; m++)
             for (int64_t n = 0; n < c.N; n++) {
                 const sum_t s = exact_sum(c, r, m, n);
                 const double got = r.got[size_t(m * c.N + n)];
-                if (std::isnan(s.value)) EXPECT_TRUE(std::isnan(got)) << n;
-                else if (s.magnitude > 3.4e38) EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound) << n;
-                else EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value)) << "row " << m << " byte " << n;
+                if (std::isnan(s.value))
+                    EXPECT_TRUE(std::isnan(got)) << n;
+                else if (s.magnitude > 3.4e38)
+                    EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound) << n;
+                else
+                    EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value))
+                            << "row " << m << " byte " << n;
             }
     }
 }
@@ -164,7 +182,7 @@ TEST(cuda_sm90, every_scale_byte_counts) {
 TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (memory::dim M : {2, 50}) {
-        const case_t c {M, 96, 128, dt::f32, false, false};
+        const case_t c{M, 96, 128, dt::f32, false, false};
         const result_t r = run_case(c, 4, nan_in_column_5);
         for (int64_t i = 0; i < c.M * c.N; i++) EXPECT_EQ(std::isnan(r.got[size_t(i)]), i % c.N == 5) << i;
     }
@@ -173,7 +191,7 @@ TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
 TEST(cuda_sm90, the_same_bits_every_time) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (memory::dim M : {1, 16, 100}) {
-        const case_t c {M, 512, 1024, dt::f32, false, false};
+        const case_t c{M, 512, 1024, dt::f32, false, false};
         const result_t first = run_case(c, 5, moderate);
         for (int i = 0; i < 5; i++) EXPECT_EQ(run_case(c, 5, moderate).got, first.got);
     }

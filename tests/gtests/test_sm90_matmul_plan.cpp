@@ -36,7 +36,8 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
 // What the sizes that matter get.
 TEST(sm90_matmul_plan, fills_the_device) {
     for (int64_t NK : {4096, 8192})
-        for (int64_t rows : {1, 16, 256, 4096}) EXPECT_GE(plan_matmul(rows, NK, NK, 1, 2176, 132).grid, 120) << NK << " " << rows;
+        for (int64_t rows : {1, 16, 256, 4096})
+            EXPECT_GE(plan_matmul(rows, NK, NK, 1, 2176, 132).grid, 120) << NK << " " << rows;
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
 }
 

@@ -13,10 +13,10 @@ enum class value_type_t : int32_t { none = 0, f32 = 1, bf16 = 2, f16 = 3 };
 
 // How rows of the source belong to experts.
 enum class rows_kind_t : int32_t {
-    dense = 0, // one matrix of weights, M rows
-    ends = 1, // offsets[g] is the end of group g
+    dense = 0,  // one matrix of weights, M rows
+    ends = 1,   // offsets[g] is the end of group g
     starts = 2, // offsets[g] and offsets[g + 1] are the start and end of group g
-    padded = 3 // group g has offsets[g] rows of the max_rows from g * max_rows on
+    padded = 3  // group g has offsets[g] rows of the max_rows from g * max_rows on
 };
 
 enum class activation_t : int32_t { none = 0, swiglu = 1 };
@@ -24,9 +24,9 @@ enum class activation_t : int32_t { none = 0, swiglu = 1 };
 // What both kernels take.
 struct matmul_args_t {
     const void *weights = nullptr; // packed, n64_b*
-    int64_t expert_stride = 0; // bytes between experts
-    const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
-    int64_t src_stride = 0; // elements
+    int64_t expert_stride = 0;     // bytes between experts
+    const void *src = nullptr;     // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
+    int64_t src_stride = 0;        // elements
     void *dst = nullptr;
     int64_t dst_stride = 0; // elements
     value_type_t dst_type = value_type_t::bf16;
@@ -38,14 +38,14 @@ struct matmul_args_t {
     int32_t max_rows = 0; // padded: rows that a group has room for
     const int32_t *offsets = nullptr;
     const int32_t *group_experts = nullptr; // [groups], -1 skips; null: group g is expert g
-    const int32_t *gather = nullptr; // [M] row of src, -1 a row of zeros; null: row m
-    const int32_t *scatter = nullptr; // [M] row of dst, -1 drops; null: row m
-    const float *row_weights = nullptr; // [M] multiplies the finished row
+    const int32_t *gather = nullptr;        // [M] row of src, -1 a row of zeros; null: row m
+    const int32_t *scatter = nullptr;       // [M] row of dst, -1 drops; null: row m
+    const float *row_weights = nullptr;     // [M] multiplies the finished row
 
     const void *bias = nullptr; // [experts, N]
     value_type_t bias_type = value_type_t::none;
     activation_t activation = activation_t::none; // interleaved (gate, up): dst has N / 2 columns
-    float alpha = 1.f, limit = 0.f; // limit 0: none
+    float alpha = 1.f, limit = 0.f;               // limit 0: none
 
     int32_t splits = 1; // CTAs of a cluster that share K: 1 or 2, from the plan
 };

@@ -14,7 +14,7 @@ namespace cuda {
 namespace {
 
 constexpr int tile_bytes = 128 + 2048; // of 64 x 64 MXFP4 weights
-constexpr int64_t copy_bytes = 16; // source rows are copied in pieces of so many, aligned to as many
+constexpr int64_t copy_bytes = 16;     // source rows are copied in pieces of so many, aligned to as many
 
 sm90::value_type_t value_type(data_type_t dt) {
     switch (dt) {
@@ -42,20 +42,25 @@ reason_t sm90_mx_matmul_t::pd_t::init() {
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
-    if (wei.packed.layout_id != n64_b4_t::id || wei.dt != mxdnn_f4_e2m1 || wei.packed.quant.scale_dt != mxdnn_e8m0)
+    if (wei.packed.layout_id != n64_b4_t::id || wei.dt != mxdnn_f4_e2m1
+            || wei.packed.quant.scale_dt != mxdnn_e8m0)
         return no("weights", to_string(wei).c_str(), "f4_e2m1 with e8m0 scales");
     if (wei.ndims != 2) return no("weights", "a batch", "one matrix");
     if (src.dt != mxdnn_bf16) return no("src", data_type_name(src.dt), "bf16");
-    if (value_type(dst.dt) == sm90::value_type_t::none) return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
-    if (!is_row_major(src) || !is_row_major(dst)) return no("src and dst", "columns apart", "rows of neighbours");
+    if (value_type(dst.dt) == sm90::value_type_t::none)
+        return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
+    if (!is_row_major(src) || !is_row_major(dst))
+        return no("src and dst", "columns apart", "rows of neighbours");
     const int64_t row_elements = copy_bytes / 2;
     if (dim_from_end(wei, 2) % row_elements) return no("K", "no multiple of 8", "one");
     if (src.strides[0] == runtime_dim || src.strides[0] % row_elements)
         return no("src", "rows that are no multiple of 8 elements apart", "a multiple");
-    if (dst.strides[0] == runtime_dim) return no("dst", "rows at a distance known only at execution", "a known one");
-    if (bias.ndims && (!is_strided(bias) || value_type(bias.dt) == sm90::value_type_t::none
-                       || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1
-                       || (bias.ndims > 1 && dim_from_end(bias, 2) != 1)))
+    if (dst.strides[0] == runtime_dim)
+        return no("dst", "rows at a distance known only at execution", "a known one");
+    if (bias.ndims
+            && (!is_strided(bias) || value_type(bias.dt) == sm90::value_type_t::none
+                    || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1
+                    || (bias.ndims > 1 && dim_from_end(bias, 2) != 1)))
         return no("bias", to_string(bias).c_str(), "one dense row of f32, bf16 or f16");
     const auto &ops = problem.attr.post_ops.ops;
     if (ops.size() > 1) return no("post-ops", "several", "none or one gated swiglu");
@@ -81,7 +86,8 @@ std::string sm90_mx_matmul_t::pd_t::plan_text() const {
         const sm90::matmul_plan_t p = sm90::plan_matmul(rows, N, K, 1, tile_bytes, sm_count_of(problem));
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
                 + (p.kernel == sm90::kernel_t::few_rows
-                                ? "few_rows:" + std::to_string(sm90::few_rows_variants[p.variant].panels) + "panels"
+                                ? "few_rows:" + std::to_string(sm90::few_rows_variants[p.variant].panels)
+                                          + "panels"
                                 : "many_rows:" + std::to_string(sm90::many_rows_widths[p.variant]) + "wide")
                 + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
     }
@@ -122,7 +128,9 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     return launch_kernel(ctx,
-            plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows : kernel_id_t::sm90_many_rows, launch);
+            plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows
+                                                    : kernel_id_t::sm90_many_rows,
+            launch);
 }
 
 } // namespace cuda

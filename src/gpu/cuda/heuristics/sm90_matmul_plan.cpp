@@ -24,20 +24,25 @@ void consider(candidate_t &best, const candidate_t &c) {
 }
 
 // Few rows: in bytes that the busiest multiprocessor reads.
-void consider_few_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
+void consider_few_rows(
+        candidate_t &best, int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
     const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
-    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)), busy = std::min<int64_t>(rows, groups);
-    // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two CTAs
-    // add up together.
+    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)),
+                  busy = std::min<int64_t>(rows, groups);
+    // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two
+    // CTAs add up together.
     constexpr double per_item = 24e3, per_shared_item = 40e3;
     for (int v = 0; v < int(sizeof(few_rows_variants) / sizeof(few_rows_variants[0])); v++) {
         const few_rows_shape_t &f = few_rows_variants[v];
-        const int64_t blocks = busy * div_up(rows_each, 8 * f.row_tiles), items = blocks * div_up(panels_all, f.panels);
-        const double stage = double(f.panels) * tile_bytes + double(std::min<int64_t>(rows_each, 8 * f.row_tiles)) * tile * 2;
+        const int64_t blocks = busy * div_up(rows_each, 8 * f.row_tiles),
+                      items = blocks * div_up(panels_all, f.panels);
+        const double stage = double(f.panels) * tile_bytes
+                             + double(std::min<int64_t>(rows_each, 8 * f.row_tiles)) * tile * 2;
         for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
             const int64_t clusters = sm_count / splits, rounds = div_up(items, clusters);
-            const double cost = double(rounds)
-                                * (double(div_up(tiles, splits)) * stage + (splits > 1 ? per_shared_item : per_item));
+            const double cost =
+                    double(rounds)
+                    * (double(div_up(tiles, splits)) * stage + (splits > 1 ? per_shared_item : per_item));
             consider(best, {{kernel_t::few_rows, v, splits, int(std::min(items, clusters)) * splits}, cost});
         }
     }
@@ -47,7 +52,8 @@ void consider_few_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, in
 void consider_many_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, int groups, int sm_count) {
     constexpr int panels = 4;
     const int64_t tiles = div_up(K, tile), panel_groups = div_up(N, tile * panels);
-    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)), busy = std::min<int64_t>(rows, groups);
+    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)),
+                  busy = std::min<int64_t>(rows, groups);
     for (int v = 0; v < int(sizeof(many_rows_widths) / sizeof(many_rows_widths[0])); v++) {
         const int width = many_rows_widths[v];
         const int64_t items = busy * div_up(rows_each, width) * panel_groups;
@@ -66,11 +72,13 @@ void consider_many_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, i
 } // namespace
 
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
-    candidate_t best {{kernel_t::few_rows, 0, 1, 1}, 1e300};
-    // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more than the
-    // wider tiles of wgmma.
-    if (div_up(rows, groups) <= 16) consider_few_rows(best, rows, N, K, groups, tile_bytes, sm_count);
-    else consider_many_rows(best, rows, N, K, groups, sm_count);
+    candidate_t best{{kernel_t::few_rows, 0, 1, 1}, 1e300};
+    // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
+    // than the wider tiles of wgmma.
+    if (div_up(rows, groups) <= 16)
+        consider_few_rows(best, rows, N, K, groups, tile_bytes, sm_count);
+    else
+        consider_many_rows(best, rows, N, K, groups, sm_count);
     return best.plan;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Hopper kernel a matmul of packed weights gets, in which variant, on how many CTAs: a pure function of sizes.
+// Which Hopper kernel a matmul of packed weights gets, in which variant, on how many CTAs: a pure function of
+// sizes.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,19 @@ namespace sm90 {
 // The variants that are built; the kernels' files check what fits.
 struct few_rows_shape_t {
     int row_tiles; // rows of a row block, in eights
-    int panels; // of 64 columns that a CTA works on at a time
-    int teams; // of four warps
-    int ctas; // that a multiprocessor holds
+    int panels;    // of 64 columns that a CTA works on at a time
+    int teams;     // of four warps
+    int ctas;      // that a multiprocessor holds
 };
 constexpr few_rows_shape_t few_rows_variants[] = {
-        {1, 1, 4, 2}, {1, 2, 4, 2}, {1, 3, 4, 1}, {1, 4, 4, 1}, {2, 1, 4, 2}, {2, 2, 4, 1}, {2, 3, 4, 1}, {2, 4, 4, 1},
+        {1, 1, 4, 2},
+        {1, 2, 4, 1},
+        {1, 3, 4, 1},
+        {1, 4, 4, 1},
+        {2, 1, 4, 2},
+        {2, 2, 4, 1},
+        {2, 3, 4, 1},
+        {2, 4, 4, 1},
 };
 constexpr int many_rows_widths[] = {32, 64, 96, 128};
 
@@ -26,12 +34,12 @@ enum class kernel_t { few_rows, many_rows };
 struct matmul_plan_t {
     kernel_t kernel;
     int variant; // index into few_rows_variants or many_rows_widths
-    int splits; // CTAs of a cluster that share K
+    int splits;  // CTAs of a cluster that share K
     int grid;
 };
 
-// rows: of the source; groups: experts that they are spread over, 1 for a plain matmul; tile_bytes: 64 x 64 weights
-// with their scales.
+// rows: of the source; groups: experts that they are spread over, 1 for a plain matmul; tile_bytes: 64 x 64
+// weights with their scales.
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count);
 
 } // namespace sm90

@@ -53,9 +53,9 @@ __device__ void mma(float (&d)[rows / 2], const uint32_t (&a)[4], uint64_t b);
 #define MXDNN_D13 "%104, %105, %106, %107, %108, %109, %110, %111"
 #define MXDNN_D14 "%112, %113, %114, %115, %116, %117, %118, %119"
 #define MXDNN_D15 "%120, %121, %122, %123, %124, %125, %126, %127"
-#define MXDNN_F8(i) \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
-            "+f"(d[i + 7])
+#define MXDNN_F8(i)                                                                                          \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),              \
+            "+f"(d[i + 6]), "+f"(d[i + 7])
 
 // The predicate says that d is added to.
 #define MXDNN_BEGIN "{.reg .pred p; setp.eq.u32 p, 0, 0; "

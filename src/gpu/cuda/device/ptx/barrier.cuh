@@ -38,7 +38,8 @@ __device__ __forceinline__ bool barrier_try_wait(uint32_t bar, uint32_t parity) 
     return done != 0;
 }
 __device__ __forceinline__ void barrier_wait(uint32_t bar, uint32_t parity) {
-    while (!barrier_try_wait(bar, parity)) {}
+    while (!barrier_try_wait(bar, parity)) {
+    }
 }
 // The same, for what other CTAs of the cluster wrote before they arrived.
 __device__ __forceinline__ void barrier_wait_cluster(uint32_t bar, uint32_t parity) {
@@ -69,7 +70,7 @@ __device__ __forceinline__ uint32_t cluster_rank() {
 }
 __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
-                    : "memory");
+                         : "memory");
 }
 // The address of this CTA's shared address `a` in another CTA of the cluster.
 __device__ __forceinline__ uint32_t cluster_address(uint32_t a, uint32_t rank) {

@@ -10,14 +10,17 @@ namespace ptx {
 
 // 1-D bulk copy; addresses and size are multiples of 16.
 __device__ __forceinline__ void bulk_copy(uint32_t to, const void *from, uint32_t bytes, uint32_t bar) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-                 "l"(from), "r"(bytes), "r"(bar)
-                 : "memory");
+    asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                    to),
+            "l"(from), "r"(bytes), "r"(bar)
+            : "memory");
 }
 // A box of a 2-D tensor; the first coordinate is that of neighbouring elements. What lies outside of
 // the tensor becomes zeros, and counts as bytes.
 __device__ __forceinline__ void tensor_copy(uint32_t to, const void *map, int x, int y, uint32_t bar) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+                 "[%1, {%2, %3}], "
                  "[%4];" ::"r"(to),
                  "l"(map), "r"(x), "r"(y), "r"(bar)
                  : "memory");

@@ -29,7 +29,8 @@ const built_t<matmul_args_t> *built(int v, std::index_sequence<i...>) {
 }
 
 const built_t<matmul_args_t> *variant(int v) {
-    return built<mxfp4_t>(v, std::make_index_sequence<sizeof(few_rows_variants) / sizeof(few_rows_variants[0])>());
+    return built<mxfp4_t>(
+            v, std::make_index_sequence<sizeof(few_rows_variants) / sizeof(few_rows_variants[0])>());
 }
 
 } // namespace

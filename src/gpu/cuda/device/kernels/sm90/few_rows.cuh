@@ -61,7 +61,8 @@ struct few_rows_variant_t {
         work_list_t list;
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
-    static constexpr int sum_part_bytes = rows * sum_pitch * 4, sum_bytes = few_rows_t::sum_parts * sum_part_bytes;
+    static constexpr int sum_part_bytes = rows * sum_pitch * 4,
+                         sum_bytes = few_rows_t::sum_parts * sum_part_bytes;
     static constexpr int src_bytes = (rows * few_rows_t::src_pitch + 127) / 128 * 128;
     static constexpr int panel_bytes = few_rows_t::tiles_per_stage * format::tile_bytes;
     static constexpr int stage_bytes = src_bytes + panels * panel_bytes;
@@ -107,8 +108,10 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     const bool listed = args.rows_kind != rows_kind_t::dense || args.gather;
     if (listed) wait_for_earlier_kernels();
     if (warp == 0) head.list.build(args, rows, lane);
-    if (splits > 1) cluster_sync();
-    else __syncthreads();
+    if (splits > 1)
+        cluster_sync();
+    else
+        __syncthreads();
 
     const int items = head.list.blocks(args) * panel_groups;
     const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
@@ -122,10 +125,12 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             const int first_panel = item % panel_groups * panels;
             const int panels_here = min(panels, panels_all - first_panel);
             const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
-                                     + block.expert * args.expert_stride + (first_panel + lane) * panel_stride;
+                                     + block.expert * args.expert_stride
+                                     + (first_panel + lane) * panel_stride;
             const auto start_weights = [&](int i) {
                 const int slot = (position + i) % ring, s = stage_begin + i;
-                const int bytes = min(k::tiles_per_stage, tiles_all - s * k::tiles_per_stage) * format::tile_bytes;
+                const int bytes =
+                        min(k::tiles_per_stage, tiles_all - s * k::tiles_per_stage) * format::tile_bytes;
                 if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels_here * bytes);
                 __syncwarp();
                 if (lane < panels_here)
@@ -140,11 +145,14 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
 #pragma unroll
                 for (int i = 0; i < rows / rows_at_once; i++) {
                     const int r = first_row + i * rows_at_once;
-                    source_row[i] = r >= block.rows ? -1 : args.gather ? args.gather[block.first + r] : block.first + r;
+                    source_row[i] = r >= block.rows ? -1
+                                    : args.gather   ? args.gather[block.first + r]
+                                                    : block.first + r;
                 }
             };
             const auto start_source = [&](int i) {
-                const int slot = (position + i) % ring, column = (stage_begin + i) * k::stage_rows + chunk * 8;
+                const int slot = (position + i) % ring,
+                          column = (stage_begin + i) * k::stage_rows + chunk * 8;
                 const uint32_t to = stages + slot * stage_bytes + chunk * 16;
 #pragma unroll
                 for (int j = 0; j < rows / rows_at_once; j++) {
@@ -209,8 +217,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             for (int t = 0; t < row_tiles; t++)
 #pragma unroll
                 for (int h = 0; h < 2; h++)
-                    load_matrix_4(b[t][h], stage + (t * 8 + lane % 8) * k::src_pitch + team % 2 * k::tile_rows * 2
-                                                   + h * 64 + lane / 8 * 16);
+                    load_matrix_4(b[t][h], stage + (t * 8 + lane % 8) * k::src_pitch
+                                                   + team % 2 * k::tile_rows * 2 + h * 64 + lane / 8 * 16);
             // A last group may have fewer panels: then what is left of an earlier stage is
             // multiplied, and never stored.
             typename format::raw_t raw[panels];
@@ -233,8 +241,10 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                             mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2], b[t][i / 2][i % 2 * 2 + 1]);
                     }
             };
-            if (__any_sync(~0u, large != 0)) multiply(std::true_type());
-            else multiply(std::false_type());
+            if (__any_sync(~0u, large != 0))
+                multiply(std::true_type());
+            else
+                multiply(std::false_type());
             __syncwarp();
             if (lane == 0) barrier_arrive(empty + 8 * slot);
         }
@@ -242,8 +252,13 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
 
         // Teams 2 and 3 write their sums, teams 0 and 1 add their own in the same two places.
         wait_for_earlier_kernels(); // long done, but where there was nothing to read
-        float *own = reinterpret_cast<float *>(shared + variant::head_bytes + team % 2 * variant::sum_part_bytes)
-                     + quad * 2 * variant::sum_pitch + warp % 4 * 16 + group;
+        // Four columns a thread; the CTAs of a cluster take equal shares of the columns.
+        const int quads = panels * (k::panel_columns / 4) / splits, quad0 = quads * rank;
+        const columns_t columns(
+                args, block.expert, first_panel * k::panel_columns + (quad0 + int(threadIdx.x) % quads) * 4);
+        float *own =
+                reinterpret_cast<float *>(shared + variant::head_bytes + team % 2 * variant::sum_part_bytes)
+                + quad * 2 * variant::sum_pitch + warp % 4 * 16 + group;
 #pragma unroll
         for (int turn = 1; turn >= 0; turn--) {
             if (team / 2 == turn) {
@@ -255,7 +270,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                     for (int t = 0; t < row_tiles; t++)
 #pragma unroll
                         for (int i = 0; i < 4; i++) {
-                            float &at = own[(t * 8 + i % 2) * variant::sum_pitch + p * k::panel_columns + i / 2 * 8];
+                            float &at = own[(t * 8 + i % 2) * variant::sum_pitch + p * k::panel_columns
+                                            + i / 2 * 8];
                             at = alone ? sum[p][t][i] : sum[p][t][i] + at;
                         }
             }
@@ -266,8 +282,6 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                 cluster_barrier_arrive(cluster_address(shared_address(&head.sums_ready), threadIdx.x));
             barrier_wait_cluster(shared_address(&head.sums_ready), sums_parity);
         }
-        // Four columns a thread; the CTAs of a cluster take equal shares of the columns.
-        const int quads = panels * (k::panel_columns / 4) / splits, quad0 = quads * rank;
         for (int i = threadIdx.x; i < quads * block.rows; i += variant::consumers) {
             const int row = i / quads, column = (quad0 + i % quads) * 4;
             const uint32_t at = sums + (row * variant::sum_pitch + column) * 4;
@@ -277,10 +291,17 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
 #pragma unroll
                 for (int part = 0; part < k::sum_parts; part++) {
                     const uint32_t from = at + part * variant::sum_part_bytes;
-                    if (splits > 1) add(cluster_load(cluster_address(from, r)));
-                    else add(*reinterpret_cast<const float4 *>(shared + (from - shared_address(shared))));
+                    if (splits > 1)
+                        add(cluster_load(cluster_address(from, r)));
+                    else
+                        add(*reinterpret_cast<const float4 *>(shared + (from - shared_address(shared))));
                 }
-            finish(args, block.expert, block.first + row, first_panel * k::panel_columns + column, v);
+            if (i == int(threadIdx.x)) {
+                columns.store(args, block.first + row, v);
+            } else {
+                columns_t(args, block.expert, first_panel * k::panel_columns + column)
+                        .store(args, block.first + row, v);
+            }
         }
         named_barrier(1, variant::consumers);
         if (splits > 1) { // nobody may leave or overwrite sums before all have read them

@@ -41,8 +41,10 @@ __device__ __forceinline__ void store_values(
         if (reinterpret_cast<uintptr_t>(to) % (2 * count) == 0) {
             __nv_bfloat162 packed[count / 2];
             for (int j = 0; j < count / 2; j++) packed[j] = __floats2bfloat162_rn(v[2 * j], v[2 * j + 1]);
-            if constexpr (count == 4) *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<uint2 *>(packed);
-            else *reinterpret_cast<uint32_t *>(to) = *reinterpret_cast<uint32_t *>(packed);
+            if constexpr (count == 4)
+                *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<uint2 *>(packed);
+            else
+                *reinterpret_cast<uint32_t *>(to) = *reinterpret_cast<uint32_t *>(packed);
             return;
         }
     }
@@ -59,28 +61,36 @@ __device__ __forceinline__ float swiglu(float gate, float up, float alpha, float
     return gate / (1.f + expf(-alpha * gate)) * (up + 1.f);
 }
 
-// Columns n..n+3 (n a multiple of 4) of row m of the list.
-__device__ __forceinline__ void finish(const matmul_args_t &a, int expert, int m, int n, float4 sum) {
-    if (n >= a.N) return;
-    const int64_t row = a.scatter ? a.scatter[m] : m;
-    if (row < 0) return;
-    float v[4] = {sum.x, sum.y, sum.z, sum.w};
-    const int valid = a.N - n < 4 ? a.N - n : 4;
-    for (int j = 0; j < 4; j++) {
-        if (a.bias_type != value_type_t::none && j < valid)
-            v[j] += load_value(a.bias, a.bias_type, int64_t(expert) * a.N + n + j);
+// Four neighbouring columns, from n on, a multiple of 4: what is the same for all their rows.
+struct columns_t {
+    int n, valid; // columns that exist; 0 or less: none
+    float bias[4];
+
+    __device__ columns_t(const matmul_args_t &a, int expert, int first)
+        : n(first), valid(min(4, a.N - first)) {
+        for (int j = 0; j < 4; j++)
+            bias[j] = a.bias_type != value_type_t::none && j < valid
+                              ? load_value(a.bias, a.bias_type, int64_t(expert) * a.N + n + j)
+                              : 0.f;
     }
-    const float weight = a.row_weights ? a.row_weights[m] : 1.f;
-    if (a.activation == activation_t::swiglu) {
-        const float u[2] = {swiglu(v[0], v[1], a.alpha, a.limit) * weight,
-                swiglu(v[2], v[3], a.alpha, a.limit) * weight};
-        store_values<2>(a.dst, a.dst_type, row * a.dst_stride + n / 2, u, (valid + 1) / 2);
-    } else {
-        if (a.row_weights)
-            for (int j = 0; j < 4; j++) v[j] *= weight;
-        store_values<4>(a.dst, a.dst_type, row * a.dst_stride + n, v, valid);
+
+    // Finishes row m of the list.
+    __device__ void store(const matmul_args_t &a, int m, const float4 &sum) const {
+        const int64_t row = a.scatter ? a.scatter[m] : m;
+        if (valid <= 0 || row < 0) return;
+        float v[4] = {sum.x + bias[0], sum.y + bias[1], sum.z + bias[2], sum.w + bias[3]};
+        const float weight = a.row_weights ? a.row_weights[m] : 1.f;
+        if (a.activation == activation_t::swiglu) {
+            const float u[2] = {swiglu(v[0], v[1], a.alpha, a.limit) * weight,
+                    swiglu(v[2], v[3], a.alpha, a.limit) * weight};
+            store_values<2>(a.dst, a.dst_type, row * a.dst_stride + n / 2, u, (valid + 1) / 2);
+        } else {
+            if (a.row_weights)
+                for (int j = 0; j < 4; j++) v[j] *= weight;
+            store_values<4>(a.dst, a.dst_type, row * a.dst_stride + n, v, valid);
+        }
     }
-}
+};
 
 } // namespace sm90
 } // namespace cuda

@@ -17,7 +17,8 @@ struct launch_shape_t {
 };
 
 template <typename args_t>
-cudaError_t launch(void (*kernel)(args_t), const launch_shape_t &shape, const args_t &args, cudaStream_t stream) {
+cudaError_t launch(
+        void (*kernel)(args_t), const launch_shape_t &shape, const args_t &args, cudaStream_t stream) {
     cudaLaunchAttribute attrs[2] = {};
     attrs[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attrs[0].val.programmaticStreamSerializationAllowed = 1;
@@ -51,7 +52,8 @@ cudaError_t prepare_built(const built_t<args_t> *(*variant)(int)) {
 }
 
 template <typename args_t>
-cudaError_t launch_built(const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
+cudaError_t launch_built(
+        const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
     return launch(b.kernel, {a.grid, b.threads, a.matmul.splits, b.shared_bytes}, args, stream_of(at));
 }
 

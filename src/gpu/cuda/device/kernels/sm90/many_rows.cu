@@ -20,13 +20,14 @@ using namespace sm90;
 
 template <typename format, size_t... i>
 const built_t<many_rows_args_t> *built(int v, std::index_sequence<i...>) {
-    static const built_t<many_rows_args_t> list[] = {{many_rows<format, many_rows_widths[i]>, many_rows_t::threads,
-            many_rows_shared_t<format, many_rows_widths[i]>::bytes}...};
+    static const built_t<many_rows_args_t> list[] = {{many_rows<format, many_rows_widths[i]>,
+            many_rows_t::threads, many_rows_shared_t<format, many_rows_widths[i]>::bytes}...};
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 
 const built_t<many_rows_args_t> *variant(int v) {
-    return built<mxfp4_t>(v, std::make_index_sequence<sizeof(many_rows_widths) / sizeof(many_rows_widths[0])>());
+    return built<mxfp4_t>(
+            v, std::make_index_sequence<sizeof(many_rows_widths) / sizeof(many_rows_widths[0])>());
 }
 
 } // namespace
@@ -35,7 +36,7 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
         [] { return prepare_built(variant); },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            many_rows_args_t m {};
+            many_rows_args_t m{};
             m.matmul = a.matmul;
             if (!m.matmul.gather) {
                 const cudaError_t e = make_row_map(m.source_map, m.matmul.src, m.matmul.K, m.matmul.M,

@@ -10,8 +10,8 @@
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
 // source rows in the swizzle that wgmma reads: neighbouring rows by one tensor copy, gathered ones by
-// 16-byte copies of two warps. A consumer decodes one panel's tile into A fragments while the wgmma of its other panel, and those
-// of the other consumer, run.
+// 16-byte copies of two warps. A consumer decodes one panel's tile into A fragments while the wgmma of its
+// other panel, and those of the other consumer, run.
 //
 // Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
 // part of the columns from the shared memory of all, in fixed order.
@@ -30,7 +30,7 @@ namespace sm90 {
 struct many_rows_t {
     static constexpr int panels = 4, panel_columns = 64, panels_each = 2;
     static constexpr int row_step = 16; // row blocks are multiples of this
-    static constexpr int group = 128; // threads of a warpgroup
+    static constexpr int group = 128;   // threads of a warpgroup
     static constexpr int threads = 3 * group, consumers = 2 * group;
     // Warps of the producer: 0 and 1 copy weights, 2 and 3 the source.
     static constexpr int weight_warps = 2, source_threads = 64;
@@ -49,7 +49,8 @@ struct many_rows_t {
 // `width` is the n of wgmma: the rows of the source that a row block may have.
 template <typename format, int width>
 struct many_rows_shared_t {
-    static_assert(width % many_rows_t::row_step == 0 && width <= 144, "sums of two panels fill the registers");
+    static_assert(
+            width % many_rows_t::row_step == 0 && width <= 144, "sums of two panels fill the registers");
     using k = many_rows_t;
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
@@ -107,11 +108,13 @@ struct many_rows_cta_t {
     __device__ bool gathers() const { return args.gather != nullptr; }
 
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
-    __device__ void produce_weights(int warp, int lane, int position, const row_block_t &block, int first_panel) const {
+    __device__ void produce_weights(
+            int warp, int lane, int position, const row_block_t &block, int first_panel) const {
         using namespace ptx;
         const int panels = min(k::panels, panels_all - first_panel);
         const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
-        const uint8_t *weights = static_cast<const uint8_t *>(args.weights) + block.expert * args.expert_stride
+        const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
+                                 + block.expert * args.expert_stride
                                  + int64_t(first_panel + lane) * tiles_all * format::tile_bytes;
         for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
@@ -119,7 +122,8 @@ struct many_rows_cta_t {
             if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * format::tile_bytes);
             __syncwarp();
             if (lane < panels)
-                bulk_copy(stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * format::tile_bytes,
+                bulk_copy(stages + slot * shared_t::stage_bytes + shared_t::src_bytes
+                                  + lane * format::tile_bytes,
                         weights + int64_t(s) * format::tile_bytes, format::tile_bytes, full + 8 * slot);
         }
     }
@@ -130,7 +134,8 @@ struct many_rows_cta_t {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
             barrier_arrive_expect(full + 8 * slot, shared_t::src_bytes);
-            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows, block.first, full + 8 * slot);
+            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows, block.first,
+                    full + 8 * slot);
         }
     }
     // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart.
@@ -151,7 +156,8 @@ struct many_rows_cta_t {
                 const int row = __ldg(gather + r);
                 const bool valid = column < args.K && row >= 0;
                 copy_16(to + r * k::src_row_bytes + (chunk ^ (r % 8)) * 16,
-                        static_cast<const uint8_t *>(args.src) + (valid ? (row * args.src_stride + column) * 2 : 0),
+                        static_cast<const uint8_t *>(args.src)
+                                + (valid ? (row * args.src_stride + column) * 2 : 0),
                         valid);
             }
             copy_arrive(full + 8 * slot);
@@ -176,11 +182,13 @@ struct many_rows_cta_t {
             // Gathered rows came through the generic proxy, wgmma reads through the asynchronous one.
             if (gathers()) proxy_fence();
             const uint32_t stage = stages + ring.slot * shared_t::stage_bytes;
-            const uint32_t tiles = stage + shared_t::src_bytes + consumer * k::panels_each * format::tile_bytes;
+            const uint32_t tiles =
+                    stage + shared_t::src_bytes + consumer * k::panels_each * format::tile_bytes;
             const uint64_t b = wgmma::b_descriptor(stage);
             typename format::raw_t raw[k::panels_each];
 #pragma unroll
-            for (int p = 0; p < k::panels_each; p++) raw[p] = format::load(tiles + p * format::tile_bytes, thread);
+            for (int p = 0; p < k::panels_each; p++)
+                raw[p] = format::load(tiles + p * format::tile_bytes, thread);
 #pragma unroll
             for (int p = 0; p < k::panels_each; p++) {
                 // Here at most the group of the other panel is unfinished.
@@ -217,21 +225,21 @@ struct many_rows_cta_t {
                                                    + consumer * shared_t::out_bytes);
 #pragma unroll
             for (int p = 0; p < k::panels_each; p++) {
-                const int panel = first_panel + consumer * k::panels_each + p;
+                const int panel = first_panel + consumer * k::panels_each + p, quad = thread % 16 * 4;
+                const columns_t columns(args, block.expert, panel * k::panel_columns + quad);
 #pragma unroll
                 for (int r0 = 0; r0 < rows; r0 += rows_out) {
                     if (r0 >= block.rows) break;
 #pragma unroll
                     for (int i = 0; i < rows_out / 2; i++) {
                         if (r0 / 2 + i < rows / 2)
-                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + column + i % 4 / 2 * 8] = sum[p][(r0 / 2 + i) % (rows / 2)];
+                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + column + i % 4 / 2 * 8] =
+                                    sum[p][(r0 / 2 + i) % (rows / 2)];
                     }
                     named_barrier(2 + consumer, k::group);
-                    const int quad = thread % 16 * 4;
                     for (int r = thread / 16; r < rows_out && r0 + r < block.rows; r += k::group / 16)
-                        if (panel < panels_all)
-                            finish(args, block.expert, block.first + r0 + r, panel * k::panel_columns + quad,
-                                    *reinterpret_cast<const float4 *>(out + r * k::out_pitch + quad));
+                        columns.store(args, block.first + r0 + r,
+                                *reinterpret_cast<const float4 *>(out + r * k::out_pitch + quad));
                     named_barrier(2 + consumer, k::group);
                 }
             }
@@ -244,25 +252,28 @@ struct many_rows_cta_t {
         for (int p = 0; p < k::panels_each; p++)
 #pragma unroll
             for (int i = 0; i < rows / 2; i++)
-                sums[(i / 4 * 8 + row + i % 2) * k::sum_pitch + (consumer * k::panels_each + p) * k::panel_columns
-                        + column + i % 4 / 2 * 8] = sum[p][i];
+                sums[(i / 4 * 8 + row + i % 2) * k::sum_pitch
+                        + (consumer * k::panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
+                        sum[p][i];
         cluster_sync();
-        const int quads = k::panels * k::panel_columns / 4 / splits;
-        for (int i = threadIdx.x - k::group; i < quads * block.rows; i += k::consumers) {
-            const int r = i / quads, c = (quads * rank + i % quads) * 4;
+        const int quads = k::panels * k::panel_columns / 4 / splits, reader = int(threadIdx.x) - k::group;
+        const int c = (quads * rank + reader % quads) * 4;
+        const columns_t columns(args, block.expert, first_panel * k::panel_columns + c);
+        for (int r = reader / quads; r < block.rows; r += k::consumers / quads) {
             float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
             for (int other = 0; other < splits; other++) {
                 const float4 o = cluster_load(cluster_address(stages + (r * k::sum_pitch + c) * 4, other));
                 v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
             }
-            finish(args, block.expert, block.first + r, first_panel * k::panel_columns + c, v);
+            columns.store(args, block.first + r, v);
         }
         cluster_sync(); // nobody may leave before all have read
     }
 };
 
 template <typename format, int width>
-__global__ void __launch_bounds__(many_rows_t::threads, 1) many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
+__global__ void __launch_bounds__(many_rows_t::threads, 1)
+        many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
     using namespace ptx;
     using k = many_rows_t;
     using shared_t = many_rows_shared_t<format, width>;
@@ -272,9 +283,9 @@ __global__ void __launch_bounds__(many_rows_t::threads, 1) many_rows(const __gri
     const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
     const int panels_all = (args.N + k::panel_columns - 1) / k::panel_columns;
     const int stages_all = (args.K + k::tile_rows - 1) / k::tile_rows;
-    const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full), shared_address(head.empty),
-            shared_address(shared) + shared_t::head_bytes, panels_all, int(int64_t(stages_all) * rank / splits),
-            int(int64_t(stages_all) * (rank + 1) / splits), rank};
+    const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
+            shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panels_all,
+            int(int64_t(stages_all) * rank / splits), int(int64_t(stages_all) * (rank + 1) / splits), rank};
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
@@ -296,11 +307,15 @@ __global__ void __launch_bounds__(many_rows_t::threads, 1) many_rows(const __gri
         fewer_registers<k::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
-        for (int item = first_item; item < items; item += item_step, position += cta.stage_end - cta.stage_begin) {
+        for (int item = first_item; item < items;
+                item += item_step, position += cta.stage_end - cta.stage_begin) {
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            if (warp < k::weight_warps) cta.produce_weights(warp, lane, position, block, item % panel_groups * k::panels);
-            else if (cta.gathers()) cta.produce_gathered(int(threadIdx.x) - k::weight_warps * 32, position, block);
-            else if (threadIdx.x == k::weight_warps * 32) cta.produce_rows(kernel_args.source_map, position, block);
+            if (warp < k::weight_warps)
+                cta.produce_weights(warp, lane, position, block, item % panel_groups * k::panels);
+            else if (cta.gathers())
+                cta.produce_gathered(int(threadIdx.x) - k::weight_warps * 32, position, block);
+            else if (threadIdx.x == k::weight_warps * 32)
+                cta.produce_rows(kernel_args.source_map, position, block);
         }
     } else {
         more_registers<k::consumer_registers>();
@@ -310,8 +325,10 @@ __global__ void __launch_bounds__(many_rows_t::threads, 1) many_rows(const __gri
             const int first_panel = item % panel_groups * k::panels;
             // A block that is half empty runs with half the width.
             constexpr int half = (width / 2 + 15) / 16 * 16;
-            if (block.rows > half) cta.template consume<width>(ring, block, first_panel, splits);
-            else cta.template consume<half>(ring, block, first_panel, splits);
+            if (block.rows > half)
+                cta.template consume<width>(ring, block, first_panel, splits);
+            else
+                cta.template consume<half>(ring, block, first_panel, splits);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps for the copy engine, made on the host. The driver's function is found through the runtime, so that
-// nothing links with the driver.
+// Tensor maps for the copy engine, made on the host. The driver's function is found through the runtime, so
+// that nothing links with the driver.
 #pragma once
 
 #include <cuda.h>
@@ -33,11 +33,12 @@ inline cudaError_t make_row_map(
     if (!encode) return cudaErrorNotSupported;
     CUtensorMap m;
     static_assert(sizeof(m) == sizeof(map), "a tensor map");
-    const cuuint64_t dims[2] = {cuuint64_t(columns), cuuint64_t(count)}, strides[1] = {cuuint64_t(stride) * 2};
+    const cuuint64_t dims[2] = {cuuint64_t(columns), cuuint64_t(count)},
+                     strides[1] = {cuuint64_t(stride) * 2};
     const cuuint32_t box[2] = {64, cuuint32_t(box_rows)}, steps[2] = {1, 1};
-    const CUresult r = encode(&m, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void *>(rows), dims, strides, box,
-            steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult r = encode(&m, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void *>(rows), dims,
+            strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     std::memcpy(map, &m, sizeof(m));
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }

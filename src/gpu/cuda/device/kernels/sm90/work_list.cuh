@@ -21,6 +21,8 @@ struct row_block_t {
 
 struct work_list_t {
     int first_block[max_groups + 1]; // running count of row blocks before each group
+    // Kept, because a look into global memory between two items would cost as much as a stage.
+    int first_row[max_groups], rows[max_groups], expert[max_groups];
 
     __device__ static int begin_of(const matmul_args_t &a, int g) {
         switch (a.rows_kind) {
@@ -47,8 +49,11 @@ struct work_list_t {
         const int each = (a.groups + 31) / 32, from = lane * each;
         int sum = 0;
         for (int g = from; g < from + each && g < a.groups; g++) {
-            const int rows = rows_of(a, g);
-            const int blocks = rows > 0 && expert_of(a, g) >= 0 ? (rows + block_rows - 1) / block_rows : 0;
+            first_row[g] = begin_of(a, g);
+            expert[g] = expert_of(a, g);
+            // Whatever the offsets hold, rows stay within the list.
+            rows[g] = first_row[g] < 0 ? 0 : min(rows_of(a, g), a.M - first_row[g]);
+            const int blocks = rows[g] > 0 && expert[g] >= 0 ? (rows[g] + block_rows - 1) / block_rows : 0;
             first_block[g + 1] = blocks;
             sum += blocks;
         }
@@ -70,20 +75,24 @@ struct work_list_t {
 
     // Row blocks are multiples of step rows, but for the last of a group.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
+        if (a.rows_kind == rows_kind_t::dense && blocks(a) == 1) return {0, 0, 0, a.M};
         int low = 0, high = a.groups; // first_block[low] <= index < first_block[high]
         while (high - low > 1) {
             const int middle = (low + high) / 2;
-            if (first_block[middle] <= index) low = middle;
-            else high = middle;
+            if (first_block[middle] <= index)
+                low = middle;
+            else
+                high = middle;
         }
         row_block_t b;
         b.group = low;
-        b.expert = expert_of(a, low);
-        const int rows = rows_of(a, low), blocks = first_block[low + 1] - first_block[low];
-        const int each = ((rows + blocks - 1) / blocks + step - 1) / step * step;
+        b.expert = expert[low];
+        // At most block_rows each, which is a multiple of step, so the last block has rows too.
+        const int parts = first_block[low + 1] - first_block[low];
+        const int each = ((rows[low] + parts - 1) / parts + step - 1) / step * step;
         const int in_group = (index - first_block[low]) * each;
-        b.first = begin_of(a, low) + in_group;
-        b.rows = rows - in_group < each ? rows - in_group : each; // may be 0 or less: nothing left
+        b.first = first_row[low] + in_group;
+        b.rows = min(rows[low] - in_group, each);
         return b;
     }
 };
