@@ -18,11 +18,9 @@ struct few_rows_shape_t {
     int ctas;      // that a multiprocessor holds
 };
 constexpr few_rows_shape_t few_rows_variants[] = {
-        {1, 1, 4, 2},
         {1, 2, 4, 1},
         {1, 3, 4, 1},
         {1, 4, 4, 1},
-        {2, 1, 4, 2},
         {2, 2, 4, 1},
         {2, 3, 4, 1},
         {2, 4, 4, 1},
