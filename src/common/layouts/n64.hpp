@@ -67,7 +67,7 @@ struct n64_frame_t {
     // First byte of the step of codes that holds (k, n).
     MXDNN_HD static constexpr int64_t codes(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + header_bytes(s)
-                + k % tile_rows(s) / row_step(s) * row_step(s) * columns * s.bits / 8;
+               + k % tile_rows(s) / row_step(s) * row_step(s) * columns * s.bits / 8;
     }
 };
 

@@ -15,8 +15,9 @@
 // half of the columns from the shared memory of both, again in fixed order. (Larger clusters do not
 // fit: the 132 multiprocessors of an H200 lie in groups of 16 and 18, which hold 31 clusters of 4.)
 //
-// Two CTAs fit into a multiprocessor, so that the next kernel of the stream can fill its ring with
-// weights while this one finishes (programmatic dependent launch).
+// Programmatic dependent launch lets the next kernel of the stream start on multiprocessors that are
+// done and fill its ring with weights; it waits for this one before it reads the source. (Two CTAs a
+// multiprocessor would overlap more, but leave 56 registers a thread, which costs more than it gains.)
 #pragma once
 
 #include <type_traits>
