@@ -47,6 +47,9 @@ public:
     const device_t &device() const { return device_; }
     void *handle() const { return handle_; }
     launch_t launch() const { return device_.on(handle_); }
+    // The kernel that the library launched last here: what one that starts before it ends may rely on.
+    kernel_id_t last_kernel() const { return last_kernel_; }
+    void note_kernel(kernel_id_t id) const { last_kernel_ = id; }
     // Null where no primitive that needs so much has been created.
     char *scratchpad(int64_t bytes) const;
 
@@ -66,6 +69,7 @@ private:
     // Outgrown buffers stay: captured graphs may name them.
     std::vector<std::unique_ptr<buffer_t>> buffers_;
     std::atomic<const buffer_t *> current_{nullptr};
+    mutable std::atomic<kernel_id_t> last_kernel_{kernel_id_t::empty};
 };
 
 // Makes every stream of the device, present and future, hold a scratchpad of so many bytes.

@@ -20,6 +20,7 @@ inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
 template <typename args_t>
 status_t launch_kernel(const exec_ctx_t &ctx, kernel_id_t id, const args_t &args) {
     const stream_state_t &s = *ctx.stream.cuda;
+    s.note_kernel(id);
     return check(s.device().table->launch(s.launch(), id, &args, sizeof(args)), "launching a kernel");
 }
 

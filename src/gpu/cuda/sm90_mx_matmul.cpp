@@ -127,6 +127,8 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     a.splits = plan.splits;
     launch.variant = plan.variant;
     launch.grid = plan.grid;
+    const kernel_id_t before = ctx.stream.cuda->last_kernel();
+    launch.early = before == kernel_id_t::sm90_few_rows || before == kernel_id_t::sm90_many_rows;
     return launch_kernel(ctx,
             plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows
                                                     : kernel_id_t::sm90_many_rows,

@@ -13,7 +13,7 @@
 //
 // Where there are fewer items than multiprocessors, the two CTAs of a cluster share K; each adds up
 // half of the columns from the shared memory of both, again in fixed order. (Larger clusters do not
-// fit: the 132 multiprocessors of an H200 lie in groups of 16 and 18, which hold 31 clusters of 4.)
+// fit: the 132 multiprocessors of an H200 lie in groups of 16 and 18, which hold 30 clusters of 4.)
 //
 // Programmatic dependent launch lets the next kernel of the stream start on multiprocessors that are
 // done and fill its ring with weights; it waits for this one before it reads the source. (Two CTAs a

@@ -14,24 +14,31 @@ namespace sm90 {
 
 struct launch_shape_t {
     int grid, threads, cluster, shared_bytes;
+    bool early; // starts before the stream's kernel before it has ended
 };
 
 template <typename args_t>
 cudaError_t launch(
         void (*kernel)(args_t), const launch_shape_t &shape, const args_t &args, cudaStream_t stream) {
     cudaLaunchAttribute attrs[2] = {};
-    attrs[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attrs[0].val.programmaticStreamSerializationAllowed = 1;
-    attrs[1].id = cudaLaunchAttributeClusterDimension;
-    attrs[1].val.clusterDim.x = unsigned(shape.cluster);
-    attrs[1].val.clusterDim.y = attrs[1].val.clusterDim.z = 1;
+    unsigned count = 0;
+    if (shape.early) {
+        attrs[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attrs[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (shape.cluster > 1) {
+        attrs[count].id = cudaLaunchAttributeClusterDimension;
+        attrs[count].val.clusterDim.x = unsigned(shape.cluster);
+        attrs[count].val.clusterDim.y = attrs[count].val.clusterDim.z = 1;
+        count++;
+    }
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3(unsigned(shape.grid));
     config.blockDim = dim3(unsigned(shape.threads));
     config.dynamicSmemBytes = size_t(shape.shared_bytes);
     config.stream = stream;
     config.attrs = attrs;
-    config.numAttrs = shape.cluster > 1 ? 2 : 1;
+    config.numAttrs = count;
     return cudaLaunchKernelEx(&config, kernel, args);
 }
 
@@ -54,7 +61,8 @@ cudaError_t prepare_built(const built_t<args_t> *(*variant)(int)) {
 template <typename args_t>
 cudaError_t launch_built(
         const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
-    return launch(b.kernel, {a.grid, b.threads, a.matmul.splits, b.shared_bytes}, args, stream_of(at));
+    return launch(
+            b.kernel, {a.grid, b.threads, a.matmul.splits, b.shared_bytes, a.early}, args, stream_of(at));
 }
 
 } // namespace sm90
