@@ -11,6 +11,7 @@ namespace cuda {
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
     mma_mx_matmul,
+    quantise_rows,
     ref_mx_matmul,
     ref_mx_reorder,
     ref_grouped_matmul,

@@ -21,6 +21,8 @@ inline reason_t check_post_op_count(const attr_t &attr) {
 }
 // The whole of an mx_matmul.
 void make_matmul_args(const exec_ctx_t &ctx, matmul_args_t &a);
+// The whole of an mx_reorder.
+void make_reorder_args(const exec_ctx_t &ctx, reorder_args_t &a);
 void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a);
 
 } // namespace cuda

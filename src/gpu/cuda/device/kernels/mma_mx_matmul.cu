@@ -4,10 +4,13 @@
 // codes become 16-bit values by a table in shared memory, exactly, and scales meet the f32 sums of their
 // blocks.
 //
-// A CTA of four warps makes 32 rows x 64 columns of results. Weights are the A operand, read by each thread
-// straight from the packed bytes, whose order is that of fragments; rows of the source are the B operand, 64
-// of K at a time in shared memory. The results meet there, too, so that gates find their partners and blocks
-// their neighbours.
+// A CTA makes 32 rows x 64 columns of results. Its four teams of four warps take turns along K, 64 at a time,
+// and add up what they have, always in one order, at the end: with few rows it is the loads in flight that
+// count. Weights are the A operand, read by each thread straight from the packed bytes, whose order is that
+// of fragments; rows of the source are the B operand, in shared memory. The results meet there, too, so that
+// gates find their partners and blocks their neighbours.
+#include <cuda_fp16.h>
+
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
@@ -18,7 +21,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int warps = 4, threads = 32 * warps;
+constexpr int teams = 4, team_threads = 128, threads = teams * team_threads;
 constexpr int tile_m = 32, tile_n = 64, tile_k = 64; // of a CTA
 constexpr int k16_steps = tile_k / 16, n8_tiles = tile_m / 8;
 // Rows of shared memory are 16 bytes longer than their values, so that eight of them meet all banks.
@@ -60,6 +63,18 @@ __device__ int block_of_source(const matmul_args_t &a) {
     return long_blocks ? tile_k : int(a.src.quant.block);
 }
 
+// Scales and zero points: few types, met once per block.
+__device__ __forceinline__ float scale_value(data_type_t dt, const uint8_t *p) {
+    switch (dt) {
+    case mxdnn_e8m0: return e8m0_t::decode(*p);
+    case mxdnn_bf16: return float_of(uint32_t(*reinterpret_cast<const uint16_t *>(p)) << 16);
+    case mxdnn_f32: return *reinterpret_cast<const float *>(p);
+    case mxdnn_f16: return __half2float(*reinterpret_cast<const __half *>(p));
+    case mxdnn_u8: return float(*p);
+    default: return f8_e4m3_t::decode(*p);
+    }
+}
+
 // ---- codes of the packed layouts: the four registers of a fragment, two codes each ----
 
 // One thread's words for 64 rows of K. The next 16 rows' are always in front, so that a loop need not be
@@ -71,13 +86,13 @@ struct words_t {
     __device__ void load(const uint8_t *codes, int thread, bool upper_half) {
         load_16(0, codes + thread * 16);
         if constexpr (bits == 6) {
-            const uint2 v = *reinterpret_cast<const uint2 *>(codes + threads * 16 + thread * 8);
+            const uint2 v = *reinterpret_cast<const uint2 *>(codes + team_threads * 16 + thread * 8);
             w[4] = v.x, w[5] = v.y;
         }
         if constexpr (bits == 8) {
             // Steps of 32 rows; the second is missing where K ends before it.
             for (int i = 4; i < 8; i++) w[i] = 0;
-            if (upper_half) load_16(4, codes + threads * 16 + thread * 16);
+            if (upper_half) load_16(4, codes + team_threads * 16 + thread * 16);
         }
     }
     // The code in one half of register `reg`: the inverse of the maps in common/layouts/n64_b*.hpp.
@@ -128,8 +143,15 @@ struct place_t {
     int64_t m0;
 };
 
+// A team's own barrier.
+__device__ __forceinline__ void sync_team(int team) {
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(team_threads) : "memory");
+}
+
+// `rows`: that are looked at, a multiple of 8.
 __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &a, const matrix_view_t &src,
-        const place_t &at, const uint16_t *table, int64_t k0) {
+        const place_t &at, const uint16_t *table, int64_t k0, int rows) {
+    const int thread = threadIdx.x % team_threads;
     const plain_args_t &e = a.src.elements;
     const int nd = e.ndims;
     const uint8_t *base = e.data;
@@ -137,7 +159,7 @@ __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &
     const int64_t row_step = e.step[nd - 2], col_step = e.step[nd - 1];
     if (!a.src.quantised && col_step == 2 && a.K - k0 >= tile_k
             && ((reinterpret_cast<uintptr_t>(base) | uintptr_t(row_step)) & 15) == 0) {
-        for (int i = threadIdx.x; i < tile_m * tile_k / 8; i += threads) {
+        for (int i = thread; i < rows * tile_k / 8; i += team_threads) {
             const int m = i / (tile_k / 8), k = i % (tile_k / 8) * 8;
             uint4 v = {0, 0, 0, 0};
             if (at.m0 + m < a.M)
@@ -146,7 +168,7 @@ __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &
         }
         return;
     }
-    for (int i = threadIdx.x; i < tile_m * tile_k; i += threads) {
+    for (int i = thread; i < rows * tile_k; i += team_threads) {
         const int m = i / tile_k, k = i % tile_k;
         uint16_t v = 0;
         if (at.m0 + m < a.M && k0 + k < a.K) {
@@ -162,7 +184,7 @@ __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &
     }
     if (!a.src.quantised) return;
     const int block = block_of_source(a), blocks = tile_k / block;
-    for (int i = threadIdx.x; i < tile_m * blocks; i += threads) {
+    for (int i = thread; i < rows * blocks; i += team_threads) {
         const int m = i / blocks, b = i % blocks;
         const int64_t k = k0 + b * block;
         float s = 0;
@@ -246,10 +268,10 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     using layout_t = n64_frame_t;
     __shared__ uint16_t wei_table[256], src_table[256];
     __shared__ union {
-        source_tile_t src;
-        results_t out;
+        source_tile_t src[teams];
+        results_t out[teams];
     } tiles;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, team = threadIdx.x / team_threads;
     int gate = 0;
     while (gate < a.post_ops && a.ops[gate].kind != mxdnn_gated) gate++;
     const bool gated = gate < a.post_ops, halves = gated && a.ops[gate].halves;
@@ -287,20 +309,37 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     const uint32_t ones[4] = {ones2, ones2, ones2, ones2};
 
     float acc[n8_tiles][4] = {}, sum[n8_tiles][4], x_sum[n8_tiles][4];
-    const int64_t tile_rows = layout_t::tile_rows(s);
-    for (int64_t k0 = 0; k0 < a.K; k0 += tile_k) {
-        __syncthreads(); // the last tile has been read, the tables are written
-        load_source(tiles.src, a, src, at, src_table, k0);
-        __syncthreads();
+    // Blocks and tiles are powers of two, and tiles of a panel follow each other: no divisions on the way
+    // along K.
+    const int tile_shift = __ffsll(layout_t::tile_rows(s)) - 1, block_shift = __ffsll(s.block) - 1;
+    const int tile_mask = (1 << tile_shift) - 1, blocks_of_tile = 1 << (tile_shift - block_shift);
+    const int64_t tile_bytes = layout_t::tile_bytes(s, layout_t::tile_rows(s)),
+                  header_bytes = layout_t::header_bytes(s);
+    const uint8_t *panel = packed + layout_t::tile(s, 0, column);
+    const int steps_mask = steps_per_sum - 1, src_shift = __ffs(src_block) - 1;
+    const int rows = int(a.M - at.m0 < tile_m ? (a.M - at.m0 + 7) / 8 * 8 : tile_m);
+    const auto load_words = [&](int64_t k0) {
+        const uint8_t *codes = panel + (k0 >> tile_shift) * tile_bytes + header_bytes
+                               + (int(k0) & tile_mask) * (tile_n * bits / 8);
+        words_t<bits> w;
+        w.load(codes, thread, a.K - k0 > 32);
+        return w;
+    };
+    words_t<bits> next;
+    if (active && team * tile_k < a.K) next = load_words(team * tile_k);
+    __syncthreads(); // the tables are written
+    for (int64_t k0 = team * tile_k; k0 < a.K; k0 += teams * tile_k) {
+        words_t<bits> words = next;
+        if (active && k0 + teams * tile_k < a.K) next = load_words(k0 + teams * tile_k);
+        sync_team(team); // the last tile has been read
+        load_source(tiles.src[team], a, src, at, src_table, k0, rows);
+        sync_team(team);
         if (!active) continue;
-        const uint8_t *tile = packed + layout_t::tile(s, k0, column);
-        const uint8_t *codes = tile + layout_t::header_bytes(s) + k0 % tile_rows * tile_n * bits / 8;
-        words_t<bits> words;
-        words.load(codes, thread, a.K - k0 > 32);
-        const uint8_t *zero_points = tile + layout_t::blocks(s) * layout_t::columns * s.scale_bytes;
+        const uint8_t *tile = panel + (k0 >> tile_shift) * tile_bytes;
+        const uint8_t *zero_points = tile + blocks_of_tile * layout_t::columns * s.scale_bytes;
 #pragma unroll 1
         for (int step = 0; step < k16_steps; step++) {
-            if (step % steps_per_sum == 0)
+            if ((step & steps_mask) == 0)
                 for (int t = 0; t < n8_tiles; t++)
                     for (int i = 0; i < 4; i++) sum[t][i] = x_sum[t][i] = 0;
             uint32_t fragment[4];
@@ -308,26 +347,27 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
             for (int r = 0; r < 4; r++)
                 fragment[r] = wei_table[words.code(r, 0)] | uint32_t(wei_table[words.code(r, 1)]) << 16;
             words.advance(step);
+#pragma unroll
             for (int t = 0; t < n8_tiles; t++) {
-                const auto *row = reinterpret_cast<const uint32_t *>(tiles.src.values[t * 8 + lane / 4])
+                if (t * 8 >= rows) break;
+                const auto *row = reinterpret_cast<const uint32_t *>(tiles.src[team].values[t * 8 + lane / 4])
                                   + step * 8 + lane % 4;
                 operand_t::mma(sum[t], fragment, row[0], row[4]);
                 if (has_zp) operand_t::mma(x_sum[t], ones, row[0], row[4]);
             }
-            if ((step + 1) % steps_per_sum != 0) continue;
+            if (((step + 1) & steps_mask) != 0) continue;
 
-            const int64_t b = (k0 % tile_rows + step * 16) / s.block;
-            const int64_t place = (pair * layout_t::blocks(s) + b) * 2;
+            const int b = ((int(k0) & tile_mask) + step * 16) >> block_shift;
+            const int place = (pair * blocks_of_tile + b) * 2;
             float scale[2], zero[2] = {0, 0};
             for (int h = 0; h < 2; h++) {
-                scale[h] = decode(
-                        a.wei.quant.scale_dt, load_bytes(tile + (place + h) * s.scale_bytes, s.scale_bytes));
-                if (has_zp) {
-                    const uint32_t z = load_bytes(zero_points + (place + h) * s.zp_bytes, s.zp_bytes);
-                    zero[h] = u8_zp ? float(z) : decode(a.wei.quant.zp_dt, z);
-                }
+                scale[h] = scale_value(a.wei.quant.scale_dt, tile + (place + h) * s.scale_bytes);
+                if (has_zp) zero[h] = scale_value(a.wei.quant.zp_dt, zero_points + (place + h) * s.zp_bytes);
             }
-            for (int t = 0; t < n8_tiles; t++)
+#pragma unroll
+            for (int t = 0; t < n8_tiles; t++) {
+                if (t * 8 >= rows) break;
+#pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const int h = i / 2;
                     // (code - zp) scale, or (code - 8) scale + zero: what belongs to zero points counts sums
@@ -341,11 +381,12 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
                     }
                     // Two scales may leave f32's range one after the other and meet inside it.
                     const double x_scale =
-                            tiles.src.scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 / src_block];
+                            tiles.src[team].scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 >> src_shift];
                     double d = double(v) * double(scale[h]);
                     if (has_zp && !u8_zp) d += double(x_sum[t][i]) * double(zero[h]);
                     acc[t][i] += float(d * x_scale);
                 }
+            }
         }
     }
 
@@ -353,9 +394,15 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     __syncthreads();
     for (int t = 0; t < n8_tiles; t++)
         for (int i = 0; i < 4; i++)
-            tiles.out.v[t * 8 + lane % 4 * 2 + i % 2][warp * 16 + lane / 4 + i / 2 * 8] = acc[t][i] * global;
+            tiles.out[team].v[t * 8 + lane % 4 * 2 + i % 2][warp * 16 + lane / 4 + i / 2 * 8] = acc[t][i];
     __syncthreads();
-    finish(tiles.out, a, dst, at, first, halves, gate);
+    for (int i = threadIdx.x; i < tile_m * tile_n; i += threads) {
+        float &v = tiles.out[0].v[i / tile_n][i % tile_n];
+        for (int other = 1; other < teams; other++) v += tiles.out[other].v[i / tile_n][i % tile_n];
+        v *= global;
+    }
+    __syncthreads();
+    finish(tiles.out[0], a, dst, at, first, halves, gate);
 }
 
 using kernel_t = void (*)(matmul_args_t);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder to plain MX and NVFP4, blocks along contiguous elements: device/kernels/quantise_rows.cu.
+#pragma once
+
+#include "common/primitive_desc.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+struct quantise_rows_t : primitive_impl_t {
+    static constexpr const char *impl_name = "rows:sm_80";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
