@@ -103,11 +103,26 @@ TEST(cuda_interop, takes_streams_and_pointers) {
 struct sample_t {
     std::string name;
     std::shared_ptr<mxdnn::primitive_desc_base> pd;
+    values_t indices; // inputs that are not to be random
+    shapes_t shapes;  // of inputs whose dims are open
+
+    values_t inputs(unsigned seed) const {
+        std::mt19937 rng(seed);
+        values_t in = random_inputs(*pd, rng);
+        for (const auto &i : indices) in[i.first] = i.second;
+        return in;
+    }
 };
+
+bytes_t s32(const std::vector<int32_t> &v) {
+    bytes_t b(v.size() * 4);
+    std::memcpy(b.data(), v.data(), b.size());
+    return b;
+}
 
 template <typename pd_t, typename... args_t>
 sample_t sample(const std::string &name, args_t &&...args) {
-    return {name, std::make_shared<pd_t>(std::forward<args_t>(args)...)};
+    return {name, std::make_shared<pd_t>(std::forward<args_t>(args)...), {}, {}};
 }
 
 std::vector<sample_t> samples() {
@@ -129,6 +144,25 @@ std::vector<sample_t> samples() {
     list.push_back(sample<mxdnn::mx_matmul::primitive_desc>("plain weights", e,
             memory::desc({9, 70}, dt::bf16, tag::ab), memory::desc({70, 40}, dt::f4_e2m1, tag::ab),
             memory::desc({9, 40}, dt::f32, tag::ab), w));
+    // An expert layer's: four experts, one of them without rows.
+    mxdnn::primitive_attr experts;
+    experts.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+    list.push_back(sample<mxdnn::grouped_matmul::primitive_desc>("experts", e,
+            memory::desc::grouped({9, 64}, dt::bf16, 0, 4), memory::desc({4, 64, 32}, dt::f4_e2m1, tag::abc),
+            memory::desc::grouped({9, 32}, dt::f32, 0, 4), experts));
+    list.back().indices = {
+            {MXDNN_ARG_GROUP_OFFSETS, s32({3, 3, 5, 9})}, {MXDNN_ARG_GROUP_EXPERT_IDS, s32({2, 0, 1, 3})}};
+    list.push_back(
+            sample<mxdnn::moe_route::primitive_desc>("route", e, memory::desc({33, 16}, dt::bf16, tag::ab), 4,
+                    mxdnn::algorithm::route_softmax_topk, unsigned(mxdnn_route_renormalize), 1, 1));
+    list.push_back(sample<mxdnn::moe_permute::primitive_desc>("permute", e,
+            memory::desc({12, 40}, dt::bf16, tag::ab), memory::desc({32, 40}, dt::bf16, tag::ab), 2, 3, 8));
+    list.back().indices = {{MXDNN_ARG_GROUP_COUNTS, s32({1, 2, 0, 3, 4, 2})}};
+    list.push_back(sample<mxdnn::moe_unpermute::primitive_desc>("unpermute", e,
+            memory::desc({8, 40}, dt::bf16, tag::ab), memory::desc({4, 40}, dt::f32, tag::ab)));
+    list.back().indices = {{MXDNN_ARG_PERMUTED_IDX, s32({3, -1, 0, 7, 1, 5, -1, 6})},
+            {MXDNN_ARG_TOPK_WEIGHTS, bytes_t(4 * 2 * 4, 0x3e)}};
+    list.back().shapes = {{MXDNN_ARG_TOPK_WEIGHTS, memory::desc({4, 2}, dt::f32, tag::ab)}};
     // Packed weights, by every implementation that takes them.
     for (int impl = 0;; impl++) {
         sample_t s = sample<mxdnn::mx_matmul::primitive_desc>("packed weights", e,
@@ -144,9 +178,8 @@ std::vector<sample_t> samples() {
 TEST(cuda_execution, can_be_captured_and_replayed) {
     for (const sample_t &c : samples()) {
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
-        std::mt19937 rng(7);
-        const values_t in = random_inputs(*c.pd, rng), want = run(*c.pd, gpu(), in);
-        call_t call(*c.pd, gpu(), in);
+        const values_t in = c.inputs(7), want = run(*c.pd, gpu(), in, c.shapes);
+        call_t call(*c.pd, gpu(), in, c.shapes);
         mxdnn::stream s(gpu());
         cudaStream_t cs = mxdnn::cuda_interop::get_stream(s);
         const mxdnn::primitive p(*c.pd);
@@ -168,14 +201,13 @@ TEST(cuda_execution, can_be_captured_and_replayed) {
 TEST(cuda_execution, streams_and_threads_share_a_primitive) {
     for (const sample_t &c : samples()) {
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
-        std::mt19937 rng(8);
-        const values_t in = random_inputs(*c.pd, rng), want = run(*c.pd, gpu(), in);
+        const values_t in = c.inputs(8), want = run(*c.pd, gpu(), in, c.shapes);
         const mxdnn::primitive p(*c.pd);
         std::vector<std::thread> threads;
         std::vector<values_t> got(4);
         for (auto &g : got)
             threads.emplace_back([&] {
-                call_t call(*c.pd, gpu(), in);
+                call_t call(*c.pd, gpu(), in, c.shapes);
                 mxdnn::stream s(gpu());
                 for (int i = 0; i < 20; i++) p.execute(s, call.args);
                 s.wait();
