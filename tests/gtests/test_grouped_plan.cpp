@@ -18,7 +18,8 @@ matmul_machine_t machine(int threads) { return {cpu_isa_t::avx512_core_amx, 32 <
 matmul_kernels_t kernels() {
     matmul_kernels_t k;
     k.direct_rows = 12;
-    k.dense_rows = 32;
+    k.dense_rows = 128;
+    k.row_step = 32;
     k.dense_panels = 4;
     k.compute_bytes = 2;
     return k;
@@ -78,7 +79,7 @@ TEST(grouped_plan, tasks_cover_everything_once) {
         EXPECT_EQ(p.columns % s.column_step, 0);
         EXPECT_LE(p.rows, limits().task_rows);
         EXPECT_EQ(p.rows % kernels().direct_rows, 0);
-        EXPECT_EQ(p.rows % kernels().dense_rows, 0);
+        EXPECT_EQ(p.rows % kernels().row_step, 0);
         expect_cover(s, g, p);
     }
 }
@@ -162,7 +163,7 @@ TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
             for (int64_t hint : {0, 1, 100, 1 << 20}) {
                 const grouped_limits_t l = grouped_limits(K, K * 2, n, hint, machine(16), kernels());
                 EXPECT_GE(l.window_rows, 1);
-                EXPECT_GE(l.task_rows, kernels().dense_rows);
+                EXPECT_GE(l.task_rows, kernels().row_step);
                 EXPECT_GE(l.sum_rows, 1);
             }
 }
@@ -170,7 +171,7 @@ TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
 TEST(grouped_plan, is_printed) {
     const segments_t g = segments({1, 0, 300});
     EXPECT_EQ(
-            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/384:columns64:tasks90");
+            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/192:columns64:tasks135");
 }
 
 } // namespace

@@ -25,7 +25,7 @@ int64_t within(int64_t x, int64_t low, int64_t high) { return std::min(std::max(
 } // namespace
 
 int64_t row_granule(const matmul_kernels_t &kernels) {
-    return std::lcm<int64_t>(kernels.direct_rows, kernels.dense_rows);
+    return std::lcm<int64_t>(kernels.direct_rows, kernels.row_step);
 }
 
 grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,

@@ -229,7 +229,7 @@ struct jit_grouped_matmul_base_t::run_t {
                 row_scales() + slot, c.needs_sums ? block_sums(slot) : nullptr, c.weights.block};
         int64_t m = x.src_row(rows[slot]);
         if (m < 0) {
-            std::memset(source_buffer(slot), 0, size_t(padded * c.kernels.compute_bytes));
+            std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
             if (out.block_sums)
                 std::memset(out.block_sums, 0, size_t(c.scratch.sums_per_row) * sizeof(float));
             *out.row_scale = 1.f;

@@ -22,7 +22,7 @@ int most_panels(const kernel_row_t &row) {
 
 // Integers on both sides, which int8 kernels multiply exactly. Tiles multiply bf16 faster still.
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
-    if (p.kind != mxdnn_primitive_kind_mx_matmul || isa != cpu_isa_t::avx512_core_bf16) return nullptr;
+    if (isa != cpu_isa_t::avx512_core_bf16) return nullptr;
     quant_t q;
     int axis = 0;
     if (p.src.dt != mxdnn_s8 || quant_of("src", p.src, p.attr.src, q, &axis) != mxdnn_success) return nullptr;
