@@ -268,8 +268,8 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_create(
         mxdnn_primitive_t *primitive, const_mxdnn_primitive_desc_t pd);
 /** Safe from many threads at once on one primitive (in user scratchpad mode: with a scratchpad
  * each). Allocates nothing. Arguments that the primitive does not know are refused. */
-mxdnn_status_t MXDNN_API mxdnn_primitive_execute(const_mxdnn_primitive_t primitive, mxdnn_stream_t stream,
-        int nargs, const mxdnn_exec_arg_t *args);
+mxdnn_status_t MXDNN_API mxdnn_primitive_execute(
+        const_mxdnn_primitive_t primitive, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
 mxdnn_status_t MXDNN_API mxdnn_primitive_get_primitive_desc(
         const_mxdnn_primitive_t primitive, const_mxdnn_primitive_desc_t *pd);
 mxdnn_status_t MXDNN_API mxdnn_primitive_destroy(mxdnn_primitive_t primitive);

@@ -25,10 +25,10 @@ typedef enum {
     mxdnn_not_required = 6,
     mxdnn_invalid_shape = 9,
     mxdnn_invalid_data_type = 10,
-    mxdnn_corrupt_blob = 100, /**< bytes that no release of mxdnn wrote, or that were altered since */
+    mxdnn_corrupt_blob = 100,         /**< bytes that no release of mxdnn wrote, or that were altered since */
     mxdnn_incompatible_version = 101, /**< a blob of a newer format than this library reads */
-    mxdnn_incompatible_target = 102, /**< packed for a target family whose bytes this engine cannot use */
-    mxdnn_device_unavailable = 103 /**< the engine's target is described here but cannot run here */
+    mxdnn_incompatible_target = 102,  /**< packed for a target family whose bytes this engine cannot use */
+    mxdnn_device_unavailable = 103    /**< the engine's target is described here but cannot run here */
 } mxdnn_status_t;
 
 /** Element and scale types; see doc/formats.md for their exact values. */
@@ -61,9 +61,9 @@ typedef mxdnn_dim_t mxdnn_dims_t[MXDNN_MAX_NDIMS];
 /** How a memory descriptor arranges its elements. */
 typedef enum {
     mxdnn_format_kind_undef = 0,
-    mxdnn_format_kind_any = 1, /**< left to the primitive descriptor */
-    mxdnn_blocked = 2, /**< strided */
-    mxdnn_format_kind_opaque = 3, /**< packed weights */
+    mxdnn_format_kind_any = 1,        /**< left to the primitive descriptor */
+    mxdnn_blocked = 2,                /**< strided */
+    mxdnn_format_kind_opaque = 3,     /**< packed weights */
     mxdnn_format_kind_grouped = 0x100 /**< rows of several groups, one after the other */
 } mxdnn_format_kind_t;
 
@@ -86,10 +86,7 @@ typedef enum {
     mxdnn_cuda = 2 /**< oneDNN's `gpu` */
 } mxdnn_engine_kind_t;
 
-typedef enum {
-    mxdnn_stream_in_order = 0x1,
-    mxdnn_stream_default_flags = 0x1
-} mxdnn_stream_flags_t;
+typedef enum { mxdnn_stream_in_order = 0x1, mxdnn_stream_default_flags = 0x1 } mxdnn_stream_flags_t;
 
 typedef enum {
     mxdnn_undefined_primitive = 0,
@@ -111,18 +108,18 @@ typedef enum {
     mxdnn_eltwise_relu = 0x20, /**< x > 0 ? x : alpha * x */
     mxdnn_eltwise_tanh = 0x21,
     mxdnn_eltwise_square = 0x23,
-    mxdnn_eltwise_linear = 0x26, /**< alpha * x + beta */
+    mxdnn_eltwise_linear = 0x26,   /**< alpha * x + beta */
     mxdnn_eltwise_logistic = 0x29, /**< sigmoid */
     mxdnn_eltwise_gelu_tanh = 0x2b,
     mxdnn_eltwise_swish = 0x2c, /**< x * sigmoid(alpha * x) */
-    mxdnn_eltwise_clip = 0x2e, /**< min(max(x, alpha), beta) */
+    mxdnn_eltwise_clip = 0x2e,  /**< min(max(x, alpha), beta) */
     mxdnn_eltwise_gelu_erf = 0x31,
     mxdnn_binary_add = 0x1fff0,
     mxdnn_binary_mul = 0x1fff1,
     mxdnn_binary_max = 0x1fff2,
     mxdnn_binary_min = 0x1fff3,
     /* gated activations: of gate g and up u; see mxdnn_post_ops_append_gated() */
-    mxdnn_gated_silu = 0x100, /**< g * sigmoid(g) * u */
+    mxdnn_gated_silu = 0x100,   /**< g * sigmoid(g) * u */
     mxdnn_gated_swiglu = 0x101, /**< gpt-oss: min(g, limit) * sigmoid(alpha * g) * (clamp(u, +-limit) + 1) */
     mxdnn_gated_gelu_erf = 0x102, /**< gelu(g) * u */
     mxdnn_gated_gelu_tanh = 0x103,
@@ -131,14 +128,14 @@ typedef enum {
     /* scoring of moe_route */
     mxdnn_route_softmax_topk = 0x120, /**< softmax over all experts, then top-k */
     mxdnn_route_topk_softmax = 0x121, /**< top-k, then softmax over the chosen */
-    mxdnn_route_sigmoid = 0x122 /**< a sigmoid of each logit, then top-k */
+    mxdnn_route_sigmoid = 0x122       /**< a sigmoid of each logit, then top-k */
 } mxdnn_alg_kind_t;
 
 /** Flags of moe_route; doc/moe_route.md. */
 typedef enum {
     mxdnn_route_flags_none = 0,
     mxdnn_route_renormalize = 1 << 0, /**< the chosen weights are divided by their sum */
-    mxdnn_route_bias = 1 << 1, /**< ROUTE_BIAS is added to the scores that choose, not to the weights */
+    mxdnn_route_bias = 1 << 1,     /**< ROUTE_BIAS is added to the scores that choose, not to the weights */
     mxdnn_route_group_max = 1 << 2 /**< a group scores by its best expert, not by the sum of its best two */
 } mxdnn_route_flags_t;
 
@@ -165,9 +162,10 @@ typedef enum { mxdnn_scratchpad_mode_library = 0, mxdnn_scratchpad_mode_user = 1
 typedef enum {
     mxdnn_quantization_mode_undef = 0,
     mxdnn_quantization_mode_static_sazp = 1, /**< the caller passes scales and zero points */
-    mxdnn_quantization_mode_dynamic_mx = 2, /**< computed by the MX rules, written out */
-    mxdnn_quantization_mode_dynamic_fp = 3, /**< computed by the NVFP4 rules, written out */
-    mxdnn_quantization_mode_dynamic_affine = 0x100 /**< computed by the group-affine int4 rules, written out */
+    mxdnn_quantization_mode_dynamic_mx = 2,  /**< computed by the MX rules, written out */
+    mxdnn_quantization_mode_dynamic_fp = 3,  /**< computed by the NVFP4 rules, written out */
+    mxdnn_quantization_mode_dynamic_affine =
+            0x100 /**< computed by the group-affine int4 rules, written out */
 } mxdnn_quantization_mode_t;
 
 /** How an e8m0 scale byte follows from a block's largest magnitude; doc/formats.md. */
@@ -202,7 +200,7 @@ typedef enum {
     mxdnn_blob_native = 0, /**< the engine's best ISA has an optimised kernel for them */
     mxdnn_blob_slower = 1, /**< a lower entry of the implementation list, or the reference, takes them */
     mxdnn_blob_needs_reorder = 2, /**< the layout is known but nothing here runs on it: mx_reorder first */
-    mxdnn_blob_incompatible = 3, /**< a layout or a version that this library does not know */
+    mxdnn_blob_incompatible = 3,  /**< a layout or a version that this library does not know */
     mxdnn_blob_corrupt = 4
 } mxdnn_blob_verdict_t;
 
@@ -217,17 +215,18 @@ typedef enum {
 
 typedef enum {
     mxdnn_query_undef = 0,
-    mxdnn_query_engine = 1, /**< mxdnn_engine_t */
+    mxdnn_query_engine = 1,         /**< mxdnn_engine_t */
     mxdnn_query_primitive_kind = 2, /**< mxdnn_primitive_kind_t */
     mxdnn_query_num_of_inputs_s32 = 3,
     mxdnn_query_num_of_outputs_s32 = 4,
-    mxdnn_query_memory_consumption_s64 = 6, /**< scratchpad bytes that the library allocates; 0 when the user does */
+    mxdnn_query_memory_consumption_s64 =
+            6, /**< scratchpad bytes that the library allocates; 0 when the user does */
     mxdnn_query_scratchpad_engine = 7,
     mxdnn_query_impl_info_str = 8, /**< const char *: the implementation's name */
     mxdnn_query_reorder_src_engine = 9,
     mxdnn_query_reorder_dst_engine = 10,
-    mxdnn_query_strides = 14, /**< const mxdnn_dims_t * */
-    mxdnn_query_src_md = 129, /**< const_mxdnn_memory_desc_t */
+    mxdnn_query_strides = 14,     /**< const mxdnn_dims_t * */
+    mxdnn_query_src_md = 129,     /**< const_mxdnn_memory_desc_t */
     mxdnn_query_weights_md = 131, /**< index 0: weights; index 1: bias */
     mxdnn_query_dst_md = 133,
     mxdnn_query_scratchpad_md = 136,
@@ -237,14 +236,15 @@ typedef enum {
     mxdnn_query_data_type = 258,
     mxdnn_query_format_kind = 262,
     mxdnn_query_expert_stride_s64 = 0x1000, /**< packed: bytes from one batch entry (expert) to the next */
-    mxdnn_query_scale_data_type = 0x1001, /**< packed: mxdnn_data_type_t */
-    mxdnn_query_block_size_s64 = 0x1002, /**< packed: elements along K that share a scale */
+    mxdnn_query_scale_data_type = 0x1001,   /**< packed: mxdnn_data_type_t */
+    mxdnn_query_block_size_s64 = 0x1002,    /**< packed: elements along K that share a scale */
     mxdnn_query_layout_id_s32 = 0x1003,
     mxdnn_query_layout_version_s32 = 0x1004,
     mxdnn_query_alignment_s64 = 0x1005, /**< packed: preferred alignment of the bytes */
-    mxdnn_query_annotation_data_type = 0x1006, /**< mxdnn_data_type_t: type before quantisation, undef if not set */
+    mxdnn_query_annotation_data_type =
+            0x1006, /**< mxdnn_data_type_t: type before quantisation, undef if not set */
     mxdnn_query_annotation_recipe_str = 0x1007, /**< const char *: activation recipe, "" if not set */
-    mxdnn_query_target_str = 0x1008 /**< packed: target family, e.g. "cpu:x64" */
+    mxdnn_query_target_str = 0x1008             /**< packed: target family, e.g. "cpu:x64" */
 } mxdnn_query_t;
 
 /* Handles. A const_ handle is only read. */

@@ -32,44 +32,44 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
     for (int i = 0; i < ndims; i++) {
         const int from_end = ndims - i; // 2: second to last, 1: last
         if (groups[i] < 1)
-            return fail(mxdnn_invalid_arguments, "group %d of %s of %s has length %lld; it is at least 1", i, what,
-                    arg_name(arg), (long long)groups[i]);
+            return fail(mxdnn_invalid_arguments, "group %d of %s of %s has length %lld; it is at least 1", i,
+                    what, arg_name(arg), (long long)groups[i]);
         if (from_end > 2) {
             if (groups[i] != 1)
                 return fail(mxdnn_invalid_arguments,
-                        "group %d of %s of %s has length %lld; only the last two dims are grouped, so it is 1", i,
-                        what, arg_name(arg), (long long)groups[i]);
+                        "group %d of %s of %s has length %lld; only the last two dims are grouped, so it is "
+                        "1",
+                        i, what, arg_name(arg), (long long)groups[i]);
         } else {
             out.groups[2 - from_end] = groups[i];
         }
     }
     if (out.groups[0] > 1 && out.groups[1] > 1)
         return fail(mxdnn_invalid_arguments,
-                "%s of %s have groups %lldx%lld; blocks run along one of the last two dims, so one length is 1", what,
-                arg_name(arg), (long long)out.groups[0], (long long)out.groups[1]);
+                "%s of %s have groups %lldx%lld; blocks run along one of the last two dims, so one length is "
+                "1",
+                what, arg_name(arg), (long long)out.groups[0], (long long)out.groups[1]);
     return mxdnn_success;
 }
 
 } // namespace
 
 const char *arg_name(int arg) {
-    constexpr int attr_bits = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
-    if (arg & MXDNN_ARG_ATTR_SCALES && !(arg & ~0x3fff))
-        switch (arg & ~attr_bits) {
+    constexpr int attr_bits =
+            MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
+    if (arg & MXDNN_ARG_ATTR_SCALES && !(arg & ~0x3fff)) switch (arg & ~attr_bits) {
         case MXDNN_ARG_SRC: return "the scales of src";
         case MXDNN_ARG_WEIGHTS: return "the scales of weights";
         case MXDNN_ARG_DST: return "the scales of dst";
         default: return "the scales of an unknown argument";
         }
-    if (arg & MXDNN_ARG_ATTR_ZERO_POINTS && !(arg & ~0x3fff))
-        switch (arg & ~attr_bits) {
+    if (arg & MXDNN_ARG_ATTR_ZERO_POINTS && !(arg & ~0x3fff)) switch (arg & ~attr_bits) {
         case MXDNN_ARG_SRC: return "the zero points of src";
         case MXDNN_ARG_WEIGHTS: return "the zero points of weights";
         case MXDNN_ARG_DST: return "the zero points of dst";
         default: return "the zero points of an unknown argument";
         }
-    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22)
-        switch (arg & ~attr_bits) {
+    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22) switch (arg & ~attr_bits) {
         case MXDNN_ARG_SRC: return "the global scale of src";
         case MXDNN_ARG_WEIGHTS: return "the global scale of weights";
         case MXDNN_ARG_DST: return "the global scale of dst";
@@ -150,7 +150,8 @@ std::string algs_of(mxdnn_primitive_kind_t kind) {
 
 status_t check_room(const mxdnn_post_ops &po) {
     if (po.ops.size() >= size_t(max_post_ops))
-        return fail(mxdnn_out_of_memory, "post-ops have %d entries already; no more are possible", max_post_ops);
+        return fail(
+                mxdnn_out_of_memory, "post-ops have %d entries already; no more are possible", max_post_ops);
     return mxdnn_success;
 }
 } // namespace
@@ -165,11 +166,12 @@ status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *gro
         mxdnn_quantization_mode_t mode) {
     arg_attr_t *a = attr.arg(arg);
     if (!a)
-        return fail(mxdnn_invalid_arguments, "scales of argument %d; only src (1), weights (33) and dst (17) have any",
-                arg);
+        return fail(mxdnn_invalid_arguments,
+                "scales of argument %d; only src (1), weights (33) and dst (17) have any", arg);
     if (!has_role(dt, role_scale))
-        return fail(mxdnn_invalid_data_type, "scales of %s have type %s; possible are e8m0 f8_e4m3 bf16 f16 f32",
-                arg_name(arg), type_text(dt).c_str());
+        return fail(mxdnn_invalid_data_type,
+                "scales of %s have type %s; possible are e8m0 f8_e4m3 bf16 f16 f32", arg_name(arg),
+                type_text(dt).c_str());
     if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_mx
             && mode != mxdnn_quantization_mode_dynamic_fp && mode != mxdnn_quantization_mode_dynamic_affine)
         return fail(mxdnn_invalid_arguments,
@@ -199,7 +201,8 @@ status_t set_zero_points(attr_t &attr, int arg, int mask, int ndims, const dim_t
 status_t append_sum(mxdnn_post_ops &po, float scale, int32_t zero_point, data_type_t dt) {
     MXDNN_CHECK(check_room(po));
     if (dt != mxdnn_data_type_undef && !has_role(dt, role_high_precision))
-        return fail(mxdnn_invalid_data_type, "sum reads dst as %s; possible are f32 bf16 f16, or undef for dst's own",
+        return fail(mxdnn_invalid_data_type,
+                "sum reads dst as %s; possible are f32 bf16 f16, or undef for dst's own",
                 type_text(dt).c_str());
     post_op_t p;
     p.kind = mxdnn_sum;
@@ -231,7 +234,8 @@ status_t append_binary(mxdnn_post_ops &po, mxdnn_alg_kind_t alg, const memory_de
                 algs_of(mxdnn_binary).c_str());
     if (!is_strided(src1) || !has_role(src1.dt, role_high_precision))
         return fail(mxdnn_invalid_arguments,
-                "the operand of a binary post-op is %s; it has to be plain f32, bf16 or f16", to_string(src1).c_str());
+                "the operand of a binary post-op is %s; it has to be plain f32, bf16 or f16",
+                to_string(src1).c_str());
     post_op_t p;
     p.kind = mxdnn_binary;
     p.alg = alg;
@@ -244,21 +248,22 @@ status_t append_gated(
         mxdnn_post_ops &po, mxdnn_alg_kind_t alg, float alpha, float limit, mxdnn_gated_layout_t layout) {
     MXDNN_CHECK(check_room(po));
     if (!is_alg_of(alg, mxdnn_gated))
-        return fail(mxdnn_invalid_arguments, "algorithm 0x%x is no gated activation; possible are %s", unsigned(alg),
-                algs_of(mxdnn_gated).c_str());
+        return fail(mxdnn_invalid_arguments, "algorithm 0x%x is no gated activation; possible are %s",
+                unsigned(alg), algs_of(mxdnn_gated).c_str());
     if (layout != mxdnn_gated_interleaved && layout != mxdnn_gated_halves)
-        return fail(mxdnn_invalid_arguments, "the gated layout is %d; possible are interleaved (0) and halves (1)",
-                int(layout));
+        return fail(mxdnn_invalid_arguments,
+                "the gated layout is %d; possible are interleaved (0) and halves (1)", int(layout));
     if (std::isnan(alpha) || std::isnan(limit))
-        return fail(mxdnn_invalid_arguments, "a gated activation has alpha %g and limit %g; neither may be NaN",
-                double(alpha), double(limit));
+        return fail(mxdnn_invalid_arguments,
+                "a gated activation has alpha %g and limit %g; neither may be NaN", double(alpha),
+                double(limit));
     for (const auto &o : po.ops)
         if (o.kind == mxdnn_gated)
             return fail(mxdnn_invalid_arguments, "post-ops have a gated activation already; one is possible");
     for (const auto &o : po.ops)
         if (o.kind == mxdnn_sum)
-            return fail(mxdnn_invalid_arguments,
-                    "sum comes before the gated activation, but dst has half the columns there; append it after");
+            return fail(mxdnn_invalid_arguments, "sum comes before the gated activation, but dst has half "
+                                                 "the columns there; append it after");
     post_op_t p;
     p.kind = mxdnn_gated;
     p.alg = alg;
@@ -278,7 +283,7 @@ std::string number(float x) {
 
 std::string groups_text(const char *arg, const arg_attr_t::grouping_t &g) {
     return std::string(arg) + ":" + std::to_string(g.mask) + ":" + data_type_name(g.dt) + ":"
-            + std::to_string(g.groups[0]) + "x" + std::to_string(g.groups[1]);
+           + std::to_string(g.groups[0]) + "x" + std::to_string(g.groups[1]);
 }
 
 const char *mode_name(mxdnn_quantization_mode_t m) {
@@ -309,8 +314,10 @@ std::string to_string(const attr_t &attr) {
         const std::string name = row.name;
         if (a.scales.set) add("attr-scales:" + groups_text(row.name, a.scales) + ":" + mode_name(a.mode));
         if (a.zero_points.set) add("attr-zero-points:" + groups_text(row.name, a.zero_points));
-        if (a.global != mxdnn_quantization_mode_undef) add("attr-global-scale:" + name + ":" + mode_name(a.global));
-        if (a.rounding != mxdnn_scale_rounding_floor) add("rounding:" + name + ":" + rounding_name(a.rounding));
+        if (a.global != mxdnn_quantization_mode_undef)
+            add("attr-global-scale:" + name + ":" + mode_name(a.global));
+        if (a.rounding != mxdnn_scale_rounding_floor)
+            add("rounding:" + name + ":" + rounding_name(a.rounding));
         if (a.layout != mxdnn_scales_linear) add("scales-layout:" + name + ":swizzle_128x4");
         if (a.packing != mxdnn_element_packing_bytes) add("element-packing:" + name + ":dense");
     }
@@ -321,7 +328,7 @@ std::string to_string(const attr_t &attr) {
         case mxdnn_sum: po += "sum:" + number(p.scale) + ":" + std::to_string(p.zero_point); break;
         case mxdnn_gated:
             po += std::string(alg_name(p.alg)) + ":" + number(p.alpha) + ":" + number(p.beta)
-                    + (p.gated_layout == mxdnn_gated_halves ? ":halves" : ":interleaved");
+                  + (p.gated_layout == mxdnn_gated_halves ? ":halves" : ":interleaved");
             break;
         case mxdnn_binary: po += std::string(alg_name(p.alg)) + ":" + to_string(p.src1); break;
         default: po += std::string(alg_name(p.alg)) + ":" + number(p.alpha) + ":" + number(p.beta); break;
@@ -331,7 +338,8 @@ std::string to_string(const attr_t &attr) {
     if (attr.fpmath != mxdnn_fpmath_mode_strict) add("attr-fpmath:" + std::to_string(int(attr.fpmath)));
     if (attr.deterministic) add("attr-deterministic:true");
     constexpr const char *groupings[] = {"ends", "starts", "padded", "row_ids"};
-    if (attr.row_grouping != mxdnn_row_grouping_ends) add(std::string("row-grouping:") + groupings[attr.row_grouping]);
+    if (attr.row_grouping != mxdnn_row_grouping_ends)
+        add(std::string("row-grouping:") + groupings[attr.row_grouping]);
     if (attr.topk_weights != mxdnn_topk_weights_output) add("topk-weights:input");
     if (attr.global_experts)
         add("expert-range:" + std::to_string(attr.first_expert) + ":" + std::to_string(attr.global_experts));

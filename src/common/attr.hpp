@@ -31,8 +31,8 @@ struct arg_attr_t {
 
     bool is_default() const {
         return !scales.set && !zero_points.set && global == mxdnn_quantization_mode_undef
-                && rounding == mxdnn_scale_rounding_floor && layout == mxdnn_scales_linear
-                && packing == mxdnn_element_packing_bytes;
+               && rounding == mxdnn_scale_rounding_floor && layout == mxdnn_scales_linear
+               && packing == mxdnn_element_packing_bytes;
     }
     bool is_dynamic() const { return mode > mxdnn_quantization_mode_static_sazp; }
 };
@@ -40,10 +40,10 @@ struct arg_attr_t {
 struct post_op_t {
     mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
     mxdnn_alg_kind_t alg = mxdnn_alg_kind_undef;
-    float alpha = 0.f; // eltwise, gated
-    float beta = 0.f; // eltwise; gated: the limit
-    float scale = 1.f; // sum
-    int32_t zero_point = 0; // sum
+    float alpha = 0.f;                      // eltwise, gated
+    float beta = 0.f;                       // eltwise; gated: the limit
+    float scale = 1.f;                      // sum
+    int32_t zero_point = 0;                 // sum
     data_type_t dt = mxdnn_data_type_undef; // sum
     mxdnn_gated_layout_t gated_layout = mxdnn_gated_interleaved;
     memory_desc_t src1; // binary
@@ -71,7 +71,10 @@ struct mxdnn_primitive_attr {
 
     // Attributes of SRC, WEIGHTS or DST; null for any other argument.
     const mxdnn::impl::arg_attr_t *arg(int a) const {
-        return a == MXDNN_ARG_SRC ? &src : a == MXDNN_ARG_WEIGHTS ? &weights : a == MXDNN_ARG_DST ? &dst : nullptr;
+        return a == MXDNN_ARG_SRC       ? &src
+               : a == MXDNN_ARG_WEIGHTS ? &weights
+               : a == MXDNN_ARG_DST     ? &dst
+                                        : nullptr;
     }
     mxdnn::impl::arg_attr_t *arg(int a) {
         return const_cast<mxdnn::impl::arg_attr_t *>(const_cast<const mxdnn_primitive_attr *>(this)->arg(a));

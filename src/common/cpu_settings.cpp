@@ -50,7 +50,7 @@ void read_environment_once() {
     (void)done;
 }
 
-std::atomic<int> concurrency {0};
+std::atomic<int> concurrency{0};
 
 } // namespace
 
@@ -69,8 +69,8 @@ status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
     read_environment_once();
     const std::lock_guard<std::mutex> lock(cap_mutex);
     if (cap_fixed)
-        return fail(mxdnn_invalid_arguments,
-                "the CPU ISA cap was asked to change after the first primitive descriptor was created; set it before");
+        return fail(mxdnn_invalid_arguments, "the CPU ISA cap was asked to change after the first primitive "
+                                             "descriptor was created; set it before");
     if (isa == mxdnn_cpu_isa_default) {
         x64::set_isa_cap(cpu_isa_t::avx512_core_amx);
         return mxdnn_success;
@@ -80,8 +80,8 @@ status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
             x64::set_isa_cap(row.isa);
             return mxdnn_success;
         }
-    return fail(mxdnn_invalid_arguments, "CPU ISA 0x%x; possible are avx2 avx512_core avx512_core_bf16 avx512_core_amx",
-            unsigned(isa));
+    return fail(mxdnn_invalid_arguments,
+            "CPU ISA 0x%x; possible are avx2 avx512_core avx512_core_bf16 avx512_core_amx", unsigned(isa));
 }
 
 mxdnn_cpu_isa_t effective_cpu_isa() {
@@ -100,7 +100,8 @@ int max_concurrency() {
 
 status_t set_max_concurrency(int threads) {
     if (threads < 0 || threads > 4096)
-        return fail(mxdnn_invalid_arguments, "max concurrency %d; possible are 0 (the machine's) to 4096", threads);
+        return fail(mxdnn_invalid_arguments, "max concurrency %d; possible are 0 (the machine's) to 4096",
+                threads);
     concurrency.store(threads, std::memory_order_relaxed);
     return mxdnn_success;
 }

@@ -69,17 +69,20 @@ const engine_t *intern(const engine_t &e) {
 status_t create_cuda_engine(const engine_t **engine, size_t index) {
     const char *why_none = "";
     const size_t count = cuda::device_count(&why_none);
-    if (count == 0) return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has 0: %s", index, why_none);
+    if (count == 0)
+        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has 0: %s", index, why_none);
     if (index >= count)
-        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has %zu, counted from 0", index, count);
+        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has %zu, counted from 0", index,
+                count);
     engine_t e;
     e.device = cuda::find_device(index);
     const int arch = cuda::arch_of(e.device->info);
     for (const target_t &t : target_list)
         if (t.kind == mxdnn_cuda && t.arch == arch) e.target = &t;
     if (!e.target)
-        return fail(mxdnn_device_unavailable, "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer",
-                index, e.device->info.name, e.device->info.compute_major, e.device->info.compute_minor);
+        return fail(mxdnn_device_unavailable,
+                "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer", index,
+                e.device->info.name, e.device->info.compute_major, e.device->info.compute_minor);
     e.index = index;
     e.executes = true;
     *engine = intern(e);

@@ -20,12 +20,12 @@ struct target_t {
     mxdnn_engine_kind_t kind;
     target_family_t family;
     x64::cpu_isa_t isa; // CPU targets: the ISA it stands for
-    int arch; // CUDA targets: 80, 90, ...
+    int arch;           // CUDA targets: 80, 90, ...
 };
 
 const target_t *find_target(const char *name);
 const target_t *native_cpu_target(); // the best that this machine and the cap allow
-std::string target_names(); // all, separated by blanks
+std::string target_names();          // all, separated by blanks
 
 } // namespace impl
 } // namespace mxdnn
@@ -34,7 +34,8 @@ struct mxdnn_engine {
     const mxdnn::impl::target_t *target = nullptr;
     size_t index = 0;
     bool executes = false; // primitives run here; otherwise only mx_reorder does
-    const mxdnn::impl::cuda::device_t *device = nullptr; // that primitives run on and memory is of; null: the host
+    const mxdnn::impl::cuda::device_t *device =
+            nullptr; // that primitives run on and memory is of; null: the host
 
     mxdnn_engine_kind_t kind() const { return target->kind; }
     bool operator==(const mxdnn_engine &o) const {
@@ -44,7 +45,7 @@ struct mxdnn_engine {
 
 struct mxdnn_stream {
     const mxdnn_engine *engine = nullptr;
-    mxdnn::threadpool_iface *threadpool = nullptr; // the caller's threads; null: the library's
+    mxdnn::threadpool_iface *threadpool = nullptr;           // the caller's threads; null: the library's
     std::unique_ptr<mxdnn::impl::cuda::stream_state_t> cuda; // of engines that are devices
 };
 
@@ -52,9 +53,9 @@ struct mxdnn_memory {
     mxdnn_memory_desc md;
     const mxdnn_engine *engine = nullptr;
     void *handle = nullptr;
-    std::unique_ptr<void, void (*)(void *)> owned {nullptr, nullptr};
+    std::unique_ptr<void, void (*)(void *)> owned{nullptr, nullptr};
     // Device memory: the host's copy while it is mapped.
-    mutable std::unique_ptr<void, void (*)(void *)> mapped {nullptr, nullptr};
+    mutable std::unique_ptr<void, void (*)(void *)> mapped{nullptr, nullptr};
 };
 
 namespace mxdnn {

@@ -12,7 +12,8 @@ namespace impl {
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-status_t fail(status_t status, const char *format, ...);
+status_t
+fail(status_t status, const char *format, ...);
 
 const char *last_error();
 
@@ -31,13 +32,14 @@ reason_t no(const char *what, const char *found, const char *needed);
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
-reason_t refuse(status_t status, const char *format, ...);
+reason_t
+refuse(status_t status, const char *format, ...);
 inline reason_t yes() { return {}; }
 
-#define MXDNN_CHECK(expr) \
-    do { \
-        const ::mxdnn::impl::status_t status_ = (expr); \
-        if (status_ != mxdnn_success) return status_; \
+#define MXDNN_CHECK(expr)                                                                                    \
+    do {                                                                                                     \
+        const ::mxdnn::impl::status_t status_ = (expr);                                                      \
+        if (status_ != mxdnn_success) return status_;                                                        \
     } while (0)
 
 } // namespace impl

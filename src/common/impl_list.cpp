@@ -10,7 +10,8 @@ namespace impl {
 impl_list_t impl_list(const problem_t &p) {
     const engine_t &engine = exec_engine(p);
     // Where no device is, reorders run on the host for every target: packing needs none.
-    const bool on_host = engine.kind() == mxdnn_cpu || (p.kind == mxdnn_primitive_kind_mx_reorder && !engine.device);
+    const bool on_host =
+            engine.kind() == mxdnn_cpu || (p.kind == mxdnn_primitive_kind_mx_reorder && !engine.device);
     return on_host ? cpu_impl_list(p.kind) : cuda_impl_list(p.kind);
 }
 

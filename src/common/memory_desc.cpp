@@ -421,7 +421,8 @@ int64_t stride_bytes(const memory_desc_t &md, int dim, int bits) {
     const int inner = inner_dim(md);
     int64_t row = 0;
     for (int i = 0; i < md.ndims; i++)
-        if (i != inner && md.dims[i] > 1 && md.strides[i] > 0 && (row == 0 || md.strides[i] < row)) row = md.strides[i];
+        if (i != inner && md.dims[i] > 1 && md.strides[i] > 0 && (row == 0 || md.strides[i] < row))
+            row = md.strides[i];
     if (row == 0) return div_up(stride * bits, 8);
     return stride / row * div_up(row * bits, 8) + div_up(stride % row * bits, 8);
 }

@@ -16,7 +16,7 @@ struct packed_desc_t {
     target_family_t family = target_family_t::none;
     uint32_t layout_id = 0, layout_version = 0;
     quant_t quant;
-    int64_t size = 0; // bytes of the whole tensor
+    int64_t size = 0;   // bytes of the whole tensor
     int64_t stride = 0; // bytes from one batch entry (expert) to the next
     int64_t align = 0;
 };
@@ -43,8 +43,8 @@ struct mxdnn_memory_desc {
     mxdnn_dims_t dims = {};
     mxdnn_data_type_t dt = mxdnn_data_type_undef;
     mxdnn_format_kind_t kind = mxdnn_format_kind_undef;
-    mxdnn_dims_t strides = {}; // blocked: in elements; runtime where it depends on a runtime dim
-    mxdnn::impl::packed_desc_t packed; // opaque
+    mxdnn_dims_t strides = {};           // blocked: in elements; runtime where it depends on a runtime dim
+    mxdnn::impl::packed_desc_t packed;   // opaque
     mxdnn::impl::grouped_desc_t grouped; // grouped
     mxdnn::impl::annotation_t annotation;
 };
@@ -81,8 +81,8 @@ status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_
 packed_shape_t shape_of(const memory_desc_t &packed_md);
 const layout_t *layout_of(const memory_desc_t &packed_md);
 
-// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime. How densely 6-bit codes stand
-// is no part of a descriptor, but of the attributes it is used with.
+// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime. How densely 6-bit codes
+// stand is no part of a descriptor, but of the attributes it is used with.
 int64_t size_of(const memory_desc_t &md, mxdnn_element_packing_t packing = mxdnn_element_packing_bytes);
 // Bytes of a plain tensor of dims in natural order whose rows start on a byte.
 int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense);

@@ -44,23 +44,25 @@ const char *dim_text(dim_t d, char (&buf)[24]) {
 status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t &got) {
     const memory_desc_t &w = want.md, &g = got.md;
     // Only a reorder's source may belong elsewhere; memory of any engine that works on the host is alike.
-    const bool of_src = (want.arg & ~(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE))
+    const bool of_src =
+            (want.arg & ~(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE))
             == MXDNN_ARG_SRC;
     const engine_t &engine = of_src && p.src_engine ? *p.src_engine : *p.engine;
-    const bool wrong_kind = got.engine->kind() != engine.kind() && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w));
+    const bool wrong_kind = got.engine->kind() != engine.kind()
+                            && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w));
     if (wrong_kind || got.engine->device != engine.device)
-        return fail(mxdnn_invalid_arguments, "%s belongs to engine %s, but the primitive reads it on %s", arg_name(want.arg),
-                got.engine->target->name, engine.target->name);
+        return fail(mxdnn_invalid_arguments, "%s belongs to engine %s, but the primitive reads it on %s",
+                arg_name(want.arg), got.engine->target->name, engine.target->name);
     if (w.dt != g.dt)
-        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
-                to_string(g).c_str(), to_string(w).c_str());
+        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s",
+                arg_name(want.arg), to_string(g).c_str(), to_string(w).c_str());
     if (w.kind != g.kind || w.ndims != g.ndims)
-        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
-                to_string(g).c_str(), to_string(w).c_str());
+        return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s",
+                arg_name(want.arg), to_string(g).c_str(), to_string(w).c_str());
     if (is_packed(w)) {
         if (!equal(w, g))
-            return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s", arg_name(want.arg),
-                    to_string(g).c_str(), to_string(w).c_str());
+            return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s",
+                    arg_name(want.arg), to_string(g).c_str(), to_string(w).c_str());
         if (reinterpret_cast<uintptr_t>(got.handle) % 16)
             return fail(mxdnn_invalid_arguments, "%s are at address %p; packed bytes need 16-byte alignment",
                     arg_name(want.arg), got.handle);
@@ -71,17 +73,20 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
         for (int i = 0; i < w.ndims; i++) {
             char a[24], b[24];
             if (g.dims[i] == runtime_dim || (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i]))
-                return fail(mxdnn_invalid_arguments, "dim %d of %s is %s, but the primitive was created for %s", i,
-                        arg_name(want.arg), dim_text(g.dims[i], a), dim_text(w.dims[i], b));
+                return fail(mxdnn_invalid_arguments,
+                        "dim %d of %s is %s, but the primitive was created for %s", i, arg_name(want.arg),
+                        dim_text(g.dims[i], a), dim_text(w.dims[i], b));
             // The stride of a dim of one element says nothing.
-            if (!want.any_strides && g.dims[i] > 1 && w.strides[i] != runtime_dim && w.strides[i] != g.strides[i])
-                return fail(mxdnn_invalid_arguments, "stride %d of %s is %lld, but the primitive was created for %s", i,
+            if (!want.any_strides && g.dims[i] > 1 && w.strides[i] != runtime_dim
+                    && w.strides[i] != g.strides[i])
+                return fail(mxdnn_invalid_arguments,
+                        "stride %d of %s is %lld, but the primitive was created for %s", i,
                         arg_name(want.arg), (long long)g.strides[i], dim_text(w.strides[i], b));
         }
     }
     if (!got.handle && size_of(g) > 0)
-        return fail(mxdnn_invalid_arguments, "%s has no data (a null handle) for %lld bytes", arg_name(want.arg),
-                (long long)size_of(g));
+        return fail(mxdnn_invalid_arguments, "%s has no data (a null handle) for %lld bytes",
+                arg_name(want.arg), (long long)size_of(g));
     return mxdnn_success;
 }
 
@@ -97,8 +102,9 @@ status_t check_overlap(const exec_ctx_t &ctx) {
             if (!other) continue;
             const char *p = static_cast<const char *>(other->handle);
             if (o < p + size_of(other->md, b.packing) && p < o + size_of(out->md, a.packing))
-                return fail(mxdnn_invalid_arguments, "%s (written) overlaps %s in memory; give each its own bytes",
-                        arg_name(a.arg), arg_name(b.arg));
+                return fail(mxdnn_invalid_arguments,
+                        "%s (written) overlaps %s in memory; give each its own bytes", arg_name(a.arg),
+                        arg_name(b.arg));
         }
     }
     return mxdnn_success;
@@ -124,10 +130,12 @@ status_t check_args(const exec_ctx_t &ctx) {
         const memory_t *m = nullptr;
         MXDNN_CHECK(find_arg(ctx, form->arg, m));
         if (!m && !form->optional)
-            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(form->arg), form->arg,
-                    to_string(form->md).c_str());
+            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(form->arg),
+                    form->arg, to_string(form->md).c_str());
         // Of several forms, the one whose type and number of dims are those of the memory.
-        const auto alike = [&](const arg_desc_t &a) { return a.md.dt == m->md.dt && a.md.ndims == m->md.ndims; };
+        const auto alike = [&](const arg_desc_t &a) {
+            return a.md.dt == m->md.dt && a.md.ndims == m->md.ndims;
+        };
         runtime = runtime || has_runtime_dims(args[i].md);
         for (next = i + 1; next < args.size() && args[next].arg == args[i].arg; next++)
             if (m && !alike(*form) && alike(args[next])) form = &args[next];
@@ -138,9 +146,11 @@ status_t check_args(const exec_ctx_t &ctx) {
         for (const arg_desc_t &a : args) known = known || a.arg == ctx.args[i].arg;
         if (!known) {
             const bool in_packed = ctx.args[i].arg < 1 << 22
-                    && (ctx.args[i].arg
-                            & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE));
-            return fail(mxdnn_invalid_arguments, "%s (argument %d) is passed, but the primitive has no such argument%s",
+                                   && (ctx.args[i].arg
+                                           & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS
+                                                   | MXDNN_ARG_ATTR_GLOBAL_SCALE));
+            return fail(mxdnn_invalid_arguments,
+                    "%s (argument %d) is passed, but the primitive has no such argument%s",
                     arg_name(ctx.args[i].arg), ctx.args[i].arg,
                     in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");
         }
@@ -156,7 +166,8 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     const bool can_pack = p.kind == mxdnn_primitive_kind_mx_reorder;
     if (!p.engine->executes && !can_pack)
         return fail(mxdnn_device_unavailable,
-                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s where it is",
+                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s "
+                "where it is",
                 p.engine->target->name, primitive_kind_name(p.kind));
     const double start = verbose(verbose_profile_create) ? now_ms() : 0;
     auto result = std::make_unique<primitive_t>();
@@ -177,9 +188,10 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     return mxdnn_success;
 }
 
-status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args) {
+status_t execute(
+        const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args) {
     const pd_t &pd = *primitive.desc.pd;
-    exec_ctx_t ctx {pd, stream, args, nargs, nullptr};
+    exec_ctx_t ctx{pd, stream, args, nargs, nullptr};
     const engine_t &engine = exec_engine(pd.problem);
     if (!(*stream.engine == engine))
         return fail(mxdnn_invalid_arguments, "the stream belongs to engine %s%s, the primitive to %s%s",
@@ -188,13 +200,15 @@ status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs
     MXDNN_CHECK(check_args(ctx));
     if (pd.scratchpad_bytes > 0) {
         ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
-                ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
-                : stream.cuda ? stream.cuda->scratchpad(pd.scratchpad_bytes)
-                              : scratchpad.get(pd.scratchpad_bytes);
+                                 ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
+                         : stream.cuda ? stream.cuda->scratchpad(pd.scratchpad_bytes)
+                                       : scratchpad.get(pd.scratchpad_bytes);
         if (!ctx.scratchpad)
-            return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes", (long long)pd.scratchpad_bytes);
+            return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
+                    (long long)pd.scratchpad_bytes);
         if (reinterpret_cast<uintptr_t>(ctx.scratchpad) % 64)
-            return fail(mxdnn_invalid_arguments, "the scratchpad is at address %p; it needs 64-byte alignment",
+            return fail(mxdnn_invalid_arguments,
+                    "the scratchpad is at address %p; it needs 64-byte alignment",
                     static_cast<void *>(ctx.scratchpad));
     }
     if (!verbose(verbose_profile_exec)) return primitive.impl->execute(ctx);
@@ -202,7 +216,10 @@ status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs
     const status_t status = primitive.impl->execute(ctx);
     // Times of executions on a device are those of the work, where its stream may be waited for.
     bool capturing = false;
-    if (stream.cuda && engine.device->table->stream_is_capturing(engine.device->index, stream.cuda->handle(), &capturing).ok()
+    if (stream.cuda
+            && engine.device->table
+                       ->stream_is_capturing(engine.device->index, stream.cuda->handle(), &capturing)
+                       .ok()
             && !capturing)
         engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),

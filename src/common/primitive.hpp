@@ -42,7 +42,8 @@ namespace impl {
 using primitive_t = mxdnn_primitive;
 
 status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd);
-status_t execute(const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args);
+status_t execute(
+        const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args);
 
 // Bounded, least recently used first out, safe from any thread.
 int primitive_cache_capacity();

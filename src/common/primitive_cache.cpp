@@ -30,9 +30,7 @@ public:
         key.append(reinterpret_cast<const char *>(&v), sizeof(v));
         return *this;
     }
-    void add(const quant_t &q) {
-        add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global);
-    }
+    void add(const quant_t &q) { add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global); }
     void add(const memory_desc_t &md) {
         add(md.ndims).add(md.dt).add(md.kind);
         for (int i = 0; i < md.ndims; i++) add(md.dims[i]).add(md.strides[i]);
@@ -63,7 +61,11 @@ public:
             add(o.src1);
         }
         add(a.fpmath).add(a.fpmath_apply_to_int).add(a.accumulation).add(a.deterministic).add(a.scratchpad);
-        add(a.row_grouping).add(a.topk_weights).add(a.first_expert).add(a.global_experts).add(a.max_rows_hint);
+        add(a.row_grouping)
+                .add(a.topk_weights)
+                .add(a.first_expert)
+                .add(a.global_experts)
+                .add(a.max_rows_hint);
     }
 };
 
@@ -137,13 +139,20 @@ cache_t &cache() {
 std::string cache_key(const problem_t &p) {
     key_writer_t w;
     w.key.reserve(512);
-    w.add(p.kind).add(p.engine).add(p.src_engine).add(p.max_concurrency); // engines are values: equal ones are one object
+    w.add(p.kind)
+            .add(p.engine)
+            .add(p.src_engine)
+            .add(p.max_concurrency); // engines are values: equal ones are one object
     w.add(p.src);
     w.add(p.weights);
     w.add(p.bias);
     w.add(p.dst);
     w.add(p.attr);
-    w.add(p.route.topk).add(p.route.scoring).add(p.route.flags).add(p.route.expert_groups).add(p.route.topk_groups);
+    w.add(p.route.topk)
+            .add(p.route.scoring)
+            .add(p.route.flags)
+            .add(p.route.expert_groups)
+            .add(p.route.topk_groups);
     w.add(p.permute.source_ranks).add(p.permute.local_experts).add(p.permute.alignment);
     return std::move(w.key);
 }

@@ -12,10 +12,12 @@ namespace impl {
 namespace {
 
 constexpr primitive_kind_t primitive_kinds[] = {
-        {mxdnn_primitive_kind_mx_matmul, "mx_matmul", prepare_mx_matmul, list_args_plain, check_runtime_dims_plain},
-        {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain, check_runtime_dims_plain},
-        {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul, list_grouped_matmul_args,
-                check_grouped_exec},
+        {mxdnn_primitive_kind_mx_matmul, "mx_matmul", prepare_mx_matmul, list_args_plain,
+                check_runtime_dims_plain},
+        {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain,
+                check_runtime_dims_plain},
+        {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul,
+                list_grouped_matmul_args, check_grouped_exec},
         {mxdnn_primitive_kind_moe_route, "moe_route", prepare_moe_route, list_args_moe_route,
                 check_runtime_dims_moe_route},
         {mxdnn_primitive_kind_moe_permute, "moe_permute", prepare_moe_permute, list_args_moe_permute,
@@ -93,15 +95,22 @@ status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *
         return mxdnn_success;
     case mxdnn_query_reorder_src_engine:
         if (!p.src_engine)
-            return fail(mxdnn_invalid_arguments, "%s has one engine; ask with query_engine", primitive_kind_name(p.kind));
+            return fail(mxdnn_invalid_arguments, "%s has one engine; ask with query_engine",
+                    primitive_kind_name(p.kind));
         *static_cast<mxdnn_engine_t *>(result) = const_cast<engine_t *>(p.src_engine);
         return mxdnn_success;
-    case mxdnn_query_primitive_kind: *static_cast<mxdnn_primitive_kind_t *>(result) = p.kind; return mxdnn_success;
-    case mxdnn_query_num_of_inputs_s32: *static_cast<int *>(result) = count(arg_use_t::input); return mxdnn_success;
-    case mxdnn_query_num_of_outputs_s32: *static_cast<int *>(result) = count(arg_use_t::output); return mxdnn_success;
+    case mxdnn_query_primitive_kind:
+        *static_cast<mxdnn_primitive_kind_t *>(result) = p.kind;
+        return mxdnn_success;
+    case mxdnn_query_num_of_inputs_s32:
+        *static_cast<int *>(result) = count(arg_use_t::input);
+        return mxdnn_success;
+    case mxdnn_query_num_of_outputs_s32:
+        *static_cast<int *>(result) = count(arg_use_t::output);
+        return mxdnn_success;
     case mxdnn_query_memory_consumption_s64:
-        *static_cast<int64_t *>(result)
-                = p.attr.scratchpad == mxdnn_scratchpad_mode_library ? pd.pd->scratchpad_bytes : 0;
+        *static_cast<int64_t *>(result) =
+                p.attr.scratchpad == mxdnn_scratchpad_mode_library ? pd.pd->scratchpad_bytes : 0;
         return mxdnn_success;
     case mxdnn_query_impl_info_str: *static_cast<const char **>(result) = pd.pd->name(); return mxdnn_success;
     default: break;
@@ -119,7 +128,8 @@ const memory_desc_t *query_md(const primitive_desc_t &pd, mxdnn_query_t what, in
     const auto present = [](const memory_desc_t &md) { return is_zero(md) ? nullptr : &md; };
     switch (what) {
     case mxdnn_query_src_md: return index == 0 ? present(p.src) : nullptr;
-    case mxdnn_query_weights_md: return index == 0 ? present(p.weights) : index == 1 ? present(p.bias) : nullptr;
+    case mxdnn_query_weights_md:
+        return index == 0 ? present(p.weights) : index == 1 ? present(p.bias) : nullptr;
     case mxdnn_query_dst_md: return index == 0 ? present(p.dst) : nullptr;
     case mxdnn_query_scratchpad_md: return present(pd.scratchpad_md);
     case mxdnn_query_exec_arg_md:
@@ -149,7 +159,8 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
         list_args(*candidate);
         index = i;
         scratchpad_md = mxdnn_memory_desc();
-        if (candidate->problem.attr.scratchpad == mxdnn_scratchpad_mode_user && candidate->scratchpad_bytes > 0) {
+        if (candidate->problem.attr.scratchpad == mxdnn_scratchpad_mode_user
+                && candidate->scratchpad_bytes > 0) {
             const dim_t dims[1] = {candidate->scratchpad_bytes};
             MXDNN_CHECK(init_strided(scratchpad_md, 1, dims, mxdnn_u8, nullptr));
         }

@@ -43,7 +43,7 @@ struct pd_t {
     // One line on how the work is divided; for verbose output.
     virtual std::string plan_text() const { return ""; }
 
-    problem_t problem; // with `any` resolved
+    problem_t problem;            // with `any` resolved
     std::vector<arg_desc_t> args; // filled by list_args()
     int64_t scratchpad_bytes = 0;
 };
@@ -100,11 +100,11 @@ const char *primitive_kind_name(mxdnn_primitive_kind_t kind);
 // The public handle: a position in an implementation list.
 struct mxdnn_primitive_desc {
     std::shared_ptr<const mxdnn::impl::problem_t> problem;
-    mxdnn::impl::impl_list_t list {};
+    mxdnn::impl::impl_list_t list{};
     size_t index = 0; // of the entry that `pd` comes from
     std::shared_ptr<const mxdnn::impl::pd_t> pd;
     mxdnn_memory_desc scratchpad_md; // of bytes; zero when the library allocates it
-    std::string last_refusal; // why the last entry that was asked declined
+    std::string last_refusal;        // why the last entry that was asked declined
 
     // Moves to the first entry from `from` on that takes the problem.
     mxdnn_status_t advance(size_t from);

@@ -47,12 +47,13 @@ status_t prepare_mx_matmul(problem_t &p) {
     MXDNN_CHECK(check_plain("dst", dst));
     if (src.ndims < 2 || wei.ndims != src.ndims || dst.ndims != src.ndims)
         return fail(mxdnn_invalid_shape,
-                "src, weights and dst have %d, %d and %d dims; all need the same number, at least 2", src.ndims,
-                wei.ndims, dst.ndims);
+                "src, weights and dst have %d, %d and %d dims; all need the same number, at least 2",
+                src.ndims, wei.ndims, dst.ndims);
     const int nd = src.ndims;
     const dim_t M = src.dims[nd - 2], K = src.dims[nd - 1], N = wei.dims[nd - 1];
     if (has_runtime_dims(wei))
-        return fail(mxdnn_unimplemented, "weights have runtime dims (%s); only rows of src and dst, and their batch, may",
+        return fail(mxdnn_unimplemented,
+                "weights have runtime dims (%s); only rows of src and dst, and their batch, may",
                 dims_text(wei).c_str());
     if (K != wei.dims[nd - 2])
         return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %lld in src and %lld in weights",
@@ -61,19 +62,24 @@ status_t prepare_mx_matmul(problem_t &p) {
     // The destination before and after a gated post-op.
     const post_op_t *gated = p.attr.gated();
     if (gated && N % 2)
-        return fail(mxdnn_invalid_shape, "a gated activation halves N, but N is %lld; it has to be even", (long long)N);
+        return fail(mxdnn_invalid_shape, "a gated activation halves N, but N is %lld; it has to be even",
+                (long long)N);
     const dim_t dst_n = gated ? N / 2 : N;
     if (!dims_agree(M, dst.dims[nd - 2]) || dst.dims[nd - 1] != dst_n)
         return fail(mxdnn_invalid_shape, "src is %s and weights are %s%s, so dst ends in %sx%lld; it is %s",
                 dims_text(src).c_str(), dims_text(wei).c_str(), gated ? " with a gated activation" : "",
-                M == runtime_dim ? "runtime" : std::to_string(M).c_str(), (long long)dst_n, dims_text(dst).c_str());
+                M == runtime_dim ? "runtime" : std::to_string(M).c_str(), (long long)dst_n,
+                dims_text(dst).c_str());
     dim_t pre_gate[max_ndims], dst_dims[max_ndims];
     for (int i = 0; i < nd - 2; i++) {
         const dim_t s = src.dims[i], w = wei.dims[i], d = dst.dims[i];
-        if (!broadcasts_to(s, d) || !broadcasts_to(w, d) || (s != runtime_dim && d != runtime_dim && d != s && d != w))
+        if (!broadcasts_to(s, d) || !broadcasts_to(w, d)
+                || (s != runtime_dim && d != runtime_dim && d != s && d != w))
             return fail(mxdnn_invalid_shape,
-                    "batch dim %d is %s in src, weights and dst (%s, %s, %s); those of src and weights are dst's, or 1", i,
-                    "inconsistent", dims_text(src).c_str(), dims_text(wei).c_str(), dims_text(dst).c_str());
+                    "batch dim %d is %s in src, weights and dst (%s, %s, %s); those of src and weights are "
+                    "dst's, or 1",
+                    i, "inconsistent", dims_text(src).c_str(), dims_text(wei).c_str(),
+                    dims_text(dst).c_str());
         pre_gate[i] = dst_dims[i] = d;
     }
     pre_gate[nd - 2] = dst_dims[nd - 2] = dst.dims[nd - 2];
@@ -83,7 +89,8 @@ status_t prepare_mx_matmul(problem_t &p) {
     if (!is_zero(p.bias)) {
         MXDNN_CHECK(check_plain("bias", p.bias));
         if (!is_high_precision(p.bias.dt))
-            return fail(mxdnn_invalid_data_type, "bias is %s; possible are f32 bf16 f16", data_type_name(p.bias.dt));
+            return fail(mxdnn_invalid_data_type, "bias is %s; possible are f32 bf16 f16",
+                    data_type_name(p.bias.dt));
         MXDNN_CHECK(check_broadcast("bias", p.bias, nd, pre_gate));
     }
 
@@ -97,7 +104,8 @@ status_t prepare_mx_reorder(problem_t &p) {
     memory_desc_t &src = p.src, &dst = p.dst;
     arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
     if (is_any(src) || is_any(dst))
-        return fail(mxdnn_invalid_arguments, "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
+        return fail(mxdnn_invalid_arguments,
+                "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
                 is_any(src) ? "src" : "dst");
     if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
     if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
@@ -122,10 +130,12 @@ status_t prepare_mx_reorder(problem_t &p) {
         if (is_packed(md)) {
             MXDNN_CHECK(check_matches_packed(name, md, a));
             if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
-                return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+                return fail(mxdnn_invalid_arguments,
+                        "src has dynamic scales; they are read, so they have to be static");
             if (!is_src && a.scales.set && !a.is_dynamic() && is_high_precision(src.dt))
                 return fail(mxdnn_invalid_arguments,
-                        "dst is packed and its scales are static, but packed bytes hold their scales: quantise with a "
+                        "dst is packed and its scales are static, but packed bytes hold their scales: "
+                        "quantise with a "
                         "dynamic mode, or pass codes and scales as a quantised src");
             const mxdnn_quantization_mode_t global = a.global;
             imply_attr(a, md, md.dt, md.packed.quant, 2,
@@ -144,19 +154,23 @@ status_t prepare_mx_reorder(problem_t &p) {
             MXDNN_CHECK(quant_of(name, md, a, q, &axis));
             MXDNN_CHECK(check_block_scales(name, md.dt, q));
             if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
-                return fail(mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+                return fail(mxdnn_invalid_arguments,
+                        "src has dynamic scales; they are read, so they have to be static");
             if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)
-                return fail(mxdnn_invalid_arguments, "scales of %s are %s; only one-byte scales have a 128x4 swizzle",
-                        name, data_type_name(q.scale_dt));
+                return fail(mxdnn_invalid_arguments,
+                        "scales of %s are %s; only one-byte scales have a 128x4 swizzle", name,
+                        data_type_name(q.scale_dt));
             if (a.packing == mxdnn_element_packing_dense && data_type_info(md.dt)->bits != 6)
-                return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing", name,
+                return fail(mxdnn_invalid_arguments,
+                        "%s is %s; only 6-bit types have a dense element packing", name,
                         data_type_name(md.dt));
         } else if (!is_high_precision(md.dt)) {
-            return fail(mxdnn_invalid_data_type, "%s is %s; possible are f32 bf16 f16 and quantised types", name,
-                    data_type_name(md.dt));
-        } else if (!a.is_default()) {
-            return fail(mxdnn_invalid_arguments, "%s is %s and has quantisation attributes; only quantised types have",
+            return fail(mxdnn_invalid_data_type, "%s is %s; possible are f32 bf16 f16 and quantised types",
                     name, data_type_name(md.dt));
+        } else if (!a.is_default()) {
+            return fail(mxdnn_invalid_arguments,
+                    "%s is %s and has quantisation attributes; only quantised types have", name,
+                    data_type_name(md.dt));
         }
     }
     if (is_quantised_type(dst.dt)) {
@@ -164,7 +178,7 @@ status_t prepare_mx_reorder(problem_t &p) {
         int s_axis = 0, d_axis = 0;
         MXDNN_CHECK(quant_of("dst", dst, da, dq, &d_axis));
         const bool moves = is_quantised_type(src.dt) && quant_of("src", src, sa, sq, &s_axis) == mxdnn_success
-                && src.dt == dst.dt && sq == dq && s_axis == d_axis;
+                           && src.dt == dst.dt && sq == dq && s_axis == d_axis;
         if (moves && (is_packed(src) || is_packed(dst))) {
             // Codes and scales move as they are: those of a packed source are outputs of a plain one.
             da.mode = dynamic_mode_of(dst.dt, dq);
@@ -181,15 +195,16 @@ void list_args_plain(pd_t &pd) {
     pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false, false, p.attr.src.packing});
     list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, arg_use_t::input);
     if (!is_zero(p.weights)) {
-        pd.args.push_back({MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false, false, p.attr.weights.packing});
+        pd.args.push_back(
+                {MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false, false, p.attr.weights.packing});
         list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
     }
     if (!is_zero(p.bias)) pd.args.push_back({MXDNN_ARG_BIAS, arg_use_t::input, p.bias, false});
     pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false, false, p.attr.dst.packing});
     list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, arg_use_t::output);
     // A packed destination's global scale may be given by the caller.
-    if (is_packed(p.dst) && p.dst.packed.quant.global != global_scale_kind_t::none && is_high_precision(p.src.dt)
-            && p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
+    if (is_packed(p.dst) && p.dst.packed.quant.global != global_scale_kind_t::none
+            && is_high_precision(p.src.dt) && p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
         memory_desc_t g;
         const dim_t dims[1] = {p.dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(p.dst)};
         init_strided(g, 1, dims, mxdnn_f32, nullptr);
@@ -198,8 +213,8 @@ void list_args_plain(pd_t &pd) {
     int index = 0;
     for (const post_op_t &o : p.attr.post_ops.ops) {
         if (o.kind == mxdnn_binary)
-            pd.args.push_back(
-                    {MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1, arg_use_t::input, o.src1, false});
+            pd.args.push_back({MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1, arg_use_t::input,
+                    o.src1, false});
         index++;
     }
 }
@@ -210,13 +225,13 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
     for (int i = 0; i < dst.ndims - (matmul ? 1 : 0); i++) {
         const bool broadcast = matmul && i < dst.ndims - 2 && src.dims[i] == 1;
         if (src.dims[i] != dst.dims[i] && !broadcast)
-            return fail(mxdnn_invalid_arguments, "dim %d is %lld in src and %lld in dst; they have to agree", i,
-                    (long long)src.dims[i], (long long)dst.dims[i]);
+            return fail(mxdnn_invalid_arguments, "dim %d is %lld in src and %lld in dst; they have to agree",
+                    i, (long long)src.dims[i], (long long)dst.dims[i]);
         if (matmul && i < dst.ndims - 2) {
             const dim_t w = p.weights.dims[i];
             if (w != 1 && w != dst.dims[i])
-                return fail(mxdnn_invalid_arguments, "batch dim %d is %lld in weights and %lld in dst", i, (long long)w,
-                        (long long)dst.dims[i]);
+                return fail(mxdnn_invalid_arguments, "batch dim %d is %lld in weights and %lld in dst", i,
+                        (long long)w, (long long)dst.dims[i]);
         }
     }
     // Operands that follow the rows: block scales, and binary post-ops (dims equal or 1).
@@ -224,8 +239,8 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
         if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
         const memory_t *m = ctx.memory(a.arg);
         const bool of_src = a.arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)
-                || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
-                || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
+                            || a.arg == (MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_SRC)
+                            || a.arg == (MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
         const memory_desc_t &rows = of_src ? src : dst;
         if (a.arg & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS)) {
             MXDNN_CHECK(check_params_follow(a.arg, m->md, rows, of_src ? p.attr.src : p.attr.dst));
@@ -235,8 +250,9 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
             if (a.md.dims[a.md.ndims - i] != runtime_dim) continue;
             const dim_t d = m->md.dims[m->md.ndims - i], want = rows.dims[rows.ndims - i];
             if (d != want && d != 1)
-                return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, which are %lld",
-                        a.md.ndims - i, arg_name(a.arg), (long long)d, (long long)want);
+                return fail(mxdnn_invalid_arguments,
+                        "dim %d of %s is %lld; it follows the rows, which are %lld", a.md.ndims - i,
+                        arg_name(a.arg), (long long)d, (long long)want);
         }
     }
     return mxdnn_success;

@@ -26,8 +26,8 @@ struct permute_desc_t {
 
 struct problem_t {
     mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
-    const engine_t *engine = nullptr; // where it runs; reorder: of the destination
-    const engine_t *src_engine = nullptr; // reorder only
+    const engine_t *engine = nullptr;      // where it runs; reorder: of the destination
+    const engine_t *src_engine = nullptr;  // reorder only
     memory_desc_t src, weights, bias, dst; // ndims 0: absent
     attr_t attr;
     route_desc_t route;
@@ -57,7 +57,8 @@ status_t prepare_moe_unpermute(problem_t &p);
 
 // The format of a quantised argument, from its attributes: what scales, blocks and zero points say.
 // `axis_from_end` gets the blocked axis (2: rows, 1: columns).
-status_t quant_of(const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end);
+status_t quant_of(
+        const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end);
 
 // Dims of the plain scales (or zero points) of `md` quantised by `q` along that axis: md's dims
 // with the blocked one divided. 128x4-swizzled scales are {batch, bytes of one matrix}.

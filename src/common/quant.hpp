@@ -9,7 +9,7 @@ namespace impl {
 
 enum class zero_point_kind_t : uint8_t {
     none = 0,
-    u8 = 1, // value = (code - zp) * scale
+    u8 = 1,        // value = (code - zp) * scale
     float_zero = 2 // value = (code - 8) * scale + zero, u4 only
 };
 
@@ -19,12 +19,12 @@ struct quant_t {
     data_type_t scale_dt = mxdnn_data_type_undef; // e8m0, f8_e4m3, bf16, f16, f32
     dim_t block = 0; // consecutive elements along the blocked axis that share a scale
     zero_point_kind_t zp = zero_point_kind_t::none;
-    data_type_t zp_dt = mxdnn_data_type_undef; // u8, or the floating type of float_zero
+    data_type_t zp_dt = mxdnn_data_type_undef;              // u8, or the floating type of float_zero
     global_scale_kind_t global = global_scale_kind_t::none; // f32, NVFP4 only
 
     MXDNN_HD friend constexpr bool operator==(const quant_t &a, const quant_t &b) {
         return a.scale_dt == b.scale_dt && a.block == b.block && a.zp == b.zp && a.zp_dt == b.zp_dt
-                && a.global == b.global;
+               && a.global == b.global;
     }
     MXDNN_HD friend constexpr bool operator!=(const quant_t &a, const quant_t &b) { return !(a == b); }
 };

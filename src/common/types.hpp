@@ -29,9 +29,13 @@ constexpr dim_t max_dim = dim_t(1) << 40;
 constexpr int64_t max_bytes = int64_t(1) << 50;
 
 template <typename T, typename U>
-MXDNN_HD constexpr T div_up(T a, U b) { return (a + T(b) - 1) / T(b); }
+MXDNN_HD constexpr T div_up(T a, U b) {
+    return (a + T(b) - 1) / T(b);
+}
 template <typename T, typename U>
-MXDNN_HD constexpr T round_up(T a, U b) { return div_up(a, b) * T(b); }
+MXDNN_HD constexpr T round_up(T a, U b) {
+    return div_up(a, b) * T(b);
+}
 
 // a * b for non-negative values, or -1 where the product (or an operand) is beyond max_bytes.
 MXDNN_HD constexpr int64_t checked_mul(int64_t a, int64_t b) {

@@ -53,7 +53,7 @@ bool parse(const char *words, unsigned &flags, const char **bad) {
 }
 
 std::atomic<unsigned> &flags() {
-    static std::atomic<unsigned> f {[] {
+    static std::atomic<unsigned> f{[] {
         unsigned v = 0;
         const char *bad = nullptr;
         if (!parse(environment().verbose.c_str(), v, &bad)) {

@@ -27,7 +27,8 @@ mxdnn::engine make_engine() {
     if (settings.engine == "cpu") return mxdnn::engine(mxdnn::engine::kind::cpu, 0);
     if (settings.engine == "cuda") return mxdnn::engine(mxdnn::engine::kind::cuda, 0);
     if (settings.engine.compare(0, 5, "cuda:") == 0 && settings.engine.find("sm_") == std::string::npos)
-        return mxdnn::engine(mxdnn::engine::kind::cuda, size_t(to_int(settings.engine.substr(5), "--engine=cuda:")));
+        return mxdnn::engine(
+                mxdnn::engine::kind::cuda, size_t(to_int(settings.engine.substr(5), "--engine=cuda:")));
     return mxdnn::engine::for_target(settings.engine);
 }
 
@@ -43,8 +44,10 @@ void report(outcome_t outcome, const std::string &repro, const std::string &note
     // A benchmark's own lines say enough.
     if (settings.performance && !settings.correctness && outcome == outcome_t::passed) return;
     std::printf("%d:%s (%.0f ms) __REPRO: %s", index, word, ms, repro.c_str());
-    if (outcome == outcome_t::failed) std::printf("\n    %s", note.c_str());
-    else if (!note.empty()) std::printf(" [%s]", note.c_str());
+    if (outcome == outcome_t::failed)
+        std::printf("\n    %s", note.c_str());
+    else if (!note.empty())
+        std::printf(" [%s]", note.c_str());
     std::printf("\n");
     std::fflush(stdout);
 }
@@ -88,7 +91,8 @@ bool parse_setting(const std::string &word) {
     if (option(word, "mode", v)) return set_mode(v), true;
     if (option(word, "engine", v)) {
         settings.engine = v;
-        if (v.compare(0, 4, "cuda") == 0 && mxdnn::engine::get_count(mxdnn::engine::kind::cuda) == 0) throw no_device_t {};
+        if (v.compare(0, 4, "cuda") == 0 && mxdnn::engine::get_count(mxdnn::engine::kind::cuda) == 0)
+            throw no_device_t{};
         return true;
     }
     if (option(word, "threads", v)) {
@@ -101,11 +105,13 @@ bool parse_setting(const std::string &word) {
     if (option(word, "best-only", v)) return settings.best_only = v == "true", true;
     if (option(word, "against", v)) return settings.against = v == "none" ? "" : v, true;
     if (option(word, "cold-cache", v)) {
-        if (v != "wei" && v != "none") throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
+        if (v != "wei" && v != "none")
+            throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
         return settings.cold_weights = v == "wei", true;
     }
     if (option(word, "plant-fault", v)) return settings.plant_fault = v == "true", true;
-    if (option(word, "max-ms-per-prb", v)) return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
+    if (option(word, "max-ms-per-prb", v))
+        return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
     if (option(word, "perf-template", v)) return settings.perf_template = v, true;
     return false;
 }
@@ -119,9 +125,11 @@ void take(const std::string &word, const std::string &folder, int depth);
 
 // A batch file holds the words of command lines; # starts a comment.
 void take_batch(const std::string &name, const std::string &folder, int depth) {
-    if (depth > 8) throw usage_error_t("batch files include each other deeper than 8 levels at '" + name + "'");
+    if (depth > 8)
+        throw usage_error_t("batch files include each other deeper than 8 levels at '" + name + "'");
     const std::string driver_name = driver ? driver->name : "";
-    for (const std::string &path : {name, folder + "/" + name, std::string(MXDNN_BENCH_INPUTS "/") + driver_name + "/" + name}) {
+    for (const std::string &path :
+            {name, folder + "/" + name, std::string(MXDNN_BENCH_INPUTS "/") + driver_name + "/" + name}) {
         std::ifstream in(path);
         if (!in) continue;
         const size_t slash = path.rfind('/');
@@ -133,7 +141,8 @@ void take_batch(const std::string &name, const std::string &folder, int depth) {
         }
         return;
     }
-    throw usage_error_t("batch file '" + name + "' is neither here nor under " MXDNN_BENCH_INPUTS "/" + driver_name);
+    throw usage_error_t(
+            "batch file '" + name + "' is neither here nor under " MXDNN_BENCH_INPUTS "/" + driver_name);
 }
 
 void take(const std::string &word, const std::string &folder, int depth) {
@@ -148,25 +157,31 @@ void take(const std::string &word, const std::string &folder, int depth) {
     if (option(word, "only-with-isa", v)) {
         using namespace mxdnn::impl;
         const std::string active = x64::isa_name(best_cpu_isa());
-        if (active != v) throw only_with_isa_t {active, v};
+        if (active != v) throw only_with_isa_t{active, v};
         return;
     }
     if (word == "--ceilings" && is_device(make_engine())) {
         const ceilings_t &c = device_ceilings();
-        std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s,bf16 %.5g GFLOP/s (%s 8192 cubed),empty kernel %.3g us\n",
-                settings.engine.c_str(), c.read_gbs, c.copy_gbs, c.bf16_gflops, c.bf16_instruction, empty_kernel_us());
+        std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s,bf16 %.5g GFLOP/s (%s 8192 cubed),empty "
+                    "kernel %.3g us\n",
+                settings.engine.c_str(), c.read_gbs, c.copy_gbs, c.bf16_gflops, c.bf16_instruction,
+                empty_kernel_us());
         return;
     }
     if (word == "--ceilings") {
         const int threads = mxdnn::get_max_concurrency();
         const ceilings_t &c = ceilings(threads);
-        std::printf("ceilings,%d threads,read %.4g GB/s (%d streams),copy %.4g GB/s,bf16 %.5g GFLOP/s (%s),f32 %.5g GFLOP/s "
+        std::printf("ceilings,%d threads,read %.4g GB/s (%d streams),copy %.4g GB/s,bf16 %.5g GFLOP/s "
+                    "(%s),f32 %.5g GFLOP/s "
                     "(%s)\n",
                 threads, c.read_gbs, c.streams, c.copy_gbs, c.bf16_gflops, c.bf16_instruction, c.f32_gflops,
                 c.f32_instruction);
         return;
     }
-    if (!driver) throw usage_error_t("'" + word + "' comes before a driver; begin with --grouped_matmul, --mx_matmul or --mx_reorder");
+    if (!driver)
+        throw usage_error_t(
+                "'" + word
+                + "' comes before a driver; begin with --grouped_matmul, --mx_matmul or --mx_reorder");
     if (!driver->word(word)) throw usage_error_t("option '" + word + "' is not known to --" + driver->name);
 }
 
@@ -202,6 +217,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "mxdnn-bench: memory has run out\n");
         return 2;
     }
-    std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped, tally.failed);
+    std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped,
+            tally.failed);
     return tally.failed ? 1 : 0;
 }

@@ -170,8 +170,8 @@ TEST(grouped_plan, limits_follow_the_hint_and_never_vanish) {
 
 TEST(grouped_plan, is_printed) {
     const segments_t g = segments({1, 0, 300});
-    EXPECT_EQ(
-            describe(plan(shape(2880), g, 1), g.data(), 2), "experts2:direct1:rows301/192:columns64:tasks135");
+    EXPECT_EQ(describe(plan(shape(2880), g, 1), g.data(), 2),
+            "experts2:direct1:rows301/192:columns64:tasks135");
 }
 
 } // namespace

@@ -270,9 +270,10 @@ std::vector<uint8_t> pack(const golden::line_t &line, const memory_desc_t &md, c
 }
 
 std::string whole_file(const golden::line_t &line, const packed_shape_t &s) {
-    return std::string(line.family() == target_family_t::cuda ? "packed/cuda_b" : "packed/b") + std::to_string(s.bits) + "_s" + std::to_string(s.scale_bytes) + "x"
-           + std::to_string(s.block) + "_z" + std::to_string(s.zp_bytes) + (s.global ? "_global" : "") + "_"
-           + line.str("dims") + ".bin";
+    return std::string(line.family() == target_family_t::cuda ? "packed/cuda_b" : "packed/b")
+           + std::to_string(s.bits) + "_s" + std::to_string(s.scale_bytes) + "x" + std::to_string(s.block)
+           + "_z" + std::to_string(s.zp_bytes) + (s.global ? "_global" : "") + "_" + line.str("dims")
+           + ".bin";
 }
 
 TEST(GoldenPacked, EveryMapMakesTheCommittedBytes) {
@@ -309,9 +310,9 @@ TEST(GoldenPacked, CoversEveryFormatAndLayout) {
     std::set<std::string> layouts_seen;
     const target_family_t families[] = {target_family_t::cpu_x64, target_family_t::cuda};
     const auto key = [](target_family_t family, data_type_t elem, const quant_t &q) {
-        return std::string(target_family_name(family)) + " " + data_type_name(elem) + " " + data_type_name(q.scale_dt) + " "
-               + std::to_string(q.block) + " " + std::to_string(int(q.zp)) + " " + data_type_name(q.zp_dt)
-               + " " + std::to_string(int(q.global));
+        return std::string(target_family_name(family)) + " " + data_type_name(elem) + " "
+               + data_type_name(q.scale_dt) + " " + std::to_string(q.block) + " " + std::to_string(int(q.zp))
+               + " " + data_type_name(q.zp_dt) + " " + std::to_string(int(q.global));
     };
     for (const char *dims : {"33x17", "291x37", "2880x33", "2x65x18"}) {
         have.clear();

@@ -2,9 +2,9 @@
 // How a matmul is divided, without running one: the plan is a function of shape and machine.
 #include <gtest/gtest.h>
 
+#include "common/formats/format_list.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
-#include "common/formats/format_list.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -45,7 +45,8 @@ TEST(matmul_plan, few_rows_decode_in_registers) {
 }
 
 TEST(matmul_plan, many_rows_decode_once) {
-    const auto p = plan_mx_matmul(shape(256, 2880, 5760), 0, machine(cpu_isa_t::avx512_core_amx, 2), amx_kernels());
+    const auto p =
+            plan_mx_matmul(shape(256, 2880, 5760), 0, machine(cpu_isa_t::avx512_core_amx, 2), amx_kernels());
     EXPECT_FALSE(p.direct);
     EXPECT_EQ(p.rows % 32, 0);
     EXPECT_LE(p.k_chunk * 64 * 2, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
@@ -99,7 +100,8 @@ TEST(matmul_plan, no_number_of_rows_exceeds_what_the_scratchpad_is_sized_for) {
         for (int64_t hint : {0, 1, 17, 1000}) {
             const auto m = machine(cpu_isa_t::avx512_core_amx, 2);
             const int64_t most = max_plan_rows(K, hint, m, amx_kernels());
-            for (int64_t M : {1, 2, 11, 12, 13, 24, 25, 31, 32, 33, 255, 256, 257, 511, 512, 513, 4096, 100000}) {
+            for (int64_t M :
+                    {1, 2, 11, 12, 13, 24, 25, 31, 32, 33, 255, 256, 257, 511, 512, 513, 4096, 100000}) {
                 const auto p = plan_mx_matmul(shape(M, K, 4096), hint, m, amx_kernels());
                 EXPECT_LE(p.rows, most) << "M " << M << " K " << K << " hint " << hint;
                 EXPECT_GE(p.rows, 1);
@@ -127,7 +129,8 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
 TEST(kernel_selection, every_format_has_all_three_kinds_from_avx2_on) {
     for (const named_format_t &f : named_formats)
         for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::decode, kernel_kind_t::dense})
-            for (const auto isa : {cpu_isa_t::avx2, cpu_isa_t::avx512_core, cpu_isa_t::avx512_core_bf16, cpu_isa_t::avx512_core_amx})
+            for (const auto isa : {cpu_isa_t::avx2, cpu_isa_t::avx512_core, cpu_isa_t::avx512_core_bf16,
+                         cpu_isa_t::avx512_core_amx})
                 EXPECT_NE(find_kernel(kind, isa, f.elem, f.quant), nullptr) << f.name << " " << isa_name(isa);
 }
 

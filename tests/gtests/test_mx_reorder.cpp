@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder: every implementation gives, byte for byte, what the reference gives, in every direction, format,
-// orientation and size; touches nothing beside its results; and codes that came from elsewhere stay as they are.
+// mx_reorder: every implementation gives, byte for byte, what the reference gives, in every direction,
+// format, orientation and size; touches nothing beside its results; and codes that came from elsewhere stay
+// as they are.
 #include <algorithm>
-#include <cmath>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <thread>
@@ -102,9 +103,9 @@ struct side_t {
     form_t form = form_t::high;
     dt type = dt::f32; // of high precision
     const format_t *format = nullptr;
-    bool rows_blocked = true; // blocks run along the dim before the last
+    bool rows_blocked = true;    // blocks run along the dim before the last
     bool last_contiguous = true; // ab, or ba
-    dim padding = 0; // elements from the end of a row to the next
+    dim padding = 0;             // elements from the end of a row to the next
     bool swizzled = false, dense = false, scales_transposed = false;
     bool given = false; // a destination whose scales are the caller's
 };
@@ -119,11 +120,12 @@ struct problem_t {
         std::string s;
         for (const side_t *x : {&src, &dst}) {
             s += x->form == form_t::high ? "high" : x->form == form_t::plain ? "plain:" : "packed:";
-            s += x->format ? x->format->name : std::to_string(bytes_of(x->type)) + (x->type == dt::bf16 ? "b" : "");
+            s += x->format ? x->format->name
+                           : std::to_string(bytes_of(x->type)) + (x->type == dt::bf16 ? "b" : "");
             s += x->rows_blocked ? ":K" : ":N";
             s += x->last_contiguous ? ":ab" : ":ba";
             s += "+" + std::to_string(x->padding) + (x->swizzled ? ":128x4" : "") + (x->dense ? ":dense" : "")
-                    + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "") + " ";
+                 + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "") + " ";
         }
         for (dim d : dims) s += std::to_string(d) + "x";
         return s + " rounding " + std::to_string(int(rounding)) + " seed " + std::to_string(seed);
@@ -131,7 +133,8 @@ struct problem_t {
 };
 
 memory::dims strides_of(const side_t &s, const memory::dims &dims) {
-    const size_t n = dims.size(), inner = s.last_contiguous ? n - 1 : n - 2, outer = s.last_contiguous ? n - 2 : n - 1;
+    const size_t n = dims.size(), inner = s.last_contiguous ? n - 1 : n - 2,
+                 outer = s.last_contiguous ? n - 2 : n - 1;
     memory::dims strides(n);
     strides[inner] = 1;
     const bool shares = s.format && s.format->bits == 4;
@@ -169,7 +172,9 @@ size_t bytes_of(const side_t &s, const memory::desc &md) {
     if (!s.dense) return md.get_size();
     const memory::dims dims = md.get_dims(), strides = md.get_strides();
     // Where both of the last dims have stride 1, the one with more than one element is contiguous.
-    const size_t n = dims.size(), inner = strides[n - 1] == 1 && dims[n - 1] != 1 ? n - 1 : strides[n - 2] == 1 ? n - 2 : n - 1;
+    const size_t n = dims.size(), inner = strides[n - 1] == 1 && dims[n - 1] != 1 ? n - 1
+                                          : strides[n - 2] == 1                   ? n - 2
+                                                                                  : n - 1;
     // A row takes whole bytes, and longer strides count in rows.
     dim row = 0;
     for (size_t i = 0; i < n; i++)
@@ -187,12 +192,12 @@ void set_attr(mxdnn::primitive_attr &a, int arg, const side_t &s, const problem_
     const format_t &f = *s.format;
     const bool is_dst = arg == MXDNN_ARG_DST, computed = is_dst && !s.given;
     const int mask = (1 << p.dims.size()) - 1;
-    const memory::dims groups = s.rows_blocked ? memory::dims {f.block, 1} : memory::dims {1, f.block};
+    const memory::dims groups = s.rows_blocked ? memory::dims{f.block, 1} : memory::dims{1, f.block};
     a.set_scales(arg, mask, groups, f.scale, false, computed ? f.mode : mode_t::static_sazp);
     if (f.zeros != zeros_t::none) a.set_zero_points(arg, mask, groups, f.zero);
     if (f.global != global_t::none)
-        a.set_global_scale(arg,
-                computed && (moves || f.global == global_t::computed) ? mode_t::dynamic_fp : mode_t::static_sazp);
+        a.set_global_scale(arg, computed && (moves || f.global == global_t::computed) ? mode_t::dynamic_fp
+                                                                                      : mode_t::static_sazp);
     if (s.swizzled) a.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
     if (s.dense) a.set_element_packing(arg, mxdnn::element_packing::dense);
     if (computed) a.set_scale_rounding(arg, p.rounding);
@@ -224,10 +229,11 @@ void fill_values(const guarded_t &g, dt type, std::mt19937 &rng) {
         }
         uint32_t u = encode(type, normal(rng) * size);
         if (style == 20) u = 0;
-        if (style == 21) u = rng() & (type == dt::f32 ? 0x807fffff : type == dt::bf16 ? 0x807f : 0x83ff); // subnormal
-        if (style == 22 && rng() % 8 == 0) u = uint32_t(rng()); // anything
-        if (style == 23) u = encode(type, std::ldexp(float(rng() % 64), -3)); // ties
-        if (style == 24 && rng() % 16 == 0) u = encode(type, std::ldexp(1.f, 200)); // Inf
+        if (style == 21)
+            u = rng() & (type == dt::f32 ? 0x807fffff : type == dt::bf16 ? 0x807f : 0x83ff); // subnormal
+        if (style == 22 && rng() % 8 == 0) u = uint32_t(rng());                              // anything
+        if (style == 23) u = encode(type, std::ldexp(float(rng() % 64), -3));                // ties
+        if (style == 24 && rng() % 16 == 0) u = encode(type, std::ldexp(1.f, 200));          // Inf
         if (style == 25) u = encode(type, -0.f);
         std::memcpy(g.data() + i, &u, size_t(bytes));
     }
@@ -243,7 +249,8 @@ void fill_argument(const guarded_t &g, int arg, dt type, std::mt19937 &rng) {
     if (plain_bytes && rng() % 2) return fill_bytes(g, rng);
     const int bytes = bytes_of(type);
     for (size_t i = 0; i + bytes <= g.size(); i += bytes) {
-        uint32_t u = bytes == 1 ? uint32_t(rng() % 16 + (type == dt::e8m0 ? 120 : 0)) : encode(type, std::ldexp(1.f + float(rng() % 97) / 97, int(rng() % 9) - 6));
+        uint32_t u = bytes == 1 ? uint32_t(rng() % 16 + (type == dt::e8m0 ? 120 : 0))
+                                : encode(type, std::ldexp(1.f + float(rng() % 97) / 97, int(rng() % 9) - 6));
         if (bytes > 1 && rng() % 24 == 0) u = uint32_t(rng());
         std::memcpy(g.data() + i, &u, size_t(bytes));
     }
@@ -272,7 +279,7 @@ memory::desc transposed(const memory::desc &md) {
 }
 
 struct reorder_test_t {
-    mxdnn::engine eng {mxdnn::engine::kind::cpu, 0};
+    mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
     const problem_t &p;
     mxdnn::mx_reorder::primitive_desc pd;
     std::mt19937 rng;
@@ -286,10 +293,12 @@ struct reorder_test_t {
         set_attr(a, MXDNN_ARG_SRC, p.src, p, moves);
         set_attr(a, MXDNN_ARG_DST, p.dst, p, moves);
         if (p.dst.form == form_t::packed && p.dst.format->mode == mx && !moves) {
-            a.set_scales(MXDNN_ARG_DST, (1 << p.dims.size()) - 1, {p.dst.format->block, 1}, p.dst.format->scale, false, mx);
+            a.set_scales(MXDNN_ARG_DST, (1 << p.dims.size()) - 1, {p.dst.format->block, 1},
+                    p.dst.format->scale, false, mx);
             a.set_scale_rounding(MXDNN_ARG_DST, p.rounding);
         }
-        if (p.dst.form == form_t::packed && p.dst.format->global == global_t::given && p.src.form == form_t::high)
+        if (p.dst.form == form_t::packed && p.dst.format->global == global_t::given
+                && p.src.form == form_t::high)
             a.set_global_scale(MXDNN_ARG_DST, mode_t::static_sazp);
         pd = mxdnn::mx_reorder::primitive_desc(
                 eng, desc_of(eng, p.src, p.dims), eng, desc_of(eng, p.dst, p.dims), a);
@@ -316,14 +325,16 @@ struct reorder_test_t {
             const int arg = is_src ? MXDNN_ARG_SRC : MXDNN_ARG_DST;
             const memory::desc md = is_src ? pd.src_desc() : pd.dst_desc();
             add(b, arg, md, bytes_of(s, md));
-            for (int what : {MXDNN_ARG_ATTR_SCALES, MXDNN_ARG_ATTR_ZERO_POINTS, MXDNN_ARG_ATTR_GLOBAL_SCALE}) {
+            for (int what :
+                    {MXDNN_ARG_ATTR_SCALES, MXDNN_ARG_ATTR_ZERO_POINTS, MXDNN_ARG_ATTR_GLOBAL_SCALE}) {
                 memory::desc q = pd.query_md(mxdnn::query::exec_arg_md, what | arg);
                 if (!q) continue;
                 if (s.scales_transposed && what != MXDNN_ARG_ATTR_GLOBAL_SCALE
                         && !(s.swizzled && what == MXDNN_ARG_ATTR_SCALES))
                     q = transposed(q);
                 add(b, what | arg, q, q.get_size());
-                const bool global_in = what == MXDNN_ARG_ATTR_GLOBAL_SCALE && s.format->global == global_t::given && !moves;
+                const bool global_in =
+                        what == MXDNN_ARG_ATTR_GLOBAL_SCALE && s.format->global == global_t::given && !moves;
                 writes_[what | arg] = !is_src && !s.given && !global_in;
             }
         }
@@ -387,12 +398,14 @@ struct reorder_test_t {
 
     void compare(const std::string &impl, int arg, const std::vector<uint8_t> &got_bytes,
             const std::vector<uint8_t> &want_bytes) {
-        const std::vector<uint8_t> got = without_payloads(arg, got_bytes), want = without_payloads(arg, want_bytes);
+        const std::vector<uint8_t> got = without_payloads(arg, got_bytes),
+                                   want = without_payloads(arg, want_bytes);
         if (got == want) return;
         size_t i = 0;
         while (got[i] == want[i]) i++;
         ADD_FAILURE() << impl << " differs from ref:any in argument " << arg << " at byte " << i << " of "
-                      << want.size() << ": " << int(got[i]) << ", expected " << int(want[i]) << "\n  " << p.text();
+                      << want.size() << ": " << int(got[i]) << ", expected " << int(want[i]) << "\n  "
+                      << p.text();
     }
 
 private:
@@ -419,7 +432,8 @@ unsigned seed_of_run() {
 // Every type, axis and orientation of a pair of forms, in sizes drawn at random.
 void check_all(const format_t &f, form_t src, form_t dst, bool given, const format_t *to = nullptr) {
     const unsigned seed = seed_of_run();
-    std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)) ^ unsigned(src) * 7 ^ unsigned(dst) * 31);
+    std::mt19937 rng(
+            seed ^ unsigned(std::hash<std::string>()(f.name)) ^ unsigned(src) * 7 ^ unsigned(dst) * 31);
     testing::Test::RecordProperty("seed", int(seed));
     const bool high = src == form_t::high || dst == form_t::high;
     for (dt type : {dt::f32, dt::bf16, dt::f16})
@@ -448,7 +462,8 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                         if (i == 1) p.dims.insert(p.dims.begin(), 3);
                         const bool no_even = p.dst.format && p.dst.format->elem == dt::s8;
                         p.rounding = static_cast<mxdnn::scale_rounding>(rng() % 4);
-                        if (no_even && p.rounding == mxdnn::scale_rounding::even) p.rounding = mxdnn::scale_rounding::floor;
+                        if (no_even && p.rounding == mxdnn::scale_rounding::even)
+                            p.rounding = mxdnn::scale_rounding::floor;
                         SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
                         reorder_test_t(p).check();
                         if (testing::Test::HasFailure()) return;
@@ -456,8 +471,8 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                 }
 }
 
-// More lines and positions than are worked on together, alone on one thread: what is written does not stay in its
-// cache and goes around it. Both orders of the high-precision side.
+// More lines and positions than are worked on together, alone on one thread: what is written does not stay in
+// its cache and goes around it. Both orders of the high-precision side.
 void check_large(const format_t &f) {
     const unsigned seed = seed_of_run();
     std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)));
@@ -524,7 +539,8 @@ TEST(ReorderScratchpad, DoesNotGrowWithTheTensor) {
             p.dims = {128, 8192, 8192};
             mxdnn::mx_reorder::primitive_desc pd = reorder_test_t(p).pd;
             do {
-                EXPECT_LE(pd.get()->pd->scratchpad_bytes, int64_t(64) << 20) << p.text() << " " << pd.impl_info_str();
+                EXPECT_LE(pd.get()->pd->scratchpad_bytes, int64_t(64) << 20)
+                        << p.text() << " " << pd.impl_info_str();
             } while (pd.next_impl());
         }
     }

@@ -18,25 +18,29 @@ namespace impl {
 namespace {
 
 std::string implementations() {
-    std::string s = "## Implementations, in the order in which they are asked\n\n| primitive | engine | implementations |\n|---|---|---|\n";
+    std::string s = "## Implementations, in the order in which they are asked\n\n| primitive | engine | "
+                    "implementations |\n|---|---|---|\n";
     for (const auto kind : {mxdnn_primitive_kind_mx_matmul, mxdnn_primitive_kind_mx_reorder,
                  mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_moe_route,
                  mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute})
         for (const auto engine : {mxdnn_cpu, mxdnn_cuda}) {
             const impl_list_t list = engine == mxdnn_cpu ? cpu_impl_list(kind) : cuda_impl_list(kind);
             std::string names;
-            for (size_t i = 0; i < list.size; i++) names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
-            s += std::string("| `") + primitive_kind_name(kind) + "` | " + (engine == mxdnn_cpu ? "cpu" : "cuda") + " | "
-                    + (names.empty() ? "none yet" : names) + " |\n";
+            for (size_t i = 0; i < list.size; i++)
+                names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
+            s += std::string("| `") + primitive_kind_name(kind) + "` | "
+                 + (engine == mxdnn_cpu ? "cpu" : "cuda") + " | " + (names.empty() ? "none yet" : names)
+                 + " |\n";
         }
     return s;
 }
 
 std::string layouts() {
-    std::string s = "\n## Packed layouts\n\n| layout | id | version | target family | code bits |\n|---|---|---|---|---|\n";
+    std::string s = "\n## Packed layouts\n\n| layout | id | version | target family | code bits "
+                    "|\n|---|---|---|---|---|\n";
     for (const layout_t &l : layout_list) {
-        s += std::string("| `") + l.name + "` | " + std::to_string(l.id) + " | " + std::to_string(l.version) + " | "
-                + target_family_name(l.family) + " | " + std::to_string(l.bits) + " |\n";
+        s += std::string("| `") + l.name + "` | " + std::to_string(l.id) + " | " + std::to_string(l.version)
+             + " | " + target_family_name(l.family) + " | " + std::to_string(l.bits) + " |\n";
     }
     return s;
 }
@@ -60,8 +64,10 @@ std::vector<named_format_t> formats() {
 }
 
 std::string kernels() {
-    std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 products with f32 sums. "
-                       "`direct` decodes in registers for a few rows, `decode` and `dense` work together for many.\n\n"
+    std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 "
+                       "products with f32 sums. "
+                       "`direct` decodes in registers for a few rows, `decode` and `dense` work together for "
+                       "many.\n\n"
                        "| kernel | kind | ISA | computes in | rows | panels |",
                 line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {
@@ -74,7 +80,7 @@ std::string kernels() {
         for (int p : r.panels)
             if (p) panels += (panels.empty() ? "" : " ") + std::to_string(p);
         s += std::string("| `") + r.name + "` | " + kind_name(r.kind) + " | " + x64::isa_name(r.isa) + " | "
-                + data_type_name(r.compute_dt) + " | " + std::to_string(r.max_rows) + " | " + panels + " |";
+             + data_type_name(r.compute_dt) + " | " + std::to_string(r.max_rows) + " | " + panels + " |";
         for (const auto &f : formats()) s += r.takes(f.elem, f.quant) ? " x |" : " |";
         s += "\n";
     });
@@ -82,11 +88,15 @@ std::string kernels() {
 }
 
 std::string page() {
-    return "# What is implemented\n\nMade from the implementation, layout and kernel lists by `tests/gtests/test_support_doc.cpp`; "
-           "do not edit.\n\n" + implementations() + layouts() + kernels()
-            + "\nSources and destinations: f32, bf16, f16, and every quantised format (converted around the same kernels). "
-              "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the next f32 "
-              "kernel does. `ref:any` takes every legal problem.\n";
+    return "# What is implemented\n\nMade from the implementation, layout and kernel lists by "
+           "`tests/gtests/test_support_doc.cpp`; "
+           "do not edit.\n\n"
+           + implementations() + layouts() + kernels()
+           + "\nSources and destinations: f32, bf16, f16, and every quantised format (converted around the "
+             "same kernels). "
+             "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the "
+             "next f32 "
+             "kernel does. `ref:any` takes every legal problem.\n";
 }
 
 TEST(support_doc, is_what_the_lists_say) {

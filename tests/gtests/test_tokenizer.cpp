@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../../tools/common/utf8.hpp"
 #include "../../examples/minilm/unicode.hpp"
+#include "../../tools/common/utf8.hpp"
 
 using minilm::tokenizer_t;
 using words_t = std::vector<std::string>;

@@ -14,8 +14,8 @@ status_t arg_of(mxdnn_primitive_attr_t attr, int arg, const char *function, arg_
     MXDNN_CHECK(check_not_null(attr, function, "attr"));
     *a = attr->arg(arg);
     if (!*a)
-        return fail(mxdnn_invalid_arguments, "%s: argument %d; possible are src (1), weights (33) and dst (17)",
-                function, arg);
+        return fail(mxdnn_invalid_arguments,
+                "%s: argument %d; possible are src (1), weights (33) and dst (17)", function, arg);
     return mxdnn_success;
 }
 
@@ -37,7 +37,8 @@ mxdnn_status_t mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr) {
     });
 }
 
-mxdnn_status_t mxdnn_primitive_attr_clone(mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing) {
+mxdnn_status_t mxdnn_primitive_attr_clone(
+        mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing) {
     MXDNN_CHECK_ARG(attr);
     MXDNN_CHECK_ARG(existing);
     return guarded(__func__, [&] {
@@ -112,7 +113,8 @@ mxdnn_status_t mxdnn_primitive_attr_get_scratchpad_mode(
 mxdnn_status_t mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t attr, int arg, int mask, int ndims,
         const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type, int, mxdnn_quantization_mode_t mode) {
     MXDNN_CHECK_ARG(attr);
-    return guarded(__func__, [&] { return set_scales(*attr, arg, mask, ndims, group_dims, data_type, mode); });
+    return guarded(
+            __func__, [&] { return set_scales(*attr, arg, mask, ndims, group_dims, data_type, mode); });
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_zero_points(mxdnn_primitive_attr_t attr, int arg, int mask, int ndims,
@@ -142,7 +144,8 @@ mxdnn_status_t mxdnn_primitive_attr_set_global_scale(
     if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_fp
             && mode != mxdnn_quantization_mode_undef)
         return fail(mxdnn_invalid_arguments,
-                "the global scale of %s has mode %d; possible are static_sazp (1), dynamic_fp (3), undef (0, none)",
+                "the global scale of %s has mode %d; possible are static_sazp (1), dynamic_fp (3), undef (0, "
+                "none)",
                 arg_name(arg), int(mode));
     a->global = mode;
     return mxdnn_success;
@@ -155,12 +158,14 @@ mxdnn_status_t mxdnn_primitive_attr_set_element_packing(
     return set_enum("element packing", a->packing, packing, mxdnn_element_packing_dense);
 }
 
-mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping) {
+mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(
+        mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping) {
     MXDNN_CHECK_ARG(attr);
     return set_enum("row grouping", attr->row_grouping, grouping, mxdnn_row_grouping_row_ids);
 }
 
-mxdnn_status_t mxdnn_primitive_attr_set_topk_weights(mxdnn_primitive_attr_t attr, mxdnn_topk_weights_t where) {
+mxdnn_status_t mxdnn_primitive_attr_set_topk_weights(
+        mxdnn_primitive_attr_t attr, mxdnn_topk_weights_t where) {
     MXDNN_CHECK_ARG(attr);
     return set_enum("use of top-k weights", attr->topk_weights, where, mxdnn_topk_weights_input);
 }
@@ -170,7 +175,8 @@ mxdnn_status_t mxdnn_primitive_attr_set_expert_range(
     MXDNN_CHECK_ARG(attr);
     if (first < 0 || global_experts < 0 || global_experts > INT32_MAX || first > global_experts)
         return fail(mxdnn_invalid_arguments,
-                "the range of experts starts at %lld of %lld; possible are 0 to %d experts and a start among them",
+                "the range of experts starts at %lld of %lld; possible are 0 to %d experts and a start among "
+                "them",
                 (long long)first, (long long)global_experts, INT32_MAX);
     attr->first_expert = first;
     attr->global_experts = global_experts;
@@ -180,13 +186,14 @@ mxdnn_status_t mxdnn_primitive_attr_set_expert_range(
 mxdnn_status_t mxdnn_primitive_attr_set_max_rows_hint(mxdnn_primitive_attr_t attr, mxdnn_dim_t rows) {
     MXDNN_CHECK_ARG(attr);
     if (rows < 0 || rows > max_dim)
-        return fail(mxdnn_invalid_arguments, "the hint is %lld rows; possible are 0 (none) to %lld", (long long)rows,
-                (long long)max_dim);
+        return fail(mxdnn_invalid_arguments, "the hint is %lld rows; possible are 0 (none) to %lld",
+                (long long)rows, (long long)max_dim);
     attr->max_rows_hint = rows;
     return mxdnn_success;
 }
 
-mxdnn_status_t mxdnn_primitive_attr_set_post_ops(mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops) {
+mxdnn_status_t mxdnn_primitive_attr_set_post_ops(
+        mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops) {
     MXDNN_CHECK_ARG(attr);
     return guarded(__func__, [&] {
         attr->post_ops = post_ops ? *post_ops : mxdnn_post_ops();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/api/api.hpp"
 #include "common/engine.hpp"
+#include "common/api/api.hpp"
 
 using namespace mxdnn::impl;
 

@@ -11,7 +11,9 @@ namespace {
 
 status_t allocate_on(const cuda::device_t &d, memory_t &m, size_t bytes) {
     const cuda::result_t r = d.table->allocate(d.index, &m.handle, bytes);
-    if (!r.ok()) return fail(r.status, "no device memory for %zu bytes of %s: %s", bytes, to_string(m.md).c_str(), r.text);
+    if (!r.ok())
+        return fail(
+                r.status, "no device memory for %zu bytes of %s: %s", bytes, to_string(m.md).c_str(), r.text);
     m.owned = {m.handle, [](void *p) { cuda::find_device(0)->table->release_memory(p); }};
     return mxdnn_success;
 }
@@ -20,12 +22,16 @@ status_t allocate_on(const cuda::device_t &d, memory_t &m, size_t bytes) {
 status_t map_device(const memory_t &m, void **mapped) {
     if (m.mapped) return fail(mxdnn_invalid_arguments, "map_data of a memory that is mapped; unmap it first");
     const int64_t size = size_of(m.md);
-    if (size < 0) return fail(mxdnn_invalid_arguments, "map_data of %s, whose size is not known", to_string(m.md).c_str());
+    if (size < 0)
+        return fail(
+                mxdnn_invalid_arguments, "map_data of %s, whose size is not known", to_string(m.md).c_str());
     const size_t bytes = size_t(round_up(size > 0 ? size : 1, 64));
     std::unique_ptr<void, void (*)(void *)> copy(std::aligned_alloc(64, bytes), std::free);
-    if (!copy) return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(m.md).c_str());
+    if (!copy)
+        return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(m.md).c_str());
     const cuda::device_t &d = *m.engine->device;
-    if (m.handle && size > 0) MXDNN_CHECK(cuda::check(d.table->copy_now(d.index, copy.get(), m.handle, size_t(size)), "map_data"));
+    if (m.handle && size > 0)
+        MXDNN_CHECK(cuda::check(d.table->copy_now(d.index, copy.get(), m.handle, size_t(size)), "map_data"));
     m.mapped = std::move(copy);
     *mapped = m.mapped.get();
     return mxdnn_success;
@@ -50,16 +56,17 @@ mxdnn_status_t mxdnn_memory_create(
     MXDNN_CHECK_ARG(engine);
     return guarded(__func__, [&] {
         if (is_any(*md))
-            return fail(mxdnn_invalid_arguments, "memory of an `any` descriptor; take the one that the primitive "
-                                                 "descriptor chose, e.g. pd.weights_desc()");
+            return fail(mxdnn_invalid_arguments,
+                    "memory of an `any` descriptor; take the one that the primitive "
+                    "descriptor chose, e.g. pd.weights_desc()");
         auto m = std::make_unique<memory_t>();
         m->md = *md;
         m->engine = engine;
         m->handle = handle;
         if (handle == MXDNN_MEMORY_ALLOCATE) {
             if (has_runtime_dims(*md))
-                return fail(mxdnn_invalid_arguments, "memory of %s cannot be allocated: its size is not known",
-                        to_string(*md).c_str());
+                return fail(mxdnn_invalid_arguments,
+                        "memory of %s cannot be allocated: its size is not known", to_string(*md).c_str());
             // At least one line, so that an empty tensor has an address.
             const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
             if (engine->device) {
@@ -68,7 +75,9 @@ mxdnn_status_t mxdnn_memory_create(
                 return mxdnn_success;
             }
             m->handle = std::aligned_alloc(64, bytes);
-            if (!m->handle) return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(*md).c_str());
+            if (!m->handle)
+                return fail(
+                        mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(*md).c_str());
             m->owned = {m->handle, std::free};
         }
         *memory = m.release();
@@ -100,7 +109,8 @@ mxdnn_status_t mxdnn_memory_get_data_handle(const_mxdnn_memory_t memory, void **
 mxdnn_status_t mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle) {
     MXDNN_CHECK_ARG(memory);
     if (handle == MXDNN_MEMORY_ALLOCATE)
-        return fail(mxdnn_invalid_arguments, "set_data_handle with MXDNN_MEMORY_ALLOCATE; create a memory for that");
+        return fail(mxdnn_invalid_arguments,
+                "set_data_handle with MXDNN_MEMORY_ALLOCATE; create a memory for that");
     memory->owned = {nullptr, nullptr};
     memory->handle = handle;
     return mxdnn_success;

@@ -25,16 +25,18 @@ mxdnn_status_t create(const char *function, mxdnn_memory_desc_t *md, F &&init) {
 }
 } // namespace
 
-mxdnn_status_t mxdnn_memory_desc_create_with_strides(mxdnn_memory_desc_t *md, int ndims, const mxdnn_dims_t dims,
-        mxdnn_data_type_t data_type, const mxdnn_dims_t strides) {
+mxdnn_status_t mxdnn_memory_desc_create_with_strides(mxdnn_memory_desc_t *md, int ndims,
+        const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const mxdnn_dims_t strides) {
     MXDNN_CHECK_ARG(dims);
-    return create(__func__, md, [&](memory_desc_t &d) { return init_strided(d, ndims, dims, data_type, strides); });
+    return create(
+            __func__, md, [&](memory_desc_t &d) { return init_strided(d, ndims, dims, data_type, strides); });
 }
 
 mxdnn_status_t mxdnn_memory_desc_create_with_tag(mxdnn_memory_desc_t *md, int ndims, const mxdnn_dims_t dims,
         mxdnn_data_type_t data_type, mxdnn_format_tag_t tag) {
     MXDNN_CHECK_ARG(dims);
-    return create(__func__, md, [&](memory_desc_t &d) { return init_with_tag(d, ndims, dims, data_type, tag); });
+    return create(
+            __func__, md, [&](memory_desc_t &d) { return init_with_tag(d, ndims, dims, data_type, tag); });
 }
 
 mxdnn_status_t mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_memory_desc_t *md, int ndims,
@@ -78,10 +80,12 @@ mxdnn_status_t mxdnn_memory_desc_set_annotation(
         mxdnn_memory_desc_t md, mxdnn_data_type_t original_type, const char *recipe) {
     MXDNN_CHECK_ARG(md);
     if (original_type != mxdnn_data_type_undef && !data_type_info(original_type))
-        return fail(mxdnn_invalid_data_type, "the annotation's data type is %d, which is none", int(original_type));
+        return fail(mxdnn_invalid_data_type, "the annotation's data type is %d, which is none",
+                int(original_type));
     if (recipe)
         if (const char *wrong = check_recipe(recipe, std::strlen(recipe)))
-            return fail(mxdnn_invalid_arguments, "the annotation's recipe (%zu bytes): %s", std::strlen(recipe), wrong);
+            return fail(mxdnn_invalid_arguments, "the annotation's recipe (%zu bytes): %s",
+                    std::strlen(recipe), wrong);
     return guarded(__func__, [&] {
         md->annotation.recipe = recipe ? recipe : "";
         md->annotation.original_dt = original_type;
@@ -129,7 +133,8 @@ mxdnn_status_t mxdnn_memory_desc_query(const_mxdnn_memory_desc_t md, mxdnn_query
         default: break;
         }
     return guarded(__func__, [&] {
-        return fail(mxdnn_invalid_arguments, "query %d has no answer for %s", int(what), to_string(*md).c_str());
+        return fail(
+                mxdnn_invalid_arguments, "query %d has no answer for %s", int(what), to_string(*md).c_str());
     });
 }
 
@@ -139,7 +144,8 @@ mxdnn_status_t mxdnn_memory_desc_to_string(char *text, size_t *size, const_mxdnn
     return guarded(__func__, [&] {
         const std::string s = to_string(*md);
         if (text && *size < s.size() + 1)
-            return fail(mxdnn_invalid_arguments, "the text needs %zu bytes; the buffer has %zu", s.size() + 1, *size);
+            return fail(mxdnn_invalid_arguments, "the text needs %zu bytes; the buffer has %zu", s.size() + 1,
+                    *size);
         if (text) std::memcpy(text, s.c_str(), s.size() + 1);
         *size = s.size() + 1;
         return mxdnn_success;

@@ -110,8 +110,8 @@ mxdnn_status_t mxdnn_post_ops_get_params_binary(const_mxdnn_post_ops_t post_ops,
     return mxdnn_success;
 }
 
-mxdnn_status_t mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t post_ops, int index, mxdnn_alg_kind_t *alg,
-        float *alpha, float *limit, mxdnn_gated_layout_t *layout) {
+mxdnn_status_t mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t post_ops, int index,
+        mxdnn_alg_kind_t *alg, float *alpha, float *limit, mxdnn_gated_layout_t *layout) {
     const post_op_t *e = nullptr;
     MXDNN_CHECK(entry_of(post_ops, index, mxdnn_gated, __func__, &e));
     put(alg, e->alg);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/api/api.hpp"
 #include "common/primitive.hpp"
+#include "common/api/api.hpp"
 
 using namespace mxdnn::impl;
 
@@ -20,7 +20,8 @@ mxdnn_status_t mxdnn_primitive_execute(
     MXDNN_CHECK_ARG(primitive);
     MXDNN_CHECK_ARG(stream);
     if (nargs < 0 || (nargs > 0 && !args))
-        return fail(mxdnn_invalid_arguments, "%s: %d arguments%s", __func__, nargs, args ? "" : " at a null pointer");
+        return fail(mxdnn_invalid_arguments, "%s: %d arguments%s", __func__, nargs,
+                args ? "" : " at a null pointer");
     return guarded(__func__, [&] { return execute(*primitive, *stream, nargs, args); });
 }
 

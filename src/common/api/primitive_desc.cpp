@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/api/api.hpp"
 #include "common/primitive_desc.hpp"
+#include "common/api/api.hpp"
 
 using namespace mxdnn::impl;
 
@@ -37,43 +37,45 @@ status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_e
 
 } // namespace
 
-mxdnn_status_t mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd, const_mxdnn_memory_desc_t src_md,
-        mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md, mxdnn_engine_t dst_engine,
-        const_mxdnn_primitive_attr_t attr) {
+mxdnn_status_t mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
+        mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(src_engine);
     MXDNN_CHECK_ARG(dst_md);
     MXDNN_CHECK_ARG(dst_engine);
-    return create(pd, mxdnn_primitive_kind_mx_reorder, dst_engine, src_engine, {src_md, nullptr, nullptr, dst_md}, attr,
-            __func__);
+    return create(pd, mxdnn_primitive_kind_mx_reorder, dst_engine, src_engine,
+            {src_md, nullptr, nullptr, dst_md}, attr, __func__);
 }
 
 mxdnn_status_t mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
-        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md, const_mxdnn_memory_desc_t bias_md,
-        const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
+        const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(weights_md);
     MXDNN_CHECK_ARG(dst_md);
-    return create(pd, mxdnn_primitive_kind_mx_matmul, engine, nullptr, {src_md, weights_md, bias_md, dst_md}, attr,
-            __func__);
+    return create(pd, mxdnn_primitive_kind_mx_matmul, engine, nullptr, {src_md, weights_md, bias_md, dst_md},
+            attr, __func__);
 }
 
 mxdnn_status_t mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
-        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md, const_mxdnn_memory_desc_t bias_md,
-        const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
+        const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(weights_md);
     MXDNN_CHECK_ARG(dst_md);
-    return create(pd, mxdnn_primitive_kind_grouped_matmul, engine, nullptr, {src_md, weights_md, bias_md, dst_md}, attr,
-            __func__);
+    return create(pd, mxdnn_primitive_kind_grouped_matmul, engine, nullptr,
+            {src_md, weights_md, bias_md, dst_md}, attr, __func__);
 }
 
 mxdnn_status_t mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
         const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk, mxdnn_alg_kind_t scoring, unsigned flags,
         mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups, const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(logits_md);
-    return create(pd, mxdnn_primitive_kind_moe_route, engine, nullptr, {logits_md, nullptr, nullptr, nullptr}, attr,
-            __func__, {topk, scoring, flags, expert_groups, topk_groups});
+    return create(pd, mxdnn_primitive_kind_moe_route, engine, nullptr, {logits_md, nullptr, nullptr, nullptr},
+            attr, __func__, {topk, scoring, flags, expert_groups, topk_groups});
 }
 
 mxdnn_status_t mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
@@ -81,16 +83,17 @@ mxdnn_status_t mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *p
         mxdnn_dim_t local_experts, mxdnn_dim_t alignment, const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(dst_md);
-    return create(pd, mxdnn_primitive_kind_moe_permute, engine, nullptr, {src_md, nullptr, nullptr, dst_md}, attr,
-            __func__, {}, {source_ranks, local_experts, alignment});
+    return create(pd, mxdnn_primitive_kind_moe_permute, engine, nullptr, {src_md, nullptr, nullptr, dst_md},
+            attr, __func__, {}, {source_ranks, local_experts, alignment});
 }
 
 mxdnn_status_t mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
-        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md, const_mxdnn_primitive_attr_t attr) {
+        const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr) {
     MXDNN_CHECK_ARG(src_md);
     MXDNN_CHECK_ARG(dst_md);
-    return create(pd, mxdnn_primitive_kind_moe_unpermute, engine, nullptr, {src_md, nullptr, nullptr, dst_md}, attr,
-            __func__);
+    return create(pd, mxdnn_primitive_kind_moe_unpermute, engine, nullptr, {src_md, nullptr, nullptr, dst_md},
+            attr, __func__);
 }
 
 mxdnn_status_t mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd) {
@@ -98,8 +101,8 @@ mxdnn_status_t mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd) {
     return guarded(__func__, [&] {
         const status_t status = pd->advance(pd->index + 1);
         return status == mxdnn_last_impl_reached
-                ? fail(status, "%s is the last implementation that takes the problem", pd->pd->name())
-                : status;
+                       ? fail(status, "%s is the last implementation that takes the problem", pd->pd->name())
+                       : status;
     });
 }
 

@@ -12,8 +12,8 @@ using namespace mxdnn::impl;
 #endif
 
 const mxdnn_version_t *mxdnn_version(void) {
-    static const mxdnn_version_t v
-            = {MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH};
+    static const mxdnn_version_t v = {
+            MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH};
     return &v;
 }
 

@@ -6,7 +6,8 @@
 using namespace mxdnn::impl;
 
 namespace {
-mxdnn_status_t create_stream(mxdnn_stream_t *stream, mxdnn_engine_t engine, mxdnn::threadpool_iface *threadpool) {
+mxdnn_status_t create_stream(
+        mxdnn_stream_t *stream, mxdnn_engine_t engine, mxdnn::threadpool_iface *threadpool) {
     return guarded("mxdnn_stream_create", [&] {
         if (engine->kind() == mxdnn_cuda) threadpool = nullptr;
         auto s = std::make_unique<stream_t>();

@@ -56,7 +56,8 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
             return "NVFP4 has no global scale, one, or one per expert";
         return nullptr;
     case quant_family_t::row_int8:
-        return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks of s8 "
+        return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks "
+               "of s8 "
                "(MXINT8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::affine: break;
     }
@@ -82,13 +83,14 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
 }
 
 // Null where quantising can choose the scales (and zero points) itself; else why not. The format is legal.
-MXDNN_HD constexpr const char *check_dynamic_quant(data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
+MXDNN_HD constexpr const char *check_dynamic_quant(
+        data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
     switch (quant_family(elem, q)) {
     case quant_family_t::mx: {
         const bool is_float = is_float_type(elem);
         if (is_scale_rounding_defined(is_float, rounding)) return nullptr;
         return is_float ? "the scale rounding is floor, ceil, even or rceil"
-                              : "the scale rounding `even` is not defined for s8; floor, ceil and rceil are";
+                        : "the scale rounding `even` is not defined for s8; floor, ceil and rceil are";
     }
     case quant_family_t::nvfp4: return nullptr;
     case quant_family_t::affine:

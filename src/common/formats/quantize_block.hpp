@@ -2,7 +2,8 @@
 // Quantising one block and decoding one element, for every quantised format: the scalar truth that fast
 // code is compared with. doc/formats.md has the same rules in words.
 //
-// All of it runs on devices too. The last part picks a family's function by element type and quant_t at run time.
+// All of it runs on devices too. The last part picks a family's function by element type and quant_t at run
+// time.
 #pragma once
 
 #include "common/formats/format_list.hpp"
@@ -187,8 +188,8 @@ MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8
 // The format is one that check_quant() accepts; global is read only where q.global is not `none`.
 
 // Quantises with scale and zero point computed. What check_dynamic_quant() refuses, poisons the block.
-MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q, scale_rounding_t rounding,
-        float global, const float *x, int n, uint8_t *codes) {
+MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q,
+        scale_rounding_t rounding, float global, const float *x, int n, uint8_t *codes) {
     block_params_t p;
     for (int i = 0; i < n; i++) codes[i] = 0;
     switch (quant_family(elem, q)) {
@@ -282,9 +283,7 @@ MXDNN_HD constexpr float dequantize_element(
         }
         break;
     }
-    case quant_family_t::row_int8:
-        x = mul_f32(float(int8_t(code)), decode_value(q.scale_dt, p.scale));
-        break;
+    case quant_family_t::row_int8: x = mul_f32(float(int8_t(code)), decode_value(q.scale_dt, p.scale)); break;
     case quant_family_t::none: break;
     }
     return x;

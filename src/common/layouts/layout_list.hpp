@@ -52,7 +52,8 @@ using cuda_layouts = type_list<n64_b4_t, n64_b6_t, n64_b8_t>;
 
 // Calls fn(L()) with the layout of that id; false where there is none.
 template <typename F, typename... layouts>
-MXDNN_HD constexpr bool visit_layout(type_list<layouts...>, [[maybe_unused]] uint32_t id, [[maybe_unused]] F &&fn) {
+MXDNN_HD constexpr bool visit_layout(
+        type_list<layouts...>, [[maybe_unused]] uint32_t id, [[maybe_unused]] F &&fn) {
     return ((layouts::id == id ? (fn(layouts()), true) : false) || ...);
 }
 template <typename F>
@@ -95,9 +96,7 @@ struct packed_view_t {
         }
     }
     // Bits of the scale and the zero point, little-endian in the low bytes.
-    uint32_t scale(int64_t k, int64_t n) const {
-        return load(layout->scale(shape, k, n), shape.scale_bytes);
-    }
+    uint32_t scale(int64_t k, int64_t n) const { return load(layout->scale(shape, k, n), shape.scale_bytes); }
     void set_scale(int64_t k, int64_t n, uint32_t v) const {
         std::memcpy(data + layout->scale(shape, k, n), &v, shape.scale_bytes);
     }

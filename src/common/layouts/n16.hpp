@@ -20,7 +20,7 @@ namespace mxdnn {
 namespace impl {
 
 struct n16_frame_t {
-    static constexpr int64_t columns = 16; // of a panel
+    static constexpr int64_t columns = 16;  // of a panel
     static constexpr int64_t row_step = 32; // rows of codes come in multiples of this
     static constexpr int64_t min_tile_rows = 128;
     static constexpr int64_t align = 64;
@@ -63,7 +63,7 @@ struct n16_frame_t {
     }
     MXDNN_HD static constexpr int64_t zero_point(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + div_up(rows_of_tile(s, k), s.block) * columns * s.scale_bytes
-                + (k % tile_rows(s) / s.block * columns + n % columns) * s.zp_bytes;
+               + (k % tile_rows(s) / s.block * columns + n % columns) * s.zp_bytes;
     }
     // First byte of the codes of the tile of (k, n).
     MXDNN_HD static constexpr int64_t codes(const packed_shape_t &s, int64_t k, int64_t n) {

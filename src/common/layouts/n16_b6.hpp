@@ -18,7 +18,7 @@ struct n16_b6_t : n16_frame_t {
     MXDNN_HD static constexpr bit_pos_t elem_bit(const packed_shape_t &s, int64_t k, int64_t n, int b) {
         const int64_t row = k % tile_rows(s), vector = row % 16 / 4;
         const int64_t base = codes(s, k, n) + row / 16 * 192 + n16_byte_in_vector(row % 4, n % columns);
-        return vector < 3 ? bit_pos_t {base + vector * 64, b} : bit_pos_t {base + b / 2 * 64, 6 + b % 2};
+        return vector < 3 ? bit_pos_t{base + vector * 64, b} : bit_pos_t{base + b / 2 * 64, 6 + b % 2};
     }
 };
 

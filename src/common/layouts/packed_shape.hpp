@@ -11,9 +11,9 @@ namespace impl {
 struct packed_shape_t {
     int64_t K = 0, N = 0;
     int64_t block = 32; // rows of K that share a scale
-    int bits = 4; // of a code
+    int bits = 4;       // of a code
     int scale_bytes = 1;
-    int zp_bytes = 0; // 0 without zero points
+    int zp_bytes = 0;    // 0 without zero points
     bool global = false; // an f32 global scale leads the matrix
 };
 
@@ -24,7 +24,10 @@ struct bit_pos_t {
 };
 
 constexpr int bytes_of_scale_type(data_type_t dt) {
-    return dt == mxdnn_f32 ? 4 : dt == mxdnn_bf16 || dt == mxdnn_f16 ? 2 : dt == mxdnn_data_type_undef ? 0 : 1;
+    return dt == mxdnn_f32                       ? 4
+           : dt == mxdnn_bf16 || dt == mxdnn_f16 ? 2
+           : dt == mxdnn_data_type_undef         ? 0
+                                                 : 1;
 }
 
 constexpr packed_shape_t make_packed_shape(int64_t K, int64_t N, int bits, const quant_t &q) {

@@ -17,10 +17,11 @@ constexpr int64_t rows_together = 16;
 reason_t ref_mx_matmul_t::pd_t::init() {
     // Per thread: some rows of results and of the source, and a column of decoded weights.
     const memory_desc_t &wei = problem.weights;
-    const int64_t row = checked_mul(
-            (rows_together + 1) * (dim_from_end(wei, 1) + dim_from_end(wei, 2)), sizeof(double));
+    const int64_t row =
+            checked_mul((rows_together + 1) * (dim_from_end(wei, 1) + dim_from_end(wei, 2)), sizeof(double));
     const int64_t bytes = row < 0 ? -1 : checked_mul(row, problem.max_concurrency);
-    if (bytes < 0) return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
+    if (bytes < 0)
+        return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
     scratchpad_bytes = round_up(bytes, 64);
     return yes();
 }
@@ -83,7 +84,9 @@ struct ref_matmul_run_t {
                 idx[nd - 1] = n;
                 switch (o.kind) {
                 case mxdnn_eltwise: row[n] = ref_eltwise(o.alg, row[n], o.alpha, o.beta); break;
-                case mxdnn_binary: row[n] = ref_binary(o.alg, row[n], ref_broadcast_value(*operand, nd, idx)); break;
+                case mxdnn_binary:
+                    row[n] = ref_binary(o.alg, row[n], ref_broadcast_value(*operand, nd, idx));
+                    break;
                 case mxdnn_sum: row[n] += double(o.scale) * (old_dst(o, idx) - o.zero_point); break;
                 default: break;
                 }
@@ -115,13 +118,15 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     for (int i = 0; i < nd - 1; i++) rows *= dst.dims[i];
     if (rows == 0 || N == 0) return mxdnn_success;
     // Runs of rows of one matrix.
-    const dim_t M = dst.dims[nd - 2], runs_per_matrix = div_up(M, rows_together), runs = rows / M * runs_per_matrix;
+    const dim_t M = dst.dims[nd - 2], runs_per_matrix = div_up(M, rows_together),
+                runs = rows / M * runs_per_matrix;
     const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
 
     const auto for_rows = [&](auto &&body) {
         parallel(ctx.stream, nthr, [&](int ithr, int n) {
             ref_matmul_run_t run(ctx);
-            double *results = reinterpret_cast<double *>(ctx.scratchpad) + (rows_together + 1) * (K + N) * ithr;
+            double *results =
+                    reinterpret_cast<double *>(ctx.scratchpad) + (rows_together + 1) * (K + N) * ithr;
             double *source = results + rows_together * N, *column = source + rows_together * K;
             int64_t begin, end;
             balance(runs, n, ithr, begin, end);
@@ -136,7 +141,8 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
                     rest /= dst.dims[d];
                 }
                 run.compute_rows(idx, count, results, source, column);
-                for (dim_t r = 0; r < count; r++, idx[nd - 2]++) body(run, idx, results + r * N, first_row + r);
+                for (dim_t r = 0; r < count; r++, idx[nd - 2]++)
+                    body(run, idx, results + r * N, first_row + r);
             }
         });
     };
@@ -153,7 +159,9 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         });
         for (dim_t i = 0; i < scales; i++) largest[i] = bits_of(nvfp4_global_scale(float_of(largest[i])));
     }
-    for_rows([](ref_matmul_run_t &run, const dim_t *idx, const double *row, int64_t) { run.store_row(idx, row); });
+    for_rows([](ref_matmul_run_t &run, const dim_t *idx, const double *row, int64_t) {
+        run.store_row(idx, row);
+    });
     return mxdnn_success;
 }
 

@@ -30,8 +30,8 @@ struct ref_reorder_run_t {
     bool moves;
 
     ref_reorder_run_t(const exec_ctx_t &ctx, dim_t rows_, dim_t cols_)
-        : p(ctx.pd.problem), src(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), dst(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst),
-          rows(rows_), cols(cols_), moves(moves_codes(p)) {}
+        : p(ctx.pd.problem), src(ctx, MXDNN_ARG_SRC, p.src, p.attr.src),
+          dst(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst), rows(rows_), cols(cols_), moves(moves_codes(p)) {}
 
     void set_batch(const dim_t *idx) {
         src.set_batch(idx);
@@ -106,7 +106,8 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     const dim_t rows = dim_from_end(md, 2), cols = dim_from_end(md, 1);
     // Padding is zero: what is not an element of a packed or swizzled destination is defined, too.
     if (is_packed(md)) std::memset(to.handle, 0, size_t(size_of(md)));
-    if (ctx.pd.problem.attr.dst.layout == mxdnn_scales_swizzle_128x4 && ctx.pd.problem.attr.dst.is_dynamic()) {
+    if (ctx.pd.problem.attr.dst.layout == mxdnn_scales_swizzle_128x4
+            && ctx.pd.problem.attr.dst.is_dynamic()) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
@@ -118,7 +119,8 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     for_each_index(md.ndims - 2, md.dims, [&](const dim_t *idx) {
         ref_reorder_run_t first(ctx, rows, cols);
         first.set_batch(idx);
-        const bool one_for_all = given && ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST)->md.dims[0] == 1;
+        const bool one_for_all =
+                given && ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST)->md.dims[0] == 1;
         if (first.dst.quantised()) first.set_global(given ? given + (one_for_all ? 0 : entry) : nullptr);
         entry++;
         // A thread owns whole groups of 16 lines: neighbours may share bytes of a packed tile or of
@@ -126,9 +128,10 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         constexpr dim_t lines_per_task = 16;
         const dim_t lines = first.lines(), tasks = div_up(lines, lines_per_task);
         const bool shares_bytes = !is_packed(md) && data_type_info(md.dt)->bits < 8;
-        const int nthr = shares_bytes
-                ? 1
-                : int(std::min<dim_t>(tasks, threads_of(ctx.stream, ctx.pd.problem.max_concurrency)));
+        const int nthr =
+                shares_bytes
+                        ? 1
+                        : int(std::min<dim_t>(tasks, threads_of(ctx.stream, ctx.pd.problem.max_concurrency)));
         parallel(ctx.stream, nthr, [&](int ithr, int n) {
             ref_reorder_run_t run(ctx, rows, cols);
             run.set_batch(idx);

@@ -44,7 +44,8 @@ void plain_view_t::store(const dim_t *idx, uint32_t code) const {
     std::memcpy(data + at.row_byte, &code, bits / 8);
 }
 
-matrix_view_t::matrix_view_t(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr)
+matrix_view_t::matrix_view_t(
+        const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr)
     : dt_(pd_md.dt), ndims_(pd_md.ndims), scales_layout_(attr.layout), md_(&pd_md) {
     const memory_t *given = ctx.memory(arg);
     if (is_packed(pd_md)) {
@@ -102,7 +103,8 @@ void matrix_view_t::scale_index(dim_t row, dim_t col, dim_t *idx) const {
         const dim_t blocks = div_up(md_->dims[ndims_ - axis_], quant_.block);
         idx[0] = batch_index_;
         if (axis_ == 1) row += scale_row_shift_;
-        idx[1] = axis_ == 2 ? swizzle_128x4::offset(col, row, blocks) : swizzle_128x4::offset(row, col, blocks);
+        idx[1] = axis_ == 2 ? swizzle_128x4::offset(col, row, blocks)
+                            : swizzle_128x4::offset(row, col, blocks);
         return;
     }
     std::memcpy(idx, batch_, sizeof(batch_));

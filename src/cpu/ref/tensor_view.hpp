@@ -2,9 +2,9 @@
 // One matrix of a tensor, in any form, element by element: what the reference is written in.
 #pragma once
 
+#include "common/formats/plain_bits.hpp"
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
-#include "common/formats/plain_bits.hpp"
 #include "common/primitive.hpp"
 
 namespace mxdnn {
@@ -68,12 +68,12 @@ private:
     mxdnn_scales_layout_t scales_layout_;
     plain_view_t elements_, scales_, zero_points_;
     const memory_t *global_ = nullptr;
-    packed_view_t packed_matrix_ {};
+    packed_view_t packed_matrix_{};
     uint8_t *packed_data_ = nullptr;
     int64_t packed_stride_ = 0;
     const memory_desc_t *md_; // with runtime dims known
     dim_t batch_[max_ndims] = {};
-    dim_t batch_index_ = 0; // of the entry, counted in this tensor's own dims
+    dim_t batch_index_ = 0;  // of the entry, counted in this tensor's own dims
     dim_t global_index_ = 0; // batch_index_, or an expert
     dim_t scale_row_shift_ = 0;
 };

@@ -42,7 +42,8 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
     return round_up(div_up(K, chunks), kernels.tile_rows);
 }
 
-int64_t max_plan_rows(int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+int64_t max_plan_rows(
+        int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The prepared source should stay in L2 beside the panels and the sums.
     const int64_t row_bytes = std::max<int64_t>(1, plan_k_chunk(K, machine, kernels) * kernels.compute_bytes);
     int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
@@ -62,10 +63,12 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 
     // Columns of a task: as many as there are, halved while threads would be left idle.
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
-    const int64_t least = std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.dense_panels * panel_columns);
+    const int64_t least =
+            std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.dense_panels * panel_columns);
     p.columns = max_plan_columns;
     const auto tasks = [&] { return div_up(dst_n, p.columns) * s.batch; };
-    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0 && tasks() < 4 * machine.threads) p.columns /= 2;
+    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0 && tasks() < 4 * machine.threads)
+        p.columns /= 2;
     return p;
 }
 

@@ -16,7 +16,7 @@ struct matmul_shape_t {
     int64_t M = 0, K = 0, N = 0; // N: columns of the weights
     int64_t batch = 1;
     int64_t column_step = 16; // destination columns come in multiples of this (blocks of a quantised dst)
-    bool gated = false; // a destination column needs two of the weights'
+    bool gated = false;       // a destination column needs two of the weights'
 };
 
 struct matmul_machine_t {
@@ -30,18 +30,18 @@ struct matmul_kernels_t {
     int direct_rows = 1; // most rows of a direct call
     bool direct_on_tiles = false;
     bool only_direct = false; // for any number of rows: decoding is a small part of each call
-    int dense_rows = 1; // rows of a dense call; runs of rows are multiples of row_step
+    int dense_rows = 1;       // rows of a dense call; runs of rows are multiples of row_step
     int row_step = 1;
     int dense_panels = 1;
     int compute_bytes = 4; // of the compute type
-    int tile_rows = 128; // of the weights' layout: chunks of K are whole tiles
+    int tile_rows = 128;   // of the weights' layout: chunks of K are whole tiles
 };
 
 struct matmul_plan_t {
-    bool direct = true; // decode in registers; else decode a panel once for many rows
-    int64_t rows = 1; // of the source that are prepared and multiplied together
+    bool direct = true;   // decode in registers; else decode a panel once for many rows
+    int64_t rows = 1;     // of the source that are prepared and multiplied together
     int64_t columns = 64; // of the destination per task
-    int64_t k_chunk = 0; // rows of the weights that are decoded at a time
+    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time
 };
 
 // Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less.
@@ -51,7 +51,8 @@ int plan_dense_rows(int64_t M, int most);
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
 // The most rows that any M leads to: sizes the scratchpad. `rows_hint` of 0 is none.
-int64_t max_plan_rows(int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+int64_t max_plan_rows(
+        int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 constexpr int64_t max_plan_columns = 64; // of a task, likewise (of the weights: twice that when gated)
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 

@@ -26,14 +26,14 @@ double seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::atomic<uint64_t> sink {0};
+std::atomic<uint64_t> sink{0};
 
 // Best time of a few rounds of body(thread) on `threads` threads that start together.
 double best_time(int threads, int rounds, const std::function<void(int)> &body) {
     double best = 1e30;
     for (int r = 0; r < rounds; r++) {
-        std::atomic<int> ready {0}, done {0};
-        std::atomic<double> start {0};
+        std::atomic<int> ready{0}, done{0};
+        std::atomic<double> start{0};
         std::vector<std::thread> pool;
         std::vector<double> ends(size_t(threads), 0.);
         for (int t = 0; t < threads; t++)
@@ -70,17 +70,17 @@ __attribute__((target("avx2"))) void read_streams(const char *p, size_t bytes, i
 constexpr int dot_repeats = 1 << 20;
 
 // Twelve independent chains hide the latency of any of these instructions.
-#define MXDNN_BENCH_CHAIN(vec, zero, step, store) \
-    vec x[12]; \
-    for (auto &v : x) v = zero; \
-    for (int i = 0; i < dot_repeats; i++) { \
-        _Pragma("GCC unroll 12") for (int j = 0; j < 12; j++) x[j] = step; \
-        __asm__ volatile("" : "+x"(x[0])); \
-    } \
-    vec s = zero; \
-    for (auto &v : x) s = store; \
-    float f; \
-    std::memcpy(&f, &s, 4); \
+#define MXDNN_BENCH_CHAIN(vec, zero, step, store)                                                            \
+    vec x[12];                                                                                               \
+    for (auto &v : x) v = zero;                                                                              \
+    for (int i = 0; i < dot_repeats; i++) {                                                                  \
+        _Pragma("GCC unroll 12") for (int j = 0; j < 12; j++) x[j] = step;                                   \
+        __asm__ volatile("" : "+x"(x[0]));                                                                   \
+    }                                                                                                        \
+    vec s = zero;                                                                                            \
+    for (auto &v : x) s = store;                                                                             \
+    float f;                                                                                                 \
+    std::memcpy(&f, &s, 4);                                                                                  \
     sink += uint64_t(f)
 
 __attribute__((target("avx2,fma"), noinline)) void fma_avx2(int) {
@@ -136,7 +136,8 @@ void measure_bandwidth(ceilings_t &c, int threads) {
     }
     const int n = int(buffers.size());
     for (int streams : {1, 2, 4, 6, 8}) {
-        const double t = best_time(n, 4, [&](int i) { read_streams(buffers[size_t(i)], per_thread, streams); });
+        const double t =
+                best_time(n, 4, [&](int i) { read_streams(buffers[size_t(i)], per_thread, streams); });
         const double gbs = double(per_thread) * n / t * 1e-9;
         if (gbs > c.read_gbs) {
             c.read_gbs = gbs;
@@ -152,7 +153,9 @@ void measure_bandwidth(ceilings_t &c, int threads) {
 }
 
 void measure_arithmetic(ceilings_t &c, int threads) {
-    const auto rate = [&](void (*body)(int), double flops) { return flops * threads / best_time(threads, 5, body) * 1e-9; };
+    const auto rate = [&](void (*body)(int), double flops) {
+        return flops * threads / best_time(threads, 5, body) * 1e-9;
+    };
     if (mayiuse(cpu_isa_t::avx2)) {
         c.f32_gflops = rate(fma_avx2, 12. * dot_repeats * 16);
         c.f32_instruction = "vfmadd231ps ymm";

@@ -5,8 +5,8 @@
 namespace bench {
 
 struct ceilings_t {
-    double read_gbs = 0; // GB/s: the best of several numbers of streams per thread
-    double copy_gbs = 0; // GB/s read plus written
+    double read_gbs = 0;    // GB/s: the best of several numbers of streams per thread
+    double copy_gbs = 0;    // GB/s read plus written
     double bf16_gflops = 0; // of the fastest exact dot-product instruction for bf16 products
     double f32_gflops = 0;
     const char *bf16_instruction = "", *f32_instruction = "";

@@ -16,7 +16,7 @@ struct interval_t {
 };
 
 constexpr double u32 = 1. / (1 << 24); // unit roundoff of f32
-constexpr double tiny = 1.4e-45; // one subnormal step of f32
+constexpr double tiny = 1.4e-45;       // one subnormal step of f32
 // Elementary functions of the library are this accurate, relative to their value and absolutely.
 constexpr double function_ulps = 32 * u32;
 
@@ -49,7 +49,10 @@ inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double al
     case mxdnn_eltwise_relu2: return u32 * std::fabs(y) + tiny;
     case mxdnn_eltwise_linear: return 2 * u32 * (std::fabs(alpha * x) + std::fabs(beta)) + tiny;
     // The argument of the exponential carries a rounding of its own size into the result.
-    default: return function_ulps * std::fabs(y) * (1 + std::min(std::fabs(x) * std::max(1., std::fabs(alpha)), 104.)) + 4e-38;
+    default:
+        return function_ulps * std::fabs(y)
+                       * (1 + std::min(std::fabs(x) * std::max(1., std::fabs(alpha)), 104.))
+               + 4e-38;
     }
 }
 
@@ -69,13 +72,17 @@ inline interval_t binary(mxdnn_alg_kind_t alg, interval_t x, double b) {
 }
 
 // f(g) * h(u) with f of slope at most 1.13 and h of slope 1.
-inline interval_t gated(mxdnn_alg_kind_t alg, interval_t g, interval_t u, double alpha, double limit, double beta = 1) {
+inline interval_t gated(
+        mxdnn_alg_kind_t alg, interval_t g, interval_t u, double alpha, double limit, double beta = 1) {
     const double y = mxdnn::impl::ref_gated(alg, g.v, u.v, alpha, limit, beta);
     const bool clamp = limit > 0 && std::isfinite(limit);
-    const double gv = clamp ? std::min(g.v, limit) : g.v, uv = clamp ? std::min(std::fabs(u.v), limit) : std::fabs(u.v);
+    const double gv = clamp ? std::min(g.v, limit) : g.v,
+                 uv = clamp ? std::min(std::fabs(u.v), limit) : std::fabs(u.v);
     const double f = std::fabs(gv) + 1.13 * g.e, h = uv + u.e + std::max(1., std::fabs(beta));
     return {y, 1.13 * g.e * h + f * u.e
-                    + function_ulps * f * h * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.)) + 4e-38};
+                       + function_ulps * f * h
+                                 * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.))
+                       + 4e-38};
 }
 
 } // namespace bench

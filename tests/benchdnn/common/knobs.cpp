@@ -29,8 +29,8 @@ int64_t to_int(const std::string &s, const char *what, int64_t least) {
     char *end = nullptr;
     const long long v = std::strtoll(s.c_str(), &end, 10);
     if (s.empty() || *end || v < least || v > max_dim)
-        throw usage_error_t(std::string(what) + " is '" + s + "'; it is a whole number from " + std::to_string(least)
-                + " on");
+        throw usage_error_t(std::string(what) + " is '" + s + "'; it is a whole number from "
+                            + std::to_string(least) + " on");
     return v;
 }
 
@@ -49,7 +49,8 @@ data_type_t to_data_type(const std::string &s) {
 
 std::vector<int64_t> to_dims(const std::string &s) {
     std::vector<int64_t> dims;
-    for (const std::string &d : split(s, 'x')) dims.push_back(d == "*" ? runtime_dim : to_int(d, "a dimension"));
+    for (const std::string &d : split(s, 'x'))
+        dims.push_back(d == "*" ? runtime_dim : to_int(d, "a dimension"));
     if (dims.size() < 2 || dims.size() > size_t(max_ndims))
         throw usage_error_t("'" + s + "' has " + std::to_string(dims.size()) + " dims; 2 to 12 are possible");
     return dims;
@@ -69,7 +70,8 @@ tensor_type_t to_tensor_type(const std::string &s) {
 
 std::string to_text(const std::vector<int64_t> &dims) {
     std::string s;
-    for (int64_t d : dims) s += (s.empty() ? "" : "x") + (d == runtime_dim ? std::string("*") : std::to_string(d));
+    for (int64_t d : dims)
+        s += (s.empty() ? "" : "x") + (d == runtime_dim ? std::string("*") : std::to_string(d));
     return s;
 }
 

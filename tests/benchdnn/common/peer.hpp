@@ -10,7 +10,7 @@ namespace bench {
 
 struct peer_t {
     std::function<void()> run; // empty: the peer cannot run this here
-    std::string name; // "onednn:bf16", or why it cannot
+    std::string name;          // "onednn:bf16", or why it cannot
 };
 
 // oneDNN's matmul of M x K by K x N (`batch` of them) with dense weights in its own best layout, in

@@ -3,8 +3,8 @@
 
 #if MXDNN_HAVE_ONEDNN
 #include <memory>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <random>
 #include <vector>
 #endif
@@ -16,8 +16,8 @@ namespace bench {
 namespace {
 
 struct onednn_matmul_t {
-    dnnl::engine engine {dnnl::engine::kind::cpu, 0};
-    dnnl::stream stream {engine};
+    dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+    dnnl::stream stream{engine};
     dnnl::matmul primitive;
     dnnl::memory src, bias, dst;
     std::vector<dnnl::memory> weights;
@@ -26,8 +26,8 @@ struct onednn_matmul_t {
 
     void run() {
         omp_set_num_threads(threads);
-        std::unordered_map<int, dnnl::memory> args = {{DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights[next]},
-                {DNNL_ARG_DST, dst}};
+        std::unordered_map<int, dnnl::memory> args = {
+                {DNNL_ARG_SRC, src}, {DNNL_ARG_WEIGHTS, weights[next]}, {DNNL_ARG_DST, dst}};
         if (bias) args[DNNL_ARG_BIAS] = bias;
         primitive.execute(stream, args);
         stream.wait();
@@ -56,7 +56,8 @@ void fill(dnnl::memory &m, bool bf16) {
 
 } // namespace
 
-peer_t make_onednn_matmul(int64_t batch, int64_t M, int64_t K, int64_t N, bool bias, int threads, int copies) {
+peer_t make_onednn_matmul(
+        int64_t batch, int64_t M, int64_t K, int64_t N, bool bias, int threads, int copies) {
     using dt = dnnl::memory::data_type;
     using tag = dnnl::memory::format_tag;
     for (const dt type : {dt::bf16, dt::f32}) {
@@ -66,12 +67,14 @@ peer_t make_onednn_matmul(int64_t batch, int64_t M, int64_t K, int64_t N, bool b
             m->threads = threads;
             const bool flat = batch == 1;
             const auto desc = [&](int64_t rows, int64_t cols, dt t, bool any) {
-                const dnnl::memory::dims d = flat ? dnnl::memory::dims {rows, cols} : dnnl::memory::dims {batch, rows, cols};
+                const dnnl::memory::dims d =
+                        flat ? dnnl::memory::dims{rows, cols} : dnnl::memory::dims{batch, rows, cols};
                 return dnnl::memory::desc(d, t, any ? tag::any : flat ? tag::ab : tag::abc);
             };
             dnnl::memory::desc b = flat ? dnnl::memory::desc({1, N}, dt::f32, tag::ab)
                                         : dnnl::memory::desc({1, 1, N}, dt::f32, tag::abc);
-            const auto src = desc(M, K, type, false), wei = desc(K, N, type, true), dst = desc(M, N, type, false);
+            const auto src = desc(M, K, type, false), wei = desc(K, N, type, true),
+                       dst = desc(M, N, type, false);
             const auto pd = bias ? dnnl::matmul::primitive_desc(m->engine, src, wei, b, dst)
                                  : dnnl::matmul::primitive_desc(m->engine, src, wei, dst);
             // Its own reference loops are no peer.

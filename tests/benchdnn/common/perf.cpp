@@ -30,7 +30,9 @@ std::string number(double x) {
 
 double times_t::min() const { return ms.empty() ? 0 : *std::min_element(ms.begin(), ms.end()); }
 double times_t::max() const { return ms.empty() ? 0 : *std::max_element(ms.begin(), ms.end()); }
-double times_t::mean() const { return ms.empty() ? 0 : std::accumulate(ms.begin(), ms.end(), 0.) / double(ms.size()); }
+double times_t::mean() const {
+    return ms.empty() ? 0 : std::accumulate(ms.begin(), ms.end(), 0.) / double(ms.size());
+}
 double times_t::median() const {
     if (ms.empty()) return 0;
     std::vector<double> s = ms;
@@ -65,29 +67,45 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         }
         std::string field = text.substr(i + 1, end - i - 1);
         i = end;
-        const char sign = !field.empty() && (field[0] == '-' || field[0] == '0' || field[0] == '+') ? field[0] : 0;
+        const char sign =
+                !field.empty() && (field[0] == '-' || field[0] == '0' || field[0] == '+') ? field[0] : 0;
         if (sign) field = field.substr(1);
         const double ms = time_of(p.times, sign);
-        if (field == "engine") line += p.engine;
-        else if (field == "impl") line += p.impl;
-        else if (field == "prb") line += p.problem;
-        else if (field == "threads") line += std::to_string(p.threads);
-        else if (field == "Gops") line += number(p.flops * 1e-9);
-        else if (field == "time") line += number(ms);
-        else if (field == "Gflops") line += number(p.flops / ms * 1e-6);
-        else if (field == "Gbytes") line += number(p.bytes * 1e-9);
-        else if (field == "gbw") line += number(p.bytes / ms * 1e-6);
+        if (field == "engine")
+            line += p.engine;
+        else if (field == "impl")
+            line += p.impl;
+        else if (field == "prb")
+            line += p.problem;
+        else if (field == "threads")
+            line += std::to_string(p.threads);
+        else if (field == "Gops")
+            line += number(p.flops * 1e-9);
+        else if (field == "time")
+            line += number(ms);
+        else if (field == "Gflops")
+            line += number(p.flops / ms * 1e-6);
+        else if (field == "Gbytes")
+            line += number(p.bytes * 1e-9);
+        else if (field == "gbw")
+            line += number(p.bytes / ms * 1e-6);
         else if (field == "roof") {
             const ceilings_t &c = p.limits ? *p.limits : ceilings(p.threads);
             const double gflops = p.bf16_products ? c.bf16_gflops : c.f32_gflops;
-            const double least_ms = std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
+            const double least_ms = std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs),
+                                            gflops > 0 ? p.flops / gflops : 0)
+                                    * 1e-6;
             line += number(100 * least_ms / ms) + "%";
-        } else if (field == "against") line += p.peer.empty() ? "none" : p.peer;
-        else if (field == "peertime") line += number(time_of(p.peer_times, sign));
-        else if (field == "vs") line += p.peer_times.ms.empty() ? "-" : number(time_of(p.peer_times, sign) / ms) + "x";
+        } else if (field == "against")
+            line += p.peer.empty() ? "none" : p.peer;
+        else if (field == "peertime")
+            line += number(time_of(p.peer_times, sign));
+        else if (field == "vs")
+            line += p.peer_times.ms.empty() ? "-" : number(time_of(p.peer_times, sign) / ms) + "x";
         else
-            throw usage_error_t("perf field '%" + field + "%' is not known; possible are engine impl prb threads Gops time "
-                    "Gflops Gbytes gbw roof against peertime vs");
+            throw usage_error_t("perf field '%" + field
+                                + "%' is not known; possible are engine impl prb threads Gops time "
+                                  "Gflops Gbytes gbw roof against peertime vs");
     }
     return line;
 }

@@ -23,8 +23,8 @@ void time_interleaved(const std::function<void()> &mine, const std::function<voi
 struct perf_t {
     std::string engine, impl, problem, peer;
     double flops = 0, bytes = 0; // of one execution: operations, and bytes that must move
-    bool bf16_products = true; // which rate limits the operations
-    bool copies = false; // bytes are held against the copy bandwidth, not the read bandwidth
+    bool bf16_products = true;   // which rate limits the operations
+    bool copies = false;         // bytes are held against the copy bandwidth, not the read bandwidth
     int threads = 1;
     const ceilings_t *limits = nullptr; // of a device; null: those of this machine with so many threads
     times_t times, peer_times;

@@ -13,16 +13,16 @@ struct settings_t {
     // Mode letters.
     bool list = false, init = false, run = false, correctness = true, performance = false;
     std::string engine = "cpu"; // or a target
-    int threads = 0; // 0: the machine's
+    int threads = 0;            // 0: the machine's
     uint32_t seed = 1;
-    std::string impl; // only implementations whose name contains this
-    bool best_only = false; // correctness of the first implementation, not of all
-    std::string against; // peer to time beside
+    std::string impl;         // only implementations whose name contains this
+    bool best_only = false;   // correctness of the first implementation, not of all
+    std::string against;      // peer to time beside
     bool plant_fault = false; // alter a result before it is compared: the self-test of comparisons
     bool cold_weights = false;
     double ms_per_problem = 600;
-    std::string perf_template
-            = "perf,%engine%,%impl%,%prb%,%Gops%,%time%,%Gflops%,%gbw%,%roof%,%against%,%vs%";
+    std::string perf_template =
+            "perf,%engine%,%impl%,%prb%,%Gops%,%time%,%Gflops%,%gbw%,%roof%,%against%,%vs%";
 };
 
 // Outcomes of the problems of a run.

@@ -40,9 +40,11 @@ int64_t tensor_t::locate(const int64_t *idx, int64_t &column) const {
     return at;
 }
 
-std::vector<int64_t> strides_of(const std::vector<int64_t> &d, const std::string &tag, data_type_t dt, int64_t pad) {
+std::vector<int64_t> strides_of(
+        const std::vector<int64_t> &d, const std::string &tag, data_type_t dt, int64_t pad) {
     std::vector<int64_t> s(d.size(), 1);
-    const size_t inner = tag == "ba" ? d.size() - 2 : d.size() - 1, outer = tag == "ba" ? d.size() - 1 : d.size() - 2;
+    const size_t inner = tag == "ba" ? d.size() - 2 : d.size() - 1,
+                 outer = tag == "ba" ? d.size() - 1 : d.size() - 2;
     s[inner] = 1;
     s[outer] = round_up(std::max<int64_t>(d[inner], 1) + pad, data_type_info(dt)->bits == 4 ? 2 : 1);
     int64_t next = s[outer] * std::max<int64_t>(d[outer], 1);
@@ -71,7 +73,8 @@ void tensor_t::set_code(const int64_t *idx, uint32_t c) const {
     std::memcpy(p, &c, size_t(bits / 8));
 }
 
-quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_) : quant(t.quant), axis(axis_), codes(std::move(c)) {
+quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_)
+    : quant(t.quant), axis(axis_), codes(std::move(c)) {
     std::vector<int64_t> d = codes.dims;
     d[size_t(axis)] = div_up(d[size_t(axis)], quant.block);
     scales = tensor_t(d, tensor_t::row_major(d), quant.scale_dt);
@@ -106,7 +109,8 @@ float quantised_t::value(const int64_t *idx) const {
     return dequantize_element(codes.dt, quant, params(idx), global_of(idx), codes.code(idx));
 }
 
-void quantised_t::add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const {
+void quantised_t::add_args(
+        int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const {
     args[MXDNN_ARG_ATTR_SCALES | arg] = scales.memory(e);
     if (!zero_points.dims.empty()) args[MXDNN_ARG_ATTR_ZERO_POINTS | arg] = zero_points.memory(e);
     if (!global.dims.empty()) args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] = global.memory(e);
@@ -151,13 +155,16 @@ void fill_random(const quantised_t &q, rng_t &rng, const std::string &special) {
     }
     if (!q.zero_points.dims.empty())
         for_each(q.zero_points.dims, [&](const int64_t *idx) {
-            const uint32_t code = q.quant.zp == zero_point_kind_t::u8
-                    ? zp(rng)
-                    : data_type_info(q.quant.zp_dt)->encode(std::exp2(exponent(rng)) * (bit(rng) ? 1.f : -1.f));
+            const uint32_t code =
+                    q.quant.zp == zero_point_kind_t::u8
+                            ? zp(rng)
+                            : data_type_info(q.quant.zp_dt)
+                                      ->encode(std::exp2(exponent(rng)) * (bit(rng) ? 1.f : -1.f));
             q.zero_points.set_code(idx, code);
         });
     if (!q.global.dims.empty())
-        for_each(q.global.dims, [&](const int64_t *idx) { q.global.set_code(idx, bits_of(std::exp2(exponent(rng)))); });
+        for_each(q.global.dims,
+                [&](const int64_t *idx) { q.global.set_code(idx, bits_of(std::exp2(exponent(rng)))); });
 }
 
 void fill_random(const tensor_t &t, rng_t &rng) {

@@ -55,8 +55,8 @@ void for_each(const std::vector<int64_t> &dims, const std::function<void(const i
 
 // Strides of a tensor whose last two dims are in `tag` order (ab or ba) with `pad` elements between
 // rows; rows of 4-bit types are padded to whole bytes.
-std::vector<int64_t> strides_of(
-        const std::vector<int64_t> &dims, const std::string &tag, mxdnn::impl::data_type_t dt, int64_t pad = 0);
+std::vector<int64_t> strides_of(const std::vector<int64_t> &dims, const std::string &tag,
+        mxdnn::impl::data_type_t dt, int64_t pad = 0);
 
 using rng_t = std::mt19937;
 

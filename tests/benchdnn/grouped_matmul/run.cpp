@@ -173,7 +173,8 @@ struct execution_t {
         experts_there = bytes_on_device(stream.get_engine(), packed.data(), packed.size());
         std::vector<uint64_t> p;
         for (size_t e = 0; e < pointers.size(); e++)
-            p.push_back(uint64_t(reinterpret_cast<uintptr_t>(experts_there.get_data_handle())) + e * uint64_t(expert_stride));
+            p.push_back(uint64_t(reinterpret_cast<uintptr_t>(experts_there.get_data_handle()))
+                        + e * uint64_t(expert_stride));
         const memory table(args[MXDNN_ARG_WEIGHTS_PTRS].get_desc(), eng, p.data());
         return {{MXDNN_ARG_WEIGHTS_PTRS, on_device(stream.get_engine(), table)}};
     }

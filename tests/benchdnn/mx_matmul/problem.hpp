@@ -19,7 +19,8 @@ struct problem_t {
     int64_t src_pad = 0, dst_pad = 0; // elements between rows
     std::vector<post_op_knob_t> post_ops;
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
-    std::string special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
+    std::string
+            special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
 
     std::string repro; // the words that make this problem again
 
@@ -45,8 +46,8 @@ private:
     struct quant_words_t {
         std::string scales, zero_points, global;
     };
-    std::vector<std::string> dt_, bia_dt_, post_ops_, scales_, zero_points_, global_, stag_, wtag_, dtag_, runtime_,
-            strides_, special_;
+    std::vector<std::string> dt_, bia_dt_, post_ops_, scales_, zero_points_, global_, stag_, wtag_, dtag_,
+            runtime_, strides_, special_;
     bool deterministic_ = false, user_scratchpad_ = false, fpmath_bf16_ = false;
 };
 
@@ -61,7 +62,7 @@ descs_t make_descs(const problem_t &p);
 double bytes_of(const problem_t &p);
 double flops_of(const problem_t &p);
 
-void run(const problem_t &p); // init, correctness, performance as the mode says; reports
+void run(const problem_t &p);                  // init, correctness, performance as the mode says; reports
 bool run_driver_word(const std::string &word); // options and descriptors after --mx_matmul
 
 } // namespace mx_matmul

@@ -70,11 +70,13 @@ struct execution_t {
         const int mask = (1 << p.nd()) - 1;
         const auto cpp = [](data_type_t dt) { return static_cast<mxdnn::memory::data_type>(dt); };
         attr.set_scales(MXDNN_ARG_SRC, mask, {q.block, 1}, cpp(q.scale_dt));
-        if (q.zp != zero_point_kind_t::none) attr.set_zero_points(MXDNN_ARG_SRC, mask, {q.block, 1}, cpp(q.zp_dt));
+        if (q.zp != zero_point_kind_t::none)
+            attr.set_zero_points(MXDNN_ARG_SRC, mask, {q.block, 1}, cpp(q.zp_dt));
         if (q.global != global_scale_kind_t::none)
             attr.set_global_scale(MXDNN_ARG_SRC, mxdnn::quantization_mode::static_sazp);
         mxdnn::mx_reorder::primitive_desc pd(eng, data.wei.codes.desc(), eng, weights, attr);
-        args_t a = {{MXDNN_ARG_FROM, data.wei.codes.memory(eng)}, {MXDNN_ARG_TO, mxdnn::memory(weights, eng, packed.data())}};
+        args_t a = {{MXDNN_ARG_FROM, data.wei.codes.memory(eng)},
+                {MXDNN_ARG_TO, mxdnn::memory(weights, eng, packed.data())}};
         data.wei.add_args(MXDNN_ARG_SRC, eng, a);
         mxdnn::stream on_host(eng);
         mxdnn::mx_reorder(pd).execute(on_host, a);
@@ -90,8 +92,10 @@ struct execution_t {
     }
 
     void run(const pd_t &pd, const mxdnn::mx_matmul &prim) {
-        if (settings_scratchpad(pd)) args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), eng, scratchpad.data());
-        else args.erase(MXDNN_ARG_SCRATCHPAD);
+        if (settings_scratchpad(pd))
+            args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), eng, scratchpad.data());
+        else
+            args.erase(MXDNN_ARG_SCRATCHPAD);
         execute(prim, stream, args);
     }
     bool settings_scratchpad(const pd_t &pd) {
@@ -116,15 +120,16 @@ std::string check_all(const problem_t &p, pd_t pd, const mxdnn::engine &eng, std
         if (w.empty()) w = expected(p, x.data, a);
         x.poison_dst(p);
         x.run(pd, mxdnn::mx_matmul(pd));
-        if (settings.plant_fault && p.dst.back() > 0) plant_fault(x.dst_q.codes.dims.empty() ? x.dst : x.dst_q.codes);
+        if (settings.plant_fault && p.dst.back() > 0)
+            plant_fault(x.dst_q.codes.dims.empty() ? x.dst : x.dst_q.codes);
         mismatch_t bad;
         if (p.dst_type.quantised)
             compare_quantised(x.dst_q, w, bad);
         else
             compare_plain(x.dst, w, bad);
         if (bad.count)
-            return name + ": " + std::to_string(bad.count) + " of " + std::to_string(w.size()) + " wrong, seed "
-                    + std::to_string(settings.seed) + "\n" + bad.text;
+            return name + ": " + std::to_string(bad.count) + " of " + std::to_string(w.size())
+                   + " wrong, seed " + std::to_string(settings.seed) + "\n" + bad.text;
     } while (!settings.best_only && pd.next_impl());
     return "";
 }
@@ -147,15 +152,18 @@ void measure_on_device(const problem_t &p, const pd_t &pd, const mxdnn::engine &
     execution_t x(p, eng, pd.weights_desc());
     x.poison_dst(p);
     const mxdnn::mx_matmul prim(pd);
-    if (x.settings_scratchpad(pd)) x.args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), x.eng, x.scratchpad.data());
+    if (x.settings_scratchpad(pd))
+        x.args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(pd.scratchpad_desc(), x.eng, x.scratchpad.data());
     const bool rotate = settings.cold_weights && p.wtag == "any";
     constexpr double device_cold_bytes = 512e6;
     const auto copies_of = [&](double bytes) {
-        return rotate ? int(std::min(256., std::max(2., std::ceil(device_cold_bytes / std::max(bytes, 1.))))) : 1;
+        return rotate ? int(std::min(256., std::max(2., std::ceil(device_cold_bytes / std::max(bytes, 1.)))))
+                      : 1;
     };
     const int copies = copies_of(double(x.packed.size())), count = std::max(copies, 20);
     std::vector<args_t> args(size_t(copies), on_device(eng, x.args));
-    for (size_t i = 1; i < args.size(); i++) args[i][MXDNN_ARG_WEIGHTS] = on_device(eng, x.args[MXDNN_ARG_WEIGHTS]);
+    for (size_t i = 1; i < args.size(); i++)
+        args[i][MXDNN_ARG_WEIGHTS] = on_device(eng, x.args[MXDNN_ARG_WEIGHTS]);
     nodes_t nodes;
     for (int i = 0; i < count; i++)
         nodes.push_back([&, i] { prim.execute(x.stream, args[size_t(i % copies)]); });
@@ -176,7 +184,8 @@ void measure_on_device(const problem_t &p, const pd_t &pd, const mxdnn::engine &
 
 void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
     while (!wanted(pd.impl_info_str()))
-        if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+        if (!pd.next_impl())
+            throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
     if (is_device(eng)) return measure_on_device(p, pd, eng);
     execution_t x(p, eng, pd.weights_desc());
     const mxdnn::mx_matmul prim(pd);
@@ -204,7 +213,8 @@ void measure(const problem_t &p, pd_t pd, const mxdnn::engine &eng) {
     peer_t peer;
     if (settings.against == "onednn") {
         const double dense_bytes = 2. * double(p.K() * p.N());
-        const int dense_copies = settings.cold_weights ? int(std::min(64., std::max(2., cold_bytes / dense_bytes))) : 1;
+        const int dense_copies =
+                settings.cold_weights ? int(std::min(64., std::max(2., cold_bytes / dense_bytes))) : 1;
         peer = make_onednn_matmul(p.batch(), p.M(), p.K(), p.N(), p.bias, r.threads, dense_copies);
     } else if (settings.against == "ref") {
         pd_t ref = make_pd(eng, p, make_descs(p));
@@ -236,7 +246,8 @@ void run(const problem_t &p) {
         const descs_t d = make_descs(p);
         const pd_t pd = make_pd(eng, p, d);
         std::string names, failure;
-        if (settings.init && !settings.run && !settings.correctness && !settings.performance) mxdnn::mx_matmul prim(pd);
+        if (settings.init && !settings.run && !settings.correctness && !settings.performance)
+            mxdnn::mx_matmul prim(pd);
         if (settings.run && !settings.correctness) {
             execution_t x(p, eng, pd.weights_desc());
             x.poison_dst(p);

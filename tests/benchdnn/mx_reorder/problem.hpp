@@ -33,7 +33,8 @@ public:
     std::vector<problem_t> problems(const std::string &descriptor) const;
 
 private:
-    std::vector<std::string> sdt_, ddt_, stag_, dtag_, rounding_, scales_, zero_points_, global_, axis_, values_;
+    std::vector<std::string> sdt_, ddt_, stag_, dtag_, rounding_, scales_, zero_points_, global_, axis_,
+            values_;
 };
 
 void run(const problem_t &p);

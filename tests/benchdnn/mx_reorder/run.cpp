@@ -33,7 +33,8 @@ memory::desc packed_desc(const mxdnn::engine &eng, const std::vector<int64_t> &d
     memory::dims src = dims, dst = dims;
     src[dims.size() - 2] = dst[dims.size() - 2] = 1;
     src.back() = dims[dims.size() - 2];
-    return mxdnn::mx_matmul::primitive_desc(eng, memory::desc(src, memory::data_type::f32, tensor_t::row_major(src)),
+    return mxdnn::mx_matmul::primitive_desc(eng,
+            memory::desc(src, memory::data_type::f32, tensor_t::row_major(src)),
             memory::desc(dims, cpp(t.dt), memory::format_tag::any),
             memory::desc(dst, memory::data_type::f32, tensor_t::row_major(dst)), attr)
             .weights_desc();
@@ -62,7 +63,9 @@ struct form_t {
             plain = std::move(t);
     }
 
-    memory::desc desc() const { return is_packed ? packed_md : is_quantised ? quantised.codes.desc() : plain.desc(); }
+    memory::desc desc() const {
+        return is_packed ? packed_md : is_quantised ? quantised.codes.desc() : plain.desc();
+    }
     void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, memory> &args) const {
         if (is_packed) {
             args[arg] = memory(packed_md, e, packed.data());
@@ -89,7 +92,7 @@ struct form_t {
         const std::vector<int64_t> &dims = quantised.codes.dims;
         const size_t nd = dims.size();
         if (to_packed) std::memset(packed.data(), 0, packed.size());
-        packed_view_t view {layout_of(md), shape_of(md), packed.data()};
+        packed_view_t view{layout_of(md), shape_of(md), packed.data()};
         for_each(dims, [&](const int64_t *idx) {
             int64_t entry = 0, b[max_ndims];
             for (size_t i = 0; i + 2 < nd; i++) entry = entry * dims[i] + idx[i];
@@ -117,8 +120,8 @@ struct form_t {
 };
 
 bool moves(const problem_t &p, const form_t &src, const form_t &dst) {
-    return src.is_quantised && dst.is_quantised && p.src.type.dt == p.dst.type.dt && p.src.type.quant == p.dst.type.quant
-            && src.quantised.axis == dst.quantised.axis;
+    return src.is_quantised && dst.is_quantised && p.src.type.dt == p.dst.type.dt
+           && p.src.type.quant == p.dst.type.quant && src.quantised.axis == dst.quantised.axis;
 }
 
 void fill(const problem_t &p, form_t &src) {
@@ -131,7 +134,8 @@ void fill(const problem_t &p, form_t &src) {
     fill_random(src.plain, rng);
     if (p.values != "special") return;
     // One element in eight is something that rounds, saturates, or poisons its block.
-    const float odd[] = {NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
+    const float odd[] = {
+            NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
     std::uniform_int_distribution<int> one_in(0, 63), which(0, int(sizeof(odd) / sizeof(odd[0])) - 1);
     const data_type_info_t *info = data_type_info(src.plain.dt);
     for_each(src.plain.dims, [&](const int64_t *idx) {
@@ -143,7 +147,8 @@ void fill(const problem_t &p, form_t &src) {
 void expect(const problem_t &p, const form_t &src, form_t &want) {
     if (!want.is_quantised) {
         const data_type_info_t *info = data_type_info(want.plain.dt);
-        return for_each(p.dims, [&](const int64_t *idx) { want.plain.set_code(idx, info->encode(src.value(idx))); });
+        return for_each(
+                p.dims, [&](const int64_t *idx) { want.plain.set_code(idx, info->encode(src.value(idx))); });
     }
     const quantised_t &q = want.quantised;
     const bool copy = moves(p, src, want);
@@ -156,7 +161,8 @@ void expect(const problem_t &p, const form_t &src, form_t &want) {
             amax[entry] = nvfp4_global_amax(amax[entry], src.value(idx));
         });
         for (int64_t i = 0; i < q.global.dims[0]; i++)
-            q.global.set_code(&i, copy ? src.quantised.global.code(&i) : bits_of(nvfp4_global_scale(amax[size_t(i)])));
+            q.global.set_code(
+                    &i, copy ? src.quantised.global.code(&i) : bits_of(nvfp4_global_scale(amax[size_t(i)])));
     }
     for_each(q.scales.dims, [&](const int64_t *block) {
         int64_t idx[max_ndims];
@@ -168,11 +174,15 @@ void expect(const problem_t &p, const form_t &src, form_t &want) {
         block_params_t params;
         for (int i = 0; i < n; i++) {
             idx[q.axis] = first + i;
-            if (copy) codes[i] = uint8_t(src.quantised.codes.code(idx));
-            else x[i] = src.value(idx);
+            if (copy)
+                codes[i] = uint8_t(src.quantised.codes.code(idx));
+            else
+                x[i] = src.value(idx);
         }
-        if (copy) params = src.quantised.params(idx);
-        else params = quantize_block(p.dst.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
+        if (copy)
+            params = src.quantised.params(idx);
+        else
+            params = quantize_block(p.dst.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
         q.scales.set_code(block, params.scale);
         if (!q.zero_points.dims.empty()) q.zero_points.set_code(block, params.zp);
         for (int i = 0; i < n; i++) {
@@ -222,8 +232,8 @@ mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const for
         attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false, mode);
         if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
         if (q.global != global_scale_kind_t::none)
-            attr.set_global_scale(
-                    arg, is_src ? mxdnn::quantization_mode::static_sazp : mxdnn::quantization_mode::dynamic_fp);
+            attr.set_global_scale(arg,
+                    is_src ? mxdnn::quantization_mode::static_sazp : mxdnn::quantization_mode::dynamic_fp);
         if (!is_src) attr.set_scale_rounding(arg, static_cast<mxdnn::scale_rounding>(p.rounding));
     }
     return attr;
@@ -237,7 +247,8 @@ double now_ms() {
 double bytes_of(const form_t &f) {
     if (f.is_packed) return double(f.packed.size());
     if (!f.is_quantised) return double(f.plain.bytes.size());
-    return double(f.quantised.codes.bytes.size() + f.quantised.scales.bytes.size() + f.quantised.zero_points.bytes.size());
+    return double(f.quantised.codes.bytes.size() + f.quantised.scales.bytes.size()
+                  + f.quantised.zero_points.bytes.size());
 }
 
 } // namespace
@@ -273,21 +284,26 @@ void run(const problem_t &p) {
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
                 std::string text;
-                const int64_t wrong = dst.is_quantised
-                        ? compare(dst.quantised.codes, want.quantised.codes, "code", text)
-                                + compare(dst.quantised.scales, want.quantised.scales, "scale", text)
-                                + compare(dst.quantised.zero_points, want.quantised.zero_points, "zero point", text)
-                                + compare(dst.quantised.global, want.quantised.global, "global scale", text)
-                        : compare(dst.plain, want.plain, "value", text);
+                const int64_t wrong =
+                        dst.is_quantised ? compare(dst.quantised.codes, want.quantised.codes, "code", text)
+                                                   + compare(dst.quantised.scales, want.quantised.scales,
+                                                           "scale", text)
+                                                   + compare(dst.quantised.zero_points,
+                                                           want.quantised.zero_points, "zero point", text)
+                                                   + compare(dst.quantised.global, want.quantised.global,
+                                                           "global scale", text)
+                                         : compare(dst.plain, want.plain, "value", text);
                 if (wrong)
                     return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(wrong) + " wrong, seed " + std::to_string(settings.seed) + "\n" + text,
+                            name + ": " + std::to_string(wrong) + " wrong, seed "
+                                    + std::to_string(settings.seed) + "\n" + text,
                             now_ms() - start);
             } while (!settings.best_only && each.next_impl());
         }
         if (settings.performance || (settings.run && !settings.correctness)) {
             while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl()) throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
+                if (!pd.next_impl())
+                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
             const mxdnn::mx_reorder prim(pd);
             execute(prim, stream, args);
             if (settings.performance) {
@@ -295,8 +311,10 @@ void run(const problem_t &p) {
                 r.engine = settings.engine;
                 r.impl = pd.impl_info_str();
                 r.problem = p.repro;
-                // A global scale has to be known before anything is written under it: the source is read twice.
-                const bool twice = dst.is_quantised && !src.is_quantised && p.dst.type.quant.global != global_scale_kind_t::none;
+                // A global scale has to be known before anything is written under it: the source is read
+                // twice.
+                const bool twice = dst.is_quantised && !src.is_quantised
+                                   && p.dst.type.quant.global != global_scale_kind_t::none;
                 r.bytes = bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst);
                 r.copies = true;
                 r.threads = mxdnn::get_max_concurrency();

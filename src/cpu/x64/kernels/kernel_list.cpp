@@ -60,7 +60,8 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "a number of panels that the kernel is not made for";
     else if (row.kind != kernel_kind_t::dense && p.K < 1)
         *reason = "K must be positive";
-    else if (p.keeps_panels && !(row.kind == kernel_kind_t::direct && row.on_tiles && p.rows > 16 && p.panels == 2))
+    else if (p.keeps_panels
+             && !(row.kind == kernel_kind_t::direct && row.on_tiles && p.rows > 16 && p.panels == 2))
         *reason = "only direct kernels on tiles keep panels, two of them, with more than 16 rows";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";

@@ -27,46 +27,46 @@ enum class kernel_kind_t { direct, decode, dense };
 // What a kernel is generated for.
 struct kernel_params_t {
     data_type_t wei_dt = mxdnn_data_type_undef; // unused by dense kernels
-    quant_t quant; // likewise
-    int64_t K = 0; // rows of the weights; known when a primitive is created
-    int rows = 1; // rows of source per call: the kernel's m
-    int panels = 1; // panels of 16 columns per call
+    quant_t quant;                              // likewise
+    int64_t K = 0;                              // rows of the weights; known when a primitive is created
+    int rows = 1;                               // rows of source per call: the kernel's m
+    int panels = 1;                             // panels of 16 columns per call
     // Direct kernels on tiles with two tiles of rows: decoded panels are left in memory as decode
     // kernels leave them, for dense calls with more rows.
     bool keeps_panels = false;
 };
 
 struct direct_args_t {
-    const void *src; // [rows][round_up(K, 32)] of the compute type
-    int64_t src_stride; // bytes between rows
-    const uint8_t *wei; // first panel
-    int64_t wei_stride; // bytes between panels
-    float *acc; // [rows][panels * 16], overwritten
-    int64_t acc_stride; // bytes between rows
-    const float *xsum; // float_zero only: [rows][div_up(K, block)] sums of the source over each block
+    const void *src;     // [rows][round_up(K, 32)] of the compute type
+    int64_t src_stride;  // bytes between rows
+    const uint8_t *wei;  // first panel
+    int64_t wei_stride;  // bytes between panels
+    float *acc;          // [rows][panels * 16], overwritten
+    int64_t acc_stride;  // bytes between rows
+    const float *xsum;   // float_zero only: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
-    int64_t rows; // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
-    void *kept; // with keeps_panels: `panels` decoded panels of round_up(K, 32) rows
+    int64_t rows;        // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
+    void *kept;          // with keeps_panels: `panels` decoded panels of round_up(K, 32) rows
     int64_t kept_stride; // bytes between them
 };
 
 struct decode_args_t {
     const uint8_t *wei; // first tile to decode of one panel
-    int64_t tiles; // whole tiles (n16_frame_t::tile_rows rows each)
-    int64_t tail; // not 0: the partial last tile follows (its rows are known from K)
-    void *dst; // f32: [rows][16]; bf16: [rows / 2][16][2], pairs of rows; rows padded to 32
+    int64_t tiles;      // whole tiles (n16_frame_t::tile_rows rows each)
+    int64_t tail;       // not 0: the partial last tile follows (its rows are known from K)
+    void *dst;          // f32: [rows][16]; bf16: [rows / 2][16][2], pairs of rows; rows padded to 32
 };
 
 struct dense_args_t {
-    const void *src; // [rows][k] of the compute type
+    const void *src;    // [rows][k] of the compute type
     int64_t src_stride; // bytes between rows
-    const void *wei; // what decode left, `panels` of them
+    const void *wei;    // what decode left, `panels` of them
     int64_t wei_stride; // bytes between panels
-    int64_t k; // rows of the panels, a multiple of 32
-    float *acc; // [rows][panels * 16]
+    int64_t k;          // rows of the panels, a multiple of 32
+    float *acc;         // [rows][panels * 16]
     int64_t acc_stride; // bytes between rows
     int64_t accumulate; // not 0: add to acc instead of overwriting
-    int64_t rows; // rows of this call, at most the kernel's rows (used by kernels that configure tiles)
+    int64_t rows;       // rows of this call, at most the kernel's rows (used by kernels that configure tiles)
 };
 
 } // namespace x64

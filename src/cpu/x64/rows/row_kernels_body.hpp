@@ -57,7 +57,8 @@ void to_f32(data_type_t dt, const void *src, int64_t stride, float *out, int64_t
         int64_t i = 0;
         if (stride == 1)
             for (; i + 8 <= n; i += 8)
-                _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(s + i))));
+                _mm256_storeu_ps(
+                        out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(s + i))));
         for (; i < n; i++) out[i] = _cvtsh_ss(s[i * stride]);
     }
 }
@@ -80,8 +81,8 @@ void from_f32(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t
         int64_t i = 0;
         if (stride == 1)
             for (; i + 8 <= n; i += 8)
-                _mm_storeu_si128(
-                        reinterpret_cast<__m128i *>(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+                _mm_storeu_si128(reinterpret_cast<__m128i *>(d + i),
+                        _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
         for (; i < n; i++) d[i * stride] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
     }
 }
@@ -194,23 +195,27 @@ MXDNN_INLINE float at_most(float x, float limit) { return x > limit ? limit : x;
 MXDNN_INLINE float at_least(float x, float limit) { return x < limit ? limit : x; }
 
 template <typename F>
-MXDNN_INLINE void gate(const float *g, const float *u, int64_t stride, float *out, float limit, int64_t n, F f) {
+MXDNN_INLINE void gate(
+        const float *g, const float *u, int64_t stride, float *out, float limit, int64_t n, F f) {
     // Index by index in ascending order: out may be the gate itself.
     if (stride == 1)
-        for (int64_t i = 0; i < n; i++) out[i] = f(at_most(g[i], limit), at_least(at_most(u[i], limit), -limit));
+        for (int64_t i = 0; i < n; i++)
+            out[i] = f(at_most(g[i], limit), at_least(at_most(u[i], limit), -limit));
     else
         for (int64_t i = 0; i < n; i++)
             out[i] = f(at_most(g[2 * i], limit), at_least(at_most(u[2 * i], limit), -limit));
 }
 
-void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha, float beta,
-        float limit, int64_t n) {
+void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha,
+        float beta, float limit, int64_t n) {
     // No limit is one that nothing exceeds.
     const float most = limit > 0 && limit <= 3.402823466e38f ? limit : real(0x7f800000);
     switch (alg) {
-    case mxdnn_gated_silu: return gate(g, u, stride, out, most, n, [](float a, float b) { return swish_of(a, 1.f) * b; });
+    case mxdnn_gated_silu:
+        return gate(g, u, stride, out, most, n, [](float a, float b) { return swish_of(a, 1.f) * b; });
     case mxdnn_gated_swiglu:
-        return gate(g, u, stride, out, most, n, [=](float a, float b) { return swish_of(a, alpha) * (b + beta); });
+        return gate(g, u, stride, out, most, n,
+                [=](float a, float b) { return swish_of(a, alpha) * (b + beta); });
     case mxdnn_gated_gelu_erf:
         return gate(g, u, stride, out, most, n, [](float a, float b) { return gelu_erf_of(a) * b; });
     case mxdnn_gated_gelu_tanh:
@@ -232,8 +237,8 @@ float sum(const float *x, int64_t n) {
 } // namespace
 
 extern const row_kernels_t MXDNN_ROW_KERNELS;
-const row_kernels_t MXDNN_ROW_KERNELS
-        = {to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum};
+const row_kernels_t MXDNN_ROW_KERNELS = {
+        to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum};
 
 } // namespace x64
 } // namespace impl
