@@ -2,6 +2,8 @@
 // The body of moe_kernels_avx2.cpp and moe_kernels_avx512.cpp. Everything here has internal linkage: code
 // compiled for one ISA must not be merged by the linker with code for another. Element-wise loops are
 // left to the compiler; reductions are written with vectors.
+#pragma once
+
 #include <immintrin.h>
 
 #include "common/route_rules.hpp"
