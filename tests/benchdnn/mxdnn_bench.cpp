@@ -219,5 +219,12 @@ int main(int argc, char **argv) {
     }
     std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped,
             tally.failed);
+    if (!settings.impl.empty() && tally.total > 0 && tally.skipped == tally.total) {
+        std::fflush(stdout);
+        std::fprintf(stderr,
+                "mxdnn-bench: nothing was tested: no problem was taken by an implementation named *%s*\n",
+                settings.impl.c_str());
+        return 2;
+    }
     return tally.failed ? 1 : 0;
 }

@@ -36,6 +36,7 @@ void must_stay(
 } // namespace
 
 void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    bad.of = int64_t(want.size());
     const bool bf16 = dst.dt == mxdnn_bf16, f16 = dst.dt == mxdnn_f16;
     const double u = bf16 ? 1. / 256 : f16 ? 1. / 2048 : u32, least = bf16 ? 4.6e-41 : f16 ? 3e-8 : tiny;
     const double largest = f16 ? 65504 : 3.3895e38;
@@ -56,6 +57,7 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
 }
 
 void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    bad.of = int64_t(want.size());
     const quant_t &q = dst.quant;
     const data_type_t dt = dst.codes.dt;
     const size_t nd = dst.codes.dims.size();

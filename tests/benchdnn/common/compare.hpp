@@ -2,16 +2,27 @@
 // Holding a destination against what it may be.
 #pragma once
 
+#include <initializer_list>
+
 #include "benchdnn/common/interval.hpp"
 #include "benchdnn/common/tensor.hpp"
 
 namespace bench {
 
+std::string index_text(const int64_t *idx, size_t n); // "[3,5]"
+
 struct mismatch_t {
-    std::string text;
+    std::string text; // of the first few
     int64_t count = 0;
+    int64_t of = 0; // values compared by the functions below
     void add(const std::string &what) {
         if (count++ < 3) text += "    " + what + "\n";
+    }
+    // Numbers that have to be the same: element `index` of `what`.
+    void same(const char *what, std::initializer_list<int64_t> index, int64_t want, int64_t got) {
+        if (want == got) return;
+        add(what + (" " + index_text(index.begin(), index.size())) + " expected " + std::to_string(want)
+                + " got " + std::to_string(got) + ", bound: the same bits");
     }
 };
 
@@ -27,7 +38,5 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
 
 // What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
 void plant_fault(const tensor_t &dst);
-
-std::string index_text(const int64_t *idx, size_t n);
 
 } // namespace bench

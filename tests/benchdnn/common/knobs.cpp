@@ -2,6 +2,7 @@
 #include "benchdnn/common/knobs.hpp"
 
 #include <cstdlib>
+#include <cstring>
 
 namespace bench {
 
@@ -49,11 +50,16 @@ data_type_t to_data_type(const std::string &s) {
 
 std::vector<int64_t> to_dims(const std::string &s) {
     std::vector<int64_t> dims;
-    for (const std::string &d : split(s, 'x'))
-        dims.push_back(d == "*" ? runtime_dim : to_int(d, "a dimension"));
+    for (const std::string &d : split(s, 'x')) dims.push_back(to_int(d, "a dimension"));
     if (dims.size() < 2 || dims.size() > size_t(max_ndims))
         throw usage_error_t("'" + s + "' has " + std::to_string(dims.size()) + " dims; 2 to 12 are possible");
     return dims;
+}
+
+std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form) {
+    const std::vector<int64_t> dims = to_dims(s);
+    if (dims.size() != 2) throw usage_error_t("'" + s + "' is not " + form);
+    return {dims[0], dims[1]};
 }
 
 tensor_type_t to_tensor_type(const std::string &s) {
@@ -68,11 +74,75 @@ tensor_type_t to_tensor_type(const std::string &s) {
     return t;
 }
 
-std::string to_text(const std::vector<int64_t> &dims) {
-    std::string s;
-    for (int64_t d : dims)
-        s += (s.empty() ? "" : "x") + (d == runtime_dim ? std::string("*") : std::to_string(d));
-    return s;
+words_t::words_t(const knob_t *knobs, size_t count) : knobs_(knobs) {
+    for (size_t i = 0; i < count; i++) words_.emplace_back(knobs[i].usual);
+}
+
+size_t words_t::index(const char *name) const {
+    for (size_t i = 0; i < words_.size(); i++)
+        if (std::strcmp(knobs_[i].name, name) == 0) return i;
+    throw std::logic_error(std::string("no knob is named ") + name);
+}
+
+std::string words_t::repro(const char *driver, const std::string &descriptor) const {
+    std::string line = std::string("--") + driver;
+    for (size_t i = 0; i < words_.size(); i++)
+        if (knobs_[i].always || words_[i] != knobs_[i].usual)
+            line += std::string(" --") + knobs_[i].name + "=" + words_[i];
+    return line + " " + descriptor;
+}
+
+void knobs_t::reset() {
+    lists_.clear();
+    for (const std::string &word : usual().words_) lists_.push_back({word});
+}
+
+bool knobs_t::take(const std::string &word) {
+    std::string v;
+    for (size_t i = 0; i < count_; i++)
+        if (option(word, knobs_[i].name, v)) {
+            lists_[i] = split(v, ',');
+            return true;
+        }
+    if (word != "--reset") return false;
+    reset();
+    return true;
+}
+
+std::vector<words_t> knobs_t::combinations() const {
+    std::vector<words_t> all = {usual()};
+    for (size_t i = 0; i < count_; i++) {
+        std::vector<words_t> more;
+        for (const words_t &words : all)
+            for (const std::string &word : lists_[i]) {
+                more.push_back(words);
+                more.back().words_[i] = word;
+            }
+        all = std::move(more);
+    }
+    return all;
+}
+
+void refuse_word(const char *name, const std::string &word, const std::string &possible) {
+    throw usage_error_t(std::string("--") + name + " is '" + word + "'; possible are" + possible);
+}
+
+bool flag(const words_t &words, const char *name) {
+    return pick<bool>(words, name, {{"0", false}, {"1", true}});
+}
+
+const std::string &one_of(
+        const words_t &words, const char *name, std::initializer_list<const char *> possible) {
+    std::string all;
+    for (const char *p : possible) {
+        if (words[name] == p) return words[name];
+        all += std::string(" ") + p;
+    }
+    refuse_word(name, words[name], all);
+}
+
+int64_t number(const words_t &words, const char *name, int64_t least) {
+    return to_int(words[name], (std::string("--") + name).c_str(), least);
 }
 
 } // namespace bench

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Command-line words. Every mistake is a usage_error_t with a sentence.
+// Command-line words, and the knobs of a driver that they set. Every mistake is a usage_error_t with a
+// sentence.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/formats/quantize_block.hpp"
@@ -22,7 +25,9 @@ bool option(const std::string &word, const char *name, std::string &value);
 int64_t to_int(const std::string &s, const char *what, int64_t least = 0);
 double to_number(const std::string &s, const char *what);
 mxdnn::impl::data_type_t to_data_type(const std::string &s);
-std::vector<int64_t> to_dims(const std::string &s); // "16x2880"; * is a runtime dim
+std::vector<int64_t> to_dims(const std::string &s); // "16x2880"
+// A descriptor of two dims; `form` says what they are: "ROWSxCOLUMNS".
+std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form);
 
 // A type of a tensor: plain, or quantised by one of the named formats.
 struct tensor_type_t {
@@ -31,6 +36,66 @@ struct tensor_type_t {
     mxdnn::impl::quant_t quant;
 };
 tensor_type_t to_tensor_type(const std::string &s); // "bf16", "mxfp4"
-std::string to_text(const std::vector<int64_t> &dims);
+
+// ---- knobs ----
+
+struct knob_t {
+    const char *name, *usual;
+    bool always = false; // repro lines name it even when it is as usual
+};
+
+// A word for each knob of a driver: what one problem is made of.
+class words_t {
+public:
+    // As usual.
+    words_t(const knob_t *knobs, size_t count);
+    std::string &operator[](const char *name) { return words_[index(name)]; }
+    const std::string &operator[](const char *name) const { return words_[index(name)]; }
+    // The words of a command line that makes this problem again.
+    std::string repro(const char *driver, const std::string &descriptor) const;
+
+private:
+    friend class knobs_t;
+    size_t index(const char *name) const;
+    const knob_t *knobs_;
+    std::vector<std::string> words_;
+};
+
+// A list of words for each knob of a driver: a problem runs with every combination.
+class knobs_t {
+public:
+    template <size_t count>
+    explicit knobs_t(const knob_t (&knobs)[count]) : knobs_(knobs), count_(count) {
+        reset();
+    }
+    // True when the word was one of these options, or --reset.
+    bool take(const std::string &word);
+    words_t usual() const { return words_t(knobs_, count_); }
+    // The knobs of the list's end change fastest.
+    std::vector<words_t> combinations() const;
+
+private:
+    void reset();
+    const knob_t *knobs_;
+    size_t count_;
+    std::vector<std::vector<std::string>> lists_;
+};
+
+// What a knob's word stands for.
+[[noreturn]] void refuse_word(const char *name, const std::string &word, const std::string &possible);
+template <typename T>
+T pick(const words_t &words, const char *name, std::initializer_list<std::pair<const char *, T>> possible) {
+    std::string all;
+    for (const auto &p : possible) {
+        if (words[name] == p.first) return p.second;
+        all += std::string(" ") + p.first;
+    }
+    refuse_word(name, words[name], all);
+}
+bool flag(const words_t &words, const char *name); // 0 or 1
+// The word itself.
+const std::string &one_of(
+        const words_t &words, const char *name, std::initializer_list<const char *> possible);
+int64_t number(const words_t &words, const char *name, int64_t least = 0);
 
 } // namespace bench

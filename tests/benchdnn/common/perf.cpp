@@ -11,11 +11,12 @@
 
 namespace bench {
 
-namespace {
 double now_ms() {
     using clock = std::chrono::steady_clock;
     return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
 }
+
+namespace {
 double timed(const std::function<void()> &f) {
     const double start = now_ms();
     f();

@@ -10,6 +10,8 @@ namespace bench {
 
 struct ceilings_t;
 
+double now_ms(); // of a clock that never goes back
+
 struct times_t {
     std::vector<double> ms;
     double min() const, median() const, mean() const, max() const;

@@ -1,100 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/moe_permute/problem.hpp"
 
+#include <tuple>
+
+#include "benchdnn/moe_permute/rows.hpp"
+
 namespace bench {
 namespace moe_permute {
 
-void knobs_t::reset() {
-    dt_ = {"bf16"};
-    ranks_ = {"1"};
-    experts_ = {"8"};
-    align_ = {"32"};
-    routing_ = {"uniform"};
-    scales_ = {"linear:linear"};
-    pad_ = {"0"};
-    spare_ = {"0"};
-    grouping_ = {"ends"};
-    runtime_ = {"0"};
+namespace {
+constexpr knob_t knob_list[] = {{"dt", "bf16", true}, {"ranks", "1", true}, {"experts", "8", true},
+        {"align", "32", true}, {"routing", "uniform"}, {"scales-layout", "linear:linear"}, {"row-pad", "0"},
+        {"spare", "0"}, {"row-grouping", "ends"}, {"runtime-rows", "0"}};
 }
 
-bool knobs_t::parse(const std::string &word) {
-    struct row_t {
-        const char *name;
-        std::vector<std::string> *list;
-    };
-    const row_t rows[] = {{"dt", &dt_}, {"ranks", &ranks_}, {"experts", &experts_}, {"align", &align_},
-            {"routing", &routing_}, {"scales-layout", &scales_}, {"row-pad", &pad_}, {"spare", &spare_},
-            {"row-grouping", &grouping_}, {"runtime-rows", &runtime_}};
-    std::string v;
-    for (const row_t &r : rows)
-        if (option(word, r.name, v)) {
-            *r.list = split(v, ',');
-            return true;
-        }
-    if (word == "--reset") return reset(), true;
-    return false;
-}
+knobs_t knobs(knob_list);
 
-std::vector<problem_t> knobs_t::problems(const std::string &descriptor) const {
-    const std::vector<int64_t> dims = to_dims(descriptor);
-    if (dims.size() != 2) throw usage_error_t("'" + descriptor + "' is not ROWSxCOLUMNS");
-    std::vector<problem_t> all;
-    for (const auto &dt : dt_)
-        for (const auto &ranks : ranks_)
-            for (const auto &experts : experts_)
-                for (const auto &align : align_)
-                    for (const auto &routing : routing_)
-                        for (const auto &scales : scales_)
-                            for (const auto &pad : pad_)
-                                for (const auto &spare : spare_)
-                                    for (const auto &grouping : grouping_)
-                                        for (const auto &runtime : runtime_) {
-                                            problem_t p;
-                                            p.rows = dims[0];
-                                            p.cols = dims[1];
-                                            p.type = to_tensor_type(dt);
-                                            p.ranks = to_int(ranks, "--ranks", 1);
-                                            p.experts = to_int(experts, "--experts", 1);
-                                            p.align = to_int(align, "--align", 1);
-                                            if (routing != "uniform" && routing != "skewed"
-                                                    && routing != "one" && routing != "empty")
-                                                throw usage_error_t(
-                                                        "--routing is '" + routing
-                                                        + "'; possible are uniform skewed one empty");
-                                            p.routing = routing;
-                                            const auto sides = split(scales, ':');
-                                            for (const std::string &side : sides)
-                                                if (sides.size() != 2
-                                                        || (side != "linear" && side != "128x4"))
-                                                    throw usage_error_t(
-                                                            "--scales-layout is '" + scales
-                                                            + "'; it is SRC:DST, each linear or 128x4");
-                                            p.src_scales = sides[0];
-                                            p.dst_scales = sides[1];
-                                            p.row_pad = to_int(pad, "--row-pad");
-                                            p.spare = to_int(spare, "--spare");
-                                            if (grouping != "ends" && grouping != "starts")
-                                                throw usage_error_t("--row-grouping is '" + grouping
-                                                                    + "'; possible are ends starts");
-                                            p.starts = grouping == "starts";
-                                            p.runtime_rows = runtime == "1";
-                                            p.repro = "--moe_permute --dt=" + dt + " --ranks=" + ranks
-                                                      + " --experts=" + experts + " --align=" + align;
-                                            const auto add = [&](const char *name, const std::string &v,
-                                                                     const std::string &usual) {
-                                                if (v != usual)
-                                                    p.repro += std::string(" --") + name + "=" + v;
-                                            };
-                                            add("routing", routing, "uniform");
-                                            add("scales-layout", scales, "linear:linear");
-                                            add("row-pad", pad, "0");
-                                            add("spare", spare, "0");
-                                            add("row-grouping", grouping, "ends");
-                                            add("runtime-rows", runtime, "0");
-                                            p.repro += " " + descriptor;
-                                            all.push_back(p);
-                                        }
-    return all;
+problem_t make_problem(const std::string &descriptor, const words_t &words) {
+    problem_t p;
+    std::tie(p.rows, p.cols) = to_two_dims(descriptor, "ROWSxCOLUMNS");
+    p.type = to_tensor_type(words["dt"]);
+    p.ranks = number(words, "ranks", 1);
+    p.experts = number(words, "experts", 1);
+    p.align = number(words, "align", 1);
+    p.routing = one_of(words, "routing", {"uniform", "skewed", "one", "empty"});
+    std::tie(p.src_scales, p.dst_scales) = scales_layouts(words);
+    p.row_pad = number(words, "row-pad");
+    p.spare = number(words, "spare");
+    p.starts = pick<bool>(words, "row-grouping", {{"ends", false}, {"starts", true}});
+    p.runtime_rows = flag(words, "runtime-rows");
+    p.repro = words.repro("moe_permute", descriptor);
+    return p;
 }
 
 } // namespace moe_permute

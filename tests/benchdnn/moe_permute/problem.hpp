@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "benchdnn/common/knobs.hpp"
 
@@ -21,17 +20,8 @@ struct problem_t {
     std::string repro;
 };
 
-class knobs_t {
-public:
-    knobs_t() { reset(); }
-    void reset();
-    bool parse(const std::string &word);
-    std::vector<problem_t> problems(const std::string &descriptor) const;
-
-private:
-    std::vector<std::string> dt_, ranks_, experts_, align_, routing_, scales_, pad_, spare_, grouping_,
-            runtime_;
-};
+extern knobs_t knobs;
+problem_t make_problem(const std::string &descriptor, const words_t &words);
 
 void run(const problem_t &p);
 bool run_driver_word(const std::string &word);

@@ -8,6 +8,15 @@ namespace bench {
 using namespace mxdnn::impl;
 using mxdnn::memory;
 
+std::pair<std::string, std::string> scales_layouts(const words_t &words) {
+    const std::string &word = words["scales-layout"];
+    const auto sides = split(word, ':');
+    for (const std::string &side : sides)
+        if (sides.size() != 2 || (side != "linear" && side != "128x4"))
+            throw usage_error_t("--scales-layout is '" + word + "'; it is SRC:DST, each linear or 128x4");
+    return {sides[0], sides[1]};
+}
+
 rows_t::rows_t(
         const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
     : type(t), rows(rows_), cols(cols_) {

@@ -2,9 +2,13 @@
 // Rows that moe_permute and moe_unpermute move: values, or codes and the scales of their blocks.
 #pragma once
 
+#include "benchdnn/common/knobs.hpp"
 #include "benchdnn/common/tensor.hpp"
 
 namespace bench {
+
+// Of source and destination, from "--scales-layout=SRC:DST".
+std::pair<std::string, std::string> scales_layouts(const words_t &words);
 
 struct rows_t {
     tensor_type_t type;

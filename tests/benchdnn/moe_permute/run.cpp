@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one moe_permute problem: every implementation must place every row, its scales and its padding.
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 
-#include "benchdnn/common/device.hpp"
-#include "benchdnn/common/perf.hpp"
-#include "benchdnn/common/settings.hpp"
+#include "benchdnn/common/driver.hpp"
 #include "benchdnn/moe_permute/problem.hpp"
 #include "benchdnn/moe_permute/rows.hpp"
 
@@ -53,29 +49,10 @@ expected_t expect(const problem_t &p, const std::vector<int32_t> &counts) {
     return r;
 }
 
-class checker_t {
-public:
-    std::string text;
-    int64_t wrong = 0;
-    void same(const char *what, int64_t row, int64_t col, int64_t want, int64_t got) {
-        if (want == got || wrong++ >= 3) return;
-        text += std::string("    ") + what + " [" + std::to_string(row) + "," + std::to_string(col)
-                + "] expected " + std::to_string(want) + " got " + std::to_string(got)
-                + ", bound: the same bits\n";
-    }
-};
-
-double now_ms() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
-}
-
 } // namespace
 
 void run(const problem_t &p) {
-    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
-    const double start = now_ms();
-    try {
+    test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream(eng);
         rng_t rng(settings.seed);
@@ -96,87 +73,48 @@ void run(const problem_t &p) {
         src.describe(attr, MXDNN_ARG_SRC);
         dst.describe(attr, MXDNN_ARG_DST);
         if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
-        pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(host_engine(eng))},
+        const pd_t pd(
+                eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
+        args_t args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(host_engine(eng))},
                 {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(host_engine(eng))},
                 {MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
         dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
 
-        std::string names;
-        if (settings.correctness) {
+        const auto compare = [&](const pd_t &each, mismatch_t &bad) {
             dst.poison();
             const uint32_t poison = dst.code(dst_rows - 1, 0);
-            pd_t each = pd;
-            do {
-                const std::string name = each.impl_info_str();
-                if (name.find(settings.impl) == std::string::npos) continue;
-                names += (names.empty() ? "" : " ") + name;
-                dst.poison();
-                offsets.bytes.poison();
-                idx.bytes.poison();
-                execute(mxdnn::moe_permute(each), stream, args);
-                if (settings.plant_fault) {
-                    const int64_t middle[2] = {used / 2, p.cols / 2};
-                    dst.codes().set_code(middle, dst.codes().code(middle) ^ 1);
-                }
-                checker_t c;
-                for (int64_t row = 0; row < used; row++) {
-                    const int64_t from = want.source[size_t(row)];
-                    for (int64_t col = 0; col < p.cols; col++)
-                        c.same("element", row, col, from < 0 ? 0 : src.code(from, col), dst.code(row, col));
-                    for (int64_t b = 0; b < dst.blocks(); b++)
-                        c.same("scale", row, b, from < 0 ? 0 : src.scale(from, b), dst.scale(row, b));
-                }
-                for (int64_t row = used; row < dst_rows; row++)
-                    c.same("row past the last end", row, 0, poison, dst.code(row, 0));
-                for (int64_t row = 0; row < dst_rows; row++)
-                    c.same("index", row, 0, row < used ? want.source[size_t(row)] : -1, at(idx, row));
-                for (int64_t e = 0; e < p.experts; e++)
-                    c.same("end", e, 0, want.ends[size_t(e)], at(offsets, e + p.starts));
-                if (p.starts) c.same("start", 0, 0, 0, at(offsets, 0));
-                if (c.wrong)
-                    return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(c.wrong) + " wrong, seed "
-                                    + std::to_string(settings.seed) + "\n" + c.text,
-                            now_ms() - start);
-            } while (!settings.best_only && each.next_impl());
-        }
-        if (settings.performance || (settings.run && !settings.correctness)) {
-            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl())
-                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
-            const mxdnn::moe_permute prim(pd);
-            execute(prim, stream, args);
-            if (settings.performance) {
-                perf_t r;
-                r.engine = settings.engine;
-                r.impl = pd.impl_info_str();
-                r.problem = p.repro;
-                r.bytes = src.bytes() + dst.bytes();
-                r.copies = true;
-                r.threads = mxdnn::get_max_concurrency();
-                time_execution(prim, stream, args, settings.ms_per_problem, r);
-                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+            offsets.bytes.poison();
+            idx.bytes.poison();
+            execute(mxdnn::moe_permute(each), stream, args);
+            if (settings.plant_fault) {
+                const int64_t middle[2] = {used / 2, p.cols / 2};
+                dst.codes().set_code(middle, dst.codes().code(middle) ^ 1);
             }
-        }
-        report(outcome_t::passed, p.repro, names, now_ms() - start);
-    } catch (const mxdnn::error &e) {
-        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
-        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
-    }
+            for (int64_t row = 0; row < used; row++) {
+                const int64_t from = want.source[size_t(row)];
+                for (int64_t col = 0; col < p.cols; col++)
+                    bad.same("element", {row, col}, from < 0 ? 0 : src.code(from, col), dst.code(row, col));
+                for (int64_t b = 0; b < dst.blocks(); b++)
+                    bad.same("scale", {row, b}, from < 0 ? 0 : src.scale(from, b), dst.scale(row, b));
+            }
+            for (int64_t row = used; row < dst_rows; row++)
+                bad.same("row past the last end", {row}, poison, dst.code(row, 0));
+            for (int64_t row = 0; row < dst_rows; row++)
+                bad.same("index", {row}, row < used ? want.source[size_t(row)] : -1, at(idx, row));
+            for (int64_t e = 0; e < p.experts; e++)
+                bad.same("end", {e}, want.ends[size_t(e)], at(offsets, e + p.starts));
+            if (p.starts) bad.same("start", {0}, 0, at(offsets, 0));
+        };
+        std::string wrong;
+        if (settings.correctness) wrong = check_each(pd, names, compare);
+        if (wrong.empty())
+            run_and_time<mxdnn::moe_permute>(pd, stream, args, p.repro, src.bytes() + dst.bytes());
+        return wrong;
+    });
 }
 
-namespace {
-knobs_t knobs;
-}
-
-bool run_driver_word(const std::string &word) {
-    if (knobs.parse(word)) return true;
-    if (word.compare(0, 2, "--") == 0) return false;
-    for (const problem_t &p : knobs.problems(word)) run(p);
-    return true;
-}
+bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
 
 } // namespace moe_permute
 } // namespace bench

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "benchdnn/common/knobs.hpp"
 
@@ -25,17 +24,8 @@ struct problem_t {
     bool has(unsigned flag) const { return flags & flag; }
 };
 
-class knobs_t {
-public:
-    knobs_t() { reset(); }
-    void reset();
-    bool parse(const std::string &word);
-    std::vector<problem_t> problems(const std::string &descriptor) const;
-
-private:
-    std::vector<std::string> dt_, topk_, scoring_, flags_, groups_, scale_, grouping_, values_, outputs_,
-            runtime_;
-};
+extern knobs_t knobs;
+problem_t make_problem(const std::string &descriptor, const words_t &words);
 
 void run(const problem_t &p);
 bool run_driver_word(const std::string &word);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one moe_route problem: experts and weights of every implementation against f64, rows against a sort.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
 
-#include "benchdnn/common/device.hpp"
-#include "benchdnn/common/interval.hpp"
-#include "benchdnn/common/perf.hpp"
-#include "benchdnn/common/settings.hpp"
-#include "benchdnn/common/tensor.hpp"
+#include "benchdnn/common/driver.hpp"
 #include "benchdnn/moe_route/problem.hpp"
 
 namespace bench {
@@ -181,18 +176,17 @@ std::vector<double> weights_of(const problem_t &p, const expected_t &r, const st
 
 class checker_t {
 public:
-    checker_t(const problem_t &p, const data_t &d) : p_(p), d_(d) {}
-    std::string text;
-    int64_t wrong = 0;
+    checker_t(const problem_t &p, const data_t &d, mismatch_t &bad) : p_(p), d_(d), bad_(bad) {}
 
     void check() {
         for (int64_t t = 0; t < p_.tokens; t++) check_token(t);
-        if (p_.all_outputs && wrong == 0) check_rows();
+        if (p_.all_outputs && bad_.count == 0) check_rows();
     }
 
 private:
     const problem_t &p_;
     const data_t &d_;
+    mismatch_t &bad_;
 
     int32_t id(int64_t i) const { return at(d_.ids, i); }
     static int32_t at(const tensor_t &t, int64_t i) {
@@ -200,11 +194,10 @@ private:
     }
 
     void differ(const char *what, int64_t i, double want, double got, double bound) {
-        if (wrong++ >= 3) return;
         char s[160];
-        std::snprintf(s, sizeof(s), "    %s [%lld] expected %.9g got %.9g bound %.3g\n", what, (long long)i,
-                want, got, bound);
-        text += s;
+        std::snprintf(s, sizeof(s), "%s [%lld] expected %.9g got %.9g bound %.3g", what, (long long)i, want,
+                got, bound);
+        bad_.add(s);
     }
 
     void check_token(int64_t t) {
@@ -256,11 +249,6 @@ private:
     }
 };
 
-double now_ms() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
-}
-
 pd_t make_pd(const mxdnn::engine &eng, const problem_t &p) {
     mxdnn::primitive_attr attr;
     if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
@@ -278,75 +266,34 @@ pd_t make_pd(const mxdnn::engine &eng, const problem_t &p) {
 } // namespace
 
 void run(const problem_t &p) {
-    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
-    const double start = now_ms();
-    try {
+    test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream(eng);
-        pd_t pd = make_pd(eng, p);
+        const pd_t pd = make_pd(eng, p);
         data_t d(p);
         fill(p, d);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_SRC, d.logits.memory(host_engine(eng))}};
+        args_t args = {{MXDNN_ARG_SRC, d.logits.memory(host_engine(eng))}};
         if (!d.bias.dims.empty()) args[MXDNN_ARG_ROUTE_BIAS] = d.bias.memory(host_engine(eng));
         for (const auto &o : d.outputs()) args[o.first] = o.second->memory(host_engine(eng));
-        std::string names;
-        if (settings.correctness) {
-            pd_t each = pd;
-            do {
-                const std::string name = each.impl_info_str();
-                if (name.find(settings.impl) == std::string::npos) continue;
-                names += (names.empty() ? "" : " ") + name;
-                for (const auto &o : d.outputs()) o.second->bytes.poison();
-                execute(mxdnn::moe_route(each), stream, args);
-                if (settings.plant_fault && p.tokens > 0) {
-                    const int64_t idx[2] = {p.tokens / 2, p.topk / 2};
-                    d.weights.set_code(idx, d.weights.code(idx) ^ 0x10000);
-                }
-                checker_t c(p, d);
-                c.check();
-                if (c.wrong)
-                    return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(c.wrong) + " wrong, seed "
-                                    + std::to_string(settings.seed) + "\n" + c.text,
-                            now_ms() - start);
-            } while (!settings.best_only && each.next_impl());
-        }
-        if (settings.performance || (settings.run && !settings.correctness)) {
-            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl())
-                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
-            const mxdnn::moe_route prim(pd);
-            execute(prim, stream, args);
-            if (settings.performance) {
-                perf_t r;
-                r.engine = settings.engine;
-                r.impl = pd.impl_info_str();
-                r.problem = p.repro;
-                r.bytes = double(d.logits.bytes.size());
-                for (const auto &o : d.outputs()) r.bytes += double(o.second->bytes.size());
-                r.copies = true;
-                r.threads = mxdnn::get_max_concurrency();
-                time_execution(prim, stream, args, settings.ms_per_problem, r);
-                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+        const auto compare = [&](const pd_t &each, mismatch_t &bad) {
+            for (const auto &o : d.outputs()) o.second->bytes.poison();
+            execute(mxdnn::moe_route(each), stream, args);
+            if (settings.plant_fault && p.tokens > 0) {
+                const int64_t idx[2] = {p.tokens / 2, p.topk / 2};
+                d.weights.set_code(idx, d.weights.code(idx) ^ 0x10000);
             }
-        }
-        report(outcome_t::passed, p.repro, names, now_ms() - start);
-    } catch (const mxdnn::error &e) {
-        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
-        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
-    }
+            checker_t(p, d, bad).check();
+        };
+        std::string wrong;
+        if (settings.correctness) wrong = check_each(pd, names, compare);
+        double bytes = double(d.logits.bytes.size());
+        for (const auto &o : d.outputs()) bytes += double(o.second->bytes.size());
+        if (wrong.empty()) run_and_time<mxdnn::moe_route>(pd, stream, args, p.repro, bytes);
+        return wrong;
+    });
 }
 
-namespace {
-knobs_t knobs;
-}
-
-bool run_driver_word(const std::string &word) {
-    if (knobs.parse(word)) return true;
-    if (word.compare(0, 2, "--") == 0) return false;
-    for (const problem_t &p : knobs.problems(word)) run(p);
-    return true;
-}
+bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
 
 } // namespace moe_route
 } // namespace bench

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "benchdnn/common/knobs.hpp"
 
@@ -24,16 +23,8 @@ struct problem_t {
     int64_t choices() const { return topk ? topk : 1; }
 };
 
-class knobs_t {
-public:
-    knobs_t() { reset(); }
-    void reset();
-    bool parse(const std::string &word);
-    std::vector<problem_t> problems(const std::string &descriptor) const;
-
-private:
-    std::vector<std::string> dt_, topk_, scales_, missing_, padding_, pad_, runtime_;
-};
+extern knobs_t knobs;
+problem_t make_problem(const std::string &descriptor, const words_t &words);
 
 void run(const problem_t &p);
 bool run_driver_word(const std::string &word);

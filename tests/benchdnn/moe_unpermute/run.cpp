@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one moe_unpermute problem: sums within their bound and rows as they were, of every implementation.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
-#include "benchdnn/common/compare.hpp"
-#include "benchdnn/common/device.hpp"
-#include "benchdnn/common/perf.hpp"
-#include "benchdnn/common/settings.hpp"
+#include "benchdnn/common/driver.hpp"
 #include "benchdnn/moe_permute/rows.hpp"
 #include "benchdnn/moe_unpermute/problem.hpp"
 
@@ -33,25 +28,15 @@ std::vector<int32_t> draw_indices(const problem_t &p, rng_t &rng) {
     return idx;
 }
 
-double now_ms() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
-}
-
 // Rows that went back as they were.
 void compare_moved(const problem_t &p, const rows_t &src, const rows_t &dst,
         const std::vector<int32_t> &inverse, mismatch_t &bad) {
     for (int64_t t = 0; t < p.tokens; t++) {
         const int32_t from = inverse[size_t(t)];
-        const auto same = [&](const char *what, int64_t i, uint32_t want, uint32_t got) {
-            if (want != got)
-                bad.add(std::string(what) + " [" + std::to_string(t) + "," + std::to_string(i) + "] expected "
-                        + std::to_string(want) + " got " + std::to_string(got) + ", bound: the same bits");
-        };
         for (int64_t c = 0; c < p.cols; c++)
-            same("code", c, from < 0 ? 0 : src.code(from, c), dst.code(t, c));
+            bad.same("code", {t, c}, from < 0 ? 0 : src.code(from, c), dst.code(t, c));
         for (int64_t b = 0; b < dst.blocks(); b++)
-            same("scale", b, from < 0 ? 0 : src.scale(from, b), dst.scale(t, b));
+            bad.same("scale", {t, b}, from < 0 ? 0 : src.scale(from, b), dst.scale(t, b));
     }
 }
 
@@ -81,9 +66,7 @@ std::vector<interval_t> sums(
 } // namespace
 
 void run(const problem_t &p) {
-    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
-    const double start = now_ms();
-    try {
+    test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream(eng);
         rng_t rng(settings.seed);
@@ -103,73 +86,36 @@ void run(const problem_t &p) {
         mxdnn::primitive_attr attr;
         src.describe(attr, MXDNN_ARG_SRC);
         dst.describe(attr, MXDNN_ARG_DST);
-        pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), attr);
-        std::unordered_map<int, memory> args = {{MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
+        const pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), attr);
+        args_t args = {{MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
         if (p.topk) args[MXDNN_ARG_TOPK_WEIGHTS] = weights.memory(host_engine(eng));
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
         dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
 
-        std::string names;
+        std::vector<interval_t> want;
+        const auto compare = [&](const pd_t &each, mismatch_t &bad) {
+            dst.poison();
+            execute(mxdnn::moe_unpermute(each), stream, args);
+            if (settings.plant_fault && p.tokens > 0) plant_fault(dst.codes());
+            if (p.src.quantised)
+                compare_moved(p, src, dst, inverse, bad);
+            else
+                compare_plain(dst.plain, want, bad);
+        };
+        std::string wrong;
         if (settings.correctness) {
-            std::vector<interval_t> want;
             if (!p.src.quantised)
                 want = sums(p, src, inverse,
                         p.topk ? reinterpret_cast<const float *>(weights.bytes.data()) : nullptr);
-            pd_t each = pd;
-            do {
-                const std::string name = each.impl_info_str();
-                if (name.find(settings.impl) == std::string::npos) continue;
-                names += (names.empty() ? "" : " ") + name;
-                dst.poison();
-                execute(mxdnn::moe_unpermute(each), stream, args);
-                if (settings.plant_fault && p.tokens > 0) plant_fault(dst.codes());
-                mismatch_t bad;
-                if (p.src.quantised)
-                    compare_moved(p, src, dst, inverse, bad);
-                else
-                    compare_plain(dst.plain, want, bad);
-                if (bad.count)
-                    return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(bad.count) + " wrong, seed "
-                                    + std::to_string(settings.seed) + "\n" + bad.text,
-                            now_ms() - start);
-            } while (!settings.best_only && each.next_impl());
+            wrong = check_each(pd, names, compare);
         }
-        if (settings.performance || (settings.run && !settings.correctness)) {
-            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl())
-                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
-            const mxdnn::moe_unpermute prim(pd);
-            execute(prim, stream, args);
-            if (settings.performance) {
-                perf_t r;
-                r.engine = settings.engine;
-                r.impl = pd.impl_info_str();
-                r.problem = p.repro;
-                r.bytes = src.bytes() + dst.bytes();
-                r.copies = true;
-                r.threads = mxdnn::get_max_concurrency();
-                time_execution(prim, stream, args, settings.ms_per_problem, r);
-                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
-            }
-        }
-        report(outcome_t::passed, p.repro, names, now_ms() - start);
-    } catch (const mxdnn::error &e) {
-        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
-        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
-    }
+        if (wrong.empty())
+            run_and_time<mxdnn::moe_unpermute>(pd, stream, args, p.repro, src.bytes() + dst.bytes());
+        return wrong;
+    });
 }
 
-namespace {
-knobs_t knobs;
-}
-
-bool run_driver_word(const std::string &word) {
-    if (knobs.parse(word)) return true;
-    if (word.compare(0, 2, "--") == 0) return false;
-    for (const problem_t &p : knobs.problems(word)) run(p);
-    return true;
-}
+bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
 
 } // namespace moe_unpermute
 } // namespace bench

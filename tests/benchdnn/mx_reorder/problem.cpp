@@ -10,13 +10,9 @@ using namespace mxdnn::impl;
 
 namespace {
 
-constexpr const char *roundings[] = {"floor", "ceil", "even", "rceil"};
-
-mxdnn_scale_rounding_t to_rounding(const std::string &s) {
-    for (int i = 0; i < 4; i++)
-        if (s == roundings[i]) return mxdnn_scale_rounding_t(i);
-    throw usage_error_t("rounding '" + s + "' is not floor, ceil, even or rceil");
-}
+constexpr knob_t knob_list[] = {{"sdt", "bf16", true}, {"ddt", "mxfp4", true}, {"stag", "ba", true},
+        {"dtag", "any", true}, {"rounding", "floor"}, {"attr-scales", ""}, {"attr-zero-points", ""},
+        {"attr-global-scale", ""}, {"axis", "k"}, {"values", "normal"}};
 
 // "dst:per_ocic:bf16:64x1", "dst:per_ocic:u8", "dst" onto whichever sides are quantised.
 void apply(const std::string &scales, const std::string &zp, const std::string &global, int64_t batch,
@@ -42,80 +38,26 @@ void apply(const std::string &scales, const std::string &zp, const std::string &
 
 } // namespace
 
-void knobs_t::reset() {
-    sdt_ = {"bf16"};
-    ddt_ = {"mxfp4"};
-    stag_ = {"ba"};
-    dtag_ = {"any"};
-    rounding_ = {"floor"};
-    scales_ = zero_points_ = global_ = {""};
-    axis_ = {"k"};
-    values_ = {"normal"};
-}
+knobs_t knobs(knob_list);
 
-bool knobs_t::parse(const std::string &word) {
-    struct row_t {
-        const char *name;
-        std::vector<std::string> *list;
-    };
-    const row_t rows[] = {{"sdt", &sdt_}, {"ddt", &ddt_}, {"stag", &stag_}, {"dtag", &dtag_},
-            {"rounding", &rounding_}, {"attr-scales", &scales_}, {"attr-zero-points", &zero_points_},
-            {"attr-global-scale", &global_}, {"axis", &axis_}, {"values", &values_}};
-    std::string v;
-    for (const row_t &r : rows)
-        if (option(word, r.name, v)) {
-            *r.list = split(v, ',');
-            return true;
-        }
-    if (word == "--reset") return reset(), true;
-    return false;
-}
-
-std::vector<problem_t> knobs_t::problems(const std::string &descriptor) const {
-    std::vector<problem_t> all;
-    for (const auto &sdt : sdt_)
-        for (const auto &ddt : ddt_)
-            for (const auto &stag : stag_)
-                for (const auto &dtag : dtag_)
-                    for (const auto &rnd : rounding_)
-                        for (const auto &sc : scales_)
-                            for (const auto &zp : zero_points_)
-                                for (const auto &gl : global_)
-                                    for (const auto &axis : axis_)
-                                        for (const auto &values : values_) {
-                                            problem_t p;
-                                            p.dims = to_dims(descriptor);
-                                            int64_t batch = 1;
-                                            for (size_t i = 0; i + 2 < p.dims.size(); i++) batch *= p.dims[i];
-                                            p.src = {to_tensor_type(sdt), stag};
-                                            p.dst = {to_tensor_type(ddt), dtag};
-                                            if (!p.src.type.quantised && p.src.packed())
-                                                p.src.tag = "ab"; // packed is a form of quantised types
-                                            if (!p.dst.type.quantised && p.dst.packed()) p.dst.tag = "ab";
-                                            apply(sc, zp, gl, batch, p.src);
-                                            apply(sc, zp, gl, batch, p.dst);
-                                            if (axis != "k" && axis != "n")
-                                                throw usage_error_t("--axis='" + axis + "' is not k or n");
-                                            p.axis = int(p.dims.size()) - (axis == "k" ? 2 : 1);
-                                            p.rounding = to_rounding(rnd);
-                                            p.values = values;
-                                            p.repro = "--mx_reorder --sdt=" + sdt + " --ddt=" + ddt
-                                                      + " --stag=" + stag + " --dtag=" + dtag;
-                                            const auto add = [&](const char *name, const std::string &v,
-                                                                     const std::string &usual) {
-                                                if (v != usual)
-                                                    p.repro += std::string(" --") + name + "=" + v;
-                                            };
-                                            add("rounding", rnd, "floor");
-                                            add("attr-scales", sc, "");
-                                            add("attr-zero-points", zp, "");
-                                            add("attr-global-scale", gl, "");
-                                            add("axis", axis, "k");
-                                            add("values", values, "normal");
-                                            p.repro += " " + descriptor;
-                                            all.push_back(p);
-                                        }
-    return all;
+problem_t make_problem(const std::string &descriptor, const words_t &words) {
+    problem_t p;
+    p.dims = to_dims(descriptor);
+    int64_t batch = 1;
+    for (size_t i = 0; i + 2 < p.dims.size(); i++) batch *= p.dims[i];
+    p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag", {"ab", "ba", "any"})};
+    p.dst = {to_tensor_type(words["ddt"]), one_of(words, "dtag", {"ab", "ba", "any"})};
+    for (side_t *side : {&p.src, &p.dst}) {
+        if (!side->type.quantised && side->packed()) side->tag = "ab"; // packed is a form of quantised types
+        apply(words["attr-scales"], words["attr-zero-points"], words["attr-global-scale"], batch, *side);
+    }
+    p.axis = int(p.dims.size()) - pick<int>(words, "axis", {{"k", 2}, {"n", 1}});
+    p.rounding = pick<mxdnn_scale_rounding_t>(words, "rounding",
+            {{"floor", mxdnn_scale_rounding_floor}, {"ceil", mxdnn_scale_rounding_ceil},
+                    {"even", mxdnn_scale_rounding_even}, {"rceil", mxdnn_scale_rounding_rceil}});
+    p.values = one_of(words, "values", {"normal", "special"});
+    p.repro = words.repro("mx_reorder", descriptor);
+    return p;
 }
 
 } // namespace mx_reorder

@@ -25,17 +25,8 @@ struct problem_t {
     std::string repro;
 };
 
-class knobs_t {
-public:
-    knobs_t() { reset(); }
-    void reset();
-    bool parse(const std::string &word);
-    std::vector<problem_t> problems(const std::string &descriptor) const;
-
-private:
-    std::vector<std::string> sdt_, ddt_, stag_, dtag_, rounding_, scales_, zero_points_, global_, axis_,
-            values_;
-};
+extern knobs_t knobs;
+problem_t make_problem(const std::string &descriptor, const words_t &words);
 
 void run(const problem_t &p);
 bool run_driver_word(const std::string &word);

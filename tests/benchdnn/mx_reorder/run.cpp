@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one mx_reorder problem: every implementation must give the same bits as the scalar rules.
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
-#include "benchdnn/common/device.hpp"
-#include "benchdnn/common/perf.hpp"
-#include "benchdnn/common/settings.hpp"
+#include "benchdnn/common/driver.hpp"
 #include "benchdnn/common/tensor.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
 
@@ -192,24 +189,26 @@ void expect(const problem_t &p, const form_t &src, form_t &want) {
     });
 }
 
-int64_t compare(const tensor_t &got, const tensor_t &want, const char *what, std::string &text) {
-    int64_t wrong = 0;
-    if (want.dims.empty()) return 0;
+void compare(const tensor_t &got, const tensor_t &want, const char *what, mismatch_t &bad) {
+    if (want.dims.empty()) return;
     for_each(want.dims, [&](const int64_t *idx) {
-        uint32_t g = got.code(idx), w = want.code(idx);
+        const uint32_t g = got.code(idx), w = want.code(idx);
         if (g == w) return;
         // NaNs of a high-precision type are alike.
         if (has_role(want.dt, role_high_precision) && std::isnan(decode_value(want.dt, g))
                 && std::isnan(decode_value(want.dt, w)))
             return;
-        if (wrong++ >= 3) return;
-        text += std::string("    ") + what + " [";
-        for (size_t i = 0; i < want.dims.size(); i++) text += (i ? "," : "") + std::to_string(idx[i]);
         char s[80];
-        std::snprintf(s, sizeof(s), "] expected 0x%x got 0x%x, bound: the same bits\n", w, g);
-        text += s;
+        std::snprintf(s, sizeof(s), " expected 0x%x got 0x%x, bound: the same bits", w, g);
+        bad.add(what + (" " + index_text(idx, want.dims.size())) + s);
     });
-    return wrong;
+}
+void compare(const form_t &got, const form_t &want, mismatch_t &bad) {
+    compare(got.plain, want.plain, "value", bad);
+    compare(got.quantised.codes, want.quantised.codes, "code", bad);
+    compare(got.quantised.scales, want.quantised.scales, "scale", bad);
+    compare(got.quantised.zero_points, want.quantised.zero_points, "zero point", bad);
+    compare(got.quantised.global, want.quantised.global, "global scale", bad);
 }
 
 mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const form_t &dst) {
@@ -239,11 +238,6 @@ mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const for
     return attr;
 }
 
-double now_ms() {
-    using clock = std::chrono::steady_clock;
-    return std::chrono::duration<double, std::milli>(clock::now().time_since_epoch()).count();
-}
-
 double bytes_of(const form_t &f) {
     if (f.is_packed) return double(f.packed.size());
     if (!f.is_quantised) return double(f.plain.bytes.size());
@@ -254,26 +248,20 @@ double bytes_of(const form_t &f) {
 } // namespace
 
 void run(const problem_t &p) {
-    if (settings.list) return report(outcome_t::listed, p.repro, "", 0);
-    const double start = now_ms();
-    try {
+    test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream(eng);
         form_t src(eng, p, p.src), dst(eng, p, p.dst);
-        pd_t pd(eng, src.desc(), eng, dst.desc(), make_attr(p, src, dst));
+        const pd_t pd(eng, src.desc(), eng, dst.desc(), make_attr(p, src, dst));
         fill(p, src);
-        std::unordered_map<int, memory> args;
+        args_t args;
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
         dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
-        std::string names, failure;
+        std::string wrong;
         if (settings.correctness) {
             form_t want(eng, p, p.dst);
             expect(p, src, want);
-            pd_t each = pd;
-            do {
-                const std::string name = each.impl_info_str();
-                if (name.find(settings.impl) == std::string::npos) continue;
-                names += (names.empty() ? "" : " ") + name;
+            wrong = check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
                 dst.poison();
                 execute(mxdnn::mx_reorder(each), stream, args);
                 if (dst.is_packed) dst.exchange(false);
@@ -283,62 +271,20 @@ void run(const problem_t &p) {
                     const tensor_t &t = dst.is_quantised ? dst.quantised.codes : dst.plain;
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
-                std::string text;
-                const int64_t wrong =
-                        dst.is_quantised ? compare(dst.quantised.codes, want.quantised.codes, "code", text)
-                                                   + compare(dst.quantised.scales, want.quantised.scales,
-                                                           "scale", text)
-                                                   + compare(dst.quantised.zero_points,
-                                                           want.quantised.zero_points, "zero point", text)
-                                                   + compare(dst.quantised.global, want.quantised.global,
-                                                           "global scale", text)
-                                         : compare(dst.plain, want.plain, "value", text);
-                if (wrong)
-                    return report(outcome_t::failed, p.repro,
-                            name + ": " + std::to_string(wrong) + " wrong, seed "
-                                    + std::to_string(settings.seed) + "\n" + text,
-                            now_ms() - start);
-            } while (!settings.best_only && each.next_impl());
+                compare(dst, want, bad);
+            });
         }
-        if (settings.performance || (settings.run && !settings.correctness)) {
-            while (std::string(pd.impl_info_str()).find(settings.impl) == std::string::npos)
-                if (!pd.next_impl())
-                    throw usage_error_t("no implementation named *" + settings.impl + "* takes the problem");
-            const mxdnn::mx_reorder prim(pd);
-            execute(prim, stream, args);
-            if (settings.performance) {
-                perf_t r;
-                r.engine = settings.engine;
-                r.impl = pd.impl_info_str();
-                r.problem = p.repro;
-                // A global scale has to be known before anything is written under it: the source is read
-                // twice.
-                const bool twice = dst.is_quantised && !src.is_quantised
-                                   && p.dst.type.quant.global != global_scale_kind_t::none;
-                r.bytes = bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst);
-                r.copies = true;
-                r.threads = mxdnn::get_max_concurrency();
-                time_execution(prim, stream, args, settings.ms_per_problem, r);
-                std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
-            }
-        }
-        report(outcome_t::passed, p.repro, names, now_ms() - start);
-    } catch (const mxdnn::error &e) {
-        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
-        report(skip ? outcome_t::skipped : outcome_t::failed, p.repro, e.what(), now_ms() - start);
-    }
+        // A global scale has to be known before anything is written under it: the source is read twice.
+        const bool twice =
+                dst.is_quantised && !src.is_quantised && p.dst.type.quant.global != global_scale_kind_t::none;
+        if (wrong.empty())
+            run_and_time<mxdnn::mx_reorder>(
+                    pd, stream, args, p.repro, bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst));
+        return wrong;
+    });
 }
 
-namespace {
-knobs_t knobs;
-}
-
-bool run_driver_word(const std::string &word) {
-    if (knobs.parse(word)) return true;
-    if (word.compare(0, 2, "--") == 0) return false;
-    for (const problem_t &p : knobs.problems(word)) run(p);
-    return true;
-}
+bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
 
 } // namespace mx_reorder
 } // namespace bench

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/driver.hpp"
+
+#include <cstdio>
+
+namespace bench {
+
+void test(const std::string &repro, const std::function<std::string(std::string &names)> &body) {
+    if (settings.list) return report(outcome_t::listed, repro, "", 0);
+    const double start = now_ms();
+    const auto done = [&](outcome_t outcome, const std::string &note) {
+        report(outcome, repro, note, now_ms() - start);
+    };
+    try {
+        std::string names;
+        const std::string wrong = body(names);
+        done(wrong.empty() ? outcome_t::passed : outcome_t::failed, wrong.empty() ? names : wrong);
+    } catch (const none_wanted_t &e) {
+        done(outcome_t::skipped, e.what());
+    } catch (const mxdnn::error &e) {
+        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
+        done(skip ? outcome_t::skipped : outcome_t::failed, e.what());
+    }
+}
+
+bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::string::npos; }
+
+std::string wrong_text(const std::string &impl, const mismatch_t &bad) {
+    return impl + ": " + std::to_string(bad.count) + (bad.of ? " of " + std::to_string(bad.of) : "")
+           + " wrong, seed " + std::to_string(settings.seed) + "\n" + bad.text;
+}
+
+perf_t report_of(const std::string &repro, const std::string &impl) {
+    perf_t r;
+    r.engine = settings.engine;
+    r.impl = impl;
+    r.problem = repro;
+    r.threads = mxdnn::get_max_concurrency();
+    return r;
+}
+
+void print(const perf_t &r) {
+    std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+    std::fflush(stdout);
+}
+
+} // namespace bench

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame that a problem of any driver runs in: which implementations, what is reported, and timing. A
+// driver fills tensors, says what must come out, and counts bytes.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "benchdnn/common/compare.hpp"
+#include "benchdnn/common/device.hpp"
+#include "benchdnn/common/knobs.hpp"
+#include "benchdnn/common/perf.hpp"
+#include "benchdnn/common/settings.hpp"
+
+namespace bench {
+
+// Does what the mode says by `body`, and reports it. `body` returns what went wrong, or "", and adds the
+// names of the implementations that it compared. Problems that the library does not take are skipped.
+void test(const std::string &repro, const std::function<std::string(std::string &names)> &body);
+
+// Thrown where no implementation of a problem is one that was asked for: the problem is skipped, by that
+// name.
+struct none_wanted_t : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// Whether --impl takes the name.
+bool wanted(const std::string &impl);
+
+// From the implementation that `pd` has on, the first whose name is `ok`.
+template <typename pd_t, typename ok_t>
+void choose(pd_t &pd, const std::string &what, ok_t ok) {
+    while (!ok(std::string(pd.impl_info_str())))
+        if (!pd.next_impl()) throw none_wanted_t("no implementation named " + what + " takes the problem");
+}
+template <typename pd_t>
+void choose_wanted(pd_t &pd) {
+    choose(pd, "*" + settings.impl + "*", wanted);
+}
+template <typename pd_t>
+void choose_reference(pd_t &pd) {
+    choose(pd, "ref:any", [](const std::string &name) { return name == "ref:any"; });
+}
+
+// Of an implementation's result: how many values are wrong, and the first few.
+std::string wrong_text(const std::string &impl, const mismatch_t &bad);
+
+// Compares every wanted implementation (with --best-only the first of them) by `compare(pd, bad)`; the text
+// of the first that is wrong, or "".
+template <typename pd_t, typename compare_t>
+std::string check_each(pd_t pd, std::string &names, compare_t compare) {
+    choose_wanted(pd);
+    do {
+        const std::string name = pd.impl_info_str();
+        if (!wanted(name)) continue;
+        names += (names.empty() ? "" : " ") + name;
+        mismatch_t bad;
+        compare(pd, bad);
+        if (bad.count) return wrong_text(name, bad);
+    } while (!settings.best_only && pd.next_impl());
+    return "";
+}
+
+// What a report of times says whatever the driver.
+perf_t report_of(const std::string &repro, const std::string &impl);
+void print(const perf_t &r);
+
+// Modes other than correctness on the first wanted implementation: creates it, executes it by `once(pd,
+// primitive)`, times it by `time(pd, primitive)`.
+template <typename prim_t, typename pd_t, typename once_t, typename timed_t>
+void run_and_time(pd_t pd, once_t once, timed_t time) {
+    if (settings.correctness && !settings.performance) return;
+    choose_wanted(pd);
+    const prim_t prim(pd);
+    if (settings.run && !settings.correctness) once(pd, prim);
+    if (settings.performance) time(pd, prim);
+}
+
+// The same for primitives that copy `bytes` and always take the same arguments.
+template <typename prim_t, typename pd_t>
+void run_and_time(const pd_t &pd, const mxdnn::stream &stream, const args_t &args, const std::string &repro,
+        double bytes) {
+    run_and_time<prim_t>(
+            pd, [&](const pd_t &, const prim_t &prim) { execute(prim, stream, args); },
+            [&](const pd_t &chosen, const prim_t &prim) {
+                perf_t r = report_of(repro, chosen.impl_info_str());
+                r.bytes = bytes;
+                r.copies = true;
+                time_execution(prim, stream, args, settings.ms_per_problem, r);
+                print(r);
+            });
+}
+
+// A word after --<driver>: one of its knobs, or the descriptor of a problem, which runs with every
+// combination of them. False when it is an option that the driver lacks.
+template <typename make_t, typename run_t>
+bool take_word(const std::string &word, knobs_t &knobs, make_t make_problem, run_t run) {
+    if (knobs.take(word)) return true;
+    if (word.compare(0, 2, "--") == 0) return false;
+    // All of them before any runs: a word that is wrong is refused at once.
+    std::vector<decltype(make_problem(word, knobs.usual()))> problems;
+    for (const words_t &words : knobs.combinations()) problems.push_back(make_problem(word, words));
+    for (const auto &p : problems) run(p);
+    return true;
+}
+
+} // namespace bench
