@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the families of formats do to blocks: scales from what was measured, factors from scales, and how 32
+// elements are encoded.
+#pragma once
+
+#include "cpu/x64/reorder/body_params.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// Elements are encoded 32 at a time.
+constexpr int encode_step = 32;
+
+// ---- scales ----
+
+void make_scales(blocks_t &b, int n, const block_format_t &f) {
+    if (f.family == quant_family_t::nvfp4)
+        nvfp4_scales(b, n, f.has_global, b.global);
+    else if (f.family == quant_family_t::mx)
+        visit_type(mx_element_types(), f.elem,
+                [&](auto e) { mx_scales(b, n, mx_target<decltype(e)>, f.rounding); });
+    else
+        with_scale(f.scale_dt, [&](auto s) {
+            if (f.elem == mxdnn_s4)
+                s4_scales<decltype(s)>(b, n);
+            else
+                u4_scales<decltype(s)>(b, n);
+        });
+}
+
+// Whether there are blocks that the encoders leave to encode_special(). `shift` is null where elements are
+// multiplied.
+bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const mx_shift_t *shift) {
+    if (f.family == quant_family_t::mx) {
+        if (shift && !mx_shifts(b, n, *shift)) return false;
+        const bool poisoned = mx_factors(b, n);
+        return shift || poisoned;
+    }
+    if (f.family == quant_family_t::nvfp4)
+        return given || f.has_global ? nvfp4_factors(b, n, f.has_global) : nvfp4_inverses(b, n);
+    bool special = false;
+    with_scale(f.scale_dt, [&](auto s) { special = affine_scales<decltype(s)>(b, n); });
+    if (f.zp == zero_point_kind_t::float_zero)
+        with_scale(f.zp_dt, [&](auto z) { affine_zeros<decltype(z)>(b, n); });
+    else
+        for_blocks(n, [&](int i) {
+            b.zero[i] = 0;
+            b.zp[i] = f.zp == zero_point_kind_t::none ? 0 : b.zp[i];
+        });
+    return special;
+}
+
+// ---- what encoders are told: parameters of 32 elements, in the order of f32x32_t; shifts of 16 in a row
+// ----
+
+// Of a line. The first and the last 16 elements may be of two blocks.
+struct line_params_of_t {
+    const blocks_t &b;
+    int i, j;
+
+    __m256i shift(int v) const { return _mm256_set1_epi16(short(b.shift[v ? j : i])); }
+    __m256 factor(int v) const { return _mm256_set1_ps(b.factor[v < 2 ? i : j]); }
+    __m256 divisor(int v) const { return _mm256_set1_ps(b.divisor[v < 2 ? i : j]); }
+    __m256 zero(int v) const { return _mm256_set1_ps(b.zero[v < 2 ? i : j]); }
+    __m256i zero_point(int v) const { return _mm256_set1_epi32(int(b.zp[v < 2 ? i : j])); }
+    __m256i zero_point_bytes() const { return _mm256_set1_epi8(char(b.zp[i])); }
+};
+
+struct unit_factor_t {
+    __m256 factor(int) const { return _mm256_set1_ps(1.f); }
+};
+
+// ---- one class per family: how it encodes 32 elements, and blocks that are different ----
+
+MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(unsigned(block)); }
+
+template <typename E>
+struct mx_encoder_t : minifloat_encoder_t<E> {};
+template <>
+struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
+
+// bf16 to minifloats, scales computed.
+template <typename E>
+struct mx_bf16_family_t {
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        return mx_bf16_encoder_t<E>::encode(x, p);
+    }
+    // Any block may come here.
+    template <typename S>
+    MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+        const __m256i c = source_bf16_t::in_order(
+                minifloat_encoder_t<E>::template encode_scaled<source_bf16_t>(x, line_params_of_t{b, i, i}));
+        store256(codes, b.scale[i] == e8m0_poison ? _mm256_set1_epi8(char(E::poisoned_code)) : c);
+    }
+};
+
+template <typename E>
+struct mx_family_t {
+    using encoder_t = mx_encoder_t<E>;
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
+    // `any`: x may be NaN or Inf and the factor negative.
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
+    }
+    template <typename S>
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *, const blocks_t &b, int i, int, uint8_t *codes) {
+        if (b.scale[i] == e8m0_poison) store256(codes, _mm256_set1_epi8(char(E::poisoned_code)));
+    }
+};
+
+struct nvfp4_family_t {
+    using encoder_t = minifloat_encoder_t<f4_e2m1_t>;
+    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(nvfp4_block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
+    }
+    // No finite factor: divided by the divisor, ±0 where that is 0, and 0 where it is NaN.
+    template <typename S>
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+        if ((f32_bits(b.factor[i]) & magnitude_mask) < inf_bits) return;
+        const float d = b.global * decode_e4m3(b.scale[i]);
+        alignas(32) float y[encode_step] = {};
+        alignas(32) uint8_t c[encode_step];
+        for (int j = 0; j < int(nvfp4_block); j++) {
+            const float v = S::value(x[j]);
+            y[j] = d != d ? 0.f : d == 0 ? f32_from(f32_bits(v) & ~magnitude_mask) : v / d;
+        }
+        store256(c, source_f32_t::in_order(encoder_t::template encode_any<source_f32_t>(y, unit_factor_t())));
+        store128(codes, load128(c));
+    }
+};
+
+template <typename E>
+struct affine_family_t {
+    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return encode_affine<E, S>(x, p);
+    }
+    template <typename S>
+    MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &, int, int, uint8_t *) {}
+};
+
+// Scales computed, elements and scales of 16 bits.
+template <typename E>
+struct affine16_family_t {
+    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
+        return encode_affine_by_reciprocal<E, S>(x, p);
+    }
+    template <typename S>
+    MXDNN_INLINE void encode_special(
+            const typename S::raw_t *x, const blocks_t &b, int i, int block, uint8_t *codes) {
+        if (!is_affine_special(b, i)) return;
+        for (int k = 0; k < block; k += encode_step)
+            store256(codes + k, S::in_order(encode_affine<E, S>(x + k, line_params_of_t{b, i, i})));
+    }
+};
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

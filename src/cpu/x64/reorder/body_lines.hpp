@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines of f32, bf16 or f16, four at a time: measure their blocks, and encode them once their scales are
+// known.
+#pragma once
+
+#include "cpu/x64/reorder/body_families.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// Up to four lines of whole blocks. Beyond `stored_blocks` a block is padding.
+struct four_lines_t {
+    const uint8_t *src;
+    const uint8_t *next; // lines to fetch meanwhile
+    int64_t line_bytes;
+    int lines, n, stored_blocks;
+    uint8_t *scales, *zero_points; // of the first block and line
+    int params_pitch;
+    uint8_t *codes; // a byte each, or half a byte
+    int64_t pitch;
+    bool nibbles;
+    write_t how;
+
+    template <typename raw_t>
+    MXDNN_INLINE const raw_t *line(const four_lines_t &q, int l) {
+        return reinterpret_cast<const raw_t *>(q.src + l * q.line_bytes);
+    }
+};
+
+// ---- measuring ----
+
+// Calls body(i, v): v are eight vectors, for blocks i and i + 1 of four lines each, that block(x) makes of a
+// block. What is not there is something that is.
+template <typename S, typename F, typename B>
+MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_of, B &&body) {
+    const int blocks = q.n / block;
+    const typename S::raw_t *x[4];
+    for (int l = 0; l < 4; l++) x[l] = four_lines_t::line<typename S::raw_t>(q, l < q.lines ? l : 0);
+    for (int i = 0; i < blocks; i += 2) {
+        __m256i v[8];
+        for (int j = 0; j < 8; j++)
+            v[j] = vector_of(x[j & 3] + (i + (j >> 2) < blocks ? i + (j >> 2) : i) * block);
+        body(i, v);
+    }
+}
+
+template <typename S>
+MXDNN_INLINE void measure_amax_of(blocks_t &b, const four_lines_t &q, int block) {
+    for_block_pairs<S>(
+            q, block,
+            [=](const typename S::raw_t *x) {
+                __m256i m = S::template magnitudes<false>(x);
+                for (int j = 16; j < block; j += 16) m = S::larger(m, S::template magnitudes<false>(x + j));
+                return m;
+            },
+            [&](int i, const __m256i *v) { store256(b.amax + 4 * i, S::largest(v)); });
+}
+
+template <typename S>
+void measure_amax(blocks_t &b, const four_lines_t &q, int block) {
+    if (block == nvfp4_block) return measure_amax_of<S>(b, q, int(nvfp4_block));
+    if (block == mx_block) return measure_amax_of<S>(b, q, int(mx_block));
+    measure_amax_of<S>(b, q, block);
+}
+
+// Of u4: how far a block reaches above 0, or below it.
+template <typename S>
+void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
+    for_block_pairs<S>(
+            q, block,
+            [=](const typename S::raw_t *x) {
+                __m256i most = _mm256_setzero_si256();
+                for (int j = 0; j < block; j += S::lanes)
+                    most = S::larger_number(most, S::numbers(x + j, negate));
+                return most;
+            },
+            [&](int i, const __m256i *v) { store256(out + 4 * i, S::largest(v)); });
+}
+
+// A NaN is above every number, on one side.
+MXDNN_INLINE void reach_to_amax(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) { b.amax[i] = max_of(f32_bits(b.below[i]), f32_bits(b.above[i])); });
+}
+
+template <typename S>
+void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
+    if (f.elem != mxdnn_u4) return measure_amax<S>(b, q, f.block);
+    measure_reach<S>(b.below, q, f.block, true);
+    measure_reach<S>(b.above, q, f.block, false);
+    reach_to_amax(b, q.n / f.block * 4);
+}
+
+// ---- encoding ----
+
+template <size_t bytes>
+MXDNN_INLINE void prefetch(const uint8_t *p) {
+    for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
+}
+
+// Blocks of one line that encode() does not fit, a byte for each code or half a byte.
+template <typename S, typename F>
+__attribute__((noinline)) void encode_specials(const four_lines_t &q, const blocks_t &b, int block, int line,
+        const typename S::raw_t *x, uint8_t *codes) {
+    alignas(32) uint8_t c[reorder_max_block];
+    for (int i = 0; i < q.stored_blocks; i++, x += block) {
+        if (!q.nibbles) {
+            F::template encode_special<S>(x, b, 4 * i + line, block, codes + i * block);
+            continue;
+        }
+        uint8_t *out = codes + i * block / 2;
+        for (int j = 0; j < block; j++) c[j] = out[j / 2] >> (j % 2 * 4) & 15;
+        F::template encode_special<S>(x, b, 4 * i + line, block, c);
+        for (int j = 0; j < block; j += 2) out[j / 2] = uint8_t(c[j] | c[j + 1] << 4);
+    }
+}
+
+template <typename S, typename F, bool any>
+void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, bool special) {
+    using raw_t = typename S::raw_t;
+    constexpr int line_bytes = encode_step * int(sizeof(raw_t));
+    const bool around = goes_around(q.how, q.codes, q.pitch);
+    const int shift = F::block_bits(f);
+    for (int l = 0; l < q.lines; l++) {
+        const raw_t *x = four_lines_t::line<raw_t>(q, l);
+        const uint8_t *ahead = q.next + l * q.line_bytes;
+        uint8_t *c = q.codes + l * q.pitch;
+        const auto codes = [&](int k) {
+            prefetch<line_bytes>(ahead + k * int(sizeof(raw_t)));
+            const line_params_of_t p{b, (k >> shift) * 4 + l, ((k + encode_step / 2) >> shift) * 4 + l};
+            return F::template encode<S, any>(x + k, p);
+        };
+        if (q.nibbles)
+            for (int k = 0; k < q.n; k += 2 * encode_step) {
+                const __m256i low = join_nibbles(codes(k)), high = join_nibbles(codes(k + encode_step));
+                write256(around, c + k / 2, S::nibbles_in_order(_mm256_packus_epi16(low, high)));
+            }
+        else
+            for (int k = 0; k < q.n; k += encode_step) write256(around, c + k, S::in_order(codes(k)));
+        if (special) encode_specials<S, F>(q, b, 1 << shift, l, x, c);
+    }
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
