@@ -51,6 +51,16 @@ post_op_knob_t parse_post_op(const std::string &text) {
     const auto number = [&](size_t i, double otherwise) {
         return i < part.size() ? to_number(part[i], "a post-op parameter") : otherwise;
     };
+    // The first of the words where there is none.
+    const auto word = [&](size_t i, std::initializer_list<const char *> possible) -> std::string {
+        if (i >= part.size()) return *possible.begin();
+        std::string all;
+        for (const char *p : possible) {
+            if (part[i] == p) return p;
+            all += std::string(" ") + p;
+        }
+        throw usage_error_t("post-op '" + text + "' has '" + part[i] + "'; possible are" + all);
+    };
     switch (o.kind) {
     case mxdnn_eltwise:
         o.alpha = number(1, o.alg == mxdnn_eltwise_swish || o.alg == mxdnn_eltwise_linear ? 1 : 0);
@@ -59,12 +69,12 @@ post_op_knob_t parse_post_op(const std::string &text) {
     case mxdnn_sum: o.alpha = number(1, 1); return o;
     case mxdnn_binary:
         o.dt = part.size() > 1 ? to_data_type(part[1]) : mxdnn_f32;
-        o.policy = part.size() > 2 ? part[2] : "common";
+        o.policy = word(2, {"common", "per_oc", "per_row", "per_tensor"});
         return o;
     case mxdnn_gated:
         o.alpha = number(1, 1.702);
         o.beta = number(2, 0);
-        o.halves = part.size() > 3 && part[3] == "halves";
+        o.halves = word(3, {"interleaved", "halves"}) == "halves";
         return o;
     default: throw usage_error_t("post-op '" + part[0] + "' is not known");
     }
@@ -121,11 +131,11 @@ void apply_global(const std::string &text, int64_t wei_batch, int64_t batch, ten
     }
 }
 
-void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, bool dynamic) {
+void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic) {
     if (!t.quantised) return;
     const quant_t &q = t.quant;
-    const memory::dims groups =
-            arg == MXDNN_ARG_WEIGHTS ? memory::dims{q.block, 1} : memory::dims{1, q.block};
+    memory::dims groups = {1, 1};
+    groups[size_t(axis) + 2 - nd] = q.block;
     const int mask = (1 << nd) - 1;
     attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false,
             dynamic ? dynamic_mode(t.dt, q) : mxdnn::quantization_mode::static_sazp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of matmul drivers: types with scales, post-ops, and the attributes that they become.
+// Words for types with scales and for post-ops, and the attributes that they become.
 #pragma once
 
 #include "benchdnn/common/knobs.hpp"
@@ -26,8 +26,10 @@ void apply_scales(const std::string &text, tensor_type_t (&types)[3]);
 void apply_zero_points(const std::string &text, tensor_type_t (&types)[3]);
 void apply_global(const std::string &text, int64_t wei_batch, int64_t batch, tensor_type_t (&types)[3]);
 
-// Scales, zero points and global scale of a quantised argument of `nd` dims.
-void set_quant(mxdnn::primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, bool dynamic);
+// Scales, zero points and global scale of a quantised argument of `nd` dims, whose blocks run along `axis`.
+// `dynamic`: the library finds them.
+void set_quant(
+        mxdnn::primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic);
 
 inline mxdnn::memory::data_type cpp(mxdnn::impl::data_type_t dt) {
     return static_cast<mxdnn::memory::data_type>(dt);

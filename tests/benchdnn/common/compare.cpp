@@ -78,7 +78,7 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
     if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1) {
         int64_t zero = 0;
         const float g = dst.global.value(&zero);
-        if (g < nvfp4_global_scale(down(amax_low)) || g > nvfp4_global_scale(up(amax_high)))
+        if (!(g >= nvfp4_global_scale(down(amax_low)) && g <= nvfp4_global_scale(up(amax_high))))
             bad.add("global scale " + number(g) + " for largest magnitudes " + number(amax_low) + " to "
                     + number(amax_high));
     }
@@ -114,6 +114,11 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
             bad.add(index_text(idx, nd) + " expected " + number(w.v) + " got " + number(got)
                     + " which is not in [" + number(low) + ", " + number(high) + "]");
     });
+}
+
+void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    if (dst.is_quantised) return compare_quantised(dst.quantised, want, bad);
+    compare_plain(dst.plain, want, bad);
 }
 
 void plant_fault(const tensor_t &dst) {

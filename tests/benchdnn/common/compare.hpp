@@ -36,6 +36,9 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
 // lies between those of the two ends of its bound, since quantising is monotone.
 void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
 
+// Either of them.
+void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
+
 // What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
 void plant_fault(const tensor_t &dst);
 

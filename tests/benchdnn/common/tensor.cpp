@@ -116,6 +116,29 @@ void quantised_t::add_args(
     if (!global.dims.empty()) args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] = global.memory(e);
 }
 
+operand_t::operand_t(tensor_t t, const tensor_type_t &type, int axis) : is_quantised(type.quantised) {
+    if (is_quantised)
+        quantised = quantised_t(std::move(t), type, axis);
+    else
+        plain = std::move(t);
+}
+
+void operand_t::poison() const {
+    for (const tensor_t *t :
+            {&plain, &quantised.codes, &quantised.scales, &quantised.zero_points, &quantised.global})
+        if (!t->dims.empty()) t->bytes.poison();
+}
+
+double operand_t::size() const {
+    return double(codes().bytes.size() + quantised.scales.bytes.size() + quantised.zero_points.bytes.size());
+}
+
+void operand_t::add_args(
+        int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const {
+    args[arg] = codes().memory(e);
+    if (is_quantised) quantised.add_args(arg, e, args);
+}
+
 void for_each(const std::vector<int64_t> &dims, const std::function<void(const int64_t *)> &fn) {
     int64_t idx[max_ndims] = {};
     for (int64_t d : dims)
@@ -171,6 +194,17 @@ void fill_random(const tensor_t &t, rng_t &rng) {
     std::normal_distribution<float> normal(0, 1);
     const data_type_info_t *info = data_type_info(t.dt);
     for_each(t.dims, [&](const int64_t *idx) { t.set_code(idx, info->encode(normal(rng))); });
+}
+
+void fill_random(const operand_t &t, rng_t &rng) {
+    if (t.is_quantised) return fill_random(t.quantised, rng, "");
+    fill_random(t.plain, rng);
+}
+
+tensor_t random_tensor(const std::vector<int64_t> &dims, data_type_t dt, rng_t &rng) {
+    tensor_t t(dims, tensor_t::row_major(dims), dt);
+    fill_random(t, rng);
+    return t;
 }
 
 } // namespace bench

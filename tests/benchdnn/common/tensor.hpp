@@ -50,6 +50,22 @@ struct quantised_t {
     void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const;
 };
 
+// A tensor of any type: plain values, or codes with what quantises them along dim `axis`.
+struct operand_t {
+    bool is_quantised = false;
+    tensor_t plain;
+    quantised_t quantised;
+
+    operand_t() = default;
+    operand_t(tensor_t t, const tensor_type_t &type, int axis);
+    const tensor_t &codes() const { return is_quantised ? quantised.codes : plain; }
+    float value(const int64_t *idx) const { return is_quantised ? quantised.value(idx) : plain.value(idx); }
+    void poison() const;
+    // Of codes, scales and zero points.
+    double size() const;
+    void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, mxdnn::memory> &args) const;
+};
+
 // Calls fn(idx) for every index, the last dim fastest.
 void for_each(const std::vector<int64_t> &dims, const std::function<void(const int64_t *)> &fn);
 
@@ -64,5 +80,8 @@ using rng_t = std::mt19937;
 void fill_random(const quantised_t &q, rng_t &rng, const std::string &special);
 // Values of mixed signs around 1, exact in the type.
 void fill_random(const tensor_t &t, rng_t &rng);
+void fill_random(const operand_t &t, rng_t &rng);
+tensor_t random_tensor(
+        const std::vector<int64_t> &dims, mxdnn::impl::data_type_t dt, rng_t &rng); // row-major
 
 } // namespace bench

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/grouped_matmul/oracle.hpp"
 
-#include "benchdnn/common/compare.hpp"
-
 namespace bench {
 namespace grouped_matmul {
 
@@ -13,12 +11,6 @@ namespace {
 std::vector<int64_t> rows_dims(const routing_t &r, int64_t rows, int64_t columns, bool by_group) {
     if (by_group && r.padded) return {r.groups(), r.group_rows, columns};
     return {rows, columns};
-}
-
-tensor_t random_vector(const std::vector<int64_t> &dims, data_type_t dt, rng_t &rng) {
-    tensor_t t(dims, tensor_t::row_major(dims), dt);
-    fill_random(t, rng);
-    return t;
 }
 
 // Index of an element of source or destination.
@@ -42,14 +34,9 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
     rng_t rng(seed);
     data_t d;
     const std::vector<int64_t> s = rows_dims(r, r.src_rows, p.K, !p.gather);
-    tensor_t src(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt);
-    if (p.src_type.quantised) {
-        d.src_q = quantised_t(std::move(src), p.src_type, int(s.size()) - 1);
-        fill_random(d.src_q, rng, "");
-    } else {
-        d.src = std::move(src);
-        fill_random(d.src, rng);
-    }
+    d.src = operand_t(
+            tensor_t(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt), p.src_type, int(s.size()) - 1);
+    fill_random(d.src, rng);
     const std::vector<int64_t> w = {one_expert ? 1 : p.local, p.K, p.N};
     tensor_type_t type = p.wei_type;
     if (type.quant.global != global_scale_kind_t::none)
@@ -58,8 +45,8 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
             tensor_t(w, strides_of(w, p.wtag == "any" ? "ba" : p.wtag, p.wei_type.dt), p.wei_type.dt), type,
             1);
     fill_random(d.wei, rng, p.special);
-    if (p.bias) d.bias = random_vector({p.local, p.N}, p.bias_dt, rng);
-    if (p.alpha) d.alpha = random_vector({p.local}, mxdnn_f32, rng);
+    if (p.bias) d.bias = random_tensor({p.local, p.N}, p.bias_dt, rng);
+    if (p.alpha) d.alpha = random_tensor({p.local}, mxdnn_f32, rng);
     if (p.params != params_t::none) {
         const std::vector<int64_t> dims =
                 p.params == params_t::shared ? std::vector<int64_t>{3} : std::vector<int64_t>{p.local, 3};
@@ -100,8 +87,8 @@ std::vector<interval_t> expected(
             int64_t idx[max_ndims] = {e};
             if (w.value.empty()) w = weights_of(d.wei, p.K, p.N, idx);
             for (int64_t k = 0; k < p.K; k++) {
-                locate(d.src_tensor(), of.src, k, idx);
-                x[size_t(k)] = of.src < 0 ? 0. : p.src_type.quantised ? d.src_q.value(idx) : d.src.value(idx);
+                locate(d.src.codes(), of.src, k, idx);
+                x[size_t(k)] = of.src < 0 ? 0. : d.src.value(idx);
             }
             dot_row(x.data(), w, types, a, row);
             const bool on_input = p.topk_weights == "input";

@@ -4,7 +4,6 @@
 // the index tensors that the library reads.
 #pragma once
 
-#include "benchdnn/common/sums.hpp"
 #include "benchdnn/grouped_matmul/problem.hpp"
 
 namespace bench {
@@ -12,14 +11,12 @@ namespace grouped_matmul {
 
 // The inputs of a problem.
 struct data_t {
-    tensor_t src; // codes when quantised
-    quantised_t src_q, wei;
+    operand_t src;
+    quantised_t wei;
     tensor_t bias, alpha, params, topk;
     tensor_t old_dst; // for sum
-
-    const tensor_t &src_tensor() const { return src_q.codes.dims.empty() ? src : src_q.codes; }
 };
-// `one_expert`: weights of a single one, for where all may be alike.
+// `one_expert`: weights of a single one, for where all may be alike and it is packed many times.
 data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one_expert);
 
 // Results before quantisation or conversion, row-major over the destination; `untouched` where nothing

@@ -2,6 +2,7 @@
 #include "benchdnn/grouped_matmul/problem.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "benchdnn/common/tensor.hpp"
 
@@ -12,180 +13,102 @@ using namespace mxdnn::impl;
 using mxdnn::memory;
 using mxdnn::row_grouping;
 
-const post_op_knob_t *problem_t::gated() const {
-    for (const auto &o : post_ops)
-        if (o.kind == mxdnn_gated) return &o;
-    return nullptr;
-}
-
 namespace {
 
-struct knob_t {
-    const char *name, *usual;
-};
 constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16"}, {"bia-dt", ""}, {"experts", "4"}, {"topk", "2"},
         {"tokens", "8"}, {"local", ""}, {"routing", "uniform"}, {"row-grouping", "ends"}, {"wtag", "any"},
         {"attr-scales", ""}, {"attr-zero-points", ""}, {"attr-global-scale", ""}, {"attr-post-ops", ""},
-        {"gather", "0"}, {"scatter", "none"}, {"topk-weights", ""}, {"topk-dt", "f32"}, {"expert-alpha", "0"},
-        {"activation-params", "none"}, {"active-experts", "0"}, {"expert-map", "0"}, {"weights-ptrs", "0"},
-        {"extra-rows", "0"}, {"skips", "0"}, {"runtime-rows", "0"}, {"max-rows-hint", "0"},
-        {"attr-deterministic", ""}, {"attr-scratchpad", ""}, {"attr-fpmath", ""}, {"special", ""}};
-
-template <typename T>
-T pick(const std::string &v, const char *name, std::initializer_list<std::pair<const char *, T>> words) {
-    std::string all;
-    for (const auto &w : words) {
-        if (v == w.first) return w.second;
-        all += std::string(" ") + w.first;
-    }
-    throw usage_error_t(std::string("--") + name + " is '" + v + "'; possible are" + all);
-}
-
-bool flag(const std::string &v, const char *name) { return pick<bool>(v, name, {{"0", false}, {"1", true}}); }
+        {"gather", "0"}, {"scatter", "none"}, {"topk-weights", "none"}, {"topk-dt", "f32"},
+        {"expert-alpha", "0"}, {"activation-params", "none"}, {"active-experts", "0"}, {"expert-map", "0"},
+        {"weights-ptrs", "0"}, {"extra-rows", "0"}, {"skips", "0"}, {"runtime-rows", "0"},
+        {"max-rows-hint", "0"}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
+        {"attr-fpmath", "strict"}, {"special", ""}};
 
 } // namespace
 
-void knobs_t::reset() {
-    for (const knob_t &k : knob_list) values_[k.name] = {k.usual};
-}
+knobs_t knobs(knob_list);
 
-bool knobs_t::parse(const std::string &word) {
-    std::string v;
-    for (const knob_t &k : knob_list)
-        if (option(word, k.name, v)) {
-            values_[k.name] = split(v, ',');
-            return true;
-        }
-    if (word == "--reset") return reset(), true;
-    return false;
-}
-
-namespace {
-
-problem_t make_problem(const std::string &descriptor, std::map<std::string, std::string> v) {
+problem_t make_problem(const std::string &descriptor, const words_t &words) {
     problem_t p;
-    const auto dims = to_dims(descriptor);
-    if (dims.size() != 2) throw usage_error_t("problem '" + descriptor + "' is not KxN");
-    p.K = dims[0];
-    p.N = dims[1];
-    const auto number = [&](const char *name, int64_t least) { return to_int(v[name], name, least); };
-    p.experts = number("experts", 1);
-    p.topk = number("topk", 1);
-    p.tokens = number("tokens", 0);
-    p.extra_rows = number("extra-rows", 0);
-    p.hint = number("max-rows-hint", 0);
-    if (p.topk > p.experts && v["routing"] != "one" && v["routing"] != "twice")
+    std::tie(p.K, p.N) = to_two_dims(descriptor, "KxN");
+    p.experts = number(words, "experts", 1);
+    p.topk = number(words, "topk", 1);
+    p.tokens = number(words, "tokens");
+    p.extra_rows = number(words, "extra-rows");
+    p.hint = number(words, "max-rows-hint");
+    p.routing = one_of(words, "routing", {"uniform", "skewed", "one", "empty", "twice"});
+    if (p.topk > p.experts && p.routing != "one" && p.routing != "twice")
         throw usage_error_t("--topk is more than --experts");
     p.local = p.experts;
-    if (!v["local"].empty()) {
-        const auto part = split(v["local"], ':');
-        if (part.size() != 2) throw usage_error_t("--local is '" + v["local"] + "'; it is FIRST:COUNT");
+    if (!words["local"].empty()) {
+        const auto part = split(words["local"], ':');
+        if (part.size() != 2) throw usage_error_t("--local is '" + words["local"] + "'; it is FIRST:COUNT");
         p.first = to_int(part[0], "--local");
         p.local = to_int(part[1], "--local", 1);
         if (p.first + p.local > p.experts) throw usage_error_t("--local ends beyond --experts");
     }
-    p.routing = v["routing"];
-    const auto types = split(v["dt"], ':');
-    if (types.size() != 3) throw usage_error_t("--dt='" + v["dt"] + "' is not SRC:WEI:DST");
-    tensor_type_t t[3] = {to_tensor_type(types[0]), to_tensor_type(types[1]), to_tensor_type(types[2])};
-    apply_scales(v["attr-scales"], t);
-    apply_zero_points(v["attr-zero-points"], t);
-    apply_global(v["attr-global-scale"], p.local, 1, t);
-    p.src_type = t[0];
-    p.wei_type = t[1];
-    p.dst_type = t[2];
-    p.bias = !v["bia-dt"].empty() && v["bia-dt"] != "undef";
-    if (p.bias) p.bias_dt = to_data_type(v["bia-dt"]);
-    p.topk_dt = to_data_type(v["topk-dt"]);
-    p.post_ops = parse_post_ops(v["attr-post-ops"]);
-    p.grouping = pick<row_grouping>(v["row-grouping"], "row-grouping",
+    apply_words(p, words, p.local, 1);
+    p.topk_dt = to_data_type(words["topk-dt"]);
+    p.grouping = pick<row_grouping>(words, "row-grouping",
             {{"ends", row_grouping::ends}, {"starts", row_grouping::starts}, {"padded", row_grouping::padded},
                     {"row_ids", row_grouping::row_ids}});
-    p.scatter = pick<scatter_t>(v["scatter"], "scatter",
+    p.scatter = pick<scatter_t>(words, "scatter",
             {{"none", scatter_t::none}, {"permute", scatter_t::permute}, {"reduce", scatter_t::reduce}});
-    p.params = pick<params_t>(v["activation-params"], "activation-params",
+    p.params = pick<params_t>(words, "activation-params",
             {{"none", params_t::none}, {"shared", params_t::shared}, {"per_expert", params_t::per_expert}});
-    p.topk_weights = pick<const char *>(v["topk-weights"], "topk-weights",
-            {{"", ""}, {"none", ""}, {"output", "output"}, {"input", "input"}});
-    p.gather = flag(v["gather"], "gather");
-    p.active = flag(v["active-experts"], "active-experts");
-    p.map = flag(v["expert-map"], "expert-map");
-    p.pointers = flag(v["weights-ptrs"], "weights-ptrs");
-    p.alpha = flag(v["expert-alpha"], "expert-alpha");
-    p.skips = flag(v["skips"], "skips");
-    p.runtime_rows = flag(v["runtime-rows"], "runtime-rows");
-    p.deterministic = v["attr-deterministic"] == "true";
-    p.user_scratchpad = v["attr-scratchpad"] == "user";
-    p.fpmath_bf16 = v["attr-fpmath"] == "bf16";
-    p.wtag = v["wtag"];
-    p.special = v["special"];
+    p.topk_weights = pick<const char *>(
+            words, "topk-weights", {{"none", ""}, {"output", "output"}, {"input", "input"}});
+    p.gather = flag(words, "gather");
+    p.active = flag(words, "active-experts");
+    p.map = flag(words, "expert-map");
+    p.pointers = flag(words, "weights-ptrs");
+    p.alpha = flag(words, "expert-alpha");
+    p.skips = flag(words, "skips");
     if (p.params != params_t::none && !p.gated())
         throw usage_error_t("--activation-params need a gated post-op");
-    p.repro = "--grouped_matmul";
-    for (const knob_t &k : knob_list)
-        if (v[k.name] != k.usual) p.repro += std::string(" --") + k.name + "=" + v[k.name];
-    p.repro += " " + descriptor;
+    p.repro = words.repro("grouped_matmul", descriptor);
     return p;
-}
-
-} // namespace
-
-std::vector<problem_t> knobs_t::problems(const std::string &descriptor) const {
-    // Every combination, the knobs of the list's end fastest.
-    std::vector<problem_t> all;
-    std::map<std::string, std::string> chosen;
-    const std::function<void(size_t)> choose = [&](size_t i) {
-        if (i == sizeof(knob_list) / sizeof(knob_list[0]))
-            return all.push_back(make_problem(descriptor, chosen));
-        for (const std::string &v : values_.at(knob_list[i].name)) {
-            chosen[knob_list[i].name] = v;
-            choose(i + 1);
-        }
-    };
-    choose(0);
-    return all;
 }
 
 std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
     std::vector<problem_t> all;
     for (int64_t i = 0; i < count; i++) {
         rng_t rng(seed * 1000003 + uint32_t(i));
-        const auto one_of = [&](std::initializer_list<const char *> words) -> std::string {
+        const auto any_of = [&](std::initializer_list<const char *> words) -> std::string {
             return words.begin()[rng() % words.size()];
         };
         const auto upto = [&](int64_t n) { return std::to_string(rng() % uint32_t(n + 1)); };
-        std::map<std::string, std::string> v;
-        for (const knob_t &k : knob_list) v[k.name] = k.usual;
+        words_t v = knobs.usual();
         const int64_t experts = 1 + int64_t(rng() % 9);
         const int64_t K = 1 + int64_t(rng() % (rng() % 4 ? 70 : 300)),
                       N = 2 * (1 + int64_t(rng() % (rng() % 4 ? 30 : 100)));
         v["experts"] = std::to_string(experts);
         v["topk"] = std::to_string(1 + int64_t(rng()) % experts);
         v["tokens"] = rng() % 4 ? upto(12) : upto(90);
-        v["routing"] = one_of({"uniform", "skewed", "one", "empty", "twice"});
-        v["dt"] = one_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4"}) + ":"
-                  + one_of({"mxfp4", "mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "nvfp4", "mxint8", "int4"})
-                  + ":" + one_of({"bf16", "f32", "f16", "mxfp8"});
-        v["bia-dt"] = one_of({"", "f32", "bf16"});
-        v["row-grouping"] = one_of({"ends", "starts", "padded", "row_ids"});
-        v["gather"] = one_of({"0", "1"});
-        v["scatter"] = one_of({"none", "permute", "reduce"});
-        v["topk-weights"] = one_of({"", "output", "input"});
-        v["topk-dt"] = one_of({"f32", "bf16"});
+        v["routing"] = any_of({"uniform", "skewed", "one", "empty", "twice"});
+        v["dt"] = any_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4"}) + ":"
+                  + any_of({"mxfp4", "mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "nvfp4", "mxint8", "int4"})
+                  + ":" + any_of({"bf16", "f32", "f16", "mxfp8"});
+        v["bia-dt"] = any_of({"", "f32", "bf16"});
+        v["row-grouping"] = any_of({"ends", "starts", "padded", "row_ids"});
+        v["gather"] = any_of({"0", "1"});
+        v["scatter"] = any_of({"none", "permute", "reduce"});
+        v["topk-weights"] = any_of({"none", "output", "input"});
+        v["topk-dt"] = any_of({"f32", "bf16"});
         for (const char *flag : {"expert-alpha", "active-experts", "weights-ptrs", "skips", "runtime-rows"})
-            v[flag] = one_of({"0", "0", "1"});
+            v[flag] = any_of({"0", "0", "1"});
         const int64_t first = int64_t(rng()) % experts;
         if (rng() % 3 == 0)
             v["local"] = std::to_string(first) + ":" + std::to_string(1 + int64_t(rng()) % (experts - first));
-        v["expert-map"] = one_of({"0", "1"});
+        v["expert-map"] = any_of({"0", "1"});
         v["extra-rows"] = upto(3);
-        v["max-rows-hint"] = one_of({"0", "0", "7", "100"});
-        v["attr-post-ops"] = one_of({"", "", "relu", "swiglu:1.702:7:interleaved", "swiglu:1.702:7:halves",
+        v["max-rows-hint"] = any_of({"0", "0", "7", "100"});
+        v["attr-post-ops"] = any_of({"", "", "relu", "swiglu:1.702:7:interleaved", "swiglu:1.702:7:halves",
                 "silu:1:0:interleaved", "geglu_tanh:1:0:halves+relu"});
         const bool plain = v["dt"].rfind("mxfp8") != v["dt"].size() - 5;
         if (plain && rng() % 4 == 0) v["attr-post-ops"] += v["attr-post-ops"].empty() ? "sum" : "+sum";
         if (v["attr-post-ops"].find("glu") != std::string::npos)
-            v["activation-params"] = one_of({"none", "shared", "per_expert"});
+            v["activation-params"] = any_of({"none", "shared", "per_expert"});
         all.push_back(make_problem(std::to_string(K) + "x" + std::to_string(N), v));
     }
     return all;
@@ -343,31 +266,14 @@ descs_t make_descs(const problem_t &p, const routing_t &r) {
     else
         d.wei = memory::desc(wei, cpp(p.wei_type.dt), strides_of(wei, p.wtag, p.wei_type.dt));
     if (p.bias) d.bias = memory::desc({p.local, p.N}, cpp(p.bias_dt), memory::format_tag::ab);
-    const size_t src_nd = size_t(d.src.get_ndims()), dst_nd = size_t(d.dst.get_ndims());
-    set_quant(d.attr, MXDNN_ARG_SRC, p.src_type, src_nd, false);
-    set_quant(d.attr, MXDNN_ARG_WEIGHTS, p.wei_type, 3, false);
-    set_quant(d.attr, MXDNN_ARG_DST, p.dst_type, dst_nd, true);
+    set_attr(d.attr, p, size_t(d.src.get_ndims()), 3, size_t(d.dst.get_ndims()));
     mxdnn::post_ops po;
-    for (const auto &o : p.post_ops) {
-        const auto alg = static_cast<mxdnn::algorithm>(o.alg);
-        switch (o.kind) {
-        case mxdnn_eltwise: po.append_eltwise(alg, float(o.alpha), float(o.beta)); break;
-        case mxdnn_sum: po.append_sum(float(o.alpha)); break;
-        case mxdnn_gated:
-            po.append_gated(alg, float(o.alpha), float(o.beta),
-                    o.halves ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved);
-            break;
-        default: throw usage_error_t("post-op '" + o.text + "' is none of grouped_matmul");
-        }
-    }
+    for (const auto &o : p.post_ops) append(po, o);
     d.attr.set_post_ops(po);
     d.attr.set_row_grouping(p.grouping);
     if (p.topk_weights == "input") d.attr.set_topk_weights(mxdnn::topk_weights::input);
     if (p.local != p.experts && !p.map) d.attr.set_expert_range(p.first, p.experts);
     if (p.hint > 0) d.attr.set_max_rows_hint(p.hint);
-    if (p.deterministic) d.attr.set_deterministic(true);
-    if (p.user_scratchpad) d.attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
-    if (p.fpmath_bf16) d.attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
     return d;
 }
 
@@ -384,22 +290,14 @@ double flops_of(const problem_t &p, const routing_t &r) {
 }
 
 double bytes_of(const problem_t &p, const routing_t &r) {
-    const auto tensor = [](double elements, const tensor_type_t &t) {
-        double bits = data_type_info(t.dt)->bits;
-        if (t.quantised) {
-            bits += double(data_type_info(t.quant.scale_dt)->bits) / double(t.quant.block);
-            if (t.quant.zp_dt != mxdnn_data_type_undef)
-                bits += double(data_type_info(t.quant.zp_dt)->bits) / double(t.quant.block);
-        }
-        return elements * bits / 8;
-    };
     double active = 0;
     for (int64_t c : r.counts) active += c > 0;
     const double rows = double(rows_here(r));
     const double src = p.gather ? std::min(rows, double(r.src_rows)) : rows;
     const double dst = p.scatter == scatter_t::none ? rows : double(r.dst_rows);
-    return tensor(src * double(p.K), p.src_type) + tensor(active * double(p.K) * double(p.N), p.wei_type)
-           + tensor(dst * double(p.dst_n()), p.dst_type);
+    return bench::bytes_of(src * double(p.K), p.src_type)
+           + bench::bytes_of(active * double(p.K) * double(p.N), p.wei_type)
+           + bench::bytes_of(dst * double(p.dst_n()), p.dst_type);
 }
 
 } // namespace grouped_matmul

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One grouped_matmul problem of mxdnn-bench: what its words mean, and the lists of knobs that make many.
+// One grouped_matmul problem of mxdnn-bench: what its words mean, and which row goes where.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "benchdnn/common/attr_words.hpp"
+#include "benchdnn/common/matmul.hpp"
 
 namespace bench {
 namespace grouped_matmul {
@@ -14,43 +13,24 @@ namespace grouped_matmul {
 enum class scatter_t { none, permute, reduce };
 enum class params_t { none, shared, per_expert };
 
-struct problem_t {
+struct problem_t : matmul_problem_t {
     int64_t K = 0, N = 0;
     int64_t experts = 4, topk = 2, tokens = 8; // experts: of the whole model
     int64_t first = 0, local = 0;              // those that the weights hold
     std::string routing = "uniform";
-    tensor_type_t src_type, wei_type, dst_type;
-    bool bias = false;
-    mxdnn::impl::data_type_t bias_dt = mxdnn_f32, topk_dt = mxdnn_f32;
+    mxdnn::impl::data_type_t topk_dt = mxdnn_f32;
     mxdnn::row_grouping grouping = mxdnn::row_grouping::ends;
-    std::vector<post_op_knob_t> post_ops;
     bool gather = false, active = false, map = false, pointers = false, alpha = false;
     scatter_t scatter = scatter_t::none;
     std::string topk_weights; // "", "output" or "input"
     params_t params = params_t::none;
     int64_t extra_rows = 0, hint = 0;
     bool skips = false; // some rows are gathered from nowhere, some dropped
-    bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
-    std::string wtag = "any", special;
-
-    std::string repro; // the words that make this problem again
-
-    const post_op_knob_t *gated() const;
     int64_t dst_n() const { return gated() ? N / 2 : N; }
 };
 
-// Knobs: each holds a list; a descriptor "KxN" is run with every combination.
-class knobs_t {
-public:
-    knobs_t() { reset(); }
-    void reset();
-    // True when the word was one of this driver's options.
-    bool parse(const std::string &word);
-    std::vector<problem_t> problems(const std::string &descriptor) const;
-
-private:
-    std::map<std::string, std::vector<std::string>> values_;
-};
+extern knobs_t knobs;
+problem_t make_problem(const std::string &descriptor, const words_t &words); // "KxN"
 
 // Problems with everything at random; each has a line of its own.
 std::vector<problem_t> random_problems(int64_t count, uint32_t seed);

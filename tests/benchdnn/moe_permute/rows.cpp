@@ -21,13 +21,8 @@ rows_t::rows_t(
         const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
     : type(t), rows(rows_), cols(cols_) {
     const std::vector<int64_t> dims = {rows, cols};
-    tensor_t codes(dims, strides_of(dims, "ab", type.dt, pad), type.dt);
-    if (!type.quantised) {
-        plain = std::move(codes);
-        return;
-    }
-    quantised = quantised_t(std::move(codes), type, 1);
-    swizzled = scales_layout == "128x4";
+    tensor = operand_t(tensor_t(dims, strides_of(dims, "ab", type.dt, pad), type.dt), type, 1);
+    swizzled = type.quantised && scales_layout == "128x4";
     if (swizzled) swizzle = buffer_t(size_t(swizzle_128x4::size(rows, blocks())));
 }
 
@@ -39,26 +34,21 @@ uint32_t rows_t::code(int64_t row, int64_t col) const {
 uint32_t rows_t::scale(int64_t row, int64_t block) const {
     const int64_t idx[2] = {row, block};
     return swizzled ? swizzle.data()[swizzle_128x4::offset(row, block, blocks())]
-                    : quantised.scales.code(idx);
+                    : tensor.quantised.scales.code(idx);
 }
 
 void rows_t::fill(rng_t &rng) const {
-    if (!type.quantised) return fill_random(plain, rng);
-    fill_random(quantised, rng, "");
+    fill_random(tensor, rng);
     if (!swizzled) return;
-    for_each(quantised.scales.dims, [&](const int64_t *idx) {
-        swizzle.data()[swizzle_128x4::offset(idx[0], idx[1], blocks())] = uint8_t(quantised.scales.code(idx));
+    const tensor_t &scales = tensor.quantised.scales;
+    for_each(scales.dims, [&](const int64_t *idx) {
+        swizzle.data()[swizzle_128x4::offset(idx[0], idx[1], blocks())] = uint8_t(scales.code(idx));
     });
 }
 
 void rows_t::poison() const {
-    codes().bytes.poison();
-    if (type.quantised) quantised.scales.bytes.poison();
+    tensor.poison();
     if (swizzled) swizzle.poison();
-}
-
-double rows_t::bytes() const {
-    return double(codes().bytes.size()) + (type.quantised ? double(quantised.scales.bytes.size()) : 0);
 }
 
 memory::desc rows_t::desc(bool runtime_rows) const {
@@ -68,13 +58,12 @@ memory::desc rows_t::desc(bool runtime_rows) const {
 }
 
 void rows_t::add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, memory> &args) const {
-    args[arg] = codes().memory(e);
-    if (!type.quantised) return;
-    const auto dt = static_cast<memory::data_type>(type.quant.scale_dt);
-    args[MXDNN_ARG_ATTR_SCALES | arg] =
-            swizzled ? memory(
-                    memory::desc({1, int64_t(swizzle.size())}, dt, memory::format_tag::ab), e, swizzle.data())
-                     : quantised.scales.memory(e);
+    tensor.add_args(arg, e, args);
+    if (swizzled)
+        args[MXDNN_ARG_ATTR_SCALES | arg] =
+                memory(memory::desc({1, int64_t(swizzle.size())},
+                               static_cast<memory::data_type>(type.quant.scale_dt), memory::format_tag::ab),
+                        e, swizzle.data());
 }
 
 void rows_t::describe(mxdnn::primitive_attr &attr, int arg) const {

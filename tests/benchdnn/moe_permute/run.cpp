@@ -109,7 +109,8 @@ void run(const problem_t &p) {
         std::string wrong;
         if (settings.correctness) wrong = check_each(pd, names, compare);
         if (wrong.empty())
-            run_and_time<mxdnn::moe_permute>(pd, stream, args, p.repro, src.bytes() + dst.bytes());
+            run_and_time<mxdnn::moe_permute>(
+                    pd, stream, args, p.repro, src.tensor.size() + dst.tensor.size());
         return wrong;
     });
 }

@@ -52,8 +52,8 @@ std::vector<interval_t> sums(
                 const int32_t from = inverse[size_t(t * p.choices() + j)];
                 if (from < 0) continue;
                 const int64_t idx[2] = {from, c};
-                const double term =
-                        double(weights ? weights[t * p.choices() + j] : 1.f) * double(src.plain.value(idx));
+                const double term = double(weights ? weights[t * p.choices() + j] : 1.f)
+                                    * double(src.tensor.plain.value(idx));
                 s.v += term;
                 size += std::fabs(term);
             }
@@ -100,7 +100,7 @@ void run(const problem_t &p) {
             if (p.src.quantised)
                 compare_moved(p, src, dst, inverse, bad);
             else
-                compare_plain(dst.plain, want, bad);
+                compare_plain(dst.tensor.plain, want, bad);
         };
         std::string wrong;
         if (settings.correctness) {
@@ -110,7 +110,8 @@ void run(const problem_t &p) {
             wrong = check_each(pd, names, compare);
         }
         if (wrong.empty())
-            run_and_time<mxdnn::moe_unpermute>(pd, stream, args, p.repro, src.bytes() + dst.bytes());
+            run_and_time<mxdnn::moe_unpermute>(
+                    pd, stream, args, p.repro, src.tensor.size() + dst.tensor.size());
         return wrong;
     });
 }

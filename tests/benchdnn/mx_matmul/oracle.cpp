@@ -9,14 +9,9 @@ using namespace mxdnn::impl;
 data_t make_data(const problem_t &p, uint32_t seed) {
     rng_t rng(seed);
     data_t d;
-    tensor_t src(p.src, strides_of(p.src, p.stag, p.src_type.dt, p.src_pad), p.src_type.dt);
-    if (p.src_type.quantised) {
-        d.src_q = quantised_t(std::move(src), p.src_type, int(p.nd()) - 1);
-        fill_random(d.src_q, rng, "");
-    } else {
-        d.src = std::move(src);
-        fill_random(d.src, rng);
-    }
+    d.src = operand_t(tensor_t(p.src, strides_of(p.src, p.stag, p.src_type.dt, p.row_pad), p.src_type.dt),
+            p.src_type, int(p.nd()) - 1);
+    fill_random(d.src, rng);
     const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
     d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type,
             int(p.nd()) - 2);
@@ -24,23 +19,14 @@ data_t make_data(const problem_t &p, uint32_t seed) {
     if (p.bias) {
         std::vector<int64_t> b(p.nd(), 1);
         b.back() = p.N();
-        d.bias = tensor_t(b, tensor_t::row_major(b), p.bias_dt);
-        fill_random(d.bias, rng);
+        d.bias = random_tensor(b, p.bias_dt, rng);
     }
-    bool before_gate = p.gated() != nullptr;
-    for (const auto &o : p.post_ops) {
+    for (size_t i = 0; i < p.post_ops.size(); i++) {
         d.binary.emplace_back();
-        if (o.kind == mxdnn_gated) before_gate = false;
-        if (o.kind != mxdnn_binary) continue;
-        std::vector<int64_t> full = p.dst, b(p.nd(), 1);
-        if (before_gate) full.back() = p.N();
-        if (o.policy == "per_tensor") b = full;
-        if (o.policy == "per_oc") b.back() = full.back();
-        if (o.policy == "per_row") b[p.nd() - 2] = full[p.nd() - 2];
-        d.binary.back() = tensor_t(b, tensor_t::row_major(b), o.dt);
-        fill_random(d.binary.back(), rng);
+        if (p.post_ops[i].kind == mxdnn_binary)
+            d.binary.back() = random_tensor(p.binary_dims(i), p.post_ops[i].dt, rng);
     }
-    d.old_dst = tensor_t(p.dst, strides_of(p.dst, p.dtag, p.dst_type.dt, p.dst_pad), p.dst_type.dt);
+    d.old_dst = tensor_t(p.dst, strides_of(p.dst, p.dtag, p.dst_type.dt, p.row_pad), p.dst_type.dt);
     fill_random(d.old_dst, rng);
     return d;
 }
@@ -66,7 +52,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
             si[nd - 2] = di[nd - 2] = m;
             for (int64_t k = 0; k < K; k++) {
                 si[nd - 1] = k;
-                x[size_t(k)] = p.src_type.quantised ? d.src_q.value(si) : d.src.value(si);
+                x[size_t(k)] = d.src.value(si);
             }
             dot_row(x.data(), w, types, a, row);
             for (int64_t n = 0; n < N; n++) {

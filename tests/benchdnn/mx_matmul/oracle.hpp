@@ -4,7 +4,6 @@
 // takes part; formats' traits do, which have tests against tables of their own.
 #pragma once
 
-#include "benchdnn/common/sums.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 
 namespace bench {
@@ -12,13 +11,11 @@ namespace mx_matmul {
 
 // The inputs of a problem.
 struct data_t {
-    tensor_t src; // codes when quantised
-    quantised_t src_q, wei;
+    operand_t src;
+    quantised_t wei;
     tensor_t bias;
     std::vector<tensor_t> binary; // one per post-op, empty where it is no binary
     tensor_t old_dst;             // for sum
-
-    const tensor_t &src_tensor() const { return src_q.codes.dims.empty() ? src : src_q.codes; }
 };
 data_t make_data(const problem_t &p, uint32_t seed);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "benchdnn/common/attr_words.hpp"
 #include "benchdnn/common/driver.hpp"
 #include "benchdnn/common/tensor.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
@@ -16,17 +17,10 @@ using mxdnn::memory;
 
 namespace {
 
-memory::data_type cpp(data_type_t dt) { return static_cast<memory::data_type>(dt); }
-
 // The packed descriptor that mx_matmul would choose for weights of this type.
 memory::desc packed_desc(const mxdnn::engine &eng, const std::vector<int64_t> &dims, const tensor_type_t &t) {
-    const int mask = (1 << dims.size()) - 1;
     mxdnn::primitive_attr attr;
-    attr.set_scales(MXDNN_ARG_WEIGHTS, mask, {t.quant.block, 1}, cpp(t.quant.scale_dt));
-    if (t.quant.zp != zero_point_kind_t::none)
-        attr.set_zero_points(MXDNN_ARG_WEIGHTS, mask, {t.quant.block, 1}, cpp(t.quant.zp_dt));
-    if (t.quant.global != global_scale_kind_t::none)
-        attr.set_global_scale(MXDNN_ARG_WEIGHTS, mxdnn::quantization_mode::static_sazp);
+    set_quant(attr, MXDNN_ARG_WEIGHTS, t, dims.size(), int(dims.size()) - 2, false);
     memory::dims src = dims, dst = dims;
     src[dims.size() - 2] = dst[dims.size() - 2] = 1;
     src.back() = dims[dims.size() - 2];
@@ -39,53 +33,38 @@ memory::desc packed_desc(const mxdnn::engine &eng, const std::vector<int64_t> &d
 
 // One side of a reorder: plain values, plain codes and scales, or packed bytes.
 struct form_t {
-    tensor_t plain;
-    quantised_t quantised;
+    operand_t plain; // a packed side has one, too: what it is filled from, or read into
     memory::desc packed_md;
     buffer_t packed;
-    bool is_packed = false, is_quantised = false;
+    bool is_packed = false;
 
-    form_t(const mxdnn::engine &eng, const problem_t &p, const side_t &s) {
-        is_quantised = s.type.quantised;
-        is_packed = s.packed();
+    form_t(const mxdnn::engine &eng, const problem_t &p, const side_t &s) : is_packed(s.packed()) {
         if (is_packed) {
             packed_md = packed_desc(eng, p.dims, s.type);
             packed = buffer_t(packed_md.get_size(), 64);
         }
-        // A packed side keeps a plain copy, too: what it is filled from, or read into.
-        tensor_t t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt);
-        if (is_quantised)
-            quantised = quantised_t(std::move(t), s.type, is_packed ? int(p.dims.size()) - 2 : p.axis);
-        else
-            plain = std::move(t);
+        plain = operand_t(
+                tensor_t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt), s.type,
+                is_packed ? int(p.dims.size()) - 2 : p.axis);
     }
 
-    memory::desc desc() const {
-        return is_packed ? packed_md : is_quantised ? quantised.codes.desc() : plain.desc();
-    }
-    void add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, memory> &args) const {
-        if (is_packed) {
+    memory::desc desc() const { return is_packed ? packed_md : plain.codes().desc(); }
+    double size() const { return is_packed ? double(packed.size()) : plain.size(); }
+    void add_args(int arg, const mxdnn::engine &e, args_t &args) const {
+        if (is_packed)
             args[arg] = memory(packed_md, e, packed.data());
-        } else if (is_quantised) {
-            args[arg] = quantised.codes.memory(e);
-            quantised.add_args(arg, e, args);
-        } else {
-            args[arg] = plain.memory(e);
-        }
+        else
+            plain.add_args(arg, e, args);
     }
     void poison() const {
         if (is_packed) packed.poison();
-        if (!is_quantised) return plain.bytes.poison();
-        quantised.codes.bytes.poison();
-        quantised.scales.bytes.poison();
-        if (!quantised.zero_points.dims.empty()) quantised.zero_points.bytes.poison();
-        if (!quantised.global.dims.empty()) quantised.global.bytes.poison();
+        plain.poison();
     }
-    float value(const int64_t *idx) const { return is_quantised ? quantised.value(idx) : plain.value(idx); }
 
     // Packed bytes to the plain copy and back, element by element through the layout's map.
     void exchange(bool to_packed) const {
         const memory_desc_t &md = *reinterpret_cast<const memory_desc_t *>(packed_md.get());
+        const quantised_t &quantised = plain.quantised;
         const std::vector<int64_t> &dims = quantised.codes.dims;
         const size_t nd = dims.size();
         if (to_packed) std::memset(packed.data(), 0, packed.size());
@@ -116,32 +95,29 @@ struct form_t {
     }
 };
 
-bool moves(const problem_t &p, const form_t &src, const form_t &dst) {
+bool moves(const problem_t &p, const operand_t &src, const operand_t &dst) {
     return src.is_quantised && dst.is_quantised && p.src.type.dt == p.dst.type.dt
            && p.src.type.quant == p.dst.type.quant && src.quantised.axis == dst.quantised.axis;
 }
 
 void fill(const problem_t &p, form_t &src) {
     rng_t rng(settings.seed);
-    if (src.is_quantised) {
-        fill_random(src.quantised, rng, "");
-        if (src.is_packed) src.exchange(true);
-        return;
-    }
     fill_random(src.plain, rng);
-    if (p.values != "special") return;
-    // One element in eight is something that rounds, saturates, or poisons its block.
+    if (src.is_packed) src.exchange(true);
+    if (src.plain.is_quantised || p.values != "special") return;
+    // One element in 64 is something that rounds, saturates, or poisons its block.
     const float odd[] = {
             NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
     std::uniform_int_distribution<int> one_in(0, 63), which(0, int(sizeof(odd) / sizeof(odd[0])) - 1);
-    const data_type_info_t *info = data_type_info(src.plain.dt);
-    for_each(src.plain.dims, [&](const int64_t *idx) {
-        if (one_in(rng) == 0) src.plain.set_code(idx, info->encode(odd[which(rng)]));
+    const tensor_t &t = src.plain.plain;
+    const data_type_info_t *info = data_type_info(t.dt);
+    for_each(t.dims, [&](const int64_t *idx) {
+        if (one_in(rng) == 0) t.set_code(idx, info->encode(odd[which(rng)]));
     });
 }
 
 // The destination that the scalar rules give, in `want` (plain forms; a packed one in its plain copy).
-void expect(const problem_t &p, const form_t &src, form_t &want) {
+void expect(const problem_t &p, const operand_t &src, const operand_t &want) {
     if (!want.is_quantised) {
         const data_type_info_t *info = data_type_info(want.plain.dt);
         return for_each(
@@ -203,7 +179,7 @@ void compare(const tensor_t &got, const tensor_t &want, const char *what, mismat
         bad.add(what + (" " + index_text(idx, want.dims.size())) + s);
     });
 }
-void compare(const form_t &got, const form_t &want, mismatch_t &bad) {
+void compare(const operand_t &got, const operand_t &want, mismatch_t &bad) {
     compare(got.plain, want.plain, "value", bad);
     compare(got.quantised.codes, want.quantised.codes, "code", bad);
     compare(got.quantised.scales, want.quantised.scales, "scale", bad);
@@ -211,38 +187,15 @@ void compare(const form_t &got, const form_t &want, mismatch_t &bad) {
     compare(got.quantised.global, want.quantised.global, "global scale", bad);
 }
 
+// Packed sides say themselves how they are quantised, except for what is found on the way there.
 mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const form_t &dst) {
     mxdnn::primitive_attr attr;
-    const int mask = (1 << p.dims.size()) - 1;
-    for (bool is_src : {true, false}) {
-        const form_t &f = is_src ? src : dst;
-        const side_t &s = is_src ? p.src : p.dst;
-        if (!f.is_quantised || (is_src && f.is_packed)) continue;
-        const int arg = is_src ? MXDNN_ARG_SRC : MXDNN_ARG_DST;
-        const quant_t &q = s.type.quant;
-        memory::dims groups = {1, 1};
-        groups[size_t(f.quantised.axis) + 2 - p.dims.size()] = q.block;
-        mxdnn::quantization_mode mode = mxdnn::quantization_mode::static_sazp;
-        if (!is_src) switch (quant_family(s.type.dt, q)) {
-            case quant_family_t::mx: mode = mxdnn::quantization_mode::dynamic_mx; break;
-            case quant_family_t::nvfp4: mode = mxdnn::quantization_mode::dynamic_fp; break;
-            default: mode = mxdnn::quantization_mode::dynamic_affine;
-            }
-        attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false, mode);
-        if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
-        if (q.global != global_scale_kind_t::none)
-            attr.set_global_scale(arg,
-                    is_src ? mxdnn::quantization_mode::static_sazp : mxdnn::quantization_mode::dynamic_fp);
-        if (!is_src) attr.set_scale_rounding(arg, static_cast<mxdnn::scale_rounding>(p.rounding));
-    }
+    const size_t nd = p.dims.size();
+    if (!src.is_packed) set_quant(attr, MXDNN_ARG_SRC, p.src.type, nd, src.plain.quantised.axis, false);
+    set_quant(attr, MXDNN_ARG_DST, p.dst.type, nd, dst.plain.quantised.axis, true);
+    if (p.dst.type.quantised)
+        attr.set_scale_rounding(MXDNN_ARG_DST, static_cast<mxdnn::scale_rounding>(p.rounding));
     return attr;
-}
-
-double bytes_of(const form_t &f) {
-    if (f.is_packed) return double(f.packed.size());
-    if (!f.is_quantised) return double(f.plain.bytes.size());
-    return double(f.quantised.codes.bytes.size() + f.quantised.scales.bytes.size()
-                  + f.quantised.zero_points.bytes.size());
 }
 
 } // namespace
@@ -260,7 +213,7 @@ void run(const problem_t &p) {
         std::string wrong;
         if (settings.correctness) {
             form_t want(eng, p, p.dst);
-            expect(p, src, want);
+            expect(p, src.plain, want.plain);
             wrong = check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
                 dst.poison();
                 execute(mxdnn::mx_reorder(each), stream, args);
@@ -268,18 +221,18 @@ void run(const problem_t &p) {
                 if (settings.plant_fault) {
                     int64_t idx[max_ndims];
                     for (size_t i = 0; i < p.dims.size(); i++) idx[i] = p.dims[i] / 2;
-                    const tensor_t &t = dst.is_quantised ? dst.quantised.codes : dst.plain;
+                    const tensor_t &t = dst.plain.codes();
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
-                compare(dst, want, bad);
+                compare(dst.plain, want.plain, bad);
             });
         }
         // A global scale has to be known before anything is written under it: the source is read twice.
-        const bool twice =
-                dst.is_quantised && !src.is_quantised && p.dst.type.quant.global != global_scale_kind_t::none;
+        const bool twice = dst.plain.is_quantised && !src.plain.is_quantised
+                           && p.dst.type.quant.global != global_scale_kind_t::none;
         if (wrong.empty())
             run_and_time<mxdnn::mx_reorder>(
-                    pd, stream, args, p.repro, bytes_of(src) * (twice ? 2 : 1) + bytes_of(dst));
+                    pd, stream, args, p.repro, src.size() * (twice ? 2 : 1) + dst.size());
         return wrong;
     });
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "benchdnn/common/matmul.hpp"
+
+namespace bench {
+
+using namespace mxdnn::impl;
+
+const post_op_knob_t *matmul_problem_t::gated() const {
+    for (const auto &o : post_ops)
+        if (o.kind == mxdnn_gated) return &o;
+    return nullptr;
+}
+
+bool matmul_problem_t::adds_to_dst() const {
+    for (const auto &o : post_ops)
+        if (o.kind == mxdnn_sum) return true;
+    return false;
+}
+
+void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, int64_t batch) {
+    const auto types = split(words["dt"], ':');
+    if (types.size() != 3) throw usage_error_t("--dt='" + words["dt"] + "' is not SRC:WEI:DST");
+    tensor_type_t t[3] = {to_tensor_type(types[0]), to_tensor_type(types[1]), to_tensor_type(types[2])};
+    apply_scales(words["attr-scales"], t);
+    apply_zero_points(words["attr-zero-points"], t);
+    apply_global(words["attr-global-scale"], wei_batch, batch, t);
+    p.src_type = t[0];
+    p.wei_type = t[1];
+    p.dst_type = t[2];
+    p.bias = !words["bia-dt"].empty() && words["bia-dt"] != "undef";
+    if (p.bias) p.bias_dt = to_data_type(words["bia-dt"]);
+    p.post_ops = parse_post_ops(words["attr-post-ops"]);
+    p.wtag = one_of(words, "wtag", {"any", "ab", "ba"});
+    p.runtime_rows = flag(words, "runtime-rows");
+    p.deterministic = pick<bool>(words, "attr-deterministic", {{"false", false}, {"true", true}});
+    p.user_scratchpad = pick<bool>(words, "attr-scratchpad", {{"library", false}, {"user", true}});
+    p.fpmath_bf16 = pick<bool>(words, "attr-fpmath", {{"strict", false}, {"bf16", true}});
+    p.special = one_of(words, "special", {"", "nan", "ends"});
+}
+
+void append(mxdnn::post_ops &po, const post_op_knob_t &o) {
+    const auto alg = static_cast<mxdnn::algorithm>(o.alg);
+    switch (o.kind) {
+    case mxdnn_eltwise: return po.append_eltwise(alg, float(o.alpha), float(o.beta));
+    case mxdnn_sum: return po.append_sum(float(o.alpha));
+    case mxdnn_gated:
+        return po.append_gated(alg, float(o.alpha), float(o.beta),
+                o.halves ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved);
+    default: throw usage_error_t("post-op '" + o.text + "' is none of this primitive");
+    }
+}
+
+void set_attr(
+        mxdnn::primitive_attr &attr, const matmul_problem_t &p, size_t src_nd, size_t wei_nd, size_t dst_nd) {
+    set_quant(attr, MXDNN_ARG_SRC, p.src_type, src_nd, int(src_nd) - 1, false);
+    set_quant(attr, MXDNN_ARG_WEIGHTS, p.wei_type, wei_nd, int(wei_nd) - 2, false);
+    set_quant(attr, MXDNN_ARG_DST, p.dst_type, dst_nd, int(dst_nd) - 1, true);
+    if (p.deterministic) attr.set_deterministic(true);
+    if (p.user_scratchpad) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
+    if (p.fpmath_bf16) attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
+}
+
+double bytes_of(double elements, const tensor_type_t &t) {
+    double bits = data_type_info(t.dt)->bits;
+    if (t.quantised) {
+        bits += double(data_type_info(t.quant.scale_dt)->bits) / double(t.quant.block);
+        if (t.quant.zp_dt != mxdnn_data_type_undef)
+            bits += double(data_type_info(t.quant.zp_dt)->bits) / double(t.quant.block);
+    }
+    return elements * bits / 8;
+}
+
+perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flops, double bytes) {
+    perf_t r = report_of(p.repro, impl);
+    r.flops = flops;
+    r.bytes = bytes;
+    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
+    return r;
+}
+
+void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to) {
+    tensor_type_t type;
+    type.dt = from.codes.dt;
+    type.quantised = true;
+    type.quant = from.quant;
+    mxdnn::primitive_attr attr;
+    set_quant(attr, MXDNN_ARG_SRC, type, from.codes.dims.size(), from.axis, false);
+    const mxdnn::mx_reorder::primitive_desc pd(e, from.codes.desc(), e, md, attr);
+    args_t args = {{MXDNN_ARG_FROM, from.codes.memory(e)}, {MXDNN_ARG_TO, mxdnn::memory(md, e, to)}};
+    from.add_args(MXDNN_ARG_SRC, e, args);
+    mxdnn::stream stream(e);
+    mxdnn::mx_reorder(pd).execute(stream, args);
+}
+
+void scratchpad_t::add(const mxdnn::memory::desc &md, const mxdnn::engine &e, args_t &args) {
+    const size_t bytes = md.get_size();
+    if (bytes > bytes_.size()) bytes_ = buffer_t(bytes, 64);
+    args.erase(MXDNN_ARG_SCRATCHPAD);
+    if (bytes > 0) args[MXDNN_ARG_SCRATCHPAD] = mxdnn::memory(md, e, bytes_.data());
+}
+
+} // namespace bench

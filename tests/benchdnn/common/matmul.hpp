@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the drivers of mx_matmul and grouped_matmul share: knobs that both have, and their executions.
+#pragma once
+
+#include "benchdnn/common/attr_words.hpp"
+#include "benchdnn/common/driver.hpp"
+#include "benchdnn/common/peer.hpp"
+#include "benchdnn/common/sums.hpp"
+
+namespace bench {
+
+struct matmul_problem_t {
+    tensor_type_t src_type, wei_type, dst_type;
+    bool bias = false;
+    mxdnn::impl::data_type_t bias_dt = mxdnn_f32;
+    std::vector<post_op_knob_t> post_ops;
+    std::string wtag = "any"; // any (packed), ab, ba
+    bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
+    std::string
+            special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
+
+    std::string repro; // the words that make this problem again
+
+    const post_op_knob_t *gated() const;
+    bool adds_to_dst() const; // a sum post-op
+};
+
+// Knobs of both. Weights have a global scale for each of `wei_batch` matrices, the others for each of
+// `batch`.
+void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, int64_t batch);
+// Post-ops but binary ones, which have a tensor.
+void append(mxdnn::post_ops &po, const post_op_knob_t &o);
+// Everything but post-ops, for tensors of so many dims.
+void set_attr(
+        mxdnn::primitive_attr &attr, const matmul_problem_t &p, size_t src_nd, size_t wei_nd, size_t dst_nd);
+
+// Bytes of so many elements of a type, with their scales and zero points.
+double bytes_of(double elements, const tensor_type_t &t);
+perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flops, double bytes);
+
+// ---- execution ----
+
+// Where threads may read packed weights at full speed.
+constexpr size_t packed_align = 64;
+
+// Codes and scales as they are, through mx_reorder; `e` is of the host.
+void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to);
+
+// Memory of the caller's, as large as the primitives so far have asked for.
+class scratchpad_t {
+public:
+    // Among the arguments if the primitive asks for any.
+    void add(const mxdnn::memory::desc &md, const mxdnn::engine &e, args_t &args);
+
+private:
+    buffer_t bytes_;
+};
+
+// Compares every wanted implementation by executions of `x`. `expected(arithmetic)` gives the results.
+template <typename prim_t, typename pd_t, typename execution_t, typename expected_t>
+std::string check_each(const pd_t &pd, std::string &names, execution_t &x, expected_t expected) {
+    std::vector<interval_t> want[2]; // by arithmetic
+    return check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
+        const arithmetic_t a = arithmetic_of(each.impl_info_str());
+        std::vector<interval_t> &w = want[a.bf16_products];
+        if (w.empty()) w = expected(a);
+        x.poison_dst();
+        x.run(each, prim_t(each));
+        if (settings.plant_fault && !w.empty()) plant_fault(x.dst.codes());
+        compare(x.dst, w, bad);
+    });
+}
+
+// The reference, executed by `x`.
+template <typename prim_t, typename pd_t, typename execution_t>
+peer_t make_reference(pd_t pd, execution_t &x) {
+    choose_reference(pd);
+    const prim_t prim(pd);
+    return {[&x, pd, prim] { x.run(pd, prim); }, "ref"};
+}
+
+} // namespace bench
