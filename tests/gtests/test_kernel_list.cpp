@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of kernels: its rows are complete, and the one for a format and an ISA is found.
+#include <set>
+
+#include "gtests/kernel_cases.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace test {
+namespace {
+
+TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
+    std::set<std::string> names;
+    kernel_list().for_each([&](const kernel_row_t &r) {
+        EXPECT_TRUE(names.insert(r.name).second) << r.name << " is listed twice";
+        const char *kind = r.kind == kernel_kind_t::direct   ? "_direct"
+                           : r.kind == kernel_kind_t::decode ? "_decode"
+                                                             : "_dense";
+        EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
+    });
+}
+
+TEST(kernel_list, rows_are_complete) {
+    kernel_list().for_each([&](const kernel_row_t &r) {
+        EXPECT_GE(r.max_rows, 1) << r.name;
+        EXPECT_GE(r.panels[0], 1) << r.name;
+        EXPECT_TRUE(r.takes && r.make) << r.name;
+        EXPECT_TRUE(r.compute_dt == mxdnn_f32 || r.compute_dt == mxdnn_bf16
+                    || (r.compute_dt == mxdnn_s8 && r.kind == kernel_kind_t::direct))
+                << r.name;
+        bool any = false;
+        for (const format_t &f : all_formats()) any = any || r.takes(f.dt, f.quant);
+        EXPECT_TRUE(any) << r.name << " takes no format at all";
+    });
+}
+
+TEST(kernel_list, every_format_has_kernels_at_every_isa) {
+    for (cpu_isa_t isa : {cpu_isa_t::avx2, cpu_isa_t::avx512_core, cpu_isa_t::avx512_core_bf16,
+                 cpu_isa_t::avx512_core_amx})
+        for (const format_t &f : all_formats()) {
+            const auto *direct = find_kernel(kernel_kind_t::direct, isa, f.dt, f.quant);
+            const auto *decode = find_kernel(kernel_kind_t::decode, isa, f.dt, f.quant);
+            ASSERT_TRUE(direct && decode) << f.str() << " " << isa_name(isa);
+            EXPECT_LE(int(direct->isa), int(isa));
+            const auto *dense = find_kernel(kernel_kind_t::dense, isa, f.dt, f.quant, decode->compute_dt);
+            ASSERT_TRUE(dense) << f.str() << " " << isa_name(isa);
+            EXPECT_EQ(dense->compute_dt, decode->compute_dt);
+            const auto *f32 = find_kernel(kernel_kind_t::direct, isa, f.dt, f.quant, mxdnn_f32);
+            ASSERT_TRUE(f32);
+            EXPECT_EQ(f32->compute_dt, mxdnn_f32);
+        }
+}
+
+TEST(kernel_list, selection_is_by_isa_and_format) {
+    quant_t mx;
+    mx.scale_dt = mxdnn_e8m0;
+    mx.block = 32;
+    const auto name = [&](kernel_kind_t kind, cpu_isa_t isa, data_type_t dt, const quant_t &q) {
+        const kernel_row_t *r = find_kernel(kind, isa, dt, q, mxdnn_f32);
+        return std::string(r ? r->name : "none");
+    };
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, mxdnn_f4_e2m1, mx), "avx2_direct_4bit");
+    EXPECT_EQ(
+            name(kernel_kind_t::direct, cpu_isa_t::avx512_core, mxdnn_f6_e3m2, mx), "avx512_core_direct_f6");
+    EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::avx2, mxdnn_f8_e4m3, mx), "avx2_decode_f8");
+    EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::avx2, mxdnn_s8, mx), "avx2_decode_s8");
+    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx512_core, mxdnn_s8, mx), "avx512_core_dense");
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::none, mxdnn_f4_e2m1, mx), "none");
+    mx.block = 64;
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, mxdnn_f4_e2m1, mx), "none");
+    EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, mxdnn_f8_e4m3, mx), "none");
+}
+
+TEST(kernel_list, wrong_parameters_are_refused_with_a_reason) {
+    const kernel_row_t *row = rows_of_kind(kernel_kind_t::direct).back();
+    const format_t f = formats_of(*row).front();
+    const auto refused = [&](data_type_t dt, int64_t K, int rows, int panels) {
+        kernel_params_t p;
+        p.wei_dt = dt;
+        p.quant = f.quant;
+        p.K = K;
+        p.rows = rows;
+        p.panels = panels;
+        std::unique_ptr<jit_kernel_t> kernel;
+        const char *reason = nullptr;
+        const status_t status = create_kernel(*row, p, &kernel, &reason);
+        return status == mxdnn_invalid_arguments && !kernel && reason && *reason;
+    };
+    EXPECT_TRUE(refused(f.dt, 32, 0, 1));
+    EXPECT_TRUE(refused(f.dt, 32, row->max_rows + 1, 1));
+    EXPECT_TRUE(refused(f.dt, 32, 1, 0));
+    EXPECT_TRUE(refused(f.dt, 32, 1, 3));
+    EXPECT_TRUE(refused(f.dt, 0, 1, 1));
+    EXPECT_TRUE(refused(mxdnn_f32, 32, 1, 1));
+}
+
+} // namespace
+} // namespace test
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every direct kernel, times every format that it takes, times rows, panels and lengths of K, against sums in
+// double precision over the layout's map and the formats' traits.
+//
+// The bound. u is half an ulp of 1 in f32, and gamma(n) = n u / (1 - n u). A direct kernel rounds a
+// product, the additions of a block's sum (at most `block`, then a few to join independent sums),
+// the scaled sum, and one addition per block: no term passes through more than
+// n = block + blocks + 8 roundings, so
+//     |got - want| <= gamma(n) * sum |x| |code value| |scale|   (+ |x| |zero|)
+// and the exact sum in double precision adds nothing that counts. Products that are subnormal
+// before a format's power of two is made up for lose up to 2^-136 each (f32), and bf16 dot products
+// take numbers below 2^-126 for zero: an absolute term of K * that * the largest scale.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "cpu/x64/int8_row.hpp"
+#include "gtests/kernel_cases.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace test {
+namespace {
+
+// Source and result in guarded memory.
+struct problem_t {
+    const kernel_row_t &row;
+    const matrix_t &w;
+    int rows, panels;
+    std::vector<float> x; // [rows][K], values that the compute type has
+    int64_t padded_k, blocks;
+    guarded_t::place_t place = guarded_t::at_end;
+
+    problem_t(const kernel_row_t &row, const matrix_t &w, int rows, int panels)
+        : row(row), w(w), rows(rows), panels(panels), x(size_t(rows * w.shape.K)),
+          padded_k(round_up(w.shape.K, k_step)), blocks(div_up(w.shape.K, w.shape.block)) {}
+
+    // The row as int8 kernels read it.
+    void pack_int8(int64_t r, void *to) const {
+        const int64_t K = w.shape.K, n = div_up(K, int8_row_t::block);
+        std::vector<int8_t> codes(static_cast<size_t>(K));
+        for (int64_t k = 0; k < K; k++)
+            codes[size_t(k)] = int8_t(src(r, k) / scale(r, k)); // exact: a power of two
+        std::vector<float> s(static_cast<size_t>(n));
+        for (int64_t b = 0; b < n; b++) s[size_t(b)] = scale(r, b * int8_row_t::block);
+        pack_int8_row(codes.data(), s.data(), 0, K, K, w.format.dt, to);
+    }
+    float scale(int64_t r, int64_t k) const {
+        return scales.empty()
+                       ? 1.f
+                       : scales[size_t(r * div_up(w.shape.K, int8_row_t::block) + k / int8_row_t::block)];
+    }
+
+    float &src(int64_t r, int64_t k) { return x[size_t(r * w.shape.K + k)]; }
+    float src(int64_t r, int64_t k) const { return x[size_t(r * w.shape.K + k)]; }
+
+    // Of int8 rows: blocks of s8 have a power of two each, at most 1, as prepared rows have.
+    std::vector<float> scales;
+
+    void fill(rng_t &g, double magnitude = 1) {
+        if (row.compute_dt == mxdnn_s8) {
+            scales.resize(size_t(rows * div_up(w.shape.K, int8_row_t::block)));
+            for (float &s : scales) s = float(std::exp2(-double(below(g, 12))));
+        }
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < w.shape.K; k++)
+                src(r, k) = row.compute_dt == mxdnn_s8
+                                    ? float(int(below(g, 256)) - 128) * scale(r, k)
+                                    : decode(row.compute_dt,
+                                            encode(row.compute_dt, uniform(g, -1, 1) * magnitude));
+    }
+};
+
+// Calls a direct kernel; results in [rows][panels * 16].
+std::vector<float> run_direct(
+        const jit_kernel_t &kernel, const problem_t &p, void *kept = nullptr, int64_t kept_stride = 0) {
+    const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
+    // A gap between rows, which must stay untouched, and no gap after the last one.
+    const bool int8 = p.row.compute_dt == mxdnn_s8;
+    const int64_t row_bytes = int8 ? int8_row_t::bytes(p.w.shape.K) : p.padded_k * size;
+    const int64_t src_stride = row_bytes + (p.rows > 1 ? 64 : 0), acc_stride = columns * 4 + 64;
+    const int64_t src_bytes = (p.rows - 1) * src_stride + row_bytes;
+    const int64_t acc_bytes = (p.rows - 1) * acc_stride + columns * 4;
+    const int64_t xsum_stride = p.blocks * 4 + 4;
+    const bool has_xsum = p.w.format.quant.zp == zero_point_kind_t::float_zero;
+
+    guarded_t src(size_t(src_bytes), p.place), acc(size_t(acc_bytes), p.place);
+    const size_t wei_bytes = size_t(p.panels * p.w.panel_bytes());
+    guarded_t wei(wei_bytes, p.place);
+    std::memcpy(wei.data(), p.w.bytes.data(), wei_bytes);
+    guarded_t xsum(size_t(has_xsum ? (p.rows - 1) * xsum_stride + p.blocks * 4 : 4), p.place);
+
+    std::memset(src.data(), 0xff, src.size()); // NaN between the rows
+    for (int r = 0; r < p.rows; r++) {
+        uint8_t *to = src.data() + r * src_stride;
+        if (int8) {
+            p.pack_int8(r, to);
+            continue;
+        }
+        std::memset(to, 0, size_t(p.padded_k * size));
+        for (int64_t k = 0; k < p.w.shape.K; k++) store(p.row.compute_dt, to, k, p.src(r, k));
+        if (!has_xsum) continue;
+        for (int64_t b = 0; b < p.blocks; b++) {
+            double s = 0;
+            for (int64_t k = b * p.w.shape.block; k < std::min((b + 1) * p.w.shape.block, p.w.shape.K); k++)
+                s += p.src(r, k);
+            store(mxdnn_f32, xsum.data() + r * xsum_stride, b, float(s));
+        }
+    }
+    for (int64_t i = 0; i < acc_bytes / 4; i++) std::memcpy(acc.data() + i * 4, &poison, 4);
+    const std::vector<uint8_t> src_before(src.data(), src.data() + src_bytes);
+
+    direct_args_t args = {};
+    args.src = src.data();
+    args.src_stride = src_stride;
+    args.wei = wei.data();
+    args.wei_stride = p.w.panel_bytes();
+    args.acc = acc.data<float>();
+    args.acc_stride = acc_stride;
+    args.xsum = has_xsum ? xsum.data<float>() : nullptr;
+    args.xsum_stride = xsum_stride;
+    args.rows = p.rows;
+    args.kept = kept;
+    args.kept_stride = kept_stride;
+    jit_call(kernel, args);
+
+    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && xsum.intact()) << "writes beside its buffers";
+    EXPECT_EQ(std::memcmp(src_before.data(), src.data(), size_t(src_bytes)), 0) << "writes to its source";
+    EXPECT_EQ(std::memcmp(p.w.bytes.data(), wei.data(), wei_bytes), 0) << "writes to its weights";
+    std::vector<float> out(size_t(p.rows * columns));
+    for (int r = 0; r < p.rows; r++) {
+        const uint8_t *from = acc.data() + r * acc_stride;
+        std::memcpy(&out[size_t(r * columns)], from, size_t(columns * 4));
+        for (int64_t i = columns * 4; r + 1 < p.rows && i < acc_stride; i += 4)
+            EXPECT_EQ(std::memcmp(from + i, &poison, 4), 0) << "writes between the rows of acc";
+    }
+    return out;
+}
+
+want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
+    want_t w;
+    // Sums with the scale and with the zero are apart, so an Inf in both can meet its negative.
+    w.or_nan = p.w.format.quant.zp == zero_point_kind_t::float_zero;
+    double magnitude = 0, largest_scale = 0, flushed = 0;
+    for (int64_t k = 0; k < p.w.shape.K; k++) {
+        const matrix_t::element_t &e = p.w.element(k, n);
+        const double x = p.src(r, k), c = e.code, s = e.scale;
+        const double z = w.or_nan ? e.zero : 0;
+        if (p.row.on_tiles) {
+            // A weight is what the format's rule makes of it, and less than 2^-126 may be 0.
+            const double v = p.w.value(k, n);
+            w.value += x * v;
+            magnitude += std::fabs(x * v);
+            flushed += std::isfinite(x) ? std::fabs(x) * std::exp2(-126) : 0;
+            continue;
+        }
+        w.value += x * (c * s + z);
+        magnitude += std::fabs(x) * (std::fabs(c * s) + std::fabs(z));
+        largest_scale = std::max(largest_scale, std::fabs(s));
+    }
+    const double roundings = p.row.on_tiles ? double(p.padded_k + 2)
+                                            : double(std::min(p.w.shape.K, p.w.shape.block) + p.blocks + 8);
+    const double tiny = std::exp2(p.row.compute_dt == mxdnn_bf16 ? -126 : -136);
+    w.bound =
+            gamma(roundings) * magnitude + double(p.padded_k) * tiny * std::max(1., largest_scale) + flushed;
+    return w;
+}
+
+// Checks all results; says where the first wrong one is.
+void check_direct(const problem_t &p, const std::vector<float> &got) {
+    const int64_t columns = p.panels * panel_columns;
+    for (int64_t r = 0; r < p.rows; r++)
+        for (int64_t n = 0; n < columns; n++) {
+            const auto ok = close(got[size_t(r * columns + n)], want_direct(p, r, n));
+            if (!ok)
+                FAIL() << where(p.row, p.w.format, p.w.shape.K, p.rows, p.panels) << " row " << r
+                       << " column " << n << ": " << ok.message();
+        }
+}
+
+class direct_kernels : public kernel_test_t {};
+INSTANTIATE_TEST_SUITE_P(
+        list, direct_kernels, ::testing::ValuesIn(rows_of_kind(kernel_kind_t::direct)), row_name);
+
+TEST_P(direct_kernels, sums) {
+    rng_t g(seed());
+    int turn = 0;
+    for (const format_t &f : formats_of(row())) {
+        // All rows and panels for one format of every element and scale type; the others, which
+        // differ in how they load parameters, take turns.
+        const bool thorough = !brief() && (f.quant.block <= 32 && f.quant.zp_dt != mxdnn_bf16);
+        for (int64_t K : lengths()) {
+            const std::vector<int> panels = panels_of(row());
+            matrix_t w(f, K, panels.back() * panel_columns);
+            w.fill(g);
+            // Long sums in double precision take their time.
+            const bool all = thorough && K < 300;
+            for (int rows = 1; rows <= row().max_rows; rows++)
+                for (size_t i = 0; i < panels.size(); i++) {
+                    const int combinations = row().max_rows * int(panels.size());
+                    if (!all && (rows - 1) * int(panels.size()) + int(i) != turn % combinations) continue;
+                    problem_t p(row(), w, rows, panels[i]);
+                    p.fill(g);
+                    p.place = places[turn % 3];
+                    const auto kernel = make(row(), f, K, rows, panels[i]);
+                    ASSERT_TRUE(kernel);
+                    check_direct(p, run_direct(*kernel, p));
+                    if (HasFailure()) return;
+                }
+            turn++;
+        }
+    }
+}
+
+// Direct kernels on tiles can leave decoded panels for dense ones: the same as decode kernels make.
+TEST_P(direct_kernels, kept_panels_are_decoded_panels) {
+    if (!row().on_tiles) GTEST_SKIP() << row().name << " decodes in registers";
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row()))
+        for (int64_t K : lengths())
+            for (int rows : {17, 32}) {
+                matrix_t w(f, K, 2 * panel_columns);
+                w.fill(g);
+                if (f.quant.scale_dt == mxdnn_e8m0)
+                    w.view().set_scale(below(g, uint32_t(K)), below(g, 32), 0xff);
+                kernel_params_t k;
+                k.wei_dt = f.dt;
+                k.quant = f.quant;
+                k.K = K;
+                const kernel_row_t *decode_row = find_kernel(kernel_kind_t::decode, row().isa, f.dt, f.quant);
+                const auto decoder = make(*decode_row, f, K, 1, 1);
+                k.rows = rows;
+                k.panels = 2;
+                k.keeps_panels = true;
+                std::unique_ptr<jit_kernel_t> kernel;
+                const char *reason = nullptr;
+                ASSERT_EQ(create_kernel(row(), k, &kernel, &reason), mxdnn_success) << reason;
+                problem_t p(row(), w, rows, 2);
+                p.fill(g);
+                const int64_t panel_bytes = p.padded_k * panel_columns * 2, stride = panel_bytes + 64;
+                guarded_t kept(size_t(stride + panel_bytes), guarded_t::at_end);
+                std::memset(kept.data(), 0xff, kept.size());
+                check_direct(p, run_direct(*kernel, p, kept.data(), stride));
+                ASSERT_TRUE(kept.intact());
+                for (int i = 0; i < 2; i++) {
+                    std::vector<uint8_t> want(size_t(panel_bytes), 0xff);
+                    const int64_t tile = n16_frame_t::tile_rows(w.shape);
+                    decode_args_t args = {};
+                    args.wei = w.bytes.data() + i * w.panel_bytes();
+                    args.tiles = K / tile;
+                    args.tail = K % tile;
+                    args.dst = want.data();
+                    jit_call(*decoder, args);
+                    // Not bit by bit: which way a tile is decoded, the slow one if another panel needs
+                    // it, shows in the signs of zeros.
+                    for (int64_t k = 0; k < p.padded_k; k++)
+                        for (int64_t n = 0; n < panel_columns; n++) {
+                            const float a = decoded_at(row(), want.data(), k, n);
+                            const float b = decoded_at(row(), kept.data() + i * stride, k, n);
+                            ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
+                                    << where(row(), f, K, rows, 2) << " panel " << i << " row " << k
+                                    << " column " << n << ": " << b << " and " << a;
+                        }
+                }
+                for (int64_t i = panel_bytes; i < stride; i++)
+                    ASSERT_EQ(kept.data()[i], 0xff) << "writes between the panels";
+                if (HasFailure()) return;
+            }
+}
+
+// How many panels a call covers must not show in the result: threads split N anywhere.
+TEST_P(direct_kernels, panels_do_not_change_bits) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 300;
+        const std::vector<int> panels = panels_of(row());
+        matrix_t w(f, K, panels.back() * panel_columns);
+        w.fill(g);
+        for (int rows : {1, row().max_rows}) {
+            problem_t p(row(), w, rows, panels.back());
+            p.fill(g);
+            const auto all = run_direct(*make(row(), f, K, rows, p.panels), p);
+            p.panels = 1;
+            const auto one = run_direct(*make(row(), f, K, rows, 1), p);
+            for (int r = 0; r < rows; r++)
+                ASSERT_EQ(std::memcmp(&one[size_t(r * panel_columns)],
+                                  &all[size_t(r * panels.back() * panel_columns)], panel_columns * 4),
+                        0)
+                        << where(row(), f, K, rows, panels.back()) << " row " << r;
+        }
+    }
+}
+
+// A NaN scale reaches its column and no other, also where all codes and sources are zero.
+TEST_P(direct_kernels, nan_scale_stays_in_its_column) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 300;
+        const int panels = panels_of(row()).back(), rows = row().max_rows;
+        matrix_t w(f, K, panels * panel_columns);
+        w.fill(g);
+        const uint32_t nan = f.quant.scale_dt == mxdnn_f8_e4m3 && below(g, 2)
+                                     ? 0xff
+                                     : uint32_t(f.quant.scale_dt == mxdnn_e8m0      ? e8m0_t::nan_code
+                                                : f.quant.scale_dt == mxdnn_f8_e4m3 ? f8_e4m3_t::nan_code
+                                                : f.quant.scale_dt == mxdnn_bf16    ? bf16_t::nan_code
+                                                : f.quant.scale_dt == mxdnn_f16     ? f16_t::nan_code
+                                                                                    : f32_t::nan_code);
+        const int64_t block = below(g, uint32_t(div_up(K, f.quant.block))),
+                      column = below(g, uint32_t(w.shape.N));
+        w.view().set_scale(block * f.quant.block, column, nan);
+        for (bool zeros : {false, true}) {
+            problem_t p(row(), w, rows, panels);
+            if (!zeros) p.fill(g);
+            const auto got = run_direct(*make(row(), f, K, rows, panels), p);
+            for (int r = 0; r < rows; r++)
+                for (int64_t n = 0; n < w.shape.N; n++)
+                    ASSERT_EQ(std::isnan(got[size_t(r * w.shape.N + n)]), n == column)
+                            << where(row(), f, K, rows, panels) << " row " << r << " column " << n
+                            << ", NaN in block " << block << " of column " << column;
+            check_direct(p, got);
+        }
+    }
+}
+
+// Codes and sources that are no numbers, and scales at both ends of what f32 has.
+TEST_P(direct_kernels, special_values) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 160;
+        const int panels = panels_of(row()).back(), rows = row().max_rows;
+        matrix_t w(f, K, panels * panel_columns);
+        w.fill(g);
+        const auto kernel = make(row(), f, K, rows, panels);
+        const auto run = [&](const char *what, problem_t &p) {
+            SCOPED_TRACE(what);
+            check_direct(p, run_direct(*kernel, p));
+        };
+        problem_t p(row(), w, rows, panels);
+        if (f.dt == mxdnn_f8_e4m3 || f.dt == mxdnn_f8_e5m2) {
+            std::vector<uint32_t> specials = {0x7f, 0xff};
+            if (f.dt == mxdnn_f8_e5m2) specials = {0x7c, 0xfc, 0x7d, 0x7e, 0x7f, 0xff};
+            for (int64_t n = 0; n < w.shape.N; n++)
+                if (n % 3) w.view().set_code(below(g, K), n, specials[below(g, uint32_t(specials.size()))]);
+            p.fill(g);
+            run("NaN and Inf codes", p);
+            for (int64_t k = 0; k < K; k++) p.src(0, k) = 0; // Inf times zero
+            run("NaN and Inf codes times zero", p);
+            w.fill(g);
+        }
+        if (row().compute_dt == mxdnn_s8) continue; // has no such sources, and powers of two up to 1
+        p.fill(g);
+        const float inf = std::numeric_limits<float>::infinity();
+        p.src(0, below(g, K)) = inf;
+        p.src(rows - 1, below(g, K)) = std::nanf("");
+        run("NaN and Inf sources", p);
+
+        if (f.quant.scale_dt != mxdnn_e8m0) continue;
+        for (uint32_t byte : {0u, 1u, 2u, 253u, 254u}) {
+            for (int64_t n = 0; n < w.shape.N; n++)
+                for (int64_t k = 0; k < K; k += f.quant.block) w.view().set_scale(k, n, byte);
+            p.fill(g, std::exp2(byte < 3 ? 90. : -90.));
+            run(byte < 3 ? "smallest scales" : "largest scales", p);
+        }
+    }
+}
+
+} // namespace
+} // namespace test
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
