@@ -60,6 +60,11 @@ status_t prepare_moe_unpermute(problem_t &p);
 status_t quant_of(
         const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end);
 
+// What a matmul multiplies for its source: the element type and, of quantised ones, the format. Dynamic
+// scales on a source of f32, bf16 or f16 ask for it to be quantised in execute: to s8, in blocks (MXINT8) or
+// with one scale per row.
+data_type_t source_format(const problem_t &p, quant_t &q);
+
 // Dims of the plain scales (or zero points) of `md` quantised by `q` along that axis: md's dims
 // with the blocked one divided. 128x4-swizzled scales are {batch, bytes of one matrix}.
 memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t dt, int axis_from_end,

@@ -235,6 +235,49 @@ status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q) 
     return mxdnn_success;
 }
 
+data_type_t source_format(const problem_t &p, quant_t &q) {
+    int axis = 0;
+    q = quant_t();
+    if (!p.attr.src.scales.set) return p.src.dt;
+    memory_desc_t codes = p.src;
+    if (is_high_precision(codes.dt)) codes.dt = mxdnn_s8;
+    const bool known = quant_of("src", codes, p.attr.src, q, &axis) == mxdnn_success && axis == 1;
+    return known ? codes.dt : mxdnn_data_type_undef;
+}
+
+namespace {
+
+// Of a source in high precision that is to be quantised in execute.
+status_t check_source_recipe(const problem_t &p) {
+    const arg_attr_t &a = p.attr.src;
+    quant_t q;
+    const data_type_t dt = source_format(p, q);
+    const bool blocks = a.mode == mxdnn_quantization_mode_dynamic_mx && q.scale_dt == mxdnn_e8m0;
+    const bool rows = a.mode == mxdnn_quantization_mode_dynamic_affine && q.scale_dt == mxdnn_f32;
+    if (dt != mxdnn_s8 || !(blocks || rows) || a.zero_points.set || a.global != mxdnn_quantization_mode_undef)
+        return fail(mxdnn_unimplemented,
+                "src is %s and is to be quantised by mode %d with %s scales in groups of %lldx%lld; possible "
+                "are "
+                "dynamic_mx with e8m0 scales in groups of 1x32 (MXINT8) and dynamic_affine with one f32 "
+                "scale per "
+                "row (s8), without zero points and global scale",
+                data_type_name(p.src.dt), int(a.mode), data_type_name(a.scales.dt),
+                (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
+    if (!is_scale_rounding_defined(false, a.rounding))
+        return fail(mxdnn_invalid_arguments, "the scale rounding of src is `even`, which is not defined for "
+                                             "s8; floor, ceil and rceil are");
+    if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
+        return fail(mxdnn_invalid_arguments, "src is quantised in execute, so a scales layout or an element "
+                                             "packing has no meaning for it; "
+                                             "leave them out");
+    if (p.engine->target->family != target_family_t::cpu_x64)
+        return fail(mxdnn_unimplemented, "src is quantised in execute on CPU only; the engine is %s",
+                p.engine->target->name);
+    return mxdnn_success;
+}
+
+} // namespace
+
 status_t check_src(const problem_t &p) {
     const memory_desc_t &src = p.src;
     if (is_quantised_type(src.dt)) {
@@ -253,9 +296,11 @@ status_t check_src(const problem_t &p) {
     } else if (!is_high_precision(src.dt)) {
         return fail(mxdnn_invalid_data_type, "src is %s; possible are f32 bf16 f16 and quantised types",
                 data_type_name(src.dt));
+    } else if (p.attr.src.is_dynamic()) {
+        return check_source_recipe(p);
     } else if (!p.attr.src.is_default()) {
         return fail(mxdnn_invalid_arguments,
-                "src is %s and has quantisation attributes; only quantised types have",
+                "src is %s and has quantisation attributes that are static; only quantised types have",
                 data_type_name(src.dt));
     }
     return mxdnn_success;

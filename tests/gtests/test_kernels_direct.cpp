@@ -39,9 +39,9 @@ struct problem_t {
     // The row as int8 kernels read it.
     void pack_int8(int64_t r, void *to) const {
         const int64_t K = w.shape.K, n = div_up(K, int8_row_t::block);
-        std::vector<int8_t> codes(static_cast<size_t>(K));
+        std::vector<uint8_t> codes(static_cast<size_t>(K));
         for (int64_t k = 0; k < K; k++)
-            codes[size_t(k)] = int8_t(src(r, k) / scale(r, k)); // exact: a power of two
+            codes[size_t(k)] = uint8_t(int8_t(src(r, k) / scale(r, k))); // exact: a power of two
         std::vector<float> s(static_cast<size_t>(n));
         for (int64_t b = 0; b < n; b++) s[size_t(b)] = scale(r, b * int8_row_t::block);
         pack_int8_row(codes.data(), s.data(), 0, K, K, w.format.dt, to);

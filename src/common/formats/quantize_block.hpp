@@ -184,6 +184,20 @@ MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8
     return p;
 }
 
+// ---- s8 with one scale per row, which a matmul makes of its source ----
+
+// NaN for a row that holds NaN or Inf, 1 for one whose quotient is 0.
+MXDNN_HD constexpr float row_int8_scale(uint32_t amax_bits) {
+    if (amax_bits >= f32_inf_bits) return float_of(f32_nan_bits);
+    const float scale = div_f32(float_of(amax_bits), float(s8_t::highest));
+    return scale == 0 ? 1.f : scale;
+}
+
+// Symmetric. A NaN scale makes codes of 0.
+MXDNN_HD constexpr uint32_t row_int8_quantize(float x, float scale) {
+    return is_nan(scale) ? 0 : s8_t::from_int(rne_clamp(div_f32(x, scale), -s8_t::highest, s8_t::highest));
+}
+
 // ---- any format, chosen at run time ----
 // The format is one that check_quant() accepts; global is read only where q.global is not `none`.
 

@@ -88,7 +88,7 @@ struct ref_grouped_run_t {
             return;
         }
         const dim_t m = select_row(src, src_md(), from);
-        for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
+        ref_source_row(src, p, m, K, to);
     }
 
     // Rows of one group into `results`, and from there into the sums of their destination.

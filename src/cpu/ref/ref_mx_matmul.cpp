@@ -46,8 +46,7 @@ struct ref_matmul_run_t {
         src.set_batch(first_idx);
         wei.set_batch(first_idx);
         const dim_t m0 = first_idx[nd - 2];
-        for (dim_t r = 0; r < count; r++)
-            for (dim_t k = 0; k < K; k++) source[r * K + k] = src.value(m0 + r, k);
+        for (dim_t r = 0; r < count; r++) ref_source_row(src, p, m0 + r, K, source + r * K);
         for (dim_t n = 0; n < N; n++) {
             for (dim_t k = 0; k < K; k++) column[k] = wei.value(k, n);
             for (dim_t r = 0; r < count; r++) {

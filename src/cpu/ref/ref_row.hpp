@@ -19,6 +19,29 @@ inline void ref_gate_row(
     }
 }
 
+// Row m of a matmul's source as it is multiplied: its values, or those of the codes that they are quantised
+// to.
+inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m, dim_t K, double *to) {
+    for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
+    if (!p.attr.src.is_dynamic()) return;
+    quant_t q;
+    source_format(p, q);
+    for (dim_t first = 0; first < K; first += q.block) {
+        const dim_t last = std::min(first + q.block, K);
+        uint32_t amax = 0;
+        for (dim_t k = first; k < last; k++) amax = std::max(amax, magnitude_bits(float(to[k])));
+        if (q.scale_dt == mxdnn_e8m0) {
+            const uint32_t scale = e8m0_from_amax<s8_t>(amax, p.attr.src.rounding);
+            for (dim_t k = first; k < last; k++)
+                to[k] = mx_dequantize<s8_t>(mx_quantize<s8_t>(float(to[k]), scale), scale);
+        } else {
+            const float scale = row_int8_scale(amax);
+            for (dim_t k = first; k < last; k++)
+                to[k] = double(s8_t::to_int(row_int8_quantize(float(to[k]), scale))) * scale;
+        }
+    }
+}
+
 // Largest finite magnitude of f32 results, for a global scale.
 inline float ref_amax(const double *row, dim_t columns) {
     float a = 0;

@@ -59,7 +59,7 @@ matrix_view_t::matrix_view_t(
     }
     md_ = &given->md;
     elements_ = plain_view_t(*given, attr.packing);
-    if (!attr.scales.set) return;
+    if (!attr.scales.set || has_role(dt_, role_high_precision)) return; // codes are made in execute, or none
     quantised_ = true;
     quant_of("", *md_, attr, quant_, &axis_); // accepted when the descriptor was created
     scales_ = plain_view_t(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg));

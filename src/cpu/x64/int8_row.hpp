@@ -39,7 +39,7 @@ constexpr int8_weights_t int8_weights(data_type_t dt) {
 
 // `n` codes from k0 on (whole blocks, or the rest of the row) and a scale for every 32 of them to
 // their places in the row of K at `out`.
-inline void pack_int8_row(const int8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
+inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
         data_type_t wei_dt, void *out) {
     const int8_weights_t w = int8_weights(wei_dt);
     int8_t *const row = static_cast<int8_t *>(out), *const o = row + k0;
@@ -50,7 +50,7 @@ inline void pack_int8_row(const int8_t *codes, const float *scales, int64_t k0, 
         int sum = 0;
         for (int64_t i = i0; i < i0 + int8_row_t::block; i++) {
             const int64_t from = i / 8 * 8 + w.order[i % 8];
-            o[i] = from < n ? codes[from] : int8_t(0);
+            o[i] = from < n ? int8_t(codes[from]) : int8_t(0);
             sum += o[i];
         }
         s[i0 / int8_row_t::block] = scales[i0 / int8_row_t::block] * w.unit;

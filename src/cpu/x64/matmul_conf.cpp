@@ -22,10 +22,9 @@ int most_panels(const kernel_row_t &row) {
 
 // Integers on both sides, which int8 kernels multiply exactly. Tiles multiply bf16 faster still.
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
-    if (isa != cpu_isa_t::avx512_core_bf16) return nullptr;
+    if (isa == cpu_isa_t::avx512_core_amx) return nullptr;
     quant_t q;
-    int axis = 0;
-    if (p.src.dt != mxdnn_s8 || quant_of("src", p.src, p.attr.src, q, &axis) != mxdnn_success) return nullptr;
+    if (source_format(p, q) != mxdnn_s8) return nullptr;
     if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
         return nullptr;
     return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, p.weights.packed.quant, mxdnn_s8);
@@ -33,7 +32,7 @@ const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
 
 // bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
 reason_t check_source(const problem_t &p, data_type_t compute_dt) {
-    if (compute_dt != mxdnn_bf16) return yes();
+    if (compute_dt != mxdnn_bf16 || p.attr.src.is_dynamic()) return yes(); // codes of s8 are exact in bf16
     const bool allowed = p.attr.fpmath == mxdnn_fpmath_mode_bf16 || p.attr.fpmath == mxdnn_fpmath_mode_any;
     const data_type_info_t *src = data_type_info(p.src.dt);
     if (src->has_role(role_affine_element) && !allowed)

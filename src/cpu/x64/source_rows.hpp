@@ -16,7 +16,8 @@ struct source_sums_t {
     int64_t block;
 };
 
-// The source of one execution and one batch entry.
+// The source of one execution and one batch entry. It has codes if it is quantised, or is to be by the
+// attributes' recipe.
 class source_rows_t {
 public:
     source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt);
@@ -36,21 +37,48 @@ public:
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
 
 private:
+    // Elements at a time: they stay in the first-level cache, whole blocks of any format.
+    static constexpr int64_t chunk = 256;
+    static constexpr int64_t least_block = 16;
+
+    // What a whole row is divided by: the power of two of its largest block, or its one scale.
+    struct row_t {
+        int exponent;
+        float scale;
+    };
+    // Some of a row's codes, and what their values are multiplied by, a number per block, the row's own
+    // scale apart.
+    struct codes_t {
+        uint8_t codes[chunk];
+        float scales[chunk / least_block];
+    };
+
     void bind(const dim_t *idx);
-    void dequantise(int64_t m, int64_t k, int64_t n, int row_exponent, float *out) const;
-    int row_exponent(int64_t m) const;
-    static float scale_in_row(uint32_t scale, int row_exponent);
-    float row_scale(int64_t m, int row_exponent) const;
-    void prepare_int8(int64_t m, void *out, const source_sums_t &sums) const;
-    bool row_int8() const { return quant_family(md_->dt, view_.quant()) == quant_family_t::row_int8; }
+    bool row_int8() const { return quant_family(element_dt_, quant_) == quant_family_t::row_int8; }
+    bool has_codes() const { return recipe_ || view_.quantised(); }
+    row_t row_of(int64_t m) const;
+    float scale_in_row(uint32_t scale, const row_t &row) const;
+    uint32_t recipe_scale(const float *x, int64_t n) const;
+    void load(int64_t m, int64_t k, int64_t n, float *x) const;
+    void read_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const;
+    void make_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const;
+    void codes_of(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const {
+        recipe_ ? make_codes(m, k, n, row, c) : read_codes(m, k, n, row, c);
+    }
+    void dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const;
+    void prepare_int8(int64_t m, const row_t &row, void *out) const;
 
     const memory_desc_t *md_;
     const uint8_t *base_;
     data_type_t compute_dt_, wei_dt_;
     matrix_view_t view_;
-    const uint8_t *matrix_ = nullptr; // of the batch entry
+    const bool recipe_; // codes are made here
+    const mxdnn_scale_rounding_t rounding_;
+    quant_t quant_; // of the codes, if there are any
+    data_type_t element_dt_;
+    const uint8_t *matrix_ = nullptr; // of the batch entry; null where elements are no whole bytes
     int64_t K_, row_stride_, col_stride_;
-    float table_[256]; // values of the codes of a quantised source
+    float table_[256]; // values of the codes
 };
 
 } // namespace x64

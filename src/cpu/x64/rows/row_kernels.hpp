@@ -27,6 +27,10 @@ struct row_kernels_t {
     void (*gated)(mxdnn_alg_kind_t alg, const float *gate, const float *up, int64_t stride, float *out,
             float alpha, float beta, float limit, int64_t n);
     float (*sum)(const float *x, int64_t n);
+    // Largest of magnitude_bits(): above every finite value where there is Inf or NaN.
+    uint32_t (*amax_bits)(const float *x, int64_t n);
+    // codes[i] = x[i] / step to the nearest integer (even), at most 127 in magnitude; anything for a NaN.
+    void (*to_s8)(const float *x, float step, uint8_t *codes, int64_t n);
 };
 
 extern const row_kernels_t row_kernels_avx2, row_kernels_avx512;

@@ -234,11 +234,26 @@ float sum(const float *x, int64_t n) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
+uint32_t amax_bits(const float *x, int64_t n) {
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t b = bits(x[i]) & 0x7fffffff;
+        most = b > most ? b : most;
+    }
+    return most;
+}
+
+void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
+    // Added to 1.5 * 2^23 a small number is rounded to an integer, which the lowest bits then are.
+    for (int64_t i = 0; i < n; i++)
+        codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
+}
+
 } // namespace
 
 extern const row_kernels_t MXDNN_ROW_KERNELS;
 const row_kernels_t MXDNN_ROW_KERNELS = {
-        to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum};
+        to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum, amax_bits, to_s8};
 
 } // namespace x64
 } // namespace impl

@@ -3,7 +3,7 @@
 // panels is loaded once and multiplied with a broadcast pair of every source row.
 #include <cstddef>
 
-#include "cpu/x64/kernels/avx512_core_bf16/row_addr.hpp"
+#include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 
 namespace mxdnn {

@@ -10,8 +10,8 @@
 #include <cstddef>
 
 #include "common/formats/format_list.hpp"
+#include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 

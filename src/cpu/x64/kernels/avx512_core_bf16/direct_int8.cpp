@@ -8,7 +8,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "cpu/x64/int8_row.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/row_addr.hpp"
+#include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 
