@@ -121,6 +121,25 @@ void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch
     compare_plain(dst.plain, want, bad);
 }
 
+std::string sqnr_text(const tensor_t &dst, const std::vector<interval_t> &want,
+        const std::vector<interval_t> &unquantised) {
+    double signal = 0, noise = 0, of_recipe = 0;
+    size_t i = 0;
+    for_each(dst.dims, [&](const int64_t *idx) {
+        const interval_t &w = want[i], &u = unquantised[i];
+        i++;
+        const double got = dst.value(idx);
+        if (is_untouched(w) || !std::isfinite(w.v) || !std::isfinite(u.v) || !std::isfinite(got)) return;
+        signal += u.v * u.v;
+        noise += (got - u.v) * (got - u.v);
+        of_recipe += (w.v - u.v) * (w.v - u.v);
+    });
+    char s[80];
+    std::snprintf(s, sizeof(s), " sqnr:%.1fdB(recipe:%.1fdB)", 10 * std::log10(signal / noise),
+            10 * std::log10(signal / of_recipe));
+    return s;
+}
+
 void plant_fault(const tensor_t &dst) {
     int64_t idx[max_ndims];
     for (size_t i = 0; i < dst.dims.size(); i++) idx[i] = dst.dims[i] / 2;

@@ -39,6 +39,12 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
 // Either of them.
 void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
 
+// Of a source that is quantised in execute: signal to quantisation noise of a result against that of the
+// source as it was, " sqnr:41.2dB(recipe:41.2dB)". The recipe's own is that of `want`, exact but for the
+// codes.
+std::string sqnr_text(
+        const tensor_t &dst, const std::vector<interval_t> &want, const std::vector<interval_t> &unquantised);
+
 // What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
 void plant_fault(const tensor_t &dst);
 

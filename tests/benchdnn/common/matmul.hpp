@@ -14,7 +14,8 @@ struct matmul_problem_t {
     bool bias = false;
     mxdnn::impl::data_type_t bias_dt = mxdnn_f32;
     std::vector<post_op_knob_t> post_ops;
-    std::string wtag = "any"; // any (packed), ab, ba
+    std::string wtag = "any";         // any (packed), ab, ba
+    recipe_t recipe = recipe_t::none; // of the source
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
     std::string
             special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
@@ -56,18 +57,27 @@ private:
     buffer_t bytes_;
 };
 
-// Compares every wanted implementation by executions of `x`. `expected(arithmetic)` gives the results.
-template <typename prim_t, typename pd_t, typename execution_t, typename expected_t>
-std::string check_each(const pd_t &pd, std::string &names, execution_t &x, expected_t expected) {
+// Compares every wanted implementation by executions of `x`. `expected(problem, arithmetic)` gives the
+// results.
+template <typename prim_t, typename pd_t, typename problem_t, typename execution_t, typename expected_t>
+std::string check_each(
+        const pd_t &pd, const problem_t &p, std::string &names, execution_t &x, expected_t expected) {
     std::vector<interval_t> want[2]; // by arithmetic
+    std::vector<interval_t> unquantised;
+    if (p.recipe != recipe_t::none && !x.dst.is_quantised) {
+        problem_t plain = p;
+        plain.recipe = recipe_t::none;
+        unquantised = expected(plain, arithmetic_t());
+    }
     return check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
         const arithmetic_t a = arithmetic_of(each.impl_info_str());
         std::vector<interval_t> &w = want[a.bf16_products];
-        if (w.empty()) w = expected(a);
+        if (w.empty()) w = expected(p, a);
         x.poison_dst();
         x.run(each, prim_t(each));
         if (settings.plant_fault && !w.empty()) plant_fault(x.dst.codes());
         compare(x.dst, w, bad);
+        if (!unquantised.empty()) names += sqnr_text(x.dst.plain, w, unquantised);
     });
 }
 

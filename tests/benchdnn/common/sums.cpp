@@ -42,6 +42,23 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     return a;
 }
 
+void quantise_row(recipe_t recipe, std::vector<double> &x) {
+    if (recipe == recipe_t::none) return;
+    const size_t block = recipe == recipe_t::s8 ? x.size() : size_t(mx_block);
+    for (size_t first = 0; first < x.size(); first += block) {
+        const size_t last = std::min(first + block, x.size());
+        uint32_t amax = 0;
+        for (size_t k = first; k < last; k++) amax = std::max(amax, magnitude_bits(float(x[k])));
+        const float scale = row_int8_scale(amax);
+        const uint32_t power = e8m0_from_amax<s8_t>(amax, mxdnn_scale_rounding_floor);
+        for (size_t k = first; k < last; k++) {
+            const float v = float(x[k]);
+            x[k] = recipe == recipe_t::s8 ? double(s8_t::to_int(row_int8_quantize(v, scale))) * double(scale)
+                                          : double(mx_dequantize<s8_t>(mx_quantize<s8_t>(v, power), power));
+        }
+    }
+}
+
 void dot_row(const double *x, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
         std::vector<interval_t> &sums) {
     // Every product and every addition rounds once at most; scales, global scales and the rescaling

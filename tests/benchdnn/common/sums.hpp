@@ -23,6 +23,10 @@ struct arithmetic_t {
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);
 
+// What a source in high precision is quantised to in execute: nothing, s8 with one scale per row, MXINT8.
+enum class recipe_t { none, s8, mxint8 };
+void quantise_row(recipe_t recipe, std::vector<double> &x);
+
 // Types and length of the sums, for their bound.
 struct sum_types_t {
     tensor_type_t src, wei;

@@ -90,6 +90,7 @@ std::vector<interval_t> expected(
                 locate(d.src.codes(), of.src, k, idx);
                 x[size_t(k)] = of.src < 0 ? 0. : d.src.value(idx);
             }
+            quantise_row(p.recipe, x);
             dot_row(x.data(), w, types, a, row);
             const bool on_input = p.topk_weights == "input";
             const double alpha = p.alpha ? d.alpha.value(&e) : 1.;

@@ -17,12 +17,12 @@ namespace {
 
 constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16"}, {"bia-dt", ""}, {"experts", "4"}, {"topk", "2"},
         {"tokens", "8"}, {"local", ""}, {"routing", "uniform"}, {"row-grouping", "ends"}, {"wtag", "any"},
-        {"attr-scales", ""}, {"attr-zero-points", ""}, {"attr-global-scale", ""}, {"attr-post-ops", ""},
-        {"gather", "0"}, {"scatter", "none"}, {"topk-weights", "none"}, {"topk-dt", "f32"},
-        {"expert-alpha", "0"}, {"activation-params", "none"}, {"active-experts", "0"}, {"expert-map", "0"},
-        {"weights-ptrs", "0"}, {"extra-rows", "0"}, {"skips", "0"}, {"runtime-rows", "0"},
-        {"max-rows-hint", "0"}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
-        {"attr-fpmath", "strict"}, {"special", ""}};
+        {"attr-scales", ""}, {"attr-zero-points", ""}, {"attr-global-scale", ""}, {"attr-src-quant", "none"},
+        {"attr-post-ops", ""}, {"gather", "0"}, {"scatter", "none"}, {"topk-weights", "none"},
+        {"topk-dt", "f32"}, {"expert-alpha", "0"}, {"activation-params", "none"}, {"active-experts", "0"},
+        {"expert-map", "0"}, {"weights-ptrs", "0"}, {"extra-rows", "0"}, {"skips", "0"},
+        {"runtime-rows", "0"}, {"max-rows-hint", "0"}, {"attr-deterministic", "false"},
+        {"attr-scratchpad", "library"}, {"attr-fpmath", "strict"}, {"special", ""}};
 
 } // namespace
 

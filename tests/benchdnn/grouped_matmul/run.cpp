@@ -296,7 +296,9 @@ void run(const problem_t &p) {
         if (settings.correctness) {
             execution_t x(p, eng, pd.weights_desc(), false, 0);
             wrong = check_each<mxdnn::grouped_matmul>(
-                    pd, names, x, [&](const arithmetic_t &a) { return expected(p, x.routing, x.data, a); });
+                    pd, p, names, x, [&](const problem_t &of, const arithmetic_t &a) {
+                        return expected(of, x.routing, x.data, a);
+                    });
         }
         if (!wrong.empty()) return wrong;
         run_and_time<mxdnn::grouped_matmul>(

@@ -54,6 +54,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
                 si[nd - 1] = k;
                 x[size_t(k)] = d.src.value(si);
             }
+            quantise_row(p.recipe, x);
             dot_row(x.data(), w, types, a, row);
             for (int64_t n = 0; n < N; n++) {
                 interval_t &r = row[size_t(n)];

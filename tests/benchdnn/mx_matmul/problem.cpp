@@ -33,8 +33,8 @@ namespace {
 
 constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16", true}, {"bia-dt", ""}, {"stag", "ab"},
         {"wtag", "any"}, {"dtag", "ab"}, {"attr-scales", ""}, {"attr-zero-points", ""},
-        {"attr-global-scale", ""}, {"attr-post-ops", ""}, {"runtime-rows", "0"}, {"row-pad", "0"},
-        {"special", ""}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
+        {"attr-global-scale", ""}, {"attr-src-quant", "none"}, {"attr-post-ops", ""}, {"runtime-rows", "0"},
+        {"row-pad", "0"}, {"special", ""}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
         {"attr-fpmath", "strict"}};
 
 memory::dims dims_of(const std::vector<int64_t> &d, bool runtime_rows) {

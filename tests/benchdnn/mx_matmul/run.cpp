@@ -136,8 +136,8 @@ void run(const problem_t &p) {
         std::string wrong;
         if (settings.correctness) {
             execution_t x(p, eng, pd.weights_desc());
-            wrong = check_each<mxdnn::mx_matmul>(
-                    pd, names, x, [&](const arithmetic_t &a) { return expected(p, x.data, a); });
+            wrong = check_each<mxdnn::mx_matmul>(pd, p, names, x,
+                    [&](const problem_t &of, const arithmetic_t &a) { return expected(of, x.data, a); });
         }
         if (!wrong.empty()) return wrong;
         run_and_time<mxdnn::mx_matmul>(
