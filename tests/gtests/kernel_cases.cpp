@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/formats/named_formats.hpp"
+#include "gtests/every_format.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -31,20 +31,9 @@ uint64_t seed() {
 const std::vector<format_t> &all_formats() {
     static const std::vector<format_t> formats = [] {
         std::vector<format_t> v;
-        for (const data_type_info_t &elem : data_type_table_t<quantized_element_types>::rows)
-            for (const data_type_info_t &scale : data_type_table_t<scale_types>::rows)
-                for (dim_t block : {16, 32, 64, 128, 256})
-                    for (zero_point_kind_t zp :
-                            {zero_point_kind_t::none, zero_point_kind_t::u8, zero_point_kind_t::float_zero})
-                        for (data_type_t zp_dt :
-                                {mxdnn_data_type_undef, mxdnn_u8, mxdnn_bf16, mxdnn_f16, mxdnn_f32}) {
-                            quant_t q;
-                            q.scale_dt = scale.id;
-                            q.block = block;
-                            q.zp = zp;
-                            q.zp_dt = zp_dt;
-                            if (!check_quant(elem.id, q)) v.push_back({elem.id, q});
-                        }
+        for_each_format([&](const data_type_info_t &elem, const quant_t &q) {
+            if (q.global == global_scale_kind_t::none) v.push_back({elem.id, q});
+        });
         return v;
     }();
     return formats;

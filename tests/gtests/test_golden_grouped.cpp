@@ -5,11 +5,13 @@
 #include <cmath>
 
 #include "golden_grouped/cases.hpp"
-#include "test_api_util.hpp"
+#include "gtests/golden/case_values.hpp"
 
 using api_test::dt;
 using api_test::tag;
-using golden_grouped::array_t;
+using golden::array_t;
+using golden::type_of;
+using golden::value_at;
 using golden_grouped::case_t;
 using golden_grouped::cases;
 using golden_grouped::format_t;
@@ -26,14 +28,6 @@ const mxdnn::engine &cpu() {
 const mxdnn::stream &stream() {
     static const mxdnn::stream s(cpu());
     return s;
-}
-
-dt type_of(const std::string &name) {
-    static const std::map<std::string, dt> types{{"f32", dt::f32}, {"bf16", dt::bf16}, {"f16", dt::f16},
-            {"f8_e4m3", dt::f8_e4m3}, {"f8_e5m2", dt::f8_e5m2}, {"f6_e2m3", dt::f6_e2m3},
-            {"f6_e3m2", dt::f6_e3m2}, {"f4_e2m1", dt::f4_e2m1}, {"s8", dt::s8}, {"s4", dt::s4},
-            {"u4", dt::u4}, {"u8", dt::u8}, {"e8m0", dt::e8m0}};
-    return types.at(name);
 }
 
 // What a word for rows stands for: a type, or a quantised one with its scales.
@@ -110,26 +104,6 @@ memory pack(const format_t &f, const memory::desc &packed, bool nan) {
             mxdnn::mx_reorder::primitive_desc(cpu(), args.at(MXDNN_ARG_FROM).get_desc(), cpu(), packed, a))
             .execute(stream(), args);
     return to;
-}
-
-// Exact for what has eleven significant bits and a normal exponent; else to nearest within what tests need.
-double from_f16(uint16_t h) {
-    const int field = h >> 10 & 31, mantissa = h & 1023;
-    const double v = field == 31 ? (mantissa ? std::nan("") : double(INFINITY))
-                     : field     ? std::ldexp(1024 + mantissa, field - 25)
-                                 : std::ldexp(mantissa, -24);
-    return h & 0x8000 ? -v : v;
-}
-
-double value_at(const std::vector<uint8_t> &bytes, dt type, size_t i) {
-    if (type == dt::f32) {
-        float f;
-        std::memcpy(&f, &bytes[i * 4], 4);
-        return f;
-    }
-    uint16_t h;
-    std::memcpy(&h, &bytes[i * 2], 2);
-    return type == dt::bf16 ? double(api_test::from_bf16(h)) : from_f16(h);
 }
 
 constexpr uint8_t poison = 0xa5;

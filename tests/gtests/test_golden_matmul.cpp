@@ -7,10 +7,11 @@
 #include <limits>
 
 #include "golden_matmul/cases.hpp"
-#include "test_api_util.hpp"
+#include "gtests/golden/case_values.hpp"
 
 using api_test::dt;
 using api_test::tag;
+using golden::value_at;
 using golden_matmul::cases;
 using golden_matmul::format_t;
 using mxdnn::memory;
@@ -167,7 +168,7 @@ TEST(golden_matmul, decoding) {
     for (const format_t &f : cases().formats) {
         SCOPED_TRACE(f.name);
         problem_t p(f);
-        const std::vector<float> want = f.floats("decoded");
+        const std::vector<float> want = f.as<float>("decoded");
         const memory::desc high({p.K, p.N}, dt::f32, tag::ab);
         const dim kept = (p.N + 2) / 3;
         ASSERT_EQ(dim(want.size()), p.K * kept);
@@ -221,14 +222,6 @@ uint16_t to_f16(float x) {
     const double m = std::frexp(std::fabs(double(x)), &e); // in [0.5, 1)
     return uint16_t((std::signbit(x) ? 0x8000 : 0) | (e - 1 + 15) << 10 | (int(m * 2048) - 1024));
 }
-double from_f16(uint16_t h) {
-    const int field = h >> 10 & 31, mantissa = h & 1023;
-    const double v = field == 31 ? (mantissa ? std::nan("") : double(INFINITY))
-                     : field     ? std::ldexp(1024 + mantissa, field - 25)
-                                 : std::ldexp(mantissa, -24);
-    return h & 0x8000 ? -v : v;
-}
-
 std::vector<uint8_t> source(dt type, dim rows) {
     const size_t n = size_t(rows * cases().K), width = type == dt::f32 ? 4 : 2;
     std::vector<uint8_t> bytes(n * width);
@@ -241,17 +234,6 @@ std::vector<uint8_t> source(dt type, dim rows) {
             std::memcpy(&bytes[i * 2], &half, 2);
     }
     return bytes;
-}
-
-double value_at(const std::vector<uint8_t> &bytes, dt type, size_t i) {
-    if (type == dt::f32) {
-        float f;
-        std::memcpy(&f, &bytes[i * 4], 4);
-        return f;
-    }
-    uint16_t h;
-    std::memcpy(&h, &bytes[i * 2], 2);
-    return type == dt::bf16 ? double(api_test::from_bf16(h)) : from_f16(h);
 }
 
 // Bounds as doc/accuracy.md derives them.
@@ -301,8 +283,8 @@ struct run_t {
 
 void compare(const problem_t &p, const run_t &r, const std::vector<uint8_t> &got, const bound_t &b,
         const std::vector<bool> &nan_columns) {
-    const std::vector<float> want = p.f.floats(r.golden()), before = p.f.floats(r.bias ? "bias" : "none"),
-                             size = p.f.floats("size");
+    const std::vector<float> want = p.f.as<float>(r.golden()),
+                             before = p.f.as<float>(r.bias ? "bias" : "none"), size = p.f.as<float>("size");
     const dim columns = r.post == post_t::none ? p.N : p.N / 2;
     int wrong = 0;
     const auto sum_error = [&](dim m, dim n) {

@@ -6,10 +6,12 @@
 #include <map>
 
 #include "golden_moe/cases.hpp"
-#include "test_api_util.hpp"
+#include "gtests/golden/case_values.hpp"
 
 using api_test::dt;
 using api_test::tag;
+using golden::type_of;
+using golden::value_at;
 using golden_moe::case_t;
 using golden_moe::cases;
 using mxdnn::algorithm;
@@ -23,13 +25,6 @@ namespace {
 using bytes_t = std::vector<uint8_t>;
 using args_t = std::unordered_map<int, memory>;
 constexpr uint8_t poisoned = 0xa5;
-
-dt type_of(const std::string &name) {
-    static const std::map<std::string, dt> types{{"f32", dt::f32}, {"bf16", dt::bf16}, {"f16", dt::f16},
-            {"f8_e4m3", dt::f8_e4m3}, {"f8_e5m2", dt::f8_e5m2}, {"f6_e2m3", dt::f6_e2m3},
-            {"f4_e2m1", dt::f4_e2m1}, {"s8", dt::s8}, {"e8m0", dt::e8m0}};
-    return types.at(name);
-}
 
 struct engine_t {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
@@ -315,22 +310,6 @@ TEST(golden_moe, permute_and_back) {
 }
 
 // ---- the weighted sum ----
-
-double value_at(const bytes_t &b, dt type, size_t i) {
-    if (type == dt::f32) {
-        float f;
-        std::memcpy(&f, &b[i * 4], 4);
-        return f;
-    }
-    uint16_t h;
-    std::memcpy(&h, &b[i * 2], 2);
-    if (type == dt::bf16) return api_test::from_bf16(h);
-    const int field = h >> 10 & 31, mantissa = h & 1023;
-    const double v = field == 31 ? (mantissa ? NAN : double(INFINITY))
-                     : field     ? std::ldexp(1024 + mantissa, field - 25)
-                                 : std::ldexp(mantissa, -24);
-    return h & 0x8000 ? -v : v;
-}
 
 TEST(golden_moe, combine) {
     const engine_t e;

@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
 #include "common/memory_desc.hpp"
+#include "gtests/every_format.hpp"
 #include "gtests/golden/golden.hpp"
 
 namespace mxdnn {
@@ -116,22 +117,11 @@ std::string words(const packed_shape_t &s) {
 std::vector<packed_shape_t> widths_of(int bits) {
     std::vector<packed_shape_t> list;
     std::set<std::string> seen;
-    for (const data_type_info_t &elem : data_type_table_t<all_types>::rows)
-        for (const data_type_info_t &scale : data_type_table_t<all_types>::rows)
-            for (dim_t block = 8; block <= 512; block *= 2)
-                for (int zp = 0; zp < 3; zp++)
-                    for (const data_type_info_t &zp_type : data_type_table_t<all_types>::rows)
-                        for (int global = 0; global < 3; global++) {
-                            quant_t q;
-                            q.scale_dt = scale.id;
-                            q.block = block;
-                            q.zp = zero_point_kind_t(zp);
-                            q.zp_dt = zp ? zp_type.id : mxdnn_data_type_undef;
-                            q.global = global_scale_kind_t(global);
-                            if (elem.bits != bits || check_quant(elem.id, q)) continue;
-                            const packed_shape_t s = make_packed_shape(1, 1, bits, q);
-                            if (seen.insert(words(s)).second) list.push_back(s);
-                        }
+    for_each_format([&](const data_type_info_t &elem, const quant_t &q) {
+        if (elem.bits != bits) return;
+        const packed_shape_t s = make_packed_shape(1, 1, bits, q);
+        if (seen.insert(words(s)).second) list.push_back(s);
+    });
     return list;
 }
 
@@ -322,22 +312,9 @@ TEST(GoldenPacked, CoversEveryFormatAndLayout) {
             memory_desc_t md;
             if (golden::make_desc(line, md) == mxdnn_success) layouts_seen.insert(layout_of(md)->name);
         }
-        for (const data_type_info_t &elem : data_type_table_t<all_types>::rows)
-            for (const data_type_info_t &scale : data_type_table_t<all_types>::rows)
-                for (dim_t block = 1; block <= 1024; block *= 2)
-                    for (int zp = 0; zp < 3; zp++)
-                        for (const data_type_info_t &zp_type : data_type_table_t<all_types>::rows)
-                            for (int global = 0; global < 3; global++) {
-                                quant_t q;
-                                q.scale_dt = scale.id;
-                                q.block = block;
-                                q.zp = zero_point_kind_t(zp);
-                                q.zp_dt = zp ? zp_type.id : mxdnn_data_type_undef;
-                                q.global = global_scale_kind_t(global);
-                                if (!check_quant(elem.id, q))
-                                    for (target_family_t family : families)
-                                        needed.insert(key(family, elem.id, q));
-                            }
+        for_each_format([&](const data_type_info_t &elem, const quant_t &q) {
+            for (target_family_t family : families) needed.insert(key(family, elem.id, q));
+        });
         for (const std::string &format : needed) EXPECT_TRUE(have.count(format)) << format << " at " << dims;
     }
     EXPECT_GT(needed.size(), 100u);

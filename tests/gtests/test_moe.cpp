@@ -6,7 +6,6 @@
 #include <functional>
 #include <numeric>
 
-#include "count_allocations.hpp"
 #include "test_api_util.hpp"
 
 using namespace api_test;
@@ -148,32 +147,6 @@ TEST_F(Moe, RouteOutputsMayBeLeftOut) {
             }
         }
     } while (pd.next_impl());
-}
-
-TEST_F(Moe, ExecutionsAllocateNothing) {
-    constexpr dim T = 5, E = 40, k = 3, D = 64;
-    mxdnn::set_max_concurrency(1);
-    std::vector<uint16_t> logits = random_bf16(T * E, 4), x = random_bf16(T * k * D, 5), y(T * D);
-    std::vector<int32_t> ids(T * k), order(T * k);
-    std::vector<float> weights(T * k);
-    moe_route::primitive_desc pd(eng, matrix(T, E, dt::bf16), k, algorithm::route_topk_softmax, 0, 1, 1);
-    moe_unpermute::primitive_desc back(eng, matrix(T * k, D, dt::bf16), matrix(T, D, dt::bf16));
-    const moe_route route(pd);
-    const moe_unpermute combine(back);
-    const std::vector<memory> m = {of({T, E}, dt::bf16, logits), of({T, k}, dt::s32, ids),
-            of({T, k}, dt::f32, weights), of({T * k}, dt::s32, order), of({T * k, D}, dt::bf16, x),
-            of({T, D}, dt::bf16, y)};
-    const mxdnn_exec_arg_t route_args[] = {{MXDNN_ARG_SRC, m[0].get()}, {MXDNN_ARG_TOPK_IDS, m[1].get()},
-            {MXDNN_ARG_TOPK_WEIGHTS, m[2].get()}, {MXDNN_ARG_ROW_ORDER, m[3].get()}};
-    const mxdnn_exec_arg_t combine_args[] = {{MXDNN_ARG_SRC, m[4].get()},
-            {MXDNN_ARG_PERMUTED_IDX, m[3].get()}, {MXDNN_ARG_TOPK_WEIGHTS, m[2].get()},
-            {MXDNN_ARG_DST, m[5].get()}};
-    for (int i = 0; i < 2; i++) {
-        const long before = count_of_allocations();
-        EXPECT_OK(mxdnn_primitive_execute(route.get(), str.get(), 4, route_args));
-        EXPECT_OK(mxdnn_primitive_execute(combine.get(), str.get(), 4, combine_args));
-        EXPECT_EQ(count_of_allocations(), before);
-    }
 }
 
 TEST_F(Moe, RouteProblemsThatAreNone) {
