@@ -30,6 +30,8 @@ public:
         key.append(reinterpret_cast<const char *>(&v), sizeof(v));
         return *this;
     }
+    // Engines are values: equal ones are one object.
+    key_writer_t &add(const engine_t *e) { return add(reinterpret_cast<uintptr_t>(e)); }
     void add(const quant_t &q) { add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global); }
     void add(const memory_desc_t &md) {
         add(md.ndims).add(md.dt).add(md.kind);
@@ -139,10 +141,7 @@ cache_t &cache() {
 std::string cache_key(const problem_t &p) {
     key_writer_t w;
     w.key.reserve(512);
-    w.add(p.kind)
-            .add(p.engine)
-            .add(p.src_engine)
-            .add(p.max_concurrency); // engines are values: equal ones are one object
+    w.add(p.kind).add(p.engine).add(p.src_engine).add(p.max_concurrency);
     w.add(p.src);
     w.add(p.weights);
     w.add(p.bias);

@@ -35,7 +35,7 @@ status_t check_matrix(const char *name, const memory_desc_t &md, bool grouped = 
     if (md.dims[1] == runtime_dim)
         return fail(mxdnn_invalid_shape, "%s is %s; only its rows may be a runtime value", name,
                 dims_text(md).c_str());
-    if (md.dims[0] != runtime_dim && md.dims[0] > max_rows)
+    if (md.dims[0] > max_rows) // a runtime dim is negative
         return fail(mxdnn_invalid_shape, "%s has %lld rows; row numbers are s32, so %lld are possible", name,
                 (long long)md.dims[0], (long long)max_rows);
     return mxdnn_success;
@@ -261,11 +261,12 @@ status_t prepare_moe_permute(problem_t &p) {
         return fail(mxdnn_invalid_arguments,
                 "the alignment is %lld; groups of %lld experts are padded to it, so it is 1 to %lld",
                 (long long)d.alignment, (long long)d.local_experts, (long long)(max_rows / d.local_experts));
-    if (p.dst.dims[0] != runtime_dim && p.dst.dims[0] < d.alignment * d.local_experts)
+    const dim_t least = d.alignment * d.local_experts;
+    if (p.dst.dims[0] != runtime_dim && p.dst.dims[0] < least)
         return fail(mxdnn_invalid_shape,
                 "dst has %lld rows; %lld experts own at least one group of %lld rows each, which are %lld",
                 (long long)p.dst.dims[0], (long long)d.local_experts, (long long)d.alignment,
-                (long long)(d.alignment * d.local_experts));
+                (long long)least);
     if (!p.attr.weights.is_default() || !p.attr.post_ops.ops.empty())
         return fail(mxdnn_invalid_arguments, "moe_permute takes scales of src and dst, and no post-ops");
     MXDNN_CHECK(check_offsets_grouping(p, "moe_permute"));

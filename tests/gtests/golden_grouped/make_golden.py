@@ -26,6 +26,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "golden_matmul"))
 import make_golden as numbers  # noqa: E402
+from case_files import CaseFiles, Random, bf16_bits, stored  # noqa: E402
 
 E, K, N = 5, 72, 34
 U = 2.0**-24
@@ -41,7 +42,7 @@ class Weights:
         parts = []
         for e in range(E):
             g = self.globals[e] if has_global else numbers.GLOBAL
-            parts.append(numbers.weights_of(self.fmt, numbers.Random(seed + e), K, N, g))
+            parts.append(numbers.weights_of(self.fmt, Random(seed + e), K, N, g))
         self.codes, self.scales, self.zeros, self.values, self.sizes = zip(*parts)
         self.values = [v.astype(np.float64) for v in self.values]
 
@@ -89,11 +90,11 @@ def source(kind, rows, rnd, exact, global_scale):
     if kind in ("f32", "bf16", "f16"):
         x = (rnd.ints(15, rows * K) - 7.0) if exact else (rnd.ints(511, rows * K) - 255) / 64.0
         x = x.reshape(rows, K)
-        stored = {"f32": x.astype("<f4"), "bf16": numbers.bf16_bits(x), "f16": x.astype("<f2").view("<u2")}[kind]
-        return {"src": stored}, x
+        bits = {"f32": x.astype("<f4"), "bf16": bf16_bits(x), "f16": x.astype("<f2").view("<u2")}[kind]
+        return {"src": bits}, x
     if kind.startswith("s8row"):
         codes = (rnd.ints(255, rows * K) - 127).reshape(rows, K)
-        bits, scale = numbers.stored(kind.split("_")[1], ((1 + rnd.ints(200, rows)) / 4096.0).reshape(rows, 1))
+        bits, scale = stored(kind.split("_")[1], ((1 + rnd.ints(200, rows)) / 4096.0).reshape(rows, 1))
         return {"src": codes.astype(np.int8).view(np.uint8), "src_scales": bits}, codes * scale.astype(np.float64)
     elem, scale_dt, block = QUANTISED[kind]
     table = numbers.value_table(elem)
@@ -105,7 +106,7 @@ def source(kind, rows, rnd, exact, global_scale):
         bits = (centre - 2 + rnd.ints(4, rows * groups)).reshape(rows, groups).astype(np.uint8)
         scale = np.exp2(bits.astype(np.float64) - 127)
     elif scale_dt == "bf16":
-        bits, scale = numbers.stored("bf16", ((1 + rnd.ints(500, rows * groups)) / 1024.0).reshape(rows, groups))
+        bits, scale = stored("bf16", ((1 + rnd.ints(500, rows * groups)) / 1024.0).reshape(rows, groups))
     else:
         bits = (0x30 + rnd.ints(0x18, rows * groups)).reshape(rows, groups).astype(np.uint8)
         scale = numbers.value_table("f8_e4m3")[bits]
@@ -350,7 +351,7 @@ case("many_nvfp4", routing="many", format="nvfp4_global", src="nvfp4", src_globa
 
 
 def make(index, o, weights):
-    rnd = numbers.Random(7000 + index)
+    rnd = Random(7000 + index)
     r = ROUTINGS[o["routing"]]
     if o["swizzle_dst"]:
         r = ROUTINGS["full"] if o["routing"] == "ends" else r
@@ -405,12 +406,12 @@ def make(index, o, weights):
     topk = np.ones(rows, f32)
     if o["topk"] != "none":
         given = (1 + rnd.ints(7, rows)) / 8.0 if o["exact"] else (1 + rnd.ints(1000, rows)) / 1001.0
-        bits, topk = numbers.stored(o["topk"], given)
+        bits, topk = stored(o["topk"], given)
         arrays["topk"] = bits
     bias = np.zeros((E, N))
     if o["bias"] != "none":
         given = (rnd.ints(65, E * N) - 32.0).reshape(E, N) / (4 if o["exact"] else 37)
-        bits, value = numbers.stored(o["bias"], given)
+        bits, value = stored(o["bias"], given)
         arrays["bias"], bias = bits, value.astype(np.float64)
     params = [ATTR_PARAMS] * E
     if o["params"] == "shared":
@@ -461,7 +462,7 @@ def make(index, o, weights):
         total[what], error[what] = v_sum, e_sum
     result = total["bound"]
     if o["beta"]:
-        bits, old = numbers.stored(o["dst"], (rnd.ints(401, dst_rows * columns) - 200).reshape(dst_rows, -1) / 50.0)
+        bits, old = stored(o["dst"], (rnd.ints(401, dst_rows * columns) - 200).reshape(dst_rows, -1) / 50.0)
         arrays["old"] = bits
         add = o["beta"] * old.astype(np.float64)
         result = result + add
@@ -508,22 +509,14 @@ def make(index, o, weights):
 
 
 def main():
-    lines, blob = [f"problem {E} {K} {N}"], bytearray()
-
-    def put(what, a):
-        names = {"|u1": "u8", "<u2": "u16", "<f2": "u16", "<f4": "f32", "<i4": "s32"}
-        a = np.ascontiguousarray(a)
-        blob.extend(bytes(-len(blob) % 4))
-        shape = "x".join(str(d) for d in a.shape)
-        lines.append(f"array {what} {names[a.dtype.str]} {shape} {len(blob)} {a.nbytes}")
-        blob.extend(a.tobytes())
-
+    files = CaseFiles()
+    files.describe(f"problem {E} {K} {N}")
     weights = {}
     for i, (name, fmt) in enumerate(FORMATS.items()):
         weights[name] = Weights(name, 3000 + 10 * i)
-        lines.append(f"format {name} {fmt[1]} {fmt[2]} {fmt[3]} {fmt[4]} {int(fmt[5])}")
+        files.describe(f"format {name} {fmt[1]} {fmt[2]} {fmt[3]} {fmt[4]} {int(fmt[5])}")
         for what, a in weights[name].arrays():
-            put(what, a)
+            files.put(what, a)
     for i, (name, o) in enumerate(CASES.items()):
         r, arrays = make(i, o, weights[o["format"]])
         said = {k: v for k, v in o.items() if v != DEFAULTS[k] or k == "format"}
@@ -531,20 +524,11 @@ def main():
         said["grouping"] = r.grouping
         if r.global_experts:
             said["first"], said["experts"] = r.first, r.global_experts
-        lines.append(f"case {name} " + " ".join(f"{k}={v}" for k, v in sorted(said.items())))
+        files.describe(f"case {name} " + " ".join(f"{k}={v}" for k, v in sorted(said.items())))
         for what, a in arrays.items():
-            put(what, a)
+            files.put(what, a)
 
-    text = ("\n".join(lines) + "\n").encode()
-    # Exponentials may differ in their last bit of f64 from machine to machine, and so in rare cases in f32.
-    if "--check" in sys.argv[1:]:
-        same = (HERE / "cases.txt").read_bytes() == text and (HERE / "cases.bin").read_bytes() == bytes(blob)
-        print("the files are what they would be" if same else "the files differ from what they would be")
-        return 0 if same else 1
-    (HERE / "cases.txt").write_bytes(text)
-    (HERE / "cases.bin").write_bytes(blob)
-    print(f"{len(CASES)} cases, {len(lines)} lines, {len(blob)} bytes")
-    return 0
+    return files.finish(HERE)
 
 
 if __name__ == "__main__":

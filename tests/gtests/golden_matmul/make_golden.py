@@ -28,21 +28,10 @@ import sys
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "golden"))
+from case_files import CaseFiles, Random, stored  # noqa: E402
+
 M, K, N = 13, 97, 34
-
-
-class Random:
-    """A 64-bit linear congruential generator; the high half of its state."""
-
-    def __init__(self, seed):
-        self.state = seed
-
-    def ints(self, below, count):
-        out = np.empty(count, np.int64)
-        for i in range(count):
-            self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
-            out[i] = (self.state >> 33) % below
-        return out
 
 
 # ---- numbers ----
@@ -79,25 +68,6 @@ def value_table(name):
     if name == "u4":
         return np.arange(16.0)
     return np.array([small_float(name, c) for c in range(1 << BITS[name])])
-
-
-def bf16_bits(values):
-    """Nearest, ties to even; the values here are finite."""
-    u = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
-    return ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype("<u2")
-
-
-def bf16_values(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-def stored(dt, values):
-    """Bits that a scale or a floating zero point has in its type, and the f32 values of those bits."""
-    if dt == "bf16":
-        bits = bf16_bits(values)
-        return bits, bf16_values(bits)
-    bits = np.asarray(values, {"f16": "<f2", "f32": "<f4"}[dt])
-    return bits, bits.astype(np.float32)
 
 
 # ---- bytes of plain tensors ----
@@ -215,52 +185,34 @@ def inputs():
 
 
 def main():
-    lines, blob = [], bytearray()
-
-    def put(owner, what, a):
-        names = {"|u1": "u8", "<u2": "u16", "<f2": "u16", "<f4": "f32"}
-        a = np.ascontiguousarray(a)
-        blob.extend(bytes(-len(blob) % 4))
-        shape = "x".join(str(d) for d in a.shape)
-        lines.append(f"array {owner}.{what} {names[a.dtype.str]} {shape} {len(blob)} {a.nbytes}")
-        blob.extend(a.tobytes())
-
+    files = CaseFiles()
     x, bias = inputs()
-    lines.append(f"problem {M} {K} {N}")
-    put("all", "x", x)
-    put("all", "bias", bias)
+    files.describe(f"problem {M} {K} {N}")
+    files.put("all.x", x)
+    files.put("all.bias", bias)
     for i, fmt in enumerate(FORMATS):
         name, elem, scale_dt, block, zp, has_global = fmt
         codes, scales, zeros, values, size = weights_of(fmt, Random(1000 + i))
-        lines.append(f"format {name} {elem} {scale_dt} {block} {zp} {int(has_global)}")
+        files.describe(f"format {name} {elem} {scale_dt} {block} {zp} {int(has_global)}")
         for order, turn in (("kn", lambda a: a), ("nk", lambda a: a.T)):
-            put(name, f"codes_{order}", plain_rows(turn(codes), BITS[elem]))
+            files.put(f"{name}.codes_{order}", plain_rows(turn(codes), BITS[elem]))
             if BITS[elem] == 6:
-                put(name, f"dense_{order}", dense_rows(turn(codes)))
-            put(name, f"scales_{order}", turn(scales))
+                files.put(f"{name}.dense_{order}", dense_rows(turn(codes)))
+            files.put(f"{name}.scales_{order}", turn(scales))
             if zeros is not None:
-                put(name, f"zeros_{order}", turn(zeros))
+                files.put(f"{name}.zeros_{order}", turn(zeros))
         if has_global:
-            put(name, "global", np.array([GLOBAL], "<f4"))
-        put(name, "decoded", values[:, ::3].astype("<f4"))
+            files.put(f"{name}.global", np.array([GLOBAL], "<f4"))
+        files.put(f"{name}.decoded", values[:, ::3].astype("<f4"))
         x64, w64 = x.astype(np.float64), values.astype(np.float64)
         sums = np.abs(x64) @ size
-        put(name, "size", np.nextafter(sums.astype("<f4"), np.float32(np.inf)).astype("<f4"))
+        files.put(f"{name}.size", np.nextafter(sums.astype("<f4"), np.float32(np.inf)).astype("<f4"))
         for prefix, v in (("", x64 @ w64), ("bias_", x64 @ w64 + bias.astype(np.float64))):
-            put(name, "bias" if prefix else "none", v.astype("<f4"))
-            put(name, prefix + "swiglu", gated_swiglu(v, 1.702, 7.0).astype("<f4"))
-            put(name, prefix + "silu", gated_silu(v).astype("<f4"))
+            files.put(name + (".bias" if prefix else ".none"), v.astype("<f4"))
+            files.put(f"{name}.{prefix}swiglu", gated_swiglu(v, 1.702, 7.0).astype("<f4"))
+            files.put(f"{name}.{prefix}silu", gated_silu(v).astype("<f4"))
 
-    text = ("\n".join(lines) + "\n").encode()
-    # Sums and exponentials may differ in their last bit of f64 from machine to machine, and so in rare cases in f32.
-    if "--check" in sys.argv[1:]:
-        same = (HERE / "cases.txt").read_bytes() == text and (HERE / "cases.bin").read_bytes() == bytes(blob)
-        print("the files are what they would be" if same else "the files differ from what they would be")
-        return 0 if same else 1
-    (HERE / "cases.txt").write_bytes(text)
-    (HERE / "cases.bin").write_bytes(blob)
-    print(f"{len(lines)} lines, {len(blob)} bytes")
-    return 0
+    return files.finish(HERE)
 
 
 if __name__ == "__main__":

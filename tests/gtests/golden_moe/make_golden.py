@@ -18,45 +18,10 @@ import sys
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "golden"))
+from case_files import CaseFiles, Random, stored  # noqa: E402
+
 GAP = 1e-4  # least distance of selection scores that differ
-
-
-class Random:
-    """A 64-bit linear congruential generator; the high half of its state."""
-
-    def __init__(self, seed):
-        self.state = seed
-
-    def ints(self, below, count):
-        out = np.empty(count, np.int64)
-        for i in range(count):
-            self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
-            out[i] = (self.state >> 33) % below
-        return out
-
-    def shuffled(self, count):
-        order = np.arange(count)
-        for i in range(count - 1, 0, -1):
-            j = int(self.ints(i + 1, 1)[0])
-            order[i], order[j] = order[j], order[i]
-        return order
-
-
-def bf16_bits(values):
-    """Nearest, ties to even; a NaN stays one."""
-    u = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
-    rounded = (u + 0x7FFF + (u >> 16 & 1)) >> 16
-    return np.where((u & 0x7FFFFFFF) > 0x7F800000, (u >> 16) | 0x40, rounded).astype("<u2")
-
-
-def stored(dt, values):
-    """Bits in the type, and the values of those bits."""
-    values = np.asarray(values, np.float32)
-    if dt == "bf16":
-        bits = bf16_bits(values)
-        return bits, (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    bits = values.astype({"f16": "<f2", "f32": "<f4"}[dt])
-    return (bits.view("<u2") if dt == "f16" else bits), bits.astype(np.float64)
 
 
 # ---- route ----
@@ -173,6 +138,7 @@ def route_case(put, begin, row, seed):
     rnd = Random(seed)
     for _ in range(200):  # logits whose scores are too close are drawn again
         bits, x = stored(dt, logits_of(kind, T, E, rnd))
+        x = x.astype(np.float64)
         bias = bias_of(kind, E, rnd) if "bias" in flags else None
         try:
             tokens = [
@@ -321,6 +287,7 @@ def combine_case(put, begin, row, seed):
     idx = np.concatenate([entries, np.full(spare, -1)])[rnd.shuffled(len(entries) + spare)].astype("<i4")
     rows = len(idx)
     bits, x = stored(src_dt, (rnd.ints(4096, rows * D).reshape(rows, D) - 2048) / 517.0)
+    x = x.astype(np.float64)
     # Rows that go nowhere must not matter.
     nowhere = np.flatnonzero(idx < 0)
     nan_bits, _ = stored(src_dt, np.full(1, np.nan))
@@ -348,36 +315,19 @@ def combine_case(put, begin, row, seed):
 
 
 def main():
-    lines, blob = [], bytearray()
+    files = CaseFiles()
 
     def begin(kind, name, **words):
-        lines.append(f"case {kind} {name} " + " ".join(f"{k}={v}" for k, v in words.items()))
-
-    def put(what, a):
-        names = {"|u1": "u8", "<u2": "u16", "<f4": "f32", "<i4": "s32"}
-        a = np.ascontiguousarray(a)
-        blob.extend(bytes(-len(blob) % 4))
-        shape = "x".join(str(d) for d in a.shape)
-        lines.append(f"array {what} {names[a.dtype.str]} {shape} {len(blob)} {a.nbytes}")
-        blob.extend(a.tobytes())
+        files.describe(f"case {kind} {name} " + " ".join(f"{k}={v}" for k, v in words.items()))
 
     for i, row in enumerate(ROUTE):
-        route_case(put, begin, row, 100 + i)
+        route_case(files.put, begin, row, 100 + i)
     for i, row in enumerate(PERMUTE):
-        permute_case(put, begin, row, 300 + i)
+        permute_case(files.put, begin, row, 300 + i)
     for i, row in enumerate(COMBINE):
-        combine_case(put, begin, row, 500 + i)
+        combine_case(files.put, begin, row, 500 + i)
 
-    text = ("\n".join(lines) + "\n").encode()
-    # Exponentials may differ in their last bit of f64 from machine to machine, and so in rare cases in f32.
-    if "--check" in sys.argv[1:]:
-        same = (HERE / "cases.txt").read_bytes() == text and (HERE / "cases.bin").read_bytes() == bytes(blob)
-        print("the files are what they would be" if same else "the files differ from what they would be")
-        return 0 if same else 1
-    (HERE / "cases.txt").write_bytes(text)
-    (HERE / "cases.bin").write_bytes(blob)
-    print(f"{len(lines)} lines, {len(blob)} bytes")
-    return 0
+    return files.finish(HERE)
 
 
 if __name__ == "__main__":
