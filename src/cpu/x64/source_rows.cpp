@@ -2,6 +2,7 @@
 #include "cpu/x64/source_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cpu/x64/int8_row.hpp"
@@ -9,6 +10,34 @@
 namespace mxdnn {
 namespace impl {
 namespace x64 {
+
+namespace {
+
+// Values of all codes, made when this is compiled: every thread of an execution looks them up.
+template <typename T>
+constexpr std::array<float, 1 << T::bits> make_values() {
+    std::array<float, 1 << T::bits> v{};
+    for (uint32_t c = 0; c < v.size(); c++) v[c] = T::decode(c);
+    return v;
+}
+template <typename T>
+constexpr auto all_values = make_values<T>();
+
+const float *values_of(data_type_t dt) {
+    const float *v = nullptr;
+    visit_type(quantized_element_types(), dt, [&](auto t) { v = all_values<decltype(t)>.data(); });
+    return v;
+}
+
+// Of s8 with one scale per row, whose codes are whole numbers.
+constexpr std::array<float, 256> make_integers() {
+    std::array<float, 256> v{};
+    for (int c = 0; c < 256; c++) v[size_t(c)] = float(c < 128 ? c : c - 256);
+    return v;
+}
+constexpr auto integers = make_integers();
+
+} // namespace
 
 source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
     : md_(&ctx.memory(MXDNN_ARG_SRC)->md),
@@ -19,8 +48,7 @@ source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
       element_dt_(source_format(ctx.pd.problem, quant_)), K_(dim_from_end(*md_, 1)),
       row_stride_(md_->strides[md_->ndims - 2]), col_stride_(md_->strides[md_->ndims - 1]) {
     if (has_codes() && quant_.zp == zero_point_kind_t::none)
-        for (uint32_t c = 0; c < 1u << data_type_info(element_dt_)->bits; c++)
-            table_[c] = row_int8() ? float(int8_t(c)) : decode_value(element_dt_, c);
+        values_ = row_int8() ? integers.data() : values_of(element_dt_);
 }
 
 void source_rows_t::bind(const dim_t *idx) {
@@ -128,7 +156,7 @@ void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, const row_t &row
     codes_t c;
     codes_of(m, k, n, row, c);
     for (int64_t i = 0, b = 0; i < n; i += quant_.block)
-        row_kernels().decode(c.codes + i, table_, c.scales[b++], out + i, std::min(quant_.block, n - i));
+        row_kernels().decode(c.codes + i, values_, c.scales[b++], out + i, std::min(quant_.block, n - i));
 }
 
 void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const {

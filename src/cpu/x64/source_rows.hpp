@@ -78,7 +78,7 @@ private:
     data_type_t element_dt_;
     const uint8_t *matrix_ = nullptr; // of the batch entry; null where elements are no whole bytes
     int64_t K_, row_stride_, col_stride_;
-    float table_[256]; // values of the codes
+    const float *values_ = nullptr; // of the codes; null where zero points take part
 };
 
 } // namespace x64
