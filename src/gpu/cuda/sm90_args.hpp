@@ -21,12 +21,38 @@ enum class rows_kind_t : int32_t {
 
 enum class activation_t : int32_t { none = 0, swiglu = 1 };
 
+// How the weights of a format reach the tensor cores (device/mma/decode_*.cuh).
+enum class format_t : int32_t {
+    mxfp4 = 0,
+    nvfp4,
+    mxfp6_e2m3,
+    mxfp6_e3m2,
+    mxfp8_e4m3,
+    mxfp8_e5m2,
+    mxint8,
+    int4,       // s4, bf16 scales
+    int4_zeros, // u4, bf16 scales, u8 zero points
+    count
+};
+
+// The tiles of a packed panel (common/layouts/n64.hpp), in bytes where nothing else is said. The kernels work
+// in steps of 64 rows; a tile is one, but for blocks of 128 and 256 rows.
+struct tiling_t {
+    int64_t panel_bytes = 0;
+    int32_t tile_bytes = 0;       // of a whole tile; the last one may be shorter
+    int32_t header_bytes = 0;     // scales and zero points, before the codes
+    int32_t tile_steps_shift = 0; // log2 of the steps in a tile
+    int32_t blocks = 1;           // of rows that share a scale, in a tile
+};
+
 // What both kernels take.
 struct matmul_args_t {
-    const void *weights = nullptr; // packed, n64_b*
-    int64_t expert_stride = 0;     // bytes between experts
-    const void *src = nullptr;     // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
-    int64_t src_stride = 0;        // elements
+    const void *weights = nullptr;  // packed, n64_b*, from the first panel on
+    int64_t expert_stride = 0;      // bytes between experts
+    const float *globals = nullptr; // NVFP4: an expert's global scale, expert_stride apart; null: none
+    tiling_t tiling;
+    const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
+    int64_t src_stride = 0;    // elements
     void *dst = nullptr;
     int64_t dst_stride = 0; // elements
     value_type_t dst_type = value_type_t::bf16;
@@ -53,6 +79,7 @@ struct matmul_args_t {
 // An argument struct of the kernel table: the plan's choice of a variant and its grid.
 struct launch_args_t {
     matmul_args_t matmul;
+    format_t format = format_t::mxfp4;
     int32_t variant = 0; // index into few_rows_variants or many_rows_widths
     int32_t grid = 0;
     // The stream's kernel before this is one of these, too. They write no weights, so this one may start, and

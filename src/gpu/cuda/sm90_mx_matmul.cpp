@@ -2,6 +2,7 @@
 #include "gpu/cuda/sm90_mx_matmul.hpp"
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n64.hpp"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
@@ -13,8 +14,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int tile_bytes = 128 + 2048; // of 64 x 64 MXFP4 weights
-constexpr int64_t copy_bytes = 16;     // source rows are copied in pieces of so many, aligned to as many
+constexpr int64_t copy_bytes = 16; // source rows are copied in pieces of so many, aligned to as many
 
 sm90::value_type_t value_type(data_type_t dt) {
     switch (dt) {
@@ -27,6 +27,43 @@ sm90::value_type_t value_type(data_type_t dt) {
 
 bool is_row_major(const memory_desc_t &md) {
     return is_strided(md) && (md.strides[md.ndims - 1] == 1 || md.dims[md.ndims - 1] == 1);
+}
+
+// The kernels' format of packed weights; format_t::count where they have none.
+sm90::format_t format_of(const memory_desc_t &wei) {
+    using sm90::format_t;
+    const quant_t &q = wei.packed.quant;
+    if (q.zp == zero_point_kind_t::none && q.scale_dt == mxdnn_e8m0 && q.block == 32) {
+        switch (wei.dt) {
+        case mxdnn_f4_e2m1: return format_t::mxfp4;
+        case mxdnn_f6_e2m3: return format_t::mxfp6_e2m3;
+        case mxdnn_f6_e3m2: return format_t::mxfp6_e3m2;
+        case mxdnn_f8_e4m3: return format_t::mxfp8_e4m3;
+        case mxdnn_f8_e5m2: return format_t::mxfp8_e5m2;
+        case mxdnn_s8: return format_t::mxint8;
+        default: return format_t::count;
+        }
+    }
+    if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
+    return format_t::count;
+}
+
+sm90::tiling_t tiling_of(const packed_shape_t &s) {
+    using frame = n64_frame_t;
+    sm90::tiling_t t;
+    const int64_t rows = frame::tile_rows(s);
+    t.panel_bytes = frame::panel_bytes(s);
+    t.tile_bytes = int32_t(frame::tile_bytes(s, rows));
+    t.header_bytes = int32_t(frame::header_bytes(s));
+    while (frame::min_tile_rows << t.tile_steps_shift < rows) t.tile_steps_shift++;
+    t.blocks = int32_t(frame::blocks(s));
+    return t;
+}
+
+sm90::matmul_plan_t plan_of(const problem_t &p, int64_t rows, int sm_count) {
+    const int64_t N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
+    const sm90::tiling_t t = tiling_of(shape_of(p.weights));
+    return sm90::plan_matmul(rows, N, K, 1, t.tile_bytes >> t.tile_steps_shift, sm_count);
 }
 
 int sm_count_of(const problem_t &p) {
@@ -42,9 +79,7 @@ reason_t sm90_mx_matmul_t::pd_t::init() {
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
-    if (wei.packed.layout_id != n64_b4_t::id || wei.dt != mxdnn_f4_e2m1
-            || wei.packed.quant.scale_dt != mxdnn_e8m0)
-        return no("weights", to_string(wei).c_str(), "f4_e2m1 with e8m0 scales");
+    if (format_of(wei) == sm90::format_t::count) return no("weights", to_string(wei).c_str(), "MX or NVFP4");
     if (wei.ndims != 2) return no("weights", "a batch", "one matrix");
     if (src.dt != mxdnn_bf16) return no("src", data_type_name(src.dt), "bf16");
     if (value_type(dst.dt) == sm90::value_type_t::none)
@@ -80,10 +115,9 @@ status_t sm90_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl
 }
 
 std::string sm90_mx_matmul_t::pd_t::plan_text() const {
-    const int64_t N = dim_from_end(problem.weights, 1), K = dim_from_end(problem.weights, 2);
     std::string text;
     for (int64_t rows : {1, 16, 64, 256, 4096}) {
-        const sm90::matmul_plan_t p = sm90::plan_matmul(rows, N, K, 1, tile_bytes, sm_count_of(problem));
+        const sm90::matmul_plan_t p = plan_of(problem, rows, sm_count_of(problem));
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
                 + (p.kernel == sm90::kernel_t::few_rows
                                 ? "few_rows:" + std::to_string(sm90::few_rows_variants[p.variant].panels)
@@ -102,7 +136,11 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     if (reinterpret_cast<uintptr_t>(src.handle) % copy_bytes) return ref_mx_matmul_t().execute(ctx);
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
-    a.weights = wei.handle;
+    const packed_shape_t shape = shape_of(wei.md);
+    a.weights = static_cast<const uint8_t *>(wei.handle) + n64_frame_t::prefix(shape);
+    if (shape.global) a.globals = static_cast<const float *>(wei.handle);
+    a.tiling = tiling_of(shape);
+    launch.format = format_of(wei.md);
     a.src = src.handle;
     a.src_stride = src.md.strides[0];
     a.dst = dst.handle;
@@ -123,7 +161,7 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         a.limit = gated->beta;
     }
     if (a.M == 0 || a.N == 0) return mxdnn_success;
-    const sm90::matmul_plan_t plan = sm90::plan_matmul(a.M, a.N, a.K, 1, tile_bytes, sm_count_of(p));
+    const sm90::matmul_plan_t plan = plan_of(p, a.M, sm_count_of(p));
     a.splits = plan.splits;
     launch.variant = plan.variant;
     launch.grid = plan.grid;

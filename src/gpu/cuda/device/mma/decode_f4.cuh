@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXFP4 tiles of the layout n64_b4 to bf16 fragments of the A operand.
+// 4-bit floating-point weights: MXFP4 and NVFP4, in the layout n64_b4.
 //
 // A code lands as the bits s 000000ee m000000 of a bf16: e2m1 * 2^-126, a subnormal where ee is 0,
-// which the multiplier honours. One bf16x2 product with 2^(byte - 1) = 2^126 * 2^(byte - 127) then
-// gives the weight exactly. That factor exists for scale bytes up to 128; blocks beyond (weights
-// of 2 and more times the largest code, and NaN) take two products, by 2^126 and by the scale.
+// which the multiplier honours. One bf16x2 product with 2^126 times the scale then gives the weight exactly.
+// For MXFP4 that factor exists for scale bytes up to 128; blocks beyond (weights of 2 and more times the
+// largest code, and NaN) take two products, by 2^126 and by the scale.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
-#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/mma/weight_format.cuh"
 
 namespace mxdnn {
 namespace impl {
-
-__device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
-    uint32_t r;
-    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-    return r;
-}
 
 // The codes of one word in the four registers, unscaled: e2m1 * 2^-126.
 __device__ __forceinline__ void land_f4(uint32_t (&a)[4], uint32_t w) {
@@ -26,50 +20,78 @@ __device__ __forceinline__ void land_f4(uint32_t (&a)[4], uint32_t w) {
                           && n64_b4_bit(3, 1) == 13 && n64_b4_bit(3, 0) == 4,
             "the layout these shifts are for");
     a[0] = w & mask;
-    a[1] = __funnelshift_r(w, w, 4) & mask;
+    a[1] = rotate_right(w, 4) & mask;
     a[2] = (w << 6) & mask;
-    a[3] = (__funnelshift_r(w, w, 6) & (mask & ~low)) | ((w << 2) & low);
-}
-
-// e8m0 as bf16, twice: 0 is the subnormal 2^-127, 255 NaN.
-__device__ __forceinline__ uint32_t e8m0_to_bf16x2(uint32_t byte) {
-    const uint32_t one = byte == 0 ? 0x0040u : byte == 255 ? 0x7FC0u : byte << 7;
-    return one * 0x00010001u;
+    a[3] = (rotate_right(w, 6) & (mask & ~low)) | ((w << 2) & low);
 }
 
 struct mxfp4_t {
-    static constexpr int tile_rows = 64;
-    static constexpr int header_bytes = 128, tile_bytes = header_bytes + 2048;
-
-    // Codes and scales of one thread for one tile: the blocks of rows 0..31 and 32..63, columns
-    // c and c + 8 of each, a byte apiece.
+    static constexpr int bits = 4, max_header = e8m0_scales_t::header_bytes;
+    static constexpr bool one_step_tiles = true;
+    static constexpr float sum_scale = 1.f;
     struct raw_t {
-        uint32_t codes[4];
-        uint32_t scales;
+        uint32_t codes[4], scales;
     };
-    __device__ static __forceinline__ raw_t load(uint32_t tile, int thread) {
-        const uint4 codes = ptx::load_shared_16(tile + header_bytes + thread * 16);
-        return {{codes.x, codes.y, codes.z, codes.w}, ptx::load_shared_4(tile + thread / 4 * 4)};
+    __device__ static __forceinline__ place_t place(int thread, const tiling_t &) {
+        return {e8m0_scales_t::place(thread), max_header + uint32_t(thread) * 16};
     }
-    // Whether one product is enough for all four blocks; a bit test, so that many can be joined.
-    static constexpr uint32_t large_scales = 0x80808080u;
-    __device__ static __forceinline__ uint32_t large(const raw_t &r) { return r.scales & large_scales; }
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load(
+            const reader_t &scales, const reader_t &codes, const tiling_t &) {
+        const uint4 c = codes.read_16();
+        return {{c.x, c.y, c.z, c.w}, scales.read_4()};
+    }
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) { return r.scales & 0x80808080u; }
 
-    // The fragment of 16 rows, `step` 0..3. `any` takes every scale byte, else only small ones.
+    template <bool any>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
+        land_f4(a, r.codes[step]);
+        e8m0_scales_t::apply<any, 126>(a, r.scales, step);
+    }
+};
+
+// Scales are e4m3, one for 16 rows. Normal ones become 2^118 times their value by shifts and one addition,
+// which leaves weights 2^8 too small; sums are multiplied by that in the end.
+struct nvfp4_t {
+    static constexpr int bits = 4, max_header = 256;
+    static constexpr bool one_step_tiles = true;
+    static constexpr float sum_scale = 256.f;
+    struct raw_t {
+        uint32_t codes[4], scales[2]; // of columns c and c + 8, 16 rows after 16 rows
+    };
+    __device__ static __forceinline__ place_t place(int thread, const tiling_t &) {
+        return {uint32_t(thread) / 4 * 8, max_header + uint32_t(thread) * 16};
+    }
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load(
+            const reader_t &scales, const reader_t &codes, const tiling_t &) {
+        const uint4 c = codes.read_16();
+        const uint2 s = scales.read_8();
+        return {{c.x, c.y, c.z, c.w}, {s.x, s.y}};
+    }
+    // Bytes that are subnormal, negative or NaN.
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        uint32_t bits = 0;
+#pragma unroll
+        for (uint32_t s : r.scales) bits |= s | (s + 0x01010101u) | (s - 0x08080808u);
+        return bits & 0x80808080u;
+    }
+
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
         land_f4(a, r.codes[step]);
 #pragma unroll
-        for (int column = 0; column < 2; column++) {
-            const uint32_t byte = r.scales >> (step / 2 * 16 + column * 8) & 255;
+        for (int i = 0; i < 4; i++) {
+            const uint32_t word = r.scales[step / 2];
+            const int place = step % 2 * 2 + i % 2;
             if constexpr (any) {
-                const uint32_t f = e8m0_to_bf16x2(byte);
-                a[column] = mul_bf16x2(mul_bf16x2(a[column], 0x7E807E80u), f); // 2^126
-                a[column + 2] = mul_bf16x2(mul_bf16x2(a[column + 2], 0x7E807E80u), f);
+                const __half scale =
+                        __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t(word >> place * 8 & 255), __NV_E4M3);
+                const float f = __half2float(scale) / sum_scale;
+                a[i] = mul_bf16x2(mul_bf16x2(a[i], power_of_two_bf16x2(126)), to_bf16x2(f, f));
             } else {
-                const uint32_t f = byte * 0x00800080u + 0x3F003F00u; // 2^(byte - 1)
-                a[column] = mul_bf16x2(a[column], f);
-                a[column + 2] = mul_bf16x2(a[column + 2], f);
+                // s eeee mmm at bits 4.. is 2^-120 times the scale.
+                a[i] = mul_bf16x2(a[i], (byte_to_halves(word, place) << 4) + (120u + 118u) * 0x00800080u);
             }
         }
     }

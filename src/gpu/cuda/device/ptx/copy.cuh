@@ -34,22 +34,66 @@ __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool vali
 __device__ __forceinline__ void copy_arrive(uint32_t bar) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
-__device__ __forceinline__ uint4 load_shared_16(uint32_t at) {
-    uint4 v;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-                 : "r"(at));
-    return v;
-}
-__device__ __forceinline__ uint2 load_shared_8(uint32_t at) {
-    uint2 v;
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at));
-    return v;
-}
-__device__ __forceinline__ uint32_t load_shared_4(uint32_t at) {
-    uint32_t v;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at));
-    return v;
+// Until all of this thread's copy_16 have landed.
+__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// ---- loads from an address that is a multiple of their size, at offsets of it ----
+
+struct shared_reader_t {
+    uint32_t at;
+    __device__ __forceinline__ uint4 read_16(int offset = 0) const {
+        uint4 v;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "r"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint2 read_8(int offset = 0) const {
+        uint2 v;
+        asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint32_t read_4(int offset = 0) const {
+        uint32_t v;
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint32_t read_2(int offset = 0) const {
+        uint16_t v;
+        asm volatile("ld.shared.u16 %0, [%1];" : "=h"(v) : "r"(at + offset));
+        return v;
+    }
+};
+// Global memory that is read once and that no running kernel writes.
+struct stream_reader_t {
+    const uint8_t *at;
+    __device__ __forceinline__ uint4 read_16(int offset = 0) const {
+        uint4 v;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                     : "l"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint2 read_8(int offset = 0) const {
+        uint2 v;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(v.x), "=r"(v.y)
+                     : "l"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint32_t read_4(int offset = 0) const {
+        uint32_t v;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.u32 %0, [%1];" : "=r"(v) : "l"(at + offset));
+        return v;
+    }
+    __device__ __forceinline__ uint32_t read_2(int offset = 0) const {
+        uint16_t v;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.u16 %0, [%1];" : "=h"(v) : "l"(at + offset));
+        return v;
+    }
+};
+__device__ __forceinline__ void store_shared(uint32_t at, float v) {
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
 }
 // Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void load_matrix_4(uint32_t (&r)[4], uint32_t at) {

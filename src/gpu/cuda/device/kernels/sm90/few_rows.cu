@@ -6,7 +6,7 @@
 
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/kernels/sm90/launch.cuh"
-#include "gpu/cuda/device/mma/decode_f4.cuh"
+#include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
@@ -28,9 +28,11 @@ const built_t<matmul_args_t> *built(int v, std::index_sequence<i...>) {
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 
-const built_t<matmul_args_t> *variant(int v) {
-    return built<mxfp4_t>(
-            v, std::make_index_sequence<sizeof(few_rows_variants) / sizeof(few_rows_variants[0])>());
+const built_t<matmul_args_t> *variant(format_t f, int v) {
+    return of_format(f, [v](auto format) {
+        return built<decltype(format)>(
+                v, std::make_index_sequence<sizeof(few_rows_variants) / sizeof(few_rows_variants[0])>());
+    });
 }
 
 } // namespace
@@ -39,7 +41,7 @@ const kernel_entry_t sm90_few_rows_kernel = {kernel_id_t::sm90_few_rows, sizeof(
         [] { return prepare_built(variant); },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            return launch_built(*variant(a.variant), at, a, a.matmul);
+            return launch_built(*variant(a.format, a.variant), at, a, a.matmul);
         }};
 
 } // namespace cuda

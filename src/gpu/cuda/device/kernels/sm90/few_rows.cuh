@@ -25,6 +25,7 @@
 #include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/kernels/sm90/work_list.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
+#include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
 namespace mxdnn {
@@ -65,7 +66,9 @@ struct few_rows_variant_t {
     static constexpr int sum_part_bytes = rows * sum_pitch * 4,
                          sum_bytes = few_rows_t::sum_parts * sum_part_bytes;
     static constexpr int src_bytes = (rows * few_rows_t::src_pitch + 127) / 128 * 128;
-    static constexpr int panel_bytes = few_rows_t::tiles_per_stage * format::tile_bytes;
+    static constexpr int tile_bytes =
+            format::max_header + few_rows_t::tile_rows * few_rows_t::panel_columns * format::bits / 8;
+    static constexpr int panel_bytes = few_rows_t::tiles_per_stage * tile_bytes;
     static constexpr int stage_bytes = src_bytes + panels * panel_bytes;
     static constexpr int fit = (shared_budget - head_bytes - sum_bytes) / stage_bytes;
     static constexpr int stages = fit > few_rows_t::max_stages ? few_rows_t::max_stages : fit;
@@ -79,14 +82,13 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     using k = few_rows_t;
     using format = typename variant::format;
     constexpr int rows = variant::rows, row_tiles = variant::row_tiles, panels = variant::panels;
-    extern __shared__ __align__(128) uint8_t shared[];
+    extern __shared__ __align__(1024) uint8_t shared[];
     typename variant::head_t &head = *reinterpret_cast<typename variant::head_t *>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
     const int panels_all = (args.N + k::panel_columns - 1) / k::panel_columns;
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
-    const int64_t panel_stride = int64_t(tiles_all) * format::tile_bytes;
     const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
     const int stage_begin = int(int64_t(stages_all) * rank / splits);
     const int item_stages = int(int64_t(stages_all) * (rank + 1) / splits) - stage_begin;
@@ -127,16 +129,16 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             const int panels_here = min(panels, panels_all - first_panel);
             const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
                                      + block.expert * args.expert_stride
-                                     + (first_panel + lane) * panel_stride;
+                                     + (first_panel + lane) * args.tiling.panel_bytes;
             const auto start_weights = [&](int i) {
                 const int slot = (position + i) % ring, s = stage_begin + i;
-                const int bytes =
-                        min(k::tiles_per_stage, tiles_all - s * k::tiles_per_stage) * format::tile_bytes;
+                const int64_t from = int64_t(s) * variant::panel_bytes;
+                const int bytes = int(min(int64_t(variant::panel_bytes), args.tiling.panel_bytes - from));
                 if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels_here * bytes);
                 __syncwarp();
                 if (lane < panels_here)
                     bulk_copy(stages + slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
-                            weights + int64_t(s) * variant::panel_bytes, bytes, full + 8 * slot);
+                            weights + from, bytes, full + 8 * slot);
             };
             // Sixteen lanes copy a row's 128 columns.
             constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each;
@@ -190,6 +192,10 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     }
 
     const int team = warp / k::team_warps, thread = threadIdx.x % 128, group = lane / 4, quad = lane % 4;
+    const place_t place = format::place(thread, args.tiling);
+    // The tile that has codes for 32 rows only.
+    const int rest = args.K % k::tile_rows,
+              short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
     int position = 0, sums_parity = 0;
     for (int item = first_item; item < items; item += item_step) {
         const row_block_t block = head.list.block(args, item / panel_groups, 8);
@@ -212,7 +218,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                 continue;
             }
             const uint32_t stage = stages + slot * stage_bytes;
-            const uint32_t tile = stage + variant::src_bytes + team % 2 * format::tile_bytes;
+            const uint32_t tile = stage + variant::src_bytes + team % 2 * variant::tile_bytes;
             uint32_t b[row_tiles][2][4];
 #pragma unroll
             for (int t = 0; t < row_tiles; t++)
@@ -223,11 +229,16 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             // A last group may have fewer panels: then what is left of an earlier stage is
             // multiplied, and never stored.
             typename format::raw_t raw[panels];
-            uint32_t large = 0;
+            uint32_t special = 0;
 #pragma unroll
             for (int p = 0; p < panels; p++) {
-                raw[p] = format::load(tile + p * variant::panel_bytes, thread);
-                large |= format::large(raw[p]);
+                const uint32_t at = tile + p * variant::panel_bytes;
+                const shared_reader_t scales{at + place.scales}, codes{at + place.codes};
+                if constexpr (format::bits == 8)
+                    raw[p] = format::load(scales, codes, args.tiling, tile_index != short_tile);
+                else
+                    raw[p] = format::load(scales, codes, args.tiling);
+                special |= format::special(raw[p]);
             }
             // Panel after panel within 16 of K: consecutive products are independent.
             const auto multiply = [&](auto any) {
@@ -242,7 +253,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                             mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2], b[t][i / 2][i % 2 * 2 + 1]);
                     }
             };
-            if (__any_sync(~0u, large != 0))
+            if (__any_sync(~0u, special != 0))
                 multiply(std::true_type());
             else
                 multiply(std::false_type());
@@ -255,8 +266,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
         wait_for_earlier_kernels(); // long done, but where there was nothing to read
         // Four columns a thread; the CTAs of a cluster take equal shares of the columns.
         const int quads = panels * (k::panel_columns / 4) / splits, quad0 = quads * rank;
-        const columns_t columns(
-                args, block.expert, first_panel * k::panel_columns + (quad0 + int(threadIdx.x) % quads) * 4);
+        const columns_t columns(args, block.expert,
+                first_panel * k::panel_columns + (quad0 + int(threadIdx.x) % quads) * 4, format::sum_scale);
         float *own =
                 reinterpret_cast<float *>(shared + variant::head_bytes + team % 2 * variant::sum_part_bytes)
                 + quad * 2 * variant::sum_pitch + warp % 4 * 16 + group;
@@ -300,7 +311,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             if (i == int(threadIdx.x)) {
                 columns.store(args, block.first + row, v);
             } else {
-                columns_t(args, block.expert, first_panel * k::panel_columns + column)
+                columns_t(args, block.expert, first_panel * k::panel_columns + column, format::sum_scale)
                         .store(args, block.first + row, v);
             }
         }

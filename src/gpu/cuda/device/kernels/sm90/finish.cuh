@@ -64,10 +64,16 @@ __device__ __forceinline__ float swiglu(float gate, float up, float alpha, float
 // Four neighbouring columns, from n on, a multiple of 4: what is the same for all their rows.
 struct columns_t {
     int n, valid; // columns that exist; 0 or less: none
+    float scale;  // of the sums
     float bias[4];
 
-    __device__ columns_t(const matmul_args_t &a, int expert, int first)
-        : n(first), valid(min(4, a.N - first)) {
+    // sum_scale: the weight format's.
+    __device__ columns_t(const matmul_args_t &a, int expert, int first, float sum_scale)
+        : n(first), valid(min(4, a.N - first)), scale(sum_scale) {
+        // The two factors of a sum stay within f32 where their product might not.
+        if (a.globals)
+            scale *= *reinterpret_cast<const float *>(
+                    reinterpret_cast<const uint8_t *>(a.globals) + expert * a.expert_stride);
         for (int j = 0; j < 4; j++)
             bias[j] = a.bias_type != value_type_t::none && j < valid
                               ? load_value(a.bias, a.bias_type, int64_t(expert) * a.N + n + j)
@@ -78,7 +84,8 @@ struct columns_t {
     __device__ void store(const matmul_args_t &a, int m, const float4 &sum) const {
         const int64_t row = a.scatter ? a.scatter[m] : m;
         if (valid <= 0 || row < 0) return;
-        float v[4] = {sum.x + bias[0], sum.y + bias[1], sum.z + bias[2], sum.w + bias[3]};
+        float v[4] = {sum.x * scale + bias[0], sum.y * scale + bias[1], sum.z * scale + bias[2],
+                sum.w * scale + bias[3]};
         const float weight = a.row_weights ? a.row_weights[m] : 1.f;
         if (a.activation == activation_t::swiglu) {
             const float u[2] = {swiglu(v[0], v[1], a.alpha, a.limit) * weight,

@@ -42,7 +42,8 @@ cudaError_t launch(
     return cudaLaunchKernelEx(&config, kernel, args);
 }
 
-// One variant of a kernel; a list of them ends where the function that looks one up returns null.
+// One variant of a kernel for a format; a list of them ends where the function that looks one up returns
+// null.
 template <typename args_t>
 struct built_t {
     void (*kernel)(args_t);
@@ -50,11 +51,12 @@ struct built_t {
 };
 
 template <typename args_t>
-cudaError_t prepare_built(const built_t<args_t> *(*variant)(int)) {
-    for (int v = 0; const built_t<args_t> *b = variant(v); v++) {
-        const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
-        if (e != cudaSuccess) return e;
-    }
+cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int)) {
+    for (int f = 0; f < int(format_t::count); f++)
+        for (int v = 0; const built_t<args_t> *b = variant(format_t(f), v); v++) {
+            const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
+            if (e != cudaSuccess) return e;
+        }
     return cudaSuccess;
 }
 

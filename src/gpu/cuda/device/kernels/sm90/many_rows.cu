@@ -7,7 +7,7 @@
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
-#include "gpu/cuda/device/mma/decode_f4.cuh"
+#include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
@@ -25,9 +25,11 @@ const built_t<many_rows_args_t> *built(int v, std::index_sequence<i...>) {
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 
-const built_t<many_rows_args_t> *variant(int v) {
-    return built<mxfp4_t>(
-            v, std::make_index_sequence<sizeof(many_rows_widths) / sizeof(many_rows_widths[0])>());
+const built_t<many_rows_args_t> *variant(format_t f, int v) {
+    return of_format(f, [v](auto format) {
+        return built<decltype(format)>(
+                v, std::make_index_sequence<sizeof(many_rows_widths) / sizeof(many_rows_widths[0])>());
+    });
 }
 
 } // namespace
@@ -43,7 +45,7 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
                         m.matmul.src_stride, many_rows_widths[a.variant]);
                 if (e != cudaSuccess) return e;
             }
-            return launch_built(*variant(a.variant), at, a, m);
+            return launch_built(*variant(a.format, a.variant), at, a, m);
         }};
 
 } // namespace cuda

@@ -19,6 +19,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+#include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
@@ -59,7 +60,10 @@ struct many_rows_shared_t {
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a consumer
     static constexpr int src_bytes = width * k::src_row_bytes;
-    static constexpr int stage_bytes = (src_bytes + k::panels * format::tile_bytes + 1023) / 1024 * 1024;
+    static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
+    // A panel's scales and codes in a stage.
+    static constexpr int slot_bytes = format::max_header + step_bytes;
+    static constexpr int stage_bytes = (src_bytes + k::panels * slot_bytes + 1023) / 1024 * 1024;
     static constexpr int fit = (k::shared_budget - head_bytes - 2 * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
     static constexpr int bytes = head_bytes + stages * stage_bytes + 2 * out_bytes;
@@ -112,19 +116,28 @@ struct many_rows_cta_t {
             int warp, int lane, int position, const row_block_t &block, int first_panel) const {
         using namespace ptx;
         const int panels = min(k::panels, panels_all - first_panel);
-        const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
+        const tiling_t &t = args.tiling;
         const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
-                                 + block.expert * args.expert_stride
-                                 + int64_t(first_panel + lane) * tiles_all * format::tile_bytes;
+                                 + block.expert * args.expert_stride + (first_panel + lane) * t.panel_bytes;
         for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * format::tile_bytes);
+            const int step = s & ((1 << t.tile_steps_shift) - 1); // in its tile
+            const int64_t from = int64_t(s >> t.tile_steps_shift) * t.tile_bytes;
+            // The last tile may end early; so far it is one step.
+            const int bytes = t.tile_steps_shift ? t.header_bytes + shared_t::step_bytes
+                                                 : int(min(int64_t(t.tile_bytes), t.panel_bytes - from));
+            const uint32_t to =
+                    stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * shared_t::slot_bytes;
+            if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * bytes);
             __syncwarp();
-            if (lane < panels)
-                bulk_copy(stages + slot * shared_t::stage_bytes + shared_t::src_bytes
-                                  + lane * format::tile_bytes,
-                        weights + int64_t(s) * format::tile_bytes, format::tile_bytes, full + 8 * slot);
+            if (lane >= panels) continue;
+            const int first =
+                    step ? t.header_bytes : bytes; // the codes of a later step are not beside the scales
+            bulk_copy(to, weights + from, first, full + 8 * slot);
+            if (step)
+                bulk_copy(to + first, weights + from + first + step * shared_t::step_bytes, bytes - first,
+                        full + 8 * slot);
         }
     }
     // Neighbouring rows, by one thread. Rows of other blocks may come along, and are never used.
@@ -175,6 +188,10 @@ struct many_rows_cta_t {
 #pragma unroll
             for (int i = 0; i < rows / 2; i++) sum[p][i] = 0.f;
         uint32_t a[k::panels_each][4][4];
+        const place_t place = format::place(thread, args.tiling);
+        // The step of 64 rows that has codes for 32 only.
+        const int rest = args.K % k::tile_rows,
+                  short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
 
         int last_slot = -1;
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
@@ -183,17 +200,23 @@ struct many_rows_cta_t {
             if (gathers()) proxy_fence();
             const uint32_t stage = stages + ring.slot * shared_t::stage_bytes;
             const uint32_t tiles =
-                    stage + shared_t::src_bytes + consumer * k::panels_each * format::tile_bytes;
+                    stage + shared_t::src_bytes + consumer * k::panels_each * shared_t::slot_bytes;
             const uint64_t b = wgmma::b_descriptor(stage);
             typename format::raw_t raw[k::panels_each];
 #pragma unroll
-            for (int p = 0; p < k::panels_each; p++)
-                raw[p] = format::load(tiles + p * format::tile_bytes, thread);
+            for (int p = 0; p < k::panels_each; p++) {
+                const uint32_t tile = tiles + p * shared_t::slot_bytes;
+                const shared_reader_t scales{tile + place.scales}, codes{tile + place.codes};
+                if constexpr (format::bits == 8)
+                    raw[p] = format::load(scales, codes, args.tiling, s != short_step);
+                else
+                    raw[p] = format::load(scales, codes, args.tiling);
+            }
 #pragma unroll
             for (int p = 0; p < k::panels_each; p++) {
                 // Here at most the group of the other panel is unfinished.
                 wgmma::keep(a[p]);
-                if (__any_sync(~0u, format::large(raw[p]) != 0)) {
+                if (__any_sync(~0u, format::special(raw[p]) != 0)) {
 #pragma unroll
                     for (int i = 0; i < 4; i++) format::template decode<true>(a[p][i], raw[p], i);
                 } else {
@@ -226,7 +249,8 @@ struct many_rows_cta_t {
 #pragma unroll
             for (int p = 0; p < k::panels_each; p++) {
                 const int panel = first_panel + consumer * k::panels_each + p, quad = thread % 16 * 4;
-                const columns_t columns(args, block.expert, panel * k::panel_columns + quad);
+                const columns_t columns(
+                        args, block.expert, panel * k::panel_columns + quad, format::sum_scale);
 #pragma unroll
                 for (int r0 = 0; r0 < rows; r0 += rows_out) {
                     if (r0 >= block.rows) break;
@@ -258,7 +282,7 @@ struct many_rows_cta_t {
         cluster_sync();
         const int quads = k::panels * k::panel_columns / 4 / splits, reader = int(threadIdx.x) - k::group;
         const int c = (quads * rank + reader % quads) * 4;
-        const columns_t columns(args, block.expert, first_panel * k::panel_columns + c);
+        const columns_t columns(args, block.expert, first_panel * k::panel_columns + c, format::sum_scale);
         for (int r = reader / quads; r < block.rows; r += k::consumers / quads) {
             float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
             for (int other = 0; other < splits; other++) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// 8-bit weights in the layout n64_b8, with e8m0 scales: MXFP8 and MXINT8.
+#pragma once
+
+#include "common/layouts/n64_b8.hpp"
+#include "gpu/cuda/device/mma/weight_format.cuh"
+
+namespace mxdnn {
+namespace impl {
+
+// Words 2 i and 2 i + 1 are those of 16 rows: registers 0 and 1, 2 and 3, in the low and high byte of each
+// half.
+struct raw_8bit_t {
+    uint32_t codes[8], scales;
+    // The codes of a register in the low bytes of its halves; what is above them is not cleared.
+    __device__ __forceinline__ uint32_t low_bytes(int step, int i) const {
+        return i % 2 ? codes[step * 2 + i / 2] >> 8 : codes[step * 2 + i / 2];
+    }
+};
+
+struct codes_8bit_t {
+    static constexpr int bits = 8, max_header = e8m0_scales_t::header_bytes;
+    static constexpr bool one_step_tiles = true;
+    static constexpr float sum_scale = 1.f;
+    static constexpr int half_step = 128 * 16; // bytes of 32 rows
+    using raw_t = raw_8bit_t;
+    __device__ static __forceinline__ place_t place(int thread, const tiling_t &) {
+        return {e8m0_scales_t::place(thread), max_header + uint32_t(thread) * 16};
+    }
+    // The last tile ends after 32 rows where K does: then there is no upper half.
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load(
+            const reader_t &scales, const reader_t &codes, const tiling_t &, bool upper_half) {
+        const uint4 c = codes.read_16();
+        const uint4 d = upper_half ? codes.read_16(half_step) : make_uint4(0, 0, 0, 0);
+        return {{c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w}, scales.read_4()};
+    }
+};
+
+// A code lands as bits of a bf16 that are its value times a power of two. Infinities and NaN would land as
+// numbers: they are special.
+template <int exponent_bits>
+struct mxfp8_t : codes_8bit_t {
+    static_assert(exponent_bits == 4 || exponent_bits == 5, "e4m3 or e5m2");
+    static constexpr bool e4m3 = exponent_bits == 4;
+
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        // Adding one to the largest exponent (e4m3: to the only NaN) reaches the sign's place.
+        constexpr uint32_t mask = e4m3 ? 0x7F7F7F7Fu : 0x7C7C7C7Cu, one = e4m3 ? 0x01010101u : 0x04040404u;
+        uint32_t bits = r.scales;
+#pragma unroll
+        for (uint32_t w : r.codes) bits |= (w & mask) + one;
+        return bits & 0x80808080u;
+    }
+    template <bool any>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
+        if constexpr (any) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const uint32_t pair = __byte_perm(r.low_bytes(step, i), 0, 0x4420);
+                const __half2 v = __half2(
+                        __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t(pair), e4m3 ? __NV_E4M3 : __NV_E5M2));
+                const float scale = e8m0_scales_t::value(r.scales, step, i % 2);
+                a[i] = to_bf16x2(__low2float(v) * scale, __high2float(v) * scale);
+            }
+        } else {
+            // Exponent and mantissa in bits 10..4 (e4m3) or 11..5 (e5m2) of each half.
+            constexpr int at = e4m3 ? 4 : 5;
+            constexpr uint32_t value = 0x007F007Fu << at, sign = 0x80008000u;
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const uint32_t w = r.codes[step * 2 + i / 2];
+                a[i] = i % 2 ? (w >> (8 - at) & value) | (w & sign) : (w << at & value) | (w << 8 & sign);
+            }
+            // e4m3 has bias 7, e5m2 15, bf16 127.
+            e8m0_scales_t::apply<false, e4m3 ? 120 : 112>(a, r.scales, step);
+        }
+    }
+};
+
+// MXINT8: a code is an integer, 2^-6 of it the element.
+struct mxint8_t : codes_8bit_t {
+    // Scales whose factor is no normal bf16.
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        return (r.scales | (r.scales - 0x07070707u)) & 0x80808080u;
+    }
+    template <bool any>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            // 128 + the low seven bits, and -128 or, where the code is negative, -256.
+            const uint32_t w = r.low_bytes(step, i);
+            a[i] = add_bf16x2((w & 0x007F007Fu) | 0x43004300u, (w & 0x00800080u) | 0xC300C300u);
+        }
+        e8m0_scales_t::apply<any, -6>(a, r.scales, step);
+    }
+};
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// MXFP6 weights in the layout n64_b6: codes land as bits of a bf16 that are the element times a power of two,
+// then meet that power and their scale in one product (see decode_f4.cuh).
+#pragma once
+
+#include "common/layouts/n64_b6.hpp"
+#include "gpu/cuda/device/mma/weight_format.cuh"
+
+namespace mxdnn {
+namespace impl {
+
+template <int exponent_bits>
+struct mxfp6_t {
+    static_assert(exponent_bits == 2 || exponent_bits == 3, "e2m3 or e3m2");
+    static constexpr int bits = 6, max_header = e8m0_scales_t::header_bytes;
+    static constexpr bool one_step_tiles = true;
+    static constexpr float sum_scale = 1.f;
+    static constexpr int low_plane = 128 * 16; // bytes of a step's low plane
+    struct raw_t {
+        uint32_t low[4], top[2], scales;
+    };
+    __device__ static __forceinline__ place_t place(int thread, const tiling_t &) {
+        return {e8m0_scales_t::place(thread), max_header + uint32_t(thread) * 16};
+    }
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load(
+            const reader_t &scales, const reader_t &codes, const tiling_t &) {
+        const uint4 c = codes.read_16();
+        const uint2 t = codes.read_8(low_plane - int(threadIdx.x) % 128 * 8);
+        return {{c.x, c.y, c.z, c.w}, {t.x, t.y}, scales.read_4()};
+    }
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) { return r.scales & 0x80808080u; }
+
+    template <bool any>
+    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
+        // The low four bits land from bit `at` on, the fifth above them, the sign at the top.
+        constexpr int at = exponent_bits == 2 ? 4 : 5;
+        constexpr uint32_t low_mask = 0x000F000Fu << at, fifth = 0x00100010u << at, sign = 0x80008000u;
+        constexpr int first[4] = {4, 0, 8, 12}; // where the low plane has a register's bits
+        const uint32_t w = r.low[step], t = r.top[step / 2];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int up = at - first[i], turn = 2 * (step % 2 * 4 + i);
+            const uint32_t low = up >= 0 ? w << up : w >> -up;
+            const uint32_t top = rotate_right(t, turn); // sign at bit 15 of each half, fifth at bit 8
+            a[i] = (low & low_mask) | (top & sign) | (rotate_right(t, (turn + 8 - at - 4) & 31) & fifth);
+        }
+        // e2m3 has bias 1, e3m2 3, bf16 127.
+        e8m0_scales_t::apply<any, exponent_bits == 2 ? 126 : 124>(a, r.scales, step);
+    }
+};
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Hopper kernels know of a weight format: how a step of 64 rows x 64 columns of a packed panel (the
+// layouts n64_b*) becomes bf16 fragments of the A operand. A format is a type with
+//
+//     raw_t                 one thread's codes, scales and zero points for a step
+//     bits, max_header      of a code; bytes of scales and zero points before the codes of a tile, at most
+//     sum_scale             what sums are multiplied by in the end
+//     place(thread, tiling) where the thread's part of a tile lies
+//     load(scales, codes, tiling)  reads it, with readers (ptx/copy.cuh) of those places
+//     one_step_tiles        whether a tile always has 64 rows
+//     special(raw)          a bit mask that is 0 where the fast decoder gets everything right
+//     decode<any>(a, raw, step)    registers a of 16 rows, for any input or for what is not special
+//
+// Weights meet their scales here, in bf16: exactly, but for int4, whose scales are no powers of two, and for
+// FP8 codes that a scale below 2^-117 makes smaller than the least bf16, 2^-133.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/sm90_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+using cuda::sm90::tiling_t;
+
+// Bytes from the start of a tile to a thread's scales, and to its codes of the tile's first step.
+struct place_t {
+    uint32_t scales, codes;
+};
+
+__device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+__device__ __forceinline__ uint32_t add_bf16x2(uint32_t a, uint32_t b) {
+    uint32_t r;
+    asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+    return r;
+}
+__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+__device__ __forceinline__ uint32_t rotate_right(uint32_t v, int by) { return __funnelshift_r(v, v, by); }
+
+// Byte `place` of a word in both halves of a register.
+__device__ __forceinline__ uint32_t byte_to_halves(uint32_t word, int place) {
+    return __byte_perm(word, 0, 0x4040 + place * 0x0101);
+}
+
+// 2^(byte - 127) in f32; 255 is NaN.
+__device__ __forceinline__ float e8m0_to_float(uint32_t byte) {
+    return __uint_as_float(byte == 0 ? 0x00400000u : byte == 255 ? 0x7FC00000u : byte << 23);
+}
+
+// Landed codes become weights: multiplied by 2^add, exactly, and by the scale.
+constexpr uint32_t power_of_two_bf16x2(int e) { return uint32_t(e + 127) << 7 | uint32_t(e + 127) << 23; }
+
+// Scales of formats with e8m0: for columns c and c + 8 of the blocks of rows 0..31 and 32..63, a byte each.
+struct e8m0_scales_t {
+    static constexpr int header_bytes = 128;
+    __device__ static __forceinline__ uint32_t place(int thread) { return uint32_t(thread) / 4 * 4; }
+    // Which byte is that of the 16 rows `step` and of a column.
+    __device__ static constexpr int byte(int step, int column) { return step / 2 * 2 + column; }
+    // 2^(byte - 127 + add) in both halves, which has to lie in the normal range of bf16.
+    template <int add>
+    __device__ static __forceinline__ uint32_t factor(uint32_t scales, int step, int column) {
+        return (byte_to_halves(scales, byte(step, column)) << 7) + uint32_t(add) * 0x00800080u;
+    }
+    // The same without `add`, for every byte.
+    __device__ static __forceinline__ uint32_t any_factor(uint32_t scales, int step, int column) {
+        const uint32_t b = scales >> byte(step, column) * 8 & 255;
+        return (b == 0 ? 0x0040u : b == 255 ? 0x7FC0u : b << 7) * 0x00010001u;
+    }
+    __device__ static __forceinline__ float value(uint32_t scales, int step, int column) {
+        return e8m0_to_float(scales >> byte(step, column) * 8 & 255);
+    }
+    // Multiplies the fragment by 2^add and by its scales: columns c in registers 0 and 2, c + 8 in 1 and 3.
+    template <bool any, int add>
+    __device__ static __forceinline__ void apply(uint32_t (&a)[4], uint32_t scales, int step) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if constexpr (any)
+                a[i] = mul_bf16x2(
+                        mul_bf16x2(a[i], power_of_two_bf16x2(add)), any_factor(scales, step, i % 2));
+            else
+                a[i] = mul_bf16x2(a[i], factor<add>(scales, step, i % 2));
+        }
+    }
+};
+
+} // namespace impl
+} // namespace mxdnn

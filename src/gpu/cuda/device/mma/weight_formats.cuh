@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of weight formats that the Hopper kernels are built for.
+#pragma once
+
+#include "gpu/cuda/device/mma/decode_8bit.cuh"
+#include "gpu/cuda/device/mma/decode_f4.cuh"
+#include "gpu/cuda/device/mma/decode_f6.cuh"
+#include "gpu/cuda/device/mma/decode_int4.cuh"
+
+namespace mxdnn {
+namespace impl {
+
+// What `get` gives for the type of a format; get is called with an object of it.
+template <typename getter>
+auto of_format(cuda::sm90::format_t f, const getter &get) -> decltype(get(mxfp4_t())) {
+    using cuda::sm90::format_t;
+    switch (f) {
+    case format_t::nvfp4: return get(nvfp4_t());
+    case format_t::mxfp6_e2m3: return get(mxfp6_t<2>());
+    case format_t::mxfp6_e3m2: return get(mxfp6_t<3>());
+    case format_t::mxfp8_e4m3: return get(mxfp8_t<4>());
+    case format_t::mxfp8_e5m2: return get(mxfp8_t<5>());
+    case format_t::mxint8: return get(mxint8_t());
+    case format_t::int4: return get(int4_t<false>());
+    case format_t::int4_zeros: return get(int4_t<true>());
+    default: return get(mxfp4_t());
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn
