@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "common/formats/float_bits.hpp"
 #include "common/types.hpp"
 
 namespace mxdnn {
@@ -36,7 +37,7 @@ MXDNN_HD inline T ref_gelu_tanh(T x) {
 
 template <typename T>
 MXDNN_HD inline T ref_eltwise(mxdnn_alg_kind_t alg, T x, like_t<T> alpha, like_t<T> beta) {
-    const bool nan = x != x;
+    const bool nan = is_nan(float(x));
     switch (alg) {
     case mxdnn_eltwise_relu: return x > 0 || nan ? x : alpha * x;
     case mxdnn_eltwise_tanh: return tanh(x);
@@ -58,7 +59,7 @@ MXDNN_HD inline T ref_eltwise(mxdnn_alg_kind_t alg, T x, like_t<T> alpha, like_t
 // NaN in either operand is NaN.
 template <typename T>
 MXDNN_HD inline T ref_binary(mxdnn_alg_kind_t alg, T x, like_t<T> y) {
-    const bool nan = x != x || y != y;
+    const bool nan = is_nan(float(x)) || is_nan(float(y));
     switch (alg) {
     case mxdnn_binary_add: return x + y;
     case mxdnn_binary_mul: return x * y;

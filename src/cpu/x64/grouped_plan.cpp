@@ -2,6 +2,7 @@
 #include "cpu/x64/grouped_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace mxdnn {
@@ -98,7 +99,7 @@ int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const 
                             ? left / double(whole(one))
                             : double(parts - 1)
                                       + (left - double(before_last)) / double(cost(one) - before_last);
-            return std::min(tasks + int64_t(at * double(blocks) + .5), p.tasks);
+            return std::min(tasks + int64_t(std::llround(at * double(blocks))), p.tasks);
         }
         left -= double(cost(one));
         tasks += parts * blocks;

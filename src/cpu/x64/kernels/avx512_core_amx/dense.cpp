@@ -22,7 +22,6 @@ namespace x64 {
 namespace {
 
 using Xbyak::Reg64;
-using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
 
