@@ -69,33 +69,31 @@ __attribute__((target("avx2"))) void read_streams(const char *p, size_t bytes, i
 
 constexpr int dot_repeats = 1 << 20;
 
-// Twelve independent chains hide the latency of any of these instructions.
-#define MXDNN_BENCH_CHAIN(vec, zero, step, store)                                                            \
-    vec x[12];                                                                                               \
-    for (auto &v : x) v = zero;                                                                              \
-    for (int i = 0; i < dot_repeats; i++) {                                                                  \
-        _Pragma("GCC unroll 12") for (int j = 0; j < 12; j++) x[j] = step;                                   \
-        __asm__ volatile("" : "+x"(x[0]));                                                                   \
-    }                                                                                                        \
-    vec s = zero;                                                                                            \
-    for (auto &v : x) s = store;                                                                             \
-    float f;                                                                                                 \
-    std::memcpy(&f, &s, 4);                                                                                  \
-    sink += uint64_t(f)
+// Twelve independent chains hide the latency of any of these instructions: written out, since a compiler
+// may keep sums in memory beside their registers.
+#define MXDNN_BENCH_OP(op, r, i) op " %%" r "12, %%" r "13, %%" r #i "\n\t"
+#define MXDNN_BENCH_CHAINS(op, r)                                                                            \
+    int64_t left = dot_repeats;                                                                              \
+    __asm__ volatile("vpxor %%xmm12, %%xmm12, %%xmm12\n\t"                                                   \
+                     "vpxor %%xmm13, %%xmm13, %%xmm13\n\t"                                                   \
+                     "1:\n\t" MXDNN_BENCH_OP(op, r, 0) MXDNN_BENCH_OP(op, r, 1) MXDNN_BENCH_OP(op, r, 2)     \
+                             MXDNN_BENCH_OP(op, r, 3) MXDNN_BENCH_OP(op, r, 4) MXDNN_BENCH_OP(op, r, 5)      \
+                                     MXDNN_BENCH_OP(op, r, 6) MXDNN_BENCH_OP(op, r, 7) MXDNN_BENCH_OP(       \
+                                             op, r, 8) MXDNN_BENCH_OP(op, r, 9) MXDNN_BENCH_OP(op, r, 10)    \
+                                             MXDNN_BENCH_OP(op, r, 11) "dec %0\n\t"                          \
+                                                                       "jnz 1b\n\t"                          \
+                                                                       "vzeroupper"                          \
+                     : "+r"(left)                                                                            \
+                     :                                                                                       \
+                     : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
+                     "xmm10", "xmm11", "xmm12", "xmm13")
 
-__attribute__((target("avx2,fma"), noinline)) void fma_avx2(int) {
-    const __m256 a = _mm256_set1_ps(1.f), b = _mm256_set1_ps(0.5f);
-    MXDNN_BENCH_CHAIN(__m256, _mm256_setzero_ps(), _mm256_fmadd_ps(a, b, x[j]), _mm256_add_ps(s, v));
-}
+__attribute__((target("avx2,fma"), noinline)) void fma_avx2(int) { MXDNN_BENCH_CHAINS("vfmadd231ps", "ymm"); }
 __attribute__((target("avx512f"), noinline)) void fma_avx512(int) {
-    const __m512 a = _mm512_set1_ps(1.f), b = _mm512_set1_ps(0.5f);
-    MXDNN_BENCH_CHAIN(__m512, _mm512_setzero_ps(), _mm512_fmadd_ps(a, b, x[j]), _mm512_add_ps(s, v));
+    MXDNN_BENCH_CHAINS("vfmadd231ps", "zmm");
 }
 __attribute__((target("avx512f,avx512bf16"), noinline)) void dot_bf16(int) {
-    const __m512i ones = _mm512_set1_epi16(0x3f80);
-    __m512bh a;
-    std::memcpy(&a, &ones, sizeof(a));
-    MXDNN_BENCH_CHAIN(__m512, _mm512_setzero_ps(), _mm512_dpbf16_ps(x[j], a, a), _mm512_add_ps(s, v));
+    MXDNN_BENCH_CHAINS("vdpbf16ps", "zmm");
 }
 __attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(int) {
     alignas(64) uint8_t config[64] = {};
