@@ -214,7 +214,7 @@ void quantise_rows_of(const block_format_t &f, bool given, const source_lines_t 
         alignas(32) uint8_t x[reorder_max_block][encode_step * size];
         __builtin_memset(x, 0, sizeof(x[0]) * size_t(q.rows));
         for (int r = 0; r < q.rows; r++)
-            __builtin_memcpy(x[r], q.src + r * q.row_bytes + whole * size, size_t(rest * size));
+            __builtin_memcpy(x[r], q.src + r * q.row_bytes + whole * size, size_t(rest) * size_t(size));
         p.scales += whole * f.scale_bytes;
         if (p.zero_points) p.zero_points += whole * f.zp_bytes;
         q = {x[0], int64_t(sizeof(x[0])), q.rows, encode_step, q.codes + whole, pitch};

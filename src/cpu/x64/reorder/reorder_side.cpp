@@ -205,10 +205,11 @@ void reorder_side_t::read_params(
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * to.pitch + l, there = b * reorder_lines;
             std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes,
-                    size_t(lines * f.scale_bytes));
+                    size_t(lines) * size_t(f.scale_bytes));
             if (f.zp_bytes)
                 std::memcpy(to.zero_points + at * f.zp_bytes,
-                        from + count * f.scale_bytes + there * f.zp_bytes, size_t(lines * f.zp_bytes));
+                        from + count * f.scale_bytes + there * f.zp_bytes,
+                        size_t(lines) * size_t(f.zp_bytes));
         }
     });
 }
@@ -234,10 +235,10 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * from.pitch + l, there = b * reorder_lines;
             std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes,
-                    size_t(lines * f.scale_bytes));
+                    size_t(lines) * size_t(f.scale_bytes));
             if (f.zp_bytes)
                 std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes,
-                        from.zero_points + at * f.zp_bytes, size_t(lines * f.zp_bytes));
+                        from.zero_points + at * f.zp_bytes, size_t(lines) * size_t(f.zp_bytes));
         }
         k.pack_row(code_storage_t::bytes, header, bytes, to, how);
     });

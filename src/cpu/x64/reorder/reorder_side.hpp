@@ -28,7 +28,6 @@ struct reorder_side_conf_t {
     mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef,
                               global_mode = mxdnn_quantization_mode_undef;
 
-    int value_bytes() const { return bits / 8; }
     // Plain, and lines stand side by side.
     bool by_rows() const { return !packed && !along_line; }
     // Positions that a packed tile covers; blocks are not cut by them.
