@@ -115,6 +115,7 @@ struct problem_t {
     memory::dims dims; // batch, K, N
     mxdnn::scale_rounding rounding = mxdnn::scale_rounding::floor;
     unsigned seed = 0;
+    bool usual = false; // values and scales of usual sizes; otherwise anything is among them
 
     std::string text() const {
         std::string s;
@@ -128,7 +129,8 @@ struct problem_t {
                  + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "") + " ";
         }
         for (dim d : dims) s += std::to_string(d) + "x";
-        return s + " rounding " + std::to_string(int(rounding)) + " seed " + std::to_string(seed);
+        return s + " rounding " + std::to_string(int(rounding)) + " seed " + std::to_string(seed)
+               + (usual ? " usual" : "");
     }
 };
 
@@ -217,15 +219,16 @@ uint32_t encode(dt type, float x) {
 }
 
 // Values of many magnitudes, and in some blocks everything that is special.
-void fill_values(const guarded_t &g, dt type, std::mt19937 &rng) {
+void fill_values(const guarded_t &g, dt type, std::mt19937 &rng, bool usual) {
+    constexpr int usual_styles[] = {0, 0, 0, 0, 20, 23, 25};
     const int bytes = bytes_of(type);
     std::normal_distribution<float> normal;
     float size = 1;
     int style = 0;
     for (size_t i = 0; i + bytes <= g.size(); i += bytes) {
         if (i / bytes % 16 == 0) {
-            style = int(rng() % 40);
-            size = std::ldexp(1.f, style < 20 ? int(rng() % 6) - 3 : int(rng() % 250) - 125);
+            style = usual ? usual_styles[rng() % 7] : int(rng() % 40);
+            size = std::ldexp(1.f, usual || style < 20 ? int(rng() % 6) - 3 : int(rng() % 250) - 125);
         }
         uint32_t u = encode(type, normal(rng) * size);
         if (style == 20) u = 0;
@@ -244,14 +247,14 @@ void fill_bytes(const guarded_t &g, std::mt19937 &rng) {
 }
 
 // Scales: any bytes; zeros and the global scale: mostly of a usual size.
-void fill_argument(const guarded_t &g, int arg, dt type, std::mt19937 &rng) {
+void fill_argument(const guarded_t &g, int arg, dt type, std::mt19937 &rng, bool usual) {
     const bool plain_bytes = arg & MXDNN_ARG_ATTR_ZERO_POINTS ? type == dt::u8 : bytes_of(type) == 1;
-    if (plain_bytes && rng() % 2) return fill_bytes(g, rng);
+    if (!usual && plain_bytes && rng() % 2) return fill_bytes(g, rng);
     const int bytes = bytes_of(type);
     for (size_t i = 0; i + bytes <= g.size(); i += bytes) {
         uint32_t u = bytes == 1 ? uint32_t(rng() % 16 + (type == dt::e8m0 ? 120 : 0))
                                 : encode(type, std::ldexp(1.f + float(rng() % 97) / 97, int(rng() % 9) - 6));
-        if (bytes > 1 && rng() % 24 == 0) u = uint32_t(rng());
+        if (!usual && bytes > 1 && rng() % 24 == 0) u = uint32_t(rng());
         std::memcpy(g.data() + i, &u, size_t(bytes));
     }
 }
@@ -343,13 +346,30 @@ struct reorder_test_t {
             if (is_output(d.first)) continue;
             const dt type = b.descs[d.first].get_data_type();
             if (d.first != MXDNN_ARG_SRC)
-                fill_argument(*d.second, d.first, type, rng);
+                fill_argument(*d.second, d.first, type, rng, p.usual);
             else if (p.src.form == form_t::high)
-                fill_values(*d.second, type, rng);
+                fill_values(*d.second, type, rng, p.usual);
+            else if (p.src.form == form_t::packed && p.usual)
+                fill_packed(*d.second);
             else
                 fill_bytes(*d.second, rng);
         }
         return b;
+    }
+
+    // Any codes under usual scales, packed by the reference.
+    void fill_packed(const guarded_t &g) {
+        problem_t q = p;
+        q.src = q.dst = side_t();
+        q.src.form = form_t::plain;
+        q.dst.form = form_t::packed;
+        q.src.format = q.dst.format = p.src.format;
+        reorder_test_t t(q);
+        while (t.pd.impl_info_str() != "ref:any" && t.pd.next_impl()) {
+        }
+        const buffers_t b = t.make();
+        run(t.pd, b, mxdnn::stream(eng), eng);
+        std::memcpy(g.data(), b.data.at(MXDNN_ARG_DST)->data(), g.size());
     }
 
     static void run(const mxdnn::mx_reorder::primitive_desc &pd, const buffers_t &b, const mxdnn::stream &s,
@@ -471,6 +491,32 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                 }
 }
 
+// Between bf16 and whole blocks of whole panels, nothing in which is out of the ordinary; both orders.
+void check_panels(const format_t &f) {
+    const unsigned seed = seed_of_run();
+    std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)) ^ 17);
+    constexpr dim ks[] = {32, 64, 96, 128, 160, 256, 288, 544}, ns[] = {32, 48, 64, 96, 256, 272, 320, 544};
+    for (bool to_high : {false, true})
+        for (bool last : {true, false})
+            for (dim k : ks) {
+                if (!to_high && !f.computable()) continue;
+                problem_t p;
+                p.usual = true;
+                p.seed = unsigned(rng());
+                side_t &high = to_high ? p.dst : p.src, &packed = to_high ? p.src : p.dst;
+                high.type = dt::bf16;
+                high.last_contiguous = last;
+                high.padding = rng() % 3 ? 0 : dim(rng() % 3);
+                packed.form = form_t::packed;
+                packed.format = &f;
+                p.dims = {k, ns[rng() % 8]};
+                p.rounding = static_cast<mxdnn::scale_rounding>(rng() % (f.elem == dt::s8 ? 2 : 4));
+                SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
+                reorder_test_t(p).check();
+                if (testing::Test::HasFailure()) return;
+            }
+}
+
 // More lines and positions than are worked on together, alone on one thread: what is written does not stay in
 // its cache and goes around it. Both orders of the high-precision side.
 void check_large(const format_t &f) {
@@ -483,9 +529,10 @@ void check_large(const format_t &f) {
             for (bool last : {true, false}) {
                 if (!to_high && !f.computable()) continue;
                 problem_t p;
+                p.usual = last == to_high;
                 p.seed = unsigned(rng());
                 side_t &high = to_high ? p.dst : p.src, &other = to_high ? p.src : p.dst;
-                high.type = last == to_high ? dt::bf16 : dt::f32;
+                high.type = high_is == form_t::packed || last == to_high ? dt::bf16 : dt::f32;
                 high.last_contiguous = last;
                 other.form = high_is;
                 other.format = &f;
@@ -516,6 +563,7 @@ TEST_P(Formats, Pack) { check_all(GetParam(), form_t::plain, form_t::packed, fal
 TEST_P(Formats, Unpack) { check_all(GetParam(), form_t::packed, form_t::plain, false); }
 TEST_P(Formats, Repack) { check_all(GetParam(), form_t::packed, form_t::packed, false); }
 TEST_P(Formats, MovePlain) { check_all(GetParam(), form_t::plain, form_t::plain, false); }
+TEST_P(Formats, Panels) { check_panels(GetParam()); }
 TEST_P(Formats, Large) { check_large(GetParam()); }
 TEST_P(Formats, Requantise) {
     for (const format_t &to : formats) {

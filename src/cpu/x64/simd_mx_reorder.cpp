@@ -26,6 +26,16 @@ constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_by
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
+// Whether there are kernels from bf16 to packed panels, or from panels to bf16.
+bool has_panel_kernels(const reorder_conf_t &c) {
+    if (c.moves || c.given || !c.kernels->quantise_panels) return false;
+    const reorder_side_conf_t &panels = c.dst.quantised ? c.dst : c.src;
+    const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
+    if (!panels.packed || values.quantised || values.dt != mxdnn_bf16) return false;
+    return !c.dst.quantised || panels.format.family != quant_family_t::affine
+           || panels.format.scale_bytes == 2;
+}
+
 } // namespace
 
 reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
@@ -74,6 +84,11 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                     n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
+    if (has_panel_kernels(c)) {
+        const int block = (c.dst.quantised ? c.dst : c.src).format.block;
+        c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
+        c.chunk = int(tile);
+    }
     return yes();
 }
 
@@ -97,27 +112,17 @@ public:
     const reorder_side_t &src() const { return src_; }
     const reorder_side_t &dst() const { return dst_; }
 
-    // Up to conf.group lines and conf.chunk positions from (line, pos) on.
+    // Up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos) {
-        locate(line, pos);
-        if (c_.moves)
-            move();
-        else if (!c_.dst.quantised)
-            dequantise();
-        else if (c_.by_rows)
-            quantise_rows();
-        else
-            quantise();
+        const dim_t end = std::min(line + c_.item_lines(), src_.lines());
+        for (line += reorder_panels(line, pos); line < end; line += c_.group) reorder_group(line, pos);
     }
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
     uint32_t amax(dim_t line, dim_t pos) {
-        locate(line, pos);
-        if (c_.by_rows) return k_.finite_amax(source_rows());
-        if (c_.src.quantised) load_codes();
         uint32_t most = 0;
-        for (int l = 0; l < lines_; l += reorder_lines)
-            most = std::max(most, k_.finite_amax(source_values(l)));
+        const dim_t end = std::min(line + c_.item_lines(), src_.lines());
+        for (; line < end; line += c_.group) most = std::max(most, amax_of_group(line, pos));
         return most;
     }
 
@@ -139,6 +144,52 @@ private:
     static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
             dst_scales_[most_params], dst_zps_[most_params];
+
+    void reorder_group(dim_t line, dim_t pos) {
+        locate(line, pos);
+        if (c_.moves)
+            move();
+        else if (!c_.dst.quantised)
+            dequantise();
+        else if (c_.by_rows)
+            quantise_rows();
+        else
+            quantise();
+    }
+
+    uint32_t amax_of_group(dim_t line, dim_t pos) {
+        locate(line, pos);
+        if (c_.by_rows) return k_.finite_amax(source_rows());
+        if (c_.src.quantised) load_codes();
+        uint32_t most = 0;
+        for (int l = 0; l < lines_; l += reorder_lines)
+            most = std::max(most, k_.finite_amax(source_values(l)));
+        return most;
+    }
+
+    // Lines from `line` on that are done by the kernels for panels.
+    int reorder_panels(dim_t line, dim_t pos) {
+        if (!c_.panel_lines) return 0;
+        const reorder_side_t &values = c_.dst.quantised ? src_ : dst_,
+                             &panels = c_.dst.quantised ? dst_ : src_;
+        const block_format_t &f = panels.conf().format;
+        const int length = int(std::min<dim_t>(c_.chunk, values.length() - pos));
+        const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / (2 * reorder_lines)
+                          * (2 * reorder_lines);
+        if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
+        const bool more = pos + 2 * c_.chunk <= values.length();
+        const panels_values_t v = {
+                values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines, length, more};
+        const packed_shape_t &shape = panels.conf().shape;
+        const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
+        const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
+        uint8_t *tile = panels.tile(line, pos);
+        if (c_.dst.quantised)
+            k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_);
+        else
+            k_.dequantise_panels(f, tile, panel_bytes, header_bytes, panels.global(), v, how_);
+        return lines;
+    }
 
     line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
     line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
@@ -395,7 +446,7 @@ private:
 
 namespace {
 
-// Part of a batch of matrices that is worked on at a time: conf.group lines, conf.chunk positions.
+// Part of a batch of matrices that is worked on at a time: conf.item_lines(), conf.chunk positions.
 struct item_t {
     int64_t entry;
     dim_t line, pos;
@@ -411,7 +462,7 @@ public:
         length_ = md_.dims[c.dst.pos_dim];
         batch_ = batch_of(md_);
         chunks_ = div_up(length_, c.chunk);
-        per_entry_ = div_up(lines_, c.group) * chunks_;
+        per_entry_ = div_up(lines_, c.item_lines()) * chunks_;
     }
 
     bool empty() const { return batch_ == 0 || lines_ == 0 || length_ == 0; }
@@ -446,7 +497,7 @@ public:
                     worker.set_batch(idx);
                 }
                 const int64_t item = i % per_entry_;
-                body(worker, item_t{entry, item / chunks_ * c_.group, item % chunks_ * c_.chunk});
+                body(worker, item_t{entry, item / chunks_ * c_.item_lines(), item % chunks_ * c_.chunk});
             }
         });
     }

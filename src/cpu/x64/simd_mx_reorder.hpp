@@ -24,6 +24,12 @@ struct reorder_conf_t {
     bool tables = false; // f4_e2m1 to bf16 by tables of each scale
     int chunk = 0;       // positions of a line that are worked on at a time: whole blocks and packed tiles
     int group = 0;       // lines that are worked on together, a multiple of reorder_lines
+    // Between bf16 and packed panels, where there are kernels for it: a tile each of so many lines at a time,
+    // whole pairs of panels and blocks; what is left goes the other way.
+    int panel_lines = 0;
+
+    // What a thread takes at a time.
+    int item_lines() const { return panel_lines ? panel_lines : group; }
 };
 
 reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);

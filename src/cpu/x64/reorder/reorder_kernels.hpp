@@ -56,6 +56,24 @@ struct source_lines_t {
     const void *next = nullptr;
 };
 
+// bf16 in plain memory, for or from a packed tile of some panels: `rows` positions, whole blocks and a
+// multiple of 32, of `lines` lines, whole pairs of panels. Either positions stand side by side, of one pair,
+// or lines.
+struct panels_values_t {
+    void *data = nullptr;
+    int64_t line_bytes = 0, pos_bytes = 0; // one of them is 2
+    int lines = 0, rows = 0;
+    bool more = false; // as many positions follow
+};
+// Lines that stand side by side are taken in runs of some cache lines: the next position may be on another
+// page.
+constexpr int most_panel_lines = 256, most_panel_bytes = 1 << 15;
+constexpr int most_panels = most_panel_lines / reorder_lines;
+constexpr int panel_lines_of(int block) {
+    const int lines = most_panel_bytes / 2 / (block < 32 ? 32 : block);
+    return lines < most_panel_lines ? lines : most_panel_lines;
+}
+
 // Where results go. Around the caches, when what is written does not fit into them: that saves reading it
 // first. The writer calls fence() before anyone else reads.
 enum class write_t { cached, around };
@@ -103,6 +121,13 @@ struct reorder_kernels_t {
     void (*n16_unpack_nibbles)(const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch);
 
     void (*fence)();
+
+    // bf16 to codes, scales and zero points, which are computed, of a packed tile of each panel, and back.
+    // Affine formats have scales of 16 bits. Null where an ISA has no such kernels.
+    void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
+            int64_t panel_bytes, int header_bytes, write_t how);
+    void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
+            int header_bytes, float global, const panels_values_t &dst, write_t how);
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;

@@ -1,3 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12 sees an uninitialised variable in its own _mm512_undefined_epi32().
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
+#include "cpu/x64/reorder/body_quantise_panels_avx512.hpp"
 #define MXDNN_REORDER_KERNELS reorder_kernels_avx512
+#define MXDNN_REORDER_PANELS quantise_panels, dequantise_panels
 #include "cpu/x64/reorder/reorder_kernels_body.hpp"

@@ -6,6 +6,11 @@
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
 
+// quantise_panels, dequantise_panels
+#ifndef MXDNN_REORDER_PANELS
+#define MXDNN_REORDER_PANELS nullptr, nullptr
+#endif
+
 namespace mxdnn {
 namespace impl {
 namespace x64 {
@@ -13,7 +18,7 @@ namespace x64 {
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
 const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, fill_tables,
         dequantise_rows, finite_amax, transpose, unpack_row, pack_row, n16_pack, n16_unpack, n16_pack_rows,
-        n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence};
+        n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence, MXDNN_REORDER_PANELS};
 
 } // namespace x64
 } // namespace impl

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed tiles to bf16, a pair of panels at a time: a vector holds a row of 32 codes as words, each of a
+// block of its own, and becomes bf16 by integer arithmetic where scales are powers of two, else by f32.
+#pragma once
+
+#include "cpu/x64/reorder/body_dequantise.hpp"
+#include "cpu/x64/reorder/body_n16_rows.hpp"
+#include "cpu/x64/reorder/body_n16_words_avx512.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// ---- codes to bf16 without their scale, exactly ----
+//
+// value(words, place): of the codes that stand at bit `place` of the words, whatever else they hold.
+
+template <typename E, int magnitudes>
+struct bf16_table_t {
+    uint16_t value[32];
+    constexpr bf16_table_t() : value() {
+        for (int i = 0; i < 32; i++) value[i] = uint16_t(bits_of(E::decode(uint32_t(i % magnitudes))) >> 16);
+    }
+};
+
+template <typename E>
+struct bf16_words_t;
+
+// At most 16 codes: one table for all.
+template <typename E>
+struct small_words_t {
+    static constexpr bf16_table_t<E, 16> table{};
+    MXDNN_INLINE __m512i value(__m512i w, int place) {
+        return look_up(load512(table.value), _mm512_srli_epi16(w, unsigned(place)));
+    }
+};
+template <>
+struct bf16_words_t<f4_e2m1_t> : small_words_t<f4_e2m1_t> {};
+template <>
+struct bf16_words_t<s4_t> : small_words_t<s4_t> {};
+
+// u4 less the middle.
+struct u4_bf16_table_t {
+    uint16_t value[32];
+    constexpr u4_bf16_table_t() : value() {
+        for (int i = 0; i < 32; i++) value[i] = uint16_t(bits_of(float(i % 16 - int4_mid)) >> 16);
+    }
+};
+template <>
+struct bf16_words_t<u4_t> {
+    static constexpr u4_bf16_table_t table{};
+    MXDNN_INLINE __m512i value(__m512i w, int place) {
+        return look_up(load512(table.value), _mm512_srli_epi16(w, unsigned(place)));
+    }
+};
+
+// 32 magnitudes.
+template <typename E>
+struct medium_words_t {
+    static_assert(E::bits == 6);
+    static constexpr bf16_table_t<E, 32> table{};
+    MXDNN_INLINE __m512i value(__m512i w, int place) {
+        const __m512i v = _mm512_srli_epi16(w, unsigned(place));
+        return or_and(look_up(load512(table.value), v), _mm512_slli_epi16(v, 10), words(0x8000));
+    }
+};
+template <>
+struct bf16_words_t<f6_e2m3_t> : medium_words_t<f6_e2m3_t> {};
+template <>
+struct bf16_words_t<f6_e3m2_t> : medium_words_t<f6_e3m2_t> {};
+
+// ---- with their scale ----
+
+// A power of two moves exponents; only for scales that keep every value normal (calm_t::exact).
+template <typename E, bool large = E::bits == 8>
+struct moved_words_t {
+    __m512i offset;
+    MXDNN_INLINE moved_words_t of(const blocks_t &b, int i) {
+        return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(-127 * 128))};
+    }
+    __m512i value(__m512i w, int place) const {
+        const __m512i x = bf16_words_t<E>::value(w, place);
+        return _mm512_mask_add_epi16(x, _mm512_test_epi16_mask(x, words(0x7fff)), x, offset);
+    }
+};
+
+// What is to be added to a subnormal of an 8-bit type that is moved like a normal number.
+template <typename E>
+struct subnormal_fixes_t {
+    uint16_t value[32];
+    constexpr subnormal_fixes_t() : value() {
+        for (uint32_t i = 1; i < (1u << E::mantissa_bits); i++)
+            value[i] = uint16_t((bits_of(E::decode(i)) >> 16) - (uint32_t(127 - E::bias) << 7)
+                                - (i << (7 - E::mantissa_bits)));
+    }
+};
+
+// Field and mantissa of an 8-bit type are moved into bf16's place, where the scale makes up for the bias,
+// too; subnormals are looked up.
+template <typename E>
+struct moved_words_t<E, true> {
+    static constexpr int m = E::mantissa_bits, bias = (127 - E::bias) << 7;
+    static constexpr int magnitude = int(E::sign_code - 1) << (7 - m), field = int(E::top_field) << 7;
+    static constexpr subnormal_fixes_t<E> fixes{};
+
+    __m512i offset;
+    MXDNN_INLINE moved_words_t of(const blocks_t &b, int i) {
+        return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(bias - 127 * 128))};
+    }
+    __m512i value(__m512i w, int place) const {
+        if (place == 0) w = _mm512_slli_epi16(w, 8);
+        const __m512i x = _mm512_and_si512(_mm512_srai_epi16(w, 1 + m), words(0x8000 | magnitude));
+        const __m512i index = _mm512_srli_epi16(x, 7 - m);
+        const __mmask32 subnormal = _mm512_testn_epi16_mask(x, words(field));
+        const __m512i fix = _mm512_maskz_permutexvar_epi16(subnormal, index, load512(fixes.value));
+        const __mmask32 nonzero = _mm512_test_epi16_mask(x, words(magnitude));
+        return specials(x, _mm512_mask_add_epi16(x, nonzero, _mm512_add_epi16(x, fix), offset));
+    }
+
+private:
+    // Inf and NaN are what they are under any scale. x: moved, y: the value if it is a number.
+    MXDNN_INLINE __m512i specials(__m512i x, __m512i y) {
+        if (E::specials == specials_t::nan) {
+            const __mmask32 nan =
+                    _mm512_cmpeq_epi16_mask(_mm512_or_si512(x, words(0x8000)), words(0x8000 | magnitude));
+            return _mm512_mask_blend_epi16(nan, y, or_and(words(0x7fc0), x, words(0x8000)));
+        }
+        const __mmask32 top = _mm512_cmpge_epu16_mask(_mm512_and_si512(x, words(0x7fff)), words(field));
+        const __mmask32 nan = _mm512_mask_test_epi16_mask(top, x, words(magnitude & 0x7f));
+        y = _mm512_mask_blend_epi16(top, y, _mm512_or_si512(x, words(0x7f80)));
+        return _mm512_mask_blend_epi16(nan, y, _mm512_or_si512(x, words(0x7fc0)));
+    }
+};
+
+// f32 to bf16, nearest even, of anything but NaN; or of what bf16 has.
+template <bool exact>
+MXDNN_INLINE __m512i to_bf16(const halves_t &x) {
+    const auto round = [](__m512 v) {
+        const __m512i u = _mm512_castps_si512(v);
+        if (exact) return u;
+        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), dwords(1));
+        return _mm512_add_epi32(_mm512_add_epi32(u, dwords(0x7fff)), odd);
+    };
+    return join_high(round(x.even), round(x.odd));
+}
+
+template <typename E, bool exact>
+struct scaled_words_t {
+    halves_t factor;
+    MXDNN_INLINE scaled_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.factor + i)}; }
+    __m512i value(__m512i w, int place) const {
+        return to_bf16<exact>(multiply(bf16_halves(bf16_words_t<E>::value(w, place)), factor));
+    }
+};
+
+// (code - zero point) * scale, and a floating-point zero added: affine_values_t.
+template <typename E, bool float_zero>
+struct affine_bf16_words_t {
+    halves_t factor, less, add;
+    MXDNN_INLINE affine_bf16_words_t of(const blocks_t &b, int i) {
+        return {load_halves_of(b.factor + i), load_halves_of(b.above + i), load_halves_of(b.zero + i)};
+    }
+    __m512i value(__m512i w, int place) const {
+        halves_t x = bf16_halves(bf16_words_t<E>::value(w, place));
+        if (!E::is_signed && !float_zero)
+            x = {_mm512_sub_ps(x.even, less.even), _mm512_sub_ps(x.odd, less.odd)};
+        x = multiply(x, factor);
+        if (float_zero) x = {_mm512_add_ps(x.even, add.even), _mm512_add_ps(x.odd, add.odd)};
+        return to_bf16<false>(x);
+    }
+};
+
+// The step of MXINT8 is in b.divisor.
+struct mxint8_bf16_words_t {
+    halves_t step;
+    MXDNN_INLINE mxint8_bf16_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.divisor + i)}; }
+    __m512i value(__m512i w, int place) const {
+        const __m512i even = place ? _mm512_slli_epi32(w, 16) : _mm512_slli_epi32(w, 24);
+        const __m512i odd = place ? w : _mm512_slli_epi32(w, 8);
+        const halves_t x = {_mm512_cvtepi32_ps(_mm512_srai_epi32(even, 24)),
+                _mm512_cvtepi32_ps(_mm512_srai_epi32(odd, 24))};
+        return to_bf16<true>(multiply(x, step));
+    }
+};
+
+// ---- rows of pairs of panels, of one block each ----
+
+struct packed_group_t {
+    const uint8_t *codes[2]; // of both panels
+    uint8_t *out;
+};
+struct packed_rows_t {
+    int rows = 0, groups = 0;
+    packed_group_t group[most_groups];
+    int64_t pitch = 0; // bytes from row to row
+    bool around = false;
+    int64_t ahead = 0; // how far ahead codes are fetched
+};
+
+template <typename E, typename W>
+void decode_rows(const packed_rows_t &q, const blocks_t &b) {
+    using pack_t = n16_words_t<E::bits>;
+    constexpr int bytes = reorder_lines * E::bits / 8;
+    W w[most_groups];
+    for (int i = 0; i < q.groups; i++) w[i] = W::of(b, i * pair_lines);
+    for (int r = 0; r < q.rows; r += pack_t::rows)
+        for (int i = 0; i < q.groups; i++) {
+            const packed_group_t &g = q.group[i];
+            for (int k = 0; k < pack_t::rows * bytes; k += 64)
+                for (int j = 0; j < 2; j++) fetch(g.codes[j] + r * bytes + q.ahead + k);
+            pack_t::unpack(g.codes, r * bytes, [&](int k, __m512i c, int place) {
+                write512(q.around, g.out + (r + k) * q.pitch, w[i].value(c, place));
+            });
+        }
+}
+
+using decode_rows_t = void (*)(const packed_rows_t &q, const blocks_t &b);
+
+// Null where parameters want more care.
+decode_rows_t decode_rows_of(const block_format_t &f, calm_t calm) {
+    if (calm == calm_t::no) return nullptr;
+    using e2m1 = f4_e2m1_t;
+    decode_rows_t decode = nullptr;
+    if (f.family == quant_family_t::nvfp4)
+        return calm == calm_t::exact ? decode_rows<e2m1, scaled_words_t<e2m1, true>>
+                                     : decode_rows<e2m1, scaled_words_t<e2m1, false>>;
+    if (f.family == quant_family_t::mx) {
+        if (calm == calm_t::exact)
+            visit_type(mx_element_types(), f.elem, [&](auto e) {
+                using E = decltype(e);
+                if constexpr (E::is_float)
+                    decode = decode_rows<E, moved_words_t<E>>;
+                else
+                    decode = decode_rows<E, mxint8_bf16_words_t>;
+            });
+        return decode;
+    }
+    visit_type(affine_element_types(), f.elem, [&](auto e) {
+        using E = decltype(e);
+        decode = f.zp == zero_point_kind_t::float_zero ? decode_rows<E, affine_bf16_words_t<E, true>>
+                                                       : decode_rows<E, affine_bf16_words_t<E, false>>;
+    });
+    return decode;
+}
+
+// Anything: through a byte for each code.
+void decode_any_rows(const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global) {
+    const int bits = data_type_info(f.elem)->bits;
+    alignas(64) uint8_t codes[reorder_max_block][pair_lines];
+    for (int i = 0; i < q.groups; i++) {
+        const packed_group_t &g = q.group[i];
+        for (int j = 0; j < 2; j++)
+            n16_unpack_rows(
+                    bits, g.codes[j], max_of(q.rows, pair_lines), codes[0] + j * reorder_lines, pair_lines);
+        blocks_t part;
+        clear_blocks(part, pair_lines);
+        __builtin_memcpy(part.scale, b.scale + i * pair_lines, pair_lines * sizeof(part.scale[0]));
+        __builtin_memcpy(part.zp, b.zp + i * pair_lines, pair_lines * sizeof(part.zp[0]));
+        const decoding_t d = make_decoding(part, pair_lines, f, global, mxdnn_bf16);
+        for (int r = 0; r < q.rows; r++) d.row(codes[r], pair_lines, part, g.out + r * q.pitch, false);
+    }
+}
+
+MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
+    if (bytes == 1) return _mm512_cvtepu8_epi32(load128(p));
+    if (bytes == 2) return _mm512_cvtepu16_epi32(load256(p));
+    return load512(p);
+}
+
+// ---- a tile ----
+
+// Fewer bytes than a cache line, inside one.
+MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
+    int k = 0;
+    for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
+    for (; k < bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
+}
+// As many bytes as whole vectors have, which may begin anywhere. A run's last and the next one's first cache
+// line are the same, so those go into cache.
+MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
+    const bool around = how == write_t::around;
+    int k = around ? int(-reinterpret_cast<uintptr_t>(to) & 63) : 0;
+    write_part(to, from, k);
+    for (; k + 64 <= bytes; k += 64) write512(around, to + k, load512(from + k));
+    write_part(to + k, from + k, bytes - k);
+}
+
+void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes, int header_bytes,
+        float global, const panels_values_t &dst, write_t how) {
+    const bool lines_apart = dst.pos_bytes == 2;
+    const int panels = dst.lines / reorder_lines;
+    const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
+    const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
+              row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
+    const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
+    // Rows go where they belong if whole cache lines do, else through `x`.
+    const bool direct =
+            !lines_apart && (how == write_t::cached || goes_around512(how, dst.data, dst.pos_bytes));
+    const int step = lines_apart ? min_of(dst.rows, most_panel_bytes / 2 / row_bytes) : pair_lines;
+    alignas(64) uint8_t x[most_panel_bytes / 2], lines[most_panel_bytes / 2];
+
+    blocks_t b;
+    clear_blocks(b, most_blocks);
+    packed_rows_t q;
+    q.pitch = direct ? dst.pos_bytes : 2 * dst.lines;
+    q.around = direct && how == write_t::around;
+    q.ahead = header_bytes + dst.rows * row_codes;
+    const auto decode_all = [&] {
+        if (q.groups == 0) return;
+        const decode_rows_t decode =
+                decode_rows_of(f, decode_params(b, q.groups * pair_lines, f, global, unit));
+        if (decode)
+            decode(q, b);
+        else
+            decode_any_rows(q, b, f, global);
+        q.groups = 0;
+    };
+    for (int r = 0; r < dst.rows; r += step) {
+        const int rows = min_of(step, dst.rows - r);
+        uint8_t *to = static_cast<uint8_t *>(dst.data) + r * dst.pos_bytes;
+        for (int first = 0, n; first < rows; first += n) {
+            const int block = (r + first) / f.block;
+            n = min_of(rows - first, (block + 1) * f.block - r - first);
+            for (int p = 0; p < panels; p += 2) {
+                if (q.groups == most_groups || q.rows != n) decode_all();
+                q.rows = n;
+                const uint8_t *at = tile + p * panel_bytes;
+                const uint8_t *codes = at + header_bytes + (r + first) * row_codes;
+                for (int j = 0; j < 2; j++, at += panel_bytes) {
+                    const int i = q.groups * pair_lines + j * reorder_lines;
+                    store512(b.scale + i, load_panel_codes(f.scale_bytes, at + block * scale_line));
+                    if (f.zp_bytes)
+                        store512(b.zp + i, load_panel_codes(f.zp_bytes, at + zps_at + block * zp_line));
+                }
+                q.group[q.groups++] = {{codes, codes + panel_bytes},
+                        (direct ? to : x) + first * q.pitch + p * reorder_lines * 2};
+            }
+        }
+        decode_all();
+        if (lines_apart) {
+            for (int i = 0; i < rows; i += pair_lines)
+                turn32(x + i * row_bytes, row_bytes, lines + 2 * i, 2 * rows);
+            for (int l = 0; l < pair_lines; l++)
+                write_run(how, to + l * dst.line_bytes, lines + l * 2 * rows, 2 * rows);
+        } else if (!direct) {
+            for (int i = 0; i < rows; i++)
+                write_run(how, to + i * dst.pos_bytes, x + i * q.pitch, int(q.pitch));
+        }
+    }
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

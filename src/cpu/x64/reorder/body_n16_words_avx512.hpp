@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of 32 codes, a word each, to and from the vectors of n16_b4, n16_b6 and n16_b8 of two panels. What
+// goes where is said by the maps in those headers.
+#pragma once
+
+#include "cpu/x64/reorder/body_words_avx512.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// Quadwords of two vectors in turn: the low half of both, and the high half.
+MXDNN_INLINE __m512i low_quads_in_turn(__m512i a, __m512i b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
+}
+MXDNN_INLINE __m512i high_quads_in_turn(__m512i a, __m512i b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
+}
+// Lanes of two vectors in turn, likewise.
+MXDNN_INLINE __m512i low_lanes_in_turn(__m512i a, __m512i b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), b);
+}
+MXDNN_INLINE __m512i high_lanes_in_turn(__m512i a, __m512i b) {
+    return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), b);
+}
+
+// Four rows of words, the vectors of n16_b8 for both panels. Codes have eight bits at most.
+struct pair_t {
+    __m512i panel[2];
+};
+MXDNN_INLINE pair_t pack_four(const __m512i *c) {
+    // Rows 0 and 1, and rows 2 and 3, in the bytes of a word for each column.
+    const __m512i a = _mm512_or_si512(c[0], _mm512_slli_epi16(c[1], 8)),
+                  b = _mm512_or_si512(c[2], _mm512_slli_epi16(c[3], 8));
+    return {{low_quads_in_turn(a, b), high_quads_in_turn(a, b)}};
+}
+// Rows 0 and 1 (2 and 3) in the bytes of the words of the first (second).
+struct two_t {
+    __m512i rows[2];
+};
+MXDNN_INLINE two_t unpack_four(const pair_t &p) {
+    return {{_mm512_permutex2var_epi64(p.panel[0], _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), p.panel[1]),
+            _mm512_permutex2var_epi64(p.panel[0], _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), p.panel[1])}};
+}
+
+// Rows that are packed at a time: code(i) makes row i. Codes may have no bit above their own.
+template <int bits>
+struct n16_words_t;
+
+template <>
+struct n16_words_t<8> {
+    static constexpr int rows = 4;
+    template <typename F>
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
+        const __m512i c[4] = {code(0), code(1), code(2), code(3)};
+        const pair_t p = pack_four(c);
+        for (int j = 0; j < 2; j++) write512(around, out[j] + at, p.panel[j]);
+    }
+    // row(i, words, place): a code in the low (place 0) or the high byte of each word; the other is anything.
+    template <typename F>
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+        const two_t t = unpack_four({{load512(in[0] + at), load512(in[1] + at)}});
+        for (int i = 0; i < 4; i++) row(i, t.rows[i / 2], 8 * (i % 2));
+    }
+};
+
+// Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
+template <>
+struct n16_words_t<6> {
+    static constexpr int rows = 16;
+    template <typename F>
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
+        pair_t v[4];
+        for (int q = 0; q < 4; q++) {
+            const __m512i c[4] = {code(4 * q), code(4 * q + 1), code(4 * q + 2), code(4 * q + 3)};
+            v[q] = pack_four(c);
+        }
+        const __m512i top = _mm512_set1_epi8(char(0xc0));
+        for (int j = 0; j < 2; j++)
+            for (int q = 0; q < 3; q++)
+                write512(around, out[j] + at + 64 * q,
+                        or_and(v[q].panel[j], _mm512_slli_epi16(v[3].panel[j], 6 - 2 * q), top));
+    }
+    template <typename F>
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+        const __m512i top = _mm512_set1_epi8(char(0xc0));
+        pair_t v[4];
+        for (int j = 0; j < 2; j++) {
+            v[3].panel[j] = _mm512_setzero_si512();
+            for (int q = 0; q < 3; q++) {
+                v[q].panel[j] = load512(in[j] + at + 64 * q);
+                const __m512i two = _mm512_and_si512(v[q].panel[j], top);
+                v[3].panel[j] = _mm512_or_si512(v[3].panel[j], _mm512_srli_epi16(two, 6 - 2 * q));
+            }
+        }
+        for (int q = 0; q < 4; q++) {
+            const two_t t = unpack_four(v[q]);
+            for (int i = 0; i < 4; i++) row(4 * q + i, t.rows[i / 2], 8 * (i % 2));
+        }
+    }
+};
+
+// A dword is eight rows of a column: rows 0 2 4 6 in the low word, 1 3 5 7 in the high one.
+template <>
+struct n16_words_t<4> {
+    static constexpr int rows = 8;
+    template <typename F>
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
+        __m512i w[2];
+        for (int odd = 0; odd < 2; odd++) {
+            w[odd] = code(odd);
+            for (int i = 1; i < 4; i++)
+                w[odd] = _mm512_or_si512(w[odd], _mm512_slli_epi16(code(2 * i + odd), unsigned(4 * i)));
+        }
+        const __m512i a = _mm512_unpacklo_epi16(w[0], w[1]), b = _mm512_unpackhi_epi16(w[0], w[1]);
+        write512(around, out[0] + at, low_lanes_in_turn(a, b));
+        write512(around, out[1] + at, high_lanes_in_turn(a, b));
+    }
+    template <typename F>
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+        const __m512i a = load512(in[0] + at), b = load512(in[1] + at), low = dwords(0xffff);
+        // The words in pairs of lanes: low words of both panels, and high ones.
+        const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+        const __m512i even = _mm512_packus_epi32(_mm512_and_si512(a, low), _mm512_and_si512(b, low)),
+                      odd = _mm512_packus_epi32(_mm512_srli_epi32(a, 16), _mm512_srli_epi32(b, 16));
+        const __m512i w[2] = {_mm512_permutexvar_epi64(order, even), _mm512_permutexvar_epi64(order, odd)};
+        for (int i = 0; i < 8; i++) row(i, w[i % 2], 4 * (i / 2));
+    }
+};
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

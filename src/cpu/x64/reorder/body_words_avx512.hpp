@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of 32 words, one of each of 32 lines: bf16 values and codes of a pair of packed panels, as AVX-512 has
+// them in one vector.
+#pragma once
+
+#include "cpu/x64/reorder/body_params.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+// Lines of a pair of panels.
+constexpr int pair_lines = 2 * reorder_lines;
+constexpr int row_bytes = pair_lines * 2;
+// Pairs, or blocks of one, whose parameters are worked on together.
+constexpr int most_groups = most_blocks / pair_lines;
+using row_words_t = uint8_t[row_bytes];
+
+MXDNN_INLINE __m512i load512(const void *p) { return _mm512_loadu_si512(p); }
+MXDNN_INLINE void store512(void *p, __m512i v) { _mm512_storeu_si512(p, v); }
+// Around the caches: `p` is aligned to 64 bytes then.
+MXDNN_INLINE void write512(bool around, void *p, __m512i v) {
+    if (around)
+        _mm512_stream_si512(static_cast<__m512i *>(p), v);
+    else
+        store512(p, v);
+}
+// Whether writes of 64 bytes to p, and at multiples of `step` from it, may go around the caches.
+MXDNN_INLINE bool goes_around512(write_t how, const void *p, int64_t step = 64) {
+    return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 63) == 0;
+}
+
+// Into the second-level cache.
+MXDNN_INLINE void fetch(const uint8_t *p) { _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T1); }
+
+// Runs of whole cache lines that are fetched bit by bit, while something else is
+// worked on: all at once they would be waited for.
+struct runs_to_fetch_t {
+    const uint8_t *run;
+    int64_t apart; // bytes from run to run
+    int bytes, at; // of a run; into it
+
+    void fetch_some(int n) {
+        for (int i = 0; i < n; i++) {
+            fetch(run + at);
+            at += 64;
+            if (at < bytes) continue;
+            at = 0;
+            run += apart;
+        }
+    }
+};
+
+MXDNN_INLINE __m512i words(int x) { return _mm512_set1_epi16(short(x)); }
+MXDNN_INLINE __m512i dwords(uint32_t x) { return _mm512_set1_epi32(int(x)); }
+// a | (b & c)
+MXDNN_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c) {
+    return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
+}
+// Table of 32 words, looked up by the low five bits.
+MXDNN_INLINE __m512i look_up(__m512i table, __m512i index) { return _mm512_permutexvar_epi16(index, table); }
+
+// ---- words as f32: those with an even and those with an odd number ----
+
+struct halves_t {
+    __m512 even, odd;
+};
+MXDNN_INLINE halves_t bf16_halves(__m512i x) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(x, 16)),
+            _mm512_castsi512_ps(_mm512_and_si512(x, dwords(0xffff0000)))};
+}
+// The low words of both.
+MXDNN_INLINE __m512i join_low(__m512i even, __m512i odd) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, even, _mm512_slli_epi32(odd, 16));
+}
+// The high words of both.
+MXDNN_INLINE __m512i join_high(__m512i even, __m512i odd) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(even, 16), odd);
+}
+MXDNN_INLINE halves_t multiply(const halves_t &a, const halves_t &b) {
+    return {_mm512_mul_ps(a.even, b.even), _mm512_mul_ps(a.odd, b.odd)};
+}
+// Parameters of 32 lines, apart as halves_t has them.
+MXDNN_INLINE halves_t load_halves_of(const float *p) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + 16);
+    return {_mm512_permutex2var_ps(a, even, b),
+            _mm512_permutex2var_ps(a, _mm512_or_si512(even, dwords(1)), b)};
+}
+// Integers of 32 lines as words.
+MXDNN_INLINE __m512i load_words_of(const uint32_t *p) {
+    const __m256i a = _mm512_cvtepi32_epi16(load512(p)), b = _mm512_cvtepi32_epi16(load512(p + 16));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+
+// ---- transposing ----
+
+// 8 x 8 words in every lane of eight vectors: rows four apart interleaved, three times over.
+MXDNN_INLINE void transpose_in_lanes(__m512i (&v)[8]) {
+    for (int step = 0; step < 3; step++) {
+        __m512i t[8];
+        for (int i = 0; i < 4; i++) {
+            t[2 * i] = _mm512_unpacklo_epi16(v[i], v[i + 4]);
+            t[2 * i + 1] = _mm512_unpackhi_epi16(v[i], v[i + 4]);
+        }
+        for (int i = 0; i < 8; i++) v[i] = t[i];
+    }
+}
+
+// 16 bytes each from four places.
+MXDNN_INLINE __m512i load_lanes(const uint8_t *p, int64_t step) {
+    const __m512i a = _mm512_castsi128_si512(load128(p));
+    const __m512i b = _mm512_inserti32x4(a, load128(p + step), 1);
+    const __m512i c = _mm512_inserti32x4(b, load128(p + 2 * step), 2);
+    return _mm512_inserti32x4(c, load128(p + 3 * step), 3);
+}
+
+// out[c][r] = in[r][c]: 32 x 32 words. The input is read 16 bytes at a time.
+MXDNN_INLINE void turn32(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
+    for (int g = 0; g < 4; g++) {
+        __m512i v[8];
+        for (int i = 0; i < 8; i++) v[i] = load_lanes(in + i * in_pitch + 16 * g, 8 * in_pitch);
+        transpose_in_lanes(v);
+        for (int i = 0; i < 8; i++) store512(out + (8 * g + i) * out_pitch, v[i]);
+    }
+}
+
+// ---- a part of a tile in the first-level cache ----
+
+// Values of some positions of all lines, or of all positions of a pair of panels.
+using values_rows_t = uint8_t[most_panel_bytes];
+
+// Positions that are worked on at a time: as many as the blocks that are prepared together have, of a pair of
+// panels; else a block, or 32 of them.
+MXDNN_INLINE int panel_step(const block_format_t &f, const panels_values_t &v) {
+    if (v.pos_bytes == 2) return min_of(v.rows, max_of(most_blocks / pair_lines * f.block, pair_lines));
+    return min_of(v.rows, max_of(f.block, pair_lines));
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
