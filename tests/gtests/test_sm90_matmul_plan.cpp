@@ -23,12 +23,14 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         EXPECT_LE(p.grid, sms);
                         EXPECT_TRUE(p.splits == 1 || p.splits == 2);
                         EXPECT_EQ(p.grid % p.splits, 0);
-                        EXPECT_EQ(p.kernel == kernel_t::few_rows, div_up(rows, groups) <= 16);
+                        if (groups == 1) {
+                            EXPECT_EQ(p.kernel == kernel_t::few_rows, rows <= 16);
+                        }
                         // Sums over more than one CTA take one round of many_rows.
                         if (p.kernel == kernel_t::many_rows && p.splits > 1) {
-                            const int64_t items = div_up(div_up(rows, groups), many_rows_widths[p.variant])
-                                                  * std::min<int64_t>(rows, groups) * div_up(N, 256);
-                            EXPECT_LE(items * p.splits, p.grid);
+                            EXPECT_EQ(groups, 1);
+                            EXPECT_LE(div_up(rows, many_rows_widths[p.variant]) * div_up(N, 256) * p.splits,
+                                    p.grid);
                         }
                     }
 }
@@ -40,6 +42,19 @@ TEST(sm90_matmul_plan, fills_the_device) {
     EXPECT_GE(plan_matmul(256, 4096, 4096, 1, 2176, 132).grid, 120);
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 1, 2176, 132).splits, 2);
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
+}
+
+// Rows fall into groups at random: what is chosen has room for more than the mean, so that few groups need a
+// second block, which reads and decodes their weights again.
+TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
+    const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
+    EXPECT_EQ(plan(64).kernel, kernel_t::few_rows);
+    EXPECT_EQ(few_rows_variants[plan(64).variant].row_tiles, 1);
+    EXPECT_EQ(plan(256).kernel, kernel_t::few_rows);
+    EXPECT_EQ(few_rows_variants[plan(256).variant].row_tiles, 2);
+    EXPECT_EQ(plan(1024).kernel, kernel_t::many_rows);
+    EXPECT_EQ(many_rows_widths[plan(1024).variant], 48);
+    EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "gpu/cuda/ref/ref_moe.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/ref/ref_mx_reorder.hpp"
+#include "gpu/cuda/sm90_grouped_matmul.hpp"
 #include "gpu/cuda/sm90_mx_matmul.hpp"
 
 namespace mxdnn {
@@ -29,6 +30,7 @@ constexpr impl_list_item_t mx_reorder_list[] = {
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
+        impl_item<cuda::sm90_grouped_matmul_t>(),
         impl_item<cuda::ref_grouped_matmul_t>(),
 };
 

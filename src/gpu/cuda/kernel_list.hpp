@@ -20,6 +20,8 @@ enum class kernel_id_t : uint32_t {
     ref_moe_unpermute,
     sm90_few_rows,
     sm90_many_rows,
+    sm90_scatter_link,
+    sm90_scatter_sum,
     count
 };
 

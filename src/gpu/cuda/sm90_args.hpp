@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "common/row_groups.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace cuda {
@@ -11,15 +13,11 @@ namespace sm90 {
 
 enum class value_type_t : int32_t { none = 0, f32 = 1, bf16 = 2, f16 = 3 };
 
-// How rows of the source belong to experts.
-enum class rows_kind_t : int32_t {
-    dense = 0,  // one matrix of weights, M rows
-    ends = 1,   // offsets[g] is the end of group g
-    starts = 2, // offsets[g] and offsets[g + 1] are the start and end of group g
-    padded = 3  // group g has offsets[g] rows of the max_rows from g * max_rows on
-};
+// What happens to a sum after the bias. A gate takes pairs of columns, gate g and up u:
+// g * sigmoid(alpha * g) * (u + beta), both limited; silu is alpha 1 and beta 0.
+enum class activation_t : int32_t { none = 0, gated_pairs = 1, gated_halves = 2, relu = 3, relu2 = 4 };
 
-enum class activation_t : int32_t { none = 0, swiglu = 1 };
+constexpr int max_groups = 512; // that the kernels' lists have room for
 
 // How the weights of a format reach the tensor cores (device/mma/decode_*.cuh).
 enum class format_t : int32_t {
@@ -47,31 +45,42 @@ struct tiling_t {
 
 // What both kernels take.
 struct matmul_args_t {
-    const void *weights = nullptr;  // packed, n64_b*, from the first panel on
-    int64_t expert_stride = 0;      // bytes between experts
-    const float *globals = nullptr; // NVFP4: an expert's global scale, expert_stride apart; null: none
+    const void *weights = nullptr;          // packed, n64_b*
+    const uint64_t *weights_ptrs = nullptr; // [experts], instead of weights
+    int64_t expert_stride = 0;              // bytes between experts
+    int32_t prefix = 0;                     // bytes before an expert's panels; NVFP4: its global scale
     tiling_t tiling;
     const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
     int64_t src_stride = 0;    // elements
     void *dst = nullptr;
     int64_t dst_stride = 0; // elements
     value_type_t dst_type = value_type_t::bf16;
-    int32_t M = 0; // rows of dst; of all groups together
+    int32_t src_rows = 0; // that there are to gather from
+    int32_t M = 0;        // rows of dst; of all groups together
     int32_t N = 0, K = 0;
 
-    rows_kind_t rows_kind = rows_kind_t::dense;
-    int32_t groups = 1;
-    int32_t max_rows = 0; // padded: rows that a group has room for
-    const int32_t *offsets = nullptr;
-    const int32_t *group_experts = nullptr; // [groups], -1 skips; null: group g is expert g
-    const int32_t *gather = nullptr;        // [M] row of src, -1 a row of zeros; null: row m
-    const int32_t *scatter = nullptr;       // [M] row of dst, -1 drops; null: row m
-    const float *row_weights = nullptr;     // [M] multiplies the finished row
+    bool grouped = false;            // else one matrix of weights and M rows
+    row_groups_t groups;             // what rows of the list [0, M) belong to
+    const int32_t *gather = nullptr; // [M] row of src, else a row of zeros; null: row m
 
+    // Panels of 64 columns that are computed; with gated_halves those of the gates.
+    int32_t panel_begin = 0, panel_end = 0;
+    int32_t dst_first = 0; // column of the results that is column 0 of dst
+
+    const float *expert_alpha = nullptr; // [experts]
+    const void *row_weights = nullptr;   // [M] multiplies the sum, or the finished row
+    value_type_t row_weights_type = value_type_t::none;
+    bool row_weights_on_input = false;
     const void *bias = nullptr; // [experts, N]
     value_type_t bias_type = value_type_t::none;
-    activation_t activation = activation_t::none; // interleaved (gate, up): dst has N / 2 columns
-    float alpha = 1.f, limit = 0.f;               // limit 0: none
+    int64_t bias_stride = 0; // elements between experts
+    activation_t activation = activation_t::none;
+    float alpha = 1.f, beta = 1.f, limit = 0.f; // limit 0: none
+    // Instead of these, alpha, beta and limit of every expert; a silu takes the limit only.
+    const float *activation_params = nullptr;
+    int32_t activation_stride = 0;
+    bool limit_only = false;
+    float old_scale = 0.f; // times what dst held, added at the end
 
     int32_t splits = 1; // CTAs of a cluster that share K: 1 or 2, from the plan
 };
@@ -86,6 +95,12 @@ struct launch_args_t {
     // read its own, while that one runs.
     bool early = false;
 };
+
+// The panels of a gate's columns, or of all; the whole range for a call that computes everything.
+inline int32_t panels_of(const matmul_args_t &a) {
+    const int32_t columns = a.activation == activation_t::gated_halves ? a.N / 2 : a.N;
+    return (columns + 63) / 64;
+}
 
 } // namespace sm90
 } // namespace cuda

@@ -2,6 +2,7 @@
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/types.hpp"
 
@@ -23,48 +24,89 @@ void consider(candidate_t &best, const candidate_t &c) {
     if (c.cost < best.cost) best = c;
 }
 
+// Rows of the groups that have any. How many each has is known on the device only; here it is taken that rows
+// fell into groups at random: quantiles of the normal distribution with that mean and variance.
+struct spread_t {
+    static constexpr double quantiles[] = {-1.65, -1., -.67, -.39, -.13, .13, .39, .67, 1., 1.65, 2.5};
+    static constexpr int count = sizeof(quantiles) / sizeof(quantiles[0]);
+    double busy = 1; // groups that have rows
+    int64_t rows[count];
+
+    spread_t(int64_t all, int groups) {
+        if (groups > 1) busy = groups * -std::expm1(-double(all) / groups);
+        const double mean = double(all) / busy, deviation = groups > 1 ? std::sqrt(mean - 1. / busy) : 0.;
+        for (int i = 0; i < count; i++)
+            rows[i] = std::max<int64_t>(1, int64_t(std::lround(mean + quantiles[i] * deviation)));
+    }
+    int64_t most() const { return rows[count - 1]; }
+    // Clusters that have work, or may have: how many items groups make is an estimate.
+    int64_t grid(double items, int64_t clusters) const {
+        return busy > 1. ? clusters
+                         : std::min<int64_t>(std::max<int64_t>(int64_t(std::ceil(items)), 1), clusters);
+    }
+    // Of a group: the mean of cost(rows).
+    template <typename F>
+    double mean(F &&cost) const {
+        double sum = 0;
+        for (int i = 0; i < count - 1; i++) sum += cost(rows[i]);
+        return sum / (count - 1);
+    }
+};
+
+// What the busiest of so many clusters does; items are handed out in turn.
+double rounds_of(double items, int64_t clusters) { return std::ceil(items / double(clusters) - 1e-9); }
+
 // Few rows: in bytes that the busiest multiprocessor reads.
 void consider_few_rows(
-        candidate_t &best, int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
+        candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
     const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
-    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)),
-                  busy = std::min<int64_t>(rows, groups);
     // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two
     // CTAs add up together.
     constexpr double per_item = 24e3, per_shared_item = 40e3;
     for (int v = 0; v < int(sizeof(few_rows_variants) / sizeof(few_rows_variants[0])); v++) {
         const few_rows_shape_t &f = few_rows_variants[v];
-        const int64_t blocks = busy * div_up(rows_each, 8 * f.row_tiles),
-                      items = blocks * div_up(panels_all, f.panels);
-        const double stage = double(f.panels) * tile_bytes
-                             + double(std::min<int64_t>(rows_each, 8 * f.row_tiles)) * tile * 2;
+        const int64_t block_rows = 8 * f.row_tiles;
+        const double blocks = spread.busy
+                              * spread.mean([&](int64_t rows) { return double(div_up(rows, block_rows)); }),
+                     items = blocks * double(div_up(panels_all, f.panels));
+        const double rows_each =
+                             spread.mean([&](int64_t rows) { return double(std::min(rows, block_rows)); }),
+                     stage = double(f.panels) * tile_bytes + rows_each * tile * 2;
         for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
-            const int64_t clusters = sm_count / splits, rounds = div_up(items, clusters);
+            const int64_t clusters = sm_count / splits;
             const double cost =
-                    double(rounds)
+                    rounds_of(items, clusters)
                     * (double(div_up(tiles, splits)) * stage + (splits > 1 ? per_shared_item : per_item));
-            consider(best, {{kernel_t::few_rows, v, splits, int(std::min(items, clusters)) * splits}, cost});
+            const int64_t grid = spread.grid(items, clusters);
+            consider(best, {{kernel_t::few_rows, v, splits, int(grid) * splits}, cost});
         }
     }
 }
 
 // Many rows: in cycles of the busiest multiprocessor.
-void consider_many_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, int groups, int sm_count) {
-    constexpr int panels = 4;
+void consider_many_rows(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count) {
+    constexpr int panels = 4, step = 16;
     const int64_t tiles = div_up(K, tile), panel_groups = div_up(N, tile * panels);
-    const int64_t rows_each = std::max<int64_t>(1, div_up(rows, groups)),
-                  busy = std::min<int64_t>(rows, groups);
     for (int v = 0; v < int(sizeof(many_rows_widths) / sizeof(many_rows_widths[0])); v++) {
-        const int width = many_rows_widths[v];
-        const int64_t items = busy * div_up(rows_each, width) * panel_groups;
-        // 64 rows of K: 8 cycles of the tensor cores for every source row, and what decoding takes.
-        const double stage = std::max(600., 250. + 8. * width), per_item = 2000. + 20. * width;
+        const int64_t width = many_rows_widths[v];
+        const double blocks = spread.busy
+                              * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
+                     items = blocks * double(panel_groups);
+        // 64 rows of K: 8 cycles of the tensor cores for every source row, and what decoding takes. Blocks of
+        // a group are about equally wide, and none is narrower than half of the width.
+        const double stage = spread.mean([&](int64_t rows) {
+            const int64_t each = round_up(div_up(rows, div_up(rows, width)), step);
+            return std::max(600., 250. + 8. * double(std::max(each, width / 2)));
+        });
+        const double per_item = 2000. + 20. * double(width);
         for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
-            const int64_t clusters = sm_count / splits, rounds = div_up(items, clusters);
+            const int64_t clusters = sm_count / splits;
+            const double rounds = rounds_of(items, clusters);
             // The kernel shares K in one round only, and how many rounds groups take is known on the device.
-            if (splits > 1 && (rounds > 1 || groups > 1)) continue;
-            const double cost = double(rounds) * (double(div_up(tiles, splits)) * stage + splits * per_item);
-            consider(best, {{kernel_t::many_rows, v, splits, int(std::min(items, clusters)) * splits}, cost});
+            if (splits > 1 && (rounds > 1 || spread.busy > 1)) continue;
+            const double cost = rounds * (double(div_up(tiles, splits)) * stage + splits * per_item);
+            const int64_t grid = spread.grid(items, clusters);
+            consider(best, {{kernel_t::many_rows, v, splits, int(grid) * splits}, cost});
         }
     }
 }
@@ -73,13 +115,22 @@ void consider_many_rows(candidate_t &best, int64_t rows, int64_t N, int64_t K, i
 
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
     candidate_t best{{kernel_t::few_rows, 0, 1, 1}, 1e300};
+    const spread_t spread(std::max<int64_t>(rows, 1), groups);
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
     // than the wider tiles of wgmma.
-    if (div_up(rows, groups) <= 16)
-        consider_few_rows(best, rows, N, K, groups, tile_bytes, sm_count);
+    if (spread.most() <= 16)
+        consider_few_rows(best, spread, N, K, tile_bytes, sm_count);
     else
-        consider_many_rows(best, rows, N, K, groups, sm_count);
+        consider_many_rows(best, spread, N, K, sm_count);
     return best.plan;
+}
+
+std::string to_string(const matmul_plan_t &p) {
+    return (p.kernel == kernel_t::few_rows
+                           ? "few_rows:" + std::to_string(8 * few_rows_variants[p.variant].row_tiles) + "x"
+                                     + std::to_string(few_rows_variants[p.variant].panels) + "panels"
+                           : "many_rows:" + std::to_string(many_rows_widths[p.variant]) + "wide")
+           + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 
 } // namespace sm90

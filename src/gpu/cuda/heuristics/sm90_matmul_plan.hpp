@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace mxdnn {
 namespace impl {
@@ -25,7 +26,7 @@ constexpr few_rows_shape_t few_rows_variants[] = {
         {2, 3, 4, 1},
         {2, 4, 4, 1},
 };
-constexpr int many_rows_widths[] = {32, 64, 96, 128};
+constexpr int many_rows_widths[] = {32, 48, 64, 96, 128, 144};
 
 enum class kernel_t { few_rows, many_rows };
 
@@ -39,6 +40,8 @@ struct matmul_plan_t {
 // rows: of the source; groups: experts that they are spread over, 1 for a plain matmul; tile_bytes: 64 x 64
 // weights with their scales.
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count);
+
+std::string to_string(const matmul_plan_t &plan);
 
 } // namespace sm90
 } // namespace cuda

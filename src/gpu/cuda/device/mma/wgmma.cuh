@@ -28,8 +28,9 @@ __device__ __forceinline__ void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 // Keeps registers that a wgmma in flight reads alive until here.
-__device__ __forceinline__ void keep(uint32_t (&a)[4][4]) {
-    for (int i = 0; i < 4; i++)
+template <int steps>
+__device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
+    for (int i = 0; i < steps; i++)
         asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
 }
 

@@ -34,7 +34,7 @@ namespace cuda {
 namespace sm90 {
 
 struct few_rows_t {
-    static constexpr int max_panels = 4, panel_columns = 64, max_stages = 24;
+    static constexpr int max_panels = 4, panel_columns = sm90::panel_columns, max_stages = 24;
     static constexpr int team_warps = 4, pair_warps = 2 * team_warps, producer_warps = 2, sum_parts = 2;
     static constexpr int tile_rows = 64, tiles_per_stage = 2, stage_rows = tile_rows * tiles_per_stage;
     // A row of the source in a stage; 16 bytes more than its 128 bf16, so that the eight rows of an
@@ -86,18 +86,21 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     typename variant::head_t &head = *reinterpret_cast<typename variant::head_t *>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-    const int panels_all = (args.N + k::panel_columns - 1) / k::panel_columns;
+    const panels_t<panels> panel_map(args);
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
     const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
     const int stage_begin = int(int64_t(stages_all) * rank / splits);
     const int item_stages = int(int64_t(stages_all) * (rank + 1) / splits) - stage_begin;
-    const int panel_groups = (panels_all + panels - 1) / panels;
+    const int panel_groups = panel_map.groups();
     constexpr int ring = variant::stages, stage_bytes = variant::stage_bytes;
     const uint32_t sums = shared_address(shared) + variant::head_bytes, stages = sums + variant::sum_bytes;
     const uint32_t full = shared_address(head.full), empty = shared_address(head.empty);
 
-    let_later_kernels_start();
+    // Later kernels may read their weights when they start, which this one may do itself only if it is not
+    // listed: before, something else may still be writing them.
+    const bool listed = args.grouped;
+    if (!listed) let_later_kernels_start();
     if (threadIdx.x == 0) {
         for (int i = 0; i < ring; i++) {
             barrier_init(full + 8 * i, 1 + 32); // announced bytes, and the lanes that copy the source
@@ -108,13 +111,12 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
         barrier_init_fence();
     }
     // Only a plain matrix of rows tells without looking which weights and rows it needs.
-    const bool listed = args.rows_kind != rows_kind_t::dense || args.gather;
-    if (listed) wait_for_earlier_kernels();
-    if (warp == 0) head.list.build(args, rows, lane);
-    if (splits > 1)
-        cluster_sync();
-    else
-        __syncthreads();
+    if (listed) {
+        wait_for_earlier_kernels();
+        let_later_kernels_start();
+    }
+    head.list.build(args, rows);
+    if (splits > 1) cluster_sync();
 
     const int items = head.list.blocks(args) * panel_groups;
     const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
@@ -125,11 +127,9 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
         int position = 0; // of the item's first stage among all stages
         for (int item = first_item; item < items; item += item_step, position += item_stages) {
             const row_block_t block = head.list.block(args, item / panel_groups, 8);
-            const int first_panel = item % panel_groups * panels;
-            const int panels_here = min(panels, panels_all - first_panel);
-            const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
-                                     + block.expert * args.expert_stride
-                                     + (first_panel + lane) * args.tiling.panel_bytes;
+            const int panel_group = item % panel_groups, panels_here = panel_map.slots(panel_group);
+            const uint8_t *weights = packed_of(args, block.expert) + args.prefix
+                                     + panel_map.panel(panel_group, lane) * args.tiling.panel_bytes;
             const auto start_weights = [&](int i) {
                 const int slot = (position + i) % ring, s = stage_begin + i;
                 const int64_t from = int64_t(s) * variant::panel_bytes;
@@ -148,9 +148,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
 #pragma unroll
                 for (int i = 0; i < rows / rows_at_once; i++) {
                     const int r = first_row + i * rows_at_once;
-                    source_row[i] = r >= block.rows ? -1
-                                    : args.gather   ? args.gather[block.first + r]
-                                                    : block.first + r;
+                    source_row[i] = r < block.rows ? source_row_of(args, block.first + r) : -1;
                 }
             };
             const auto start_source = [&](int i) {
@@ -199,7 +197,6 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     int position = 0, sums_parity = 0;
     for (int item = first_item; item < items; item += item_step) {
         const row_block_t block = head.list.block(args, item / panel_groups, 8);
-        const int first_panel = item % panel_groups * panels;
 
         float sum[panels][row_tiles][4];
 #pragma unroll
@@ -265,9 +262,12 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
         // Teams 2 and 3 write their sums, teams 0 and 1 add their own in the same two places.
         wait_for_earlier_kernels(); // long done, but where there was nothing to read
         // Four columns a thread; the CTAs of a cluster take equal shares of the columns.
-        const int quads = panels * (k::panel_columns / 4) / splits, quad0 = quads * rank;
-        const columns_t columns(args, block.expert,
-                first_panel * k::panel_columns + (quad0 + int(threadIdx.x) % quads) * 4, format::sum_scale);
+        const int quads = panel_map.quads() / splits, quad0 = quads * rank;
+        const auto columns_of = [&](int quad) {
+            return columns_t(
+                    args, block.expert, panel_map.column(item % panel_groups, quad), format::sum_scale);
+        };
+        const columns_t columns = columns_of(quad0 + int(threadIdx.x) % quads);
         float *own =
                 reinterpret_cast<float *>(shared + variant::head_bytes + team % 2 * variant::sum_part_bytes)
                 + quad * 2 * variant::sum_pitch + warp % 4 * 16 + group;
@@ -295,25 +295,27 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             barrier_wait_cluster(shared_address(&head.sums_ready), sums_parity);
         }
         for (int i = threadIdx.x; i < quads * block.rows; i += variant::consumers) {
-            const int row = i / quads, column = (quad0 + i % quads) * 4;
-            const uint32_t at = sums + (row * variant::sum_pitch + column) * 4;
-            float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-            const auto add = [&v](const float4 &o) { v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w; };
-            for (int r = 0; r < splits; r++)
+            const int row = i / quads, column = panel_map.slot_column(quad0 + i % quads);
+            const auto sum_at = [&](int column) {
+                const uint32_t at = sums + (row * variant::sum_pitch + column) * 4;
+                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+                const auto add = [&v](const float4 &o) { v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w; };
+                for (int r = 0; r < splits; r++)
 #pragma unroll
-                for (int part = 0; part < k::sum_parts; part++) {
-                    const uint32_t from = at + part * variant::sum_part_bytes;
-                    if (splits > 1)
-                        add(cluster_load(cluster_address(from, r)));
-                    else
-                        add(*reinterpret_cast<const float4 *>(shared + (from - shared_address(shared))));
-                }
-            if (i == int(threadIdx.x)) {
-                columns.store(args, block.first + row, v);
-            } else {
-                columns_t(args, block.expert, first_panel * k::panel_columns + column, format::sum_scale)
-                        .store(args, block.first + row, v);
-            }
+                    for (int part = 0; part < k::sum_parts; part++) {
+                        const uint32_t from = at + part * variant::sum_part_bytes;
+                        if (splits > 1)
+                            add(cluster_load(cluster_address(from, r)));
+                        else
+                            add(*reinterpret_cast<const float4 *>(shared + (from - shared_address(shared))));
+                    }
+                return v;
+            };
+            const float4 v = sum_at(column), up = panel_map.up ? sum_at(column + panel_columns) : v;
+            if (i == int(threadIdx.x))
+                columns.store(args, block.first + row, v, up);
+            else
+                columns_of(quad0 + i % quads).store(args, block.first + row, v, up);
         }
         named_barrier(1, variant::consumers);
         if (splits > 1) { // nobody may leave or overwrite sums before all have read them

@@ -15,6 +15,7 @@ namespace sm90 {
 struct launch_shape_t {
     int grid, threads, cluster, shared_bytes;
     bool early; // starts before the stream's kernel before it has ended
+    int grid_y = 1;
 };
 
 template <typename args_t>
@@ -33,7 +34,7 @@ cudaError_t launch(
         count++;
     }
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(shape.grid));
+    config.gridDim = dim3(unsigned(shape.grid), unsigned(shape.grid_y));
     config.blockDim = dim3(unsigned(shape.threads));
     config.dynamicSmemBytes = size_t(shape.shared_bytes);
     config.stream = stream;

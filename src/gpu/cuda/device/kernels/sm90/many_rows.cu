@@ -20,8 +20,9 @@ using namespace sm90;
 
 template <typename format, size_t... i>
 const built_t<many_rows_args_t> *built(int v, std::index_sequence<i...>) {
-    static const built_t<many_rows_args_t> list[] = {{many_rows<format, many_rows_widths[i]>,
-            many_rows_t::threads, many_rows_shared_t<format, many_rows_widths[i]>::bytes}...};
+    static const built_t<many_rows_args_t> list[] = {
+            {many_rows<format, many_rows_widths[i]>, many_rows_shared_t<format, many_rows_widths[i]>::threads,
+                    many_rows_shared_t<format, many_rows_widths[i]>::bytes}...};
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 

@@ -29,36 +29,43 @@ namespace cuda {
 namespace sm90 {
 
 struct many_rows_t {
-    static constexpr int panels = 4, panel_columns = 64, panels_each = 2;
+    static constexpr int panels = 4, panel_columns = sm90::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
-    static constexpr int threads = 3 * group, consumers = 2 * group;
     // Warps of the producer: 0 and 1 copy weights, 2 and 3 the source.
     static constexpr int weight_warps = 2, source_threads = 64;
-    // Registers of a thread: 65536 for all, and the producer needs few.
-    static constexpr int producer_registers = 56, consumer_registers = 224;
-    static_assert(group * (producer_registers + 2 * consumer_registers) <= 65536, "registers");
     static constexpr int tile_rows = 64, src_row_bytes = tile_rows * 2;
     static constexpr int max_stages = 8;
-    // Sums on their way out: 4 floats more than the columns, so that the lanes of a fragment write
-    // to different banks; rows_out rows at a time where K is not shared.
-    static constexpr int out_pitch = panel_columns + 4, rows_out = 64;
+    // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
+    // lanes of a fragment write to different banks; rows_out rows at a time where K is not shared.
+    static constexpr int teams = 2, out_pitch = panels / teams * panel_columns + 4, rows_out = 32;
     static constexpr int sum_pitch = panels * panel_columns + 4;
     static constexpr int shared_budget = 227 * 1024;
+    // Named barriers; 0 is that of all threads.
+    static constexpr int consumers_barrier = 1, team_barrier = 2, source_barrier = team_barrier + teams;
 };
 
-// `width` is the n of wgmma: the rows of the source that a row block may have.
+// `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
+// the tensor cores and as much decoding: four consumers of a panel each hide more latency than two of two.
 template <typename format, int width>
 struct many_rows_shared_t {
     static_assert(
             width % many_rows_t::row_step == 0 && width <= 144, "sums of two panels fill the registers");
     using k = many_rows_t;
+    static constexpr int panels_each = width <= 64 ? 1 : 2, consumer_groups = k::panels / panels_each;
+    static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
+    static constexpr int team_groups = consumer_groups / k::teams, team = team_groups * k::group;
+    // Registers of a thread: 65536 for all, and the producer needs few.
+    static constexpr int producer_registers = 56, consumer_registers = panels_each == 1 ? 112 : 224;
+    static_assert(
+            k::group * (producer_registers + consumer_groups * consumer_registers) <= 65536, "registers");
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         work_list_t list;
+        int source_row[width]; // of the item whose rows are gathered
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
-    static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a consumer
+    static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
     // A panel's scales and codes in a stage.
@@ -106,19 +113,20 @@ struct many_rows_cta_t {
     const matmul_args_t &args;
     uint8_t *shared;
     uint32_t full, empty, stages; // shared addresses
-    int panels_all, stage_begin, stage_end;
+    panels_t<k::panels> panel_map;
+    int stage_begin, stage_end;
     int rank;
 
     __device__ bool gathers() const { return args.gather != nullptr; }
 
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
     __device__ void produce_weights(
-            int warp, int lane, int position, const row_block_t &block, int first_panel) const {
+            int warp, int lane, int position, const row_block_t &block, int panel_group) const {
         using namespace ptx;
-        const int panels = min(k::panels, panels_all - first_panel);
+        const int panels = panel_map.slots(panel_group);
         const tiling_t &t = args.tiling;
-        const uint8_t *weights = static_cast<const uint8_t *>(args.weights)
-                                 + block.expert * args.expert_stride + (first_panel + lane) * t.panel_bytes;
+        const uint8_t *weights = packed_of(args, block.expert) + args.prefix
+                                 + panel_map.panel(panel_group, lane) * t.panel_bytes;
         for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
@@ -151,43 +159,69 @@ struct many_rows_cta_t {
                     full + 8 * slot);
         }
     }
-    // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart.
+    // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart. A stage
+    // is announced when those after it have been started, by threads that have waited for their own copies:
+    // these came through the generic proxy, and wgmma reads through the asynchronous one.
     __device__ void produce_gathered(int thread, int position, const row_block_t &block) const {
         using namespace ptx;
         constexpr int rows_at_once = k::source_threads / 8;
         const int chunk = thread % 8, first_row = thread / 8;
-        const int *gather = args.gather + block.first;
+        int *source_row = reinterpret_cast<typename shared_t::head_t *>(shared)->source_row;
+        named_barrier(k::source_barrier, k::source_threads); // the rows of the item before have been read
+        for (int r = thread; r < width; r += k::source_threads)
+            source_row[r] = r < block.rows ? source_row_of(args, block.first + r) : -1;
+        named_barrier(k::source_barrier, k::source_threads);
+        const uint32_t stride = uint32_t(args.src_stride) * 2;
         for (int s = stage_begin; s < stage_end; s++) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
             const int column = s * k::tile_rows + chunk * 8;
-            const uint32_t to = stages + slot * shared_t::stage_bytes;
-            // Indices are read again for every stage, from the cache: there are not enough registers to
-            // keep them.
+            const bool in_k = column < args.K;
+            const uint8_t *from = static_cast<const uint8_t *>(args.src) + (in_k ? column * 2 : 0);
+            static_assert(rows_at_once == 8, "the swizzle is the same for all rows of a thread");
+            uint32_t to = stages + slot * shared_t::stage_bytes + first_row * k::src_row_bytes
+                          + (chunk ^ first_row) * 16;
 #pragma unroll 4
-            for (int r = first_row; r < block.rows; r += rows_at_once) {
-                const int row = __ldg(gather + r);
-                const bool valid = column < args.K && row >= 0;
-                copy_16(to + r * k::src_row_bytes + (chunk ^ (r % 8)) * 16,
-                        static_cast<const uint8_t *>(args.src)
-                                + (valid ? (row * args.src_stride + column) * 2 : 0),
-                        valid);
+            for (int r = first_row; r < block.rows;
+                    r += rows_at_once, to += rows_at_once * k::src_row_bytes) {
+                const int row = source_row[r];
+                copy_16(to, from + uint64_t(uint32_t(max(row, 0))) * stride, in_k && row >= 0);
             }
-            copy_arrive(full + 8 * slot);
+            copy_commit();
+            announce_gathered<gather_lag>(n - gather_lag);
         }
+    }
+    // Stages that are started before one is announced.
+    static constexpr int gather_lag = 3;
+    static_assert(gather_lag < shared_t::stages, "stages that are under way");
+    template <int later>
+    __device__ void announce_gathered(int n) const {
+        using namespace ptx;
+        if (n < 0) return;
+        copy_wait<later>();
+        proxy_fence();
+        barrier_arrive(full + 8 * (n % shared_t::stages));
+    }
+    // `position`: the stages of all items.
+    __device__ void finish_gathered(int position) const {
+        for (int n = max(position - gather_lag, 0); n < position; n++) announce_gathered<0>(n);
     }
 
     template <int rows>
     __device__ __forceinline__ void consume(
-            ring_t &ring, const row_block_t &block, int first_panel, int splits) const {
+            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
         using namespace ptx;
+        constexpr int panels_each = shared_t::panels_each;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
-        float sum[k::panels_each][rows / 2];
+        float sum[panels_each][rows / 2];
 #pragma unroll
-        for (int p = 0; p < k::panels_each; p++)
+        for (int p = 0; p < panels_each; p++)
 #pragma unroll
             for (int i = 0; i < rows / 2; i++) sum[p][i] = 0.f;
-        uint32_t a[k::panels_each][4][4];
+        // A stage is two parts, so that one is decoded while the other is multiplied: a panel each, or half
+        // of K of the only one.
+        constexpr int parts = 2, steps = 4 / parts * panels_each;
+        uint32_t a[parts][steps][4];
         const place_t place = format::place(thread, args.tiling);
         // The step of 64 rows that has codes for 32 only.
         const int rest = args.K % k::tile_rows,
@@ -196,15 +230,13 @@ struct many_rows_cta_t {
         int last_slot = -1;
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(full + 8 * ring.slot, ring.round);
-            // Gathered rows came through the generic proxy, wgmma reads through the asynchronous one.
-            if (gathers()) proxy_fence();
             const uint32_t stage = stages + ring.slot * shared_t::stage_bytes;
             const uint32_t tiles =
-                    stage + shared_t::src_bytes + consumer * k::panels_each * shared_t::slot_bytes;
+                    stage + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes;
             const uint64_t b = wgmma::b_descriptor(stage);
-            typename format::raw_t raw[k::panels_each];
+            typename format::raw_t raw[panels_each];
 #pragma unroll
-            for (int p = 0; p < k::panels_each; p++) {
+            for (int p = 0; p < panels_each; p++) {
                 const uint32_t tile = tiles + p * shared_t::slot_bytes;
                 const shared_reader_t scales{tile + place.scales}, codes{tile + place.codes};
                 if constexpr (format::bits == 8)
@@ -213,22 +245,27 @@ struct many_rows_cta_t {
                     raw[p] = format::load(scales, codes, args.tiling);
             }
 #pragma unroll
-            for (int p = 0; p < k::panels_each; p++) {
-                // Here at most the group of the other panel is unfinished.
-                wgmma::keep(a[p]);
+            for (int part = 0; part < parts; part++) {
+                const int p = part * panels_each / parts, step = panels_each == 1 ? part * steps : 0;
+                // Here at most the group of the other part is unfinished.
+                wgmma::keep(a[part]);
                 if (__any_sync(~0u, format::special(raw[p]) != 0)) {
 #pragma unroll
-                    for (int i = 0; i < 4; i++) format::template decode<true>(a[p][i], raw[p], i);
+                    for (int i = 0; i < steps; i++)
+                        format::template decode<true>(a[part][i], raw[p], step + i);
                 } else {
 #pragma unroll
-                    for (int i = 0; i < 4; i++) format::template decode<false>(a[p][i], raw[p], i);
+                    for (int i = 0; i < steps; i++)
+                        format::template decode<false>(a[part][i], raw[p], step + i);
                 }
                 wgmma::fence();
 #pragma unroll
-                for (int i = 0; i < 4; i++) wgmma::mma<rows>(sum[p], a[p][i], b + i * wgmma::b_step);
+                for (int i = 0; i < steps; i++)
+                    wgmma::mma<rows>(sum[p], a[part][i], b + (step + i) * wgmma::b_step);
                 wgmma::commit();
                 wgmma::wait<1>();
-                if (p == 0) { // all of the stage before has been read
+                if (part == 0) { // all of the stage before has been read
+                    __syncwarp();
                     if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
                     last_slot = ring.slot;
                 }
@@ -237,66 +274,92 @@ struct many_rows_cta_t {
         wgmma::wait<0>();
         wgmma::keep(a[0]);
         wgmma::keep(a[1]);
+        __syncwarp();
         if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
 
         // Thread t has columns c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
+        const auto columns_of = [&](int quad) {
+            return columns_t(args, block.expert, panel_map.column(panel_group, quad), format::sum_scale);
+        };
+        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
         if (splits == 1) {
-            constexpr int rows_out = rows < k::rows_out ? rows : k::rows_out;
+            const int team = consumer / shared_t::team_groups,
+                      member = int(threadIdx.x - k::group) % shared_t::team;
             float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
                                                    + shared_t::stages * shared_t::stage_bytes
-                                                   + consumer * shared_t::out_bytes);
+                                                   + team * shared_t::out_bytes);
+            const int own = consumer % shared_t::team_groups * k::panel_columns + column;
+            const int quads = panel_map.quads() / k::teams, quad = member % quads;
+            const columns_t columns = columns_of(team * quads + quad);
 #pragma unroll
-            for (int p = 0; p < k::panels_each; p++) {
-                const int panel = first_panel + consumer * k::panels_each + p, quad = thread % 16 * 4;
-                const columns_t columns(
-                        args, block.expert, panel * k::panel_columns + quad, format::sum_scale);
+            for (int r0 = 0; r0 < rows; r0 += k::rows_out) {
+                if (r0 >= block.rows) break;
 #pragma unroll
-                for (int r0 = 0; r0 < rows; r0 += rows_out) {
-                    if (r0 >= block.rows) break;
+                for (int p = 0; p < panels_each; p++)
 #pragma unroll
-                    for (int i = 0; i < rows_out / 2; i++) {
+                    for (int i = 0; i < k::rows_out / 2; i++)
                         if (r0 / 2 + i < rows / 2)
-                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + column + i % 4 / 2 * 8] =
-                                    sum[p][(r0 / 2 + i) % (rows / 2)];
-                    }
-                    named_barrier(2 + consumer, k::group);
-                    for (int r = thread / 16; r < rows_out && r0 + r < block.rows; r += k::group / 16)
-                        columns.store(args, block.first + r0 + r,
-                                *reinterpret_cast<const float4 *>(out + r * k::out_pitch + quad));
-                    named_barrier(2 + consumer, k::group);
+                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                                    + i % 4 / 2 * 8] = sum[p][(r0 / 2 + i) % (rows / 2)];
+                named_barrier(k::team_barrier + team, shared_t::team);
+                for (int r = member / quads; r < k::rows_out && r0 + r < block.rows;
+                        r += shared_t::team / quads) {
+                    const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
+                    columns.store(args, block.first + r0 + r, *reinterpret_cast<const float4 *>(at),
+                            *reinterpret_cast<const float4 *>(at + up));
                 }
+                named_barrier(k::team_barrier + team, shared_t::team);
             }
             return;
         }
         // K is shared: the ring has been read to its end, and holds the sums from here on.
-        named_barrier(1, k::consumers);
+        named_barrier(k::consumers_barrier, shared_t::consumers);
         float *sums = reinterpret_cast<float *>(shared + (stages - shared_address(shared)));
 #pragma unroll
-        for (int p = 0; p < k::panels_each; p++)
+        for (int p = 0; p < panels_each; p++)
 #pragma unroll
             for (int i = 0; i < rows / 2; i++)
                 sums[(i / 4 * 8 + row + i % 2) * k::sum_pitch
-                        + (consumer * k::panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
+                        + (consumer * panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
                         sum[p][i];
         cluster_sync();
-        const int quads = k::panels * k::panel_columns / 4 / splits, reader = int(threadIdx.x) - k::group;
-        const int c = (quads * rank + reader % quads) * 4;
-        const columns_t columns(args, block.expert, first_panel * k::panel_columns + c, format::sum_scale);
-        for (int r = reader / quads; r < block.rows; r += k::consumers / quads) {
-            float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-            for (int other = 0; other < splits; other++) {
-                const float4 o = cluster_load(cluster_address(stages + (r * k::sum_pitch + c) * 4, other));
-                v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
-            }
-            columns.store(args, block.first + r, v);
+        const int quads = panel_map.quads() / splits, reader = int(threadIdx.x) - k::group;
+        const int quad = quads * rank + reader % quads, c = panel_map.slot_column(quad);
+        const columns_t columns = columns_of(quad);
+        for (int r = reader / quads; r < block.rows; r += shared_t::consumers / quads) {
+            const auto sum_at = [&](int column) {
+                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+                for (int other = 0; other < splits; other++) {
+                    const float4 o =
+                            cluster_load(cluster_address(stages + (r * k::sum_pitch + column) * 4, other));
+                    v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
+                }
+                return v;
+            };
+            const float4 v = sum_at(c);
+            columns.store(args, block.first + r, v, up ? sum_at(c + up) : v);
         }
         cluster_sync(); // nobody may leave before all have read
+    }
+
+    // Blocks run as wide as their rows need, in steps down to half of the width. With smaller steps ptxas
+    // finds no registers for the sums that stay where they are, and lets one wgmma wait for the other
+    // (C7512).
+    static constexpr int width_step = width == 144 ? 48 : width > 48 ? 32 : k::row_step;
+    template <int rows>
+    __device__ __forceinline__ void consume_as_wide(
+            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
+        if constexpr (rows - width_step >= width / 2) {
+            if (block.rows <= rows - width_step)
+                return consume_as_wide<rows - width_step>(ring, block, panel_group, splits);
+        }
+        consume<rows>(ring, block, panel_group, splits);
     }
 };
 
 template <typename format, int width>
-__global__ void __launch_bounds__(many_rows_t::threads, 1)
+__global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
     using namespace ptx;
     using k = many_rows_t;
@@ -305,54 +368,51 @@ __global__ void __launch_bounds__(many_rows_t::threads, 1)
     const matmul_args_t &args = kernel_args.matmul;
     typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
     const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
-    const int panels_all = (args.N + k::panel_columns - 1) / k::panel_columns;
+    const panels_t<k::panels> panel_map(args);
     const int stages_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
-            shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panels_all,
+            shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panel_map,
             int(int64_t(stages_all) * rank / splits), int(int64_t(stages_all) * (rank + 1) / splits), rank};
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             // Announced bytes of weights and of rows, or the threads that gather.
             barrier_init(cta.full + 8 * i, 1 + (cta.gathers() ? k::source_threads : 1));
-            barrier_init(cta.empty + 8 * i, k::consumers / 32);
+            barrier_init(cta.empty + 8 * i, shared_t::consumers / 32);
         }
         barrier_init_fence();
     }
-    let_later_kernels_start();
+    if (!args.grouped) let_later_kernels_start();
     wait_for_earlier_kernels();
-    if (threadIdx.x / 32 == 1) head.list.build(args, width, threadIdx.x % 32);
-    __syncthreads();
+    // Later kernels may read their weights when they start; grouped ones start before what wrote those may
+    // have ended.
+    if (args.grouped) let_later_kernels_start();
+    head.list.build(args, width);
 
-    const int panel_groups = (panels_all + k::panels - 1) / k::panels;
+    const int panel_groups = panel_map.groups();
     const int items = head.list.blocks(args) * panel_groups;
     const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
     if (threadIdx.x < k::group) {
-        fewer_registers<k::producer_registers>();
+        fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
         for (int item = first_item; item < items;
                 item += item_step, position += cta.stage_end - cta.stage_begin) {
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             if (warp < k::weight_warps)
-                cta.produce_weights(warp, lane, position, block, item % panel_groups * k::panels);
+                cta.produce_weights(warp, lane, position, block, item % panel_groups);
             else if (cta.gathers())
                 cta.produce_gathered(int(threadIdx.x) - k::weight_warps * 32, position, block);
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
         }
+        if (cta.gathers() && warp >= k::weight_warps) cta.finish_gathered(position);
     } else {
-        more_registers<k::consumer_registers>();
+        more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
         for (int item = first_item; item < items; item += item_step) {
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            const int first_panel = item % panel_groups * k::panels;
-            // A block that is half empty runs with half the width.
-            constexpr int half = (width / 2 + 15) / 16 * 16;
-            if (block.rows > half)
-                cta.template consume<width>(ring, block, first_panel, splits);
-            else
-                cta.template consume<half>(ring, block, first_panel, splits);
+            cta.template consume_as_wide<width>(ring, block, item % panel_groups, splits);
         }
     }
 }

@@ -12,11 +12,44 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-constexpr int max_groups = 512;
+constexpr int panel_columns = 64;
 
 struct row_block_t {
-    int group, expert;
-    int first, rows; // rows of the list [0, M) that the caller's gather and scatter index
+    int expert;
+    int first, rows; // rows of the list [0, M) that the caller's indices are for
+};
+
+// The panels of an item: `each` slots of one panel. With gated halves every second slot has the panel of the
+// columns that the one before it gates.
+template <int each>
+struct panels_t {
+    int begin, end, up; // up: panels from a gate to what it gates, 0: no halves
+
+    __device__ explicit panels_t(const matmul_args_t &a)
+        : begin(a.panel_begin), end(a.panel_end),
+          up(a.activation == activation_t::gated_halves ? a.N / 2 / panel_columns : 0) {}
+
+    __device__ int groups() const {
+        const int step = up ? each / 2 : each;
+        return (end - begin + step - 1) / step;
+    }
+    // Slots of a group that have a panel.
+    __device__ int slots(int group) const {
+        return up ? min(each / 2 * 2, 2 * (end - begin - group * (each / 2)))
+                  : min(each, end - begin - group * each);
+    }
+    __device__ int panel(int group, int slot) const {
+        return up ? begin + group * (each / 2) + slot / 2 + slot % 2 * up : begin + group * each + slot;
+    }
+    // Results leave in quads of neighbouring columns, counted through the slots; with halves, through those
+    // of the gates. A quad's first column among those of all slots, and among all of the weights.
+    __device__ int quads() const { return (up ? each / 2 : each) * (panel_columns / 4); }
+    __device__ int slot_column(int quad) const {
+        return up ? quad / 16 * (2 * panel_columns) + quad % 16 * 4 : quad * 4;
+    }
+    __device__ int column(int group, int quad) const {
+        return (begin + group * (up ? each / 2 : each)) * panel_columns + quad * 4;
+    }
 };
 
 struct work_list_t {
@@ -24,59 +57,46 @@ struct work_list_t {
     // Kept, because a look into global memory between two items would cost as much as a stage.
     int first_row[max_groups], rows[max_groups], expert[max_groups];
 
-    __device__ static int begin_of(const matmul_args_t &a, int g) {
-        switch (a.rows_kind) {
-        case rows_kind_t::ends: return g == 0 ? 0 : a.offsets[g - 1];
-        case rows_kind_t::starts: return a.offsets[g];
-        case rows_kind_t::padded: return g * a.max_rows;
-        default: return 0;
+    // By all threads of a CTA, of which a warp may be missing elsewhere; ends with a barrier of them all.
+    __device__ void build(const matmul_args_t &a, int block_rows) {
+        const int groups = a.grouped ? int(a.groups.groups) : 1;
+        for (int g = threadIdx.x; g < groups; g += blockDim.x) {
+            const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{0, a.M, 0};
+            first_row[g] = int(group.first);
+            expert[g] = group.expert;
+            rows[g] = int(group.count);
+            first_block[g + 1] = group.expert >= 0 ? (rows[g] + block_rows - 1) / block_rows : 0;
         }
-    }
-    __device__ static int rows_of(const matmul_args_t &a, int g) {
-        switch (a.rows_kind) {
-        case rows_kind_t::ends: return a.offsets[g] - begin_of(a, g);
-        case rows_kind_t::starts: return a.offsets[g + 1] - a.offsets[g];
-        case rows_kind_t::padded: return a.offsets[g];
-        default: return a.M;
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            const int lane = threadIdx.x, each = (groups + 31) / 32, from = min(lane * each, groups),
+                      to = min(from + each, groups);
+            int sum = 0;
+            for (int g = from; g < to; g++) sum += first_block[g + 1];
+            int before = sum;
+            for (int d = 1; d < 32; d *= 2) {
+                const int other = __shfl_up_sync(~0u, before, d);
+                if (lane >= d) before += other;
+            }
+            before -= sum;
+            for (int g = from; g < to; g++) {
+                before += first_block[g + 1];
+                first_block[g + 1] = before;
+            }
+            if (lane == 0) first_block[0] = 0;
         }
-    }
-    __device__ static int expert_of(const matmul_args_t &a, int g) {
-        return a.group_experts ? a.group_experts[g] : g;
-    }
-
-    // By all lanes of one warp.
-    __device__ void build(const matmul_args_t &a, int block_rows, int lane) {
-        const int each = (a.groups + 31) / 32, from = lane * each;
-        int sum = 0;
-        for (int g = from; g < from + each && g < a.groups; g++) {
-            first_row[g] = begin_of(a, g);
-            expert[g] = expert_of(a, g);
-            // Whatever the offsets hold, rows stay within the list.
-            rows[g] = first_row[g] < 0 ? 0 : min(rows_of(a, g), a.M - first_row[g]);
-            const int blocks = rows[g] > 0 && expert[g] >= 0 ? (rows[g] + block_rows - 1) / block_rows : 0;
-            first_block[g + 1] = blocks;
-            sum += blocks;
-        }
-        int before = sum;
-        for (int d = 1; d < 32; d *= 2) {
-            const int other = __shfl_up_sync(~0u, before, d);
-            if (lane >= d) before += other;
-        }
-        before -= sum;
-        for (int g = from; g < from + each && g < a.groups; g++) {
-            before += first_block[g + 1];
-            first_block[g + 1] = before;
-        }
-        if (lane == 0) first_block[0] = 0;
-        __syncwarp();
+        __syncthreads();
     }
 
-    __device__ int blocks(const matmul_args_t &a) const { return first_block[a.groups]; }
+    __device__ int blocks(const matmul_args_t &a) const {
+        return first_block[a.grouped ? int(a.groups.groups) : 1];
+    }
 
     // Row blocks are multiples of step rows, but for the last of a group.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
-        if (a.rows_kind == rows_kind_t::dense && blocks(a) == 1) return {0, 0, 0, a.M};
-        int low = 0, high = a.groups; // first_block[low] <= index < first_block[high]
+        if (!a.grouped && blocks(a) == 1) return {0, 0, a.M};
+        int low = 0,
+            high = a.grouped ? int(a.groups.groups) : 1; // first_block[low] <= index < first_block[high]
         while (high - low > 1) {
             const int middle = (low + high) / 2;
             if (first_block[middle] <= index)
@@ -85,7 +105,6 @@ struct work_list_t {
                 high = middle;
         }
         row_block_t b;
-        b.group = low;
         b.expert = expert[low];
         // At most block_rows each, which is a multiple of step, so the last block has rows too.
         const int parts = first_block[low + 1] - first_block[low];
@@ -96,6 +115,19 @@ struct work_list_t {
         return b;
     }
 };
+
+// First byte of an expert's packed weights: its global scale where they have one, then the panels.
+__device__ inline const uint8_t *packed_of(const matmul_args_t &a, int expert) {
+    return a.weights_ptrs ? reinterpret_cast<const uint8_t *>(a.weights_ptrs[expert])
+                          : static_cast<const uint8_t *>(a.weights) + expert * a.expert_stride;
+}
+
+// The row of src of row m of the list; -1: zeros.
+__device__ inline int source_row_of(const matmul_args_t &a, int m) {
+    if (!a.gather) return m;
+    const int row = __ldg(a.gather + m);
+    return unsigned(row) < unsigned(a.src_rows) ? row : -1;
+}
 
 } // namespace sm90
 } // namespace cuda

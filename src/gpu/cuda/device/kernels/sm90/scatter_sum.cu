@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of a grouped matmul with SCATTER_IDX: rows of finished results, in f32, are added where
+// they meet, in the order of the rows, and become rows of dst. A CTA makes some columns of one row of dst.
+//
+// Which rows meet is found in one of two ways. Few rows: every CTA looks through all indices. More: two
+// kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
+// in, so they are sorted while they are read.
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/kernels/sm90/finish.cuh"
+#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/scatter_sum_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+using namespace sm90;
+
+constexpr int threads = 256, warps = threads / 32;
+constexpr int columns_each = 4, cta_columns = threads * columns_each;
+constexpr int chain_part = 32; // rows of a chain that are sorted at a time
+static_assert(max_searched_rows % threads == 0, "windows of a row per thread");
+
+// Adds up four columns of the rows it is given.
+struct sum_t {
+    float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+    bool any = false;
+
+    __device__ void add(const float4 &x) {
+        // The first row is taken as it is, so that -0 stays -0.
+        v = any ? make_float4(v.x + x.x, v.y + x.y, v.z + x.z, v.w + x.w) : x;
+        any = true;
+    }
+    __device__ void add_rows(const scatter_sum_args_t &a, const int *list, int count, int column) {
+        if (column >= a.columns) return;
+        constexpr int at_once = 4;
+        for (int i = 0; i < count; i += at_once) {
+            float4 x[at_once];
+#pragma unroll
+            for (int j = 0; j < at_once; j++)
+                if (i + j < count)
+                    x[j] = *reinterpret_cast<const float4 *>(a.rows + list[i + j] * a.row_stride + column);
+#pragma unroll
+            for (int j = 0; j < at_once; j++)
+                if (i + j < count) add(x[j]);
+        }
+    }
+};
+
+// Which of few rows somebody computes, as bits.
+__device__ void find_computed(const scatter_sum_args_t &a, uint32_t *computed) {
+    for (int i = threadIdx.x; i < max_searched_rows / 32; i += threads) computed[i] = 0;
+    __syncthreads();
+    for (int64_t g = threadIdx.x; g < a.groups.groups; g += threads) {
+        const row_group_t group = a.groups.group(g);
+        if (group.expert < 0) continue;
+        for (int64_t r = group.first; r < group.first + group.count; r++)
+            atomicOr(&computed[r / 32], 1u << (r % 32));
+    }
+    __syncthreads();
+}
+
+__device__ void search_rows(const scatter_sum_args_t &a, int dst_row, int column, sum_t &sum) {
+    constexpr int windows = max_searched_rows / threads;
+    __shared__ uint32_t computed[max_searched_rows / 32];
+    __shared__ int list[threads], warp_count[warps];
+    const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+    int to[windows];
+#pragma unroll
+    for (int w = 0; w < windows; w++) {
+        const int r = w * threads + thread;
+        to[w] = r < a.M ? a.scatter[r] : -1;
+    }
+    find_computed(a, computed);
+#pragma unroll
+    for (int w = 0; w < windows; w++) {
+        if (w * threads >= a.M) break;
+        const int r = w * threads + thread;
+        const bool mine = to[w] == dst_row && (computed[r / 32] >> (r % 32) & 1);
+        const uint32_t votes = __ballot_sync(~0u, mine);
+        if (lane == 0) warp_count[warp] = __popc(votes);
+        __syncthreads();
+        int before = 0, count = 0;
+        for (int i = 0; i < warps; i++) {
+            if (i < warp) before += warp_count[i];
+            count += warp_count[i];
+        }
+        if (mine) list[before + __popc(votes & ((1u << lane) - 1))] = r;
+        __syncthreads();
+        sum.add_rows(a, list, count, column);
+    }
+}
+
+__device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int column, sum_t &sum) {
+    __shared__ int list[chain_part], shared_count;
+    int last = -1; // added so far: all up to this row
+    for (;;) {
+        if (threadIdx.x == 0) {
+            int count = 0;
+            // The smallest ones beyond `last`, ascending.
+            for (int r = a.first[dst_row]; r >= 0; r = a.next[r]) {
+                if (r <= last || (count == chain_part && r > list[count - 1])) continue;
+                int i = count < chain_part ? count++ : count - 1;
+                for (; i > 0 && list[i - 1] > r; i--) list[i] = list[i - 1];
+                list[i] = r;
+            }
+            shared_count = count;
+        }
+        __syncthreads();
+        const int count = shared_count;
+        sum.add_rows(a, list, count, column);
+        if (count < chain_part) return;
+        last = list[count - 1];
+        __syncthreads();
+    }
+}
+
+__global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) {
+    ptx::wait_for_earlier_kernels();
+    ptx::let_later_kernels_start();
+    const int dst_row = blockIdx.x, column = blockIdx.y * cta_columns + threadIdx.x * columns_each;
+    sum_t sum;
+    if (a.next)
+        follow_chain(a, dst_row, column, sum);
+    else
+        search_rows(a, dst_row, column, sum);
+    if (column >= a.columns) return;
+    const int valid = min(columns_each, a.columns - column);
+    const int64_t at = dst_row * a.dst_stride + column;
+    float v[columns_each] = {sum.v.x, sum.v.y, sum.v.z, sum.v.w};
+    if (a.old_scale != 0.f)
+        for (int j = 0; j < valid; j++) v[j] += a.old_scale * load_value(a.dst, a.dst_type, at + j);
+    store_values<columns_each>(a.dst, a.dst_type, at, v, valid);
+}
+
+__global__ void __launch_bounds__(threads) clear_chains(const scatter_sum_args_t a) {
+    ptx::wait_for_earlier_kernels();
+    ptx::let_later_kernels_start();
+    for (int64_t i = blockIdx.x * threads + threadIdx.x; i < a.dst_rows; i += gridDim.x * threads)
+        a.first[i] = -1;
+}
+
+// Groups in turn; a row joins the chain of its row of dst.
+__global__ void __launch_bounds__(threads) link_rows(const scatter_sum_args_t a) {
+    ptx::wait_for_earlier_kernels();
+    ptx::let_later_kernels_start();
+    for (int64_t g = blockIdx.x; g < a.groups.groups; g += gridDim.x) {
+        const row_group_t group = a.groups.group(g);
+        if (group.expert < 0) continue;
+        for (int64_t r = group.first + threadIdx.x; r < group.first + group.count; r += threads) {
+            const int to = a.scatter[r];
+            if (to >= 0 && to < a.dst_rows) a.next[r] = atomicExch(a.first + to, int(r));
+        }
+    }
+}
+
+constexpr int ctas_at_most = 1024;
+
+cudaError_t launch_link(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const scatter_sum_args_t *>(args);
+    const int clear = std::min((a.dst_rows + threads - 1) / threads, ctas_at_most);
+    const cudaError_t e = launch(clear_chains, {clear, threads, 1, 0, false}, a, stream_of(at));
+    if (e != cudaSuccess) return e;
+    const int link = int(std::min<int64_t>(a.groups.groups, ctas_at_most));
+    return launch(link_rows, {link, threads, 1, 0, true}, a, stream_of(at));
+}
+
+cudaError_t launch_sum(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const scatter_sum_args_t *>(args);
+    launch_shape_t shape{a.dst_rows, threads, 1, 0, true};
+    shape.grid_y = (a.columns + cta_columns - 1) / cta_columns;
+    return launch(sum_rows, shape, a, stream_of(at));
+}
+
+cudaError_t prepare_link() {
+    const cudaError_t e = load_kernel(clear_chains);
+    return e != cudaSuccess ? e : load_kernel(link_rows);
+}
+
+} // namespace
+
+const kernel_entry_t sm90_scatter_link_kernel = {
+        kernel_id_t::sm90_scatter_link, sizeof(scatter_sum_args_t), prepare_link, launch_link};
+const kernel_entry_t sm90_scatter_sum_kernel = {kernel_id_t::sm90_scatter_sum, sizeof(scatter_sum_args_t),
+        [] { return load_kernel(sum_rows); }, launch_sum};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

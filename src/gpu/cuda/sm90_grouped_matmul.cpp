@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/sm90_grouped_matmul.hpp"
+
+#include <algorithm>
+
+#include "common/grouped_exec.hpp"
+#include "gpu/cuda/kernel_call.hpp"
+#include "gpu/cuda/ref/ref_grouped_matmul.hpp"
+#include "gpu/cuda/scatter_sum_args.hpp"
+#include "gpu/cuda/sm90_problem.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+// Rows that meet under SCATTER_IDX wait in the scratchpad to be added up, in f32 and for some columns at a
+// time, so that any number of rows does with so much. What the rows leave behind is read soon, so most of it
+// never leaves the L2 cache.
+constexpr int64_t sum_bytes = 32 << 20, sum_align = 256;
+// Columns that are worth a pass over the rows.
+constexpr int64_t least_columns = 64;
+
+// Where the sums of rows that meet stand in the scratchpad.
+struct sum_space_t {
+    int64_t chain_bytes = 0; // of the chains of rows
+    int64_t columns = 0;     // at a time; 0: there is not even room for least_columns
+
+    sum_space_t(int64_t rows, int64_t dst_rows, int64_t all_columns, int64_t step, int64_t bytes) {
+        if (rows > sm90::max_searched_rows)
+            chain_bytes = round_up(4 * rows, sum_align) + round_up(4 * dst_rows, sum_align);
+        const int64_t fit = (bytes - chain_bytes) / (4 * std::max<int64_t>(rows, 1));
+        columns = fit >= round_up(all_columns, 4) ? all_columns : std::max<int64_t>(fit, 0) / step * step;
+    }
+};
+
+// How far two rows are apart in a tensor whose rows are counted through; -1: not always equally far.
+int64_t row_stride_of(const memory_desc_t &md) {
+    const int nd = md.ndims;
+    if (nd == 3 && md.dims[0] > 1 && md.strides[0] != md.dims[1] * md.strides[1]) return -1;
+    return md.strides[nd - 2];
+}
+
+} // namespace
+
+reason_t sm90_grouped_matmul_t::pd_t::init() {
+    reason_t r = check_sm90_problem(problem);
+    if (!r.ok()) return r;
+    r = check_sm90_post_ops(problem, true);
+    if (!r.ok()) return r;
+    if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
+        return no("row grouping", "an id per row", "groups of rows");
+    scratchpad_bytes = sum_bytes;
+    return yes();
+}
+
+status_t sm90_grouped_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    for (const kernel_id_t id :
+            {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows, kernel_id_t::sm90_scatter_link,
+                    kernel_id_t::sm90_scatter_sum, kernel_id_t::ref_grouped_matmul})
+        MXDNN_CHECK(prepare_kernel(problem, id));
+    primitive = std::make_shared<sm90_grouped_matmul_t>();
+    return mxdnn_success;
+}
+
+std::string sm90_grouped_matmul_t::pd_t::plan_text() const {
+    std::string text;
+    for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
+        text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
+                + to_string(plan_sm90(problem, rows, problem.weights.dims[0]));
+    return text;
+}
+
+status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
+    const problem_t &p = ctx.pd.problem;
+    const grouped_exec_t x(ctx);
+    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
+    sm90::launch_args_t launch;
+    sm90::matmul_args_t &a = launch.matmul;
+    set_sm90_args(p, launch);
+    const int64_t src_stride = row_stride_of(src.md), dst_stride = row_stride_of(dst.md);
+    const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
+    const int64_t dst_columns = dim_from_end(dst.md, 1);
+    const sum_space_t space(x.groups.rows, x.dst_rows, dst_columns, step, sum_bytes);
+    // What is known only now.
+    if (reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes || src_stride < 0 || dst_stride < 0
+            || x.groups.groups > sm90::max_groups || x.groups.rows > INT32_MAX / 2
+            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.columns == 0))
+        return ref_grouped_matmul_t().execute(ctx);
+    if (x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0)) return mxdnn_success;
+
+    a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
+    a.weights_ptrs = x.weights_ptrs;
+    a.expert_stride = p.weights.packed.stride;
+    a.src = src.handle;
+    a.src_stride = src_stride;
+    a.src_rows = int32_t(x.src_rows);
+    a.M = int32_t(x.groups.rows);
+    a.grouped = true;
+    a.groups = x.groups;
+    a.gather = x.gather;
+    a.expert_alpha = x.expert_alpha;
+    a.row_weights = x.topk;
+    a.row_weights_type = sm90_value_type(x.topk_dt);
+    a.row_weights_on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+    if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
+        a.bias = bias->handle;
+        a.bias_type = sm90_value_type(bias->md.dt);
+        a.bias_stride = bias->md.strides[0];
+    }
+    a.activation_params = x.activation_params;
+    a.activation_stride = int32_t(x.activation_stride);
+
+    const sm90::matmul_plan_t plan = plan_sm90(p, a.M, x.groups.groups);
+    a.splits = plan.splits;
+    launch.variant = plan.variant;
+    launch.grid = plan.grid;
+    launch.early = true; // it looks at nothing before what comes before it has ended
+    const kernel_id_t kernel = plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows
+                                                                       : kernel_id_t::sm90_many_rows;
+    if (!x.scatter) {
+        a.dst = dst.handle;
+        a.dst_stride = dst_stride;
+        a.dst_type = sm90_value_type(dst.md.dt);
+        return launch_kernel(ctx, kernel, launch);
+    }
+
+    sm90::scatter_sum_args_t sum;
+    sum.M = a.M;
+    sum.groups = x.groups;
+    sum.scatter = x.scatter;
+    sum.dst_stride = dst_stride;
+    sum.dst_type = sm90_value_type(dst.md.dt);
+    sum.dst_rows = int32_t(x.dst_rows);
+    sum.old_scale = a.old_scale;
+    a.old_scale = 0.f;
+    if (space.chain_bytes) {
+        sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
+        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + round_up(4 * int64_t(a.M), sum_align));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, sum));
+    }
+    sum.row_stride = round_up(space.columns, 4);
+    sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.chain_bytes);
+    a.dst = ctx.scratchpad + space.chain_bytes;
+    a.dst_stride = sum.row_stride;
+    a.dst_type = sm90::value_type_t::f32;
+    const int panels_all = a.panel_end, panels_each = int(div_up(space.columns, step));
+    for (int panel = 0; panel < panels_all; panel += panels_each) {
+        a.panel_begin = panel;
+        a.panel_end = std::min(panel + panels_each, panels_all);
+        a.dst_first = int32_t(panel * step);
+        sum.columns = int32_t(std::min<int64_t>(space.columns, dst_columns - a.dst_first));
+        sum.dst = static_cast<char *>(dst.handle) + a.dst_first * (dst.md.dt == mxdnn_f32 ? 4 : 2);
+        if (a.M > 0) MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
+    }
+    return mxdnn_success;
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

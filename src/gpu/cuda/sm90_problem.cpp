@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/sm90_problem.hpp"
+
+#include <algorithm>
+
+#include "common/formats/format_list.hpp"
+#include "common/layouts/n64.hpp"
+#include "common/problem_util.hpp"
+#include "gpu/cuda/device.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+// Rows of neighbouring elements, a known number of elements apart.
+bool has_rows(const memory_desc_t &md) {
+    const int nd = md.ndims;
+    return (is_strided(md) || md.kind == mxdnn_format_kind_grouped)
+           && (md.strides[nd - 1] == 1 || md.dims[nd - 1] == 1) && md.strides[nd - 2] != runtime_dim;
+}
+
+// The kernels' format of packed weights; format_t::count where they have none.
+sm90::format_t format_of(const memory_desc_t &wei) {
+    using sm90::format_t;
+    const quant_t &q = wei.packed.quant;
+    if (q.zp == zero_point_kind_t::none && q.scale_dt == mxdnn_e8m0 && q.block == 32) {
+        switch (wei.dt) {
+        case mxdnn_f4_e2m1: return format_t::mxfp4;
+        case mxdnn_f6_e2m3: return format_t::mxfp6_e2m3;
+        case mxdnn_f6_e3m2: return format_t::mxfp6_e3m2;
+        case mxdnn_f8_e4m3: return format_t::mxfp8_e4m3;
+        case mxdnn_f8_e5m2: return format_t::mxfp8_e5m2;
+        case mxdnn_s8: return format_t::mxint8;
+        default: return format_t::count;
+        }
+    }
+    if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
+    return format_t::count;
+}
+
+sm90::tiling_t tiling_of(const packed_shape_t &s) {
+    using frame = n64_frame_t;
+    sm90::tiling_t t;
+    const int64_t rows = frame::tile_rows(s);
+    t.panel_bytes = frame::panel_bytes(s);
+    t.tile_bytes = int32_t(frame::tile_bytes(s, rows));
+    t.header_bytes = int32_t(frame::header_bytes(s));
+    while (frame::min_tile_rows << t.tile_steps_shift < rows) t.tile_steps_shift++;
+    t.blocks = int32_t(frame::blocks(s));
+    return t;
+}
+
+bool is_relu(const post_op_t &o) {
+    return o.kind == mxdnn_eltwise
+           && (o.alg == mxdnn_eltwise_relu2 || (o.alg == mxdnn_eltwise_relu && o.alpha == 0.f));
+}
+
+bool is_gate(const post_op_t &o) {
+    return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu || o.alg == mxdnn_gated_silu);
+}
+
+} // namespace
+
+sm90::value_type_t sm90_value_type(data_type_t dt) {
+    switch (dt) {
+    case mxdnn_f32: return sm90::value_type_t::f32;
+    case mxdnn_bf16: return sm90::value_type_t::bf16;
+    case mxdnn_f16: return sm90::value_type_t::f16;
+    default: return sm90::value_type_t::none;
+    }
+}
+
+sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups) {
+    const device_t *d = exec_engine(p).device;
+    const sm90::tiling_t t = tiling_of(shape_of(p.weights));
+    return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2),
+            int(std::max<int64_t>(groups, 1)), t.tile_bytes >> t.tile_steps_shift,
+            d ? d->info.sm_count : assumed_device(90).sm_count);
+}
+
+reason_t check_sm90_problem(const problem_t &p) {
+    const memory_desc_t &src = p.src, &wei = p.weights, &bias = p.bias, &dst = p.dst;
+    const engine_t &engine = exec_engine(p);
+    const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
+    if (arch != 90) return no("device", "another architecture", "sm_90");
+    if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
+    if (format_of(wei) == sm90::format_t::count) return no("weights", to_string(wei).c_str(), "MX or NVFP4");
+    if (src.dt != mxdnn_bf16) return no("src", data_type_name(src.dt), "bf16");
+    if (sm90_value_type(dst.dt) == sm90::value_type_t::none)
+        return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
+    if (!has_rows(src) || !has_rows(dst))
+        return no("src and dst", "columns apart, or rows at a distance known only at execution",
+                "rows of neighbours at a known distance");
+    const int64_t row_elements = sm90_copy_bytes / 2;
+    if (dim_from_end(wei, 2) % row_elements) return no("K", "no multiple of 8", "one");
+    if (src.strides[src.ndims - 2] % row_elements)
+        return no("src", "rows that are no multiple of 8 elements apart", "a multiple");
+    if (bias.ndims
+            && (!is_strided(bias) || sm90_value_type(bias.dt) == sm90::value_type_t::none
+                    || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1))
+        return no("bias", to_string(bias).c_str(), "dense rows of f32, bf16 or f16");
+    return yes();
+}
+
+reason_t check_sm90_post_ops(const problem_t &p, bool with_sum) {
+    const auto &ops = p.attr.post_ops.ops;
+    size_t n = ops.size();
+    if (n && ops[n - 1].kind == mxdnn_sum) {
+        const post_op_t &o = ops[n - 1];
+        if (!with_sum || o.zero_point || (o.dt != mxdnn_data_type_undef && o.dt != p.dst.dt))
+            return no("post-ops", "a sum", with_sum ? "one of dst's own type without zero point" : "none");
+        n--;
+    }
+    if (n > 1 || (n == 1 && !is_relu(ops[0]) && !is_gate(ops[0])))
+        return no("post-ops", "others", "one gated swiglu or silu, one relu or relu2, or none");
+    if (n == 1 && ops[0].kind == mxdnn_gated && ops[0].gated_layout == mxdnn_gated_halves
+            && dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns)
+        return no("gated halves", "N/2 that is no multiple of 64", "one");
+    return yes();
+}
+
+void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch) {
+    const packed_shape_t shape = shape_of(p.weights);
+    launch.format = format_of(p.weights);
+    sm90::matmul_args_t &a = launch.matmul;
+    a.prefix = int32_t(n64_frame_t::prefix(shape));
+    a.tiling = tiling_of(shape);
+    a.N = int32_t(dim_from_end(p.weights, 1));
+    a.K = int32_t(dim_from_end(p.weights, 2));
+    for (const post_op_t &o : p.attr.post_ops.ops) {
+        if (o.kind == mxdnn_sum) {
+            a.old_scale = o.scale;
+        } else if (o.kind == mxdnn_eltwise) {
+            a.activation = o.alg == mxdnn_eltwise_relu ? sm90::activation_t::relu : sm90::activation_t::relu2;
+        } else {
+            a.activation = o.gated_layout == mxdnn_gated_halves ? sm90::activation_t::gated_halves
+                                                                : sm90::activation_t::gated_pairs;
+            const bool silu = o.alg == mxdnn_gated_silu;
+            a.alpha = silu ? 1.f : o.alpha;
+            a.beta = silu ? 0.f : 1.f;
+            a.limit = o.beta;
+            a.limit_only = silu;
+        }
+    }
+    a.panel_end = sm90::panels_of(a);
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

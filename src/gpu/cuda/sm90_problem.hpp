@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx_matmul and grouped_matmul of the Hopper kernels have in common: which problems the kernels take,
+// and how attributes become their arguments.
+#pragma once
+
+#include "common/primitive_desc.hpp"
+#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/sm90_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+// Source rows are copied in pieces of so many bytes, aligned to as many.
+constexpr int64_t sm90_copy_bytes = 16;
+
+// none: a type that the kernels do not read or write.
+sm90::value_type_t sm90_value_type(data_type_t dt);
+
+// What the weights (packed), source rows, destination rows and bias have to be.
+reason_t check_sm90_problem(const problem_t &p);
+// An activation, and a sum as the last; with_sum says whether one is taken.
+reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
+
+// The sizes, what the weights are and the post-ops; the rest is the caller's.
+void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
+
+// For so many rows that fall into so many groups.
+sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups);
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
