@@ -77,7 +77,8 @@ sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups) 
     const sm90::tiling_t t = tiling_of(shape_of(p.weights));
     return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2),
             int(std::max<int64_t>(groups, 1)), t.tile_bytes >> t.tile_steps_shift,
-            d ? d->info.sm_count : assumed_device(90).sm_count);
+            d ? d->info.sm_count : assumed_device(90).sm_count,
+            format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common);
 }
 
 reason_t check_sm90_problem(const problem_t &p) {

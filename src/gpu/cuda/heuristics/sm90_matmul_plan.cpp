@@ -84,10 +84,11 @@ void consider_few_rows(
 }
 
 // Many rows: in cycles of the busiest multiprocessor.
-void consider_many_rows(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count) {
+void consider_many_rows(
+        candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths) {
     constexpr int panels = 4, step = 16;
     const int64_t tiles = div_up(K, tile), panel_groups = div_up(N, tile * panels);
-    for (int v = 0; v < int(sizeof(many_rows_widths) / sizeof(many_rows_widths[0])); v++) {
+    for (int v = 0; v < widths; v++) {
         const int64_t width = many_rows_widths[v];
         const double blocks = spread.busy
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
@@ -113,7 +114,8 @@ void consider_many_rows(candidate_t &best, const spread_t &spread, int64_t N, in
 
 } // namespace
 
-matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count) {
+matmul_plan_t plan_matmul(
+        int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths) {
     candidate_t best{{kernel_t::few_rows, 0, 1, 1}, 1e300};
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
@@ -121,7 +123,7 @@ matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int ti
     if (spread.most() <= 16)
         consider_few_rows(best, spread, N, K, tile_bytes, sm_count);
     else
-        consider_many_rows(best, spread, N, K, sm_count);
+        consider_many_rows(best, spread, N, K, sm_count, widths);
     return best.plan;
 }
 

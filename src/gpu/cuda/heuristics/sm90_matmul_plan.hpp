@@ -26,7 +26,10 @@ constexpr few_rows_shape_t few_rows_variants[] = {
         {2, 3, 4, 1},
         {2, 4, 4, 1},
 };
-constexpr int many_rows_widths[] = {32, 48, 64, 96, 128, 144};
+// Of many_rows: the first ones are built for every weight format, the others for MXFP4, because every width
+// takes the compiler long.
+constexpr int many_rows_widths[] = {32, 64, 128, 48, 96, 144};
+constexpr int many_rows_all = sizeof(many_rows_widths) / sizeof(many_rows_widths[0]), many_rows_common = 3;
 
 enum class kernel_t { few_rows, many_rows };
 
@@ -38,8 +41,9 @@ struct matmul_plan_t {
 };
 
 // rows: of the source; groups: experts that they are spread over, 1 for a plain matmul; tile_bytes: 64 x 64
-// weights with their scales.
-matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count);
+// weights with their scales; widths: how many of many_rows_widths there are.
+matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count,
+        int widths = many_rows_all);
 
 std::string to_string(const matmul_plan_t &plan);
 

@@ -2,6 +2,7 @@
 // The widths of many_rows that plans choose from.
 #include "gpu/cuda/device/kernels/sm90/many_rows.cuh"
 
+#include <type_traits>
 #include <utility>
 
 #include "gpu/cuda/device/kernels.hpp"
@@ -28,8 +29,9 @@ const built_t<many_rows_args_t> *built(int v, std::index_sequence<i...>) {
 
 const built_t<many_rows_args_t> *variant(format_t f, int v) {
     return of_format(f, [v](auto format) {
-        return built<decltype(format)>(
-                v, std::make_index_sequence<sizeof(many_rows_widths) / sizeof(many_rows_widths[0])>());
+        using format_t = decltype(format);
+        constexpr int widths = std::is_same_v<format_t, mxfp4_t> ? many_rows_all : many_rows_common;
+        return built<format_t>(v, std::make_index_sequence<widths>());
     });
 }
 
