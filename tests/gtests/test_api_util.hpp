@@ -66,6 +66,11 @@ constexpr bool under_tsan = false;
 constexpr bool under_tsan = false;
 #endif
 
+// The machine's number of threads again, whatever happens.
+struct restore_threads_t {
+    ~restore_threads_t() { mxdnn::set_max_concurrency(0); }
+};
+
 // A pointer that no call may follow or change.
 template <typename T>
 T poison() {

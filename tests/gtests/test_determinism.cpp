@@ -36,11 +36,6 @@ const dim Ms[] = {1, 3, 17, 70};
 const struct { dim K, N; } weights_shapes[] = {{64, 16}, {97, 50}, {200, 130}, {517, 400}, {1056, 262}};
 const int threads[] = {1, 2, 3, 7};
 
-// The machine's number of threads again, whatever happens.
-struct restore_threads_t {
-    ~restore_threads_t() { mxdnn::set_max_concurrency(0); }
-};
-
 std::vector<uint8_t> bytes_of(const memory &m) {
     const auto *p = static_cast<const uint8_t *>(m.get_data_handle());
     return {p, p + m.get_desc().get_size()};
@@ -120,7 +115,7 @@ struct problem_t {
 
 // `few`: only the larger weights, and bf16.
 void check(const format_t &f, bool gated, bool asked, bool few = false) {
-    restore_threads_t restore;
+    const restore_threads_t restore;
     for (const auto &s : weights_shapes) {
         if (few && s.N < 100) continue;
         const std::vector<uint16_t> nk = random_bf16(size_t(s.K * s.N), unsigned(s.K * 1000 + s.N));

@@ -14,10 +14,6 @@ namespace {
 
 using dim = memory::dim;
 
-struct restore_threads_t {
-    ~restore_threads_t() { mxdnn::set_max_concurrency(0); }
-};
-
 mxdnn::engine eng() {
     static const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     return e;
@@ -136,7 +132,7 @@ struct problem_t {
 };
 
 void check(const rows_t &rows, bool summed, bool gated) {
-    restore_threads_t restore;
+    const restore_threads_t restore;
     problem_t p(rows, summed, gated);
     std::vector<std::vector<uint16_t>> first; // by implementation
     for (int threads : {1, 2, 3, 7}) {

@@ -150,9 +150,7 @@ TEST(grouped_matmul, threads_change_nothing) {
     const std::vector<uint16_t> x = random_bf16(size_t(rows * w.K), 23);
     std::vector<int32_t> ends = {60, 61, 100, 130}, scatter(rows);
     for (dim r = 0; r < rows; r++) scatter[size_t(r)] = int32_t(r * 7 % tokens);
-    struct restore_t {
-        ~restore_t() { mxdnn::set_max_concurrency(0); }
-    } restore;
+    const restore_threads_t restore;
     std::vector<std::vector<float>> first;
     for (const int threads : {1, 2, 3, 7}) {
         mxdnn::set_max_concurrency(threads);
@@ -177,9 +175,7 @@ TEST(grouped_matmul, many_threads_and_no_allocations) {
     std::vector<uint16_t> x = random_bf16(size_t(rows * w.K), 53);
     std::vector<int32_t> ends = {3, 20, 20, 38}, scatter(rows);
     for (dim r = 0; r < rows; r++) scatter[size_t(r)] = int32_t(r * 5 % tokens);
-    struct restore_t {
-        ~restore_t() { mxdnn::set_max_concurrency(0); }
-    } restore;
+    const restore_threads_t restore;
     mxdnn::set_max_concurrency(1);
     mxdnn::primitive_attr a;
     a.set_scratchpad_mode(mxdnn::scratchpad_mode::user);

@@ -13,9 +13,9 @@ using dim = memory::dim;
 struct no_allocations : testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
     mxdnn::stream str{eng};
+    restore_threads_t restore;
     // Threads of oneTBB allocate what they need when they first meet.
-    void SetUp() override { mxdnn::set_max_concurrency(1); }
-    void TearDown() override { mxdnn::set_max_concurrency(0); }
+    no_allocations() { mxdnn::set_max_concurrency(1); }
 
     // Every implementation from `pd` on, the first execution, too.
     template <typename prim_t, typename pd_t>

@@ -44,11 +44,6 @@ using mx_element_types = with_roles_t<role_mx_element, all_types>;
 using affine_element_types = with_roles_t<role_affine_element, all_types>;
 using quantized_element_types = with_roles_t<role_mx_element | role_affine_element, all_types>;
 using scale_types = with_roles_t<role_scale, all_types>;
-using zero_point_types = with_roles_t<role_zero_point, all_types>;
-// What elements of a tensor may be.
-using element_types =
-        with_roles_t<role_high_precision | role_mx_element | role_affine_element | role_zero_point,
-                all_types>;
 // Everything that has decode() and encode().
 using numeric_types = with_roles_t<~unsigned(role_index), all_types>;
 
