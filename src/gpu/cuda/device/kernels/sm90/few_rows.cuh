@@ -312,10 +312,11 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
                 return v;
             };
             const float4 v = sum_at(column), up = panel_map.up ? sum_at(column + panel_columns) : v;
+            const int m = block.first + row;
             if (i == int(threadIdx.x))
-                columns.store(args, block.first + row, v, up);
+                columns.store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
             else
-                columns_of(quad0 + i % quads).store(args, block.first + row, v, up);
+                columns_of(quad0 + i % quads).template store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
         }
         named_barrier(1, variant::consumers);
         if (splits > 1) { // nobody may leave or overwrite sums before all have read them

@@ -6,6 +6,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "gpu/cuda/device/kernels/sm90/work_list.cuh"
 
 namespace mxdnn {
@@ -98,46 +100,97 @@ struct columns_t {
         return __fdividef(gate, 1.f + expf(-alpha * gate)) * (up + beta);
     }
 
-    // Finishes row m of the list; up: with halves, what these columns gate.
-    __device__ __forceinline__ void store(
-            const matmul_args_t &a, int m, const float4 &sum, const float4 &up) const {
-        if (valid <= 0) return;
-        float v[4] = {sum.x, sum.y, sum.z, sum.w}, u[4] = {up.x, up.y, up.z, up.w};
-        const float weight = a.row_weights ? load_value(a.row_weights, a.row_weights_type, m) : 1.f;
-        const float before = a.row_weights_on_input ? expert_scale * weight : expert_scale,
-                    after = a.row_weights_on_input ? 1.f : weight;
+    // Finishes `rows` rows of the list from m on, `step` apart, as far as they lie before `end`. sum and up:
+    // at each row's sums of these columns and, with halves, of those that they gate, `pitch` floats per step.
+    // All rows at once, so that one hides the latency of another.
+    template <int rows>
+    __device__ __forceinline__ void store(const matmul_args_t &a, int m, int step, int end, const float *sum,
+            const float *up, int pitch) const {
+        float weight[rows];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            v[j] = v[j] * sum_scale * before + bias[j];
-            u[j] = u[j] * sum_scale * before + up_bias[j];
+        for (int i = 0; i < rows; i++)
+            weight[i] = a.row_weights && m + i * step < end
+                                ? load_value(a.row_weights, a.row_weights_type, m + i * step)
+                                : 1.f;
+        float v[rows][4];
+#pragma unroll
+        for (int i = 0; i < rows; i++) {
+            const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
+            const float4 x = *reinterpret_cast<const float4 *>(sum + i * pitch);
+            v[i][0] = x.x * sum_scale * before + bias[0];
+            v[i][1] = x.y * sum_scale * before + bias[1];
+            v[i][2] = x.z * sum_scale * before + bias[2];
+            v[i][3] = x.w * sum_scale * before + bias[3];
         }
-        const int64_t at = m * a.dst_stride + column - a.dst_first;
         if (a.activation == activation_t::gated_pairs) {
-            float pairs[2] = {gated(v[0], v[1]) * after, gated(v[2], v[3]) * after};
-            add_old(a, at, pairs);
-            store_values<2>(a.dst, a.dst_type, at, pairs, valid);
+            float pairs[rows][2];
+#pragma unroll
+            for (int i = 0; i < rows; i++)
+#pragma unroll
+                for (int j = 0; j < 2; j++) pairs[i][j] = gated(v[i][2 * j], v[i][2 * j + 1]);
+            put<rows, 2>(a, m, step, end, pairs, weight);
             return;
         }
+        if (a.activation == activation_t::gated_halves) {
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            if (a.activation == activation_t::gated_halves)
-                v[j] = gated(v[j], u[j]);
-            else if (a.activation != activation_t::none && !(v[j] > 0.f || v[j] != v[j]))
-                v[j] = 0.f;
-            else if (a.activation == activation_t::relu2)
-                v[j] *= v[j];
-            v[j] *= after;
+            for (int i = 0; i < rows; i++) {
+                const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
+                const float4 x = *reinterpret_cast<const float4 *>(up + i * pitch);
+                v[i][0] = gated(v[i][0], x.x * sum_scale * before + up_bias[0]);
+                v[i][1] = gated(v[i][1], x.y * sum_scale * before + up_bias[1]);
+                v[i][2] = gated(v[i][2], x.z * sum_scale * before + up_bias[2]);
+                v[i][3] = gated(v[i][3], x.w * sum_scale * before + up_bias[3]);
+            }
+        } else if (a.activation != activation_t::none) {
+#pragma unroll
+            for (int i = 0; i < rows; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const float x = v[i][j] > 0.f || v[i][j] != v[i][j] ? v[i][j] : 0.f;
+                    v[i][j] = a.activation == activation_t::relu2 ? x * x : x;
+                }
         }
-        add_old(a, at, v);
-        store_values<4>(a.dst, a.dst_type, at, v, valid);
+        put<rows, 4>(a, m, step, end, v, weight);
     }
 
 private:
-    template <int count>
-    __device__ __forceinline__ void add_old(const matmul_args_t &a, int64_t at, float (&v)[count]) const {
-        if (a.old_scale == 0.f) return;
-        for (int j = 0; j < count; j++)
-            if (j < valid) v[j] += a.old_scale * load_value(a.dst, a.dst_type, at + j);
+    template <int rows, int count>
+    __device__ __forceinline__ void put(const matmul_args_t &a, int m, int step, int end,
+            float (&v)[rows][count], const float (&weight)[rows]) const {
+        if (valid <= 0) return;
+        if (!a.row_weights_on_input && a.row_weights) {
+#pragma unroll
+            for (int i = 0; i < rows; i++)
+#pragma unroll
+                for (int j = 0; j < count; j++) v[i][j] *= weight[i];
+        }
+        // The usual case apart, so that its code is short.
+        if (a.dst_type == value_type_t::bf16 && valid == count && a.old_scale == 0.f) {
+            auto *to = static_cast<__nv_bfloat16 *>(a.dst) + (m * a.dst_stride + column - a.dst_first);
+            if (reinterpret_cast<uintptr_t>(to) % (2 * count) == 0 && a.dst_stride % count == 0) {
+#pragma unroll
+                for (int i = 0; i < rows; i++, to += step * a.dst_stride) {
+                    __nv_bfloat162 packed[count / 2];
+#pragma unroll
+                    for (int j = 0; j < count / 2; j++)
+                        packed[j] = __floats2bfloat162_rn(v[i][2 * j], v[i][2 * j + 1]);
+                    using packed_t = std::conditional_t<count == 4, uint2, uint32_t>;
+                    if (m + i * step < end)
+                        *reinterpret_cast<packed_t *>(to) = *reinterpret_cast<packed_t *>(packed);
+                }
+                return;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < rows; i++) {
+            const int64_t at = int64_t(m + i * step) * a.dst_stride + column - a.dst_first;
+            if (m + i * step >= end) break;
+#pragma unroll
+            for (int j = 0; j < count; j++)
+                if (a.old_scale != 0.f && j < valid)
+                    v[i][j] += a.old_scale * load_value(a.dst, a.dst_type, at + j);
+            store_values<count>(a.dst, a.dst_type, at, v[i], valid);
+        }
     }
 };
 

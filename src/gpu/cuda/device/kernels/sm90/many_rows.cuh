@@ -55,10 +55,15 @@ struct many_rows_shared_t {
     static constexpr int panels_each = width <= 64 ? 1 : 2, consumer_groups = k::panels / panels_each;
     static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
     static constexpr int team_groups = consumer_groups / k::teams, team = team_groups * k::group;
-    // Registers of a thread: 65536 for all, and the producer needs few.
-    static constexpr int producer_registers = 56, consumer_registers = panels_each == 1 ? 112 : 224;
+    // Registers of a thread. They move from the producer, which needs few, to the consumers, within what the
+    // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
+    // for forever.)
+    static constexpr int launch_registers = 65536 / threads / 8 * 8;
+    static constexpr int producer_registers = panels_each == 1 ? 32 : 56,
+                         consumer_registers = panels_each == 1 ? 112 : 224;
     static_assert(
-            k::group * (producer_registers + consumer_groups * consumer_registers) <= 65536, "registers");
+            k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
+            "registers");
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         work_list_t list;
@@ -292,22 +297,27 @@ struct many_rows_cta_t {
             const int own = consumer % shared_t::team_groups * k::panel_columns + column;
             const int quads = panel_map.quads() / k::teams, quad = member % quads;
             const columns_t columns = columns_of(team * quads + quad);
+            // One loop whose code is small; only what names registers stands there once for every part.
+#pragma unroll 1
+            for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
 #pragma unroll
-            for (int r0 = 0; r0 < rows; r0 += k::rows_out) {
-                if (r0 >= block.rows) break;
+                for (int part = 0; part < rows; part += k::rows_out) {
+                    if (r0 != part) continue;
 #pragma unroll
-                for (int p = 0; p < panels_each; p++)
+                    for (int p = 0; p < panels_each; p++)
 #pragma unroll
-                    for (int i = 0; i < k::rows_out / 2; i++)
-                        if (r0 / 2 + i < rows / 2)
-                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
-                                    + i % 4 / 2 * 8] = sum[p][(r0 / 2 + i) % (rows / 2)];
+                        for (int i = 0; i < k::rows_out / 2; i++)
+                            if (part / 2 + i < rows / 2)
+                                out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                                        + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (rows / 2)];
+                }
                 named_barrier(k::team_barrier + team, shared_t::team);
-                for (int r = member / quads; r < k::rows_out && r0 + r < block.rows;
-                        r += shared_t::team / quads) {
+                constexpr int at_once = 2; // rows_out is a multiple of so many steps
+                const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
+                for (int r = member / quads; r < end; r += at_once * r_step) {
                     const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
-                    columns.store(args, block.first + r0 + r, *reinterpret_cast<const float4 *>(at),
-                            *reinterpret_cast<const float4 *>(at + up));
+                    columns.template store<at_once>(args, block.first + r0 + r, r_step,
+                            block.first + r0 + end, at, at + up, r_step * k::out_pitch);
                 }
                 named_barrier(k::team_barrier + team, shared_t::team);
             }
@@ -337,8 +347,8 @@ struct many_rows_cta_t {
                 }
                 return v;
             };
-            const float4 v = sum_at(c);
-            columns.store(args, block.first + r, v, up ? sum_at(c + up) : v);
+            const float4 v = sum_at(c), u = up ? sum_at(c + up) : v;
+            columns.template store<1>(args, block.first + r, 1, block.first + block.rows, &v.x, &u.x, 0);
         }
         cluster_sync(); // nobody may leave before all have read
     }
