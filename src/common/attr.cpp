@@ -54,55 +54,65 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
 
 } // namespace
 
+namespace {
+
+// Arguments with parameters of their own, and what those are called.
+struct quantised_arg_t {
+    int arg;
+    const char *name, *scales, *zero_points, *global_scale;
+};
+constexpr quantised_arg_t quantised_args[] = {
+        {MXDNN_ARG_SRC, "src", "the scales of src", "the zero points of src", "the global scale of src"},
+        {MXDNN_ARG_WEIGHTS, "weights", "the scales of weights", "the zero points of weights",
+                "the global scale of weights"},
+        {MXDNN_ARG_DST, "dst", "the scales of dst", "the zero points of dst", "the global scale of dst"},
+};
+constexpr quantised_arg_t unknown_arg = {0, "an unknown argument", "the scales of an unknown argument",
+        "the zero points of an unknown argument", "the global scale of an unknown argument"};
+
+struct plain_arg_t {
+    int arg;
+    const char *name;
+};
+// Those of expert layers are named as their constants are.
+constexpr plain_arg_t plain_args[] = {
+        {MXDNN_ARG_BIAS, "bias"},
+        {MXDNN_ARG_SCRATCHPAD, "scratchpad"},
+        {MXDNN_ARG_GROUP_OFFSETS, "GROUP_OFFSETS"},
+        {MXDNN_ARG_GROUP_COUNTS, "GROUP_COUNTS"},
+        {MXDNN_ARG_ROW_EXPERT_IDS, "ROW_EXPERT_IDS"},
+        {MXDNN_ARG_GROUP_EXPERT_IDS, "GROUP_EXPERT_IDS"},
+        {MXDNN_ARG_EXPERT_MAP, "EXPERT_MAP"},
+        {MXDNN_ARG_WEIGHTS_PTRS, "WEIGHTS_PTRS"},
+        {MXDNN_ARG_GATHER_IDX, "GATHER_IDX"},
+        {MXDNN_ARG_SCATTER_IDX, "SCATTER_IDX"},
+        {MXDNN_ARG_TOPK_WEIGHTS, "TOPK_WEIGHTS"},
+        {MXDNN_ARG_EXPERT_ALPHA, "EXPERT_ALPHA"},
+        {MXDNN_ARG_ACTIVATION_PARAMS, "ACTIVATION_PARAMS"},
+        {MXDNN_ARG_TOPK_IDS, "TOPK_IDS"},
+        {MXDNN_ARG_ROW_ORDER, "ROW_ORDER"},
+        {MXDNN_ARG_PERMUTED_IDX, "PERMUTED_IDX"},
+        {MXDNN_ARG_ROUTE_BIAS, "ROUTE_BIAS"},
+        {MXDNN_ARG_ROW_WEIGHTS, "ROW_WEIGHTS"},
+};
+
+} // namespace
+
 const char *arg_name(int arg) {
     constexpr int attr_bits =
             MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
-    if (arg & MXDNN_ARG_ATTR_SCALES && !(arg & ~0x3fff)) switch (arg & ~attr_bits) {
-        case MXDNN_ARG_SRC: return "the scales of src";
-        case MXDNN_ARG_WEIGHTS: return "the scales of weights";
-        case MXDNN_ARG_DST: return "the scales of dst";
-        default: return "the scales of an unknown argument";
-        }
-    if (arg & MXDNN_ARG_ATTR_ZERO_POINTS && !(arg & ~0x3fff)) switch (arg & ~attr_bits) {
-        case MXDNN_ARG_SRC: return "the zero points of src";
-        case MXDNN_ARG_WEIGHTS: return "the zero points of weights";
-        case MXDNN_ARG_DST: return "the zero points of dst";
-        default: return "the zero points of an unknown argument";
-        }
-    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22) switch (arg & ~attr_bits) {
-        case MXDNN_ARG_SRC: return "the global scale of src";
-        case MXDNN_ARG_WEIGHTS: return "the global scale of weights";
-        case MXDNN_ARG_DST: return "the global scale of dst";
-        default: return "the global scale of an unknown argument";
-        }
-    switch (arg) {
-    case MXDNN_ARG_SRC: return "src";
-    case MXDNN_ARG_WEIGHTS: return "weights";
-    case MXDNN_ARG_DST: return "dst";
-    case MXDNN_ARG_BIAS: return "bias";
-    case MXDNN_ARG_SCRATCHPAD: return "scratchpad";
-    // Those of expert layers are named as their constants are.
-    case MXDNN_ARG_GROUP_OFFSETS: return "GROUP_OFFSETS";
-    case MXDNN_ARG_GROUP_COUNTS: return "GROUP_COUNTS";
-    case MXDNN_ARG_ROW_EXPERT_IDS: return "ROW_EXPERT_IDS";
-    case MXDNN_ARG_GROUP_EXPERT_IDS: return "GROUP_EXPERT_IDS";
-    case MXDNN_ARG_EXPERT_MAP: return "EXPERT_MAP";
-    case MXDNN_ARG_WEIGHTS_PTRS: return "WEIGHTS_PTRS";
-    case MXDNN_ARG_GATHER_IDX: return "GATHER_IDX";
-    case MXDNN_ARG_SCATTER_IDX: return "SCATTER_IDX";
-    case MXDNN_ARG_TOPK_WEIGHTS: return "TOPK_WEIGHTS";
-    case MXDNN_ARG_EXPERT_ALPHA: return "EXPERT_ALPHA";
-    case MXDNN_ARG_ACTIVATION_PARAMS: return "ACTIVATION_PARAMS";
-    case MXDNN_ARG_TOPK_IDS: return "TOPK_IDS";
-    case MXDNN_ARG_ROW_ORDER: return "ROW_ORDER";
-    case MXDNN_ARG_PERMUTED_IDX: return "PERMUTED_IDX";
-    case MXDNN_ARG_ROUTE_BIAS: return "ROUTE_BIAS";
-    case MXDNN_ARG_ROW_WEIGHTS: return "ROW_WEIGHTS";
-    default: break;
-    }
+    const quantised_arg_t *q = &unknown_arg;
+    for (const quantised_arg_t &a : quantised_args)
+        if (a.arg == (arg & ~attr_bits)) q = &a;
+    if (arg & MXDNN_ARG_ATTR_SCALES && !(arg & ~0x3fff)) return q->scales;
+    if (arg & MXDNN_ARG_ATTR_ZERO_POINTS && !(arg & ~0x3fff)) return q->zero_points;
+    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22) return q->global_scale;
+    if (q->arg == arg) return q->name;
+    for (const plain_arg_t &a : plain_args)
+        if (a.arg == arg) return a.name;
     if (arg > 0 && arg < 1 << 21 && arg % MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE == MXDNN_ARG_SRC_1)
         return "the operand of a binary post-op";
-    return "an unknown argument";
+    return unknown_arg.name;
 }
 
 namespace {
