@@ -49,12 +49,13 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     if (md.packed.family != engine.target->family) return mxdnn_blob_needs_reorder;
     if (engine.kind() == mxdnn_cuda) return cuda_verdict(engine, md);
     // The lists answer for machines that are not here, too: of the kernels that a matmul would be made of,
-    // one has to be the target's own (tiles multiply what the kernels of the ISA below decode).
+    // one has to be the target's own.
     using x64::kernel_kind_t;
     const x64::cpu_isa_t isa = engine.target->isa;
     const x64::kernel_row_t *decode = x64::find_kernel(kernel_kind_t::decode, isa, md.dt, md.packed.quant);
     if (!decode) return mxdnn_blob_slower;
-    for (const kernel_kind_t kind : {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct}) {
+    for (const kernel_kind_t kind :
+            {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct, kernel_kind_t::fused}) {
         const x64::kernel_row_t *row =
                 x64::find_kernel(kind, isa, md.dt, md.packed.quant, decode->compute_dt);
         if (row && row->isa == isa) return mxdnn_blob_native;

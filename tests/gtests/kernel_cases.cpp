@@ -78,13 +78,14 @@ std::vector<const kernel_row_t *> rows_of_kind(kernel_kind_t kind) {
 std::string row_name(const ::testing::TestParamInfo<const kernel_row_t *> &info) { return info.param->name; }
 
 std::unique_ptr<jit_kernel_t> make(
-        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels) {
+        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels, int64_t part_rows) {
     kernel_params_t p;
     p.wei_dt = f.dt;
     p.quant = f.quant;
     p.K = K;
     p.rows = rows;
     p.panels = panels;
+    p.part_rows = part_rows;
     std::unique_ptr<jit_kernel_t> kernel;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, p, &kernel, &reason);
@@ -180,6 +181,20 @@ float decoded_at(const kernel_row_t &row, const uint8_t *dst, int64_t k, int64_t
 double gamma(double n) {
     const double u = std::exp2(-24);
     return n * u / (1 - n * u);
+}
+
+want_t want_on_tiles(const float *x, const matrix_t &w, int64_t n) {
+    want_t want;
+    double magnitude = 0, flushed = 0;
+    for (int64_t k = 0; k < w.shape.K; k++) {
+        const double v = decode(mxdnn_bf16, encode(mxdnn_bf16, w.value(k, n)));
+        want.value += x[k] * v;
+        magnitude += std::fabs(x[k] * v);
+        flushed += std::isfinite(x[k]) ? std::fabs(double(x[k])) * std::exp2(-126) : 0;
+    }
+    const double padded_k = double(round_up(w.shape.K, k_step));
+    want.bound = gamma(padded_k + 2) * magnitude + padded_k * std::exp2(-126) + flushed;
+    return want;
 }
 
 ::testing::AssertionResult close(float got, const want_t &want) {

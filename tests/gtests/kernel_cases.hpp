@@ -65,7 +65,7 @@ protected:
 };
 
 std::unique_ptr<jit_kernel_t> make(
-        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels);
+        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels, int64_t part_rows = 0);
 // For messages.
 std::string where(const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels);
 
@@ -141,6 +141,10 @@ struct want_t {
     double value = 0, bound = 0;
     bool or_nan = false; // in place of Inf
 };
+
+// Of a row of source times column n, on tiles: a weight is what the format's rule makes of it, as bf16, and
+// less than 2^-126 may be 0; every product and sum is rounded once.
+want_t want_on_tiles(const float *x, const matrix_t &w, int64_t n);
 
 ::testing::AssertionResult close(float got, const want_t &want);
 

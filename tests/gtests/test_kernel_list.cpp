@@ -16,7 +16,8 @@ TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
         EXPECT_TRUE(names.insert(r.name).second) << r.name << " is listed twice";
         const char *kind = r.kind == kernel_kind_t::direct   ? "_direct"
                            : r.kind == kernel_kind_t::decode ? "_decode"
-                                                             : "_dense";
+                           : r.kind == kernel_kind_t::dense  ? "_dense"
+                                                             : "_fused";
         EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
     });
 }

@@ -68,7 +68,6 @@ TEST_P(dense_kernels, sums) {
                     args.acc = acc.data<float>();
                     args.acc_stride = acc_stride;
                     args.accumulate = accumulate;
-                    args.rows = rows;
                     jit_call(*kernel, args);
                     ASSERT_TRUE(src.intact() && wei.intact() && acc.intact())
                             << row().name << " writes beside its buffers";

@@ -73,8 +73,7 @@ struct problem_t {
 };
 
 // Calls a direct kernel; results in [rows][panels * 16].
-std::vector<float> run_direct(
-        const jit_kernel_t &kernel, const problem_t &p, void *kept = nullptr, int64_t kept_stride = 0) {
+std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
     // A gap between rows, which must stay untouched, and no gap after the last one.
     const bool int8 = p.row.compute_dt == mxdnn_s8;
@@ -121,8 +120,6 @@ std::vector<float> run_direct(
     args.xsum = has_xsum ? xsum.data<float>() : nullptr;
     args.xsum_stride = xsum_stride;
     args.rows = p.rows;
-    args.kept = kept;
-    args.kept_stride = kept_stride;
     jit_call(kernel, args);
 
     EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && xsum.intact()) << "writes beside its buffers";
@@ -139,31 +136,22 @@ std::vector<float> run_direct(
 }
 
 want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
+    if (p.row.on_tiles) return want_on_tiles(&p.x[size_t(r * p.w.shape.K)], p.w, n);
     want_t w;
     // Sums with the scale and with the zero are apart, so an Inf in both can meet its negative.
     w.or_nan = p.w.format.quant.zp == zero_point_kind_t::float_zero;
-    double magnitude = 0, largest_scale = 0, flushed = 0;
+    double magnitude = 0, largest_scale = 0;
     for (int64_t k = 0; k < p.w.shape.K; k++) {
         const matrix_t::element_t &e = p.w.element(k, n);
         const double x = p.src(r, k), c = e.code, s = e.scale;
         const double z = w.or_nan ? e.zero : 0;
-        if (p.row.on_tiles) {
-            // A weight is what the format's rule makes of it, and less than 2^-126 may be 0.
-            const double v = p.w.value(k, n);
-            w.value += x * v;
-            magnitude += std::fabs(x * v);
-            flushed += std::isfinite(x) ? std::fabs(x) * std::exp2(-126) : 0;
-            continue;
-        }
         w.value += x * (c * s + z);
         magnitude += std::fabs(x) * (std::fabs(c * s) + std::fabs(z));
         largest_scale = std::max(largest_scale, std::fabs(s));
     }
-    const double roundings = p.row.on_tiles ? double(p.padded_k + 2)
-                                            : double(std::min(p.w.shape.K, p.w.shape.block) + p.blocks + 8);
+    const double roundings = double(std::min(p.w.shape.K, p.w.shape.block) + p.blocks + 8);
     const double tiny = std::exp2(p.row.compute_dt == mxdnn_bf16 ? -126 : -136);
-    w.bound =
-            gamma(roundings) * magnitude + double(p.padded_k) * tiny * std::max(1., largest_scale) + flushed;
+    w.bound = gamma(roundings) * magnitude + double(p.padded_k) * tiny * std::max(1., largest_scale);
     return w;
 }
 
@@ -211,62 +199,6 @@ TEST_P(direct_kernels, sums) {
             turn++;
         }
     }
-}
-
-// Direct kernels on tiles can leave decoded panels for dense ones: the same as decode kernels make.
-TEST_P(direct_kernels, kept_panels_are_decoded_panels) {
-    if (!row().on_tiles) GTEST_SKIP() << row().name << " decodes in registers";
-    rng_t g(seed());
-    for (const format_t &f : formats_of(row()))
-        for (int64_t K : lengths())
-            for (int rows : {17, 32}) {
-                matrix_t w(f, K, 2 * panel_columns);
-                w.fill(g);
-                if (f.quant.scale_dt == mxdnn_e8m0)
-                    w.view().set_scale(below(g, uint32_t(K)), below(g, 32), 0xff);
-                kernel_params_t k;
-                k.wei_dt = f.dt;
-                k.quant = f.quant;
-                k.K = K;
-                const kernel_row_t *decode_row = find_kernel(kernel_kind_t::decode, row().isa, f.dt, f.quant);
-                const auto decoder = make(*decode_row, f, K, 1, 1);
-                k.rows = rows;
-                k.panels = 2;
-                k.keeps_panels = true;
-                std::unique_ptr<jit_kernel_t> kernel;
-                const char *reason = nullptr;
-                ASSERT_EQ(create_kernel(row(), k, &kernel, &reason), mxdnn_success) << reason;
-                problem_t p(row(), w, rows, 2);
-                p.fill(g);
-                const int64_t panel_bytes = p.padded_k * panel_columns * 2, stride = panel_bytes + 64;
-                guarded_t kept(size_t(stride + panel_bytes), guarded_t::at_end);
-                std::memset(kept.data(), 0xff, kept.size());
-                check_direct(p, run_direct(*kernel, p, kept.data(), stride));
-                ASSERT_TRUE(kept.intact());
-                for (int i = 0; i < 2; i++) {
-                    std::vector<uint8_t> want(size_t(panel_bytes), 0xff);
-                    const int64_t tile = n16_frame_t::tile_rows(w.shape);
-                    decode_args_t args = {};
-                    args.wei = w.bytes.data() + i * w.panel_bytes();
-                    args.tiles = K / tile;
-                    args.tail = K % tile;
-                    args.dst = want.data();
-                    jit_call(*decoder, args);
-                    // Not bit by bit: which way a tile is decoded, the slow one if another panel needs
-                    // it, shows in the signs of zeros.
-                    for (int64_t k = 0; k < p.padded_k; k++)
-                        for (int64_t n = 0; n < panel_columns; n++) {
-                            const float a = decoded_at(row(), want.data(), k, n);
-                            const float b = decoded_at(row(), kept.data() + i * stride, k, n);
-                            ASSERT_TRUE(a == b || (std::isnan(a) && std::isnan(b)))
-                                    << where(row(), f, K, rows, 2) << " panel " << i << " row " << k
-                                    << " column " << n << ": " << b << " and " << a;
-                        }
-                }
-                for (int64_t i = panel_bytes; i < stride; i++)
-                    ASSERT_EQ(kept.data()[i], 0xff) << "writes between the panels";
-                if (HasFailure()) return;
-            }
 }
 
 // How many panels a call covers must not show in the result: threads split N anywhere.

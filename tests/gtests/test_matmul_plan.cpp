@@ -25,8 +25,10 @@ matmul_kernels_t avx2_kernels() {
 matmul_kernels_t amx_kernels() {
     matmul_kernels_t k;
     k.direct_rows = 12;
+    k.fused = true;
     k.dense_rows = 32;
-    k.dense_panels = 4;
+    k.row_step = 32;
+    k.dense_panels = 2;
     k.compute_bytes = 2;
     return k;
 }
@@ -44,12 +46,36 @@ TEST(matmul_plan, few_rows_decode_in_registers) {
     EXPECT_EQ(describe(p), "direct:rows1:columns64");
 }
 
+matmul_kernels_t bf16_kernels() {
+    matmul_kernels_t k;
+    k.direct_rows = 12;
+    k.dense_rows = 14;
+    k.row_step = 14;
+    k.dense_panels = 2;
+    k.compute_bytes = 2;
+    return k;
+}
+
 TEST(matmul_plan, many_rows_decode_once) {
-    const auto p =
-            plan_mx_matmul(shape(256, 2880, 5760), 0, machine(cpu_isa_t::avx512_core_amx, 2), amx_kernels());
+    const auto p = plan_mx_matmul(
+            shape(256, 28800, 5760), 0, machine(cpu_isa_t::avx512_core_bf16, 2), bf16_kernels());
     EXPECT_FALSE(p.direct);
-    EXPECT_EQ(p.rows % 32, 0);
-    EXPECT_LE(p.k_chunk * 64 * 2, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
+    EXPECT_EQ(p.rows % 14, 0);
+    EXPECT_LE(p.k_chunk * 2 * 32, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
+}
+
+TEST(matmul_plan, tiles_decode_beside_multiplying) {
+    auto m = machine(cpu_isa_t::avx512_core_amx, 2);
+    m.l1d = 48 << 10;
+    auto k = amx_kernels();
+    const auto p = plan_mx_matmul(shape(256, 2880, 5760), 0, m, k);
+    EXPECT_EQ(describe(p), "fused:rows128:columns64:k256");
+    EXPECT_LE(p.k_chunk * (2 * 32 + 64), m.l1d) << "both panels of a part and 32 rows of source fit in L1";
+    m.l1d = 8 << 10;
+    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 128)
+            << "at least a tile of the layout";
+    k.tile_rows = 256;
+    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 256);
 }
 
 TEST(matmul_plan, columns_shrink_until_every_thread_has_work) {
@@ -122,7 +148,9 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
     EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx2, any), "avx2_dense");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_bf16, any), "avx512_core_bf16_direct_4bit");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_amx_direct_f4");
-    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx512_core_amx, mxdnn_bf16), "avx512_core_amx_dense");
+    EXPECT_EQ(
+            name(kernel_kind_t::fused, cpu_isa_t::avx512_core_amx, mxdnn_bf16), "avx512_core_amx_fused_4bit");
+    EXPECT_EQ(name(kernel_kind_t::fused, cpu_isa_t::avx512_core_bf16, mxdnn_bf16), "none");
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::none, any), "none");
 }
 

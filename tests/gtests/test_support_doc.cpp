@@ -46,7 +46,13 @@ std::string layouts() {
 }
 
 const char *kind_name(x64::kernel_kind_t k) {
-    return k == x64::kernel_kind_t::direct ? "direct" : k == x64::kernel_kind_t::decode ? "decode" : "dense";
+    switch (k) {
+    case x64::kernel_kind_t::direct: return "direct";
+    case x64::kernel_kind_t::decode: return "decode";
+    case x64::kernel_kind_t::dense: return "dense";
+    case x64::kernel_kind_t::fused: break;
+    }
+    return "fused";
 }
 
 // Weight formats with a column each, and the int4 forms that have no word of their own.
@@ -67,7 +73,7 @@ std::string kernels() {
     std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 "
                        "products with f32 sums. "
                        "`direct` decodes in registers for a few rows, `decode` and `dense` work together for "
-                       "many.\n\n"
+                       "many, `fused` is both in one.\n\n"
                        "| kernel | kind | ISA | computes in | rows | panels |",
                 line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {
@@ -80,7 +86,9 @@ std::string kernels() {
         for (int p : r.panels)
             if (p) panels += (panels.empty() ? "" : " ") + std::to_string(p);
         s += std::string("| `") + r.name + "` | " + kind_name(r.kind) + " | " + x64::isa_name(r.isa) + " | "
-             + data_type_name(r.compute_dt) + " | " + std::to_string(r.max_rows) + " | " + panels + " |";
+             + data_type_name(r.compute_dt) + " | "
+             + (r.kind == x64::kernel_kind_t::fused ? "any" : std::to_string(r.max_rows)) + " | " + panels
+             + " |";
         for (const auto &f : formats()) s += r.takes(f.elem, f.quant) ? " x |" : " |";
         s += "\n";
     });

@@ -58,6 +58,7 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
+    const panel_parts_t parts;                    // fused kernels'
     const bool summed;                            // rows meet in the destination
     const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
     int nthr;
@@ -81,9 +82,9 @@ struct jit_grouped_matmul_base_t::run_t {
     run_t(const jit_grouped_matmul_base_t &s, const exec_ctx_t &e)
         : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
           src_md(e.memory(MXDNN_ARG_SRC)->md), dst_md(e.memory(MXDNN_ARG_DST)->md),
-          direct_limit(direct_rows_limit(c.machine, c.kernels)), summed(x.scatter != nullptr),
-          src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
-                      && swizzled_by_group(x, true)),
+          direct_limit(direct_rows_limit(c.machine, c.kernels)), parts(c.parts()),
+          summed(x.scatter != nullptr), src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4
+                                                    && src_md.ndims == 2 && swizzled_by_group(x, true)),
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
                       && swizzled_by_group(x, false)),
           shifted(src_shifted || dst_shifted), nthr(threads_of(e.stream, c.machine.threads)) {
@@ -188,6 +189,7 @@ struct jit_grouped_matmul_base_t::run_t {
     bool readable(const grouped_segment_t &s, const source_rows_t &source) const {
         if (x.gather || p.attr.src.scales.set || c.needs_sums || src_md.ndims != 2 || !source.in_place(0))
             return false;
+        if (!s.direct && c.fused) return false;
         if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
@@ -217,31 +219,35 @@ struct jit_grouped_matmul_base_t::run_t {
                 const grouped_segment_t &s = segments[i];
                 if (s.in_place) continue;
                 for (int64_t r = std::max<int64_t>(begin - before, 0); r < s.count && before + r < end; r++)
-                    prepare_row(source, s.expert, s.first + r);
+                    prepare_row(source, s, r);
                 before += s.count;
             }
         });
     }
 
-    void prepare_row(source_rows_t &source, int expert, int64_t slot) const {
-        const int64_t K = c.weights.K, padded = round_up(K, k_step);
+    void prepare_row(source_rows_t &source, const grouped_segment_t &s, int64_t r) const {
+        const int64_t slot = s.first + r;
         const source_sums_t out{
                 row_scales() + slot, c.needs_sums ? block_sums(slot) : nullptr, c.weights.block};
         int64_t m = x.src_row(rows[slot]);
         if (m < 0) {
-            std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
             if (out.block_sums)
                 std::memset(out.block_sums, 0, size_t(c.scratch.sums_per_row) * sizeof(float));
             *out.row_scale = 1.f;
-            return;
+        } else {
+            if (src_md.ndims == 3) {
+                const dim_t batch[1] = {m / src_md.dims[1]};
+                source.set_batch(batch);
+                m %= src_md.dims[1];
+            }
+            source.set_group(s.expert, src_shifted ? shifts[slot] : 0);
         }
-        if (src_md.ndims == 3) {
-            const dim_t batch[1] = {m / src_md.dims[1]};
-            source.set_batch(batch);
-            m %= src_md.dims[1];
-        }
-        source.set_group(expert, src_shifted ? shifts[slot] : 0);
-        source.prepare(m, source_buffer(slot), padded, out);
+        if (c.fused && !s.direct)
+            source.prepare(m, r, {parts, s.count}, source_buffer(s.first), out);
+        else if (m < 0)
+            std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
+        else
+            source.prepare(m, source_buffer(slot), round_up(c.weights.K, k_step), out);
     }
 
     // ---- tasks ----
@@ -289,6 +295,11 @@ struct jit_grouped_matmul_base_t::run_t {
         o.source_stride = s.in_place ? w.source.in_place_stride() : c.scratch.source_stride;
         o.block_sums = c.needs_sums ? block_sums(slot) : nullptr;
         o.weights = weights_of(s.expert);
+        if (c.fused && !s.direct) {
+            o.source = source_buffer(s.first);
+            o.stream_row = r0;
+            o.stream_rows = s.count;
+        }
         self.kernels_.multiply(o, n0, n1, acc, w.buffer);
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);

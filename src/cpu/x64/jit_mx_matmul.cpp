@@ -82,6 +82,8 @@ struct jit_mx_matmul_base_t::run_t {
         source = source_buffer();
         source_stride = c.scratch.source_stride;
         const int64_t K = c.weights.K, padded = round_up(K, k_step);
+        const panel_parts_t parts = c.parts();
+        const source_blocks_t blocks = {parts, rows};
         const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(nthr, padded_rows));
         parallel(ctx.stream, n, [&](int ithr, int nt) {
             source_rows_t src(ctx, c.compute_dt);
@@ -92,7 +94,9 @@ struct jit_mx_matmul_base_t::run_t {
                 char *out = source_buffer() + r * source_stride;
                 source_sums_t sums{row_scales() + r,
                         c.needs_sums ? block_sums() + r * c.scratch.sums_per_row : nullptr, c.weights.block};
-                if (r < rows) {
+                if (plan.fused) {
+                    src.prepare(m0 + r, r, blocks, source_buffer(), sums);
+                } else if (r < rows) {
                     src.prepare(m0 + r, out, padded, sums);
                 } else {
                     std::memset(out, 0, size_t(padded * c.kernels.compute_bytes));
@@ -108,7 +112,8 @@ struct jit_mx_matmul_base_t::run_t {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
         const int64_t half = c.weights.N / 2;
         const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
-        const panel_operands_t operands{plan.direct, rows, source, source_stride, block_sums(), weights};
+        const panel_operands_t operands{
+                plan.direct, rows, source, source_stride, block_sums(), weights, 0, rows};
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);

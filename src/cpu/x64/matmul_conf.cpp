@@ -59,8 +59,10 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.compute_dt = decode->compute_dt;
     c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt);
     c.dense = find_kernel(kernel_kind_t::dense, isa, p.weights.dt, q, c.compute_dt);
+    c.fused = find_kernel(kernel_kind_t::fused, isa, p.weights.dt, q, c.compute_dt);
     // Each level is its own entry: without a kernel of its own the next one is as good.
-    if (decode->isa != isa && c.direct->isa != isa && c.dense->isa != isa)
+    const kernel_row_t *many = c.fused ? c.fused : c.dense;
+    if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
         c.direct = int8;
@@ -96,14 +98,14 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.direct_on_tiles = c.direct->on_tiles;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
-    c.any_rows = c.dense->on_tiles;
+    c.kernels.fused = c.fused != nullptr;
     const dim_t M = dim_from_end(p.dst, 2);
-    c.kernels.dense_rows = c.dense->max_rows;
-    if (!c.any_rows && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)
+    c.kernels.dense_rows = c.fused ? int(source_blocks_t::block_rows) : c.dense->max_rows;
+    if (!c.fused && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)
         c.kernels.dense_rows = plan_dense_rows(M, c.dense->max_rows);
-    c.kernels.row_step = c.any_rows ? 2 * panel_columns : c.kernels.dense_rows;
+    c.kernels.row_step = c.kernels.dense_rows;
     if (c.kernels.only_direct) c.kernels.row_step = c.kernels.direct_rows; // whole calls
-    c.kernels.dense_panels = c.any_rows ? 2 : most_panels(*c.dense);
+    c.kernels.dense_panels = most_panels(*many);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     return yes();
@@ -120,9 +122,11 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
     // Panels a multiple of pages apart would meet in the same sets of the first-level cache.
-    s.panel_stride = panel_columns * plan_k_chunk(K, c.machine, c.kernels) * bytes;
+    const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
+    s.panel_stride =
+            c.fused ? c.kernels.dense_panels * c.parts().panel_bytes() : panel_columns * k_chunk * bytes;
     if (s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
-    s.panels = c.kernels.dense_panels * s.panel_stride;
+    s.panels = (c.fused ? 2 : c.kernels.dense_panels) * s.panel_stride;
     // Gated tasks have twice the columns, and those of halves may start inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;

@@ -5,6 +5,7 @@
 #include "common/primitive_desc.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
+#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -17,7 +18,7 @@ struct matmul_scratch_t {
     int64_t row_scales = 0, block_sums = 0; // beside the rows
     int64_t sums_per_row = 0;               // floats
     int64_t panels = 0;                     // decoded panels, per thread
-    int64_t panel_stride = 0;               // bytes from one to the next
+    int64_t panel_stride = 0;               // bytes from one to the next (fused kernels: from part to part)
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
     int64_t per_thread() const { return panels + acc; }
@@ -27,6 +28,7 @@ struct matmul_scratch_t {
 // Everything of a problem's solution that is known before it is executed.
 struct matmul_conf_t {
     const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
+    const kernel_row_t *fused = nullptr; // instead of decode and dense, if there is one
     data_type_t compute_dt = mxdnn_f32;
     matmul_machine_t machine;
     matmul_kernels_t kernels;
@@ -35,9 +37,12 @@ struct matmul_conf_t {
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
     bool needs_sums = false; // float_zero weights
-    bool any_rows = false;   // dense calls take any number of rows, without padding to the kernel's
     bool gated = false, halves = false;
     int64_t column_step = 16;
+
+    panel_parts_t parts() const { // of fused kernels
+        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows};
+    }
 };
 
 // Decides whether and how an ISA takes the problem; all but the scratchpad.

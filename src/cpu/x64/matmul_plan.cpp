@@ -33,6 +33,13 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
+    if (kernels.fused) {
+        // Two decoded panels and as many rows of source stay in the first-level cache, with room for what
+        // comes next. Whole tiles, however short K is.
+        const int64_t row_bytes = 4 * panel_columns * kernels.compute_bytes;
+        const int64_t tiles = machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows;
+        return std::max<int64_t>(tiles, 1) * kernels.tile_rows;
+    }
     // Decoded panels of one dense call take at most half of L2.
     const int64_t row_bytes = int64_t(kernels.dense_panels) * panel_columns * kernels.compute_bytes;
     const int64_t fit = std::max<int64_t>(machine.l2 / 2 / row_bytes, kernels.tile_rows);
@@ -45,7 +52,8 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The prepared source should stay in L2 beside the panels and the sums.
-    const int64_t row_bytes = std::max<int64_t>(1, plan_k_chunk(K, machine, kernels) * kernels.compute_bytes);
+    const int64_t k = kernels.fused ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
+    const int64_t row_bytes = std::max<int64_t>(1, k * kernels.compute_bytes);
     int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
@@ -55,6 +63,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
         const matmul_kernels_t &kernels) {
     matmul_plan_t p;
     p.direct = s.M <= direct_rows_limit(machine, kernels);
+    p.fused = !p.direct && kernels.fused;
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
     // Runs of about equal length.
     p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.row_step);
@@ -73,7 +82,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 }
 
 std::string describe(const matmul_plan_t &p) {
-    std::string s = p.direct ? "direct" : "decode+dense";
+    std::string s = p.direct ? "direct" : p.fused ? "fused" : "decode+dense";
     s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
     return p.direct ? s : s + ":k" + std::to_string(p.k_chunk);
 }

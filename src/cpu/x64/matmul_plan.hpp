@@ -30,6 +30,7 @@ struct matmul_kernels_t {
     int direct_rows = 1; // most rows of a direct call
     bool direct_on_tiles = false;
     bool only_direct = false; // for any number of rows: decoding is a small part of each call
+    bool fused = false;       // many rows have a kernel that decodes beside multiplying
     int dense_rows = 1;       // rows of a dense call; runs of rows are multiples of row_step
     int row_step = 1;
     int dense_panels = 1;
@@ -39,9 +40,10 @@ struct matmul_kernels_t {
 
 struct matmul_plan_t {
     bool direct = true;   // decode in registers; else decode a panel once for many rows
+    bool fused = false;   // the latter in one kernel
     int64_t rows = 1;     // of the source that are prepared and multiplied together
     int64_t columns = 64; // of the destination per task
-    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time
+    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time (fused kernels: a part)
 };
 
 // Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less.

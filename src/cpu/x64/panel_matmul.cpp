@@ -3,21 +3,24 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
-    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel,
-                                bool keeps = false) {
+    const int64_t part_rows = c_.parts().rows;
+    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel) {
         kernel_params_t k;
         k.wei_dt = p.weights.dt;
         k.quant = p.weights.packed.quant;
         k.K = c_.weights.K;
         k.rows = rows;
         k.panels = panels;
-        k.keeps_panels = keeps;
+        k.part_rows = part_rows;
         const char *reason = nullptr;
         const status_t status = create_kernel(row, k, &kernel, &reason);
         return status == mxdnn_success
@@ -46,18 +49,16 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
             }
     }
     if (M == runtime_dim || M > limit) {
+        if (c_.fused) return create(*c_.fused, 1, c_.kernels.dense_panels, fused_);
         MXDNN_CHECK(create(*c_.decode, 1, 1, decode_));
         MXDNN_CHECK(create(*c_.dense, c_.kernels.dense_rows, c_.kernels.dense_panels, dense_));
-        const bool one_chunk = plan_k_chunk(c_.weights.K, c_.machine, c_.kernels) >= c_.weights.K;
-        if (c_.kernels.direct_on_tiles && one_chunk)
-            MXDNN_CHECK(create(*c_.direct, c_.direct->max_rows, c_.kernels.dense_panels, keep_, true));
     }
     return mxdnn_success;
 }
 
 int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
     // Whole kernels; the last call of a direct run has the smallest that suffices.
-    if (!direct) return c_.any_rows ? rows : round_up(rows, c_.kernels.dense_rows);
+    if (!direct) return c_.fused ? rows : round_up(rows, c_.kernels.dense_rows);
     if (c_.kernels.direct_on_tiles) return rows;
     const int64_t most = c_.kernels.direct_rows, tail = rows % most;
     return rows - tail + (tail ? direct_rows_[direct_index(tail)] : 0);
@@ -78,7 +79,8 @@ void panel_matmul_t::multiply(
                     size_t((last - first) * panel_columns) * sizeof(float));
         return;
     }
-    o.direct ? multiply_direct(o, first, last, acc) : multiply_dense(o, first, last, acc, panels);
+    if (o.direct) return multiply_direct(o, first, last, acc);
+    fused_ ? multiply_fused(o, first, last, acc, panels) : multiply_dense(o, first, last, acc, panels);
 }
 
 const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const {
@@ -108,21 +110,34 @@ void panel_matmul_t::multiply_direct(
     }
 }
 
-int64_t panel_matmul_t::multiply_and_keep(
-        const panel_operands_t &o, int64_t p, int64_t last, float *acc, char *panels) const {
-    if (!keep_ || o.rows <= c_.direct->max_rows / 2) return 0;
-    direct_args_t a = {};
-    a.src = o.source;
-    a.src_stride = o.source_stride;
-    a.wei = panel(o, p);
-    a.wei_stride = p + 1 < last ? c_.panel_bytes : 0; // past the last panel the same once more
+void panel_matmul_t::multiply_fused(
+        const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
+    const panel_parts_t parts = c_.parts();
+    const source_blocks_t blocks = {parts, o.stream_rows};
+    const char *source = static_cast<const char *>(o.source);
+    fused_args_t a = {};
+    a.src = source + blocks.first(o.stream_row, 0);
+    a.src_last = source + blocks.first(o.stream_row, parts.count - 1);
+    a.src_part_stride = blocks.part_bytes();
+    a.rows = o.rows;
+    a.decode_rate = parts.decode_rate(o.rows);
+    a.part[0] = panels;
+    a.part[1] = panels + c_.scratch.panel_stride;
+    a.begin = 1;
     a.acc = acc;
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
-    a.rows = std::min<int64_t>(o.rows, c_.direct->max_rows);
-    a.kept = panels;
-    a.kept_stride = c_.scratch.panel_stride;
-    (*keep_)(&a);
-    return a.rows;
+    const auto two_panels = [&](const uint8_t **to, int64_t p) {
+        // Past the last panel there is nothing to read: the same columns once more.
+        for (int64_t i = 0; i < 2; i++) to[i] = p < last ? panel(o, std::min(p + i, last - 1)) : nullptr;
+    };
+    for (int64_t p = first; p < last; p += 2) {
+        two_panels(a.wei, p);
+        two_panels(a.next, p + 2);
+        (*fused_)(&a);
+        a.begin = 0;
+        a.acc += 2 * panel_columns;
+        if (parts.count % 2) std::swap(a.part[0], a.part[1]);
+    }
 }
 
 void panel_matmul_t::multiply_dense(
@@ -138,8 +153,7 @@ void panel_matmul_t::multiply_dense(
         float *const sums = acc + (p - first) * panel_columns;
         for (int64_t k = 0; k < K; k += k_chunk) {
             const int64_t n = std::min(k_chunk, K - k);
-            const int64_t done = multiply_and_keep(o, p, last, sums, panels);
-            for (int64_t i = 0; done == 0 && i < step; i++) {
+            for (int64_t i = 0; i < step; i++) {
                 // Past the last panel there is nothing to read: the same columns once more.
                 decode_args_t a;
                 a.wei = panel(o, std::min(p + i, last - 1)) + k / tile_rows * c_.tile_bytes;
@@ -150,11 +164,10 @@ void panel_matmul_t::multiply_dense(
             }
             d.k = round_up(n, k_step);
             d.accumulate = k > 0;
-            for (int64_t r = done; r < o.rows; r += c_.kernels.dense_rows) {
+            for (int64_t r = 0; r < o.rows; r += c_.kernels.dense_rows) {
                 d.src = static_cast<const char *>(o.source) + r * o.source_stride
                         + k * c_.kernels.compute_bytes;
                 d.acc = sums + r * c_.scratch.acc_columns;
-                d.rows = std::min<int64_t>(c_.kernels.dense_rows, o.rows - r);
                 (*dense_)(&d);
             }
         }

@@ -16,10 +16,11 @@ namespace x64 {
 struct panel_operands_t {
     bool direct = true; // decode in registers; else decode a panel once for all rows
     int64_t rows = 0;
-    const void *source = nullptr;
-    int64_t source_stride = 0;         // bytes
-    const float *block_sums = nullptr; // float_zero weights: sums_per_row floats for every row
-    const uint8_t *weights = nullptr;  // packed bytes of the matrix
+    const void *source = nullptr; // fused kernels, unless direct: a stream in the order of source_blocks_t
+    int64_t source_stride = 0;    // bytes
+    const float *block_sums = nullptr;       // float_zero weights: sums_per_row floats for every row
+    const uint8_t *weights = nullptr;        // packed bytes of the matrix
+    int64_t stream_row = 0, stream_rows = 0; // source_blocks_t: which of its rows is the first one
 };
 
 class panel_matmul_t {
@@ -42,9 +43,8 @@ private:
     void multiply_direct(const panel_operands_t &o, int64_t first, int64_t last, float *acc) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
-    // Rows whose sums are finished while the panels are decoded: 0, or as many as such a kernel takes.
-    int64_t multiply_and_keep(
-            const panel_operands_t &o, int64_t p, int64_t last, float *acc, char *panels) const;
+    void multiply_fused(
+            const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
     size_t direct_index(int64_t rows) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 
@@ -52,7 +52,7 @@ private:
     // direct_[i][j]: 2^i rows (the last: the most), conf.direct->panels[j] panels.
     std::vector<int> direct_rows_;
     std::vector<kernel_t> direct_[3];
-    kernel_t decode_, dense_, keep_; // keep_: a direct kernel that leaves decoded panels
+    kernel_t decode_, dense_, fused_;
 };
 
 } // namespace x64

@@ -159,21 +159,51 @@ void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, const row_t &row
         row_kernels().decode(c.codes + i, values_, c.scales[b++], out + i, std::min(quant_.block, n - i));
 }
 
+source_rows_t::row_t source_rows_t::see_row(int64_t m, const source_sums_t &sums) const {
+    if (!has_codes()) return {0, 1.f};
+    const row_t row = row_of(m);
+    if (sums.row_scale) *sums.row_scale = row.scale;
+    return row;
+}
+
 void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const {
-    const row_kernels_t &rk = row_kernels();
-    const int64_t bytes = data_type_info(compute_dt_)->bits / 8;
-    uint8_t *o = static_cast<uint8_t *>(out);
-    row_t row = {0, 1.f};
-    if (has_codes()) {
-        row = row_of(m);
-        if (sums.row_scale) *sums.row_scale = row.scale;
-    }
+    const row_t row = see_row(m, sums);
     if (compute_dt_ == mxdnn_s8) return prepare_int8(m, row, out);
+    const int64_t bytes = data_type_info(compute_dt_)->bits / 8;
+    uint8_t *const o = static_cast<uint8_t *>(out);
     std::memset(o + K_ * bytes, 0, size_t((padded - K_) * bytes));
-    if (!has_codes() && md_->dt == compute_dt_ && col_stride_ == 1 && !sums.block_sums) {
+    if (as_it_is(sums)) {
         std::memcpy(o, matrix_ + m * in_place_stride(), size_t(K_ * bytes));
         return;
     }
+    convert(m, row, chunk, sums, [&](int64_t k) { return o + k * bytes; });
+}
+
+void source_rows_t::prepare(
+        int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const {
+    constexpr int64_t step = panel_parts_t::step, value_bytes = source_blocks_t::piece_bytes / step;
+    uint8_t *const o = static_cast<uint8_t *>(out);
+    const bool copy = m >= 0 && as_it_is(sums);
+    const uint8_t *from = copy ? matrix_ + m * in_place_stride() : nullptr;
+    to.for_each_piece(r, [&](int64_t k, int64_t at) {
+        if (copy && k + step <= K_) {
+            std::memcpy(o + at, from + k * value_bytes, source_blocks_t::piece_bytes);
+            return;
+        }
+        std::memset(o + at, 0, source_blocks_t::piece_bytes);
+        if (copy) std::memcpy(o + at, from + k * value_bytes, size_t((K_ - k) * value_bytes));
+    });
+    if (copy || m < 0) return;
+    const panel_parts_t &parts = to.parts;
+    convert(m, see_row(m, sums), step, sums, [&](int64_t k) {
+        const int64_t part = std::min(k / parts.rows, parts.count - 1);
+        return o + to.first(r, part) + (k - part * parts.rows) / step * to.stride(r);
+    });
+}
+
+template <typename F>
+void source_rows_t::convert(int64_t m, const row_t &row, int64_t run, const source_sums_t &sums, F at) const {
+    const row_kernels_t &rk = row_kernels();
     float x[chunk];
     for (int64_t k = 0; k < K_; k += chunk) {
         const int64_t n = std::min(chunk, K_ - k);
@@ -181,10 +211,12 @@ void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_s
             dequantise(m, k, n, row, x);
         else
             load(m, k, n, x);
-        rk.from_f32(compute_dt_, x, o + k * bytes, 1, n);
-        if (!sums.block_sums) continue;
-        rk.to_f32(compute_dt_, o + k * bytes, 1, x, n); // as the kernel sees them
-        for (int64_t i = 0; i < n; i += sums.block)
+        for (int64_t i = 0; i < n; i += run) {
+            const int64_t some = std::min(run, n - i);
+            rk.from_f32(compute_dt_, x + i, at(k + i), 1, some);
+            if (sums.block_sums) rk.to_f32(compute_dt_, at(k + i), 1, x + i, some); // as the kernel sees them
+        }
+        for (int64_t i = 0; sums.block_sums && i < n; i += sums.block)
             sums.block_sums[(k + i) / sums.block] = rk.sum(x + i, std::min(sums.block, n - i));
     }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu/ref/tensor_view.hpp"
+#include "cpu/x64/panel_parts.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 
 namespace mxdnn {
@@ -35,6 +36,8 @@ public:
 
     // Writes row m, padded to `padded` elements, to out.
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
+    // The same in bf16 as row r of a stream for fused kernels; m < 0: zeros.
+    void prepare(int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const;
 
 private:
     // Elements at a time: they stay in the first-level cache, whole blocks of any format.
@@ -67,6 +70,14 @@ private:
     }
     void dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const;
     void prepare_int8(int64_t m, const row_t &row, void *out) const;
+    row_t see_row(int64_t m, const source_sums_t &sums) const; // and leave its scale
+    // Whether a prepared row is nothing but a copy.
+    bool as_it_is(const source_sums_t &sums) const {
+        return !has_codes() && md_->dt == compute_dt_ && col_stride_ == 1 && !sums.block_sums;
+    }
+    // at(k): where values from k on go, of which `run` lie side by side; k is a multiple of that.
+    template <typename F>
+    void convert(int64_t m, const row_t &row, int64_t run, const source_sums_t &sums, F at) const;
 
     const memory_desc_t *md_;
     const uint8_t *base_;

@@ -2,6 +2,8 @@
 // The list of lists, and selection from it.
 #include "cpu/x64/kernels/kernel_list.hpp"
 
+#include "common/layouts/n16.hpp"
+
 #include "cpu/x64/kernels/avx2/rows.hpp"
 #include "cpu/x64/kernels/avx512_core/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
@@ -60,9 +62,11 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "a number of panels that the kernel is not made for";
     else if (row.kind != kernel_kind_t::dense && p.K < 1)
         *reason = "K must be positive";
-    else if (p.keeps_panels
-             && !(row.kind == kernel_kind_t::direct && row.on_tiles && p.rows > 16 && p.panels == 2))
-        *reason = "only direct kernels on tiles keep panels, two of them, with more than 16 rows";
+    else if (row.kind == kernel_kind_t::fused
+             && (p.part_rows < 1
+                     || p.part_rows
+                                % n16_frame_t::tile_rows(make_packed_shape(p.K, panel_columns, 8, p.quant))))
+        *reason = "parts of K must be whole tiles of the layout";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";
     if (*reason) return mxdnn_invalid_arguments;

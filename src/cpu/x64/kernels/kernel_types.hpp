@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three kinds of matmul kernels, and the calls that they take.
+// The four kinds of matmul kernels, and the calls that they take.
 //
 //   direct  a few rows of source times packed weights, decoded in registers   (few rows)
 //   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
 //   dense   a block of source rows times plain panels                          (many rows, step 2)
+//   fused   many rows times packed weights, decoding beside multiplying        (many rows, instead of both)
 //
 // All of them read the source in the kernel's compute type (f32, or bf16 for the ISAs with bf16
-// dot products), rows contiguous and padded with zeros to whole steps of 32, and leave f32 sums.
+// dot products), rows padded with zeros to whole steps of 32, and leave f32 sums. Rows are contiguous;
+// fused kernels read them in the order of source_blocks_t.
 // Bias, post-ops and conversion are the epilogue's business; the global scale is its too.
 #pragma once
 
@@ -22,7 +24,7 @@ namespace x64 {
 constexpr int panel_columns = 16;
 constexpr int k_step = 32; // the source is padded to whole steps
 
-enum class kernel_kind_t { direct, decode, dense };
+enum class kernel_kind_t { direct, decode, dense, fused };
 
 // What a kernel is generated for.
 struct kernel_params_t {
@@ -31,9 +33,7 @@ struct kernel_params_t {
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
-    // Direct kernels on tiles with two tiles of rows: decoded panels are left in memory as decode
-    // kernels leave them, for dense calls with more rows.
-    bool keeps_panels = false;
+    int64_t part_rows = 0;                      // fused kernels: of the weights, whole tiles of their layout
 };
 
 struct direct_args_t {
@@ -46,8 +46,6 @@ struct direct_args_t {
     const float *xsum;   // float_zero only: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
     int64_t rows;        // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
-    void *kept;          // with keeps_panels: `panels` decoded panels of round_up(K, 32) rows
-    int64_t kept_stride; // bytes between them
 };
 
 struct decode_args_t {
@@ -66,7 +64,23 @@ struct dense_args_t {
     float *acc;         // [rows][panels * 16]
     int64_t acc_stride; // bytes between rows
     int64_t accumulate; // not 0: add to acc instead of overwriting
-    int64_t rows;       // rows of this call, at most the kernel's rows (used by kernels that configure tiles)
+};
+
+// Two panels of one matrix, by parts of K (panel_parts_t). The first part has been decoded by the call before
+// this one, unless `begin` says otherwise.
+struct fused_args_t {
+    const void *src; // rows in the order of source_blocks_t: of the first part, and of the last
+    const void *src_last;
+    int64_t src_part_stride;
+    int64_t rows;           // any number; up to 31 more are read, and written to acc
+    const uint8_t *wei[2];  // the panels
+    const uint8_t *next[2]; // those of the next call; null if there is none
+    void *part[2];          // room for two decoded parts of both panels; the first is this call's first, and
+                            // with an odd number of parts the second is the next call's
+    int64_t begin;          // not 0: nothing has been decoded yet
+    int64_t decode_rate;    // panel_parts_t::decode_rate()
+    float *acc;             // [rows][32], overwritten
+    int64_t acc_stride;     // bytes between rows
 };
 
 } // namespace x64

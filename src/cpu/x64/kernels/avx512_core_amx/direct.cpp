@@ -28,7 +28,7 @@ constexpr int sum_tiles = 4;
 class amx_direct_t : public jit_base_t {
 public:
     explicit amx_direct_t(const kernel_params_t &p)
-        : panels_(p.panels), keeps_(p.keeps_panels), halves_(p.rows > amx_tile_rows ? 2 : 1),
+        : panels_(p.panels), halves_(p.rows > amx_tile_rows ? 2 : 1),
           group_(std::min(p.panels, sum_tiles / halves_)), decoder_(*this, p) {
         zmm_pool_t pool;
         decoder_.take_registers(pool);
@@ -36,7 +36,6 @@ public:
 
 private:
     const int panels_;
-    const bool keeps_;
     const int halves_; // tiles of source rows
     const int group_;  // panels that are walked at once
     panel_decoder_t decoder_;
@@ -59,8 +58,7 @@ private:
     const Reg64 row_bytes_ = rcx, tiles_ = rdx, temp_ = r15;
     const Reg64 params_ = r12, steps_ = r13; // in the slow way
     const Reg64 groups_ = r14, acc_ = rbx;
-    const Reg64 ahead_ = rdi;          // the first panel's codes that are fetched into the cache
-    const Reg64 kept_[2] = {r10, r14}; // in place of the third panel's stride and the groups
+    const Reg64 ahead_ = rdi; // the first panel's codes that are fetched into the cache
 
     // Stack: tile configuration, arguments, ring, converted parameters of the panels.
     static constexpr int args_offset = 64, ring_offset = 128,
@@ -69,7 +67,6 @@ private:
     RegExp tile_params(int panel) const { return rsp + params_offset + panel * decoder_.param_bytes(); }
     // Where a unit is decoded to.
     RegExp unit_at(int step, int panel) const {
-        if (keeps_) return kept_[panel] + step * amx_tile_bytes;
         return rsp + ring_offset + (step * group_ + panel) % ring_tiles * amx_tile_bytes;
     }
 
@@ -97,11 +94,6 @@ private:
         mov(row_bytes_, amx_row_bytes);
         load_arg(codes_, offsetof(direct_args_t, wei));
         load_arg(acc_, offsetof(direct_args_t, acc));
-        if (keeps_) {
-            load_arg(kept_[0], offsetof(direct_args_t, kept));
-            load_arg(kept_[1], offsetof(direct_args_t, kept_stride));
-            add(kept_[1], kept_[0]);
-        }
         loop(groups_, panels_ / group_, [&] {
             group();
             if (panels_ == group_) return;
@@ -228,7 +220,6 @@ private:
     void next_steps(int steps) {
         add(src_, steps * amx_row_bytes);
         if (halves_ == 2) add(src16_, steps * amx_row_bytes);
-        for (int p = 0; keeps_ && p < group_; p++) add(kept_[p], steps * amx_tile_bytes);
     }
 
     // What a unit reads; the header goes with the first one.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for AMX tiles. What dense ones multiply is decoded by the kernels of avx512_core_bf16,
-// which also are the direct kernels of these machines for int4: its weights would have to be rounded
-// to bf16 for tiles.
+// Kernels for AMX tiles. The direct kernel of these machines for int4 is that of avx512_core_bf16, which
+// applies scales to sums: for tiles the weights have to be rounded to bf16, which takes longer to decode.
 #pragma once
 
 #include "cpu/x64/kernels/kernel_list.hpp"
@@ -12,7 +11,7 @@ namespace x64 {
 
 status_t make_avx512_core_amx_direct(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_amx_dense(
+status_t make_avx512_core_amx_fused(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 
 // clang-format off
@@ -21,8 +20,11 @@ inline constexpr kernel_row_t avx512_core_amx_rows[] = {
         {"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
         {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
         {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        // The code is the same for any number of rows; a call with many spreads the cost of configuring the tiles.
-        {"avx512_core_amx_dense",     cpu_isa_t::avx512_core_amx, kernel_kind_t::dense,  mxdnn_bf16, takes_any, 128, {1, 2, 4}, make_avx512_core_amx_dense, true},
+        // The code is the same for any number of rows.
+        {"avx512_core_amx_fused_4bit", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_bf16, takes_4bit, 1, {2}, make_avx512_core_amx_fused, true},
+        {"avx512_core_amx_fused_f6",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f6,  1,   {2},       make_avx512_core_amx_fused, true},
+        {"avx512_core_amx_fused_f8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f8,  1,   {2},       make_avx512_core_amx_fused, true},
+        {"avx512_core_amx_fused_s8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_s8,  1,   {2},       make_avx512_core_amx_fused, true},
 };
 // clang-format on
 

@@ -40,7 +40,7 @@ public:
         table_ = add_constant(table, sizeof(table));
         // Byte shifts do what word shifts do, but on the permute port, which Intel's processors
         // have to spare beside dot products.
-        for (int s = 1; s < 4; s++) {
+        for (int s = 1; s < 4 && !v.only_shifts; s++) {
             uint8_t from[8];
             for (int b = 0; b < 8; b++) from[b] = uint8_t(b / 2 * 16 + 4 * s + b % 2 * 8);
             shift_[s] = add_constant(from, sizeof(from));
@@ -56,7 +56,7 @@ public:
             j_.vpermw(w[0], codes, constant(table_));
             return;
         }
-        if (in_reg(shift_[n])) {
+        if (shift_[n] >= 0 && in_reg(shift_[n])) {
             if (keep)
                 j_.vpmultishiftqb(w[0], reg(shift_[n]), *keep);
             else
@@ -70,7 +70,7 @@ public:
     }
 
 private:
-    int table_, shift_[4];
+    int table_, shift_[4] = {-1, -1, -1, -1};
 };
 
 // Codes are spread to bytes, 16 - zero point is added, and the sum, 1 to 31, is the index of

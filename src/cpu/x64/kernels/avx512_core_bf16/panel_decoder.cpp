@@ -43,6 +43,7 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
     pair_values_t v;
     v.wei_dt = p.wei_dt;
     v.subtract = float_zero() ? 8 : 0;
+    v.only_shifts = true;
     exact_ = make_pair_decoder(j, v);
     const exponents_t e = exponents_of(p.wei_dt);
     if (p.wei_dt == mxdnn_s4 || p.wei_dt == mxdnn_u4) {

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that decode beside multiplying, against sums in double precision: every format, rows around whole
+// blocks, parts of K of all lengths, calls that follow one another, garbage beside the source.
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "cpu/x64/panel_parts.hpp"
+#include "gtests/kernel_cases.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace test {
+namespace {
+
+struct problem_t {
+    const matrix_t &w;
+    const int64_t rows, padded_k;
+    std::vector<float> x; // [rows][K], values that bf16 has
+    guarded_t::place_t place = guarded_t::at_end;
+
+    problem_t(const matrix_t &w, int64_t rows)
+        : w(w), rows(rows), padded_k(round_up(w.shape.K, k_step)), x(size_t(rows * w.shape.K)) {}
+    float &src(int64_t r, int64_t k) { return x[size_t(r * w.shape.K + k)]; }
+    float src(int64_t r, int64_t k) const { return x[size_t(r * w.shape.K + k)]; }
+    void fill(rng_t &g, double magnitude = 1) {
+        for (float &v : x) v = decode(mxdnn_bf16, encode(mxdnn_bf16, uniform(g, -1, 1) * magnitude));
+    }
+};
+
+constexpr int call_panels = 2, call_columns = call_panels * panel_columns;
+
+struct how_t {
+    int64_t part_tiles = 1;
+    int64_t rate = -1;            // the share of turns to decode at; -1: as it should be
+    int64_t first = 0, rows = -1; // of the problem's rows; -1: all
+};
+
+// Runs the calls that a matrix of any number of panels takes, one after the other; results in
+// [rows][w.N rounded up to 32].
+std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how) {
+    const matrix_t &w = p.w;
+    const panel_parts_t parts(w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape));
+    const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, parts.rows);
+    const int64_t rows = how.rows < 0 ? p.rows : how.rows;
+    const int64_t all_panels = div_up(w.shape.N, panel_columns), calls = div_up(all_panels, call_panels);
+    const source_blocks_t blocks = {parts, p.rows};
+    const int64_t more = source_blocks_t::block_rows - 1;
+
+    guarded_t src(size_t((p.rows + more) * p.padded_k * 2), p.place), wei(w.bytes.size(), p.place);
+    std::memset(src.data(), 0xff, src.size()); // NaN beyond the rows
+    for (int64_t r = 0; r < p.rows; r++)
+        blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
+            for (int64_t i = 0; i < k_step; i++)
+                store(mxdnn_bf16, src.data() + at, i, k + i < w.shape.K ? p.src(r, k + i) : 0.f);
+        });
+    std::memcpy(wei.data(), w.bytes.data(), w.bytes.size());
+    const std::vector<uint8_t> src_before(src.data(), src.data() + src.size());
+
+    const int64_t part_bytes = call_panels * parts.panel_bytes();
+    guarded_t part0(size_t(part_bytes), p.place), part1(size_t(part_bytes), p.place);
+    const int64_t acc_stride = calls * call_columns * 4 + 64, acc_rows = round_up(rows, int64_t(32));
+    guarded_t acc(size_t((acc_rows - 1) * acc_stride + calls * call_columns * 4), p.place);
+    for (int64_t i = 0; i < int64_t(acc.size()) / 4; i++) std::memcpy(acc.data() + i * 4, &poison, 4);
+
+    fused_args_t args = {};
+    args.src = src.data() + blocks.first(how.first, 0);
+    args.src_last = src.data() + blocks.first(how.first, parts.count - 1);
+    args.src_part_stride = blocks.part_bytes();
+    args.rows = rows;
+    args.part[0] = part0.data();
+    args.part[1] = part1.data();
+    args.begin = 1;
+    args.decode_rate = how.rate < 0 ? parts.decode_rate(rows) : how.rate;
+    args.acc_stride = acc_stride;
+    for (int64_t c = 0; c < calls; c++) {
+        for (int64_t i = 0; i < call_panels; i++) {
+            const auto panel = [&](int64_t at) {
+                return at < all_panels || i ? wei.data() + std::min(at + i, all_panels - 1) * w.panel_bytes()
+                                            : nullptr;
+            };
+            args.wei[i] = panel(c * call_panels);
+            args.next[i] = c + 1 < calls ? panel((c + 1) * call_panels) : nullptr;
+        }
+        args.acc = acc.data<float>() + c * call_columns;
+        jit_call(*kernel, args);
+        args.begin = 0;
+        if (parts.count % 2) std::swap(args.part[0], args.part[1]);
+    }
+    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && part0.intact() && part1.intact())
+            << "writes beside its buffers";
+    EXPECT_EQ(std::memcmp(src_before.data(), src.data(), src.size()), 0) << "writes to its source";
+    EXPECT_EQ(std::memcmp(w.bytes.data(), wei.data(), wei.size()), 0) << "writes to its weights";
+    std::vector<float> out(size_t(rows * calls * call_columns));
+    for (int64_t r = 0; r < rows; r++) {
+        const uint8_t *from = acc.data() + r * acc_stride;
+        std::memcpy(&out[size_t(r * calls * call_columns)], from, size_t(calls * call_columns * 4));
+        for (int64_t i = calls * call_columns * 4; r + 1 < rows && i < acc_stride; i += 4)
+            EXPECT_EQ(std::memcmp(from + i, &poison, 4), 0) << "writes between the rows of acc";
+    }
+    return out;
+}
+
+class fused_kernels : public kernel_test_t {
+protected:
+    // Whole panels only: columns beyond N repeat the last panel.
+    void check(const problem_t &p, const how_t &how, const std::vector<float> &got) const {
+        const int64_t stride = round_up(p.w.shape.N, int64_t(call_columns));
+        for (int64_t r = 0; r < p.rows; r++)
+            for (int64_t n = 0; n < stride; n++) {
+                const int64_t column = n < p.w.shape.N ? n : n - panel_columns;
+                const auto ok = close(got[size_t(r * stride + n)],
+                        want_on_tiles(&p.x[size_t(r * p.w.shape.K)], p.w, column));
+                if (!ok)
+                    FAIL() << where(
+                            row(), p.w.format, p.w.shape.K, int(p.rows), int(p.w.shape.N / panel_columns))
+                           << " parts of " << how.part_tiles << " row " << r << " column " << n << ": "
+                           << ok.message();
+            }
+    }
+    void run_and_check(const problem_t &p, const how_t &how) const {
+        check(p, how, run_fused(row(), p, how));
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+        list, fused_kernels, ::testing::ValuesIn(rows_of_kind(kernel_kind_t::fused)), row_name);
+
+TEST_P(fused_kernels, sums) {
+    rng_t g(seed());
+    const int row_counts[] = {64, 33, 1, 16, 48, 70, 17, 31, 32, 96, 15, 100};
+    const int n_counts = int(sizeof(row_counts) / sizeof(row_counts[0]));
+    int turn = 0;
+    for (const format_t &f : formats_of(row()))
+        for (int64_t K : lengths())
+            for (int panels : {1, 2, 5}) {
+                if (panels == 5 && K > 300) continue; // double precision takes its time
+                matrix_t w(f, K, panels * panel_columns);
+                w.fill(g);
+                problem_t p(w, row_counts[turn % n_counts]);
+                p.fill(g);
+                p.place = places[turn % 3];
+                how_t how;
+                how.part_tiles = 1 + turn / 2 % 3;
+                run_and_check(p, how);
+                if (HasFailure()) return;
+                turn++;
+            }
+}
+
+// How K and the rows are divided and when parts are decoded must not show in the results.
+TEST_P(fused_kernels, division_does_not_change_bits) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        matrix_t w(f, 1100, 4 * panel_columns);
+        w.fill(g);
+        problem_t p(w, 100);
+        p.fill(g);
+        const auto all = run_fused(row(), p, {});
+        for (int64_t tiles : {1, 2, 3, 8})
+            for (int64_t rate : {int64_t(-1), int64_t(0), int64_t(UINT32_MAX)}) {
+                how_t how;
+                how.part_tiles = tiles;
+                how.rate = rate;
+                const auto other = run_fused(row(), p, how);
+                ASSERT_EQ(std::memcmp(all.data(), other.data(), all.size() * 4), 0)
+                        << f.str() << " parts of " << tiles << " tiles, rate " << rate;
+            }
+        // Parts of a stream's rows: whole blocks, and what is left.
+        int64_t first = 0;
+        for (int64_t n : {32, 64, 4}) {
+            how_t how;
+            how.first = first;
+            how.rows = n;
+            const auto some = run_fused(row(), p, how);
+            ASSERT_EQ(std::memcmp(&all[size_t(first * w.shape.N)], some.data(), some.size() * 4), 0)
+                    << f.str() << " rows from " << first;
+            first += n;
+        }
+    }
+}
+
+TEST_P(fused_kernels, nan_scale_stays_in_its_column) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 700;
+        matrix_t w(f, K, 4 * panel_columns);
+        w.fill(g);
+        const int64_t column = below(g, uint32_t(w.shape.N));
+        w.view().set_scale(below(g, K), column, encode(f.quant.scale_dt, std::nan("")));
+        problem_t p(w, 40);
+        p.fill(g);
+        const auto got = run_fused(row(), p, {});
+        for (int64_t r = 0; r < p.rows; r++)
+            for (int64_t n = 0; n < w.shape.N; n++)
+                ASSERT_EQ(std::isnan(got[size_t(r * w.shape.N + n)]), n == column)
+                        << f.str() << " row " << r << " column " << n << ", NaN in column " << column;
+    }
+}
+
+// Scales at both ends, which the fast way of decoding leaves to the slow one, and sources that are no
+// numbers.
+TEST_P(fused_kernels, special_values) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 300;
+        matrix_t w(f, K, 2 * panel_columns);
+        w.fill(g);
+        problem_t p(w, 35);
+        p.fill(g);
+        p.src(3, below(g, K)) = std::numeric_limits<float>::infinity();
+        p.src(34, below(g, K)) = std::nanf("");
+        run_and_check(p, {});
+        if (f.quant.scale_dt != mxdnn_e8m0) continue;
+        for (uint32_t byte : {0u, 1u, 253u, 254u}) {
+            // One tile of one panel: ways of decoding alternate.
+            for (int64_t n = 0; n < panel_columns; n++)
+                for (int64_t k = 128; k < 256; k += f.quant.block) w.view().set_scale(k, n, byte);
+            p.fill(g, std::exp2(byte < 3 ? 90. : -90.));
+            run_and_check(p, {});
+        }
+        if (HasFailure()) return;
+    }
+}
+
+TEST(panel_parts, cover_k_by_whole_tiles) {
+    for (int64_t block : {32, 128, 256})
+        for (int64_t K : {1, 31, 32, 127, 128, 129, 256, 300, 511, 512, 2863, 2880, 14336})
+            for (int64_t tiles : {1, 2, 3, 5}) {
+                quant_t q;
+                q.scale_dt = mxdnn_e8m0;
+                q.block = block;
+                const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
+                const panel_parts_t p(s, tiles * n16_frame_t::tile_rows(s));
+                EXPECT_EQ((p.count - 1) * p.rows + p.last_rows, K);
+                EXPECT_GT(p.last_rows, 0);
+                EXPECT_LT(p.last_rows, 2 * p.rows) << "K " << K << " parts of " << p.rows;
+                EXPECT_EQ(p.rows % n16_frame_t::tile_rows(s), 0);
+                EXPECT_EQ(p.panel_bytes(), p.most_steps() * 32 * 16 * 2);
+                // Enough turns for both halves of all steps of both panels, if there are that many.
+                for (int64_t rows : {1, 32, 33, 64, 100, 256, 512}) {
+                    const int64_t turns = 2 * div_up(rows, int64_t(32)) * p.steps(0);
+                    uint64_t decoded = 0;
+                    uint32_t at = 0;
+                    for (int64_t t = 0; t < turns; t++) {
+                        const uint32_t before = at;
+                        at += p.decode_rate(rows);
+                        decoded += at < before;
+                    }
+                    const uint64_t wanted = uint64_t(std::min(4 * p.most_steps(), turns - 1));
+                    EXPECT_GE(decoded, wanted) << "K " << K << " rows " << rows;
+                }
+            }
+}
+
+TEST(source_blocks, every_value_has_a_place_of_its_own) {
+    for (int64_t K : {1, 64, 300, 700})
+        for (int64_t rows : {1, 16, 31, 32, 33, 70}) {
+            quant_t q;
+            q.scale_dt = mxdnn_e8m0;
+            q.block = 32;
+            const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
+            const panel_parts_t parts(s, 256);
+            const source_blocks_t blocks = {parts, rows};
+            std::set<int64_t> seen;
+            int64_t last = 0;
+            for (int64_t r = 0; r < rows; r++) {
+                int64_t next = 0;
+                blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
+                    EXPECT_EQ(k, next);
+                    next += 32;
+                    EXPECT_EQ(at % source_blocks_t::piece_bytes, 0);
+                    EXPECT_TRUE(seen.insert(at).second) << "row " << r << " k " << k;
+                    last = std::max(last, at);
+                });
+                EXPECT_GE(next, K);
+            }
+            EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, int64_t(32)) * 2) << "no gaps";
+        }
+}
+
+} // namespace
+} // namespace test
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
