@@ -216,7 +216,7 @@ private:
                 if (c_.by_rows)
                     k_.n16_unpack_rows(s.bits, from, rows, codes_ + i * c_.group + l, c_.group);
                 else
-                    k_.n16_unpack(s.bits, from, rows, codes(l) + i, c_.chunk);
+                    k_.n16_unpack(s.bits, from, rows, codes(l) + i, c_.chunk, write_t::cached);
             });
             return;
         }
@@ -245,7 +245,24 @@ private:
         const int pitch = s.by_rows() ? c_.group : c_.chunk;
         if (turned) k_.transpose(1, codes_, code_pitch(), n, runs, values_, pitch);
         const uint8_t *from = turned ? values_ : codes_;
-        for (int i = 0; i < runs; i++) k_.pack_row(s.storage, from + i * pitch, n, run_at(dst_, s, i), how_);
+        for (int i = 0; i < runs; i++) {
+            k_.pack_row(s.storage, from + i * pitch, n, run_at(dst_, s, i), how_);
+            fetch_tiles(i, runs);
+        }
+    }
+
+    // ---- what comes next is fetched bit by bit, while results are written ----
+
+    static void fetch(const uint8_t *p, int64_t bytes) {
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + b, 0, 2);
+    }
+    // Part i of n of the packed tiles behind those at hand.
+    void fetch_tiles(int i, int n) const {
+        const reorder_side_conf_t &s = c_.src;
+        if (!s.packed || c_.by_rows) return;
+        const int64_t bytes = n16_frame_t::tile_bytes(s.shape, s.tile_rows()) * c_.chunk / s.tile_rows();
+        const int64_t part = div_up(bytes / 64, n) * 64;
+        fetch(src_.tile(line_, pos_) + bytes + i * part, part);
     }
 
     // A line, or the lines at a position.
@@ -413,6 +430,9 @@ private:
         if (c_.dst.packed && is_direct(c_.src)) {
             for_tiles(c_.dst, dst_, [&](int l, int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
+                for (int line = 0; line < reorder_lines; line++)
+                    fetch(from + line * src_.line_bytes() + (nibbles ? c_.chunk / 2 : c_.chunk),
+                            nibbles ? rows / 2 : rows);
                 if (nibbles)
                     k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
                 else
@@ -420,17 +440,14 @@ private:
             });
             return true;
         }
-        if (c_.src.packed && is_direct(c_.dst) && nibbles) {
-            const bool cached = how_ == write_t::cached;
+        if (c_.src.packed && is_direct(c_.dst)) {
             for_tiles(c_.src, src_, [&](int l, int i, int rows, const uint8_t *from) {
-                if (cached)
-                    k_.n16_unpack_nibbles(from, rows, dst_.at(line_ + l, pos_ + i), dst_.line_bytes());
+                uint8_t *to = dst_.at(line_ + l, pos_ + i);
+                if (nibbles)
+                    k_.n16_unpack_nibbles(from, rows, to, dst_.line_bytes(), how_);
                 else
-                    k_.n16_unpack_nibbles(from, rows, codes_ + i / 2, c_.chunk);
+                    k_.n16_unpack(c_.src.bits, from, rows, to, dst_.line_bytes(), how_);
             });
-            for (int l = 0; !cached && l < lines_; l++)
-                k_.pack_row(code_storage_t::bytes, codes_ + l * c_.chunk, length_ / 2,
-                        dst_.at(line_ + l, pos_), how_);
             return true;
         }
         return false;

@@ -91,11 +91,11 @@ public:
         if (value) add(r, int(value));
     }
 
-    // 64 bytes of constants behind the code, aligned to 64: n bytes, repeated. Equal constants
-    // share their place.
+    // 64 bytes of constants behind the code, aligned to 64: n bytes, a power of two, repeated. Equal
+    // constants share their place.
     Xbyak::Address constant(const void *bytes, size_t n) {
         pool_entry_t e;
-        for (size_t i = 0; i < sizeof(e.bytes); i++) e.bytes[i] = static_cast<const uint8_t *>(bytes)[i % n];
+        for (size_t i = 0; i < sizeof(e.bytes); i += n) std::memcpy(e.bytes + i, bytes, n);
         for (const pool_entry_t &p : pool_)
             if (!std::memcmp(p.bytes, e.bytes, sizeof(e.bytes))) return ptr[rip + p.label];
         pool_.push_back(e);

@@ -166,7 +166,7 @@ void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *
             store_dwords(x, out + c * 4, around);
         }
 }
-void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch) {
+void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch, write_t) {
     for (int r = 0; r < rows; r += 32, in += 256)
         for (int c = 0; c < 16; c += 8) {
             const four_t x = load_dwords(in + c * 4);
@@ -182,7 +182,7 @@ void n16_pack(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *
     if (bits == 6) return pack_b6(codes, pitch, rows, out, around);
     pack_b8(codes, pitch, rows, out, around);
 }
-void n16_unpack(int bits, const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
+void n16_unpack(int bits, const uint8_t *in, int rows, uint8_t *codes, int64_t pitch, write_t) {
     if (bits == 4) return unpack_b4(in, rows, codes, pitch);
     if (bits == 6) return unpack_b6(in, rows, codes, pitch);
     unpack_b8(in, rows, codes, pitch);

@@ -111,14 +111,16 @@ struct reorder_kernels_t {
     // The codes of 16 columns, a byte each, to and from the vectors of the n16 layouts; `rows` is a multiple
     // of 32. 6-bit codes are taken without what stands above them.
     void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
-    void (*n16_unpack)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
+    void (*n16_unpack)(
+            int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch, write_t how);
     // The same of rows of 16 codes.
     void (*n16_pack_rows)(
             int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
     void (*n16_unpack_rows)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns of two codes in a byte, as plain memory has them.
     void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors, write_t how);
-    void (*n16_unpack_nibbles)(const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch);
+    void (*n16_unpack_nibbles)(
+            const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch, write_t how);
 
     void (*fence)();
 

@@ -4,8 +4,5 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
-#include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
-#include "cpu/x64/reorder/body_quantise_panels_avx512.hpp"
 #define MXDNN_REORDER_KERNELS reorder_kernels_avx512
-#define MXDNN_REORDER_PANELS quantise_panels, dequantise_panels
 #include "cpu/x64/reorder/reorder_kernels_body.hpp"

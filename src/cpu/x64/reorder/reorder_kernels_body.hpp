@@ -5,10 +5,10 @@
 #include "cpu/x64/reorder/body_dequantise.hpp"
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
-
-// quantise_panels, dequantise_panels
-#ifndef MXDNN_REORDER_PANELS
-#define MXDNN_REORDER_PANELS nullptr, nullptr
+#ifdef __AVX512BW__
+#include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
+#include "cpu/x64/reorder/body_n16_tiles_avx512.hpp"
+#include "cpu/x64/reorder/body_quantise_panels_avx512.hpp"
 #endif
 
 namespace mxdnn {
@@ -17,8 +17,15 @@ namespace x64 {
 
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
 const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, fill_tables,
-        dequantise_rows, finite_amax, transpose, unpack_row, pack_row, n16_pack, n16_unpack, n16_pack_rows,
-        n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence, MXDNN_REORDER_PANELS};
+        dequantise_rows, finite_amax, transpose, unpack_row, pack_row,
+#ifdef __AVX512BW__
+        n16_pack_tiles, n16_unpack_tiles, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles_tiles,
+        n16_unpack_nibbles_tiles, fence, quantise_panels, dequantise_panels
+#else
+        n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence,
+        nullptr, nullptr
+#endif
+};
 
 } // namespace x64
 } // namespace impl
