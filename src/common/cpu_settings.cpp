@@ -10,6 +10,7 @@
 #include "common/env.hpp"
 #include "common/error.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
+#include "cpu/x64/jit/jit_profile.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -34,6 +35,7 @@ bool cap_fixed = false; // guarded by cap_mutex
 void read_environment_once() {
     static const bool done = [] {
         x64::set_jit_dump(environment().jit_dump);
+        x64::set_jit_profile(environment().jit_profile);
         const std::string &name = environment().max_cpu_isa;
         cpu_isa_t cap;
         if (!name.empty() && name != "default") {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cpu/x64/jit/jit_dump.hpp"
+#include "cpu/x64/jit/jit_profile.hpp"
 #include "gtests/kernel_cases.hpp"
 
 namespace mxdnn {
@@ -70,6 +71,29 @@ TEST(jit, dump_writes_the_code) {
     EXPECT_EQ(chdir(before), 0);
     EXPECT_EQ(rmdir(dir.c_str()), 0) << "more than one dump was written";
     std::free(before);
+}
+
+TEST(jit, profile_writes_a_line_for_perf) {
+    if (!mayiuse(cpu_isa_t::avx2)) GTEST_SKIP() << "no kernel runs here: this machine lacks avx2";
+    const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map"; // where perf looks
+    std::remove(path.c_str());
+    const kernel_row_t *row = find_kernel(kernel_kind_t::dense, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
+    const auto silent = make(*row, {}, 1, 1, 1);
+    set_jit_profile(true);
+    const auto kernel = make(*row, {}, 1, 1, 1);
+    set_jit_profile(false);
+    std::FILE *f = std::fopen(path.c_str(), "r");
+    ASSERT_TRUE(f) << path;
+    unsigned long long at = 0;
+    size_t size = 0;
+    char name[128], more;
+    EXPECT_EQ(std::fscanf(f, "%llx %zx %127s", &at, &size, name), 3);
+    EXPECT_EQ(std::fscanf(f, " %c", &more), EOF) << "more than one line was written";
+    std::fclose(f);
+    std::remove(path.c_str());
+    EXPECT_EQ(at, reinterpret_cast<uintptr_t>(kernel->code()));
+    EXPECT_EQ(size, kernel->code_size());
+    EXPECT_STREQ(name, row->name);
 }
 
 // Code must not be writable once it can be executed.

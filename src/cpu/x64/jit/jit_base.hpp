@@ -18,6 +18,7 @@
 
 #include "common/types.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
+#include "cpu/x64/jit/jit_profile.hpp"
 #include "cpu/x64/jit/jit_kernel.hpp"
 
 namespace mxdnn {
@@ -42,6 +43,7 @@ public:
         code_ = const_cast<uint8_t *>(getCode());
         code_size_ = getSize();
         jit_dump(name, code_, code_size_);
+        jit_profile(name, code_, code_size_);
     }
 
     // --- for generators ---
