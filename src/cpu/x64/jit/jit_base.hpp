@@ -18,8 +18,8 @@
 
 #include "common/types.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
-#include "cpu/x64/jit/jit_profile.hpp"
 #include "cpu/x64/jit/jit_kernel.hpp"
+#include "cpu/x64/jit/jit_profile.hpp"
 
 namespace mxdnn {
 namespace impl {
