@@ -22,6 +22,20 @@ using bytes_t = std::vector<uint8_t>;
 using values_t = std::map<int, bytes_t>; // by execution argument
 using shapes_t = std::map<int, memory::desc>;
 
+// Choices that a seed repeats.
+struct dice_t {
+    std::mt19937 rng;
+    explicit dice_t(unsigned seed) : rng(seed) {}
+    int below(int n) { return int(rng() % unsigned(n)); }
+    bool coin() { return below(2) == 1; }
+    template <typename T, size_t n>
+    const T &one_of(const T (&list)[n]) {
+        return list[below(int(n))];
+    }
+    // Small numbers that are exact in every type.
+    float small() { return float(below(129) - 64) / 16; }
+};
+
 inline mxdnn::engine gpu(size_t index = 0) { return mxdnn::engine(mxdnn::engine::kind::cuda, index); }
 inline mxdnn::engine cpu() { return mxdnn::engine(mxdnn::engine::kind::cpu, 0); }
 

@@ -36,17 +36,6 @@ const format_t formats[] = {
 };
 const dt high[] = {dt::f32, dt::bf16, dt::f16};
 
-struct dice_t {
-    std::mt19937 rng;
-    explicit dice_t(unsigned seed) : rng(seed) {}
-    int below(int n) { return int(rng() % unsigned(n)); }
-    bool coin() { return below(2) == 1; }
-    template <typename T, size_t n>
-    const T &one_of(const T (&list)[n]) {
-        return list[below(int(n))];
-    }
-};
-
 // Scales, zero points and global scale of `arg`, blocks along the dim before the last or the last.
 void set_format(mxdnn::primitive_attr &a, int arg, const format_t &f, bool along_rows, int nd, bool dynamic) {
     const mode_t mode = dynamic ? f.mode : mode_t::static_sazp;

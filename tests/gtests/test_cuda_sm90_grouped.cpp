@@ -11,19 +11,6 @@ using namespace mxdnn::impl;
 
 namespace {
 
-struct dice_t {
-    std::mt19937 rng;
-    explicit dice_t(unsigned seed) : rng(seed) {}
-    int below(int n) { return int(rng() % unsigned(n)); }
-    bool coin() { return below(2) == 1; }
-    template <typename T, size_t n>
-    const T &one_of(const T (&list)[n]) {
-        return list[below(int(n))];
-    }
-    // Small numbers that are exact in every type.
-    float small() { return float(below(129) - 64) / 16; }
-};
-
 enum class act_t { none, swiglu, silu, relu, relu2 };
 
 template <typename T>
