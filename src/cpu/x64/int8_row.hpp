@@ -2,9 +2,10 @@
 // A row of source for kernels that multiply integers: codes, and for every 32 of them a scale and
 // the number that its sum starts from.
 //
-// Weights are integers, too: f4 doubled (-12 to 12), s8 as they are. The instruction wants one side
-// without a sign, so kernels add an offset to every weight; offset times the sum of the row's codes
-// is taken off again by starting from its negative. All of that is exact.
+// Weights are integers, too: f4 doubled (-12 to 12), s8, s4 and u4 as they are. The instruction wants one
+// side without a sign, so kernels add an offset to every weight; offset times the sum of the row's codes
+// is taken off again by starting from its negative. All of that is exact. Codes of u4 have no sign; what is
+// taken off is a zero point, a multiple of that start.
 #pragma once
 
 #include "common/types.hpp"
@@ -25,16 +26,18 @@ struct int8_row_t {
 };
 
 struct int8_weights_t {
-    int offset;       // added to every weight
+    int offset;       // added to every weight; u4: what a zero point is a multiple of
     float unit;       // value of the integer 1
     uint8_t order[8]; // which of eight rows the bytes of two dwords are
 };
 
-// For f4_e2m1 and s8. n16_b4 has rows 0 4 1 5 in the low halves of a column's bytes, 2 6 3 7 in the high
-// ones.
+// n16_b4 has rows 0 4 1 5 in the low halves of a column's bytes, 2 6 3 7 in the high ones.
 constexpr int8_weights_t int8_weights(data_type_t dt) {
-    return dt == mxdnn_s8 ? int8_weights_t{128, 1.f / 64, {0, 1, 2, 3, 4, 5, 6, 7}}
-                          : int8_weights_t{12, 0.5f, {0, 4, 1, 5, 2, 6, 3, 7}};
+    switch (dt) {
+    case mxdnn_s8: return {128, 1.f / 64, {0, 1, 2, 3, 4, 5, 6, 7}};
+    case mxdnn_f4_e2m1: return {12, 0.5f, {0, 4, 1, 5, 2, 6, 3, 7}};
+    default: return {8, 1.f, {0, 4, 1, 5, 2, 6, 3, 7}}; // s4, u4
+    }
 }
 
 // `n` codes from k0 on (whole blocks, or the rest of the row) and a scale for every 32 of them to

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few rows of int8 source times packed MXFP4 weights.
+// A few rows of int8 source times packed weights of 4 bits.
 #include "cpu/x64/jit/int8_direct.hpp"
 #include "cpu/x64/kernels/avx2/rows.hpp"
 

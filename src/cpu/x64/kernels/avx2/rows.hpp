@@ -24,6 +24,7 @@ inline constexpr kernel_row_t avx2_rows[] = {
     {"avx2_decode_s8",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_s8,   1, {1},       make_avx2_decode_s8},
     {"avx2_dense",       cpu_isa_t::avx2, kernel_kind_t::dense,  mxdnn_f32, takes_any,  6, {1},       make_avx2_dense},
     {"avx2_direct_int8_f4", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 4, {1, 2, 4}, make_avx2_direct_int8},
+    {"avx2_direct_int8_int4", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_int4, 4, {1, 2, 4}, make_avx2_direct_int8},
 };
 // clang-format on
 

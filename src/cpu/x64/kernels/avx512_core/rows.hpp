@@ -26,6 +26,7 @@ inline constexpr kernel_row_t avx512_core_rows[] = {
     {"avx512_core_decode_s8",   cpu_isa_t::avx512_core, kernel_kind_t::decode, mxdnn_f32, takes_s8,   1, {1},       make_avx512_core_decode_s8},
     {"avx512_core_dense",       cpu_isa_t::avx512_core, kernel_kind_t::dense,  mxdnn_f32, takes_any,  14, {1, 2},   make_avx512_core_dense},
     {"avx512_core_direct_int8_f4", cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_direct_int8},
+    {"avx512_core_direct_int8_int4", cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_direct_int8},
 };
 // clang-format on
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct kernels on vpdpbusd: rows of int8 source (int8_row.hpp) times packed weights that are
-// integers but for their scale. The sum of a block is exact; it is converted to f32 (exact below
-// 2^24, which 32 products of seven and eight bits stay under), multiplied by the row's scale, a power
-// of two or 1, and added to the result times the weights' scale: one rounding per block.
+// integers but for their scale. The sum over 32 rows of K, a step, is exact; it is converted to f32
+// (exact below 2^24, which 32 products of seven and eight bits stay under), less a zero point exact too,
+// multiplied by the row's scale, a power of two or 1, and added to the result times the weights' scale:
+// one rounding per step, and one more for a zero that is floating-point.
 #include <algorithm>
 #include <cstddef>
 
@@ -27,7 +28,7 @@ constexpr int vec_bytes = 64;
 class direct_int8_t : public jit_base_t {
 public:
     explicit direct_int8_t(const kernel_params_t &p)
-        : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt),
+        : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant),
           shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
         for (group_ = 4; group_ > 1; group_ /= 2)
             if (panels_ % group_ == 0 && 2 * rows_ * group_ + group_ + constants <= 32) break;
@@ -37,10 +38,11 @@ private:
     static constexpr int constants = 3; // and the source
     const int rows_, panels_;
     const data_type_t wei_dt_;
+    const quant_t quant_;
     const packed_shape_t shape_;
     int group_ = 1; // panels that are walked at once
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
-    const int block_bytes_ = k_step * panel_columns * shape_.bits / 8;
+    const int step_bytes_ = k_step * panel_columns * shape_.bits / 8;
     const int tile_bytes_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
 
     Zmm src() const { return Zmm(0); }
@@ -52,11 +54,24 @@ private:
 
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
     const row_addr_t scale_at_ = {{r15, rdi}, rax, rbx, r12, r13}; // of the block at work
-    const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10, params_ = rcx, tiles_ = rdx, blocks_ = r14;
+    const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10, params_ = rcx, steps_ = rdx, blocks_ = r14;
 
-    // Stack: arguments, weights and sums of the group, groups left; scales of a tile as f32.
-    enum slot_t { args_slot = 0, wei_slot = 8, acc_slot = 16, groups_slot = 24, scales_slot = 64 };
-    const int scale_bytes_ = tile_params_t::room(tile_rows_ / k_step) * vec_bytes; // of a panel
+    // Stack: arguments, weights and sums of the group, groups and tiles left; scales of a tile as f32, and
+    // zero points behind each panel's.
+    enum slot_t {
+        args_slot = 0,
+        wei_slot = 8,
+        acc_slot = 16,
+        groups_slot = 24,
+        tiles_slot = 32,
+        scales_slot = 64
+    };
+    const int kind_bytes_ = tile_params_t::room(int(div_up(tile_rows_, shape_.block))) * vec_bytes;
+    const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of a panel
+    bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
+    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
+    // Sums of u4 codes begin at 0: zero points are taken off at the end.
+    bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && !float_zero(); }
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
     void load_arg(const Reg64 &r, size_t offset) {
         mov(r, slot(args_slot));
@@ -73,7 +88,7 @@ private:
     }
 
     void generate() override {
-        preamble(scales_slot + group_ * scale_bytes_);
+        preamble(scales_slot + group_ * param_bytes_);
         mov(slot(args_slot), abi_param);
         load_arg(wei_stride_, offsetof(direct_args_t, wei_stride));
         if (group_ > 2) lea(wei_stride3_, ptr[wei_stride_ + wei_stride_ * 2]);
@@ -96,14 +111,16 @@ private:
     }
 
     void load_constants() {
-        const int offset = int8_weights(wei_dt_).offset;
+        const int8_weights_t w = int8_weights(wei_dt_);
         uint8_t bytes[64];
         for (int i = 0; i < 64; i++) {
             // s8: within a lane rows 0 1 of four columns, then rows 2 3.
-            bytes[i] =
-                    wei_dt_ == mxdnn_s8
-                            ? uint8_t(i % 16 / 4 * 2 + i % 4 / 2 * 8 + i % 2)
-                            : uint8_t(2 * data_type_info(wei_dt_)->decode(uint32_t(i % 16)) + float(offset));
+            int value = i % 16 / 4 * 2 + i % 4 / 2 * 8 + i % 2;
+            // Codes of u4 are what others become with their offset.
+            if (wei_dt_ != mxdnn_s8)
+                value = int(data_type_info(wei_dt_)->decode(uint32_t(i % 16)) / w.unit)
+                        + (wei_dt_ == mxdnn_u4 ? 0 : w.offset);
+            bytes[i] = uint8_t(value);
         }
         vmovdqa64(table(), constant(bytes, sizeof(bytes)));
         vmovdqa64(flip(), constant(uint8_t(0x80)));
@@ -118,7 +135,14 @@ private:
         src_at_.set_second_base(*this, rows_);
         scale_at_.set_second_base(*this, rows_);
         for (int i = 0; i < rows_ * group_; i++) vpxord(acc(0, i), acc(0, i), acc(0, i));
-        loop(tiles_, shape_.K / tile_rows_, [&] { tile(tile_rows_); });
+        if (const int tiles = int(shape_.K / tile_rows_)) {
+            Xbyak::Label again;
+            mov(slot(tiles_slot), tiles);
+            L(again);
+            tile(tile_rows_);
+            dec(slot(tiles_slot));
+            jnz(again, T_NEAR);
+        }
         if (const int tail = int(shape_.K % tile_rows_)) tile(tail);
 
         const Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
@@ -131,23 +155,43 @@ private:
     }
 
     void tile(int rows) {
-        const int blocks = int(div_up(rows, k_step));
+        const int block = int(shape_.block), blocks = int(div_up(rows, block));
         const Zmm temps[tile_params_t::temps] = {
                 sum(0, 0), rows_ * group_ > 1 ? sum(0, 1) : wei(0), src(), wei(0)};
         tile_params_t convert(*this, temps, k1);
-        for (int p = 0; p < group_; p++)
-            convert.to_f32(mxdnn_e8m0, panel_at(p), rsp + scales_slot + p * scale_bytes_, blocks);
+        for (int p = 0; p < group_; p++) {
+            const RegExp to = rsp + scales_slot + p * param_bytes_;
+            convert.to_f32(quant_.scale_dt, panel_at(p), to, blocks);
+            if (!has_zeros()) continue;
+            convert.to_f32(quant_.zp_dt, panel_at(p) + blocks * panel_columns * shape_.scale_bytes,
+                    to + kind_bytes_, blocks);
+            // As multiples of the negative sums that rows have.
+            vmovaps(src(), constant((float_zero() ? -1.f : 1.f) / float(int8_weights(wei_dt_).offset)));
+            for (int b = 0; b < blocks; b++) {
+                vmulps(wei(0), src(), ptr[to + kind_bytes_ + b * vec_bytes]);
+                vmovaps(ptr[to + kind_bytes_ + b * vec_bytes], wei(0));
+            }
+        }
         lea(params_, ptr[rsp + scales_slot]);
         add(codes_, int(n16_frame_t::header_bytes(shape_, rows)));
-        loop(blocks_, blocks, [&] { block(); });
+        const auto steps = [&](int of) {
+            loop(steps_, div_up(of, k_step), [&] { step(); });
+            add(params_, vec_bytes);
+        };
+        const bool short_blocks = block <= k_step; // the last one has codes for a whole step too
+        loop(blocks_, short_blocks ? blocks : rows / block, [&] { steps(block); });
+        if (!short_blocks && rows % block) steps(rows % block);
     }
 
-    void block() {
+    void step() {
         const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
         for (int p = 0; p < group_; p++)
-            for (int b = 0; b < block_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + tile_bytes_]);
+            for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + tile_bytes_]);
         for (int r = 0; r < rows_; r++) {
-            vpbroadcastd(sum(r, 0), ptr[scale_at_(r) + starts]);
+            if (begins_at_zero())
+                vpxord(sum(r, 0), sum(r, 0), sum(r, 0));
+            else
+                vpbroadcastd(sum(r, 0), ptr[scale_at_(r) + starts]);
             for (int p = 1; p < group_; p++) vmovdqa64(sum(r, p), sum(r, 0));
         }
         for (int k = 0; k < k_step; k += 4) {
@@ -161,15 +205,20 @@ private:
                 for (int p = 0; p < group_; p++) vpdpbusd(sum(r, p), wei(p), src());
             }
         }
-        for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * scale_bytes_]);
-        for (int r = 0; r < rows_; r++)
+        for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * param_bytes_]);
+        for (int r = 0; r < rows_; r++) {
+            if (has_zeros()) vcvtdq2ps(src(), ptr_b[scale_at_(r) + starts]);
+            if (float_zero()) vmulps(src(), src(), ptr_b[scale_at_(r)]);
             for (int p = 0; p < group_; p++) {
+                const Xbyak::Address zeros = ptr[params_ + p * param_bytes_ + kind_bytes_];
                 vcvtdq2ps(sum(r, p), sum(r, p));
+                if (has_zeros() && !float_zero()) vfmadd231ps(sum(r, p), src(), zeros);
                 vmulps(sum(r, p), sum(r, p), ptr_b[scale_at_(r)]);
                 vfmadd231ps(acc(r, p), sum(r, p), wei(p));
+                if (float_zero()) vfmadd231ps(acc(r, p), src(), zeros);
             }
-        add(codes_, block_bytes_);
-        add(params_, vec_bytes);
+        }
+        add(codes_, step_bytes_);
         src_at_.advance(*this, rows_, k_step);
         scale_at_.advance(*this, rows_, 4);
     }

@@ -29,6 +29,7 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
         {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
         {"avx512_core_bf16_dense",       cpu_isa_t::avx512_core_bf16, kernel_kind_t::dense,  mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_dense},
         {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+        {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
         {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
 };
 // clang-format on
