@@ -85,6 +85,12 @@ void set_mode(const std::string &v) {
 // Thrown where a line is for a CUDA device and there is none.
 struct no_device_t {};
 
+bool to_bool(const std::string &v, const char *what) {
+    if (v != "true" && v != "false")
+        throw usage_error_t(std::string(what) + " is '" + v + "'; possible are true and false");
+    return v == "true";
+}
+
 // Options of the whole run.
 bool parse_setting(const std::string &word) {
     std::string v;
@@ -102,14 +108,14 @@ bool parse_setting(const std::string &word) {
     }
     if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
     if (option(word, "impl", v)) return settings.impl = v, true;
-    if (option(word, "best-only", v)) return settings.best_only = v == "true", true;
+    if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "--best-only"), true;
     if (option(word, "against", v)) return settings.against = v == "none" ? "" : v, true;
     if (option(word, "cold-cache", v)) {
         if (v != "wei" && v != "none")
             throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
         return settings.cold_weights = v == "wei", true;
     }
-    if (option(word, "plant-fault", v)) return settings.plant_fault = v == "true", true;
+    if (option(word, "plant-fault", v)) return settings.plant_fault = to_bool(v, "--plant-fault"), true;
     if (option(word, "max-ms-per-prb", v))
         return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
     if (option(word, "perf-template", v)) return settings.perf_template = v, true;
@@ -178,10 +184,11 @@ void take(const std::string &word, const std::string &folder, int depth) {
                 c.f32_instruction);
         return;
     }
-    if (!driver)
-        throw usage_error_t(
-                "'" + word
-                + "' comes before a driver; begin with --grouped_matmul, --mx_matmul or --mx_reorder");
+    if (!driver) {
+        std::string all;
+        for (const driver_t &d : drivers) all += std::string(" --") + d.name;
+        throw usage_error_t("'" + word + "' comes before a driver; begin with one of" + all);
+    }
     if (!driver->word(word)) throw usage_error_t("option '" + word + "' is not known to --" + driver->name);
 }
 
