@@ -13,6 +13,18 @@
 namespace mxdnn {
 namespace impl {
 
+// Bit of the low plane's word that holds bit b < 4 of the code of register reg, low half; the high half's is 16
+// further.
+MXDNN_HD constexpr int n64_b6_low_bit(int reg, int b) {
+    const int first[4] = {4, 0, 8, 12};
+    return first[reg] + b;
+}
+// The same of the top plane's word, bits 4 and 5 of the first or the second (step 0 or 1) of its 16 rows;
+// modulo 32.
+MXDNN_HD constexpr int n64_b6_top_bit(int step, int reg, int b) {
+    return (b == 5 ? 15 : 8) + 2 * (step * 4 + reg);
+}
+
 struct n64_b6_t : n64_frame_t {
     static constexpr uint32_t id = 2, version = 1;
     static constexpr int bits = 6;
@@ -22,12 +34,10 @@ struct n64_b6_t : n64_frame_t {
         const n64_fragment_t f = n64_fragment(k, n);
         const int64_t base = codes(s, k, n), step = k % 64 / 16;
         if (b < 4) {
-            const int first[4] = {4, 0, 8, 12};
-            const int bit = first[f.reg] + b + 16 * f.half;
+            const int bit = n64_b6_low_bit(f.reg, b) + 16 * f.half;
             return {base + f.thread * 16 + step * 4 + bit / 8, bit % 8};
         }
-        const int turn = 2 * (int(step % 2) * 4 + f.reg);
-        const int bit = ((b == 5 ? 15 : 8) + turn + 16 * f.half) & 31;
+        const int bit = (n64_b6_top_bit(int(step % 2), f.reg, b) + 16 * f.half) & 31;
         return {base + 128 * 16 + f.thread * 8 + step / 2 * 4 + bit / 8, bit % 8};
     }
 };

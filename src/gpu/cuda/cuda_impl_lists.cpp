@@ -11,6 +11,7 @@
 #include "gpu/cuda/ref/ref_mx_reorder.hpp"
 #include "gpu/cuda/sm90_grouped_matmul.hpp"
 #include "gpu/cuda/sm90_mx_matmul.hpp"
+#include "gpu/cuda/tiles_mx_reorder.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -25,6 +26,7 @@ constexpr impl_list_item_t mx_matmul_list[] = {
 
 constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<cuda::copy_mx_reorder_t>(),
+        impl_item<cuda::tiles_mx_reorder_t>(),
         impl_item<cuda::quantise_rows_t>(),
         impl_item<cuda::ref_mx_reorder_t>(),
 };

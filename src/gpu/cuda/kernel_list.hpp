@@ -11,7 +11,9 @@ namespace cuda {
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
     mma_mx_matmul,
+    move_tiles,
     quantise_rows,
+    quantise_tiles,
     ref_mx_matmul,
     ref_mx_reorder,
     ref_grouped_matmul,

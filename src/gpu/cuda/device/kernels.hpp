@@ -30,10 +30,10 @@ cudaError_t load_kernel(F *kernel, int dynamic_shared_bytes = 0) {
 }
 
 // Entries of the kernels, each defined in the file of its kernel.
-extern const kernel_entry_t empty_kernel, mma_mx_matmul_kernel, quantise_rows_kernel, ref_mx_matmul_kernel,
-        ref_mx_reorder_kernel, ref_grouped_matmul_kernel, ref_moe_route_kernel, ref_moe_permute_kernel,
-        ref_moe_unpermute_kernel, sm90_few_rows_kernel, sm90_many_rows_kernel, sm90_scatter_link_kernel,
-        sm90_scatter_sum_kernel;
+extern const kernel_entry_t empty_kernel, mma_mx_matmul_kernel, move_tiles_kernel, quantise_rows_kernel,
+        quantise_tiles_kernel, ref_grouped_matmul_kernel, ref_moe_permute_kernel, ref_moe_route_kernel,
+        ref_moe_unpermute_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel, sm90_few_rows_kernel,
+        sm90_many_rows_kernel, sm90_scatter_link_kernel, sm90_scatter_sum_kernel;
 
 } // namespace cuda
 } // namespace impl

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling.
+#include "common/formats/format_list.hpp"
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/tiles/params.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+using namespace tiles;
+
+template <int bits>
+__global__ void __launch_bounds__(threads) move_tiles(const __grid_constant__ tile_args_t a) {
+    __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
+    const tile_place_t at = place_of(a, blockIdx.x);
+    load_tile<bits>(t, a, a.src, at);
+    __syncthreads();
+    store_tile<bits>(t, a, a.dst, at, a.two_levels ? *global_of(a.src, at.matrix) : 1.f);
+}
+
+using kernel_t = void (*)(tile_args_t);
+
+kernel_t find(int bits) { return bits == 4 ? move_tiles<4> : bits == 6 ? move_tiles<6> : move_tiles<8>; }
+
+cudaError_t prepare() {
+    for (int bits : {4, 6, 8})
+        if (const cudaError_t e = load_kernel(find(bits))) return e;
+    return cudaSuccess;
+}
+
+cudaError_t launch(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const tile_args_t *>(args);
+    const cudaStream_t s = stream_of(at);
+    if (a.clear_bytes > 0)
+        if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
+    int bits = 8;
+    visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
+    find(bits)<<<unsigned(a.k_tiles * a.n_tiles * a.batch), threads, 0, s>>>(a);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+const kernel_entry_t move_tiles_kernel = {kernel_id_t::move_tiles, sizeof(tile_args_t), prepare, launch};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed codes, scales and zero points to and from a tile: n64_b4, n64_b6 and n64_b8 by their own maps.
+//
+// A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns. On
+// their way they are two words, one a column, a byte for each code: 2q, 2q + 8, 2q + 1, 2q + 9.
+#pragma once
+
+#include "common/layouts/layout_list.hpp"
+#include "gpu/cuda/device/tiles/code_tile.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace tiles {
+
+// Moves bits of one word to places in another, all those that move as far at once.
+struct bit_moves_t {
+    uint32_t mask[32] = {}; // of the destination, by how far bits are rotated to the left
+
+    // `to` says where bit b of the code of a fragment's register goes, -1: to another word.
+    template <typename F>
+    static constexpr bit_moves_t make(int column, int bits, F &&to) {
+        bit_moves_t m;
+        for (int half = 0; half < 2; half++)
+            for (int rows = 0; rows < 2; rows++)
+                for (int b = 0; b < bits; b++) {
+                    const int from = 16 * half + 8 * rows + b, dest = to(column + 2 * rows, half, b);
+                    if (dest >= 0) m.mask[(dest - from) & 31] |= 1u << dest;
+                }
+        return m;
+    }
+};
+__device__ __forceinline__ constexpr uint32_t rotate_left(uint32_t x, int n) {
+    return n == 0 ? x : x << n | x >> (32 - n);
+}
+
+// The bits of x that go to the word / come from it; F has a constexpr static bit_moves_t `moves`.
+template <typename F, int n = 0>
+__device__ __forceinline__ uint32_t scatter_bits(uint32_t x) {
+    if constexpr (n == 32) {
+        return 0;
+    } else {
+        constexpr uint32_t mask = F::moves.mask[n];
+        if constexpr (mask == 0)
+            return scatter_bits<F, n + 1>(x);
+        else
+            return (rotate_left(x, n) & mask) | scatter_bits<F, n + 1>(x);
+    }
+}
+template <typename F, int n = 0>
+__device__ __forceinline__ uint32_t gather_bits(uint32_t w) {
+    if constexpr (n == 32) {
+        return 0;
+    } else {
+        constexpr uint32_t mask = F::moves.mask[n];
+        if constexpr (mask == 0)
+            return gather_bits<F, n + 1>(w);
+        else
+            return rotate_left(w & mask, (32 - n) & 31) | gather_bits<F, n + 1>(w);
+    }
+}
+
+// Words of a thread's 16 bytes (and, n64_b6, 8 more) in terms of the layout's map of a fragment's registers.
+template <int column>
+struct b4_word_t {
+    static constexpr bit_moves_t moves = bit_moves_t::make(column, 4, [](int reg, int half, int b) constexpr {
+        return (n64_b4_bit(reg, b) + 16 * half) & 31;
+    });
+};
+template <int column>
+struct b6_low_t {
+    static constexpr bit_moves_t moves = bit_moves_t::make(column, 6, [](int reg, int half, int b) constexpr {
+        return b < 4 ? n64_b6_low_bit(reg, b) + 16 * half : -1;
+    });
+};
+template <int column, int step>
+struct b6_top_t {
+    static constexpr bit_moves_t moves = bit_moves_t::make(column, 6, [](int reg, int half, int b) constexpr {
+        return b < 4 ? -1 : (n64_b6_top_bit(step, reg, b) + 16 * half) & 31;
+    });
+};
+
+struct lane_place_t {
+    int column, q; // the other column is eight further
+};
+__device__ __forceinline__ lane_place_t lane_place() {
+    const int lane = threadIdx.x % 32;
+    return {int(threadIdx.x / 32 * 16 + lane / 4), lane % 4};
+}
+
+// The two columns' words of 16 rows from a tile.
+template <int width>
+__device__ __forceinline__ uint32_t fragment_word(const code_tile_t<width> &t, int column, int row, int q) {
+    auto &from = const_cast<code_tile_t<width> &>(t);
+    if constexpr (width == 4) {
+        const uint2 v = from.template at<uint2>(column, row);
+        const uint32_t both = __byte_perm(v.x, v.y, 0x4040 + q * 0x1111); // 2q | 2q + 1, 2q + 8 | 2q + 9, again
+        return (both & 0xffffu) | (both >> 4 & 0xffff0000u);             // above a code is rubbish
+    } else {
+        const uint32_t lo = from.template at<uint16_t>(column, row + 2 * q);
+        const uint32_t hi = from.template at<uint16_t>(column, row + 2 * q + 8);
+        return __byte_perm(lo, hi, 0x5140);
+    }
+}
+// And back; above codes of 4 bits there are zeros.
+template <int width>
+__device__ __forceinline__ void put_fragment_word(
+        code_tile_t<width> &t, int column, int row, int q, uint32_t w) {
+    if constexpr (width == 4) {
+        const uint32_t both = w | w >> 12;
+        t.template at<uint8_t>(column, row + 2 * q) = uint8_t(both);
+        t.template at<uint8_t>(column, row + 2 * q + 8) = uint8_t(both >> 8);
+    } else {
+        t.template at<uint16_t>(column, row + 2 * q) = uint16_t(__byte_perm(w, 0, 0x4420));
+        t.template at<uint16_t>(column, row + 2 * q + 8) = uint16_t(__byte_perm(w, 0, 0x4431));
+    }
+}
+
+// First byte of the n64 tile that holds row k of a CTA's tile.
+__device__ __forceinline__ uint8_t *packed_tile(const tile_side_t &s, const tile_place_t &at, int64_t k) {
+    return s.data + at.matrix * s.batch_step + s.prefix_bytes + at.n / tile_n * s.panel_bytes
+           + k / s.tile_rows * s.tile_bytes;
+}
+__device__ __forceinline__ uint8_t *packed_codes(
+        const tile_side_t &s, const tile_place_t &at, int64_t k, int step_rows, int step_bytes) {
+    return packed_tile(s, at, k) + s.header_bytes + int(k % s.tile_rows) / step_rows * step_bytes;
+}
+
+template <int bits, int width>
+__device__ __forceinline__ void pack_codes(
+        const code_tile_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
+    constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
+    const lane_place_t l = lane_place();
+#pragma unroll
+    for (int step = 0; step < tile_k / step_rows; step++) {
+        const int row = step * step_rows;
+        if (row >= at.rows) break;
+        uint8_t *p = packed_codes(dst, at, at.k + row, step_rows, step_bytes);
+        uint32_t w[4], top[2] = {};
+#pragma unroll
+        for (int i = 0; i < step_rows / 16; i++) {
+            const uint32_t a = fragment_word<width>(t, l.column, row + 16 * i, l.q);
+            const uint32_t b = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q);
+            if constexpr (bits == 4) {
+                w[i] = scatter_bits<b4_word_t<0>>(a) | scatter_bits<b4_word_t<1>>(b);
+            } else if constexpr (bits == 6) {
+                w[i] = scatter_bits<b6_low_t<0>>(a) | scatter_bits<b6_low_t<1>>(b);
+                top[i / 2] |= i % 2 ? scatter_bits<b6_top_t<0, 1>>(a) | scatter_bits<b6_top_t<1, 1>>(b)
+                                    : scatter_bits<b6_top_t<0, 0>>(a) | scatter_bits<b6_top_t<1, 0>>(b);
+            } else {
+                w[2 * i] = __byte_perm(a, b, 0x6240);
+                w[2 * i + 1] = __byte_perm(a, b, 0x7351);
+            }
+        }
+        reinterpret_cast<uint4 *>(p)[threadIdx.x] = make_uint4(w[0], w[1], w[2], w[3]);
+        if constexpr (bits == 6)
+            reinterpret_cast<uint2 *>(p + threads * 16)[threadIdx.x] = make_uint2(top[0], top[1]);
+    }
+}
+
+template <int bits, int width>
+__device__ __forceinline__ void unpack_codes(
+        code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
+    constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
+    constexpr int steps = tile_k / step_rows;
+    const lane_place_t l = lane_place();
+    uint4 v[steps] = {};
+    uint2 top[steps] = {};
+#pragma unroll
+    for (int step = 0; step < steps; step++) {
+        if (step * step_rows >= at.rows) break;
+        const uint8_t *p = packed_codes(src, at, at.k + step * step_rows, step_rows, step_bytes);
+        v[step] = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
+        if constexpr (bits == 6) top[step] = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
+    }
+#pragma unroll
+    for (int step = 0; step < steps; step++) {
+        const uint32_t w[4] = {v[step].x, v[step].y, v[step].z, v[step].w};
+#pragma unroll
+        for (int i = 0; i < step_rows / 16; i++) {
+            uint32_t a, b;
+            if constexpr (bits == 4) {
+                a = gather_bits<b4_word_t<0>>(w[i]), b = gather_bits<b4_word_t<1>>(w[i]);
+            } else if constexpr (bits == 6) {
+                const uint32_t h = i / 2 ? top[step].y : top[step].x;
+                a = gather_bits<b6_low_t<0>>(w[i])
+                    | (i % 2 ? gather_bits<b6_top_t<0, 1>>(h) : gather_bits<b6_top_t<0, 0>>(h));
+                b = gather_bits<b6_low_t<1>>(w[i])
+                    | (i % 2 ? gather_bits<b6_top_t<1, 1>>(h) : gather_bits<b6_top_t<1, 0>>(h));
+            } else {
+                a = __byte_perm(w[2 * i], w[2 * i + 1], 0x6240);
+                b = __byte_perm(w[2 * i], w[2 * i + 1], 0x7351);
+            }
+            put_fragment_word<width>(t, l.column, step * step_rows + 16 * i, l.q, a);
+            put_fragment_word<width>(t, l.column + 8, step * step_rows + 16 * i, l.q, b);
+        }
+    }
+}
+
+// Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed tile
+// has, padding too.
+template <typename F>
+__device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at, int block,
+        int scale_bytes, int zp_bytes, F &&fn) {
+    const int blocks = s.tile_rows / block; // of an n64 tile
+    // Long blocks begin in one CTA's tile of several.
+    const int rows = s.tile_rows < tile_k ? (at.rows + s.tile_rows - 1) / s.tile_rows * s.tile_rows : tile_k;
+    const int here = block < tile_k ? rows / block : 1;
+    for (int i = threadIdx.x; i < here * tile_n; i += threads) {
+        const int column = i % tile_n, b = i / tile_n;
+        const int64_t k = at.k + b * block;
+        uint8_t *p = packed_tile(s, at, k);
+        const int pair = column / 16 * 8 + column % 8;
+        const int place = (pair * blocks + int(k % s.tile_rows) / block) * 2 + column / 8 % 2;
+        fn(column, b, p + place * scale_bytes, p + blocks * tile_n * scale_bytes + place * zp_bytes);
+    }
+}
+
+} // namespace tiles
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole tile to and from one side of a reorder: codes, scales, zero points and the global scale.
+#pragma once
+
+#include "gpu/cuda/device/tiles/packed.cuh"
+#include "gpu/cuda/device/tiles/plain.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace tiles {
+
+__device__ inline float *global_of(const tile_side_t &s, int64_t matrix) {
+    if (s.packed) return reinterpret_cast<float *>(s.data + matrix * s.batch_step);
+    return s.global + matrix * s.global_step;
+}
+
+// bits: 4, 6 or 8 of a code. A barrier goes before.
+template <int bits>
+__device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
+        const tile_side_t &dst, const tile_place_t &at, float global) {
+    if (dst.packed) {
+        pack_codes<bits>(t, dst, at);
+        each_packed_param(dst, at, a.block, a.scale_bytes, a.zp_bytes,
+                [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                    // Of a long block only the tile that it begins in writes them.
+                    if ((at.k + b * a.block) % a.block) return;
+                    store_param(scale, a.scale_bytes, t.scale[b][column]);
+                    if (a.zp_bytes) store_param(zp, a.zp_bytes, t.zp[b][column]);
+                });
+    } else {
+        store_codes(t, dst, at);
+        if (at.k % a.block == 0) {
+            each_param(dst.scales, at, a.block, a.scale_bytes,
+                    [&](int column, int b, uint8_t *p) { store_param(p, a.scale_bytes, t.scale[b][column]); });
+            if (a.zp_bytes)
+                each_param(dst.zero_points, at, a.block, a.zp_bytes,
+                        [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });
+        }
+    }
+    // The first tile of a matrix writes what stands for all of it.
+    if (at.k != 0 || at.n != 0 || !a.two_levels) return;
+    if (dst.packed && threadIdx.x < n64_frame_t::prefix_bytes / 4)
+        global_of(dst, at.matrix)[threadIdx.x] = threadIdx.x ? 0.f : global;
+    if (!dst.packed && threadIdx.x == 0) *global_of(dst, at.matrix) = global;
+}
+
+// A barrier follows.
+template <int bits>
+__device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
+        const tile_side_t &src, const tile_place_t &at) {
+    for (int i = threadIdx.x; i < max_blocks * tile_n; i += threads) (&t.scale[0][0])[i] = 0;
+    for (int i = threadIdx.x; i < max_blocks / 2 * tile_n; i += threads) (&t.zp[0][0])[i] = 0;
+    __syncthreads();
+    if (src.packed) {
+        unpack_codes<bits>(t, src, at);
+        each_packed_param(src, at, a.block, a.scale_bytes, a.zp_bytes,
+                [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                    t.scale[b][column] = load_param(scale, a.scale_bytes);
+                    if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
+                });
+        return;
+    }
+    load_codes<bits>(t, src, at);
+    each_param(src.scales, at, a.block, a.scale_bytes,
+            [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
+    if (a.zp_bytes)
+        each_param(src.zero_points, at, a.block, a.zp_bytes,
+                [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });
+}
+
+} // namespace tiles
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reorders as the tile kernels see them: matrices of n columns whose blocks run down k, whichever of a tensor's
+// last two dims that is.
+#pragma once
+
+#include "common/layouts/packed_shape.hpp"
+#include "common/quant.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+// Scales or zero points of a plain side, `bytes` each; data is null where there are none.
+struct tile_params_t {
+    uint8_t *data;
+    int64_t batch_step, n_step, k_step; // bytes; k_step from block to block
+    int64_t swizzle_cols;               // blocks along k of the 128x4 order; 0: linear
+};
+
+struct tile_side_t {
+    data_type_t dt;
+    uint8_t *data;
+    int64_t batch_step;
+    // plain
+    int64_t line_step;  // bytes between lines of contiguous elements
+    bool lines_along_k; // else along n
+    tile_params_t scales, zero_points;
+    float *global; // null: none, or packed
+    int64_t global_step;
+    // packed: n64_frame_t's numbers
+    bool packed;
+    int64_t panel_bytes, tile_bytes;
+    int prefix_bytes, header_bytes, tile_rows;
+};
+
+struct tile_args_t {
+    tile_side_t src, dst;
+    int64_t K, N, batch;
+    int64_t k_tiles, n_tiles;
+    int block, scale_bytes, zp_bytes; // of the quantised side
+    mxdnn_scale_rounding_t rounding;
+    bool two_levels;            // under a global scale
+    const float *given;         // that global scale, where it is the caller's
+    int64_t given_step;         //
+    const uint32_t *amax;       // else the largest magnitudes it is made from, one a matrix
+    uint8_t *clear;             // bytes that padding makes zero
+    int64_t clear_bytes;
+};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

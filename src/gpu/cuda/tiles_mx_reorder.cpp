@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/tiles_mx_reorder.hpp"
+
+#include "common/formats/format_list.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/layouts/layout_list.hpp"
+#include "cpu/ref/ref_mx_reorder.hpp"
+#include "gpu/cuda/kernel_call.hpp"
+#include "gpu/cuda/make_tensor_args.hpp"
+#include "gpu/cuda/tile_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+constexpr int64_t tile_k = 128, tile_n = 64, max_ctas = (int64_t(1) << 31) - 1;
+
+// The dim that blocks run along, and the other of the last two.
+struct axes_t {
+    int k, n;
+};
+axes_t axes_of(const memory_desc_t &md, int axis_from_end) {
+    return {md.ndims - axis_from_end, md.ndims - 3 + axis_from_end};
+}
+
+bool lines_along_k(const memory_desc_t &md, const axes_t &x) {
+    if (data_type_info(md.dt)->bits < 8) return inner_dim(md) == x.k;
+    return md.strides[x.k] == 1 && !(md.dims[x.k] == 1 && md.strides[x.n] == 1);
+}
+
+// Why a side is not of the form that tiles are filled from; null where it is.
+const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &attr) {
+    if (is_packed(md)) return nullptr;
+    if (md.ndims > 3) return "more than one batch dim";
+    if (attr.packing == mxdnn_element_packing_dense) return "dense 6-bit codes";
+    const int inner = lines_along_k(md, x) ? x.k : x.n;
+    if (md.strides[inner] != 1 && md.dims[inner] != 1) return "no contiguous elements";
+    if (data_type_info(md.dt)->bits < 8 && inner_dim(md) != inner) return "codes that share bytes across matrices";
+    return nullptr;
+}
+
+tile_params_t params_of(const memory_t &m, const axes_t &x, int64_t swizzle_cols) {
+    const plain_args_t p = plain_args(m);
+    if (swizzle_cols) return {p.data, p.step[0], 0, 0, swizzle_cols};
+    return {p.data, p.ndims == 3 ? p.step[0] : 0, p.step[x.n], p.step[x.k], 0};
+}
+
+tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr,
+        const axes_t &x, const quant_t &q) {
+    const memory_t &m = *ctx.memory(arg);
+    tile_side_t s{};
+    s.dt = pd_md.dt;
+    s.data = static_cast<uint8_t *>(m.handle);
+    if (is_packed(pd_md)) {
+        const packed_shape_t shape = shape_of(pd_md);
+        s.packed = true;
+        s.batch_step = pd_md.packed.stride;
+        s.panel_bytes = n64_frame_t::panel_bytes(shape);
+        s.tile_rows = int(n64_frame_t::tile_rows(shape));
+        s.tile_bytes = n64_frame_t::tile_bytes(shape, s.tile_rows);
+        s.header_bytes = int(n64_frame_t::header_bytes(shape));
+        s.prefix_bytes = int(n64_frame_t::prefix(shape));
+        return s;
+    }
+    const plain_args_t p = plain_args(m, attr.packing);
+    const int batch = p.ndims == 3 ? 0 : -1;
+    s.batch_step = batch == 0 ? p.step[0] : 0;
+    s.lines_along_k = lines_along_k(m.md, x);
+    s.line_step = p.step[s.lines_along_k ? x.n : x.k];
+    if (!attr.scales.set) return s;
+    const int64_t cols = attr.layout == mxdnn_scales_swizzle_128x4 ? div_up(m.md.dims[x.k], q.block) : 0;
+    s.scales = params_of(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg), x, cols);
+    if (q.zp != zero_point_kind_t::none)
+        s.zero_points = params_of(*ctx.memory(MXDNN_ARG_ATTR_ZERO_POINTS | arg), x, 0);
+    if (q.global != global_scale_kind_t::none) {
+        const memory_t &g = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | arg);
+        s.global = static_cast<float *>(g.handle);
+        s.global_step = g.md.dims[0] == 1 ? 0 : 1;
+    }
+    return s;
+}
+
+} // namespace
+
+reason_t tiles_mx_reorder_t::pd_t::init() {
+    const memory_desc_t &src = problem.src, &dst = problem.dst;
+    if (!problem.engine->device || problem.src_engine->device != problem.engine->device)
+        return no("engines of src and dst", "different ones", "one device");
+    quant_t q;
+    int axis = 0;
+    if (has_role(dst.dt, role_high_precision)
+            || quant_of("dst", dst, problem.attr.dst, q, &axis) != mxdnn_success)
+        return no("dst", to_string(dst).c_str(), "a quantised one");
+    if (moves_codes(problem)) {
+        kernel = kernel_id_t::move_tiles;
+    } else {
+        kernel = kernel_id_t::quantise_tiles;
+        if (!has_role(src.dt, role_high_precision))
+            return no("src", data_type_name(src.dt), "f32, bf16 or f16, or dst's own format");
+        const quant_family_t family = quant_family(dst.dt, q);
+        if (family != quant_family_t::mx && family != quant_family_t::nvfp4)
+            return no("dst", "int4", "MX or NVFP4");
+        if (!problem.attr.dst.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
+    }
+    const axes_t x = axes_of(dst, axis);
+    if (const char *why = unfit(src, x, problem.attr.src)) return no("src", why, "lines of elements");
+    if (const char *why = unfit(dst, x, problem.attr.dst)) return no("dst", why, "lines of elements");
+    if (kernel == kernel_id_t::quantise_tiles && problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
+        scratchpad_bytes = round_up(4 * batch_of(dst), 256);
+    return yes();
+}
+
+status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    MXDNN_CHECK(prepare_kernel(problem, kernel));
+    primitive = std::make_shared<tiles_mx_reorder_t>();
+    return mxdnn_success;
+}
+
+status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
+    const problem_t &p = ctx.pd.problem;
+    const memory_desc_t &md = ctx.memory(MXDNN_ARG_DST)->md;
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of("dst", p.dst, p.attr.dst, q, &axis));
+    const axes_t x = axes_of(md, axis);
+    tile_args_t a{};
+    a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
+    a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x, q);
+    a.K = md.dims[x.k];
+    a.N = md.dims[x.n];
+    a.batch = batch_of(md);
+    a.k_tiles = div_up(a.K, tile_k);
+    a.n_tiles = div_up(a.N, tile_n);
+    a.block = int(q.block);
+    a.scale_bytes = bytes_of_scale_type(q.scale_dt);
+    a.zp_bytes = q.zp == zero_point_kind_t::none ? 0 : bytes_of_scale_type(q.zp_dt);
+    a.rounding = p.attr.dst.rounding;
+    a.two_levels = q.global != global_scale_kind_t::none;
+    if (p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
+        const memory_t &g = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+        a.given = static_cast<const float *>(g.handle);
+        a.given_step = g.md.dims[0] == 1 ? 0 : 1;
+    }
+    a.amax = reinterpret_cast<const uint32_t *>(ctx.scratchpad);
+    if (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && (a.N % 128 || div_up(a.K, q.block) % 4)) {
+        const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
+        a.clear = static_cast<uint8_t *>(scales.handle);
+        a.clear_bytes = size_of(scales.md);
+    }
+    const int64_t ctas = a.k_tiles * a.n_tiles * a.batch;
+    if (ctas == 0) return mxdnn_success;
+    if (ctas > max_ctas)
+        return fail(mxdnn_unimplemented, "a reorder of %lld tiles; the device takes %lld at a time",
+                static_cast<long long>(ctas), static_cast<long long>(max_ctas));
+    return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

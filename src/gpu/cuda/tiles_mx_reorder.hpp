@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder through tiles in shared memory: quantising, packing, unpacking and moving of codes, in any order
+// of either side. device/tiles has the parts, device/kernels/*_tiles.cu the kernels.
+#pragma once
+
+#include "common/primitive_desc.hpp"
+#include "gpu/cuda/kernel_list.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+struct tiles_mx_reorder_t : primitive_impl_t {
+    static constexpr const char *impl_name = "tiles:sm_80";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
+        kernel_id_t kernel = kernel_id_t::quantise_tiles;
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
