@@ -4,6 +4,7 @@
 
 #include "gpu/cuda/copy_mx_reorder.hpp"
 #include "gpu/cuda/mma_mx_matmul.hpp"
+#include "gpu/cuda/moe_primitives.hpp"
 #include "gpu/cuda/quantise_rows.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/ref/ref_moe.hpp"
@@ -37,14 +38,17 @@ constexpr impl_list_item_t grouped_matmul_list[] = {
 };
 
 constexpr impl_list_item_t moe_route_list[] = {
+        impl_item<cuda::moe_route_t>(),
         impl_item<cuda::ref_moe_route_t>(),
 };
 
 constexpr impl_list_item_t moe_permute_list[] = {
+        impl_item<cuda::moe_permute_t>(),
         impl_item<cuda::ref_moe_permute_t>(),
 };
 
 constexpr impl_list_item_t moe_unpermute_list[] = {
+        impl_item<cuda::moe_unpermute_t>(),
         impl_item<cuda::ref_moe_unpermute_t>(),
 };
 

@@ -11,6 +11,9 @@ namespace cuda {
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
     mma_mx_matmul,
+    moe_permute,
+    moe_route,
+    moe_unpermute,
     move_tiles,
     quantise_rows,
     quantise_tiles,

@@ -10,6 +10,11 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
+// A CTA's tile: 64 columns, 128 bytes of codes of each, 4 or 8 bits (6-bit codes too) wide.
+constexpr int tile_columns = 64;
+MXDNN_HD constexpr int tile_rows(int width) { return 1024 / width; }
+constexpr uint32_t max_grid_y = 65535; // further tiles are found along the grid's z
+
 // Scales or zero points of a plain side, `bytes` each; data is null where there are none.
 struct tile_params_t {
     uint8_t *data;
@@ -24,26 +29,27 @@ struct tile_side_t {
     // plain
     int64_t line_step;  // bytes between lines of contiguous elements
     bool lines_along_k; // else along n
+    bool aligned;       // every line starts on 16 bytes
     tile_params_t scales, zero_points;
     float *global; // null: none, or packed
     int64_t global_step;
     // packed: n64_frame_t's numbers
     bool packed;
-    int64_t panel_bytes, tile_bytes;
-    int prefix_bytes, header_bytes, tile_rows;
+    int64_t panel_bytes;
+    int tile_bytes, prefix_bytes, header_bytes, tile_shift; // a tile has 1 << tile_shift rows
 };
 
 struct tile_args_t {
     tile_side_t src, dst;
     int64_t K, N, batch;
     int64_t k_tiles, n_tiles;
-    int block, scale_bytes, zp_bytes; // of the quantised side
+    int block_shift, scale_bytes, zp_bytes; // of the quantised side; a block has 1 << block_shift rows
     mxdnn_scale_rounding_t rounding;
-    bool two_levels;            // under a global scale
-    const float *given;         // that global scale, where it is the caller's
-    int64_t given_step;         //
-    const uint32_t *amax;       // else the largest magnitudes it is made from, one a matrix
-    uint8_t *clear;             // bytes that padding makes zero
+    bool two_levels;        // under a global scale
+    const float *given;     // that global scale, where it is the caller's
+    int64_t given_step;     //
+    const uint32_t *amax;   // else the largest magnitudes it is made from, one a matrix
+    uint8_t *clear;         // bytes that padding makes zero
     int64_t clear_bytes;
 };
 

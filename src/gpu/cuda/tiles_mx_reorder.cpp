@@ -15,7 +15,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int64_t tile_k = 128, tile_n = 64, max_ctas = (int64_t(1) << 31) - 1;
+constexpr int64_t max_tiles = int64_t(max_grid_y) * max_grid_y; // across, and as many down
 
 // The dim that blocks run along, and the other of the last two.
 struct axes_t {
@@ -41,6 +41,12 @@ const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &at
     return nullptr;
 }
 
+int log2_of(int64_t power) {
+    int n = 0;
+    while (int64_t(1) << n < power) n++;
+    return n;
+}
+
 tile_params_t params_of(const memory_t &m, const axes_t &x, int64_t swizzle_cols) {
     const plain_args_t p = plain_args(m);
     if (swizzle_cols) return {p.data, p.step[0], 0, 0, swizzle_cols};
@@ -58,8 +64,9 @@ tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, 
         s.packed = true;
         s.batch_step = pd_md.packed.stride;
         s.panel_bytes = n64_frame_t::panel_bytes(shape);
-        s.tile_rows = int(n64_frame_t::tile_rows(shape));
-        s.tile_bytes = n64_frame_t::tile_bytes(shape, s.tile_rows);
+        const int64_t rows = n64_frame_t::tile_rows(shape);
+        s.tile_bytes = int(n64_frame_t::tile_bytes(shape, rows));
+        s.tile_shift = log2_of(rows);
         s.header_bytes = int(n64_frame_t::header_bytes(shape));
         s.prefix_bytes = int(n64_frame_t::prefix(shape));
         return s;
@@ -69,6 +76,7 @@ tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, 
     s.batch_step = batch == 0 ? p.step[0] : 0;
     s.lines_along_k = lines_along_k(m.md, x);
     s.line_step = p.step[s.lines_along_k ? x.n : x.k];
+    s.aligned = (reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step) | uint64_t(s.line_step)) % 16 == 0;
     if (!attr.scales.set) return s;
     const int64_t cols = attr.layout == mxdnn_scales_swizzle_128x4 ? div_up(m.md.dims[x.k], q.block) : 0;
     s.scales = params_of(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg), x, cols);
@@ -131,9 +139,9 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     a.K = md.dims[x.k];
     a.N = md.dims[x.n];
     a.batch = batch_of(md);
-    a.k_tiles = div_up(a.K, tile_k);
-    a.n_tiles = div_up(a.N, tile_n);
-    a.block = int(q.block);
+    a.k_tiles = div_up(a.K, tile_rows(data_type_info(p.dst.dt)->bits == 4 ? 4 : 8));
+    a.n_tiles = div_up(a.N, tile_columns);
+    a.block_shift = log2_of(q.block);
     a.scale_bytes = bytes_of_scale_type(q.scale_dt);
     a.zp_bytes = q.zp == zero_point_kind_t::none ? 0 : bytes_of_scale_type(q.zp_dt);
     a.rounding = p.attr.dst.rounding;
@@ -149,11 +157,11 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         a.clear = static_cast<uint8_t *>(scales.handle);
         a.clear_bytes = size_of(scales.md);
     }
-    const int64_t ctas = a.k_tiles * a.n_tiles * a.batch;
-    if (ctas == 0) return mxdnn_success;
-    if (ctas > max_ctas)
-        return fail(mxdnn_unimplemented, "a reorder of %lld tiles; the device takes %lld at a time",
-                static_cast<long long>(ctas), static_cast<long long>(max_ctas));
+    if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
+    if (a.k_tiles > INT32_MAX || a.n_tiles * a.batch > max_tiles)
+        return fail(mxdnn_unimplemented, "a reorder of %lld x %lld tiles; the device takes %d x %lld at a time",
+                static_cast<long long>(a.k_tiles), static_cast<long long>(a.n_tiles * a.batch), INT32_MAX,
+                static_cast<long long>(max_tiles));
     return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);
 }
 

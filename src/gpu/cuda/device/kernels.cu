@@ -10,7 +10,8 @@ namespace {
 
 __global__ void empty() {}
 
-const kernel_entry_t *const list[] = {&empty_kernel, &mma_mx_matmul_kernel, &move_tiles_kernel, &quantise_rows_kernel,
+const kernel_entry_t *const list[] = {&empty_kernel, &mma_mx_matmul_kernel, &moe_permute_kernel,
+        &moe_route_kernel, &moe_unpermute_kernel, &move_tiles_kernel, &quantise_rows_kernel,
         &quantise_tiles_kernel,
         &ref_mx_matmul_kernel, &ref_mx_reorder_kernel, &ref_grouped_matmul_kernel, &ref_moe_route_kernel,
         &ref_moe_permute_kernel, &ref_moe_unpermute_kernel, &sm90_few_rows_kernel, &sm90_many_rows_kernel,

@@ -15,7 +15,8 @@ using namespace tiles;
 template <int bits>
 __global__ void __launch_bounds__(threads) move_tiles(const __grid_constant__ tile_args_t a) {
     __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
-    const tile_place_t at = place_of(a, blockIdx.x);
+    tile_place_t at;
+    if (!find_place<bits == 4 ? 4 : 8>(a, at)) return;
     load_tile<bits>(t, a, a.src, at);
     __syncthreads();
     store_tile<bits>(t, a, a.dst, at, a.two_levels ? *global_of(a.src, at.matrix) : 1.f);
@@ -38,7 +39,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     int bits = 8;
     visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
-    find(bits)<<<unsigned(a.k_tiles * a.n_tiles * a.batch), threads, 0, s>>>(a);
+    find(bits)<<<tile_grid(a), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 

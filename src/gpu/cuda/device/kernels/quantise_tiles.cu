@@ -16,7 +16,8 @@ template <typename quantiser_t>
 __global__ void __launch_bounds__(threads) quantise_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int bits = quantiser_t::element::bits;
     __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
-    const tile_place_t at = place_of(a, blockIdx.x);
+    tile_place_t at;
+    if (!find_place<bits == 4 ? 4 : 8>(a, at)) return;
     float global = 1.f;
     if (a.two_levels)
         global = a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
@@ -48,7 +49,8 @@ __device__ uint32_t largest_of(const tile_args_t &a, int64_t matrix) {
 #pragma unroll
         for (int j = 0; j < loads; j++) {
             const int64_t left = (length - first) * width - j * 512;
-            v[j] = load_16(q + j * 512, int(left < 0 ? 0 : left > 16 ? 16 : left));
+            v[j] = left >= 16 && a.src.aligned ? *reinterpret_cast<const uint4 *>(q + j * 512)
+                                               : load_some(q + j * 512, int(left < 0 ? 0 : left > 16 ? 16 : left));
         }
 #pragma unroll
         for (int j = 0; j < loads; j++)
@@ -100,8 +102,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         const int64_t per_matrix = div_up(amax_ctas, a.batch);
         find_largest<<<dim3(unsigned(per_matrix), unsigned(a.batch)), amax_threads, 0, s>>>(a);
     }
-    const int64_t ctas = a.k_tiles * a.n_tiles * a.batch;
-    find(a.dst.dt, a.block == nvfp4_quantiser_t::block)<<<unsigned(ctas), threads, 0, s>>>(a);
+    find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift)<<<tile_grid(a), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 

@@ -2,6 +2,7 @@
 // Blocks of values to codes, the bits of formats/quantize_block.hpp with few instructions.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -118,50 +119,225 @@ __device__ __forceinline__ code_group_t<element_t> encode_group(const float (&x)
     }
 }
 
-// One block: its scale from the largest magnitude, then its codes.
+// ---- quantisers: a block's scale from its largest magnitude, then its codes ----
+// encode_row() takes eight neighbours of one block; encode_columns() eight rows of one or two neighbouring
+// columns, each a block of its own.
+
+template <typename words_t>
+__device__ __forceinline__ void row_values(const uint32_t *w, float (&x)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8 / words_t::per_word; i++) words_t::values(w[i], x + i * words_t::per_word);
+}
+template <typename words_t>
+__device__ __forceinline__ void column_values(const uint32_t *w, int column, float (&x)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        float both[2];
+        words_t::values(w[i], both);
+        x[i] = both[column];
+    }
+}
+
+// e8m0_from_amax() without branches; what depends on the rounding alone is made once.
+template <typename element_t>
+class mx_scale_t {
+public:
+    __device__ explicit mx_scale_t(scale_rounding_t rounding)
+        : divides_(rounding == mxdnn_scale_rounding_rceil),
+          defined_(is_scale_rounding_defined(element_t::is_float, rounding)),
+          carry_(rounding == mxdnn_scale_rounding_floor  ? 0
+                 : rounding == mxdnn_scale_rounding_even ? 1u << (22 - element_t::mantissa_bits)
+                                                         : 0x7fffffu) {}
+    __device__ __forceinline__ uint32_t operator()(uint32_t amax) const {
+        constexpr float inverse = 1.f / element_t::max;
+        const uint32_t u = divides_ ? bits_of(mul_f32(float_of(amax), inverse)) : amax;
+        // Of subnormal quotients 2^-127 has the code 0 and is half of 2^-126.
+        const uint32_t carry = divides_ && u < 0x800000u ? 0x3fffffu : carry_;
+        const int code = int((u + carry) >> 23) - (divides_ ? 0 : element_t::emax);
+        return amax >= f32_inf_bits || !defined_ ? e8m0_poison : uint32_t(min(max(code, 0), 254));
+    }
+
+private:
+    bool divides_, defined_;
+    uint32_t carry_;
+};
+
 template <typename element_t>
 struct mx_quantiser_t {
     using element = element_t;
-    static constexpr int block = 32;
-    uint32_t scale;
-    float factor;
+    using group_t = code_group_t<element_t>;
+    static constexpr int block_shift = 5;
+    struct block_t {
+        uint32_t scale;
+        float factor;
+    };
+    mx_scale_t<element_t> scale_of;
 
-    __device__ mx_quantiser_t(uint32_t amax, scale_rounding_t rounding, float, bool)
-        : scale(e8m0_from_amax<element_t>(amax, rounding)), factor(e8m0_t::decode_inverse(scale)) {}
-    __device__ __forceinline__ code_group_t<element_t> encode(float (&x)[8]) const {
+    __device__ mx_quantiser_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        const uint32_t scale = scale_of(amax);
+        return {scale, e8m0_t::decode_inverse(scale)};
+    }
+    template <typename words_t>
+    __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
+        float x[8];
+        row_values<words_t>(w, x);
+        return encode(b, x);
+    }
+    template <typename words_t>
+    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
 #pragma unroll
-        for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], factor);
-        code_group_t<element_t> g = encode_group<element_t>(x);
-        if (scale == e8m0_poison)
-            for (uint32_t &w : g.w) w = element_t::poisoned_code * (element_t::bits == 4 ? 0x11111111u : 0x01010101u);
+        for (int c = 0; c < words_t::per_word; c++) {
+            float x[8];
+            column_values<words_t>(w, c, x);
+            g[c] = encode(b[c], x);
+        }
+    }
+
+private:
+    __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
+#pragma unroll
+        for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
+        group_t g = encode_group<element_t>(x);
+        if (b.scale == e8m0_poison)
+            for (uint32_t &w : g.w)
+                w = element_t::poisoned_code * (element_t::bits == 4 ? 0x11111111u : 0x01010101u);
         return g;
     }
 };
 
 struct nvfp4_quantiser_t {
     using element = f4_e2m1_t;
-    static constexpr int block = 16;
-    uint32_t scale;
-    float factor, divisor;
+    using group_t = code_group_t<element>;
+    static constexpr int block_shift = 4;
+    struct block_t {
+        uint32_t scale;
+        float factor, divisor;
+    };
+    float global, inverse;
+    bool two_levels;
 
-    __device__ nvfp4_quantiser_t(uint32_t amax, scale_rounding_t, float global, bool two_levels) {
-        scale = two_levels ? nvfp4_scale(amax, global) : nvfp4_scale(amax);
-        const float s = f8_e4m3_t::decode(scale);
-        factor = div_f32(two_levels ? div_f32(1.f, global) : 1.f, s);
-        divisor = two_levels ? mul_f32(global, s) : s;
+    __device__ nvfp4_quantiser_t(scale_rounding_t, float g, bool two)
+        : global(g), inverse(div_f32(1.f, g)), two_levels(two) {}
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        float s = div_f32(float_of(amax), element::max);
+        if (two_levels) s = global == 0 ? 0 : div_f32(s, global);
+        uint32_t scale = magnitude_code<f8_e4m3_t>(fmaxf(s, f8_e4m3_t::min_normal)) & 0x7f;
+        float value = float_of((scale << 20) + (120u << 23)); // no scale is subnormal
+        if (amax >= f32_inf_bits || is_nan(s)) scale = f8_e4m3_t::nan_code, value = float_of(f32_nan_bits);
+        if (!two_levels) return {scale, __frcp_rn(value), value};
+        return {scale, div_f32(inverse, value), mul_f32(global, value)};
     }
-    __device__ __forceinline__ code_group_t<element> encode(float (&x)[8]) const {
-        code_group_t<element> g;
-        if (is_finite(factor)) {
+    template <typename words_t>
+    __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
+        float x[8];
+        row_values<words_t>(w, x);
+        return encode(b, x);
+    }
+    template <typename words_t>
+    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
 #pragma unroll
-            for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], factor);
+        for (int c = 0; c < words_t::per_word; c++) {
+            float x[8];
+            column_values<words_t>(w, c, x);
+            g[c] = encode(b[c], x);
+        }
+    }
+
+private:
+    __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
+        group_t g;
+        if (is_finite(b.factor)) {
+#pragma unroll
+            for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
             return encode_group<element>(x);
         }
         g.w[0] = 0;
-#pragma unroll 1
-        for (int i = 0; i < 8; i++) g.w[0] |= nvfp4_quantize_by(x[i], factor, divisor) << 4 * i;
+        if (is_nan(b.divisor)) return g;
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            x[i] = b.divisor == 0 ? float_of(bits_of(x[i]) & f32_sign_mask) : div_f32(x[i], b.divisor);
+        return encode_group<element>(x);
+    }
+};
+
+// ---- MXFP4 of bf16: two values at a time ----
+// A power of two times a bf16 is one, but for what is too small to matter; so magnitude_code() in bf16.
+
+__device__ __forceinline__ uint32_t pair_bits(__nv_bfloat162 x) {
+    return uint32_t(__bfloat16_as_ushort(x.x)) | uint32_t(__bfloat16_as_ushort(x.y)) << 16;
+}
+__device__ __forceinline__ __nv_bfloat162 pair_of(uint32_t w) {
+    return {__ushort_as_bfloat16(uint16_t(w)), __ushort_as_bfloat16(uint16_t(w >> 16))};
+}
+// The codes of the magnitudes in the low bits of each half; above them is rubbish.
+__device__ __forceinline__ uint32_t f4_pair_codes(uint32_t w, uint32_t factors) {
+    const __nv_bfloat162 x = __hmul2(pair_of(w & 0x7fff7fffu), pair_of(factors));
+    const __nv_bfloat162 m = __hmin2(x, pair_of(0x40c040c0u));                                     // 6
+    const __nv_bfloat162 binade = pair_of(pair_bits(__hmax2(m, pair_of(0x3f803f80u))) & 0x7f807f80u); // 1
+    const uint32_t u = pair_bits(__hfma2(binade, pair_of(0x42864286u), m)); // 2^6 and 3 that make up for its field
+    return u + (u >> 6);
+}
+// Byte 0 (or 2) of four words side by side, and their byte 1 (or 3).
+__device__ __forceinline__ uint32_t low_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
+    const uint32_t ab = __byte_perm(a, b, half ? 0x0062 : 0x0040), cd = __byte_perm(c, d, half ? 0x0062 : 0x0040);
+    return __byte_perm(ab, cd, 0x5410);
+}
+__device__ __forceinline__ uint32_t high_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
+    const uint32_t ab = __byte_perm(a, b, half ? 0x0073 : 0x0051), cd = __byte_perm(c, d, half ? 0x0073 : 0x0051);
+    return __byte_perm(ab, cd, 0x5410);
+}
+__device__ __forceinline__ uint32_t join_f4(uint32_t even, uint32_t odd, uint32_t even_signs, uint32_t odd_signs) {
+    return (even & 0x07070707u) | (odd << 4 & 0x70707070u) | (even_signs >> 4 & 0x08080808u)
+           | (odd_signs & 0x80808080u);
+}
+
+struct mxfp4_of_bf16_t {
+    using element = f4_e2m1_t;
+    using group_t = code_group_t<element>;
+    static constexpr int block_shift = 5;
+    struct block_t {
+        uint32_t scale, factor; // as bf16
+    };
+    mx_scale_t<element> scale_of;
+
+    __device__ mxfp4_of_bf16_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        const uint32_t scale = scale_of(amax);
+        return {scale, bits_of(e8m0_t::decode_inverse(scale)) >> 16};
+    }
+    template <typename words_t>
+    __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
+        uint32_t v[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) v[i] = f4_pair_codes(w[i], b.factor * 0x10001u);
+        group_t g{{join_f4(low_bytes(v[0], v[1], v[2], v[3], 0), low_bytes(v[0], v[1], v[2], v[3], 1),
+                high_bytes(w[0], w[1], w[2], w[3], 0), high_bytes(w[0], w[1], w[2], w[3], 1))}};
+        if (b.scale == e8m0_poison) g.w[0] = element::poisoned_code * 0x11111111u;
         return g;
     }
+    template <typename words_t>
+    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
+        uint32_t v[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] = f4_pair_codes(w[i], b[0].factor | b[1].factor << 16);
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            g[c].w[0] = join_f4(low_bytes(v[0], v[2], v[4], v[6], c), low_bytes(v[1], v[3], v[5], v[7], c),
+                    high_bytes(w[0], w[2], w[4], w[6], c), high_bytes(w[1], w[3], w[5], w[7], c));
+            if (b[c].scale == e8m0_poison) g[c].w[0] = element::poisoned_code * 0x11111111u;
+        }
+    }
+};
+
+// The quickest quantiser of a format for words of a source type.
+template <typename quantiser_t, typename words_t>
+struct best_quantiser_t {
+    using type = quantiser_t;
+};
+template <>
+struct best_quantiser_t<mx_quantiser_t<f4_e2m1_t>, bf16_words_t> {
+    using type = mxfp4_of_bf16_t;
 };
 
 } // namespace tiles

@@ -91,14 +91,13 @@ __device__ __forceinline__ lane_place_t lane_place() {
 // The two columns' words of 16 rows from a tile.
 template <int width>
 __device__ __forceinline__ uint32_t fragment_word(const code_tile_t<width> &t, int column, int row, int q) {
-    auto &from = const_cast<code_tile_t<width> &>(t);
     if constexpr (width == 4) {
-        const uint2 v = from.template at<uint2>(column, row);
+        const uint2 v = t.template at<uint2>(column, row);
         const uint32_t both = __byte_perm(v.x, v.y, 0x4040 + q * 0x1111); // 2q | 2q + 1, 2q + 8 | 2q + 9, again
         return (both & 0xffffu) | (both >> 4 & 0xffff0000u);             // above a code is rubbish
     } else {
-        const uint32_t lo = from.template at<uint16_t>(column, row + 2 * q);
-        const uint32_t hi = from.template at<uint16_t>(column, row + 2 * q + 8);
+        const uint32_t lo = t.template at<uint16_t>(column, row + 2 * q);
+        const uint32_t hi = t.template at<uint16_t>(column, row + 2 * q + 8);
         return __byte_perm(lo, hi, 0x5140);
     }
 }
@@ -119,11 +118,12 @@ __device__ __forceinline__ void put_fragment_word(
 // First byte of the n64 tile that holds row k of a CTA's tile.
 __device__ __forceinline__ uint8_t *packed_tile(const tile_side_t &s, const tile_place_t &at, int64_t k) {
     return s.data + at.matrix * s.batch_step + s.prefix_bytes + at.n / tile_n * s.panel_bytes
-           + k / s.tile_rows * s.tile_bytes;
+           + (k >> s.tile_shift) * s.tile_bytes;
 }
-__device__ __forceinline__ uint8_t *packed_codes(
-        const tile_side_t &s, const tile_place_t &at, int64_t k, int step_rows, int step_bytes) {
-    return packed_tile(s, at, k) + s.header_bytes + int(k % s.tile_rows) / step_rows * step_bytes;
+// Bytes from there to the codes of the step that holds the row.
+template <int step_rows, int step_bytes>
+__device__ __forceinline__ int codes_offset(const tile_side_t &s, int64_t k) {
+    return s.header_bytes + (int(k) & ((1 << s.tile_shift) - 1)) / step_rows * step_bytes;
 }
 
 template <int bits, int width>
@@ -132,10 +132,10 @@ __device__ __forceinline__ void pack_codes(
     constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
     const lane_place_t l = lane_place();
 #pragma unroll
-    for (int step = 0; step < tile_k / step_rows; step++) {
+    for (int step = 0; step < tile_rows(width) / step_rows; step++) {
         const int row = step * step_rows;
         if (row >= at.rows) break;
-        uint8_t *p = packed_codes(dst, at, at.k + row, step_rows, step_bytes);
+        uint8_t *p = packed_tile(dst, at, at.k + row) + codes_offset<step_rows, step_bytes>(dst, at.k + row);
         uint32_t w[4], top[2] = {};
 #pragma unroll
         for (int i = 0; i < step_rows / 16; i++) {
@@ -162,14 +162,15 @@ template <int bits, int width>
 __device__ __forceinline__ void unpack_codes(
         code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
     constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
-    constexpr int steps = tile_k / step_rows;
+    constexpr int steps = tile_rows(width) / step_rows;
     const lane_place_t l = lane_place();
     uint4 v[steps] = {};
     uint2 top[steps] = {};
 #pragma unroll
     for (int step = 0; step < steps; step++) {
         if (step * step_rows >= at.rows) break;
-        const uint8_t *p = packed_codes(src, at, at.k + step * step_rows, step_rows, step_bytes);
+        const uint8_t *p = packed_tile(src, at, at.k + step * step_rows)
+                           + codes_offset<step_rows, step_bytes>(src, at.k + step * step_rows);
         v[step] = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
         if constexpr (bits == 6) top[step] = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
     }
@@ -199,20 +200,23 @@ __device__ __forceinline__ void unpack_codes(
 
 // Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed tile
 // has, padding too.
-template <typename F>
-__device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at, int block,
+template <int width, typename F>
+__device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at, int block_shift,
         int scale_bytes, int zp_bytes, F &&fn) {
-    const int blocks = s.tile_rows / block; // of an n64 tile
-    // Long blocks begin in one CTA's tile of several.
-    const int rows = s.tile_rows < tile_k ? (at.rows + s.tile_rows - 1) / s.tile_rows * s.tile_rows : tile_k;
-    const int here = block < tile_k ? rows / block : 1;
+    const int blocks_shift = s.tile_shift - block_shift; // of an n64 tile
+    // Its rows are complete even where K ends; long blocks begin in one CTA's tile of several.
+    const int rows = (((at.rows - 1) >> s.tile_shift) + 1) << s.tile_shift;
+    const int here = max(min(rows, tile_rows(width)) >> block_shift, 1);
+#pragma unroll 4
     for (int i = threadIdx.x; i < here * tile_n; i += threads) {
         const int column = i % tile_n, b = i / tile_n;
-        const int64_t k = at.k + b * block;
+        const int64_t k = at.k + (b << block_shift);
         uint8_t *p = packed_tile(s, at, k);
         const int pair = column / 16 * 8 + column % 8;
-        const int place = (pair * blocks + int(k % s.tile_rows) / block) * 2 + column / 8 % 2;
-        fn(column, b, p + place * scale_bytes, p + blocks * tile_n * scale_bytes + place * zp_bytes);
+        const int of_tile = (int(k) & ((1 << s.tile_shift) - 1)) >> block_shift;
+        const int place = ((pair << blocks_shift) + of_tile) * 2 + column / 8 % 2;
+        fn(column, b, p + place * scale_bytes,
+                p + (tile_n << blocks_shift) * scale_bytes + place * zp_bytes);
     }
 }
 

@@ -19,22 +19,23 @@ __device__ inline float *global_of(const tile_side_t &s, int64_t matrix) {
 template <int bits>
 __device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
         const tile_side_t &dst, const tile_place_t &at, float global) {
+    constexpr int width = bits == 4 ? 4 : 8;
     if (dst.packed) {
         pack_codes<bits>(t, dst, at);
-        each_packed_param(dst, at, a.block, a.scale_bytes, a.zp_bytes,
+        each_packed_param<width>(dst, at, a.block_shift, a.scale_bytes, a.zp_bytes,
                 [&](int column, int b, uint8_t *scale, uint8_t *zp) {
                     // Of a long block only the tile that it begins in writes them.
-                    if ((at.k + b * a.block) % a.block) return;
+                    if (at.k & ((1 << a.block_shift) - 1)) return;
                     store_param(scale, a.scale_bytes, t.scale[b][column]);
                     if (a.zp_bytes) store_param(zp, a.zp_bytes, t.zp[b][column]);
                 });
     } else {
         store_codes(t, dst, at);
-        if (at.k % a.block == 0) {
-            each_param(dst.scales, at, a.block, a.scale_bytes,
+        if ((at.k & ((1 << a.block_shift) - 1)) == 0) {
+            each_param<width>(dst.scales, at, a.block_shift, a.scale_bytes,
                     [&](int column, int b, uint8_t *p) { store_param(p, a.scale_bytes, t.scale[b][column]); });
             if (a.zp_bytes)
-                each_param(dst.zero_points, at, a.block, a.zp_bytes,
+                each_param<width>(dst.zero_points, at, a.block_shift, a.zp_bytes,
                         [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });
         }
     }
@@ -49,12 +50,15 @@ __device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> 
 template <int bits>
 __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
         const tile_side_t &src, const tile_place_t &at) {
-    for (int i = threadIdx.x; i < max_blocks * tile_n; i += threads) (&t.scale[0][0])[i] = 0;
-    for (int i = threadIdx.x; i < max_blocks / 2 * tile_n; i += threads) (&t.zp[0][0])[i] = 0;
-    __syncthreads();
+    constexpr int width = bits == 4 ? 4 : 8;
+    if (!at.whole) {
+        for (int i = threadIdx.x; i < t.max_blocks * tile_n; i += threads) (&t.scale[0][0])[i] = 0;
+        for (int i = threadIdx.x; i < t.max_blocks / 2 * tile_n; i += threads) (&t.zp[0][0])[i] = 0;
+        __syncthreads();
+    }
     if (src.packed) {
         unpack_codes<bits>(t, src, at);
-        each_packed_param(src, at, a.block, a.scale_bytes, a.zp_bytes,
+        each_packed_param<width>(src, at, a.block_shift, a.scale_bytes, a.zp_bytes,
                 [&](int column, int b, uint8_t *scale, uint8_t *zp) {
                     t.scale[b][column] = load_param(scale, a.scale_bytes);
                     if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
@@ -62,10 +66,10 @@ __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, con
         return;
     }
     load_codes<bits>(t, src, at);
-    each_param(src.scales, at, a.block, a.scale_bytes,
+    each_param<width>(src.scales, at, a.block_shift, a.scale_bytes,
             [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
     if (a.zp_bytes)
-        each_param(src.zero_points, at, a.block, a.zp_bytes,
+        each_param<width>(src.zero_points, at, a.block_shift, a.zp_bytes,
                 [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });
 }
 

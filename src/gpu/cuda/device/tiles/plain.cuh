@@ -31,26 +31,40 @@ __device__ __forceinline__ void transpose(uint32_t (&w)[32 / width]) {
         }
 }
 
+// Lines along k: eight threads have the 128 bytes of a column, and each 16 of every 16th column.
+constexpr int line_parts = 8, lines_at_once = threads / line_parts;
+// Lines along n: a thread transposes squares of `side` columns and as many rows.
+template <int width>
+struct squares_t {
+    static constexpr int side = 32 / width, across = tile_n / side, down = threads / across;
+    static constexpr int rows = down * side, passes = tile_rows(width) / rows;
+};
+
 // `bits` of a code, the rest of its byte is dropped.
 template <int bits, int width>
-__device__ void load_codes(code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
+__device__ __forceinline__ void load_codes(
+        code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
+    constexpr uint32_t mask = bits == 6 ? 0x3f3f3f3fu : ~0u;
     const uint8_t *p = src.data + at.matrix * src.batch_step;
     if (src.lines_along_k) {
-        constexpr int parts = tile_k * width / 128;
-        p += at.n * src.line_step + at.k * width / 8;
-        uint4 v[tile_n * parts / threads];
+        constexpr int n = tile_n / lines_at_once;
+        const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;
+        p += (at.n + first) * src.line_step + at.k * width / 8 + part * 16;
+        const int64_t step = lines_at_once * src.line_step;
+        uint4 v[n];
+        if (at.whole && src.aligned) {
 #pragma unroll
-        for (int i = 0; i < tile_n * parts / threads; i++) {
-            const int at16 = threadIdx.x + i * threads, column = at16 / parts, part = at16 % parts;
-            const int left = column < at.columns ? (at.rows * width + 7) / 8 - part * 16 : 0;
-            v[i] = load_16(p + column * src.line_step + part * 16, left);
+            for (int i = 0; i < n; i++) v[i] = *reinterpret_cast<const uint4 *>(p + i * step);
+        } else {
+            const int bytes = (at.rows * width + 7) / 8 - part * 16;
+#pragma unroll
+            for (int i = 0; i < n; i++)
+                v[i] = load_some(p + i * step, first + i * lines_at_once < at.columns ? bytes : 0);
         }
 #pragma unroll
-        for (int i = 0; i < tile_n * parts / threads; i++) {
-            const int at16 = threadIdx.x + i * threads, column = at16 / parts, part = at16 % parts;
-            if (bits == 6) v[i].x &= 0x3f3f3f3fu, v[i].y &= 0x3f3f3f3fu, v[i].z &= 0x3f3f3f3fu, v[i].w &= 0x3f3f3f3fu;
-            t.template at<uint4>(column, part * 128 / width) = v[i];
-        }
+        for (int i = 0; i < n; i++)
+            t.template at<uint4>(first + i * lines_at_once, part * 128 / width) =
+                    make_uint4(v[i].x & mask, v[i].y & mask, v[i].z & mask, v[i].w & mask);
         // What shares a byte with the last row is not this tensor's.
         if (width == 4 && at.rows % 2) {
             __syncthreads();
@@ -58,90 +72,104 @@ __device__ void load_codes(code_tile_t<width> &t, const tile_side_t &src, const 
         }
         return;
     }
-    constexpr int side = 32 / width; // of a square that one thread transposes
-    p += at.k * src.line_step + at.n * width / 8;
+    using s = squares_t<width>;
+    const int column = threadIdx.x % s::across * s::side, columns = at.columns - column;
+    p += (at.k + threadIdx.x / s::across * s::side) * src.line_step + (at.n + column) * width / 8;
 #pragma unroll
-    for (int i = threadIdx.x; i < tile_n / side * (tile_k / side); i += threads) {
-        const int column = i % (tile_n / side) * side, row = i / (tile_n / side) * side;
-        const int columns = at.columns - column;
-        uint32_t w[side];
+    for (int pass = 0; pass < s::passes; pass++) {
+        const int row = pass * s::rows + threadIdx.x / s::across * s::side;
+        uint32_t w[s::side];
+        if (at.whole && src.aligned) {
 #pragma unroll
-        for (int j = 0; j < side; j++) {
-            const uint8_t *q = p + (row + j) * src.line_step + column * width / 8;
-            w[j] = 0;
-            if (row + j >= at.rows || columns <= 0) continue;
-            if (columns >= side && reinterpret_cast<uintptr_t>(q) % 4 == 0) {
-                w[j] = *reinterpret_cast<const uint32_t *>(q);
-            } else {
-                w[j] = load_some(q, (columns * width + 7) / 8 < 4 ? (columns * width + 7) / 8 : 4).x;
-                if (columns < side) w[j] &= (1u << columns * width) - 1;
+            for (int j = 0; j < s::side; j++)
+                w[j] = *reinterpret_cast<const uint32_t *>(p + (pass * s::rows + j) * src.line_step) & mask;
+        } else {
+#pragma unroll
+            for (int j = 0; j < s::side; j++) {
+                const bool some = row + j < at.rows && columns > 0;
+                const int bytes = columns < s::side ? (columns * width + 7) / 8 : 4;
+                w[j] = load_some(p + (pass * s::rows + j) * src.line_step, some ? bytes : 0).x & mask;
+                if (some && columns < s::side) w[j] &= (1u << columns * width) - 1;
             }
-            if (bits == 6) w[j] &= 0x3f3f3f3fu;
         }
         transpose<width>(w);
 #pragma unroll
-        for (int j = 0; j < side; j++) t.template at<uint32_t>(column + j, row) = w[j];
+        for (int j = 0; j < s::side; j++) t.template at<uint32_t>(column + j, row) = w[j];
     }
 }
 
 template <int width>
-__device__ void store_codes(const code_tile_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
+__device__ __forceinline__ void store_codes(
+        const code_tile_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
     uint8_t *p = dst.data + at.matrix * dst.batch_step;
-    auto &from = const_cast<code_tile_t<width> &>(t);
     if (dst.lines_along_k) {
-        constexpr int parts = tile_k * width / 128;
-        p += at.n * dst.line_step + at.k * width / 8;
+        const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;
+        p += (at.n + first) * dst.line_step + at.k * width / 8 + part * 16;
+        const int64_t step = lines_at_once * dst.line_step;
 #pragma unroll
-        for (int i = threadIdx.x; i < tile_n * parts; i += threads) {
-            const int column = i / parts, part = i % parts;
-            if (column >= at.columns) continue;
-            store_16<width>(p + column * dst.line_step + part * 16,
-                    from.template at<uint4>(column, part * 128 / width), at.rows - part * 128 / width);
+        for (int i = 0; i < tile_n / lines_at_once; i++) {
+            const int column = first + i * lines_at_once;
+            const uint4 v = t.template at<uint4>(column, part * 128 / width);
+            if (at.whole && dst.aligned) {
+                *reinterpret_cast<uint4 *>(p + i * step) = v;
+            } else if (column < at.columns) {
+                const uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll 1
+                for (int j = 0; j < 4; j++)
+                    store_some<width>(p + i * step + 4 * j, w[j], at.rows - part * 128 / width - j * 32 / width);
+            }
         }
         return;
     }
-    constexpr int side = 32 / width;
-    p += at.k * dst.line_step + at.n * width / 8;
+    using s = squares_t<width>;
+    const int column = threadIdx.x % s::across * s::side;
+    p += (at.k + threadIdx.x / s::across * s::side) * dst.line_step + (at.n + column) * width / 8;
 #pragma unroll
-    for (int i = threadIdx.x; i < tile_n / side * (tile_k / side); i += threads) {
-        const int column = i % (tile_n / side) * side, row = i / (tile_n / side) * side;
-        uint32_t w[side];
+    for (int pass = 0; pass < s::passes; pass++) {
+        const int row = pass * s::rows + threadIdx.x / s::across * s::side;
+        uint32_t w[s::side];
 #pragma unroll
-        for (int j = 0; j < side; j++) w[j] = from.template at<uint32_t>(column + j, row);
+        for (int j = 0; j < s::side; j++) w[j] = t.template at<uint32_t>(column + j, row);
         transpose<width>(w);
-        if (column >= at.columns) continue;
 #pragma unroll
-        for (int j = 0; j < side; j++)
-            if (row + j < at.rows)
-                store_4<width>(p + (row + j) * dst.line_step + column * width / 8, w[j], at.columns - column);
+        for (int j = 0; j < s::side; j++) {
+            uint8_t *q = p + (pass * s::rows + j) * dst.line_step;
+            if (at.whole && dst.aligned)
+                *reinterpret_cast<uint32_t *>(q) = w[j];
+            else if (row + j < at.rows)
+                store_some<width>(q, w[j], at.columns - column);
+        }
     }
 }
 
-// Calls fn(column, block, address) for the parameters of a tile that exist.
-template <typename F>
+// Calls fn(column, block of the tile, address) for the parameters of a tile that exist.
+template <int width, typename F>
 __device__ __forceinline__ void each_param(
-        const tile_params_t &s, const tile_place_t &at, int block, int bytes, F &&fn) {
+        const tile_params_t &s, const tile_place_t &at, int block_shift, int bytes, F &&fn) {
     // Long blocks begin in one tile of several, and belong to all of them.
-    const int blocks = (at.rows + block - 1) / block;
-    const int64_t first = at.k / block;
+    constexpr int all = tile_rows(width);
+    const int blocks_shift = __ffs(all) - 1 - block_shift, blocks = blocks_shift < 0 ? 1 : 1 << blocks_shift;
+    const bool along_k = s.n_step != bytes; // neighbouring threads take neighbouring bytes
     uint8_t *p = s.data + at.matrix * s.batch_step;
+    const int64_t first = at.k >> block_shift;
+    if (!s.swizzle_cols) p += at.n * s.n_step + first * s.k_step;
+#pragma unroll 4
     for (int i = threadIdx.x; i < blocks * tile_n; i += threads) {
-        // Neighbouring threads take neighbouring bytes.
-        const bool along_k = s.n_step != bytes;
-        const int column = along_k ? i / blocks : i % tile_n, b = along_k ? i % blocks : i / tile_n;
-        if (column >= at.columns) continue;
-        const int64_t n = at.n + column, kb = first + b;
+        const int column = along_k ? i >> (blocks_shift < 0 ? 0 : blocks_shift) : i % tile_n;
+        const int b = along_k ? i & (blocks - 1) : i / tile_n;
+        if (!at.whole && (column >= at.columns || b << block_shift >= at.rows)) continue;
         fn(column, b,
-                p + (s.swizzle_cols ? swizzle_128x4::offset(n, kb, s.swizzle_cols) : n * s.n_step + kb * s.k_step));
+                s.swizzle_cols ? p + swizzle_128x4::offset(at.n + column, first + b, s.swizzle_cols)
+                               : p + column * s.n_step + b * s.k_step);
     }
 }
 
-__device__ inline uint32_t load_param(const uint8_t *p, int bytes) {
+__device__ __forceinline__ uint32_t load_param(const uint8_t *p, int bytes) {
     return bytes == 1   ? *p
            : bytes == 2 ? *reinterpret_cast<const uint16_t *>(p)
                         : *reinterpret_cast<const uint32_t *>(p);
 }
-__device__ inline void store_param(uint8_t *p, int bytes, uint32_t v) {
+__device__ __forceinline__ void store_param(uint8_t *p, int bytes, uint32_t v) {
     if (bytes == 1)
         *p = uint8_t(v);
     else if (bytes == 2)
