@@ -5,7 +5,6 @@
 #include "gpu/cuda/copy_mx_reorder.hpp"
 #include "gpu/cuda/mma_mx_matmul.hpp"
 #include "gpu/cuda/moe_primitives.hpp"
-#include "gpu/cuda/quantise_rows.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/ref/ref_moe.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
@@ -28,7 +27,6 @@ constexpr impl_list_item_t mx_matmul_list[] = {
 constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<cuda::copy_mx_reorder_t>(),
         impl_item<cuda::tiles_mx_reorder_t>(),
-        impl_item<cuda::quantise_rows_t>(),
         impl_item<cuda::ref_mx_reorder_t>(),
 };
 

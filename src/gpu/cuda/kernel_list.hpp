@@ -10,12 +10,12 @@ namespace cuda {
 
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
+    dequantise_tiles,
     mma_mx_matmul,
     moe_permute,
     moe_route,
     moe_unpermute,
     move_tiles,
-    quantise_rows,
     quantise_tiles,
     ref_mx_matmul,
     ref_mx_reorder,

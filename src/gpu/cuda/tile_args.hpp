@@ -44,6 +44,8 @@ struct tile_args_t {
     int64_t K, N, batch;
     int64_t k_tiles, n_tiles;
     int block_shift, scale_bytes, zp_bytes; // of the quantised side; a block has 1 << block_shift rows
+    data_type_t scale_dt, zp_dt;
+    zero_point_kind_t zp;
     mxdnn_scale_rounding_t rounding;
     bool two_levels;        // under a global scale
     const float *given;     // that global scale, where it is the caller's

@@ -30,6 +30,12 @@ bool lines_along_k(const memory_desc_t &md, const axes_t &x) {
     return md.strides[x.k] == 1 && !(md.dims[x.k] == 1 && md.strides[x.n] == 1);
 }
 
+// The format of the quantised side, dst's where both are.
+status_t format_of(const problem_t &p, quant_t &q, int &axis) {
+    return has_role(p.dst.dt, role_high_precision) ? quant_of("src", p.src, p.attr.src, q, &axis)
+                                                   : quant_of("dst", p.dst, p.attr.dst, q, &axis);
+}
+
 // Why a side is not of the form that tiles are filled from; null where it is.
 const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &attr) {
     if (is_packed(md)) return nullptr;
@@ -98,19 +104,21 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         return no("engines of src and dst", "different ones", "one device");
     quant_t q;
     int axis = 0;
-    if (has_role(dst.dt, role_high_precision)
-            || quant_of("dst", dst, problem.attr.dst, q, &axis) != mxdnn_success)
-        return no("dst", to_string(dst).c_str(), "a quantised one");
-    if (moves_codes(problem)) {
-        kernel = kernel_id_t::move_tiles;
-    } else {
+    const bool from_values = has_role(src.dt, role_high_precision), to_values = has_role(dst.dt, role_high_precision);
+    if (from_values && to_values) return no("src and dst", "high precision", "a quantised one among them");
+    if (format_of(problem, q, axis) != mxdnn_success) return no("dst", to_string(dst).c_str(), "a known format");
+    if (to_values) {
+        kernel = kernel_id_t::dequantise_tiles;
+        if (quant_family(src.dt, q) == quant_family_t::row_int8) return no("src", "a scale per row", "blocks");
+    } else if (from_values) {
         kernel = kernel_id_t::quantise_tiles;
-        if (!has_role(src.dt, role_high_precision))
-            return no("src", data_type_name(src.dt), "f32, bf16 or f16, or dst's own format");
         const quant_family_t family = quant_family(dst.dt, q);
         if (family != quant_family_t::mx && family != quant_family_t::nvfp4)
             return no("dst", "int4", "MX or NVFP4");
         if (!problem.attr.dst.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
+    } else {
+        kernel = kernel_id_t::move_tiles;
+        if (!moves_codes(problem)) return no("src", "another format", "high precision, or dst's own format");
     }
     const axes_t x = axes_of(dst, axis);
     if (const char *why = unfit(src, x, problem.attr.src)) return no("src", why, "lines of elements");
@@ -131,7 +139,7 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &md = ctx.memory(MXDNN_ARG_DST)->md;
     quant_t q;
     int axis = 0;
-    MXDNN_CHECK(quant_of("dst", p.dst, p.attr.dst, q, &axis));
+    MXDNN_CHECK(format_of(p, q, axis));
     const axes_t x = axes_of(md, axis);
     tile_args_t a{};
     a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
@@ -139,11 +147,15 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     a.K = md.dims[x.k];
     a.N = md.dims[x.n];
     a.batch = batch_of(md);
-    a.k_tiles = div_up(a.K, tile_rows(data_type_info(p.dst.dt)->bits == 4 ? 4 : 8));
+    const data_type_t codes = has_role(p.dst.dt, role_high_precision) ? p.src.dt : p.dst.dt;
+    a.k_tiles = div_up(a.K, tile_rows(data_type_info(codes)->bits == 4 ? 4 : 8));
     a.n_tiles = div_up(a.N, tile_columns);
     a.block_shift = log2_of(q.block);
     a.scale_bytes = bytes_of_scale_type(q.scale_dt);
     a.zp_bytes = q.zp == zero_point_kind_t::none ? 0 : bytes_of_scale_type(q.zp_dt);
+    a.scale_dt = q.scale_dt;
+    a.zp_dt = q.zp_dt;
+    a.zp = q.zp;
     a.rounding = p.attr.dst.rounding;
     a.two_levels = q.global != global_scale_kind_t::none;
     if (p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codes of a tile to high-precision values, lines along k or n, by the rules of formats/quantize_block.hpp.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "common/formats/quantize_block.hpp"
+#include "gpu/cuda/device/tiles/code_tile.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace tiles {
+
+// Types of the destination.
+struct to_bf16_t {
+    static constexpr int bytes = 2;
+    __device__ static uint32_t pair(float a, float b) {
+        return uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(a)))
+               | uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(b))) << 16;
+    }
+};
+struct to_f16_t {
+    static constexpr int bytes = 2;
+    __device__ static uint32_t pair(float a, float b) {
+        return uint32_t(__half_as_ushort(__float2half_rn(a))) | uint32_t(__half_as_ushort(__float2half_rn(b))) << 16;
+    }
+};
+struct to_f32_t {
+    static constexpr int bytes = 4;
+};
+
+// A code, which is all of `code`.
+template <typename element_t>
+__device__ __forceinline__ float decode_code(uint32_t code) {
+    if constexpr (element_t::is_float) {
+        // The fields where f32 has them count from another bias; subnormals are in their place, too.
+        constexpr uint32_t magnitudes = element_t::sign_code - 1;
+        constexpr float rebias = exp2_f32(127 - element_t::bias);
+        const uint32_t magnitude = code & magnitudes;
+        float x = mul_f32(float_of(magnitude << (23 - element_t::mantissa_bits)), rebias);
+        if (element_t::specials == specials_t::nan && magnitude == magnitudes) x = float_of(f32_nan_bits);
+        if (element_t::specials == specials_t::ieee && magnitude >= element_t::inf_code)
+            x = float_of(magnitude == element_t::inf_code ? f32_inf_bits : f32_nan_bits);
+        return float_of(bits_of(x) | (code & element_t::sign_code) << (32 - element_t::bits));
+    } else if constexpr (element_t::bits == 8) {
+        // 2^23 and a number below 2^23 side by side are their sum.
+        return mul_f32(float_of(0x4b000000u | (code ^ 0x80u)) - 8388736.f, element_t::step);
+    } else {
+        const uint32_t shifted = element_t::is_signed ? code ^ 8u : code;
+        return float_of(0x4b000000u | shifted) - (element_t::is_signed ? 8388616.f : 8388608.f);
+    }
+}
+
+// What the scale and the zero point of a block stand for; floating-point zeros are added last.
+struct block_values_t {
+    float factor, offset;
+};
+__device__ inline block_values_t block_values(const tile_args_t &a, uint32_t scale, uint32_t zp, float global) {
+    block_values_t v{decode_value(a.scale_dt, scale), 0};
+    if (a.two_levels) v.factor = mul_f32(global, v.factor);
+    if (a.zp == zero_point_kind_t::u8) v.offset = float(zp & 0xff);
+    if (a.zp == zero_point_kind_t::float_zero) v.offset = decode_value(a.zp_dt, zp);
+    return v;
+}
+template <typename element_t>
+__device__ __forceinline__ float dequantise(const tile_args_t &a, uint32_t code, float factor, float offset) {
+    const float x = decode_code<element_t>(code);
+    if constexpr (element_t::is_float || element_t::bits == 8) return mul_f32(x, factor);
+    if (a.zp == zero_point_kind_t::float_zero)
+        return add_f32(mul_f32(sub_f32(x, float(int4_mid)), factor), offset);
+    return mul_f32(sub_f32(x, offset), factor);
+}
+
+// Eight values that lie side by side, or the first n of them.
+template <typename to_t>
+__device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bool whole, int n) {
+    uint32_t w[2 * to_t::bytes];
+#pragma unroll
+    for (int i = 0; i < 2 * to_t::bytes; i++)
+        if constexpr (to_t::bytes == 2)
+            w[i] = to_t::pair(x[2 * i], x[2 * i + 1]);
+        else
+            w[i] = bits_of(x[i]);
+    if (whole) {
+#pragma unroll
+        for (int i = 0; i < to_t::bytes / 2; i++)
+            reinterpret_cast<uint4 *>(p)[i] = make_uint4(w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        if (i >= n) continue;
+        if (to_t::bytes == 2)
+            reinterpret_cast<uint16_t *>(p)[i] = uint16_t(w[i / 2] >> i % 2 * 16);
+        else
+            reinterpret_cast<uint32_t *>(p)[i] = w[i];
+    }
+}
+
+// The tile's scales and zero points are block_values_t by now.
+template <typename element_t, typename to_t, int width>
+__device__ __forceinline__ void dequantise_tile(
+        const code_tile_t<width> &t, const tile_args_t &a, const tile_place_t &at) {
+    constexpr bool zeros = !element_t::is_float && element_t::bits == 4;
+    constexpr uint32_t mask = (1u << width) - 1;
+    uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step;
+    const bool whole = at.whole && a.dst.aligned;
+    if (a.dst.lines_along_k) {
+        constexpr int parts = code_tile_t<width>::rows / 8, columns = threads / parts;
+        const int part = threadIdx.x % parts, first = threadIdx.x / parts, b = part * 8 >> a.block_shift;
+        p += (at.n + first) * a.dst.line_step + (at.k + part * 8) * to_t::bytes;
+#pragma unroll 4
+        for (int pass = 0; pass < tile_n / columns; pass++) {
+            const int column = first + pass * columns;
+            uint32_t w[width / 4];
+#pragma unroll
+            for (int i = 0; i < width / 4; i++) w[i] = t.template at<uint32_t>(column, part * 8 + i * 4);
+            const float factor = float_of(t.scale[b][column]), offset = zeros ? float_of(t.zp[b][column]) : 0;
+            float x[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++)
+                x[i] = dequantise<element_t>(
+                        a, w[i * width / 32] >> i * width % 32 & mask, factor, offset);
+            if (whole || column < at.columns)
+                store_values<to_t>(p + pass * columns * a.dst.line_step, x, whole, at.rows - part * 8);
+        }
+        return;
+    }
+    constexpr int side = 32 / width, across = tile_n / 8, down = threads / across;
+    const int column = threadIdx.x % across * 8, first = threadIdx.x / across * side;
+    p += (at.k + first) * a.dst.line_step + (at.n + column) * to_t::bytes;
+#pragma unroll
+    for (int pass = 0; pass < code_tile_t<width>::rows / down / side; pass++) {
+        const int row = first + pass * down * side, b = row >> a.block_shift;
+        uint32_t w[8];
+        float factor[8], offset[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            w[j] = t.template at<uint32_t>(column + j, row);
+            factor[j] = float_of(t.scale[b][column + j]);
+            offset[j] = zeros ? float_of(t.zp[b][column + j]) : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < side; i++) {
+            float x[8];
+#pragma unroll
+            for (int j = 0; j < 8; j++)
+                x[j] = dequantise<element_t>(a, w[j] >> i * width & mask, factor[j], offset[j]);
+            if (whole || row + i < at.rows)
+                store_values<to_t>(
+                        p + (pass * down * side + i) * a.dst.line_step, x, whole, at.columns - column);
+        }
+    }
+}
+
+} // namespace tiles
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
