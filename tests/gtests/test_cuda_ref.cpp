@@ -4,46 +4,11 @@
 // one code of the type.
 #include <algorithm>
 
-#include "cuda_call.hpp"
+#include "cuda_formats.hpp"
 
 using namespace cuda_test;
 
 namespace {
-
-using mode_t = mxdnn::quantization_mode;
-
-struct format_t {
-    dt elem, scale;
-    memory::dim block;
-    mode_t mode; // that computes it; undef: it cannot be computed
-    dt zp = dt::undef;
-    bool global = false;
-};
-const format_t formats[] = {
-        {dt::f8_e4m3, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::f8_e5m2, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::f6_e2m3, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::f6_e3m2, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::f4_e2m1, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::s8, dt::e8m0, 32, mode_t::dynamic_mx},
-        {dt::f4_e2m1, dt::f8_e4m3, 16, mode_t::dynamic_fp},
-        {dt::f4_e2m1, dt::f8_e4m3, 16, mode_t::dynamic_fp, dt::undef, true},
-        {dt::s4, dt::bf16, 32, mode_t::dynamic_affine},
-        {dt::s4, dt::f32, 128, mode_t::dynamic_affine},
-        {dt::u4, dt::f16, 64, mode_t::dynamic_affine, dt::u8},
-        {dt::u4, dt::bf16, 32, mode_t::undef, dt::bf16},
-        {dt::u4, dt::f32, 256, mode_t::undef, dt::f32},
-};
-const dt high[] = {dt::f32, dt::bf16, dt::f16};
-
-// Scales, zero points and global scale of `arg`, blocks along the dim before the last or the last.
-void set_format(mxdnn::primitive_attr &a, int arg, const format_t &f, bool along_rows, int nd, bool dynamic) {
-    const mode_t mode = dynamic ? f.mode : mode_t::static_sazp;
-    const memory::dims groups = along_rows ? memory::dims{f.block, 1} : memory::dims{1, f.block};
-    a.set_scales(arg, (1 << nd) - 1, groups, f.scale, false, mode);
-    if (f.zp != dt::undef) a.set_zero_points(arg, (1 << nd) - 1, groups, f.zp);
-    if (f.global) a.set_global_scale(arg, dynamic ? mode_t::dynamic_fp : mode_t::static_sazp);
-}
 
 bool is_high(dt t) { return t == dt::f32 || t == dt::bf16 || t == dt::f16; }
 
@@ -75,7 +40,7 @@ TEST(cuda_ref, mx_reorder_gives_the_bytes_of_the_host) {
     int legal = 0;
     for (unsigned seed = 0; seed < 400; seed++) {
         dice_t d(seed);
-        const memory::dim sizes[] = {1, 3, 16, 17, 31, 32, 33, 64, 100, 129};
+        const memory::dim sizes[] = {1, 3, 16, 17, 31, 32, 33, 64, 100, 129, 256, 320};
         memory::dims dims = {d.one_of(sizes), d.one_of(sizes)};
         if (d.below(3) == 0) dims.insert(dims.begin(), 1 + d.below(3));
         const int nd = int(dims.size());
@@ -84,7 +49,7 @@ TEST(cuda_ref, mx_reorder_gives_the_bytes_of_the_host) {
             const format_t &f = d.one_of(formats);
             const dt type = quantised ? f.elem : d.one_of(high);
             if (quantised) {
-                const bool dynamic = arg == MXDNN_ARG_DST && f.mode != mode_t::undef && d.below(4) != 0;
+                const bool dynamic = arg == MXDNN_ARG_DST && f.mode != quant_mode_t::undef && d.below(4) != 0;
                 set_format(attr, arg, f, d.coin(), nd, dynamic);
                 if (arg == MXDNN_ARG_DST) attr.set_scale_rounding(arg, mxdnn::scale_rounding(d.below(4)));
                 if (d.below(4) == 0) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
@@ -108,20 +73,6 @@ TEST(cuda_ref, mx_reorder_gives_the_bytes_of_the_host) {
         if (HasFatalFailure()) return;
     }
     EXPECT_GT(legal, 150);
-}
-
-// The layout that the device's matmul asks for, of weights [.., K, N] of a format.
-memory::desc packed_desc(const memory::dims &dims, const format_t &f) {
-    const int nd = int(dims.size());
-    mxdnn::primitive_attr attr;
-    set_format(attr, MXDNN_ARG_WEIGHTS, f, true, nd, false);
-    memory::dims src = dims, dst = dims;
-    src[nd - 2] = dst[nd - 2] = 1;
-    src[nd - 1] = dims[nd - 2];
-    const tag ab = nd == 2 ? tag::ab : tag::abc;
-    return mxdnn::mx_matmul::primitive_desc(gpu(), memory::desc(src, dt::bf16, ab),
-            memory::desc(dims, f.elem, tag::any), memory::desc(dst, dt::f32, ab), attr)
-            .weights_desc();
 }
 
 // Packing and unpacking: the device's bytes are the host's, whatever they are made from, and hold what was
@@ -151,7 +102,7 @@ TEST(cuda_ref, packed_bytes_are_those_of_the_host) {
             const mxdnn::mx_reorder::primitive_desc unpack_host(target, packed, target, codes);
             expect_same(run(unpack_host, target, {{MXDNN_ARG_SRC, want.at(MXDNN_ARG_DST)}}), out, dt::undef,
                     true, "unpacking " + what);
-            if (f.mode != mode_t::undef) {
+            if (f.mode != quant_mode_t::undef) {
                 mxdnn::primitive_attr computed;
                 set_format(computed, MXDNN_ARG_DST, f, true, nd, true);
                 const mxdnn::mx_reorder::primitive_desc quantise(target, values, target, packed, computed),
@@ -220,7 +171,7 @@ TEST(cuda_ref, mx_matmul_gives_the_results_of_the_host) {
         if (d.below(3) == 0) {
             const format_t &df = d.one_of(formats);
             dst_type = df.elem;
-            set_format(attr, MXDNN_ARG_DST, df, false, nd, df.mode != mode_t::undef && d.below(3) != 0);
+            set_format(attr, MXDNN_ARG_DST, df, false, nd, df.mode != quant_mode_t::undef && d.below(3) != 0);
         }
         const memory::desc dst(shape(batch, M, gated ? N / 2 : N), dst_type, ab);
         const memory::desc bias =

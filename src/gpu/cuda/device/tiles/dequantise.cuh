@@ -58,7 +58,8 @@ struct block_values_t {
     float factor, offset;
 };
 __device__ inline block_values_t block_values(const tile_args_t &a, uint32_t scale, uint32_t zp, float global) {
-    block_values_t v{decode_value(a.scale_dt, scale), 0};
+    // Most scales are powers of two.
+    block_values_t v{a.scale_dt == mxdnn_e8m0 ? e8m0_t::decode(scale) : decode_value(a.scale_dt, scale), 0};
     if (a.two_levels) v.factor = mul_f32(global, v.factor);
     if (a.zp == zero_point_kind_t::u8) v.offset = float(zp & 0xff);
     if (a.zp == zero_point_kind_t::float_zero) v.offset = decode_value(a.zp_dt, zp);

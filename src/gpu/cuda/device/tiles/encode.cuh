@@ -2,11 +2,11 @@
 // Blocks of values to codes, the bits of formats/quantize_block.hpp with few instructions.
 #pragma once
 
-#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
 #include "common/formats/quantize_block.hpp"
+#include "gpu/cuda/device/ptx/bf16x2.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -264,18 +264,11 @@ private:
 // ---- MXFP4 of bf16: two values at a time ----
 // A power of two times a bf16 is one, but for what is too small to matter; so magnitude_code() in bf16.
 
-__device__ __forceinline__ uint32_t pair_bits(__nv_bfloat162 x) {
-    return uint32_t(__bfloat16_as_ushort(x.x)) | uint32_t(__bfloat16_as_ushort(x.y)) << 16;
-}
-__device__ __forceinline__ __nv_bfloat162 pair_of(uint32_t w) {
-    return {__ushort_as_bfloat16(uint16_t(w)), __ushort_as_bfloat16(uint16_t(w >> 16))};
-}
 // The codes of the magnitudes in the low bits of each half; above them is rubbish.
 __device__ __forceinline__ uint32_t f4_pair_codes(uint32_t w, uint32_t factors) {
-    const __nv_bfloat162 x = __hmul2(pair_of(w & 0x7fff7fffu), pair_of(factors));
-    const __nv_bfloat162 m = __hmin2(x, pair_of(0x40c040c0u));                                     // 6
-    const __nv_bfloat162 binade = pair_of(pair_bits(__hmax2(m, pair_of(0x3f803f80u))) & 0x7f807f80u); // 1
-    const uint32_t u = pair_bits(__hfma2(binade, pair_of(0x42864286u), m)); // 2^6 and 3 that make up for its field
+    constexpr uint32_t one = 0x3f803f80u, six = 0x40c040c0u, addend = 0x42864286u; // 2^6, and 3 for its field
+    const uint32_t m = min_bf16x2(mul_bf16x2(w & 0x7fff7fffu, factors), six);
+    const uint32_t u = fma_bf16x2(max_bf16x2(m, one) & 0x7f807f80u, addend, m);
     return u + (u >> 6);
 }
 // Byte 0 (or 2) of four words side by side, and their byte 1 (or 3).

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "common/layouts/layout_list.hpp"
-#include "gpu/cuda/device/tiles/code_tile.cuh"
+#include "gpu/cuda/device/tiles/plain.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -198,6 +198,23 @@ __device__ __forceinline__ void unpack_codes(
     }
 }
 
+// Calls fn(kind, word) for all scales of a whole tile; false where they do not lie in words.
+template <int width, typename F>
+__device__ __forceinline__ bool each_packed_word(
+        const tile_side_t &s, const tile_place_t &at, int block_shift, int scale_bytes, F &&fn) {
+    const int blocks_shift = s.tile_shift - block_shift; // of an n64 tile
+    if (!at.whole || scale_bytes != 1 || blocks_shift < 1) return false;
+    const int words_shift = blocks_shift - 1; // of a pair of columns
+    uint8_t *p = packed_tile(s, at, at.k);
+    for (int i = threadIdx.x; i < (tile_n / 2 << words_shift) * (tile_rows(width) >> s.tile_shift); i += threads) {
+        const int tile = i >> (5 + words_shift), pair = i >> words_shift & 31, word = i & ((1 << words_shift) - 1);
+        fn(std::integral_constant<word_kind_t, word_kind_t::packed>(),
+                param_word_t{p + tile * s.tile_bytes + (pair << words_shift | word) * 4,
+                        pair / 8 * 16 + pair % 8, (tile << blocks_shift) + word * 2});
+    }
+    return true;
+}
+
 // Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed tile
 // has, padding too.
 template <int width, typename F>
@@ -207,7 +224,6 @@ __device__ __forceinline__ void each_packed_param(const tile_side_t &s, const ti
     // Its rows are complete even where K ends; long blocks begin in one CTA's tile of several.
     const int rows = (((at.rows - 1) >> s.tile_shift) + 1) << s.tile_shift;
     const int here = max(min(rows, tile_rows(width)) >> block_shift, 1);
-#pragma unroll 4
     for (int i = threadIdx.x; i < here * tile_n; i += threads) {
         const int column = i % tile_n, b = i / tile_n;
         const int64_t k = at.k + (b << block_shift);

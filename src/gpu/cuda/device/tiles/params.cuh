@@ -20,24 +20,25 @@ template <int bits>
 __device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
         const tile_side_t &dst, const tile_place_t &at, float global) {
     constexpr int width = bits == 4 ? 4 : 8;
+    const auto word = [&](auto kind, const param_word_t &w) { store_word<decltype(kind)::value>(t, w); };
+    // Of a long block only the tile that it begins in writes parameters.
+    const bool begins = (at.k & ((1 << a.block_shift) - 1)) == 0;
     if (dst.packed) {
         pack_codes<bits>(t, dst, at);
-        each_packed_param<width>(dst, at, a.block_shift, a.scale_bytes, a.zp_bytes,
-                [&](int column, int b, uint8_t *scale, uint8_t *zp) {
-                    // Of a long block only the tile that it begins in writes them.
-                    if (at.k & ((1 << a.block_shift) - 1)) return;
-                    store_param(scale, a.scale_bytes, t.scale[b][column]);
-                    if (a.zp_bytes) store_param(zp, a.zp_bytes, t.zp[b][column]);
-                });
+        if (begins && !each_packed_word<width>(dst, at, a.block_shift, a.scale_bytes + 2 * a.zp_bytes, word))
+            each_packed_param<width>(dst, at, a.block_shift, a.scale_bytes, a.zp_bytes,
+                    [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                        store_param(scale, a.scale_bytes, t.scale[b][column]);
+                        if (a.zp_bytes) store_param(zp, a.zp_bytes, t.zp[b][column]);
+                    });
     } else {
         store_codes(t, dst, at);
-        if ((at.k & ((1 << a.block_shift) - 1)) == 0) {
+        if (begins && !each_plain_word<width>(dst.scales, at, a.block_shift, a.scale_bytes, word))
             each_param<width>(dst.scales, at, a.block_shift, a.scale_bytes,
                     [&](int column, int b, uint8_t *p) { store_param(p, a.scale_bytes, t.scale[b][column]); });
-            if (a.zp_bytes)
-                each_param<width>(dst.zero_points, at, a.block_shift, a.zp_bytes,
-                        [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });
-        }
+        if (begins && a.zp_bytes)
+            each_param<width>(dst.zero_points, at, a.block_shift, a.zp_bytes,
+                    [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });
     }
     // The first tile of a matrix writes what stands for all of it.
     if (at.k != 0 || at.n != 0 || !a.two_levels) return;
@@ -56,18 +57,21 @@ __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, con
         for (int i = threadIdx.x; i < t.max_blocks / 2 * tile_n; i += threads) (&t.zp[0][0])[i] = 0;
         __syncthreads();
     }
+    const auto word = [&](auto kind, const param_word_t &w) { load_word<decltype(kind)::value>(t, w); };
     if (src.packed) {
         unpack_codes<bits>(t, src, at);
-        each_packed_param<width>(src, at, a.block_shift, a.scale_bytes, a.zp_bytes,
-                [&](int column, int b, uint8_t *scale, uint8_t *zp) {
-                    t.scale[b][column] = load_param(scale, a.scale_bytes);
-                    if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
-                });
+        if (!each_packed_word<width>(src, at, a.block_shift, a.scale_bytes + 2 * a.zp_bytes, word))
+            each_packed_param<width>(src, at, a.block_shift, a.scale_bytes, a.zp_bytes,
+                    [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                        t.scale[b][column] = load_param(scale, a.scale_bytes);
+                        if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
+                    });
         return;
     }
     load_codes<bits>(t, src, at);
-    each_param<width>(src.scales, at, a.block_shift, a.scale_bytes,
-            [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
+    if (!each_plain_word<width>(src.scales, at, a.block_shift, a.scale_bytes, word))
+        each_param<width>(src.scales, at, a.block_shift, a.scale_bytes,
+                [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
     if (a.zp_bytes)
         each_param<width>(src.zero_points, at, a.block_shift, a.zp_bytes,
                 [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });

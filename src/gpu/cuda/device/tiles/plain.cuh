@@ -2,6 +2,8 @@
 // Plain codes, scales and zero points to and from a tile.
 #pragma once
 
+#include <type_traits>
+
 #include "common/formats/swizzle_128x4.hpp"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 
@@ -142,21 +144,84 @@ __device__ __forceinline__ void store_codes(
     }
 }
 
+// ---- scales and zero points ----
+
+// Four one-byte parameters that lie in one word of memory: the j-th is of `column` + j of them along n, of
+// `block` + j along k; packed, of columns eight apart and then of the next block.
+enum class word_kind_t { along_n, along_k, packed };
+struct param_word_t {
+    uint8_t *p;
+    int column, block;
+};
+template <word_kind_t kind, typename tile_t>
+__device__ __forceinline__ void store_word(const tile_t &t, const param_word_t &w) {
+    uint32_t v[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        v[j] = kind == word_kind_t::along_n   ? t.scale[w.block][w.column + j]
+               : kind == word_kind_t::along_k ? t.scale[w.block + j][w.column]
+                                              : t.scale[w.block + j / 2][w.column + j % 2 * 8];
+    *reinterpret_cast<uint32_t *>(w.p) =
+            __byte_perm(__byte_perm(v[0], v[1], 0x0040), __byte_perm(v[2], v[3], 0x0040), 0x5410);
+}
+template <word_kind_t kind, typename tile_t>
+__device__ __forceinline__ void load_word(tile_t &t, const param_word_t &w) {
+    const uint32_t v = *reinterpret_cast<const uint32_t *>(w.p);
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        (kind == word_kind_t::along_n   ? t.scale[w.block][w.column + j]
+                : kind == word_kind_t::along_k ? t.scale[w.block + j][w.column]
+                                               : t.scale[w.block + j / 2][w.column + j % 2 * 8]) =
+                v >> 8 * j & 0xff;
+}
+
+// Blocks of a column in a tile; long blocks begin in one tile of several, and belong to all of them.
+template <int width>
+__device__ __forceinline__ int blocks_shift_of(int block_shift) {
+    const int shift = __ffs(tile_rows(width)) - 1 - block_shift;
+    return shift < 0 ? 0 : shift;
+}
+
+// Calls fn.template operator()<kind>(word) for all scales of a whole tile of a plain side; false where they do
+// not lie in words.
+template <int width, typename F>
+__device__ __forceinline__ bool each_plain_word(
+        const tile_params_t &s, const tile_place_t &at, int block_shift, int bytes, F &&fn) {
+    const int blocks_shift = blocks_shift_of<width>(block_shift), words = tile_n / 4 << blocks_shift;
+    uint8_t *p = s.data + at.matrix * s.batch_step;
+    const int64_t first = at.k >> block_shift;
+    if (!at.whole || bytes != 1 || blocks_shift < 2 || reinterpret_cast<uintptr_t>(p) % 4) return false;
+    if (s.swizzle_cols || (s.k_step == 1 && s.n_step % 4 == 0)) {
+        for (int i = threadIdx.x; i < words; i += threads) {
+            const int column = i >> (blocks_shift - 2), b = (i & ((1 << (blocks_shift - 2)) - 1)) * 4;
+            const int64_t offset = s.swizzle_cols
+                                           ? swizzle_128x4::offset(at.n + column, first + b, s.swizzle_cols)
+                                           : (at.n + column) * s.n_step + first + b;
+            fn(std::integral_constant<word_kind_t, word_kind_t::along_k>(), param_word_t{p + offset, column, b});
+        }
+        return true;
+    }
+    if (s.n_step != 1 || s.k_step % 4) return false;
+    p += at.n + first * s.k_step;
+    for (int i = threadIdx.x; i < words; i += threads) {
+        const int column = i % (tile_n / 4) * 4, b = i / (tile_n / 4);
+        fn(std::integral_constant<word_kind_t, word_kind_t::along_n>(), param_word_t{p + b * s.k_step + column, column, b});
+    }
+    return true;
+}
+
 // Calls fn(column, block of the tile, address) for the parameters of a tile that exist.
 template <int width, typename F>
 __device__ __forceinline__ void each_param(
         const tile_params_t &s, const tile_place_t &at, int block_shift, int bytes, F &&fn) {
-    // Long blocks begin in one tile of several, and belong to all of them.
-    constexpr int all = tile_rows(width);
-    const int blocks_shift = __ffs(all) - 1 - block_shift, blocks = blocks_shift < 0 ? 1 : 1 << blocks_shift;
+    const int blocks_shift = blocks_shift_of<width>(block_shift);
     const bool along_k = s.n_step != bytes; // neighbouring threads take neighbouring bytes
     uint8_t *p = s.data + at.matrix * s.batch_step;
     const int64_t first = at.k >> block_shift;
     if (!s.swizzle_cols) p += at.n * s.n_step + first * s.k_step;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < blocks * tile_n; i += threads) {
-        const int column = along_k ? i >> (blocks_shift < 0 ? 0 : blocks_shift) : i % tile_n;
-        const int b = along_k ? i & (blocks - 1) : i / tile_n;
+    for (int i = threadIdx.x; i < tile_n << blocks_shift; i += threads) {
+        const int column = along_k ? i >> blocks_shift : i % tile_n;
+        const int b = along_k ? i & ((1 << blocks_shift) - 1) : i / tile_n;
         if (!at.whole && (column >= at.columns || b << block_shift >= at.rows)) continue;
         fn(column, b,
                 s.swizzle_cols ? p + swizzle_128x4::offset(at.n + column, first + b, s.swizzle_cols)

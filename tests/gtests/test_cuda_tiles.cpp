@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// tiles:sm_80 against the host, byte for byte: every format, rounding, source type and order, whole tiles and
+// ragged ones, aligned and not, over values that round, saturate and poison.
+#include "cuda_formats.hpp"
+
+using namespace cuda_test;
+
+namespace {
+
+// Whole tiles of both widths; columns and rows left over; lines that start on any byte.
+const memory::dims shapes[] = {{512, 192}, {300, 104}, {77, 131}, {2, 270, 70}};
+
+// Random bits, of which some blocks get NaN or infinities and others numbers of every magnitude.
+bytes_t any_values(dt type, size_t size, std::mt19937 &rng) {
+    bytes_t b(size);
+    const size_t width = type == dt::f32 ? 4 : 2;
+    for (size_t i = 0; i + width <= size; i += width) {
+        const bool wild = i / width / 512 % 4 == 3;
+        const float x = std::ldexp(float(int(rng() % 2001) - 1000), int(rng() % 12) - 14);
+        uint32_t code = mxdnn::impl::encode_value(mxdnn_data_type_t(type), x);
+        if (wild && rng() % 64 == 0) code = uint32_t(rng());
+        std::memcpy(&b[i], &code, width);
+    }
+    return b;
+}
+
+struct order_t {
+    const char *name;
+    bool packed, ab;
+};
+const order_t orders[] = {{"ab", false, true}, {"ba", false, false}, {"packed", true, false}};
+
+tag tag_of(const order_t &o, size_t nd) { return nd == 2 ? o.ab ? tag::ab : tag::ba : o.ab ? tag::abc : tag::acb; }
+
+memory::desc desc_in(const order_t &o, const memory::dims &dims, const format_t &f) {
+    return o.packed ? packed_desc(dims, f) : memory::desc(dims, f.elem, tag_of(o, dims.size()));
+}
+
+// What both engines make of the same inputs; the device's first implementation has to be tiles:sm_80.
+void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mxdnn::primitive_attr &attr,
+        values_t in, const std::string &what) {
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    const mxdnn::mx_reorder::primitive_desc host(target, src, target, dst, attr), device(gpu(), src, gpu(), dst, attr);
+    ASSERT_EQ(std::string(device.impl_info_str()), "tiles:sm_80") << what;
+    const values_t want = run(host, target, in), got = run(device, gpu(), in);
+    for (const auto &w : want) {
+        const bytes_t &g = got.at(w.first);
+        ASSERT_EQ(w.second.size(), g.size()) << what;
+        const dt type = w.first == MXDNN_ARG_DST ? dst.get_data_type() : dt::undef;
+        const size_t width = type == dt::f32 ? 4 : type == dt::bf16 || type == dt::f16 ? 2 : 1;
+        for (size_t i = 0; i + width <= g.size(); i += width) {
+            uint32_t a = 0, b = 0;
+            std::memcpy(&a, &w.second[i], width);
+            std::memcpy(&b, &g[i], width);
+            if (a == b) continue;
+            // Payloads of NaN may differ.
+            const auto nan = [&](uint32_t c) {
+                return width > 1 && std::isnan(mxdnn::impl::decode_value(mxdnn_data_type_t(type), c));
+            };
+            ASSERT_TRUE(nan(a) && nan(b)) << what << ": argument " << w.first << " element " << i / width << " is "
+                                          << b << ", not " << a;
+        }
+    }
+}
+
+TEST(cuda_tiles, quantise_as_the_host_does) {
+    std::mt19937 rng(11);
+    int count = 0;
+    for (const format_t &f : formats) {
+        if (f.mode != quant_mode_t::dynamic_mx && f.mode != quant_mode_t::dynamic_fp) continue;
+        for (const dt type : high)
+            for (const order_t &from : {orders[0], orders[1]})
+                for (const order_t &to : orders)
+                    for (const bool along_rows : {true, false})
+                        for (int rounding = 0; rounding < 4; rounding++) {
+                            const bool even_integer = rounding == mxdnn_scale_rounding_even && f.elem == dt::s8;
+                            if ((to.packed && !along_rows) || even_integer) continue;
+                            if (rounding && f.mode != quant_mode_t::dynamic_mx) continue;
+                            const memory::dims &dims = shapes[size_t(count++) % 4];
+                            const int nd = int(dims.size());
+                            mxdnn::primitive_attr attr;
+                            set_format(attr, MXDNN_ARG_DST, f, along_rows, nd, true);
+                            attr.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding(rounding));
+                            if (!to.packed && count % 3 == 0)
+                                attr.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
+                            const memory::desc src(dims, type, tag_of(from, dims.size())), dst = desc_in(to, dims, f);
+                            expect_host_bits(src, dst, attr,
+                                    {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
+                                    src.to_string() + " to " + dst.to_string() + " rounding "
+                                            + std::to_string(rounding) + (along_rows ? " axis k" : " axis n"));
+                            if (HasFatalFailure()) return;
+                        }
+    }
+    EXPECT_GT(count, 500);
+}
+
+TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
+    std::mt19937 rng(12);
+    int count = 0;
+    for (const format_t &f : formats)
+        for (const order_t &from : orders)
+            for (const order_t &to : orders)
+                for (const bool values : {false, true}) {
+                    if (values && to.packed) continue;
+                    const memory::dims &dims = shapes[size_t(count++) % 4];
+                    const int nd = int(dims.size());
+                    const memory::desc src = desc_in(from, dims, f);
+                    const memory::desc dst = values ? memory::desc(dims, high[count % 3], tag_of(to, dims.size()))
+                                                    : desc_in(to, dims, f);
+                    if (!values && src == dst) continue; // a copy
+                    mxdnn::primitive_attr attr;
+                    if (!from.packed) set_format(attr, MXDNN_ARG_SRC, f, true, nd, false);
+                    if (!from.packed && !to.packed && !values) {
+                        if (f.mode == quant_mode_t::undef) continue; // scales are moved where they can be computed
+                        set_format(attr, MXDNN_ARG_DST, f, true, nd, true);
+                    }
+                    // Every code and scale that there is, NaN among them; packed ones by packing.
+                    mxdnn::primitive_attr plain;
+                    set_format(plain, MXDNN_ARG_SRC, f, true, nd, false);
+                    const memory::desc codes(dims, f.elem, tag_of(orders[0], dims.size()));
+                    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+                    const memory::desc packed = packed_desc(dims, f);
+                    const mxdnn::mx_reorder::primitive_desc pack(target, codes, target, packed, plain);
+                    values_t in;
+                    if (from.packed)
+                        in = {{MXDNN_ARG_SRC, run(pack, target, random_inputs(pack, rng)).at(MXDNN_ARG_DST)}};
+                    else
+                        in = random_inputs(
+                                mxdnn::mx_reorder::primitive_desc(target, src, target, dst, attr), rng);
+                    if (f.scale == dt::e8m0 && !from.packed)
+                        for (uint8_t &s : in.at(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)) s = uint8_t(rng());
+                    expect_host_bits(src, dst, attr, in, src.to_string() + " to " + dst.to_string());
+                    if (HasFatalFailure()) return;
+                }
+    EXPECT_GT(count, 150);
+}
+
+} // namespace
