@@ -33,7 +33,8 @@ inline const format_t formats[] = {
 inline const dt high[] = {dt::f32, dt::bf16, dt::f16};
 
 // Scales, zero points and global scale of `arg`, blocks along the dim before the last or the last.
-inline void set_format(mxdnn::primitive_attr &a, int arg, const format_t &f, bool along_rows, int nd, bool dynamic) {
+inline void set_format(
+        mxdnn::primitive_attr &a, int arg, const format_t &f, bool along_rows, int nd, bool dynamic) {
     const quant_mode_t mode = dynamic ? f.mode : quant_mode_t::static_sazp;
     const memory::dims groups = along_rows ? memory::dims{f.block, 1} : memory::dims{1, f.block};
     a.set_scales(arg, (1 << nd) - 1, groups, f.scale, false, mode);

@@ -30,7 +30,9 @@ struct order_t {
 };
 const order_t orders[] = {{"ab", false, true}, {"ba", false, false}, {"packed", true, false}};
 
-tag tag_of(const order_t &o, size_t nd) { return nd == 2 ? o.ab ? tag::ab : tag::ba : o.ab ? tag::abc : tag::acb; }
+tag tag_of(const order_t &o, size_t nd) {
+    return nd == 2 ? o.ab ? tag::ab : tag::ba : o.ab ? tag::abc : tag::acb;
+}
 
 memory::desc desc_in(const order_t &o, const memory::dims &dims, const format_t &f) {
     return o.packed ? packed_desc(dims, f) : memory::desc(dims, f.elem, tag_of(o, dims.size()));
@@ -40,7 +42,8 @@ memory::desc desc_in(const order_t &o, const memory::dims &dims, const format_t 
 void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mxdnn::primitive_attr &attr,
         values_t in, const std::string &what) {
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
-    const mxdnn::mx_reorder::primitive_desc host(target, src, target, dst, attr), device(gpu(), src, gpu(), dst, attr);
+    const mxdnn::mx_reorder::primitive_desc host(target, src, target, dst, attr),
+            device(gpu(), src, gpu(), dst, attr);
     ASSERT_EQ(std::string(device.impl_info_str()), "tiles:sm_80") << what;
     const values_t want = run(host, target, in), got = run(device, gpu(), in);
     for (const auto &w : want) {
@@ -57,8 +60,8 @@ void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mx
             const auto nan = [&](uint32_t c) {
                 return width > 1 && std::isnan(mxdnn::impl::decode_value(mxdnn_data_type_t(type), c));
             };
-            ASSERT_TRUE(nan(a) && nan(b)) << what << ": argument " << w.first << " element " << i / width << " is "
-                                          << b << ", not " << a;
+            ASSERT_TRUE(nan(a) && nan(b)) << what << ": argument " << w.first << " element " << i / width
+                                          << " is " << b << ", not " << a;
         }
     }
 }
@@ -73,7 +76,8 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
                 for (const order_t &to : orders)
                     for (const bool along_rows : {true, false})
                         for (int rounding = 0; rounding < 4; rounding++) {
-                            const bool even_integer = rounding == mxdnn_scale_rounding_even && f.elem == dt::s8;
+                            const bool even_integer =
+                                    rounding == mxdnn_scale_rounding_even && f.elem == dt::s8;
                             if ((to.packed && !along_rows) || even_integer) continue;
                             if (rounding && f.mode != quant_mode_t::dynamic_mx) continue;
                             const memory::dims &dims = shapes[size_t(count++) % 4];
@@ -83,11 +87,13 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
                             attr.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding(rounding));
                             if (!to.packed && count % 3 == 0)
                                 attr.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
-                            const memory::desc src(dims, type, tag_of(from, dims.size())), dst = desc_in(to, dims, f);
+                            const memory::desc src(dims, type, tag_of(from, dims.size())),
+                                    dst = desc_in(to, dims, f);
                             expect_host_bits(src, dst, attr,
                                     {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
                                     src.to_string() + " to " + dst.to_string() + " rounding "
-                                            + std::to_string(rounding) + (along_rows ? " axis k" : " axis n"));
+                                            + std::to_string(rounding)
+                                            + (along_rows ? " axis k" : " axis n"));
                             if (HasFatalFailure()) return;
                         }
     }
@@ -105,13 +111,15 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
                     const memory::dims &dims = shapes[size_t(count++) % 4];
                     const int nd = int(dims.size());
                     const memory::desc src = desc_in(from, dims, f);
-                    const memory::desc dst = values ? memory::desc(dims, high[count % 3], tag_of(to, dims.size()))
-                                                    : desc_in(to, dims, f);
+                    const memory::desc dst =
+                            values ? memory::desc(dims, high[count % 3], tag_of(to, dims.size()))
+                                   : desc_in(to, dims, f);
                     if (!values && src == dst) continue; // a copy
                     mxdnn::primitive_attr attr;
                     if (!from.packed) set_format(attr, MXDNN_ARG_SRC, f, true, nd, false);
                     if (!from.packed && !to.packed && !values) {
-                        if (f.mode == quant_mode_t::undef) continue; // scales are moved where they can be computed
+                        if (f.mode == quant_mode_t::undef)
+                            continue; // scales are moved where they can be computed
                         set_format(attr, MXDNN_ARG_DST, f, true, nd, true);
                     }
                     // Every code and scale that there is, NaN among them; packed ones by packing.

@@ -13,8 +13,8 @@
 namespace mxdnn {
 namespace impl {
 
-// Bit of the low plane's word that holds bit b < 4 of the code of register reg, low half; the high half's is 16
-// further.
+// Bit of the low plane's word that holds bit b < 4 of the code of register reg, low half; the high half's is
+// 16 further.
 MXDNN_HD constexpr int n64_b6_low_bit(int reg, int b) {
     const int first[4] = {4, 0, 8, 12};
     return first[reg] + b;

@@ -17,7 +17,8 @@ constexpr int64_t max_experts = 512, max_topk = 32, max_counts = 4096;
 constexpr int64_t part_entries = 1 << 20;
 
 bool has_contiguous_rows(const memory_desc_t &md) {
-    return (md.strides[1] == 1 || md.dims[1] == 1) && (data_type_info(md.dt)->bits >= 8 || inner_dim(md) == 1);
+    return (md.strides[1] == 1 || md.dims[1] == 1)
+           && (data_type_info(md.dt)->bits >= 8 || inner_dim(md) == 1);
 }
 
 } // namespace

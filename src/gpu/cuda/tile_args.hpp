@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reorders as the tile kernels see them: matrices of n columns whose blocks run down k, whichever of a tensor's
-// last two dims that is.
+// Reorders as the tile kernels see them: matrices of n columns whose blocks run down k, whichever of a
+// tensor's last two dims that is.
 #pragma once
 
 #include "common/layouts/packed_shape.hpp"
@@ -47,11 +47,11 @@ struct tile_args_t {
     data_type_t scale_dt, zp_dt;
     zero_point_kind_t zp;
     mxdnn_scale_rounding_t rounding;
-    bool two_levels;        // under a global scale
-    const float *given;     // that global scale, where it is the caller's
-    int64_t given_step;     //
-    const uint32_t *amax;   // else the largest magnitudes it is made from, one a matrix
-    uint8_t *clear;         // bytes that padding makes zero
+    bool two_levels;      // under a global scale
+    const float *given;   // that global scale, where it is the caller's
+    int64_t given_step;   //
+    const uint32_t *amax; // else the largest magnitudes it is made from, one a matrix
+    uint8_t *clear;       // bytes that padding makes zero
     int64_t clear_bytes;
 };
 

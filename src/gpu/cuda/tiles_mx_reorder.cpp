@@ -43,7 +43,8 @@ const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &at
     if (attr.packing == mxdnn_element_packing_dense) return "dense 6-bit codes";
     const int inner = lines_along_k(md, x) ? x.k : x.n;
     if (md.strides[inner] != 1 && md.dims[inner] != 1) return "no contiguous elements";
-    if (data_type_info(md.dt)->bits < 8 && inner_dim(md) != inner) return "codes that share bytes across matrices";
+    if (data_type_info(md.dt)->bits < 8 && inner_dim(md) != inner)
+        return "codes that share bytes across matrices";
     return nullptr;
 }
 
@@ -82,7 +83,8 @@ tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, 
     s.batch_step = batch == 0 ? p.step[0] : 0;
     s.lines_along_k = lines_along_k(m.md, x);
     s.line_step = p.step[s.lines_along_k ? x.n : x.k];
-    s.aligned = (reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step) | uint64_t(s.line_step)) % 16 == 0;
+    s.aligned =
+            (reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step) | uint64_t(s.line_step)) % 16 == 0;
     if (!attr.scales.set) return s;
     const int64_t cols = attr.layout == mxdnn_scales_swizzle_128x4 ? div_up(m.md.dims[x.k], q.block) : 0;
     s.scales = params_of(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg), x, cols);
@@ -104,12 +106,15 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         return no("engines of src and dst", "different ones", "one device");
     quant_t q;
     int axis = 0;
-    const bool from_values = has_role(src.dt, role_high_precision), to_values = has_role(dst.dt, role_high_precision);
+    const bool from_values = has_role(src.dt, role_high_precision),
+               to_values = has_role(dst.dt, role_high_precision);
     if (from_values && to_values) return no("src and dst", "high precision", "a quantised one among them");
-    if (format_of(problem, q, axis) != mxdnn_success) return no("dst", to_string(dst).c_str(), "a known format");
+    if (format_of(problem, q, axis) != mxdnn_success)
+        return no("dst", to_string(dst).c_str(), "a known format");
     if (to_values) {
         kernel = kernel_id_t::dequantise_tiles;
-        if (quant_family(src.dt, q) == quant_family_t::row_int8) return no("src", "a scale per row", "blocks");
+        if (quant_family(src.dt, q) == quant_family_t::row_int8)
+            return no("src", "a scale per row", "blocks");
     } else if (from_values) {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
@@ -123,7 +128,8 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     const axes_t x = axes_of(dst, axis);
     if (const char *why = unfit(src, x, problem.attr.src)) return no("src", why, "lines of elements");
     if (const char *why = unfit(dst, x, problem.attr.dst)) return no("dst", why, "lines of elements");
-    if (kernel == kernel_id_t::quantise_tiles && problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
+    if (kernel == kernel_id_t::quantise_tiles
+            && problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
         scratchpad_bytes = round_up(4 * batch_of(dst), 256);
     return yes();
 }
@@ -171,7 +177,8 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     }
     if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
     if (a.k_tiles > INT32_MAX || a.n_tiles * a.batch > max_tiles)
-        return fail(mxdnn_unimplemented, "a reorder of %lld x %lld tiles; the device takes %d x %lld at a time",
+        return fail(mxdnn_unimplemented,
+                "a reorder of %lld x %lld tiles; the device takes %d x %lld at a time",
                 static_cast<long long>(a.k_tiles), static_cast<long long>(a.n_tiles * a.batch), INT32_MAX,
                 static_cast<long long>(max_tiles));
     return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// moe_route in one launch: a warp for every token, then the rows of all experts by their numbers. The arithmetic
-// is that of common/route_rules.hpp, operation by operation.
+// moe_route in one launch: a warp for every token, then the rows of all experts by their numbers. The
+// arithmetic is that of common/route_rules.hpp, operation by operation.
 //
 // Tokens are dealt out in order: to CTAs, in these to warps. So a row's place is where its expert begins, and
 // behind it what CTAs before, warps before and tokens before have chosen of that expert. CTAs tell each other
@@ -37,7 +37,8 @@ struct token_t {
     int32_t id = 0;
     float weight = 0;
 
-    __device__ token_t(const route_args_t &args, int32_t *own) : a(args), lane(threadIdx.x % lanes), shared(own) {}
+    __device__ token_t(const route_args_t &args, int32_t *own)
+        : a(args), lane(threadIdx.x % lanes), shared(own) {}
 
     __device__ bool exists(int i) const { return i * lanes + lane < a.E; }
     __device__ float choice(int i) const {
@@ -51,9 +52,10 @@ struct token_t {
             score[i] = least;
             if (!exists(i)) continue;
             const uint8_t *q = p + (i * lanes + lane) * a.logits.step[1];
-            score[i] = a.logits.dt == mxdnn_f32    ? *reinterpret_cast<const float *>(q)
-                       : a.logits.dt == mxdnn_bf16 ? float_of(uint32_t(*reinterpret_cast<const uint16_t *>(q)) << 16)
-                                                   : f16_t::decode(*reinterpret_cast<const uint16_t *>(q));
+            score[i] = a.logits.dt == mxdnn_f32 ? *reinterpret_cast<const float *>(q)
+                       : a.logits.dt == mxdnn_bf16
+                               ? float_of(uint32_t(*reinterpret_cast<const uint16_t *>(q)) << 16)
+                               : f16_t::decode(*reinterpret_cast<const uint16_t *>(q));
         }
     }
 
@@ -181,8 +183,8 @@ struct token_t {
 
 template <int per_lane>
 __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant__ route_args_t a) {
-    // Of each warp and expert: rows so far, then the next row. Of each expert: its rows of CTAs before, of all,
-    // and its first.
+    // Of each warp and expert: rows so far, then the next row. Of each expert: its rows of CTAs before, of
+    // all, and its first.
     extern __shared__ int32_t shared[];
     const int E = int(a.E), k = int(a.topk), lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     const int warps = blockDim.x / lanes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// moe_permute and moe_unpermute: whole rows, 16 bytes at a time where they are aligned, a warp for each; sums of
-// rows eight columns at a time. Counts and indices are on the device, so they are not refused when they are
-// wrong: what does not fit is left out.
+// moe_permute and moe_unpermute: whole rows, 16 bytes at a time where they are aligned, a warp for each; sums
+// of rows eight columns at a time. Counts and indices are on the device, so they are not refused when they
+// are wrong: what does not fit is left out.
 #include <cuda_bf16.h>
 
 #include "common/formats/plain_bits.hpp"
@@ -73,12 +73,13 @@ __device__ void move_row(const rows_args_t &a, int64_t to, int64_t from) {
 
 // ---- moe_permute ----
 
-// In place: value(i) of all that come before i, and what they all add up to behind the last; sums beyond `most`
-// are that.
+// In place: value(i) of all that come before i, and what they all add up to behind the last; sums beyond
+// `most` are that.
 template <typename F>
 __device__ void exclusive_sums(int32_t *out, int64_t n, int64_t most, F &&value) {
     __shared__ int64_t of_warp[warps];
-    const int64_t own = div_up(n, threads), first = threadIdx.x * own, last = first + own < n ? first + own : n;
+    const int64_t own = div_up(n, threads), first = threadIdx.x * own,
+                  last = first + own < n ? first + own : n;
     int64_t sum = 0;
     for (int64_t i = first; i < last; i++) sum += value(i);
     int64_t next = sum;
@@ -112,7 +113,8 @@ __global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_
         return round_up(n > a.alignment ? n : a.alignment, a.alignment);
     });
     if (blockIdx.x == 0 && a.offsets)
-        for (int64_t e = threadIdx.x; e < a.experts + a.starts; e += threads) a.offsets[e] = start[e + !a.starts];
+        for (int64_t e = threadIdx.x; e < a.experts + a.starts; e += threads)
+            a.offsets[e] = start[e + !a.starts];
 
     const int32_t end = start[a.experts];
     for (int64_t row = int64_t(blockIdx.x) * warps + threadIdx.x / 32; row < a.dst_rows;
@@ -152,11 +154,13 @@ cudaError_t launch_permute(const launch_t &at, const void *args) {
 // ---- moe_unpermute ----
 
 // The source rows of the entries of some tokens; of rows that claim one entry, the last.
-__global__ void __launch_bounds__(threads) invert(const __grid_constant__ rows_args_t a, int64_t first_token) {
+__global__ void __launch_bounds__(threads)
+        invert(const __grid_constant__ rows_args_t a, int64_t first_token) {
     const int64_t r = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (r >= a.src_rows || a.idx[r] < 0) return;
     const int64_t at = a.idx[r] - first_token * a.k;
-    if (at >= 0 && at < a.part_tokens * a.k && a.idx[r] < a.dst_rows * a.k) atomicMax(a.inverse + at, int32_t(r));
+    if (at >= 0 && at < a.part_tokens * a.k && a.idx[r] < a.dst_rows * a.k)
+        atomicMax(a.inverse + at, int32_t(r));
 }
 
 __global__ void __launch_bounds__(threads)
@@ -164,7 +168,8 @@ __global__ void __launch_bounds__(threads)
     const int64_t i = int64_t(blockIdx.x) * warps + threadIdx.x / 32, t = first_token + i;
     if (i < tokens) return move_row(a, t, a.inverse[i]);
     // Rows of the last tile of swizzled scales beyond the tensor's own are zero.
-    if (a.dst.swizzled && t < round_up(a.dst_rows, swizzle_128x4::tile_rows) && t >= a.dst_rows) move_row(a, t, -1);
+    if (a.dst.swizzled && t < round_up(a.dst_rows, swizzle_128x4::tile_rows) && t >= a.dst_rows)
+        move_row(a, t, -1);
 }
 
 __device__ __forceinline__ float weight(const rows_args_t &a, int64_t entry) {
@@ -181,7 +186,9 @@ using tiles::f32_words_t;
 __device__ __forceinline__ uint32_t encode_one(bf16_words_t, float x) {
     return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 }
-__device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) { return __half_as_ushort(__float2half_rn(x)); }
+__device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) {
+    return __half_as_ushort(__float2half_rn(x));
+}
 __device__ __forceinline__ uint32_t encode_one(f32_words_t, float x) { return bits_of(x); }
 
 // Eight columns of a token: a sum in the order of the choices; those that no row has add nothing.

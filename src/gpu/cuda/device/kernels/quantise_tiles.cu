@@ -17,10 +17,11 @@ __global__ void __launch_bounds__(threads) quantise_tiles(const __grid_constant_
     constexpr int bits = quantiser_t::element::bits;
     __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
     tile_place_t at;
-    if (!find_place<bits == 4 ? 4 : 8>(a, at)) return;
+    if (!find_place < bits == 4 ? 4 : 8 > (a, at)) return;
     float global = 1.f;
     if (a.two_levels)
-        global = a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
+        global =
+                a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
     switch (a.src.dt) {
     case mxdnn_bf16: quantise_tile<quantiser_t, bf16_words_t>(t, a, at, global); break;
     case mxdnn_f16: quantise_tile<quantiser_t, f16_words_t>(t, a, at, global); break;
@@ -50,7 +51,9 @@ __device__ uint32_t largest_of(const tile_args_t &a, int64_t matrix) {
         for (int j = 0; j < loads; j++) {
             const int64_t left = (length - first) * width - j * 512;
             v[j] = left >= 16 && a.src.aligned ? *reinterpret_cast<const uint4 *>(q + j * 512)
-                                               : load_some(q + j * 512, int(left < 0 ? 0 : left > 16 ? 16 : left));
+                                               : load_some(q + j * 512, int(left < 0        ? 0
+                                                                                : left > 16 ? 16
+                                                                                            : left));
         }
 #pragma unroll
         for (int j = 0; j < loads; j++)
@@ -98,7 +101,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
     if (a.clear_bytes > 0)
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     if (a.two_levels && !a.given) {
-        if (const cudaError_t e = cudaMemsetAsync(const_cast<uint32_t *>(a.amax), 0, size_t(a.batch) * 4, s)) return e;
+        if (const cudaError_t e = cudaMemsetAsync(const_cast<uint32_t *>(a.amax), 0, size_t(a.batch) * 4, s))
+            return e;
         const int64_t per_matrix = div_up(amax_ctas, a.batch);
         find_largest<<<dim3(unsigned(per_matrix), unsigned(a.batch)), amax_threads, 0, s>>>(a);
     }

@@ -16,8 +16,8 @@ constexpr int tile_n = tile_columns, threads = 128, warps = threads / 32;
 template <int width>
 struct code_tile_t {
     static constexpr int rows = tile_rows(width), max_blocks = rows / 16;
-    // Columns c, c + 1, ... that a thread transposes together lie in arrays of their own, shifted against each
-    // other, so that neighbouring columns are in different banks for every way the tile is accessed.
+    // Columns c, c + 1, ... that a thread transposes together lie in arrays of their own, shifted against
+    // each other, so that neighbouring columns are in different banks for every way the tile is accessed.
     static constexpr int together = 32 / width, pitch = rows * width / 8 + 16;
     static constexpr int skew = width == 8 ? 32 : 16, array = tile_n / together * pitch + skew;
 
@@ -60,7 +60,8 @@ __device__ __forceinline__ bool find_place(const tile_args_t &a, tile_place_t &p
 
 inline dim3 tile_grid(const tile_args_t &a) {
     const int64_t columns = a.n_tiles * a.batch, most = int64_t(max_grid_y);
-    return dim3(unsigned(a.k_tiles), unsigned(columns < most ? columns : most), unsigned(div_up(columns, most)));
+    return dim3(
+            unsigned(a.k_tiles), unsigned(columns < most ? columns : most), unsigned(div_up(columns, most)));
 }
 
 // The first `bytes` of 16 or fewer, the rest zero.

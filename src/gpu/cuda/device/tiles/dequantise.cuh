@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of a tile to high-precision values, lines along k or n, by the rules of formats/quantize_block.hpp.
+// The codes of a tile to high-precision values, lines along k or n, by the rules of
+// formats/quantize_block.hpp.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,7 +25,8 @@ struct to_bf16_t {
 struct to_f16_t {
     static constexpr int bytes = 2;
     __device__ static uint32_t pair(float a, float b) {
-        return uint32_t(__half_as_ushort(__float2half_rn(a))) | uint32_t(__half_as_ushort(__float2half_rn(b))) << 16;
+        return uint32_t(__half_as_ushort(__float2half_rn(a)))
+               | uint32_t(__half_as_ushort(__float2half_rn(b))) << 16;
     }
 };
 struct to_f32_t {
@@ -57,7 +59,8 @@ __device__ __forceinline__ float decode_code(uint32_t code) {
 struct block_values_t {
     float factor, offset;
 };
-__device__ inline block_values_t block_values(const tile_args_t &a, uint32_t scale, uint32_t zp, float global) {
+__device__ inline block_values_t block_values(
+        const tile_args_t &a, uint32_t scale, uint32_t zp, float global) {
     // Most scales are powers of two.
     block_values_t v{a.scale_dt == mxdnn_e8m0 ? e8m0_t::decode(scale) : decode_value(a.scale_dt, scale), 0};
     if (a.two_levels) v.factor = mul_f32(global, v.factor);
@@ -122,8 +125,7 @@ __device__ __forceinline__ void dequantise_tile(
             float x[8];
 #pragma unroll
             for (int i = 0; i < 8; i++)
-                x[i] = dequantise<element_t>(
-                        a, w[i * width / 32] >> i * width % 32 & mask, factor, offset);
+                x[i] = dequantise<element_t>(a, w[i * width / 32] >> i * width % 32 & mask, factor, offset);
             if (whole || column < at.columns)
                 store_values<to_t>(p + pass * columns * a.dst.line_step, x, whole, at.rows - part * 8);
         }

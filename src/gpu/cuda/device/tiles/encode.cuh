@@ -145,9 +145,9 @@ public:
     __device__ explicit mx_scale_t(scale_rounding_t rounding)
         : divides_(rounding == mxdnn_scale_rounding_rceil),
           defined_(is_scale_rounding_defined(element_t::is_float, rounding)),
-          carry_(rounding == mxdnn_scale_rounding_floor  ? 0
-                 : rounding == mxdnn_scale_rounding_even ? 1u << (22 - element_t::mantissa_bits)
-                                                         : 0x7fffffu) {}
+          carry_(rounding == mxdnn_scale_rounding_floor   ? 0
+                  : rounding == mxdnn_scale_rounding_even ? 1u << (22 - element_t::mantissa_bits)
+                                                          : 0x7fffffu) {}
     __device__ __forceinline__ uint32_t operator()(uint32_t amax) const {
         constexpr float inverse = 1.f / element_t::max;
         const uint32_t u = divides_ ? bits_of(mul_f32(float_of(amax), inverse)) : amax;
@@ -273,14 +273,17 @@ __device__ __forceinline__ uint32_t f4_pair_codes(uint32_t w, uint32_t factors) 
 }
 // Byte 0 (or 2) of four words side by side, and their byte 1 (or 3).
 __device__ __forceinline__ uint32_t low_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
-    const uint32_t ab = __byte_perm(a, b, half ? 0x0062 : 0x0040), cd = __byte_perm(c, d, half ? 0x0062 : 0x0040);
+    const uint32_t ab = __byte_perm(a, b, half ? 0x0062 : 0x0040),
+                   cd = __byte_perm(c, d, half ? 0x0062 : 0x0040);
     return __byte_perm(ab, cd, 0x5410);
 }
 __device__ __forceinline__ uint32_t high_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
-    const uint32_t ab = __byte_perm(a, b, half ? 0x0073 : 0x0051), cd = __byte_perm(c, d, half ? 0x0073 : 0x0051);
+    const uint32_t ab = __byte_perm(a, b, half ? 0x0073 : 0x0051),
+                   cd = __byte_perm(c, d, half ? 0x0073 : 0x0051);
     return __byte_perm(ab, cd, 0x5410);
 }
-__device__ __forceinline__ uint32_t join_f4(uint32_t even, uint32_t odd, uint32_t even_signs, uint32_t odd_signs) {
+__device__ __forceinline__ uint32_t join_f4(
+        uint32_t even, uint32_t odd, uint32_t even_signs, uint32_t odd_signs) {
     return (even & 0x07070707u) | (odd << 4 & 0x70707070u) | (even_signs >> 4 & 0x08080808u)
            | (odd_signs & 0x80808080u);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed codes, scales and zero points to and from a tile: n64_b4, n64_b6 and n64_b8 by their own maps.
 //
-// A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns. On
-// their way they are two words, one a column, a byte for each code: 2q, 2q + 8, 2q + 1, 2q + 9.
+// A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns.
+// On their way they are two words, one a column, a byte for each code: 2q, 2q + 8, 2q + 1, 2q + 9.
 #pragma once
 
 #include "common/layouts/layout_list.hpp"
@@ -63,21 +63,23 @@ __device__ __forceinline__ uint32_t gather_bits(uint32_t w) {
 // Words of a thread's 16 bytes (and, n64_b6, 8 more) in terms of the layout's map of a fragment's registers.
 template <int column>
 struct b4_word_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(column, 4, [](int reg, int half, int b) constexpr {
-        return (n64_b4_bit(reg, b) + 16 * half) & 31;
-    });
+    static constexpr bit_moves_t moves = bit_moves_t::make(
+            column, 4,
+            [](int reg, int half, int b) constexpr { return (n64_b4_bit(reg, b) + 16 * half) & 31; });
 };
 template <int column>
 struct b6_low_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(column, 6, [](int reg, int half, int b) constexpr {
-        return b < 4 ? n64_b6_low_bit(reg, b) + 16 * half : -1;
-    });
+    static constexpr bit_moves_t moves = bit_moves_t::make(
+            column, 6, [](int reg, int half, int b) constexpr {
+                return b < 4 ? n64_b6_low_bit(reg, b) + 16 * half : -1;
+            });
 };
 template <int column, int step>
 struct b6_top_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(column, 6, [](int reg, int half, int b) constexpr {
-        return b < 4 ? -1 : (n64_b6_top_bit(step, reg, b) + 16 * half) & 31;
-    });
+    static constexpr bit_moves_t moves = bit_moves_t::make(
+            column, 6, [](int reg, int half, int b) constexpr {
+                return b < 4 ? -1 : (n64_b6_top_bit(step, reg, b) + 16 * half) & 31;
+            });
 };
 
 struct lane_place_t {
@@ -93,8 +95,9 @@ template <int width>
 __device__ __forceinline__ uint32_t fragment_word(const code_tile_t<width> &t, int column, int row, int q) {
     if constexpr (width == 4) {
         const uint2 v = t.template at<uint2>(column, row);
-        const uint32_t both = __byte_perm(v.x, v.y, 0x4040 + q * 0x1111); // 2q | 2q + 1, 2q + 8 | 2q + 9, again
-        return (both & 0xffffu) | (both >> 4 & 0xffff0000u);             // above a code is rubbish
+        const uint32_t both =
+                __byte_perm(v.x, v.y, 0x4040 + q * 0x1111);  // 2q | 2q + 1, 2q + 8 | 2q + 9, again
+        return (both & 0xffffu) | (both >> 4 & 0xffff0000u); // above a code is rubbish
     } else {
         const uint32_t lo = t.template at<uint16_t>(column, row + 2 * q);
         const uint32_t hi = t.template at<uint16_t>(column, row + 2 * q + 8);
@@ -206,8 +209,10 @@ __device__ __forceinline__ bool each_packed_word(
     if (!at.whole || scale_bytes != 1 || blocks_shift < 1) return false;
     const int words_shift = blocks_shift - 1; // of a pair of columns
     uint8_t *p = packed_tile(s, at, at.k);
-    for (int i = threadIdx.x; i < (tile_n / 2 << words_shift) * (tile_rows(width) >> s.tile_shift); i += threads) {
-        const int tile = i >> (5 + words_shift), pair = i >> words_shift & 31, word = i & ((1 << words_shift) - 1);
+    for (int i = threadIdx.x; i < (tile_n / 2 << words_shift) * (tile_rows(width) >> s.tile_shift);
+            i += threads) {
+        const int tile = i >> (5 + words_shift), pair = i >> words_shift & 31,
+                  word = i & ((1 << words_shift) - 1);
         fn(std::integral_constant<word_kind_t, word_kind_t::packed>(),
                 param_word_t{p + tile * s.tile_bytes + (pair << words_shift | word) * 4,
                         pair / 8 * 16 + pair % 8, (tile << blocks_shift) + word * 2});
@@ -215,11 +220,11 @@ __device__ __forceinline__ bool each_packed_word(
     return true;
 }
 
-// Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed tile
-// has, padding too.
+// Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed
+// tile has, padding too.
 template <int width, typename F>
-__device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at, int block_shift,
-        int scale_bytes, int zp_bytes, F &&fn) {
+__device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at,
+        int block_shift, int scale_bytes, int zp_bytes, F &&fn) {
     const int blocks_shift = s.tile_shift - block_shift; // of an n64 tile
     // Its rows are complete even where K ends; long blocks begin in one CTA's tile of several.
     const int rows = (((at.rows - 1) >> s.tile_shift) + 1) << s.tile_shift;
@@ -231,8 +236,7 @@ __device__ __forceinline__ void each_packed_param(const tile_side_t &s, const ti
         const int pair = column / 16 * 8 + column % 8;
         const int of_tile = (int(k) & ((1 << s.tile_shift) - 1)) >> block_shift;
         const int place = ((pair << blocks_shift) + of_tile) * 2 + column / 8 % 2;
-        fn(column, b, p + place * scale_bytes,
-                p + (tile_n << blocks_shift) * scale_bytes + place * zp_bytes);
+        fn(column, b, p + place * scale_bytes, p + (tile_n << blocks_shift) * scale_bytes + place * zp_bytes);
     }
 }
 

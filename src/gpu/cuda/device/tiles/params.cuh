@@ -34,8 +34,10 @@ __device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> 
     } else {
         store_codes(t, dst, at);
         if (begins && !each_plain_word<width>(dst.scales, at, a.block_shift, a.scale_bytes, word))
-            each_param<width>(dst.scales, at, a.block_shift, a.scale_bytes,
-                    [&](int column, int b, uint8_t *p) { store_param(p, a.scale_bytes, t.scale[b][column]); });
+            each_param<width>(
+                    dst.scales, at, a.block_shift, a.scale_bytes, [&](int column, int b, uint8_t *p) {
+                        store_param(p, a.scale_bytes, t.scale[b][column]);
+                    });
         if (begins && a.zp_bytes)
             each_param<width>(dst.zero_points, at, a.block_shift, a.zp_bytes,
                     [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });

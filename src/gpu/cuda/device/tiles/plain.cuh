@@ -118,7 +118,8 @@ __device__ __forceinline__ void store_codes(
                 const uint32_t w[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll 1
                 for (int j = 0; j < 4; j++)
-                    store_some<width>(p + i * step + 4 * j, w[j], at.rows - part * 128 / width - j * 32 / width);
+                    store_some<width>(
+                            p + i * step + 4 * j, w[j], at.rows - part * 128 / width - j * 32 / width);
             }
         }
         return;
@@ -169,7 +170,7 @@ __device__ __forceinline__ void load_word(tile_t &t, const param_word_t &w) {
     const uint32_t v = *reinterpret_cast<const uint32_t *>(w.p);
 #pragma unroll
     for (int j = 0; j < 4; j++)
-        (kind == word_kind_t::along_n   ? t.scale[w.block][w.column + j]
+        (kind == word_kind_t::along_n          ? t.scale[w.block][w.column + j]
                 : kind == word_kind_t::along_k ? t.scale[w.block + j][w.column]
                                                : t.scale[w.block + j / 2][w.column + j % 2 * 8]) =
                 v >> 8 * j & 0xff;
@@ -182,8 +183,8 @@ __device__ __forceinline__ int blocks_shift_of(int block_shift) {
     return shift < 0 ? 0 : shift;
 }
 
-// Calls fn.template operator()<kind>(word) for all scales of a whole tile of a plain side; false where they do
-// not lie in words.
+// Calls fn.template operator()<kind>(word) for all scales of a whole tile of a plain side; false where they
+// do not lie in words.
 template <int width, typename F>
 __device__ __forceinline__ bool each_plain_word(
         const tile_params_t &s, const tile_place_t &at, int block_shift, int bytes, F &&fn) {
@@ -197,7 +198,8 @@ __device__ __forceinline__ bool each_plain_word(
             const int64_t offset = s.swizzle_cols
                                            ? swizzle_128x4::offset(at.n + column, first + b, s.swizzle_cols)
                                            : (at.n + column) * s.n_step + first + b;
-            fn(std::integral_constant<word_kind_t, word_kind_t::along_k>(), param_word_t{p + offset, column, b});
+            fn(std::integral_constant<word_kind_t, word_kind_t::along_k>(),
+                    param_word_t{p + offset, column, b});
         }
         return true;
     }
@@ -205,7 +207,8 @@ __device__ __forceinline__ bool each_plain_word(
     p += at.n + first * s.k_step;
     for (int i = threadIdx.x; i < words; i += threads) {
         const int column = i % (tile_n / 4) * 4, b = i / (tile_n / 4);
-        fn(std::integral_constant<word_kind_t, word_kind_t::along_n>(), param_word_t{p + b * s.k_step + column, column, b});
+        fn(std::integral_constant<word_kind_t, word_kind_t::along_n>(),
+                param_word_t{p + b * s.k_step + column, column, b});
     }
     return true;
 }

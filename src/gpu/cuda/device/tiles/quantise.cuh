@@ -49,12 +49,12 @@ __device__ __forceinline__ void quantise_along_k(
         uint32_t w[at_once][words];
 #pragma unroll
         for (int j = 0; j < at_once; j++) {
-            const int left =
-                    first + (pass + j) * columns < at.columns ? (at.rows - part * unit) * width : 0;
+            const int left = first + (pass + j) * columns < at.columns ? (at.rows - part * unit) * width : 0;
 #pragma unroll
             for (int i = 0; i < words / 4; i++) {
                 const uint8_t *from = p + (pass + j) * step + 16 * i;
-                const uint4 v = whole ? *reinterpret_cast<const uint4 *>(from) : load_some(from, left - 16 * i);
+                const uint4 v =
+                        whole ? *reinterpret_cast<const uint4 *>(from) : load_some(from, left - 16 * i);
                 w[j][4 * i] = v.x, w[j][4 * i + 1] = v.y, w[j][4 * i + 2] = v.z, w[j][4 * i + 3] = v.w;
             }
         }
@@ -86,7 +86,8 @@ template <typename quantiser_t, typename words_t, typename tile_t>
 __device__ __forceinline__ void quantise_along_n(
         tile_t &t, const tile_args_t &a, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
-    constexpr int strip = 32, per_word = words_t::per_word, width = 4 / per_word, across = tile_n / 32 / per_word;
+    constexpr int strip = 32, per_word = words_t::per_word, width = 4 / per_word,
+                  across = tile_n / 32 / per_word;
     constexpr int block = 1 << quantiser_t::block_shift;
     const int64_t step = a.src.line_step;
     const bool whole = at.whole && a.src.aligned;
