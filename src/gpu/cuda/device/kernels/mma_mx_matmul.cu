@@ -143,19 +143,9 @@ struct place_t {
     int64_t m0;
 };
 
-// A team's own barrier. Their numbers are constants: compute-sanitizer's racecheck does not follow others.
-template <int number>
-__device__ __forceinline__ void sync_threads_of() {
-    asm volatile("bar.sync %0, %1;" ::"n"(number), "n"(team_threads) : "memory");
-}
+// A team's own barrier.
 __device__ __forceinline__ void sync_team(int team) {
-    static_assert(teams == 4);
-    switch (team) {
-    case 0: return sync_threads_of<1>();
-    case 1: return sync_threads_of<2>();
-    case 2: return sync_threads_of<3>();
-    default: return sync_threads_of<4>();
-    }
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(team_threads) : "memory");
 }
 
 // `rows`: that are looked at, a multiple of 8.
