@@ -23,7 +23,6 @@ using Xbyak::Label;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Tmm;
-using Xbyak::Zmm;
 
 constexpr int panels = 2;
 constexpr int block_rows = source_blocks_t::block_rows;

@@ -89,11 +89,6 @@ __device__ __forceinline__ float4 cluster_load(uint32_t remote) {
                  : "memory");
     return v;
 }
-__device__ __forceinline__ void cluster_store(uint32_t remote, float4 v) {
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(remote), "f"(v.x), "f"(v.y),
-                 "f"(v.z), "f"(v.w)
-                 : "memory");
-}
 
 // ---- programmatic dependent launch ----
 
