@@ -86,7 +86,7 @@ std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
         v["topk"] = std::to_string(1 + int64_t(rng()) % experts);
         v["tokens"] = rng() % 4 ? upto(12) : upto(90);
         v["routing"] = any_of({"uniform", "skewed", "one", "empty", "twice"});
-        v["dt"] = any_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4"}) + ":"
+        v["dt"] = any_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4", "mxint8"}) + ":"
                   + any_of({"mxfp4", "mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "nvfp4", "mxint8", "int4"})
                   + ":" + any_of({"bf16", "f32", "f16", "mxfp8"});
         v["bia-dt"] = any_of({"", "f32", "bf16"});
@@ -109,6 +109,8 @@ std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
         if (plain && rng() % 4 == 0) v["attr-post-ops"] += v["attr-post-ops"].empty() ? "sum" : "+sum";
         if (v["attr-post-ops"].find("glu") != std::string::npos)
             v["activation-params"] = any_of({"none", "shared", "per_expert"});
+        if (v["dt"].rfind("bf16", 0) == 0 || v["dt"].rfind("f", 0) == 0)
+            v["attr-src-quant"] = any_of({"none", "none", "s8", "mxint8"});
         all.push_back(make_problem(std::to_string(K) + "x" + std::to_string(N), v));
     }
     return all;
