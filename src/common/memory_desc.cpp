@@ -242,6 +242,13 @@ dim_t batch_of(const memory_desc_t &md) {
     return batch;
 }
 
+void batch_index(const memory_desc_t &md, dim_t entry, dim_t *idx) {
+    for (int d = md.ndims - 3; d >= 0; d--) {
+        idx[d] = entry % md.dims[d];
+        entry /= md.dims[d];
+    }
+}
+
 status_t init_strided(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const dim_t *strides) {
     MXDNN_CHECK(check_shape(ndims, dims, dt));
     if (!strides) return init_natural(md, ndims, dims, dt, row_major());

@@ -65,6 +65,8 @@ bool has_runtime_dims(const memory_desc_t &md);
 
 // Product of all dims but the last two (1 for a matrix); runtime_dim when one of them is runtime.
 dim_t batch_of(const memory_desc_t &md);
+// The indices, one for each batch dim, of batch entry number `entry`.
+void batch_index(const memory_desc_t &md, dim_t entry, dim_t *idx);
 
 // All checks of the public constructors; strides == nullptr makes the natural row-major order.
 status_t init_strided(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const dim_t *strides);

@@ -147,4 +147,73 @@ TEST(determinism, gated_and_asked_for) {
     for (const format_t &f : {formats[0], formats[3]}) check(f, true, true, true);
 }
 
+// A batch of matrices, however many threads share them, gives what its matrices give one by one.
+void check_batch(const format_t &f, dim batch, dim M, dim K, dim N, bool shared) {
+    SCOPED_TRACE(std::string(f.name) + " " + std::to_string(batch) + "x" + std::to_string(M) + "x"
+                 + std::to_string(K) + "x" + std::to_string(N) + (shared ? ", one matrix of weights" : ""));
+    const restore_threads_t restore;
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    mxdnn::stream s(eng);
+    const dim wei_batch = shared ? 1 : batch;
+    mxdnn::primitive_attr wei, q;
+    for (auto *a : {&wei, &q}) {
+        const int arg = a == &wei ? MXDNN_ARG_WEIGHTS : MXDNN_ARG_DST;
+        a->set_scales(
+                arg, 7, {f.block, 1}, f.scale, false, a == &wei ? quantization_mode::static_sazp : f.mode);
+        if (f.zeros) a->set_zero_points(arg, 7, {f.block, 1});
+    }
+    const memory::desc src_md({batch, M, K}, dt::bf16, tag::abc), dst_md({batch, M, N}, dt::f32, tag::abc);
+    std::vector<uint16_t> x = random_bf16(size_t(batch * M * K), 3),
+                          nk = random_bf16(size_t(wei_batch * N * K), 4);
+    std::map<std::string, std::vector<uint8_t>> first;
+    for (int n : {1, 2, 3, 7}) {
+        ASSERT_EQ(mxdnn::set_max_concurrency(n), mxdnn::status::success);
+        mxdnn::mx_matmul::primitive_desc pd(
+                eng, src_md, memory::desc({wei_batch, K, N}, f.elem, tag::any), dst_md, wei);
+        const memory from(memory::desc({wei_batch, K, N}, dt::bf16, tag::acb), eng, nk.data());
+        const memory to(pd.weights_desc(), eng);
+        mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(eng, from.get_desc(), eng, to.get_desc(), q))
+                .execute(s, from, to);
+        do {
+            const std::string impl = pd.impl_info_str();
+            std::vector<uint8_t> dst(dst_md.get_size(), 0xff);
+            mxdnn::mx_matmul(pd).execute(
+                    s, {{MXDNN_ARG_SRC, memory(src_md, eng, x.data())}, {MXDNN_ARG_WEIGHTS, to},
+                               {MXDNN_ARG_DST, memory(dst_md, eng, dst.data())}});
+            if (impl != "ref:any" || n == 1) {
+                EXPECT_TRUE(first.emplace(impl, dst).first->second == dst) << impl << ", " << n << " threads";
+            }
+        } while (pd.next_impl());
+        if (n > 1) continue;
+        // One by one.
+        const auto stride = size_t(to.get_desc().get_size() / size_t(wei_batch));
+        for (dim b = 0; b < batch; b++) {
+            const memory::desc one_src({1, M, K}, dt::bf16, tag::abc), one_dst({1, M, N}, dt::f32, tag::abc);
+            mxdnn::mx_matmul::primitive_desc one(
+                    eng, one_src, memory::desc({1, K, N}, f.elem, tag::any), one_dst, wei);
+            const memory::desc one_wei = one.weights_desc();
+            ASSERT_EQ(one_wei.get_size(), stride);
+            auto *packed = static_cast<uint8_t *>(to.get_data_handle()) + (shared ? 0 : size_t(b) * stride);
+            std::vector<uint8_t> dst(one_dst.get_size(), 0xff);
+            const std::string impl = one.impl_info_str();
+            mxdnn::mx_matmul(one).execute(s, {{MXDNN_ARG_SRC, memory(one_src, eng, x.data() + b * M * K)},
+                                                     {MXDNN_ARG_WEIGHTS, memory(one_wei, eng, packed)},
+                                                     {MXDNN_ARG_DST, memory(one_dst, eng, dst.data())}});
+            const std::vector<uint8_t> &all = first.at(impl);
+            EXPECT_TRUE(std::equal(dst.begin(), dst.end(), all.begin() + b * dim(dst.size())))
+                    << impl << ", matrix " << b;
+        }
+    }
+}
+
+TEST(determinism, batches_are_shared_by_threads) {
+    for (const format_t &f : {formats[0], formats[3]})
+        for (bool shared : {false, true})
+            for (dim M : {1, 5, 70}) {
+                check_batch(f, 9, M, 64, 50, shared);
+                check_batch(f, 2, M, 200, 130, shared);
+                check_batch(f, 5, M, 1056, 98, shared);
+            }
+}
+
 } // namespace

@@ -19,8 +19,6 @@ namespace x64 {
 
 namespace {
 
-// Fewer elements than this are prepared by the calling thread: waking others takes longer.
-constexpr int64_t serial_elements = 1 << 15;
 // Rows that are a multiple of this apart meet in the same cache sets.
 constexpr int64_t bad_stride = 1024;
 

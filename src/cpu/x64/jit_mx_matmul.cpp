@@ -14,37 +14,41 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-namespace {
-// Fewer elements than this are prepared by the calling thread: waking others takes longer.
-constexpr int64_t serial_elements = 1 << 15;
-} // namespace
-
 // One execution of one primitive.
 struct jit_mx_matmul_base_t::run_t {
     const jit_mx_matmul_base_t &self;
     const exec_ctx_t &ctx;
     const matmul_conf_t &c;
     matmul_plan_t plan;
-    int64_t M, dst_n;
+    int64_t M, dst_n, batch;
     int nthr;
+    bool shares_batch;
     bool amax_only = false; // results are only measured, for a global scale
 
-    // Of the batch entry and the run of rows at hand:
-    const dim_t *idx = nullptr;
-    const uint8_t *weights = nullptr;
-    float weights_global = 1.f, src_global = 1.f;
-    int64_t m0 = 0, rows = 0, padded_rows = 0;
-    const void *source = nullptr;
-    int64_t source_stride = 0;
     std::atomic<uint32_t> amax{0}; // bits of a non-negative float: ordered as integers
 
-    char *source_buffer() const { return ctx.scratchpad; }
-    float *row_scales() const { return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source); }
-    float *block_sums() const {
-        return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source + c.scratch.row_scales);
+    // A batch entry, a run of its rows and where they are prepared: for all threads, or for one.
+    struct part_t {
+        const dim_t *idx = nullptr;
+        const uint8_t *weights = nullptr;
+        float weights_global = 1.f, src_global = 1.f;
+        int64_t m0 = 0, rows = 0, padded_rows = 0;
+        const void *source = nullptr;
+        int64_t source_stride = 0;
+        char *buffer = nullptr;
+    };
+    float *row_scales(const part_t &p) const {
+        return reinterpret_cast<float *>(p.buffer + c.scratch.source);
+    }
+    float *block_sums(const part_t &p) const {
+        return reinterpret_cast<float *>(p.buffer + c.scratch.source + c.scratch.row_scales);
     }
     char *thread_buffer(int ithr) const {
         return ctx.scratchpad + c.scratch.total(0) + c.scratch.per_thread() * ithr;
+    }
+    char *source_buffer(int ithr) const {
+        return c.scratch.own_sources ? thread_buffer(ithr) + c.scratch.panels + c.scratch.acc
+                                     : ctx.scratchpad;
     }
 
     run_t(const jit_mx_matmul_base_t &s, const exec_ctx_t &x) : self(s), ctx(x), c(s.conf_) {
@@ -58,46 +62,52 @@ struct jit_mx_matmul_base_t::run_t {
         shape.N = c.weights.N;
         shape.column_step = c.column_step;
         shape.gated = c.gated;
+        batch = batch_of(dst);
+        shares_batch = c.scratch.own_sources && threads_share_batch(batch, M, shape.K, nthr);
+        if (shares_batch) shape.batch = batch;
         matmul_machine_t machine = c.machine;
         machine.threads = nthr;
         plan = plan_mx_matmul(shape, x.pd.problem.attr.max_rows_hint, machine, c.kernels);
+        plan.rows = std::min(plan.rows, c.source_rows);
     }
 
-    // Makes `rows` rows from m0 on readable for kernels.
-    void prepare_source() {
+    // Makes the rows of a part readable for kernels.
+    void prepare_source(part_t &part, int threads) const {
         if (c.weights.K == 0) return; // sums of nothing
         source_rows_t first(ctx, c.compute_dt);
-        first.set_batch(idx);
+        first.set_batch(part.idx);
         const problem_t &p = ctx.pd.problem;
         // The last call of a direct run reads whole rows of its kernel; what is beyond M is zeros.
-        padded_rows = self.kernels_.padded_rows(plan.direct, rows);
+        part.padded_rows = self.kernels_.padded_rows(plan.direct, part.rows);
         const bool quantised = p.attr.src.scales.set;
-        const bool in_place =
-                plan.direct && padded_rows == rows && !quantised && !c.needs_sums && first.in_place(m0);
+        const bool in_place = plan.direct && part.padded_rows == part.rows && !quantised && !c.needs_sums
+                              && first.in_place(part.m0);
         if (in_place) {
-            source = first.in_place(m0);
-            source_stride = first.in_place_stride();
+            part.source = first.in_place(part.m0);
+            part.source_stride = first.in_place_stride();
             return;
         }
-        source = source_buffer();
-        source_stride = c.scratch.source_stride;
+        part.source = part.buffer;
+        part.source_stride = c.scratch.source_stride;
         const int64_t K = c.weights.K, padded = round_up(K, k_step);
         const panel_parts_t parts = c.parts();
-        const source_blocks_t blocks = {parts, rows};
-        const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(nthr, padded_rows));
+        const source_blocks_t blocks = {parts, part.rows};
+        const int64_t padded_rows = part.padded_rows;
+        const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(threads, padded_rows));
         parallel(ctx.stream, n, [&](int ithr, int nt) {
             source_rows_t src(ctx, c.compute_dt);
-            src.set_batch(idx);
+            src.set_batch(part.idx);
             int64_t begin, end;
             balance(padded_rows, nt, ithr, begin, end);
             for (int64_t r = begin; r < end; r++) {
-                char *out = source_buffer() + r * source_stride;
-                source_sums_t sums{row_scales() + r,
-                        c.needs_sums ? block_sums() + r * c.scratch.sums_per_row : nullptr, c.weights.block};
+                char *out = part.buffer + r * part.source_stride;
+                source_sums_t sums{row_scales(part) + r,
+                        c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr,
+                        c.weights.block};
                 if (plan.fused) {
-                    src.prepare(m0 + r, r, blocks, source_buffer(), sums);
-                } else if (r < rows) {
-                    src.prepare(m0 + r, out, padded, sums);
+                    src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
+                } else if (r < part.rows) {
+                    src.prepare(part.m0 + r, out, padded, sums);
                 } else {
                     std::memset(out, 0, size_t(padded * c.kernels.compute_bytes));
                     if (sums.block_sums)
@@ -108,24 +118,24 @@ struct jit_mx_matmul_base_t::run_t {
     }
 
     // Destination columns [c0, c1) of all rows.
-    void do_columns(int64_t c0, int64_t c1, const epilogue_t &epilogue, char *buffer) {
+    void do_columns(const part_t &part, int64_t c0, int64_t c1, const epilogue_t &epilogue, char *buffer) {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
         const int64_t half = c.weights.N / 2;
         const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
-        const panel_operands_t operands{
-                plan.direct, rows, source, source_stride, block_sums(), weights, 0, rows};
+        const panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride,
+                block_sums(part), part.weights, 0, part.rows};
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);
         const bool scaled = ctx.pd.problem.attr.src.scales.set;
         float most = 0;
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = 0; r < part.rows; r++) {
             float *x = acc + r * c.scratch.acc_columns + n0 % panel_columns;
             float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
-            float scale = weights_global * src_global;
-            if (scaled) scale *= row_scales()[r];
+            float scale = part.weights_global * part.src_global;
+            if (scaled) scale *= row_scales(part)[r];
             row_terms_t row;
-            row.m = row.bias_row = m0 + r;
+            row.m = row.bias_row = part.m0 + r;
             row.scale = scale;
             if (amax_only)
                 most = std::max(most, epilogue.amax_row(row, c0, c1 - c0, x, u));
@@ -138,30 +148,71 @@ struct jit_mx_matmul_base_t::run_t {
         }
     }
 
-    void do_batch_entry(const dim_t *entry) {
-        idx = entry;
+    void set_entry(part_t &part, const dim_t *idx) const {
         matrix_view_t wei(ctx, MXDNN_ARG_WEIGHTS, ctx.pd.problem.weights, ctx.pd.problem.attr.weights);
         matrix_view_t src(ctx, MXDNN_ARG_SRC, ctx.pd.problem.src, ctx.pd.problem.attr.src);
         wei.set_batch(idx);
         src.set_batch(idx);
-        weights = wei.packed_data();
-        weights_global = wei.global();
-        src_global = src.quantised() ? src.global() : 1.f;
-        for (m0 = 0; m0 < M; m0 += plan.rows) {
-            rows = std::min(plan.rows, M - m0);
-            prepare_source();
+        part.idx = idx;
+        part.weights = wei.packed_data();
+        part.weights_global = wei.global();
+        part.src_global = src.quantised() ? src.global() : 1.f;
+    }
+
+    // body() for the runs of rows of an entry, which `threads` threads prepare.
+    template <typename F>
+    void for_runs(part_t &part, int threads, F &&body) const {
+        for (part.m0 = 0; part.m0 < M; part.m0 += plan.rows) {
+            part.rows = std::min(plan.rows, M - part.m0);
+            prepare_source(part, threads);
+            body();
+        }
+    }
+
+    // Runs of columns of a part, as tasks [begin, end).
+    void do_tasks(const part_t &part, int64_t begin, int64_t end, const epilogue_t &epilogue, int ithr) {
+        for (int64_t t = begin; t < end; t++)
+            do_columns(part, t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
+                    thread_buffer(ithr));
+    }
+
+    // One matrix, shared by all threads.
+    void do_batch_entry(const dim_t *idx) {
+        part_t part;
+        part.buffer = source_buffer(0);
+        set_entry(part, idx);
+        for_runs(part, nthr, [&] {
             const int64_t tasks = div_up(dst_n, plan.columns);
-            const int n = int(std::min<int64_t>(nthr, tasks));
-            parallel(ctx.stream, n, [&](int ithr, int nt) {
+            parallel(ctx.stream, int(std::min<int64_t>(nthr, tasks)), [&](int ithr, int nt) {
                 epilogue_t epilogue(ctx);
                 epilogue.set_batch(idx);
                 int64_t begin, end;
                 balance(tasks, nt, ithr, begin, end);
-                for (int64_t t = begin; t < end; t++)
-                    do_columns(t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
-                            thread_buffer(ithr));
+                do_tasks(part, begin, end, epilogue, ithr);
             });
-        }
+        });
+    }
+
+    // All matrices of a batch, shared by all threads: each takes a run of the tasks of all.
+    void do_batch() {
+        const int64_t tasks = div_up(dst_n, plan.columns);
+        const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
+        parallel(ctx.stream, int(std::min<int64_t>(nthr, batch * tasks)), [&](int ithr, int nt) {
+            epilogue_t epilogue(ctx);
+            part_t part;
+            part.buffer = source_buffer(ithr);
+            int64_t begin, end;
+            balance(batch * tasks, nt, ithr, begin, end);
+            while (begin < end) {
+                dim_t idx[max_ndims] = {};
+                batch_index(dst, begin / tasks, idx);
+                const int64_t first = begin % tasks, last = std::min(tasks, first + end - begin);
+                set_entry(part, idx);
+                epilogue.set_batch(idx);
+                for_runs(part, 1, [&] { do_tasks(part, first, last, epilogue, ithr); });
+                begin += last - first;
+            }
+        });
     }
 };
 
@@ -170,6 +221,10 @@ status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     run_t run(*this, ctx);
     if (run.M == 0 || run.dst_n == 0) return mxdnn_success;
     const bool global = ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp;
+    if (run.shares_batch && !global) {
+        run.do_batch();
+        return mxdnn_success;
+    }
     for_each_index(dst.ndims - 2, dst.dims, [&](const dim_t *idx) {
         if (global) {
             // The global scale needs all results: they are computed twice rather than kept.
@@ -195,7 +250,8 @@ std::string plan_text(const matmul_conf_t &c, const problem_t &p) {
     s.N = c.weights.N;
     s.column_step = c.column_step;
     s.gated = c.gated;
-    const matmul_plan_t plan = plan_mx_matmul(s, p.attr.max_rows_hint, c.machine, c.kernels);
+    matmul_plan_t plan = plan_mx_matmul(s, p.attr.max_rows_hint, c.machine, c.kernels);
+    plan.rows = std::min(plan.rows, c.source_rows);
     return describe(plan) + ":"
            + (plan.direct ? c.direct->name : std::string(c.decode->name) + "+" + c.dense->name);
 }

@@ -39,7 +39,9 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             if (!r.ok()) return r;
             const int64_t rows =
                     max_plan_rows(conf.weights.K, problem.attr.max_rows_hint, conf.machine, conf.kernels);
-            const int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
+            int64_t most = std::max<int64_t>(rows, 2 * conf.kernels.direct_rows);
+            conf.scratch.own_sources = batch_of(problem.dst) > 1 && conf.machine.threads > 1;
+            if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
             size_scratch(conf, most, most);
             scratchpad_bytes = conf.scratch.total(conf.machine.threads);
             return r;

@@ -117,6 +117,7 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     s.source_stride =
             c.compute_dt == mxdnn_s8 ? int8_row_t::bytes(K) : round_up(round_up(K, k_step) * bytes, 64);
     if (s.source_stride % bad_stride == 0) s.source_stride += 64;
+    c.source_rows = source_rows;
     s.source = source_rows * s.source_stride;
     s.row_scales = round_up(source_rows * int64_t(sizeof(float)), 64);
     s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;

@@ -13,7 +13,8 @@ namespace x64 {
 
 // Parts of the scratchpad, in bytes; a pure function of N, K, the rows kept at a time and the threads.
 struct matmul_scratch_t {
-    int64_t source = 0;                     // prepared rows, shared by all threads
+    bool own_sources = false;               // each thread prepares rows of its own
+    int64_t source = 0;                     // prepared rows, else shared by all threads
     int64_t source_stride = 0;              // bytes of a prepared row
     int64_t row_scales = 0, block_sums = 0; // beside the rows
     int64_t sums_per_row = 0;               // floats
@@ -21,8 +22,9 @@ struct matmul_scratch_t {
     int64_t panel_stride = 0;               // bytes from one to the next (fused kernels: from part to part)
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
-    int64_t per_thread() const { return panels + acc; }
-    int64_t total(int threads) const { return source + row_scales + block_sums + per_thread() * threads; }
+    int64_t sources() const { return source + row_scales + block_sums; }
+    int64_t per_thread() const { return panels + acc + (own_sources ? sources() : 0); }
+    int64_t total(int threads) const { return (own_sources ? 0 : sources()) + per_thread() * threads; }
 };
 
 // Everything of a problem's solution that is known before it is executed.
@@ -36,6 +38,7 @@ struct matmul_conf_t {
     packed_shape_t weights;
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
+    int64_t source_rows = 0; // that are prepared at a time at most
     bool needs_sums = false; // float_zero weights
     bool gated = false, halves = false;
     int64_t column_step = 16;

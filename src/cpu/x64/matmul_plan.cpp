@@ -11,6 +11,8 @@ namespace {
 // Rows beyond which a longer run only costs cache: decoding is then a few percent of the work.
 constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
+// Prepared rows of each thread, where they have their own.
+constexpr int64_t own_source_bytes = 1 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
@@ -57,6 +59,18 @@ int64_t max_plan_rows(
     int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
+}
+
+bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads) {
+    // A matrix that two threads meet in is prepared by both: for few threads to each, or where it costs
+    // nothing.
+    return batch > 1 && threads > 1 && (batch >= threads || M * K <= serial_elements);
+}
+
+int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels) {
+    const int64_t fit = own_source_bytes / std::max<int64_t>(1, K * kernels.compute_bytes);
+    const int64_t least = round_up(std::max(kernels.row_step, 2 * kernels.direct_rows), kernels.row_step);
+    return std::min(most, std::max(fit / kernels.row_step * kernels.row_step, least));
 }
 
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const matmul_machine_t &machine,

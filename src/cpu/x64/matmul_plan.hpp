@@ -58,6 +58,13 @@ int64_t max_plan_rows(
 constexpr int64_t max_plan_columns = 64; // of a task, likewise (of the weights: twice that when gated)
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
+// Whether threads share all matrices of a batch, each with rows of source of its own, rather than one matrix
+// after the other; and how many rows those are at most, of `most`.
+bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads);
+int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels);
+// Fewer elements than this are prepared by one thread: waking others takes longer.
+constexpr int64_t serial_elements = 1 << 15;
+
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &shape, int64_t rows_hint, const matmul_machine_t &machine,
         const matmul_kernels_t &kernels);
 

@@ -491,12 +491,7 @@ public:
         return int(std::min<int64_t>({most, useful, batch_ * per_entry_}));
     }
 
-    void index_of(int64_t entry, dim_t *idx) const {
-        for (int d = md_.ndims - 3; d >= 0; d--) {
-            idx[d] = entry % md_.dims[d];
-            entry /= md_.dims[d];
-        }
-    }
+    void index_of(int64_t entry, dim_t *idx) const { batch_index(md_, entry, idx); }
 
     // Runs body(worker, item) for all, in parallel.
     template <typename F>
