@@ -35,6 +35,7 @@ double best_time(int threads, int rounds, const std::function<void(int)> &body) 
         std::atomic<int> ready{0}, done{0};
         std::atomic<double> start{0};
         std::vector<std::thread> pool;
+        pool.reserve(size_t(threads));
         std::vector<double> ends(size_t(threads), 0.);
         for (int t = 0; t < threads; t++)
             pool.emplace_back([&, t] {
@@ -67,7 +68,7 @@ __attribute__((target("avx2"))) void read_streams(const char *p, size_t bytes, i
     sink += uint64_t(_mm256_extract_epi64(a, 0));
 }
 
-constexpr int dot_repeats = 1 << 20;
+constexpr int dot_repeats = 1 << 20, tile_repeats = dot_repeats / 16;
 
 // Twelve independent chains hide the latency of any of these instructions: written out, since a compiler
 // may keep sums in memory beside their registers.
@@ -113,7 +114,7 @@ __attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(in
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int i = 0; i < dot_repeats / 16; i++) {
+    for (int i = 0; i < tile_repeats; i++) {
         _tile_dpbf16ps(0, 4, 6);
         _tile_dpbf16ps(1, 4, 7);
         _tile_dpbf16ps(2, 5, 6);
@@ -169,7 +170,7 @@ void measure_arithmetic(ceilings_t &c, int threads) {
         c.bf16_instruction = "vdpbf16ps zmm";
     }
     if (mayiuse(cpu_isa_t::avx512_core_amx)) {
-        c.bf16_gflops = rate(tile_bf16, 4. * (dot_repeats / 16) * 16 * 16 * 32 * 2);
+        c.bf16_gflops = rate(tile_bf16, 4. * tile_repeats * 16 * 16 * 32 * 2);
         c.bf16_instruction = "tdpbf16ps";
     }
 }
