@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matmul for many rows of the source: bound by the tensor cores.
 //
-// A CTA is a producer warpgroup and two consumer warpgroups. A work item is four panels of 64
-// columns (two for each consumer), a block of up to max_rows rows of the source, and a share of K.
-// Columns are many and rows few because weights are four times smaller than source rows: a
-// 256 x 128 tile reads 25 KB for every 64 of K from L2, a 128 x 256 tile 37 KB, and L2 could not
-// feed that at the rate of the tensor cores.
+// A CTA is a producer warpgroup and two consumer warpgroups, or four where rows are few. A work item is four
+// panels of 64 columns (divided among the consumers), a block of up to `width` rows of the source, and a
+// share of K. Columns are many and rows few because weights are four times smaller than source rows: a 256 x
+// 128 tile reads 25 KB for every 64 of K from L2, a 128 x 256 tile 37 KB, and L2 could not feed that at the
+// rate of the tensor cores.
 //
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
 // source rows in the swizzle that wgmma reads: neighbouring rows by one tensor copy, gathered ones by
-// 16-byte copies of two warps. A consumer decodes one panel's tile into A fragments while the wgmma of its
-// other panel, and those of the other consumer, run.
+// 16-byte copies of two warps. A consumer decodes one part of a stage (a panel, or half of K) into A
+// fragments while the wgmma of the part before, and those of the other consumers, run.
 //
 // Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
 // part of the columns from the shared memory of all, in fixed order.
@@ -67,7 +67,7 @@ struct many_rows_shared_t {
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         work_list_t list;
-        int source_row[width]; // of the item whose rows are gathered
+        int source_row[width + 16]; // of the item whose rows are gathered, read in pieces of 32
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
@@ -169,11 +169,12 @@ struct many_rows_cta_t {
     // these came through the generic proxy, and wgmma reads through the asynchronous one.
     __device__ void produce_gathered(int thread, int position, const row_block_t &block) const {
         using namespace ptx;
-        constexpr int rows_at_once = k::source_threads / 8;
+        constexpr int rows_at_once = k::source_threads / 8, rows_together = 4;
+        static_assert(rows_together * rows_at_once == 32, "the pieces that source_row has room for");
         const int chunk = thread % 8, first_row = thread / 8;
         int *source_row = reinterpret_cast<typename shared_t::head_t *>(shared)->source_row;
         named_barrier(k::source_barrier, k::source_threads); // the rows of the item before have been read
-        for (int r = thread; r < width; r += k::source_threads)
+        for (int r = thread; r < (width + 31) / 32 * 32; r += k::source_threads)
             source_row[r] = r < block.rows ? source_row_of(args, block.first + r) : -1;
         named_barrier(k::source_barrier, k::source_threads);
         const uint32_t stride = uint32_t(args.src_stride) * 2;
@@ -183,14 +184,25 @@ struct many_rows_cta_t {
             const int column = s * k::tile_rows + chunk * 8;
             const bool in_k = column < args.K;
             const uint8_t *from = static_cast<const uint8_t *>(args.src) + (in_k ? column * 2 : 0);
+            asm("" : "+l"(from)); // one sum, not two for every row
             static_assert(rows_at_once == 8, "the swizzle is the same for all rows of a thread");
             uint32_t to = stages + slot * shared_t::stage_bytes + first_row * k::src_row_bytes
                           + (chunk ^ first_row) * 16;
-#pragma unroll 4
-            for (int r = first_row; r < block.rows;
-                    r += rows_at_once, to += rows_at_once * k::src_row_bytes) {
-                const int row = source_row[r];
-                copy_16(to, from + uint64_t(uint32_t(max(row, 0))) * stride, in_k && row >= 0);
+            // Indices of some rows before the copies of the first: one at a time, the latency of shared
+            // memory would be that of the loop.
+            for (int r0 = first_row; r0 < block.rows; r0 += rows_together * rows_at_once) {
+                int row[rows_together];
+#pragma unroll
+                for (int i = 0; i < rows_together; i++) row[i] = source_row[r0 + i * rows_at_once];
+                const uint8_t *at[rows_together];
+#pragma unroll
+                for (int i = 0; i < rows_together; i++)
+                    at[i] = from + uint64_t(uint32_t(max(row[i], 0))) * stride;
+#pragma unroll
+                for (int i = 0; i < rows_together; i++)
+                    if (r0 + i * rows_at_once < block.rows)
+                        copy_16(to + i * rows_at_once * k::src_row_bytes, at[i], in_k && row[i] >= 0);
+                to += rows_together * rows_at_once * k::src_row_bytes;
             }
             copy_commit();
             announce_gathered<gather_lag>(n - gather_lag);
