@@ -12,8 +12,14 @@ namespace {
 
 using namespace tiles;
 
+// CTAs on a multiprocessor: 8-bit codes are quick to make, and want many loads in flight; 4-bit ones
+// registers.
 template <typename quantiser_t>
-__global__ void __launch_bounds__(threads) quantise_tiles(const __grid_constant__ tile_args_t a) {
+constexpr int least_ctas = quantiser_t::element::bits == 4 ? 1 : 8;
+
+template <typename quantiser_t>
+__global__ void __launch_bounds__(threads, least_ctas<quantiser_t>)
+        quantise_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int bits = quantiser_t::element::bits;
     __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
     tile_place_t at;
