@@ -14,9 +14,10 @@ using namespace tiles;
 
 template <int bits>
 __global__ void __launch_bounds__(threads) move_tiles(const __grid_constant__ tile_args_t a) {
-    __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
+    constexpr int width = bits == 4 ? 4 : 8;
+    __shared__ code_tile_t<width> t;
     tile_place_t at;
-    if (!find_place < bits == 4 ? 4 : 8 > (a, at)) return;
+    if (!find_place<width>(a, at)) return;
     load_tile<bits>(t, a, a.src, at);
     __syncthreads();
     store_tile<bits>(t, a, a.dst, at, a.two_levels ? *global_of(a.src, at.matrix) : 1.f);

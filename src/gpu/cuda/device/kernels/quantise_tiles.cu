@@ -12,18 +12,12 @@ namespace {
 
 using namespace tiles;
 
-// CTAs on a multiprocessor: 8-bit codes are quick to make, and want many loads in flight; 4-bit ones
-// registers.
 template <typename quantiser_t>
-constexpr int least_ctas = quantiser_t::element::bits == 4 ? 1 : 8;
-
-template <typename quantiser_t>
-__global__ void __launch_bounds__(threads, least_ctas<quantiser_t>)
-        quantise_tiles(const __grid_constant__ tile_args_t a) {
-    constexpr int bits = quantiser_t::element::bits;
-    __shared__ code_tile_t<bits == 4 ? 4 : 8> t;
+__device__ __forceinline__ void quantise(const tile_args_t &a) {
+    constexpr int bits = quantiser_t::element::bits, width = bits == 4 ? 4 : 8;
+    __shared__ code_tile_t<width> t;
     tile_place_t at;
-    if (!find_place < bits == 4 ? 4 : 8 > (a, at)) return;
+    if (!find_place<width>(a, at)) return;
     float global = 1.f;
     if (a.two_levels)
         global =
@@ -35,6 +29,16 @@ __global__ void __launch_bounds__(threads, least_ctas<quantiser_t>)
     }
     __syncthreads();
     store_tile<bits>(t, a, a.dst, at, global);
+}
+
+// Codes of 8 bits are quick to make: many CTAs keep many loads in flight. Those of 4 bits want registers.
+template <typename quantiser_t>
+__global__ void __launch_bounds__(threads, 8) quantise_to_bytes(const __grid_constant__ tile_args_t a) {
+    quantise<quantiser_t>(a);
+}
+template <typename quantiser_t>
+__global__ void __launch_bounds__(threads) quantise_to_nibbles(const __grid_constant__ tile_args_t a) {
+    quantise<quantiser_t>(a);
 }
 
 // The largest finite magnitude of each matrix, as bits, in a.amax, which is zero before.
@@ -85,10 +89,18 @@ __global__ void __launch_bounds__(amax_threads) find_largest(const __grid_consta
 
 using kernel_t = void (*)(tile_args_t);
 
+template <typename quantiser_t>
+kernel_t kernel_of() {
+    if constexpr (quantiser_t::element::bits == 4)
+        return quantise_to_nibbles<quantiser_t>;
+    else
+        return quantise_to_bytes<quantiser_t>;
+}
+
 kernel_t find(data_type_t dt, bool nvfp4) {
-    if (nvfp4) return quantise_tiles<nvfp4_quantiser_t>;
+    if (nvfp4) return kernel_of<nvfp4_quantiser_t>();
     kernel_t k = nullptr;
-    visit_type(mx_element_types(), dt, [&](auto e) { k = quantise_tiles<mx_quantiser_t<decltype(e)>>; });
+    visit_type(mx_element_types(), dt, [&](auto e) { k = kernel_of<mx_quantiser_t<decltype(e)>>(); });
     return k;
 }
 
