@@ -71,6 +71,8 @@ TEST(matmul_plan, tiles_decode_beside_multiplying) {
     const auto p = plan_mx_matmul(shape(256, 2880, 5760), 0, m, k);
     EXPECT_EQ(describe(p), "fused:rows128:columns64:k256");
     EXPECT_LE(p.k_chunk * (2 * 32 + 64), m.l1d) << "both panels of a part and 32 rows of source fit in L1";
+    k.rows = 256;
+    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 384) << "the next part comes slowly";
     m.l1d = 8 << 10;
     EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 128)
             << "at least a tile of the layout";

@@ -44,6 +44,15 @@ public:
     // x is overwritten.
     void finish_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
 
+    // Where finish_row stores row m from column `first` on, if results lie there as they are, side by side;
+    // else null.
+    const void *place_of(int64_t m, int64_t first) const {
+        if (dst_view_.quantised() || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
+        return dst_.matrix + (m * dst_.row_stride + first) * bytes_of_dst();
+    }
+    int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
+    int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
+
     // As finish_row, but stores nothing: the largest finite magnitude of the results, for a global
     // scale that has to be computed first.
     float amax_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;

@@ -297,6 +297,15 @@ struct jit_grouped_matmul_base_t::run_t {
             o.source = source_buffer(s.first);
             o.stream_row = r0;
             o.stream_rows = s.count;
+            if (summed && !c.gated) {
+                o.dst = results + slot * g.sums_stride + c0;
+                o.dst_stride = g.sums_stride * int64_t(sizeof(float));
+                o.dst_bytes = sizeof(float);
+            } else if (!summed && dst_md.ndims == 2 && rows[slot + o.rows - 1] - rows[slot] == o.rows - 1) {
+                o.dst = w.epilogue.place_of(select_row(w, x.dst_row(rows[slot])), c0);
+                o.dst_stride = w.epilogue.dst_row_bytes();
+                o.dst_bytes = w.epilogue.bytes_of_dst();
+            }
         }
         self.kernels_.multiply(o, n0, n1, acc, w.buffer);
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;

@@ -122,8 +122,13 @@ struct jit_mx_matmul_base_t::run_t {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
         const int64_t half = c.weights.N / 2;
         const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
-        const panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride,
-                block_sums(part), part.weights, 0, part.rows};
+        panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride, block_sums(part),
+                part.weights, 0, part.rows};
+        if (!amax_only) {
+            operands.dst = epilogue.place_of(part.m0, c0);
+            operands.dst_stride = epilogue.dst_row_bytes();
+            operands.dst_bytes = epilogue.bytes_of_dst();
+        }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);

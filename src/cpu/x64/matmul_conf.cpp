@@ -103,6 +103,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.dense_rows = c.fused ? int(source_blocks_t::block_rows) : c.dense->max_rows;
     if (!c.fused && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)
         c.kernels.dense_rows = plan_dense_rows(M, c.dense->max_rows);
+    if (p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim) c.kernels.rows = M;
     c.kernels.row_step = c.kernels.dense_rows;
     if (c.kernels.only_direct) c.kernels.row_step = c.kernels.direct_rows; // whole calls
     c.kernels.dense_panels = most_panels(*many);

@@ -13,6 +13,7 @@ constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
 // Prepared rows of each thread, where they have their own.
 constexpr int64_t own_source_bytes = 1 << 20;
+constexpr int64_t many_rows = 256; // of fused kernels
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
@@ -36,9 +37,10 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     if (kernels.fused) {
-        // Two decoded panels and as many rows of source stay in the first-level cache, with room for what
-        // comes next. Whole tiles, however short K is.
-        const int64_t row_bytes = 4 * panel_columns * kernels.compute_bytes;
+        // Two decoded panels stay in the first-level cache beside as many rows of source, which pass through.
+        // The next part is written meanwhile: with many rows that goes slowly and takes little of the cache.
+        // Whole tiles, however short K is.
+        const int64_t row_bytes = (kernels.rows >= many_rows ? 3 : 4) * panel_columns * kernels.compute_bytes;
         const int64_t tiles = machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows;
         return std::max<int64_t>(tiles, 1) * kernels.tile_rows;
     }

@@ -124,6 +124,8 @@ void panel_matmul_t::multiply_fused(
     a.part[0] = panels;
     a.part[1] = panels + c_.scratch.panel_stride;
     a.begin = 1;
+    a.dst = o.dst;
+    a.dst_stride = o.dst_stride;
     a.acc = acc;
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
     const auto two_panels = [&](const uint8_t **to, int64_t p) {
@@ -136,6 +138,7 @@ void panel_matmul_t::multiply_fused(
         (*fused_)(&a);
         a.begin = 0;
         a.acc += 2 * panel_columns;
+        if (a.dst) a.dst = static_cast<const char *>(a.dst) + 2 * panel_columns * o.dst_bytes;
         if (parts.count % 2) std::swap(a.part[0], a.part[1]);
     }
 }

@@ -21,6 +21,9 @@ struct panel_operands_t {
     const float *block_sums = nullptr;       // float_zero weights: sums_per_row floats for every row
     const uint8_t *weights = nullptr;        // packed bytes of the matrix
     int64_t stream_row = 0, stream_rows = 0; // source_blocks_t: which of its rows is the first one
+    // Where results of the first row and column go, if the columns of a row lie side by side; or null.
+    const void *dst = nullptr;
+    int64_t dst_stride = 0, dst_bytes = 0; // from row to row, and of an element
 };
 
 class panel_matmul_t {

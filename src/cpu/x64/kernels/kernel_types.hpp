@@ -81,6 +81,8 @@ struct fused_args_t {
     int64_t decode_rate;    // panel_parts_t::decode_rate()
     float *acc;             // [rows][32], overwritten
     int64_t acc_stride;     // bytes between rows
+    const void *dst;    // where results of the first row go, fetched into the cache meanwhile; may be null
+    int64_t dst_stride; // bytes between rows
 };
 
 } // namespace x64

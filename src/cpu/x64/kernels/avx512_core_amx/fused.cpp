@@ -64,6 +64,7 @@ private:
         part_src,
         part_steps,
         rows_left,
+        dst,
         rate, // added to turn_, 2^32 being once around
         slots
     };
@@ -228,7 +229,10 @@ private:
         load_arg(temp_, offsetof(fused_args_t, rows));
         mov(var(rows_left), temp_);
         load_arg(acc_, offsetof(fused_args_t, acc));
+        load_arg(temp_, offsetof(fused_args_t, dst));
+        mov(var(dst), temp_);
         L(next);
+        fetch_destination();
         // A step of a block is as many pieces of 64 bytes as the block has rows.
         mov(src_step_, var(rows_left));
         cmp(src_step_, block_rows);
@@ -247,6 +251,24 @@ private:
         add(acc_, temp_);
         sub(var(rows_left), block_rows);
         jg(next, T_NEAR);
+    }
+
+    // Two lines of each of a block's rows, with the last part: the results follow soon, and storing them
+    // would wait for memory.
+    void fetch_destination() {
+        Label done;
+        cmp(var(part), 1);
+        jne(done, T_NEAR);
+        mov(temp_, var(dst));
+        test(temp_, temp_);
+        jz(done, T_NEAR);
+        load_arg(steps_, offsetof(fused_args_t, dst_stride));
+        for (int r = 0; r < block_rows; r++) {
+            for (int line = 0; line < 2; line++) prefetchw(ptr[temp_ + line * 64]);
+            add(temp_, steps_);
+        }
+        mov(var(dst), temp_);
+        L(done);
     }
 
     void block(int halves) {
