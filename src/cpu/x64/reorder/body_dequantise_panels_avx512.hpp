@@ -251,8 +251,9 @@ void decode_any_rows(const packed_rows_t &q, const blocks_t &b, const block_form
     for (int i = 0; i < q.groups; i++) {
         const packed_group_t &g = q.group[i];
         for (int j = 0; j < 2; j++)
-            n16_unpack_rows(
-                    bits, g.codes[j], max_of(q.rows, pair_lines), codes[0] + j * reorder_lines, pair_lines);
+            // No more rows than there are: a second block of 16 ends where the tile does, and the last tile
+            // is the end of the memory.
+            n16_unpack_rows(bits, g.codes[j], q.rows, codes[0] + j * reorder_lines, pair_lines);
         blocks_t part;
         clear_blocks(part, pair_lines);
         __builtin_memcpy(part.scale, b.scale + i * pair_lines, pair_lines * sizeof(part.scale[0]));
