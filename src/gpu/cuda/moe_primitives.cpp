@@ -31,12 +31,6 @@ reason_t moe_route_t::pd_t::init() {
     return yes();
 }
 
-status_t moe_route_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::moe_route));
-    primitive = std::make_shared<moe_route_t>();
-    return mxdnn_success;
-}
-
 status_t moe_route_t::execute(const exec_ctx_t &ctx) const {
     route_args_t a = make_route_args(ctx);
     a.position = reinterpret_cast<int32_t *>(ctx.scratchpad);
@@ -51,12 +45,6 @@ reason_t moe_permute_t::pd_t::init() {
     return yes();
 }
 
-status_t moe_permute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::moe_permute));
-    primitive = std::make_shared<moe_permute_t>();
-    return mxdnn_success;
-}
-
 status_t moe_permute_t::execute(const exec_ctx_t &ctx) const {
     return launch_kernel(ctx, kernel_id_t::moe_permute, make_permute_args(ctx));
 }
@@ -66,12 +54,6 @@ reason_t moe_unpermute_t::pd_t::init() {
         return no("rows", "scattered ones", "rows in consecutive bytes");
     scratchpad_bytes = 4 * part_entries;
     return yes();
-}
-
-status_t moe_unpermute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::moe_unpermute));
-    primitive = std::make_shared<moe_unpermute_t>();
-    return mxdnn_success;
 }
 
 status_t moe_unpermute_t::execute(const exec_ctx_t &ctx) const {

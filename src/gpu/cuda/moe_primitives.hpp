@@ -2,7 +2,7 @@
 // moe_route in one launch, and moe_permute and moe_unpermute at the memory's speed: device/kernels/moe_*.cu.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "gpu/cuda/kernel_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,11 +11,9 @@ namespace cuda {
 struct moe_route_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_80";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<moe_route_t, kernel_id_t::moe_route> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -24,11 +22,9 @@ struct moe_route_t : primitive_impl_t {
 struct moe_permute_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_80";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<moe_permute_t, kernel_id_t::moe_permute> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -37,11 +33,9 @@ struct moe_permute_t : primitive_impl_t {
 struct moe_unpermute_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_80";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<moe_unpermute_t, kernel_id_t::moe_unpermute> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -55,15 +55,6 @@ reason_t sm90_grouped_matmul_t::pd_t::init() {
     return yes();
 }
 
-status_t sm90_grouped_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    for (const kernel_id_t id :
-            {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows, kernel_id_t::sm90_scatter_link,
-                    kernel_id_t::sm90_scatter_sum, kernel_id_t::ref_grouped_matmul})
-        MXDNN_CHECK(prepare_kernel(problem, id));
-    primitive = std::make_shared<sm90_grouped_matmul_t>();
-    return mxdnn_success;
-}
-
 std::string sm90_grouped_matmul_t::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})

@@ -18,14 +18,6 @@ reason_t sm90_mx_matmul_t::pd_t::init() {
     return check_sm90_post_ops(problem, false);
 }
 
-status_t sm90_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_few_rows));
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_many_rows));
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
-    primitive = std::make_shared<sm90_mx_matmul_t>();
-    return mxdnn_success;
-}
-
 std::string sm90_mx_matmul_t::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {1, 16, 64, 256, 4096})

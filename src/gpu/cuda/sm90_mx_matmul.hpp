@@ -2,7 +2,7 @@
 // mx_matmul of packed MXFP4 weights by Hopper's own instructions: device/kernels/sm90.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "gpu/cuda/kernel_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,11 +11,10 @@ namespace cuda {
 struct sm90_mx_matmul_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_90";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<sm90_mx_matmul_t, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows,
+                          kernel_id_t::ref_mx_matmul> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
     };
 

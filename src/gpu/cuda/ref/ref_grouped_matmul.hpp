@@ -2,7 +2,7 @@
 // grouped_matmul on a device for every legal problem.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "gpu/cuda/kernel_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,11 +11,9 @@ namespace cuda {
 struct ref_grouped_matmul_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:cuda";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<ref_grouped_matmul_t, kernel_id_t::ref_grouped_matmul> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -24,12 +24,6 @@ reason_t ref_moe_route_t::pd_t::init() {
     return yes();
 }
 
-status_t ref_moe_route_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_moe_route));
-    primitive = std::make_shared<ref_moe_route_t>();
-    return mxdnn_success;
-}
-
 status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     route_args_t a = make_route_args(ctx);
     a.slices = static_cast<const pd_t &>(ctx.pd).slices;
@@ -45,12 +39,6 @@ reason_t ref_moe_permute_t::pd_t::init() {
     return yes();
 }
 
-status_t ref_moe_permute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_moe_permute));
-    primitive = std::make_shared<ref_moe_permute_t>();
-    return mxdnn_success;
-}
-
 status_t ref_moe_permute_t::execute(const exec_ctx_t &ctx) const {
     rows_args_t a = make_permute_args(ctx);
     a.from = reinterpret_cast<int32_t *>(ctx.scratchpad);
@@ -61,12 +49,6 @@ status_t ref_moe_permute_t::execute(const exec_ctx_t &ctx) const {
 reason_t ref_moe_unpermute_t::pd_t::init() {
     scratchpad_bytes = 4 * part_entries;
     return yes();
-}
-
-status_t ref_moe_unpermute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_moe_unpermute));
-    primitive = std::make_shared<ref_moe_unpermute_t>();
-    return mxdnn_success;
 }
 
 status_t ref_moe_unpermute_t::execute(const exec_ctx_t &ctx) const {

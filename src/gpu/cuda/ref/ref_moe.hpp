@@ -2,7 +2,7 @@
 // moe_route, moe_permute and moe_unpermute on a device for every legal problem.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "gpu/cuda/kernel_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,11 +11,9 @@ namespace cuda {
 struct ref_moe_route_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:cuda";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<ref_moe_route_t, kernel_id_t::ref_moe_route> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         int64_t slices = 0; // tokens at work at a time
     };
 
@@ -25,11 +23,9 @@ struct ref_moe_route_t : primitive_impl_t {
 struct ref_moe_permute_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:cuda";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<ref_moe_permute_t, kernel_id_t::ref_moe_permute> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -38,11 +34,9 @@ struct ref_moe_permute_t : primitive_impl_t {
 struct ref_moe_unpermute_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:cuda";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : kernel_pd_t<ref_moe_unpermute_t, kernel_id_t::ref_moe_unpermute> {
+        using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -10,12 +10,6 @@ namespace cuda {
 
 reason_t ref_mx_matmul_t::pd_t::init() { return check_post_op_count(problem.attr); }
 
-status_t ref_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
-    primitive = std::make_shared<ref_mx_matmul_t>();
-    return mxdnn_success;
-}
-
 status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     matmul_args_t a;
     make_matmul_args(ctx, a);

@@ -15,12 +15,6 @@ reason_t ref_mx_reorder_t::pd_t::init() {
     return yes();
 }
 
-status_t ref_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_reorder));
-    primitive = std::make_shared<ref_mx_reorder_t>();
-    return mxdnn_success;
-}
-
 status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     reorder_args_t a;
     make_reorder_args(ctx, a);
