@@ -136,6 +136,8 @@ void expect_close(const case_t &c, const result_t &r, const std::string &what) {
 
 uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 118 + rng() % 20; }
 uint32_t byte_of_column(std::mt19937 &, int64_t, int64_t n) { return uint32_t(n) & 255; }
+// What the fast decoder of MXFP4 takes, from its least byte to its largest.
+uint32_t fast_byte_of_column(std::mt19937 &, int64_t, int64_t n) { return 1 + uint32_t(n) % 128; }
 uint32_t nan_in_column_5(std::mt19937 &, int64_t k, int64_t n) { return n == 5 && k == 32 ? 255 : 127; }
 
 TEST(cuda_sm90, every_size_is_within_its_bound) {
@@ -168,22 +170,23 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
 
 TEST(cuda_sm90, every_scale_byte_counts) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
-    for (memory::dim M : {4, 40}) {
-        const case_t c{M, 256, 32, dt::f32, false, false};
-        const result_t r = run_case(c, 3, byte_of_column);
-        for (int64_t m = 0; m < c.M; m++)
-            for (int64_t n = 0; n < c.N; n++) {
-                const sum_t s = exact_sum(c, r, m, n);
-                const double got = r.got[size_t(m * c.N + n)];
-                if (std::isnan(s.value))
-                    EXPECT_TRUE(std::isnan(got)) << n;
-                else if (s.magnitude > 3.4e38)
-                    EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound) << n;
-                else
-                    EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value))
-                            << "row " << m << " byte " << n;
-            }
-    }
+    for (auto scale : {byte_of_column, fast_byte_of_column})
+        for (memory::dim M : {4, 40}) {
+            const case_t c{M, 256, 32, dt::f32, false, false};
+            const result_t r = run_case(c, 3, scale);
+            for (int64_t m = 0; m < c.M; m++)
+                for (int64_t n = 0; n < c.N; n++) {
+                    const sum_t s = exact_sum(c, r, m, n);
+                    const double got = r.got[size_t(m * c.N + n)];
+                    if (std::isnan(s.value))
+                        EXPECT_TRUE(std::isnan(got)) << n;
+                    else if (s.magnitude > 3.4e38)
+                        EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound) << n;
+                    else
+                        EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value))
+                                << "row " << m << " byte " << n;
+                }
+        }
 }
 
 TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {

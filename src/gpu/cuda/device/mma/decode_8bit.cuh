@@ -47,7 +47,7 @@ struct mxfp8_t : codes_8bit_t {
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         // Adding one to the largest exponent (e4m3: to the only NaN) reaches the sign's place.
         constexpr uint32_t mask = e4m3 ? 0x7F7F7F7Fu : 0x7C7C7C7Cu, one = e4m3 ? 0x01010101u : 0x04040404u;
-        uint32_t bits = r.scales;
+        uint32_t bits = e8m0_scales_t::outside<1>(r.scales);
 #pragma unroll
         for (uint32_t w : r.codes) bits |= (w & mask) + one;
         return bits & 0x80808080u;
@@ -82,7 +82,7 @@ struct mxfp8_t : codes_8bit_t {
 struct mxint8_t : codes_8bit_t {
     // Scales whose factor is no normal bf16.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        return (r.scales | (r.scales - 0x07070707u)) & 0x80808080u;
+        return e8m0_scales_t::outside<7>(r.scales);
     }
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {

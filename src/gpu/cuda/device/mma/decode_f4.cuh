@@ -3,8 +3,9 @@
 //
 // A code lands as the bits s 000000ee m000000 of a bf16: e2m1 * 2^-126, a subnormal where ee is 0,
 // which the multiplier honours. One bf16x2 product with 2^126 times the scale then gives the weight exactly.
-// For MXFP4 that factor exists for scale bytes up to 128; blocks beyond (weights of 2 and more times the
-// largest code, and NaN) take two products, by 2^126 and by the scale.
+// For MXFP4 that factor exists for scale bytes up to 128; blocks beyond (weights of 4 and more times the
+// codes, and NaN) take two products, by 2^126 and by the scale. So do those of byte 0, because this makes the
+// test one subtraction.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
@@ -41,7 +42,9 @@ struct mxfp4_t {
         const uint4 c = codes.read_16();
         return {{c.x, c.y, c.z, c.w}, scales.read_4()};
     }
-    __device__ static __forceinline__ uint32_t special(const raw_t &r) { return r.scales & 0x80808080u; }
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        return e8m0_scales_t::outside<1>(r.scales);
+    }
 
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {

@@ -29,7 +29,9 @@ struct mxfp6_t {
         const uint2 t = codes.read_8(low_plane - int(threadIdx.x) % 128 * 8);
         return {{c.x, c.y, c.z, c.w}, {t.x, t.y}, scales.read_4()};
     }
-    __device__ static __forceinline__ uint32_t special(const raw_t &r) { return r.scales & 0x80808080u; }
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        return e8m0_scales_t::outside<1>(r.scales);
+    }
 
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {

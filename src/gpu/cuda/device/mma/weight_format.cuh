@@ -67,6 +67,12 @@ struct e8m0_scales_t {
     __device__ static __forceinline__ uint32_t place(int thread) { return uint32_t(thread) / 4 * 4; }
     // Which byte is that of the 16 rows `step` and of a column.
     __device__ static constexpr int byte(int step, int column) { return step / 2 * 2 + column; }
+    // A bit mask that is 0 where all bytes are from `least` to `least` + 127: subtracting borrows from a
+    // byte's neighbour only below `least`, and then this byte's own bit says so.
+    template <int least>
+    __device__ static __forceinline__ uint32_t outside(uint32_t scales) {
+        return (scales - uint32_t(least) * 0x01010101u) & 0x80808080u;
+    }
     // 2^(byte - 127 + add) in both halves, which has to lie in the normal range of bf16.
     template <int add>
     __device__ static __forceinline__ uint32_t factor(uint32_t scales, int step, int column) {
