@@ -62,7 +62,7 @@ status_t quant_of(
 
 // What a matmul multiplies for its source: the element type and, of quantised ones, the format. Dynamic
 // scales on a source of f32, bf16 or f16 ask for it to be quantised in execute: to s8, in blocks (MXINT8) or
-// with one scale per row.
+// with one scale per row, or to f8_e4m3 with one scale per row.
 data_type_t source_format(const problem_t &p, quant_t &q);
 
 // Dims of the plain scales (or zero points) of `md` quantised by `q` along that axis: md's dims

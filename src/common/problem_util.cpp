@@ -103,9 +103,11 @@ status_t quant_of(
                 "%s is %s and has no scales; give them with set_scales (or a packed descriptor)", name,
                 data_type_name(md.dt));
     const auto &s = a.scales;
-    // Plain s8 has its one scale per row with a mask of the rows, or in groups as long as a row.
+    // Plain s8 and f8_e4m3 have their one scale per row with a mask of the rows, or in groups as long as a
+    // row.
     const dim_t columns = md.dims[md.ndims - 1];
-    const bool row_scales = md.dt == mxdnn_s8 && has_role(s.dt, role_high_precision)
+    const bool row_scales = (md.dt == mxdnn_s8 || md.dt == mxdnn_f8_e4m3)
+                            && has_role(s.dt, role_high_precision)
                             && (s.groups[1] >= columns || !(s.mask & 1 << (md.ndims - 1)));
     const int last_two = (row_scales ? 1 : 3) << (md.ndims - 2);
     int batch_bits = 0;
@@ -240,7 +242,8 @@ data_type_t source_format(const problem_t &p, quant_t &q) {
     q = quant_t();
     if (!p.attr.src.scales.set) return p.src.dt;
     memory_desc_t codes = p.src;
-    if (is_high_precision(codes.dt)) codes.dt = mxdnn_s8;
+    if (is_high_precision(codes.dt))
+        codes.dt = p.attr.src.mode == mxdnn_quantization_mode_dynamic_fp ? mxdnn_f8_e4m3 : mxdnn_s8;
     const bool known = quant_of("src", codes, p.attr.src, q, &axis) == mxdnn_success && axis == 1;
     return known ? codes.dt : mxdnn_data_type_undef;
 }
@@ -253,14 +256,15 @@ status_t check_source_recipe(const problem_t &p) {
     quant_t q;
     const data_type_t dt = source_format(p, q);
     const bool blocks = a.mode == mxdnn_quantization_mode_dynamic_mx && q.scale_dt == mxdnn_e8m0;
-    const bool rows = a.mode == mxdnn_quantization_mode_dynamic_affine && q.scale_dt == mxdnn_f32;
-    if (dt != mxdnn_s8 || !(blocks || rows) || a.zero_points.set || a.global != mxdnn_quantization_mode_undef)
+    const bool rows =
+            (a.mode == mxdnn_quantization_mode_dynamic_affine || a.mode == mxdnn_quantization_mode_dynamic_fp)
+            && q.scale_dt == mxdnn_f32;
+    if (dt == mxdnn_data_type_undef || !(blocks || rows) || a.zero_points.set
+            || a.global != mxdnn_quantization_mode_undef)
         return fail(mxdnn_unimplemented,
                 "src is %s and is to be quantised by mode %d with %s scales in groups of %lldx%lld; possible "
-                "are "
-                "dynamic_mx with e8m0 scales in groups of 1x32 (MXINT8) and dynamic_affine with one f32 "
-                "scale per "
-                "row (s8), without zero points and global scale",
+                "are dynamic_mx with e8m0 scales in groups of 1x32 (MXINT8), and dynamic_affine (s8) or "
+                "dynamic_fp (f8_e4m3) with one f32 scale per row, without zero points and global scale",
                 data_type_name(p.src.dt), int(a.mode), data_type_name(a.scales.dt),
                 (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
     if (!is_scale_rounding_defined(false, a.rounding))
@@ -270,9 +274,6 @@ status_t check_source_recipe(const problem_t &p) {
         return fail(mxdnn_invalid_arguments, "src is quantised in execute, so a scales layout or an element "
                                              "packing has no meaning for it; "
                                              "leave them out");
-    if (p.engine->target->family != target_family_t::cpu_x64)
-        return fail(mxdnn_unimplemented, "src is quantised in execute on CPU only; the engine is %s",
-                p.engine->target->name);
     return mxdnn_success;
 }
 

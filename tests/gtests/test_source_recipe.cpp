@@ -15,15 +15,18 @@ using mxdnn::scale_rounding;
 
 struct recipe_t {
     const char *name;
-    bool blocks; // MXINT8; else s8 with one scale per row
+    bool blocks; // MXINT8; else one scale per row
     scale_rounding rounding;
+    bool fp8 = false; // f8_e4m3; else s8
 };
 const recipe_t recipes[] = {{"per row", false, scale_rounding::floor},
-        {"MXINT8", true, scale_rounding::floor}, {"MXINT8, ceil", true, scale_rounding::ceil}};
+        {"MXINT8", true, scale_rounding::floor}, {"MXINT8, ceil", true, scale_rounding::ceil},
+        {"FP8 per row", false, scale_rounding::floor, true}};
 
 void ask(mxdnn::primitive_attr &a, const recipe_t &r) {
     if (!r.blocks)
-        return a.set_scales(MXDNN_ARG_SRC, 1, {}, dt::f32, false, quantization_mode::dynamic_affine);
+        return a.set_scales(MXDNN_ARG_SRC, 1, {}, dt::f32, false,
+                r.fp8 ? quantization_mode::dynamic_fp : quantization_mode::dynamic_affine);
     a.set_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0, false, quantization_mode::dynamic_mx);
     a.set_scale_rounding(MXDNN_ARG_SRC, r.rounding);
 }
@@ -41,6 +44,12 @@ const weights_t formats[] = {{"mxfp4", dt::f4_e2m1, dt::e8m0, 32, quantization_m
 
 double rounded(double x) { // to the nearest code
     return std::fmax(-127, std::fmin(127, std::nearbyint(x)));
+}
+// The same among the values of f8_e4m3: four significant bits down to 2^-6, steps of 2^-9 below.
+double rounded_fp8(double x) {
+    if (x == 0) return 0;
+    const double step = std::ldexp(1., std::max(std::ilogb(x), -6) - 3);
+    return std::fmax(-448, std::fmin(448, std::nearbyint(x / step) * step));
 }
 
 // What the codes of a row stand for; NaN where the rule makes NaN.
@@ -65,11 +74,13 @@ std::vector<double> quantised(const float *x, dim K, const recipe_t &r) {
             }
             step = std::ldexp(1., e - 6);
         } else {
-            const float scale = amax / 127.f;
+            const float scale = amax / (r.fp8 ? 448.f : 127.f);
             step = scale == 0 ? 1. : double(scale);
         }
         for (dim k = b; k < end; k++)
-            v[size_t(k)] = finite ? rounded(double(r.blocks ? x[k] / step : x[k] / float(step))) * step : NAN;
+            v[size_t(k)] = !finite ? NAN
+                           : r.fp8 ? rounded_fp8(double(x[k] / float(step))) * step
+                                   : rounded(double(r.blocks ? x[k] / step : x[k] / float(step))) * step;
     }
     return v;
 }

@@ -13,9 +13,9 @@ constexpr dim_t mx_block = 32;
 constexpr dim_t nvfp4_block = 16;
 constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
 
-// The families by which numerics differ. row_int8: plain s8 with one floating-point scale per row, which
-// only sources of matmuls have.
-enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8 };
+// The families by which numerics differ. row_int8 and row_fp8: plain s8 or f8_e4m3 with one floating-point
+// scale per row, which only sources of matmuls have.
+enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8, row_fp8 };
 
 // The family that an element and a scale type belong to, legal in its details or not.
 MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
@@ -24,7 +24,14 @@ MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &
     if (has_role(elem, role_affine_element) && has_role(q.scale_dt, role_high_precision))
         return quant_family_t::affine;
     if (elem == mxdnn_s8 && has_role(q.scale_dt, role_high_precision)) return quant_family_t::row_int8;
+    if (elem == mxdnn_f8_e4m3 && has_role(q.scale_dt, role_high_precision)) return quant_family_t::row_fp8;
     return quant_family_t::none;
+}
+
+// Whether all of a row has one scale.
+MXDNN_HD constexpr bool has_row_scale(data_type_t elem, const quant_t &q) {
+    const quant_family_t f = quant_family(elem, q);
+    return f == quant_family_t::row_int8 || f == quant_family_t::row_fp8;
 }
 
 // Null where the two make a format that weights and other tensors may have; else what is wrong and what
@@ -59,6 +66,10 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
         return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks "
                "of s8 "
                "(MXINT8) take scales of type e8m0, one per 32 elements";
+    case quant_family_t::row_fp8:
+        return "f8_e4m3 with floating-point scales has one per row, and only a matmul's source has those; "
+               "blocks "
+               "of f8_e4m3 (MXFP8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::affine: break;
     }
 
@@ -102,6 +113,7 @@ MXDNN_HD constexpr const char *check_dynamic_quant(
                    "given, not computed; use s4, or zero points of type u8";
         return nullptr;
     case quant_family_t::row_int8:
+    case quant_family_t::row_fp8:
     case quant_family_t::none: break;
     }
     return "the element and scale types make no quantised format";

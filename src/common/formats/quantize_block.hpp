@@ -184,13 +184,23 @@ MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8
     return p;
 }
 
-// ---- s8 with one scale per row, which a matmul makes of its source ----
+// ---- s8 or f8_e4m3 with one scale per row, which a matmul makes of its source ----
 
-// NaN for a row that holds NaN or Inf, 1 for one whose quotient is 0.
-MXDNN_HD constexpr float row_int8_scale(uint32_t amax_bits) {
+// The largest magnitude over that of the largest code. NaN for a row that holds NaN or Inf, 1 for one whose
+// quotient is 0.
+MXDNN_HD constexpr float row_scale_of(uint32_t amax_bits, float largest_code) {
     if (amax_bits >= f32_inf_bits) return float_of(f32_nan_bits);
-    const float scale = div_f32(float_of(amax_bits), float(s8_t::highest));
+    const float scale = div_f32(float_of(amax_bits), largest_code);
     return scale == 0 ? 1.f : scale;
+}
+MXDNN_HD constexpr float row_int8_scale(uint32_t amax_bits) {
+    return row_scale_of(amax_bits, float(s8_t::highest));
+}
+MXDNN_HD constexpr float row_fp8_scale(uint32_t amax_bits) { return row_scale_of(amax_bits, f8_e4m3_t::max); }
+
+// A NaN scale makes codes of 0.
+MXDNN_HD constexpr uint32_t row_fp8_quantize(float x, float scale) {
+    return is_nan(scale) ? 0 : f8_e4m3_t::encode(div_f32(x, scale));
 }
 
 // Symmetric. A NaN scale makes codes of 0.
@@ -227,6 +237,7 @@ MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t
         });
         break;
     case quant_family_t::row_int8:
+    case quant_family_t::row_fp8:
     case quant_family_t::none: break;
     }
     return p;
@@ -270,6 +281,7 @@ MXDNN_HD constexpr uint32_t quantize_element(
         break;
     }
     case quant_family_t::row_int8:
+    case quant_family_t::row_fp8:
     case quant_family_t::none: break;
     }
     return code;
@@ -298,6 +310,9 @@ MXDNN_HD constexpr float dequantize_element(
         break;
     }
     case quant_family_t::row_int8: x = mul_f32(float(int8_t(code)), decode_value(q.scale_dt, p.scale)); break;
+    case quant_family_t::row_fp8:
+        x = mul_f32(f8_e4m3_t::decode(code), decode_value(q.scale_dt, p.scale));
+        break;
     case quant_family_t::none: break;
     }
     return x;

@@ -25,7 +25,7 @@ inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m
     for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
     if (!p.attr.src.is_dynamic()) return;
     quant_t q;
-    source_format(p, q);
+    const bool fp8 = source_format(p, q) == mxdnn_f8_e4m3;
     for (dim_t first = 0; first < K; first += q.block) {
         const dim_t last = std::min(first + q.block, K);
         uint32_t amax = 0;
@@ -35,9 +35,13 @@ inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m
             for (dim_t k = first; k < last; k++)
                 to[k] = mx_dequantize<s8_t>(mx_quantize<s8_t>(float(to[k]), scale), scale);
         } else {
-            const float scale = row_int8_scale(amax);
-            for (dim_t k = first; k < last; k++)
-                to[k] = double(s8_t::to_int(row_int8_quantize(float(to[k]), scale))) * scale;
+            const float scale = fp8 ? row_fp8_scale(amax) : row_int8_scale(amax);
+            for (dim_t k = first; k < last; k++) {
+                const float x = float(to[k]);
+                to[k] = double(fp8 ? f8_e4m3_t::decode(row_fp8_quantize(x, scale))
+                                   : float(s8_t::to_int(row_int8_quantize(x, scale))))
+                        * scale;
+            }
         }
     }
 }

@@ -78,7 +78,9 @@ uint32_t source_rows_t::recipe_scale(const float *x, int64_t n) const {
 source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
     const bool powers = quant_.scale_dt == mxdnn_e8m0;
     if (!recipe_ && !powers)
-        return {0, row_int8() && K_ > 0 ? decode_value(quant_.scale_dt, view_.params(m, 0).scale) : 1.f};
+        return {0, has_row_scale(element_dt_, quant_) && K_ > 0
+                           ? decode_value(quant_.scale_dt, view_.params(m, 0).scale)
+                           : 1.f};
     uint32_t amax = 0, most = 0; // of the magnitudes' bits, of the scales
     const auto see = [&](uint32_t scale) {
         if (scale != e8m0_poison) most = std::max(most, scale);
@@ -95,13 +97,15 @@ source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
         else
             amax = std::max(amax, row_kernels().amax_bits(x, n));
     }
-    return {int(most), powers ? e8m0_t::decode(most) : row_int8_scale(amax)};
+    return {int(most), powers       ? e8m0_t::decode(most)
+                       : row_int8() ? row_int8_scale(amax)
+                                    : row_fp8_scale(amax)};
 }
 
 // Of powers of two 2^(scale - exponent), at most 1; what falls below 2^-126 of the row's largest block is
 // below every rounding of the row.
 float source_rows_t::scale_in_row(uint32_t scale, const row_t &row) const {
-    if (row_int8()) return 1.f;
+    if (has_row_scale(element_dt_, quant_)) return 1.f;
     if (quant_.scale_dt != mxdnn_e8m0 || scale == e8m0_poison) return decode_value(quant_.scale_dt, scale);
     const int e = int(scale) - row.exponent;
     return e < -126 ? 0.f : float_of(uint32_t(e + 127) << 23);
@@ -126,6 +130,10 @@ void source_rows_t::make_codes(int64_t m, int64_t k, int64_t n, const row_t &row
         const int64_t count = std::min(quant_.block, n - i);
         float step = row.scale;
         c.scales[b] = 1.f;
+        if (element_dt_ == mxdnn_f8_e4m3) {
+            for (int64_t j = i; j < i + count; j++) c.codes[j] = uint8_t(row_fp8_quantize(x[j], step));
+            continue; // one block
+        }
         if (!row_int8()) {
             const uint32_t scale = recipe_scale(x + i, count);
             step = e8m0_t::decode(scale) * s8_t::step;

@@ -27,6 +27,7 @@ enum class kernel_id_t : uint32_t {
     sm90_many_rows,
     sm90_scatter_link,
     sm90_scatter_sum,
+    sm90_source_rows,
     count
 };
 

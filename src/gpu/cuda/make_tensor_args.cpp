@@ -48,7 +48,7 @@ matrix_args_t matrix_args(
         return a;
     }
     a.elements = plain_args(*given, attr.packing);
-    if (!attr.scales.set) return a;
+    if (!attr.scales.set || has_role(pd_md.dt, role_high_precision)) return a; // codes are made in execute
     a.quantised = true;
     quant_of("", md, attr, a.quant, &a.axis_from_end); // accepted when the descriptor was created
     a.scales = plain_args(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg));

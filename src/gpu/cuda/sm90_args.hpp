@@ -50,13 +50,16 @@ struct matmul_args_t {
     int64_t expert_stride = 0;              // bytes between experts
     int32_t prefix = 0;                     // bytes before an expert's panels; NVFP4: its global scale
     tiling_t tiling;
-    const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
-    int64_t src_stride = 0;    // elements
+    const void *src = nullptr;          // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
+    int64_t src_stride = 0;             // elements
+    const float *row_factors = nullptr; // of rows of src: what their sums are multiplied by; null: 1
+    const float *src_global = nullptr;  // of all of src; null: 1
     void *dst = nullptr;
     int64_t dst_stride = 0; // elements
     value_type_t dst_type = value_type_t::bf16;
-    int32_t src_rows = 0; // that there are to gather from
-    int32_t M = 0;        // rows of dst; of all groups together
+    int32_t src_rows = 0;  // that there are to gather from
+    int32_t M = 0;         // rows of dst; of all groups together
+    int32_t row_begin = 0; // of the list of rows: M of them from here on are computed
     int32_t N = 0, K = 0;
 
     bool grouped = false;            // else one matrix of weights and M rows

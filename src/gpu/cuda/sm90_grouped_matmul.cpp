@@ -8,6 +8,7 @@
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/scatter_sum_args.hpp"
 #include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -47,6 +48,8 @@ int64_t row_stride_of(const memory_desc_t &md) {
 reason_t sm90_grouped_matmul_t::pd_t::init() {
     reason_t r = check_sm90_problem(problem);
     if (!r.ok()) return r;
+    if (sm90_makes_rows(problem))
+        return no("src", to_string(problem.src).c_str(), "bf16 rows of a multiple of 8 elements");
     r = check_sm90_post_ops(problem, true);
     if (!r.ok()) return r;
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/sm90_mx_matmul.hpp"
 
+#include <algorithm>
+
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -15,7 +18,13 @@ reason_t sm90_mx_matmul_t::pd_t::init() {
     const memory_desc_t &wei = problem.weights, &bias = problem.bias;
     if (wei.ndims != 2) return no("weights", "a batch", "one matrix");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
+    if (sm90_makes_rows(problem)) scratchpad_bytes = sm90_rows_bytes(problem);
     return check_sm90_post_ops(problem, false);
+}
+
+status_t sm90_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    if (sm90_makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
+    return kernel_pd_t::create_primitive(primitive);
 }
 
 std::string sm90_mx_matmul_t::pd_t::plan_text() const {
@@ -30,35 +39,35 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS);
     const memory_t &dst = *ctx.memory(MXDNN_ARG_DST);
+    const int64_t M = dim_from_end(dst.md, 2);
+    const bool makes_rows = sm90_makes_rows(p);
     // Where a caller's rows start is known only now.
-    if (reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes) return ref_mx_matmul_t().execute(ctx);
+    if ((!makes_rows && reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes) || M > INT32_MAX / 2)
+        return ref_mx_matmul_t().execute(ctx);
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
     a.weights = wei.handle;
-    a.src = src.handle;
-    a.src_stride = src.md.strides[0];
     a.dst = dst.handle;
     a.dst_stride = dst.md.strides[0];
     a.dst_type = sm90_value_type(dst.md.dt);
-    const int64_t M = dim_from_end(dst.md, 2);
-    if (M > INT32_MAX / 2) return ref_mx_matmul_t().execute(ctx);
-    a.M = int32_t(M);
     set_sm90_args(p, launch);
     if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
         a.bias = bias->handle;
         a.bias_type = sm90_value_type(bias->md.dt);
     }
-    if (a.M == 0 || a.N == 0) return mxdnn_success;
-    const sm90::matmul_plan_t plan = plan_sm90(p, a.M, 1);
-    a.splits = plan.splits;
-    launch.variant = plan.variant;
-    launch.grid = plan.grid;
-    const kernel_id_t before = ctx.stream.cuda->last_kernel();
-    launch.early = before == kernel_id_t::sm90_few_rows || before == kernel_id_t::sm90_many_rows;
-    return launch_kernel(ctx,
-            plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows
-                                                    : kernel_id_t::sm90_many_rows,
-            launch);
+    if (M == 0 || a.N == 0) return mxdnn_success;
+    a.src = src.handle;
+    a.src_stride = src.md.strides[0];
+    const int64_t at_once = makes_rows ? sm90_rows_at_once(p) : M;
+    for (int64_t first = 0; first < M; first += at_once) {
+        a.row_begin = int32_t(first);
+        a.M = int32_t(std::min(at_once, M - first));
+        const kernel_id_t kernel = plan_sm90_launch(p, a.M, 1, launch);
+        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, first, a.M, ctx.scratchpad, a));
+        launch.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
+        MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
+    }
+    return mxdnn_success;
 }
 
 } // namespace cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_matmul of packed MXFP4 weights by Hopper's own instructions: device/kernels/sm90.
+// mx_matmul of packed weights by Hopper's own instructions: device/kernels/sm90.
 #pragma once
 
 #include "gpu/cuda/kernel_pd.hpp"
@@ -15,6 +15,7 @@ struct sm90_mx_matmul_t : primitive_impl_t {
                           kernel_id_t::ref_mx_matmul> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
     };
 

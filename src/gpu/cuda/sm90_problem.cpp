@@ -7,6 +7,7 @@
 #include "common/layouts/n64.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -61,6 +62,11 @@ bool is_gate(const post_op_t &o) {
     return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu || o.alg == mxdnn_gated_silu);
 }
 
+int sm_count_of(const problem_t &p) {
+    const device_t *d = exec_engine(p).device;
+    return d ? d->info.sm_count : assumed_device(90).sm_count;
+}
+
 } // namespace
 
 sm90::value_type_t sm90_value_type(data_type_t dt) {
@@ -73,31 +79,39 @@ sm90::value_type_t sm90_value_type(data_type_t dt) {
 }
 
 sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups) {
-    const device_t *d = exec_engine(p).device;
     const sm90::tiling_t t = tiling_of(shape_of(p.weights));
     return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2),
-            int(std::max<int64_t>(groups, 1)), t.tile_bytes >> t.tile_steps_shift,
-            d ? d->info.sm_count : assumed_device(90).sm_count,
+            int(std::max<int64_t>(groups, 1)), t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
             format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common);
 }
 
+kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, sm90::launch_args_t &launch) {
+    const sm90::matmul_plan_t plan = plan_sm90(p, rows, groups);
+    launch.variant = plan.variant;
+    launch.grid = plan.grid;
+    launch.matmul.splits = plan.splits;
+    return plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows : kernel_id_t::sm90_many_rows;
+}
+
+bool sm90_writes_no_weights(kernel_id_t id) {
+    return id == kernel_id_t::sm90_few_rows || id == kernel_id_t::sm90_many_rows
+           || id == kernel_id_t::sm90_source_rows;
+}
+
 reason_t check_sm90_problem(const problem_t &p) {
-    const memory_desc_t &src = p.src, &wei = p.weights, &bias = p.bias, &dst = p.dst;
+    const memory_desc_t &wei = p.weights, &bias = p.bias, &dst = p.dst;
     const engine_t &engine = exec_engine(p);
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == sm90::format_t::count) return no("weights", to_string(wei).c_str(), "MX or NVFP4");
-    if (src.dt != mxdnn_bf16) return no("src", data_type_name(src.dt), "bf16");
     if (sm90_value_type(dst.dt) == sm90::value_type_t::none)
         return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
-    if (!has_rows(src) || !has_rows(dst))
-        return no("src and dst", "columns apart, or rows at a distance known only at execution",
+    if (!has_rows(dst))
+        return no("dst", "columns apart, or rows at a distance known only at execution",
                 "rows of neighbours at a known distance");
-    const int64_t row_elements = sm90_copy_bytes / 2;
-    if (dim_from_end(wei, 2) % row_elements) return no("K", "no multiple of 8", "one");
-    if (src.strides[src.ndims - 2] % row_elements)
-        return no("src", "rows that are no multiple of 8 elements apart", "a multiple");
+    const reason_t r = check_sm90_source(p);
+    if (!r.ok()) return r;
     if (bias.ndims
             && (!is_strided(bias) || sm90_value_type(bias.dt) == sm90::value_type_t::none
                     || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1))

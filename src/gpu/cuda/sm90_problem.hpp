@@ -5,6 +5,7 @@
 
 #include "common/primitive_desc.hpp"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/kernel_list.hpp"
 #include "gpu/cuda/sm90_args.hpp"
 
 namespace mxdnn {
@@ -17,7 +18,7 @@ constexpr int64_t sm90_copy_bytes = 16;
 // none: a type that the kernels do not read or write.
 sm90::value_type_t sm90_value_type(data_type_t dt);
 
-// What the weights (packed), source rows, destination rows and bias have to be.
+// What the weights (packed), source, destination rows and bias have to be.
 reason_t check_sm90_problem(const problem_t &p);
 // An activation, and a sum as the last; with_sum says whether one is taken.
 reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
@@ -27,6 +28,12 @@ void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
 
 // For so many rows that fall into so many groups.
 sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups);
+
+// The kernel for them; sets variant, grid and splits of its launch.
+kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, sm90::launch_args_t &launch);
+
+// Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
+bool sm90_writes_no_weights(kernel_id_t id);
 
 } // namespace cuda
 } // namespace impl

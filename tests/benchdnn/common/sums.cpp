@@ -39,6 +39,7 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     arithmetic_t a;
     a.bf16_products =
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
+    a.bf16_rows = a.bf16_products || impl_name == "cuda:sm_90";
     return a;
 }
 
@@ -70,7 +71,7 @@ void dot_row(const double *x, const values_t &w, const sum_types_t &t, const ari
             1. / 256; // half an ulp of bf16, relative, is at most 2^-9; both sides of a tie: 2^-8
     double per_product = gamma;
     if (a.bf16_products && affine) per_product += u_bf16;
-    if (a.bf16_products && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
+    if (a.bf16_rows && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
     if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine)
         per_product += a.bf16_products ? u_bf16 : u32;
     constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products

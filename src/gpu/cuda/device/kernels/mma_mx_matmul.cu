@@ -58,8 +58,8 @@ __device__ float code_value(data_type_t dt, const quant_t &q, uint32_t code) {
 
 // Elements along K that share a scale of the source, at most those of a tile.
 __device__ int block_of_source(const matmul_args_t &a) {
-    const bool long_blocks = !a.src.quantised || a.src.quant.block >= tile_k
-                             || quant_family(a.src.dt, a.src.quant) == quant_family_t::row_int8;
+    const bool long_blocks =
+            !a.src.quantised || a.src.quant.block >= tile_k || has_row_scale(a.src.dt, a.src.quant);
     return long_blocks ? tile_k : int(a.src.quant.block);
 }
 

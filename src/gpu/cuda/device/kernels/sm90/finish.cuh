@@ -82,6 +82,7 @@ struct columns_t {
         // The two factors of a sum stay within f32 where their product might not.
         sum_scale = format_scale;
         if (a.prefix) sum_scale *= *reinterpret_cast<const float *>(packed_of(a, expert));
+        if (a.src_global) sum_scale *= *a.src_global;
         expert_scale = a.expert_alpha ? __ldg(a.expert_alpha + expert) : 1.f;
         alpha = a.alpha, beta = a.beta, limit = a.limit;
         if (a.activation_params) {
@@ -106,21 +107,23 @@ struct columns_t {
     template <int rows>
     __device__ __forceinline__ void store(const matmul_args_t &a, int m, int step, int end, const float *sum,
             const float *up, int pitch) const {
-        float weight[rows];
+        float weight[rows], factor[rows];
 #pragma unroll
-        for (int i = 0; i < rows; i++)
+        for (int i = 0; i < rows; i++) {
+            factor[i] = m + i * step < end ? row_factor_of(a, m + i * step) : 1.f;
             weight[i] = a.row_weights && m + i * step < end
                                 ? load_value(a.row_weights, a.row_weights_type, m + i * step)
                                 : 1.f;
+        }
         float v[rows][4];
 #pragma unroll
         for (int i = 0; i < rows; i++) {
             const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
             const float4 x = *reinterpret_cast<const float4 *>(sum + i * pitch);
-            v[i][0] = x.x * sum_scale * before + bias[0];
-            v[i][1] = x.y * sum_scale * before + bias[1];
-            v[i][2] = x.z * sum_scale * before + bias[2];
-            v[i][3] = x.w * sum_scale * before + bias[3];
+            v[i][0] = x.x * factor[i] * sum_scale * before + bias[0];
+            v[i][1] = x.y * factor[i] * sum_scale * before + bias[1];
+            v[i][2] = x.z * factor[i] * sum_scale * before + bias[2];
+            v[i][3] = x.w * factor[i] * sum_scale * before + bias[3];
         }
         if (a.activation == activation_t::gated_pairs) {
             float pairs[rows][2];
@@ -136,10 +139,10 @@ struct columns_t {
             for (int i = 0; i < rows; i++) {
                 const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
                 const float4 x = *reinterpret_cast<const float4 *>(up + i * pitch);
-                v[i][0] = gated(v[i][0], x.x * sum_scale * before + up_bias[0]);
-                v[i][1] = gated(v[i][1], x.y * sum_scale * before + up_bias[1]);
-                v[i][2] = gated(v[i][2], x.z * sum_scale * before + up_bias[2]);
-                v[i][3] = gated(v[i][3], x.w * sum_scale * before + up_bias[3]);
+                v[i][0] = gated(v[i][0], x.x * factor[i] * sum_scale * before + up_bias[0]);
+                v[i][1] = gated(v[i][1], x.y * factor[i] * sum_scale * before + up_bias[1]);
+                v[i][2] = gated(v[i][2], x.z * factor[i] * sum_scale * before + up_bias[2]);
+                v[i][3] = gated(v[i][3], x.w * factor[i] * sum_scale * before + up_bias[3]);
             }
         } else if (a.activation != activation_t::none) {
 #pragma unroll

@@ -160,8 +160,8 @@ struct many_rows_cta_t {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
             barrier_arrive_expect(full + 8 * slot, shared_t::src_bytes);
-            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows, block.first,
-                    full + 8 * slot);
+            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows,
+                    block.first - args.row_begin, full + 8 * slot);
         }
     }
     // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart. A stage

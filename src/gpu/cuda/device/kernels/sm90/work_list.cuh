@@ -61,10 +61,10 @@ struct work_list_t {
     __device__ void build(const matmul_args_t &a, int block_rows) {
         const int groups = a.grouped ? int(a.groups.groups) : 1;
         for (int g = threadIdx.x; g < groups; g += blockDim.x) {
-            const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{0, a.M, 0};
-            first_row[g] = int(group.first);
+            const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
+            first_row[g] = max(int(group.first), a.row_begin);
             expert[g] = group.expert;
-            rows[g] = int(group.count);
+            rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
             first_block[g + 1] = group.expert >= 0 ? (rows[g] + block_rows - 1) / block_rows : 0;
         }
         __syncthreads();
@@ -94,7 +94,7 @@ struct work_list_t {
 
     // Row blocks are multiples of step rows, but for the last of a group.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
-        if (!a.grouped && blocks(a) == 1) return {0, 0, a.M};
+        if (!a.grouped && blocks(a) == 1) return {0, a.row_begin, a.M};
         int low = 0,
             high = a.grouped ? int(a.groups.groups) : 1; // first_block[low] <= index < first_block[high]
         while (high - low > 1) {
@@ -124,9 +124,16 @@ __device__ inline const uint8_t *packed_of(const matmul_args_t &a, int expert) {
 
 // The row of src of row m of the list; -1: zeros.
 __device__ inline int source_row_of(const matmul_args_t &a, int m) {
-    if (!a.gather) return m;
+    if (!a.gather) return m - a.row_begin;
     const int row = __ldg(a.gather + m);
     return unsigned(row) < unsigned(a.src_rows) ? row : -1;
+}
+
+// What the sum of row m of the list is multiplied by.
+__device__ inline float row_factor_of(const matmul_args_t &a, int m) {
+    if (!a.row_factors) return 1.f;
+    const int row = source_row_of(a, m);
+    return row < 0 ? 1.f : a.row_factors[row];
 }
 
 } // namespace sm90

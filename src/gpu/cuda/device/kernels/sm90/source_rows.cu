@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a quantised source (or of another type of high precision) as rows of bf16, which all other kernels
+// multiply. Codes times block scales have few bits, so that the values are exact; what scales all of a row
+// becomes its factor, and leaves the range of bf16 to the blocks.
+//
+// A CTA takes whole rows: it looks through the scales of one first, then a thread converts eight neighbours
+// at a time, which are 16 bytes of the result.
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "common/formats/plain_bits.hpp"
+#include "common/formats/quantize_block.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/source_rows_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+using namespace sm90;
+
+constexpr int threads = 256, each = 8;
+
+__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+// Values of n elements of a row of high precision, from k on.
+__device__ __forceinline__ void load_values(
+        float (&x)[each], const source_rows_args_t &a, const uint8_t *row, int64_t k, int n) {
+    const int bytes = a.bits / 8;
+    const uint8_t *p = row + k * a.col_step;
+    if (n == each && a.col_step == bytes && reinterpret_cast<uintptr_t>(p) % 16 == 0) {
+        uint4 v[2];
+        v[0] = *reinterpret_cast<const uint4 *>(p);
+        if (bytes == 4) v[1] = *reinterpret_cast<const uint4 *>(p + 16);
+        const uint32_t *w = reinterpret_cast<const uint32_t *>(v);
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const uint32_t half = w[i / 2] >> (i % 2 * 16) & 0xffff;
+            x[i] = a.dt == mxdnn_f32    ? float_of(w[i])
+                   : a.dt == mxdnn_bf16 ? float_of(half << 16)
+                                        : __half2float(__ushort_as_half(uint16_t(half)));
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        x[i] = 0.f;
+        if (i >= n) continue;
+        uint32_t code = 0;
+        for (int b = 0; b < bytes; b++) code |= uint32_t(p[i * a.col_step + b]) << (8 * b);
+        x[i] = a.dt == mxdnn_f32    ? float_of(code)
+               : a.dt == mxdnn_bf16 ? float_of(code << 16)
+                                    : __half2float(__ushort_as_half(uint16_t(code)));
+    }
+}
+
+__device__ __forceinline__ void load_codes(
+        uint32_t (&code)[each], const source_rows_args_t &a, const uint8_t *row, int64_t k, int n) {
+    if (a.bits == 4 && n == each && reinterpret_cast<uintptr_t>(row) % 4 == 0) {
+        const uint32_t w = *reinterpret_cast<const uint32_t *>(row + k / 2);
+#pragma unroll
+        for (int i = 0; i < each; i++) code[i] = w >> (4 * i) & 15;
+        return;
+    }
+    const bool bytes = storage_bits(a.bits, a.packing) == 8;
+    const uint32_t mask = (1u << a.bits) - 1; // what is beside 6 bits in a byte is nobody's
+    if (bytes && n == each && a.col_step == 1 && reinterpret_cast<uintptr_t>(row) % 8 == 0) {
+        const uint2 w = *reinterpret_cast<const uint2 *>(row + k);
+#pragma unroll
+        for (int i = 0; i < each; i++) code[i] = (i < 4 ? w.x : w.y) >> (8 * (i % 4)) & mask;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < each; i++) {
+        code[i] = 0;
+        if (i < n)
+            code[i] = bytes ? row[(k + i) * a.col_step] & mask : get_code(row, k + i, a.bits, a.packing);
+    }
+}
+
+__device__ __forceinline__ const uint8_t *scale_at(const source_rows_args_t &a, int64_t row, int64_t block) {
+    return a.scales
+           + (a.swizzled ? swizzle_128x4::offset(row, block, a.swizzle_cols)
+                         : row * a.scale_row_step + block * a.scale_col_step);
+}
+
+// Of one of the few types that floating-point scales of rows have.
+__device__ float row_scale(data_type_t dt, const uint8_t *p) {
+    uint32_t code = 0;
+    for (int i = 0; i < (dt == mxdnn_f32 ? 4 : 2); i++) code |= uint32_t(p[i]) << (8 * i);
+    return dt == mxdnn_f32    ? float_of(code)
+           : dt == mxdnn_bf16 ? float_of(code << 16)
+                              : __half2float(__ushort_as_half(uint16_t(code)));
+}
+
+// The largest that any thread has; all of them ask.
+__device__ uint32_t largest_of_all(uint32_t mine) {
+    __shared__ uint32_t largest[threads / 32];
+    uint32_t most = __reduce_max_sync(~0u, mine);
+    __syncthreads(); // what was asked before has been read
+    if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
+    __syncthreads();
+    for (int i = 0; i < threads / 32; i++) most = max(most, largest[i]);
+    return most;
+}
+
+// What blocks of row m are multiplied by beside their scales: 2^small_row_shift or 1.
+__device__ float enlarged(const source_rows_args_t &a, int64_t m, int element_emax) {
+    uint32_t most = 0;
+    const int64_t blocks = div_up(a.K, a.quant.block);
+    for (int64_t b = threadIdx.x; b < blocks; b += threads) {
+        const uint32_t scale = *scale_at(a, m, b);
+        if (scale != e8m0_t::nan_code) most = max(most, scale);
+    }
+    most = largest_of_all(most);
+    // Codes are below 2^(emax + 1).
+    return int(most) - e8m0_t::bias + element_emax + 1 <= small_row_exponent ? float(1 << small_row_shift)
+                                                                             : 1.f;
+}
+
+// Bits of the largest magnitude of a row in high precision.
+__device__ uint32_t row_amax(const source_rows_args_t &a, const uint8_t *row) {
+    uint32_t most = 0;
+    for (int64_t k = int64_t(threadIdx.x) * each; k < a.K; k += threads * each) {
+        float x[each];
+        load_values(x, a, row, k, int(min(int64_t(each), a.K - k)));
+#pragma unroll
+        for (int i = 0; i < each; i++) most = max(most, magnitude_bits(x[i]));
+    }
+    return largest_of_all(most);
+}
+
+// Values of the codes of MXINT8; four neighbouring threads have a block.
+__device__ void through_mx_int8(float (&x)[each], mxdnn_scale_rounding_t rounding) {
+    uint32_t amax = 0;
+#pragma unroll
+    for (int i = 0; i < each; i++) amax = max(amax, magnitude_bits(x[i]));
+    const uint32_t block = 15u << (threadIdx.x % 32 / 4 * 4);
+    for (int d = 1; d < 4; d *= 2) amax = max(amax, __shfl_xor_sync(block, amax, d));
+    const uint32_t scale = e8m0_from_amax<s8_t>(amax, rounding);
+#pragma unroll
+    for (int i = 0; i < each; i++) x[i] = mx_dequantize<s8_t>(mx_quantize<s8_t>(x[i], scale), scale);
+}
+
+enum class scales_t { none, e8m0, e4m3, of_rows };
+
+template <scales_t kind, recipe_t recipe = recipe_t::none>
+__global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ source_rows_args_t a) {
+    __shared__ float table[kind == scales_t::none ? 1 : 256];
+    int emax = 0;
+    if constexpr (kind != scales_t::none) {
+        if (threadIdx.x < 1 << a.bits)
+            table[threadIdx.x] = kind == scales_t::of_rows && a.dt == mxdnn_s8
+                                         ? float(int8_t(threadIdx.x))
+                                         : decode_value(a.dt, threadIdx.x);
+        visit_type(mx_element_types(), a.dt, [&](auto e) { emax = decltype(e)::emax; });
+    }
+    ptx::let_later_kernels_start();
+    ptx::wait_for_earlier_kernels();
+    __syncthreads();
+    for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
+        const int64_t m = a.first + r;
+        const uint8_t *row = a.elements + m * a.row_step;
+        float scale_factor = 1.f;
+        if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, m, emax);
+        float row_step = 1.f; // of a recipe
+        if constexpr (recipe == recipe_t::row_int8)
+            row_step = row_int8_scale(row_amax(a, row));
+        else if constexpr (recipe == recipe_t::row_fp8)
+            row_step = row_fp8_scale(row_amax(a, row));
+        if (threadIdx.x == 0) {
+            float f = row_step / scale_factor;
+            if constexpr (kind == scales_t::of_rows)
+                f = a.K > 0 ? row_scale(a.quant.scale_dt, scale_at(a, m, 0)) : 1.f;
+            a.factors[r] = f;
+        }
+        for (int64_t k = int64_t(threadIdx.x) * each; k < a.stride; k += threads * each) {
+            const int n = int(max(int64_t(0), min(int64_t(each), a.K - k)));
+            float x[each] = {};
+            if constexpr (kind == scales_t::none) {
+                load_values(x, a, row, k, n);
+                if constexpr (recipe == recipe_t::mx_int8) through_mx_int8(x, a.rounding);
+#pragma unroll
+                for (int i = 0; i < each; i++) {
+                    if constexpr (recipe == recipe_t::row_int8)
+                        x[i] = float(s8_t::to_int(row_int8_quantize(x[i], row_step)));
+                    else if constexpr (recipe == recipe_t::row_fp8)
+                        x[i] = f8_e4m3_t::decode(row_fp8_quantize(x[i], row_step));
+                }
+            } else if (n > 0) {
+                uint32_t code[each];
+                load_codes(code, a, row, k, n);
+                float scale = 1.f;
+                if constexpr (kind == scales_t::e8m0)
+                    scale = e8m0_t::decode(*scale_at(a, m, k / a.quant.block)) * scale_factor;
+                else if constexpr (kind == scales_t::e4m3)
+                    scale = f8_e4m3_t::decode(*scale_at(a, m, k / a.quant.block));
+#pragma unroll
+                for (int i = 0; i < each; i++) x[i] = i < n ? table[code[i]] * scale : 0.f;
+            }
+            *reinterpret_cast<uint4 *>(a.out + r * a.stride + k) = make_uint4(to_bf16x2(x[0], x[1]),
+                    to_bf16x2(x[2], x[3]), to_bf16x2(x[4], x[5]), to_bf16x2(x[6], x[7]));
+        }
+    }
+}
+
+using kernel_t = void (*)(source_rows_args_t);
+
+kernel_t find(const source_rows_args_t &a) {
+    switch (a.recipe) {
+    case recipe_t::row_int8: return source_rows<scales_t::none, recipe_t::row_int8>;
+    case recipe_t::mx_int8: return source_rows<scales_t::none, recipe_t::mx_int8>;
+    case recipe_t::row_fp8: return source_rows<scales_t::none, recipe_t::row_fp8>;
+    case recipe_t::none: break;
+    }
+    switch (a.quant.scale_dt) {
+    case mxdnn_data_type_undef: return source_rows<scales_t::none>;
+    case mxdnn_e8m0: return source_rows<scales_t::e8m0>;
+    case mxdnn_f8_e4m3: return source_rows<scales_t::e4m3>;
+    default: return source_rows<scales_t::of_rows>;
+    }
+}
+
+cudaError_t prepare() {
+    for (const recipe_t recipe : {recipe_t::none, recipe_t::row_int8, recipe_t::mx_int8, recipe_t::row_fp8})
+        for (const data_type_t dt : {mxdnn_data_type_undef, mxdnn_e8m0, mxdnn_f8_e4m3, mxdnn_f32}) {
+            source_rows_args_t a;
+            a.recipe = recipe;
+            a.quant.scale_dt = dt;
+            if (const cudaError_t e = load_kernel(find(a))) return e;
+        }
+    return cudaSuccess;
+}
+
+cudaError_t launch_rows(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const source_rows_args_t *>(args);
+    constexpr int ctas = 2048 / threads; // that a multiprocessor holds
+    const int grid = int(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
+    return launch(find(a), {grid, threads, 1, 0, a.early}, a, stream_of(at));
+}
+
+} // namespace
+
+const kernel_entry_t sm90_source_rows_kernel = {
+        kernel_id_t::sm90_source_rows, sizeof(source_rows_args_t), prepare, launch_rows};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

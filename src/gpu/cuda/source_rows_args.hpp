@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What device/kernels/sm90/source_rows.cu is told: rows of a matmul's source, in any form, that become rows
+// of bf16 with one factor each.
+#pragma once
+
+#include "common/quant.hpp"
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+// What codes of a source in high precision are made before they are multiplied.
+enum class recipe_t : int32_t { none = 0, row_int8 = 1, mx_int8 = 2, row_fp8 = 3 };
+
+struct source_rows_args_t {
+    const uint8_t *elements = nullptr;
+    int64_t row_step = 0, col_step = 0; // bytes; codes below a byte stand side by side in a row
+    data_type_t dt = mxdnn_data_type_undef;
+    int32_t bits = 0;
+    mxdnn_element_packing_t packing = mxdnn_element_packing_bytes;
+
+    quant_t quant; // scale_dt undef: the source has high precision
+    const uint8_t *scales = nullptr;
+    int64_t scale_row_step = 0, scale_col_step = 0; // bytes
+    bool swizzled = false;
+    int64_t swizzle_cols = 0;
+    recipe_t recipe = recipe_t::none;
+    mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor; // of mx_int8
+
+    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) of the source
+    uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
+    int64_t stride = 0;                 // elements, a multiple of 8
+    float *factors = nullptr;           // [rows]: what the sums of a row are multiplied by
+    bool early = false;                 // as in launch_args_t
+};
+
+// A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, where
+// bf16 holds the least code of every format under the least scale. Its products with weights then are below
+// 2^96, so no sum of them that f32 holds is lost. In other rows what falls below the least bf16, 2^-133, is
+// rounded: less than 2^-85 of the row's largest block.
+constexpr int small_row_exponent = -48, small_row_shift = 16;
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

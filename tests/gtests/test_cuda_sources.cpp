@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuda:sm_90 with sources that it turns into bf16 rows first: every format, scales from one end of their
+// range to the other, NaN scales, rows in any order in memory; against double arithmetic over the same codes.
+#include <cmath>
+
+#include "common/formats/plain_bits.hpp"
+#include "cuda_call.hpp"
+
+using namespace cuda_test;
+using namespace mxdnn::impl;
+
+namespace {
+
+using mode_t = mxdnn::quantization_mode;
+
+struct source_t {
+    const char *name;
+    dt type, scale;    // scale undef: high precision
+    memory::dim block; // 0: one scale per row
+    bool global;
+};
+const source_t sources[] = {
+        {"mxfp8", dt::f8_e4m3, dt::e8m0, 32, false},
+        {"mxfp8_e5m2", dt::f8_e5m2, dt::e8m0, 32, false},
+        {"mxfp6", dt::f6_e2m3, dt::e8m0, 32, false},
+        {"mxfp6_e3m2", dt::f6_e3m2, dt::e8m0, 32, false},
+        {"mxfp4", dt::f4_e2m1, dt::e8m0, 32, false},
+        {"mxint8", dt::s8, dt::e8m0, 32, false},
+        {"nvfp4", dt::f4_e2m1, dt::f8_e4m3, 16, false},
+        {"nvfp4 with a global scale", dt::f4_e2m1, dt::f8_e4m3, 16, true},
+        {"s8 under f32 per row", dt::s8, dt::f32, 0, false},
+        {"s8 under bf16 per row", dt::s8, dt::bf16, 0, false},
+        {"f8_e4m3 under f32 per row", dt::f8_e4m3, dt::f32, 0, false},
+        {"f8_e4m3 under f16 per row", dt::f8_e4m3, dt::f16, 0, false},
+        {"bf16", dt::bf16, dt::undef, 0, false},
+        {"f16 as bf16", dt::f16, dt::undef, 0, false},
+        {"f32 as bf16", dt::f32, dt::undef, 0, false},
+};
+
+struct case_t {
+    memory::dim M, N, K;
+    tag order;
+    bool bias;
+};
+
+mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t &s, const case_t &c) {
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0, false, mode_t::static_sazp);
+    if (s.block)
+        attr.set_scales(MXDNN_ARG_SRC, 3, {1, s.block}, s.scale, false, mode_t::static_sazp);
+    else if (s.scale != dt::undef)
+        attr.set_scales(MXDNN_ARG_SRC, 1, {}, s.scale, false, mode_t::static_sazp);
+    else
+        attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
+    if (s.global) attr.set_global_scale(MXDNN_ARG_SRC, mode_t::static_sazp);
+    const memory::desc src({c.M, c.K}, s.type, c.order), wei({c.K, c.N}, dt::f4_e2m1, tag::any);
+    const memory::desc dst({c.M, c.N}, dt::f32, tag::ab), bias({1, c.N}, dt::f32, tag::ab);
+    return c.bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
+                  : mxdnn::mx_matmul::primitive_desc(e, src, wei, dst, attr, true);
+}
+
+using scale_fn = uint32_t (*)(std::mt19937 &, int64_t row, int64_t block);
+uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 118 + rng() % 20; }
+// Both ends and what is between: rows of like scales, each at a place of its own.
+uint32_t by_row(std::mt19937 &rng, int64_t row, int64_t) { return uint32_t(row * 2 + rng() % 3) % 255; }
+uint32_t any_scale(std::mt19937 &rng, int64_t, int64_t) { return rng() % 255; }
+uint32_t nan_in_row_2(std::mt19937 &, int64_t row, int64_t block) {
+    return row == 2 && block == 1 ? 255 : 127;
+}
+
+struct run_t {
+    values_t in;
+    bytes_t weights;
+    packed_view_t view;
+    std::vector<float> got;
+};
+
+run_t run_case(const source_t &s, const case_t &c, unsigned seed, scale_fn src_scale, scale_fn wei_scale) {
+    std::mt19937 rng(seed);
+    const auto pd = make_pd(gpu(), s, c);
+    run_t r{random_inputs(pd, rng), {}, {}, {}};
+    if (s.scale == dt::e8m0) {
+        bytes_t &scales = r.in[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC];
+        const int64_t blocks = div_up(c.K, 32);
+        for (int64_t m = 0; m < c.M; m++)
+            for (int64_t b = 0; b < blocks; b++)
+                scales[size_t(m * blocks + b)] = uint8_t(src_scale(rng, m, b));
+    }
+    const memory::desc wei = pd.weights_desc();
+    r.weights.assign(wei.get_size(), 0);
+    r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
+    for (int64_t k = 0; k < c.K; k++)
+        for (int64_t n = 0; n < c.N; n++) {
+            r.view.set_code(k, n, rng() & 15);
+            if (k % 32 == 0) r.view.set_scale(k, n, wei_scale(rng, n, k / 32));
+        }
+    r.in[MXDNN_ARG_WEIGHTS] = r.weights;
+    const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
+    r.got.resize(out.size() / 4);
+    std::memcpy(r.got.data(), out.data(), out.size());
+    return r;
+}
+
+uint32_t read_code(const bytes_t &bytes, int64_t at, int width) {
+    uint32_t code = 0;
+    std::memcpy(&code, &bytes[size_t(at * width)], size_t(width));
+    return code;
+}
+
+float source_value(const run_t &r, const source_t &s, const case_t &c, int64_t m, int64_t k) {
+    const bytes_t &src = r.in.at(MXDNN_ARG_SRC);
+    const auto type = mxdnn_data_type_t(s.type), scale_type = mxdnn_data_type_t(s.scale);
+    const int64_t at = c.order == tag::ab ? m * c.K + k : k * c.M + m;
+    if (s.scale == dt::undef) {
+        const float x = decode_value(type, read_code(src, at, data_type_info(type)->bits / 8));
+        return bf16_t::decode(bf16_t::encode(x));
+    }
+    const int bits = storage_bits(data_type_info(type)->bits, mxdnn_element_packing_bytes);
+    const uint32_t code = bits == 4
+                                  ? get_code(src.data(), m, k, div_up(c.K, 2), 4, mxdnn_element_packing_bytes)
+                                  : src[size_t(at)];
+    quant_t q;
+    q.scale_dt = scale_type;
+    q.block = s.block ? s.block : c.K;
+    if (s.global) q.global = global_scale_kind_t::one;
+    float global = 1.f;
+    if (s.global) std::memcpy(&global, r.in.at(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC).data(), 4);
+    block_params_t p;
+    p.scale = read_code(r.in.at(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC),
+            m * div_up(c.K, q.block) + k / q.block, data_type_info(scale_type)->bits / 8);
+    return dequantize_element(type, q, p, global, code);
+}
+
+void expect_close(const run_t &r, const source_t &s, const case_t &c) {
+    std::vector<float> w(static_cast<size_t>(c.K * c.N));
+    for (int64_t k = 0; k < c.K; k++)
+        for (int64_t n = 0; n < c.N; n++)
+            w[size_t(n * c.K + k)] = decode_value(mxdnn_f4_e2m1, r.view.code(k, n))
+                                     * decode_value(mxdnn_e8m0, r.view.scale(k, n));
+    std::vector<double> x(static_cast<size_t>(c.K));
+    for (int64_t m = 0; m<c.M; m += c.M> 300 ? 37 : 1) {
+        double largest = 0;
+        for (int64_t k = 0; k < c.K; k++) {
+            x[size_t(k)] = source_value(r, s, c, m, k);
+            if (std::isfinite(x[size_t(k)])) largest = std::max(largest, std::fabs(x[size_t(k)]));
+        }
+        // Half of the least bf16, in rows that are not enlarged.
+        const double lost = largest >= std::ldexp(1., -50) ? std::ldexp(1., -134) : 0.;
+        for (int64_t n = 0; n < c.N; n++) {
+            double sum = 0, finite = 0, weights = 0; // finite: magnitude of the finite products
+            for (int64_t k = 0; k < c.K; k++) {
+                const double weight = w[size_t(n * c.K + k)], product = x[size_t(k)] * weight;
+                sum += product;
+                if (std::isfinite(product)) finite += std::fabs(product);
+                if (std::isfinite(weight)) weights += std::fabs(weight);
+            }
+            if (c.bias) {
+                const float b = decode_value(mxdnn_f32, read_code(r.in.at(MXDNN_ARG_BIAS), n, 4));
+                sum += b, finite += std::fabs(b);
+            }
+            const double bound = double(c.K + 6) * std::ldexp(finite, -23) + lost * weights
+                                 + double(c.K + 1) * std::ldexp(1., -149);
+            const double got = r.got[size_t(m * c.N + n)];
+            const auto where = [&] {
+                return std::string(s.name) + ": row " + std::to_string(m) + " column " + std::to_string(n)
+                       + " is " + std::to_string(got) + ", not " + std::to_string(sum);
+            };
+            // Sums that leave f32's range on the way may meet an Inf of the other sign there.
+            if (std::isnan(sum))
+                ASSERT_TRUE(std::isnan(got)) << where();
+            else if (finite > 3.3e38)
+                ASSERT_TRUE(!std::isfinite(got) || std::fabs(got - sum) <= bound) << where();
+            else if (std::isinf(sum))
+                ASSERT_EQ(got, sum) << where();
+            else
+                ASSERT_LE(std::fabs(got - sum), bound) << where();
+        }
+    }
+}
+
+bool on_hopper() {
+    const auto pd = make_pd(gpu(), sources[0], {1, 64, 64, tag::ab, false});
+    return pd && std::string(pd.impl_info_str()) == "cuda:sm_90";
+}
+
+TEST(cuda_sources, every_format_and_size) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    for (const source_t &s : sources)
+        for (const case_t &c : {case_t{1, 64, 64, tag::ab, false}, case_t{7, 100, 200, tag::ab, true},
+                     case_t{33, 130, 1000, tag::ab, true}, case_t{150, 70, 2880, tag::ab, false},
+                     case_t{5, 66, 77, tag::ab, false}, case_t{40, 65, 31, tag::ba, true}}) {
+            const auto type = mxdnn_data_type_t(s.type);
+            if (c.order == tag::ba && data_type_info(type)->bits == 4) continue;
+            const auto pd = make_pd(gpu(), s, c);
+            ASSERT_EQ(std::string(pd.impl_info_str()), "cuda:sm_90") << s.name;
+            expect_close(run_case(s, c, unsigned(c.M), moderate, moderate), s, c);
+            if (HasFatalFailure()) return;
+        }
+}
+
+TEST(cuda_sources, scales_from_end_to_end) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    for (const source_t &s : sources) {
+        if (s.scale != dt::e8m0) continue;
+        for (memory::dim M : {16, 128}) {
+            const case_t c{M, 96, 128, tag::ab, false};
+            expect_close(run_case(s, c, 1, by_row, moderate), s, c);
+            if (HasFatalFailure()) return;
+            expect_close(run_case(s, c, 2, by_row, any_scale), s, c);
+            if (HasFatalFailure()) return;
+            expect_close(run_case(s, c, 3, any_scale, moderate), s, c);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
+TEST(cuda_sources, a_nan_scale_stays_in_its_row) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    for (const source_t &s : sources) {
+        if (s.scale != dt::e8m0) continue;
+        const case_t c{20, 64, 96, tag::ab, false};
+        run_t r = run_case(s, c, 4, nan_in_row_2, moderate);
+        expect_close(r, s, c); // FP8 codes have NaN of their own
+        for (int64_t n = 0; n < c.N; n++) EXPECT_TRUE(std::isnan(r.got[size_t(2 * c.N + n)])) << s.name;
+        if (HasFatalFailure()) return;
+    }
+}
+
+// More rows than are made at a time.
+TEST(cuda_sources, many_rows_in_parts) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    const case_t c{9000, 64, 64, tag::ab, false};
+    expect_close(run_case(sources[0], c, 5, moderate, moderate), sources[0], c);
+}
+
+} // namespace
