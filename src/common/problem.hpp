@@ -4,6 +4,7 @@
 
 #include "common/attr.hpp"
 #include "common/engine.hpp"
+#include "common/formats/source_recipe.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -64,6 +65,8 @@ status_t quant_of(
 // scales on a source of f32, bf16 or f16 ask for it to be quantised in execute: to s8, in blocks (MXINT8) or
 // with one scale per row, or to f8_e4m3 with one scale per row.
 data_type_t source_format(const problem_t &p, quant_t &q);
+// How its codes are made in execute, if they are.
+source_recipe_t source_recipe(const problem_t &p);
 
 // Dims of the plain scales (or zero points) of `md` quantised by `q` along that axis: md's dims
 // with the blocked one divided. 128x4-swizzled scales are {batch, bytes of one matrix}.

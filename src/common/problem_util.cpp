@@ -248,6 +248,17 @@ data_type_t source_format(const problem_t &p, quant_t &q) {
     return known ? codes.dt : mxdnn_data_type_undef;
 }
 
+source_recipe_t source_recipe(const problem_t &p) {
+    source_recipe_t r;
+    if (!p.attr.src.is_dynamic()) return r;
+    quant_t q;
+    r.kind = source_format(p, q) == mxdnn_f8_e4m3 ? recipe_kind_t::row_fp8
+             : q.scale_dt == mxdnn_e8m0           ? recipe_kind_t::mx_int8
+                                                  : recipe_kind_t::row_int8;
+    r.rounding = p.attr.src.rounding;
+    return r;
+}
+
 namespace {
 
 // Of a source in high precision that is to be quantised in execute.

@@ -62,6 +62,7 @@ struct problem_of_test_t {
     int64_t columns() const { return gated() ? N / 2 : N; }
 
     int64_t check_step = 1; // every so many rows are looked at
+    int64_t rows_hint = 0;
 
     problem_of_test_t(unsigned seed, bool many) : d(seed) {
         const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384};
@@ -127,12 +128,27 @@ struct problem_of_test_t {
                     params.push_back(v);
         }
         for (int64_t i = 0; i < dst_rows * columns(); i++) old.push_back(d.small());
+        if (d.coin()) rows_hint = 1 + d.below(200);
+    }
+
+    // The same with rows that lie as they would be gathered.
+    problem_of_test_t gathered() const {
+        problem_of_test_t p = *this;
+        p.gathers = false;
+        p.gather.clear();
+        p.src_rows = rows;
+        p.src.assign(size_t(rows * K), 0.f);
+        for (int64_t r = 0; r < rows; r++)
+            if (gather[size_t(r)] >= 0)
+                std::copy_n(src.begin() + gather[size_t(r)] * K, K, p.src.begin() + r * K);
+        return p;
     }
 
     mxdnn::grouped_matmul::primitive_desc make_pd() const {
         mxdnn::primitive_attr attr;
         attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
         attr.set_row_grouping(grouping);
+        if (rows_hint) attr.set_max_rows_hint(rows_hint);
         attr.set_topk_weights(topk_input ? mxdnn::topk_weights::input : mxdnn::topk_weights::output);
         mxdnn::post_ops ops;
         const auto layout = halves ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved;
@@ -353,6 +369,26 @@ TEST(cuda_sm90_grouped, random_problems_are_within_their_bounds) {
 TEST(cuda_sm90_grouped, many_rows_that_meet) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(500, 12, true, 1);
+}
+
+// Whoever gathers the rows, and however many at a time.
+TEST(cuda_sm90_grouped, gathered_rows_give_the_bits_of_neighbours) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    int compared = 0;
+    for (unsigned seed = 600; seed < 640; seed++) {
+        problem_of_test_t p(seed, seed % 2);
+        if (!p.gathers) continue;
+        p.make_weights(p.make_pd().weights_desc());
+        problem_of_test_t neighbours = p.gathered();
+        neighbours.rows_hint = 0;
+        const bytes_t want = neighbours.run(neighbours.make_pd());
+        for (const int64_t hint : {0, 1, 150}) {
+            p.rows_hint = hint;
+            EXPECT_EQ(p.run(p.make_pd()), want) << "seed " << seed << " hint " << hint << " " << p.text();
+        }
+        compared++;
+    }
+    EXPECT_GT(compared, 10);
 }
 
 TEST(cuda_sm90_grouped, the_same_bits_every_time) {

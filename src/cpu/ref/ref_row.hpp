@@ -23,26 +23,14 @@ inline void ref_gate_row(
 // to.
 inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m, dim_t K, double *to) {
     for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
-    if (!p.attr.src.is_dynamic()) return;
-    quant_t q;
-    const bool fp8 = source_format(p, q) == mxdnn_f8_e4m3;
-    for (dim_t first = 0; first < K; first += q.block) {
-        const dim_t last = std::min(first + q.block, K);
+    const source_recipe_t recipe = source_recipe(p);
+    if (recipe.kind == recipe_kind_t::none) return;
+    for (dim_t first = 0; first < K; first += recipe.block(K)) {
+        const dim_t last = std::min(first + recipe.block(K), K);
         uint32_t amax = 0;
         for (dim_t k = first; k < last; k++) amax = std::max(amax, magnitude_bits(float(to[k])));
-        if (q.scale_dt == mxdnn_e8m0) {
-            const uint32_t scale = e8m0_from_amax<s8_t>(amax, p.attr.src.rounding);
-            for (dim_t k = first; k < last; k++)
-                to[k] = mx_dequantize<s8_t>(mx_quantize<s8_t>(float(to[k]), scale), scale);
-        } else {
-            const float scale = fp8 ? row_fp8_scale(amax) : row_int8_scale(amax);
-            for (dim_t k = first; k < last; k++) {
-                const float x = float(to[k]);
-                to[k] = double(fp8 ? f8_e4m3_t::decode(row_fp8_quantize(x, scale))
-                                   : float(s8_t::to_int(row_int8_quantize(x, scale))))
-                        * scale;
-            }
-        }
+        const uint32_t scale = recipe.scale(amax);
+        for (dim_t k = first; k < last; k++) to[k] = recipe.value(float(to[k]), scale);
     }
 }
 

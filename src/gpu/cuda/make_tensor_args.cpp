@@ -105,6 +105,7 @@ void make_matmul_args(const exec_ctx_t &ctx, matmul_args_t &a) {
         a.dims[i] = dst.dims[i];
         if (i < dst.ndims - 1) a.rows *= dst.dims[i];
     }
+    a.recipe = source_recipe(p);
     a.dynamic = p.attr.dst.is_dynamic();
     a.rounding = p.attr.dst.rounding;
     a.dynamic_global = p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp;

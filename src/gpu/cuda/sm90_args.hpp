@@ -53,7 +53,8 @@ struct matmul_args_t {
     const void *src = nullptr;          // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
     int64_t src_stride = 0;             // elements
     const float *row_factors = nullptr; // of rows of src: what their sums are multiplied by; null: 1
-    const float *src_global = nullptr;  // of all of src; null: 1
+    const float *src_global = nullptr;  // what sums are multiplied by, too; null: 1
+    int32_t src_global_step = 0;        // from an expert's to the next
     void *dst = nullptr;
     int64_t dst_stride = 0; // elements
     value_type_t dst_type = value_type_t::bf16;
@@ -62,9 +63,10 @@ struct matmul_args_t {
     int32_t row_begin = 0; // of the list of rows: M of them from here on are computed
     int32_t N = 0, K = 0;
 
-    bool grouped = false;            // else one matrix of weights and M rows
-    row_groups_t groups;             // what rows of the list [0, M) belong to
-    const int32_t *gather = nullptr; // [M] row of src, else a row of zeros; null: row m
+    bool grouped = false; // else one matrix of weights and M rows
+    row_groups_t groups;  // what rows of the list [0, M) belong to
+    const int32_t *gather =
+            nullptr; // [M] row of src, else a row of zeros; null: row m, as many_rows has to have it
 
     // Panels of 64 columns that are computed; with gated_halves those of the gates.
     int32_t panel_begin = 0, panel_end = 0;

@@ -36,25 +36,67 @@ struct sum_space_t {
     }
 };
 
-// How far two rows are apart in a tensor whose rows are counted through; -1: not always equally far.
-int64_t row_stride_of(const memory_desc_t &md) {
-    const int nd = md.ndims;
-    if (nd == 3 && md.dims[0] > 1 && md.strides[0] != md.dims[1] * md.strides[1]) return -1;
-    return md.strides[nd - 2];
-}
+// Multiplies the rows of the list, as often as there are columns for, and makes them before where the source
+// does not have them as the kernel reads them: many_rows takes neighbouring rows only, few_rows gathers by
+// itself, if need be from made rows.
+class rows_multiplier_t {
+public:
+    rows_multiplier_t(const exec_ctx_t &ctx, const grouped_exec_t &x, sm90::launch_args_t &launch)
+        : ctx_(ctx), launch_(launch), all_(x.groups.rows), each_(all_) {
+        const problem_t &p = ctx.pd.problem;
+        kernel_ = plan_sm90_launch(p, all_, x.groups.groups, launch);
+        const bool in_place = !sm90_makes_rows(p)
+                              && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % sm90_copy_bytes == 0;
+        gathers_ = x.gather
+                   && (kernel_ == kernel_id_t::sm90_many_rows
+                           || (!in_place && x.src_rows > sm90_rows_at_once(p)));
+        makes_ = gathers_ || !in_place;
+        source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
+        if (makes_ && (gathers_ || !x.gather)) each_ = sm90_rows_each(p, all_);
+        if (gathers_) launch.matmul.gather = nullptr;
+    }
+
+    status_t multiply() {
+        sm90::matmul_args_t &a = launch_.matmul;
+        for (int64_t first = 0; first < all_; first += each_) {
+            a.row_begin = int32_t(first);
+            a.M = int32_t(std::min(each_, all_ - first));
+            if (makes_) MXDNN_CHECK(make(first, a.M));
+            MXDNN_CHECK(launch_kernel(ctx_, kernel_, launch_));
+        }
+        return mxdnn_success;
+    }
+
+private:
+    const exec_ctx_t &ctx_;
+    sm90::launch_args_t &launch_;
+    kernel_id_t kernel_;
+    int64_t all_, each_; // rows of the list, and how many of them at a time
+    bool gathers_, makes_, made_ = false;
+    sm90_rows_t source_; // what is made, of one part all
+
+    status_t make(int64_t first, int64_t count) {
+        if (each_ < all_)
+            source_.first = first, source_.count = count;
+        else if (made_)
+            return mxdnn_success;
+        made_ = true;
+        return make_sm90_rows(ctx_, source_, ctx_.scratchpad + sum_bytes, launch_.matmul);
+    }
+};
 
 } // namespace
 
 reason_t sm90_grouped_matmul_t::pd_t::init() {
     reason_t r = check_sm90_problem(problem);
     if (!r.ok()) return r;
-    if (sm90_makes_rows(problem))
-        return no("src", to_string(problem.src).c_str(), "bf16 rows of a multiple of 8 elements");
+    if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
+        return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
     r = check_sm90_post_ops(problem, true);
     if (!r.ok()) return r;
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
         return no("row grouping", "an id per row", "groups of rows");
-    scratchpad_bytes = sum_bytes;
+    scratchpad_bytes = sum_bytes + sm90_rows_bytes(problem);
     return yes();
 }
 
@@ -73,12 +115,13 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
     set_sm90_args(p, launch);
-    const int64_t src_stride = row_stride_of(src.md), dst_stride = row_stride_of(dst.md);
+    const int64_t src_stride = sm90_row_stride(src.md), dst_stride = sm90_row_stride(dst.md);
     const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
     const int64_t dst_columns = dim_from_end(dst.md, 1);
     const sum_space_t space(x.groups.rows, x.dst_rows, dst_columns, step, sum_bytes);
+    const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
     // What is known only now.
-    if (reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes || src_stride < 0 || dst_stride < 0
+    if (src_stride < 0 || dst_stride < 0 || (scales && sm90_row_stride(scales->md) < 0)
             || x.groups.groups > sm90::max_groups || x.groups.rows > INT32_MAX / 2
             || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.columns == 0))
         return ref_grouped_matmul_t().execute(ctx);
@@ -90,7 +133,6 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     a.src = src.handle;
     a.src_stride = src_stride;
     a.src_rows = int32_t(x.src_rows);
-    a.M = int32_t(x.groups.rows);
     a.grouped = true;
     a.groups = x.groups;
     a.gather = x.gather;
@@ -106,22 +148,17 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     a.activation_params = x.activation_params;
     a.activation_stride = int32_t(x.activation_stride);
 
-    const sm90::matmul_plan_t plan = plan_sm90(p, a.M, x.groups.groups);
-    a.splits = plan.splits;
-    launch.variant = plan.variant;
-    launch.grid = plan.grid;
     launch.early = true; // it looks at nothing before what comes before it has ended
-    const kernel_id_t kernel = plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows
-                                                                       : kernel_id_t::sm90_many_rows;
+    rows_multiplier_t rows(ctx, x, launch);
     if (!x.scatter) {
         a.dst = dst.handle;
         a.dst_stride = dst_stride;
         a.dst_type = sm90_value_type(dst.md.dt);
-        return launch_kernel(ctx, kernel, launch);
+        return rows.multiply();
     }
 
     sm90::scatter_sum_args_t sum;
-    sum.M = a.M;
+    sum.M = int32_t(x.groups.rows);
     sum.groups = x.groups;
     sum.scatter = x.scatter;
     sum.dst_stride = dst_stride;
@@ -131,7 +168,7 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     a.old_scale = 0.f;
     if (space.chain_bytes) {
         sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
-        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + round_up(4 * int64_t(a.M), sum_align));
+        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + round_up(4 * x.groups.rows, sum_align));
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, sum));
     }
     sum.row_stride = round_up(space.columns, 4);
@@ -146,7 +183,7 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
         a.dst_first = int32_t(panel * step);
         sum.columns = int32_t(std::min<int64_t>(space.columns, dst_columns - a.dst_first));
         sum.dst = static_cast<char *>(dst.handle) + a.dst_first * (dst.md.dt == mxdnn_f32 ? 4 : 2);
-        if (a.M > 0) MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
+        MXDNN_CHECK(rows.multiply());
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
     }
     return mxdnn_success;

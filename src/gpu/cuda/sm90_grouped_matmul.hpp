@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul of packed MXFP4 weights by Hopper's own instructions: the kernels of sm90_mx_matmul, and
-// those that add up rows which meet.
+// grouped_matmul of packed weights by Hopper's own instructions: the kernels of sm90_mx_matmul, and
+// those that make its rows and add up rows which meet.
 #pragma once
 
 #include "gpu/cuda/kernel_pd.hpp"
@@ -14,7 +14,7 @@ struct sm90_grouped_matmul_t : primitive_impl_t {
 
     struct pd_t : kernel_pd_t<sm90_grouped_matmul_t, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows,
                           kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
-                          kernel_id_t::ref_grouped_matmul> {
+                          kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
         std::string plan_text() const override;

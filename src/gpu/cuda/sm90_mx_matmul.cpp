@@ -58,12 +58,12 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     if (M == 0 || a.N == 0) return mxdnn_success;
     a.src = src.handle;
     a.src_stride = src.md.strides[0];
-    const int64_t at_once = makes_rows ? sm90_rows_at_once(p) : M;
-    for (int64_t first = 0; first < M; first += at_once) {
+    const int64_t each = makes_rows ? sm90_rows_each(p, M) : M;
+    for (int64_t first = 0; first < M; first += each) {
         a.row_begin = int32_t(first);
-        a.M = int32_t(std::min(at_once, M - first));
+        a.M = int32_t(std::min(each, M - first));
         const kernel_id_t kernel = plan_sm90_launch(p, a.M, 1, launch);
-        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, first, a.M, ctx.scratchpad, a));
+        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, {first, a.M}, ctx.scratchpad, a));
         launch.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
         MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
     }

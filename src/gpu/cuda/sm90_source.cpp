@@ -15,11 +15,25 @@ namespace cuda {
 
 namespace {
 
-// Many enough for whole waves of the kernels; rows of 8192 then take 64 MiB.
-constexpr int64_t most_rows = 4096, most_bytes = 64 << 20, least_rows = 256, row_align = 64;
+// Most rows of expert layers are made at once in so much.
+constexpr int64_t most_bytes = 128 << 20, row_align = 64;
 
 int64_t stride_of(const problem_t &p) {
     return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align);
+}
+
+int64_t rows_of(const memory_desc_t &md) {
+    int64_t rows = 1;
+    for (int i = 0; i < md.ndims - 1; i++) {
+        if (md.dims[i] == runtime_dim) return runtime_dim;
+        rows *= md.dims[i];
+    }
+    return rows;
+}
+
+// Bytes from a row to the next.
+int64_t row_step(const memory_t &m, int bits) {
+    return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : sm90_row_stride(m.md) * (bits / 8);
 }
 
 } // namespace
@@ -27,9 +41,8 @@ int64_t stride_of(const problem_t &p) {
 reason_t check_sm90_source(const problem_t &p) {
     const memory_desc_t &src = p.src;
     if (!sm90_makes_rows(p)) return yes();
-    if (src.ndims != 2) return no("src", to_string(src).c_str(), "a matrix, or bf16 rows");
-    for (int64_t s : {src.strides[0], src.strides[1]})
-        if (s == runtime_dim) return no("src", "strides known only at execution", "known ones");
+    for (int i : {src.ndims - 2, src.ndims - 1})
+        if (src.strides[i] == runtime_dim) return no("src", "strides known only at execution", "known ones");
     if (has_role(src.dt, role_high_precision)) {
         const bool allowed = src.dt == mxdnn_bf16 || p.attr.src.is_dynamic()
                              || p.attr.fpmath == mxdnn_fpmath_mode_bf16
@@ -57,52 +70,68 @@ bool sm90_makes_rows(const problem_t &p) {
            || dim_from_end(p.weights, 2) % elements != 0;
 }
 
+int64_t sm90_row_stride(const memory_desc_t &md) {
+    const int nd = md.ndims;
+    if (nd == 3 && md.dims[0] > 1 && md.strides[0] != md.dims[1] * md.strides[1]) return -1;
+    return md.strides[nd - 2];
+}
+
 int64_t sm90_rows_at_once(const problem_t &p) {
-    const int64_t row_bytes = stride_of(p) * 2, hint = p.attr.max_rows_hint;
-    const int64_t rows = std::max(least_rows, std::min(most_rows, most_bytes / row_bytes));
-    return hint > 0 ? std::min(rows, round_up(hint, row_align)) : rows / row_align * row_align;
+    int64_t rows = std::max(row_align, most_bytes / (stride_of(p) * 2) / row_align * row_align);
+    const int64_t src_rows = rows_of(p.src), dst_rows = rows_of(p.dst);
+    if (p.attr.max_rows_hint > 0)
+        rows = std::min(rows, round_up(p.attr.max_rows_hint, row_align));
+    else if (src_rows != runtime_dim && dst_rows != runtime_dim)
+        rows = std::min(rows, round_up(std::max<int64_t>({src_rows, dst_rows, 1}), row_align));
+    return rows;
+}
+
+int64_t sm90_rows_each(const problem_t &p, int64_t rows) {
+    const int64_t parts = std::max<int64_t>(div_up(rows, sm90_rows_at_once(p)), 1);
+    return round_up(div_up(rows, parts), row_align);
 }
 
 int64_t sm90_rows_bytes(const problem_t &p) { return sm90_rows_at_once(p) * (stride_of(p) * 2 + 4); }
 
-status_t make_sm90_rows(
-        const exec_ctx_t &ctx, int64_t first, int64_t count, char *space, sm90::matmul_args_t &a) {
+status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
+    const memory_t &m = *ctx.memory(MXDNN_ARG_SRC);
     const matrix_args_t src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
+    const int nd = m.md.ndims;
     sm90::source_rows_args_t r;
     r.elements = src.elements.data;
-    r.row_step = src.elements.step[0];
-    r.col_step = src.elements.step[1];
+    r.row_step = row_step(m, storage_bits(src.elements.bits, src.elements.packing));
+    r.col_step = src.elements.step[nd - 1];
     r.dt = src.elements.dt;
     r.bits = src.elements.bits;
     r.packing = src.elements.packing;
     if (src.quantised) {
+        const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
         r.quant = src.quant;
         r.scales = src.scales.data;
-        r.scale_row_step = src.scales.step[0];
-        r.scale_col_step = src.scales.step[1];
+        r.scale_row_step = row_step(scales, src.scales.bits);
+        r.scale_col_step = src.scales.step[nd - 1];
         r.swizzled = src.swizzled;
         r.swizzle_cols = src.swizzle_cols;
         a.src_global = src.global;
+        a.src_global_step = src.one_global ? 0 : 1;
     }
-    quant_t q;
-    const data_type_t codes = source_format(p, q);
-    if (p.attr.src.is_dynamic())
-        r.recipe = codes == mxdnn_f8_e4m3     ? sm90::recipe_t::row_fp8
-                   : q.scale_dt == mxdnn_e8m0 ? sm90::recipe_t::mx_int8
-                                              : sm90::recipe_t::row_int8;
-    r.rounding = p.attr.src.rounding;
-    r.first = first;
-    r.rows = count;
+    r.recipe = source_recipe(p);
+    r.gather = rows.gather;
+    r.src_rows = rows.src_rows;
+    r.first = rows.first;
+    r.rows = rows.count;
     r.K = dim_from_end(p.weights, 2);
     r.stride = stride_of(p);
     r.out = reinterpret_cast<uint16_t *>(space);
     r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p) * stride_of(p) * 2);
+    r.in_pieces = !sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(m.handle) % sm90_copy_bytes == 0
+                  && r.row_step % sm90_copy_bytes == 0;
     r.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
     a.src = r.out;
     a.src_stride = r.stride;
-    a.row_factors = r.factors;
-    return count ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+    a.row_factors = r.in_pieces ? nullptr : r.factors;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
 }
 
 } // namespace cuda

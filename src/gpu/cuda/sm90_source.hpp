@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source as the Hopper kernels read it: rows of bf16, in place where they are that, else made in the
-// scratchpad by device/kernels/sm90/source_rows.cu, so many at a time.
+// The source as the Hopper kernels read it: neighbouring rows of bf16, in place where they are that, else
+// made in the scratchpad by device/kernels/sm90/source_rows.cu, so many at a time.
 #pragma once
 
 #include "common/primitive.hpp"
@@ -16,14 +16,25 @@ reason_t check_sm90_source(const problem_t &p);
 // Whether they have to be made.
 bool sm90_makes_rows(const problem_t &p);
 
-// Of a problem whose rows are made: how many at a time, and what they take of the scratchpad.
+// How far two rows are apart in a tensor whose rows are counted through, in elements; -1: not always equally
+// far.
+int64_t sm90_row_stride(const memory_desc_t &md);
+
+// Of a problem whose rows are made: how many there is room for, and what they take of the scratchpad.
 int64_t sm90_rows_at_once(const problem_t &p);
 int64_t sm90_rows_bytes(const problem_t &p);
+// How many at a time `rows` are made: as few equal parts as possible.
+int64_t sm90_rows_each(const problem_t &p, int64_t rows);
 
-// Makes rows [first, first + count) of the source, at most sm90_rows_at_once(), where `space` begins, and
-// tells `a` of them.
-status_t make_sm90_rows(
-        const exec_ctx_t &ctx, int64_t first, int64_t count, char *space, sm90::matmul_args_t &a);
+// Rows of the source, or of the list that gathers them.
+struct sm90_rows_t {
+    int64_t first = 0, count = 0;
+    const int32_t *gather = nullptr; // null: rows of the source
+    int64_t src_rows = 0;            // that there are to gather from
+};
+
+// Makes them, at most sm90_rows_at_once(), where `space` begins, and tells `a` of them.
+status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a);
 
 } // namespace cuda
 } // namespace impl

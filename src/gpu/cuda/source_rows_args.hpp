@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device/kernels/sm90/source_rows.cu is told: rows of a matmul's source, in any form, that become rows
-// of bf16 with one factor each.
+// What device/kernels/sm90/source_rows.cu is told: rows of a matmul's source, in any form and gathered or
+// not, that become neighbouring rows of bf16 with one factor each.
 #pragma once
 
+#include "common/formats/source_recipe.hpp"
 #include "common/quant.hpp"
 #include "common/types.hpp"
 
@@ -10,9 +11,6 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 namespace sm90 {
-
-// What codes of a source in high precision are made before they are multiplied.
-enum class recipe_t : int32_t { none = 0, row_int8 = 1, mx_int8 = 2, row_fp8 = 3 };
 
 struct source_rows_args_t {
     const uint8_t *elements = nullptr;
@@ -26,13 +24,15 @@ struct source_rows_args_t {
     int64_t scale_row_step = 0, scale_col_step = 0; // bytes
     bool swizzled = false;
     int64_t swizzle_cols = 0;
-    recipe_t recipe = recipe_t::none;
-    mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor; // of mx_int8
+    source_recipe_t recipe;
 
-    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) of the source
+    const int32_t *gather = nullptr;    // row of the source, else a row of zeros; null: row r is row r
+    int64_t src_rows = 0;               // that there are to gather from
+    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) are made
     uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
     int64_t stride = 0;                 // elements, a multiple of 8
     float *factors = nullptr;           // [rows]: what the sums of a row are multiplied by
+    bool in_pieces = false;             // bf16, in whole pieces of 16 bytes: copied, without factors
     bool early = false;                 // as in launch_args_t
 };
 

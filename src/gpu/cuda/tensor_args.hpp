@@ -3,6 +3,7 @@
 // device.
 #pragma once
 
+#include "common/formats/source_recipe.hpp"
 #include "common/layouts/packed_shape.hpp"
 #include "common/quant.hpp"
 #include "common/row_groups.hpp"
@@ -59,6 +60,7 @@ struct matmul_args_t {
     int64_t M, K, N;         // N before gating
     int64_t rows;            // of all matrices
     int64_t columns;         // of dst
+    source_recipe_t recipe;
     bool dynamic, dynamic_global;
     mxdnn_scale_rounding_t rounding;
     int64_t globals; // computed ones

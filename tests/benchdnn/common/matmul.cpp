@@ -35,8 +35,9 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.deterministic = pick<bool>(words, "attr-deterministic", {{"false", false}, {"true", true}});
     p.user_scratchpad = pick<bool>(words, "attr-scratchpad", {{"library", false}, {"user", true}});
     p.fpmath_bf16 = pick<bool>(words, "attr-fpmath", {{"strict", false}, {"bf16", true}});
-    p.recipe = pick<recipe_t>(words, "attr-src-quant",
-            {{"none", recipe_t::none}, {"s8", recipe_t::s8}, {"mxint8", recipe_t::mxint8}});
+    p.recipe = pick<recipe_kind_t>(words, "attr-src-quant",
+            {{"none", recipe_kind_t::none}, {"s8", recipe_kind_t::row_int8},
+                    {"f8_e4m3", recipe_kind_t::row_fp8}, {"mxint8", recipe_kind_t::mx_int8}});
     p.special = one_of(words, "special", {"", "nan", "ends"});
 }
 
@@ -58,10 +59,11 @@ void set_attr(
     set_quant(attr, MXDNN_ARG_WEIGHTS, p.wei_type, wei_nd, int(wei_nd) - 2, false);
     set_quant(attr, MXDNN_ARG_DST, p.dst_type, dst_nd, int(dst_nd) - 1, true);
     const int rows = (1 << (src_nd - 1)) - 1, all = (1 << src_nd) - 1; // masks of dims
-    if (p.recipe == recipe_t::s8)
+    if (p.recipe == recipe_kind_t::row_int8 || p.recipe == recipe_kind_t::row_fp8)
         attr.set_scales(MXDNN_ARG_SRC, rows, {}, mxdnn::memory::data_type::f32, false,
-                mxdnn::quantization_mode::dynamic_affine);
-    if (p.recipe == recipe_t::mxint8)
+                p.recipe == recipe_kind_t::row_fp8 ? mxdnn::quantization_mode::dynamic_fp
+                                                   : mxdnn::quantization_mode::dynamic_affine);
+    if (p.recipe == recipe_kind_t::mx_int8)
         attr.set_scales(MXDNN_ARG_SRC, all, {1, mx_block}, mxdnn::memory::data_type::e8m0, false,
                 mxdnn::quantization_mode::dynamic_mx);
     if (p.deterministic) attr.set_deterministic(true);

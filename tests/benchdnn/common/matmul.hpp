@@ -14,8 +14,8 @@ struct matmul_problem_t {
     bool bias = false;
     mxdnn::impl::data_type_t bias_dt = mxdnn_f32;
     std::vector<post_op_knob_t> post_ops;
-    std::string wtag = "any";         // any (packed), ab, ba
-    recipe_t recipe = recipe_t::none; // of the source
+    std::string wtag = "any";                                             // any (packed), ab, ba
+    mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
     std::string
             special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
@@ -64,9 +64,9 @@ std::string check_each(
         const pd_t &pd, const problem_t &p, std::string &names, execution_t &x, expected_t expected) {
     std::vector<interval_t> want[2]; // by arithmetic
     std::vector<interval_t> unquantised;
-    if (p.recipe != recipe_t::none && !x.dst.is_quantised) {
+    if (p.recipe != mxdnn::impl::recipe_kind_t::none && !x.dst.is_quantised) {
         problem_t plain = p;
-        plain.recipe = recipe_t::none;
+        plain.recipe = mxdnn::impl::recipe_kind_t::none;
         unquantised = expected(plain, arithmetic_t());
     }
     return check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {

@@ -43,20 +43,17 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     return a;
 }
 
-void quantise_row(recipe_t recipe, std::vector<double> &x) {
-    if (recipe == recipe_t::none) return;
-    const size_t block = recipe == recipe_t::s8 ? x.size() : size_t(mx_block);
+void quantise_row(recipe_kind_t kind, std::vector<double> &x) {
+    if (kind == recipe_kind_t::none) return;
+    source_recipe_t recipe;
+    recipe.kind = kind;
+    const size_t block = size_t(recipe.block(int64_t(x.size())));
     for (size_t first = 0; first < x.size(); first += block) {
         const size_t last = std::min(first + block, x.size());
         uint32_t amax = 0;
         for (size_t k = first; k < last; k++) amax = std::max(amax, magnitude_bits(float(x[k])));
-        const float scale = row_int8_scale(amax);
-        const uint32_t power = e8m0_from_amax<s8_t>(amax, mxdnn_scale_rounding_floor);
-        for (size_t k = first; k < last; k++) {
-            const float v = float(x[k]);
-            x[k] = recipe == recipe_t::s8 ? double(s8_t::to_int(row_int8_quantize(v, scale))) * double(scale)
-                                          : double(mx_dequantize<s8_t>(mx_quantize<s8_t>(v, power), power));
-        }
+        const uint32_t scale = recipe.scale(amax);
+        for (size_t k = first; k < last; k++) x[k] = recipe.value(float(x[k]), scale);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "benchdnn/common/interval.hpp"
 #include "benchdnn/common/tensor.hpp"
+#include "common/formats/source_recipe.hpp"
 
 namespace bench {
 
@@ -24,9 +25,8 @@ struct arithmetic_t {
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);
 
-// What a source in high precision is quantised to in execute: nothing, s8 with one scale per row, MXINT8.
-enum class recipe_t { none, s8, mxint8 };
-void quantise_row(recipe_t recipe, std::vector<double> &x);
+// To what a source in high precision is quantised in execute.
+void quantise_row(mxdnn::impl::recipe_kind_t kind, std::vector<double> &x);
 
 // Types and length of the sums, for their bound.
 struct sum_types_t {

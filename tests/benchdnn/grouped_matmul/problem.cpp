@@ -110,7 +110,7 @@ std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
         if (v["attr-post-ops"].find("glu") != std::string::npos)
             v["activation-params"] = any_of({"none", "shared", "per_expert"});
         if (v["dt"].rfind("bf16", 0) == 0 || v["dt"].rfind("f", 0) == 0)
-            v["attr-src-quant"] = any_of({"none", "none", "s8", "mxint8"});
+            v["attr-src-quant"] = any_of({"none", "none", "s8", "f8_e4m3", "mxint8"});
         all.push_back(make_problem(std::to_string(K) + "x" + std::to_string(N), v));
     }
     return all;

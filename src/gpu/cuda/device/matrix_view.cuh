@@ -229,6 +229,37 @@ __device__ __noinline__ static void store_block(const matmul_args_t &a, const ma
     for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
 }
 
+// Values of a row of a matmul's source in the order of K, as they are multiplied.
+class source_values_t {
+public:
+    __device__ source_values_t(
+            const matrix_view_t &src, const source_recipe_t &recipe, int64_t row, int64_t K, float global)
+        : src_(src), recipe_(recipe), row_(row), K_(K), global_(global) {}
+
+    __device__ __noinline__ double next() {
+        if (recipe_.kind != recipe_kind_t::none && k_ % recipe_.block(K_) == 0) begin_block();
+        return recipe_.value(at(k_++), scale_);
+    }
+
+private:
+    __device__ float at(int64_t k) const { return src_.value(row_, k, global_); }
+    __device__ void begin_block() {
+        uint32_t amax = 0;
+        const int64_t end = k_ + recipe_.block(K_);
+        for (int64_t k = k_; k < end && k < K_; k++) {
+            const uint32_t bits = magnitude_bits(at(k));
+            if (bits > amax) amax = bits;
+        }
+        scale_ = recipe_.scale(amax);
+    }
+
+    const matrix_view_t &src_;
+    const source_recipe_t &recipe_;
+    int64_t row_, K_, k_ = 0;
+    float global_;
+    uint32_t scale_ = 0;
+};
+
 // The leading indices of the i-th matrix of a tensor of such dims.
 __device__ inline void batch_index(int64_t i, int ndims, const int64_t *dims, int64_t *idx) {
     for (int d = ndims - 3; d >= 0; d--) {

@@ -8,10 +8,7 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-reason_t ref_mx_matmul_t::pd_t::init() {
-    if (problem.attr.src.is_dynamic()) return no("src", "a recipe", "codes, or values as they are");
-    return check_post_op_count(problem.attr);
-}
+reason_t ref_mx_matmul_t::pd_t::init() { return check_post_op_count(problem.attr); }
 
 status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     matmul_args_t a;

@@ -59,8 +59,6 @@ __device__ __forceinline__ void named_barrier(int id, int threads) {
     asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-__device__ __forceinline__ void proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 // ---- clusters ----
 
 __device__ __forceinline__ uint32_t cluster_rank() {

@@ -34,15 +34,6 @@ __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool vali
 __device__ __forceinline__ void copy_arrive(uint32_t bar) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
-// Until all of this thread's copy_16 have landed.
-__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-// Groups of copy_16: a thread's copies since the last commit; waits until all but the `later` last have
-// landed.
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int later>
-__device__ __forceinline__ void copy_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
-}
 
 // ---- loads from an address that is a multiple of their size, at offsets of it ----
 

@@ -63,11 +63,9 @@ struct product_t {
     __device__ __noinline__ double column(int64_t c, int end) const {
         const matmul_args_t &m = a.m;
         double sum = 0;
-        const float src_global = src.global(), wei_global = wei.global();
-        for (int64_t k = 0; k < m.K; k++) {
-            const double x = zero ? 0. : double(src.value(from.m, k, src_global));
-            sum += x * double(wei.value(k, c, wei_global));
-        }
+        const float wei_global = wei.global();
+        source_values_t x(src, m.recipe, from.m, m.K, src.global());
+        for (int64_t k = 0; k < m.K; k++) sum += (zero ? 0. : x.next()) * double(wei.value(k, c, wei_global));
         sum *= double(a.expert_alpha ? a.expert_alpha[expert] : 1.f)
                * (a.topk_on_input ? double(topk_weight(a, row)) : 1.);
         if (m.bias.data) {

@@ -48,8 +48,8 @@ struct row_t {
     __device__ __noinline__ double column(int64_t n, int end) {
         const int64_t m = idx[nd - 2];
         double sum = 0;
-        for (int64_t k = 0; k < a.K; k++)
-            sum += double(src.value(m, k, src_global)) * double(wei.value(k, n, wei_global));
+        source_values_t x(src, a.recipe, m, a.K, src_global);
+        for (int64_t k = 0; k < a.K; k++) sum += x.next() * double(wei.value(k, n, wei_global));
         if (a.bias.data) sum += load_value(a.bias, at(n), nd);
         for (int i = 0; i < end; i++) sum = apply(a.ops[i], sum, n);
         return sum;

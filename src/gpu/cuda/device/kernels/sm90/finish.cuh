@@ -82,7 +82,7 @@ struct columns_t {
         // The two factors of a sum stay within f32 where their product might not.
         sum_scale = format_scale;
         if (a.prefix) sum_scale *= *reinterpret_cast<const float *>(packed_of(a, expert));
-        if (a.src_global) sum_scale *= *a.src_global;
+        if (a.src_global) sum_scale *= a.src_global[expert * a.src_global_step];
         expert_scale = a.expert_alpha ? __ldg(a.expert_alpha + expert) : 1.f;
         alpha = a.alpha, beta = a.beta, limit = a.limit;
         if (a.activation_params) {

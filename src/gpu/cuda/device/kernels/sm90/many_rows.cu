@@ -43,7 +43,7 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
             many_rows_args_t m{};
             m.matmul = a.matmul;
-            if (!m.matmul.gather) {
+            if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, m.matmul.src, m.matmul.K, m.matmul.M,
                         m.matmul.src_stride, many_rows_widths[a.variant]);
                 if (e != cudaSuccess) return e;

@@ -9,9 +9,9 @@
 //
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
-// source rows in the swizzle that wgmma reads: neighbouring rows by one tensor copy, gathered ones by
-// 16-byte copies of two warps. A consumer decodes one part of a stage (a panel, or half of K) into A
-// fragments while the wgmma of the part before, and those of the other consumers, run.
+// source rows, neighbours in memory (source_rows.cu gathers others), by one tensor copy in the swizzle that
+// wgmma reads. A consumer decodes one part of a stage (a panel, or half of K) into A fragments while the
+// wgmma of the part before, and those of the other consumers, run.
 //
 // Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
 // part of the columns from the shared memory of all, in fixed order.
@@ -32,8 +32,8 @@ struct many_rows_t {
     static constexpr int panels = 4, panel_columns = sm90::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
-    // Warps of the producer: 0 and 1 copy weights, 2 and 3 the source.
-    static constexpr int weight_warps = 2, source_threads = 64;
+    // Warps of the producer: 0 and 1 copy weights, 2 the source.
+    static constexpr int weight_warps = 2;
     static constexpr int tile_rows = 64, src_row_bytes = tile_rows * 2;
     static constexpr int max_stages = 8;
     // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
@@ -42,7 +42,7 @@ struct many_rows_t {
     static constexpr int sum_pitch = panels * panel_columns + 4;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is that of all threads.
-    static constexpr int consumers_barrier = 1, team_barrier = 2, source_barrier = team_barrier + teams;
+    static constexpr int consumers_barrier = 1, team_barrier = 2;
 };
 
 // `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
@@ -67,7 +67,6 @@ struct many_rows_shared_t {
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         work_list_t list;
-        int source_row[width + 16]; // of the item whose rows are gathered, read in pieces of 32
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
@@ -84,7 +83,7 @@ struct many_rows_shared_t {
             "where K is shared, the sums take the place of the ring");
 };
 
-// Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
+// Kernel parameter, where the copy engine finds the tensor map of the source rows: boxes of
 // 64 columns and `width` rows.
 struct many_rows_args_t {
     matmul_args_t matmul;
@@ -122,8 +121,6 @@ struct many_rows_cta_t {
     int stage_begin, stage_end;
     int rank;
 
-    __device__ bool gathers() const { return args.gather != nullptr; }
-
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
     __device__ void produce_weights(
             int warp, int lane, int position, const row_block_t &block, int panel_group) const {
@@ -153,7 +150,7 @@ struct many_rows_cta_t {
                         full + 8 * slot);
         }
     }
-    // Neighbouring rows, by one thread. Rows of other blocks may come along, and are never used.
+    // By one thread. Rows of other blocks may come along, and are never used.
     __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
         using namespace ptx;
         for (int s = stage_begin; s < stage_end; s++) {
@@ -163,65 +160,6 @@ struct many_rows_cta_t {
             tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows,
                     block.first - args.row_begin, full + 8 * slot);
         }
-    }
-    // Gathered rows, by 64 threads: eight for a row, a thread has the same 16 bytes of rows 8 apart. A stage
-    // is announced when those after it have been started, by threads that have waited for their own copies:
-    // these came through the generic proxy, and wgmma reads through the asynchronous one.
-    __device__ void produce_gathered(int thread, int position, const row_block_t &block) const {
-        using namespace ptx;
-        constexpr int rows_at_once = k::source_threads / 8, rows_together = 4;
-        static_assert(rows_together * rows_at_once == 32, "the pieces that source_row has room for");
-        const int chunk = thread % 8, first_row = thread / 8;
-        int *source_row = reinterpret_cast<typename shared_t::head_t *>(shared)->source_row;
-        named_barrier(k::source_barrier, k::source_threads); // the rows of the item before have been read
-        for (int r = thread; r < (width + 31) / 32 * 32; r += k::source_threads)
-            source_row[r] = r < block.rows ? source_row_of(args, block.first + r) : -1;
-        named_barrier(k::source_barrier, k::source_threads);
-        const uint32_t stride = uint32_t(args.src_stride) * 2;
-        for (int s = stage_begin; s < stage_end; s++) {
-            const int n = position + s - stage_begin, slot = n % shared_t::stages;
-            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            const int column = s * k::tile_rows + chunk * 8;
-            const bool in_k = column < args.K;
-            const uint8_t *from = static_cast<const uint8_t *>(args.src) + (in_k ? column * 2 : 0);
-            asm("" : "+l"(from)); // one sum, not two for every row
-            static_assert(rows_at_once == 8, "the swizzle is the same for all rows of a thread");
-            uint32_t to = stages + slot * shared_t::stage_bytes + first_row * k::src_row_bytes
-                          + (chunk ^ first_row) * 16;
-            // Indices of some rows before the copies of the first: one at a time, the latency of shared
-            // memory would be that of the loop.
-            for (int r0 = first_row; r0 < block.rows; r0 += rows_together * rows_at_once) {
-                int row[rows_together];
-#pragma unroll
-                for (int i = 0; i < rows_together; i++) row[i] = source_row[r0 + i * rows_at_once];
-                const uint8_t *at[rows_together];
-#pragma unroll
-                for (int i = 0; i < rows_together; i++)
-                    at[i] = from + uint64_t(uint32_t(max(row[i], 0))) * stride;
-#pragma unroll
-                for (int i = 0; i < rows_together; i++)
-                    if (r0 + i * rows_at_once < block.rows)
-                        copy_16(to + i * rows_at_once * k::src_row_bytes, at[i], in_k && row[i] >= 0);
-                to += rows_together * rows_at_once * k::src_row_bytes;
-            }
-            copy_commit();
-            announce_gathered<gather_lag>(n - gather_lag);
-        }
-    }
-    // Stages that are started before one is announced.
-    static constexpr int gather_lag = 3;
-    static_assert(gather_lag < shared_t::stages, "stages that are under way");
-    template <int later>
-    __device__ void announce_gathered(int n) const {
-        using namespace ptx;
-        if (n < 0) return;
-        copy_wait<later>();
-        proxy_fence();
-        barrier_arrive(full + 8 * (n % shared_t::stages));
-    }
-    // `position`: the stages of all items.
-    __device__ void finish_gathered(int position) const {
-        for (int n = max(position - gather_lag, 0); n < position; n++) announce_gathered<0>(n);
     }
 
     template <int rows>
@@ -398,8 +336,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
-            // Announced bytes of weights and of rows, or the threads that gather.
-            barrier_init(cta.full + 8 * i, 1 + (cta.gathers() ? k::source_threads : 1));
+            barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
             barrier_init(cta.empty + 8 * i, shared_t::consumers / 32);
         }
         barrier_init_fence();
@@ -423,12 +360,9 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             if (warp < k::weight_warps)
                 cta.produce_weights(warp, lane, position, block, item % panel_groups);
-            else if (cta.gathers())
-                cta.produce_gathered(int(threadIdx.x) - k::weight_warps * 32, position, block);
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
         }
-        if (cta.gathers() && warp >= k::weight_warps) cta.finish_gathered(position);
     } else {
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;

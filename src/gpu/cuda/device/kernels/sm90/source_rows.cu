@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a quantised source (or of another type of high precision) as rows of bf16, which all other kernels
-// multiply. Codes times block scales have few bits, so that the values are exact; what scales all of a row
-// becomes its factor, and leaves the range of bf16 to the blocks.
+// Rows of a source in any form as neighbouring rows of bf16, which all other kernels multiply: gathered, and
+// converted where they are codes or of another type of high precision. Codes times block scales have few
+// bits, so that the values are exact; what scales all of a row becomes its factor, and leaves the range of
+// bf16 to the blocks.
 //
-// A CTA takes whole rows: it looks through the scales of one first, then a thread converts eight neighbours
+// A CTA takes whole rows: it looks through the scales of one first, then a thread makes eight neighbours
 // at a time, which are 16 bytes of the result.
 #include <cuda_fp16.h>
 
@@ -114,9 +115,9 @@ __device__ uint32_t largest_of_all(uint32_t mine) {
 }
 
 // What blocks of row m are multiplied by beside their scales: 2^small_row_shift or 1.
-__device__ float enlarged(const source_rows_args_t &a, int64_t m, int element_emax) {
+__device__ float enlarged(const source_rows_args_t &a, int64_t m, int64_t K, int element_emax) {
     uint32_t most = 0;
-    const int64_t blocks = div_up(a.K, a.quant.block);
+    const int64_t blocks = div_up(K, a.quant.block);
     for (int64_t b = threadIdx.x; b < blocks; b += threads) {
         const uint32_t scale = *scale_at(a, m, b);
         if (scale != e8m0_t::nan_code) most = max(most, scale);
@@ -128,11 +129,11 @@ __device__ float enlarged(const source_rows_args_t &a, int64_t m, int element_em
 }
 
 // Bits of the largest magnitude of a row in high precision.
-__device__ uint32_t row_amax(const source_rows_args_t &a, const uint8_t *row) {
+__device__ uint32_t row_amax(const source_rows_args_t &a, const uint8_t *row, int64_t K) {
     uint32_t most = 0;
-    for (int64_t k = int64_t(threadIdx.x) * each; k < a.K; k += threads * each) {
+    for (int64_t k = int64_t(threadIdx.x) * each; k < K; k += threads * each) {
         float x[each];
-        load_values(x, a, row, k, int(min(int64_t(each), a.K - k)));
+        load_values(x, a, row, k, int(min(int64_t(each), K - k)));
 #pragma unroll
         for (int i = 0; i < each; i++) most = max(most, magnitude_bits(x[i]));
     }
@@ -140,20 +141,41 @@ __device__ uint32_t row_amax(const source_rows_args_t &a, const uint8_t *row) {
 }
 
 // Values of the codes of MXINT8; four neighbouring threads have a block.
-__device__ void through_mx_int8(float (&x)[each], mxdnn_scale_rounding_t rounding) {
+__device__ void through_mx_int8(float (&x)[each], const source_recipe_t &recipe) {
     uint32_t amax = 0;
 #pragma unroll
     for (int i = 0; i < each; i++) amax = max(amax, magnitude_bits(x[i]));
     const uint32_t block = 15u << (threadIdx.x % 32 / 4 * 4);
     for (int d = 1; d < 4; d *= 2) amax = max(amax, __shfl_xor_sync(block, amax, d));
-    const uint32_t scale = e8m0_from_amax<s8_t>(amax, rounding);
+    const uint32_t scale = recipe.scale(amax);
 #pragma unroll
     for (int i = 0; i < each; i++) x[i] = mx_dequantize<s8_t>(mx_quantize<s8_t>(x[i], scale), scale);
 }
 
+// The source row of row r of those that are made; -1: zeros.
+__device__ int64_t source_row_of(const source_rows_args_t &a, int64_t r) {
+    if (!a.gather) return a.first + r;
+    const int64_t m = a.gather[a.first + r];
+    return m < 0 || m >= a.src_rows ? -1 : m;
+}
+
+// bf16 as it is, in pieces of 16 bytes.
+__global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ source_rows_args_t a) {
+    ptx::let_later_kernels_start();
+    ptx::wait_for_earlier_kernels();
+    for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
+        const int64_t m = source_row_of(a, r), K = m < 0 ? 0 : a.K;
+        const uint8_t *row = a.elements + m * a.row_step;
+#pragma unroll 2
+        for (int64_t k = int64_t(threadIdx.x) * each; k < a.stride; k += threads * each)
+            *reinterpret_cast<uint4 *>(a.out + r * a.stride + k) =
+                    k < K ? *reinterpret_cast<const uint4 *>(row + k * 2) : make_uint4(0, 0, 0, 0);
+    }
+}
+
 enum class scales_t { none, e8m0, e4m3, of_rows };
 
-template <scales_t kind, recipe_t recipe = recipe_t::none>
+template <scales_t kind, recipe_kind_t recipe = recipe_kind_t::none>
 __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ source_rows_args_t a) {
     __shared__ float table[kind == scales_t::none ? 1 : 256];
     int emax = 0;
@@ -168,32 +190,32 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
     ptx::wait_for_earlier_kernels();
     __syncthreads();
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        const int64_t m = a.first + r;
+        const int64_t m = source_row_of(a, r), K = m < 0 ? 0 : a.K;
         const uint8_t *row = a.elements + m * a.row_step;
         float scale_factor = 1.f;
-        if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, m, emax);
+        if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, m, K, emax);
         float row_step = 1.f; // of a recipe
-        if constexpr (recipe == recipe_t::row_int8)
-            row_step = row_int8_scale(row_amax(a, row));
-        else if constexpr (recipe == recipe_t::row_fp8)
-            row_step = row_fp8_scale(row_amax(a, row));
+        if constexpr (recipe == recipe_kind_t::row_int8)
+            row_step = row_int8_scale(row_amax(a, row, K));
+        else if constexpr (recipe == recipe_kind_t::row_fp8)
+            row_step = row_fp8_scale(row_amax(a, row, K));
         if (threadIdx.x == 0) {
             float f = row_step / scale_factor;
             if constexpr (kind == scales_t::of_rows)
-                f = a.K > 0 ? row_scale(a.quant.scale_dt, scale_at(a, m, 0)) : 1.f;
+                f = K > 0 ? row_scale(a.quant.scale_dt, scale_at(a, m, 0)) : 1.f;
             a.factors[r] = f;
         }
         for (int64_t k = int64_t(threadIdx.x) * each; k < a.stride; k += threads * each) {
-            const int n = int(max(int64_t(0), min(int64_t(each), a.K - k)));
+            const int n = int(max(int64_t(0), min(int64_t(each), K - k)));
             float x[each] = {};
             if constexpr (kind == scales_t::none) {
                 load_values(x, a, row, k, n);
-                if constexpr (recipe == recipe_t::mx_int8) through_mx_int8(x, a.rounding);
+                if constexpr (recipe == recipe_kind_t::mx_int8) through_mx_int8(x, a.recipe);
 #pragma unroll
                 for (int i = 0; i < each; i++) {
-                    if constexpr (recipe == recipe_t::row_int8)
+                    if constexpr (recipe == recipe_kind_t::row_int8)
                         x[i] = float(s8_t::to_int(row_int8_quantize(x[i], row_step)));
-                    else if constexpr (recipe == recipe_t::row_fp8)
+                    else if constexpr (recipe == recipe_kind_t::row_fp8)
                         x[i] = f8_e4m3_t::decode(row_fp8_quantize(x[i], row_step));
                 }
             } else if (n > 0) {
@@ -216,12 +238,13 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
 using kernel_t = void (*)(source_rows_args_t);
 
 kernel_t find(const source_rows_args_t &a) {
-    switch (a.recipe) {
-    case recipe_t::row_int8: return source_rows<scales_t::none, recipe_t::row_int8>;
-    case recipe_t::mx_int8: return source_rows<scales_t::none, recipe_t::mx_int8>;
-    case recipe_t::row_fp8: return source_rows<scales_t::none, recipe_t::row_fp8>;
-    case recipe_t::none: break;
+    switch (a.recipe.kind) {
+    case recipe_kind_t::row_int8: return source_rows<scales_t::none, recipe_kind_t::row_int8>;
+    case recipe_kind_t::mx_int8: return source_rows<scales_t::none, recipe_kind_t::mx_int8>;
+    case recipe_kind_t::row_fp8: return source_rows<scales_t::none, recipe_kind_t::row_fp8>;
+    case recipe_kind_t::none: break;
     }
+    if (a.in_pieces) return copied_rows;
     switch (a.quant.scale_dt) {
     case mxdnn_data_type_undef: return source_rows<scales_t::none>;
     case mxdnn_e8m0: return source_rows<scales_t::e8m0>;
@@ -231,10 +254,12 @@ kernel_t find(const source_rows_args_t &a) {
 }
 
 cudaError_t prepare() {
-    for (const recipe_t recipe : {recipe_t::none, recipe_t::row_int8, recipe_t::mx_int8, recipe_t::row_fp8})
+    if (const cudaError_t e = load_kernel(copied_rows)) return e;
+    for (const recipe_kind_t recipe :
+            {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
         for (const data_type_t dt : {mxdnn_data_type_undef, mxdnn_e8m0, mxdnn_f8_e4m3, mxdnn_f32}) {
             source_rows_args_t a;
-            a.recipe = recipe;
+            a.recipe.kind = recipe;
             a.quant.scale_dt = dt;
             if (const cudaError_t e = load_kernel(find(a))) return e;
         }
