@@ -143,11 +143,6 @@ struct place_t {
     int64_t m0;
 };
 
-// A team's own barrier.
-__device__ __forceinline__ void sync_team(int team) {
-    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(team_threads) : "memory");
-}
-
 // `rows`: that are looked at, a multiple of 8.
 __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &a, const matrix_view_t &src,
         const place_t &at, const uint16_t *table, int64_t k0, int rows) {
@@ -267,8 +262,9 @@ template <int bits, typename operand_t>
 __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ matmul_args_t a) {
     using layout_t = n64_frame_t;
     __shared__ uint16_t wei_table[256], src_table[256];
+    // Teams write one half of their tiles while none can still be reading it: one barrier a step.
     __shared__ union {
-        source_tile_t src[teams];
+        source_tile_t src[2][teams];
         results_t out[teams];
     } tiles;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, team = threadIdx.x / team_threads;
@@ -328,13 +324,15 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     words_t<bits> next;
     if (active && team * tile_k < a.K) next = load_words(team * tile_k);
     __syncthreads(); // the tables are written
-    for (int64_t k0 = team * tile_k; k0 < a.K; k0 += teams * tile_k) {
+    int half = 0;
+    for (int64_t first_k = 0; first_k < a.K; first_k += teams * tile_k, half ^= 1) {
+        const int64_t k0 = first_k + team * tile_k;
+        source_tile_t &source = tiles.src[half][team];
         words_t<bits> words = next;
         if (active && k0 + teams * tile_k < a.K) next = load_words(k0 + teams * tile_k);
-        sync_team(team); // the last tile has been read
-        load_source(tiles.src[team], a, src, at, src_table, k0, rows);
-        sync_team(team);
-        if (!active) continue;
+        if (k0 < a.K) load_source(source, a, src, at, src_table, k0, rows);
+        __syncthreads();
+        if (!active || k0 >= a.K) continue;
         const uint8_t *tile = panel + (k0 >> tile_shift) * tile_bytes;
         const uint8_t *zero_points = tile + blocks_of_tile * layout_t::columns * s.scale_bytes;
 #pragma unroll 1
@@ -350,7 +348,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
 #pragma unroll
             for (int t = 0; t < n8_tiles; t++) {
                 if (t * 8 >= rows) break;
-                const auto *row = reinterpret_cast<const uint32_t *>(tiles.src[team].values[t * 8 + lane / 4])
+                const auto *row = reinterpret_cast<const uint32_t *>(source.values[t * 8 + lane / 4])
                                   + step * 8 + lane % 4;
                 operand_t::mma(sum[t], fragment, row[0], row[4]);
                 if (has_zp) operand_t::mma(x_sum[t], ones, row[0], row[4]);
@@ -381,7 +379,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
                     }
                     // Two scales may leave f32's range one after the other and meet inside it.
                     const double x_scale =
-                            tiles.src[team].scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 >> src_shift];
+                            source.scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 >> src_shift];
                     double d = double(v) * double(scale[h]);
                     if (has_zp && !u8_zp) d += double(x_sum[t][i]) * double(zero[h]);
                     acc[t][i] += float(d * x_scale);

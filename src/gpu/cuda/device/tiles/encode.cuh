@@ -2,6 +2,8 @@
 // Blocks of values to codes, the bits of formats/quantize_block.hpp with few instructions.
 #pragma once
 
+#include <type_traits>
+
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
@@ -16,7 +18,9 @@ namespace tiles {
 // Source types. A word is 32 bits of them; magnitudes of 16-bit ones are compared two at a time.
 struct bf16_words_t {
     static constexpr int per_word = 2;
-    __device__ static uint32_t larger(uint32_t m, uint32_t w) { return __vmaxu2(m, w & 0x7fff7fffu); }
+    __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
+        return __vimax3_u16x2(m, v & 0x7fff7fffu, w & 0x7fff7fffu);
+    }
     __device__ static uint32_t f32_bits(uint32_t m, int half) { return half ? m & 0x7fff0000u : m << 16; }
     __device__ static void values(uint32_t w, float *x) {
         x[0] = float_of(w << 16);
@@ -25,7 +29,9 @@ struct bf16_words_t {
 };
 struct f16_words_t {
     static constexpr int per_word = 2;
-    __device__ static uint32_t larger(uint32_t m, uint32_t w) { return __vmaxu2(m, w & 0x7fff7fffu); }
+    __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
+        return bf16_words_t::larger(m, v, w);
+    }
     __device__ static uint32_t f32_bits(uint32_t m, int half) {
         return bits_of(__half2float(__ushort_as_half(uint16_t(half ? m >> 16 : m))));
     }
@@ -36,15 +42,48 @@ struct f16_words_t {
 };
 struct f32_words_t {
     static constexpr int per_word = 1;
-    __device__ static uint32_t larger(uint32_t m, uint32_t w) { return max(m, w & 0x7fffffffu); }
+    __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
+        return __vimax3_u32(m, v & 0x7fffffffu, w & 0x7fffffffu);
+    }
     __device__ static uint32_t f32_bits(uint32_t m, int) { return m; }
     __device__ static void values(uint32_t w, float *x) { x[0] = float_of(w); }
 };
-// Of all values that a word of larger() stands for.
+// The largest magnitudes of an even number of words, and of all values that such a word stands for.
+template <typename words_t, int n>
+__device__ __forceinline__ uint32_t largest(const uint32_t *w) {
+    uint32_t m = 0;
+#pragma unroll
+    for (int i = 0; i < n; i += 2) m = words_t::larger(m, w[i], w[i + 1]);
+    return m;
+}
 template <typename words_t>
 __device__ __forceinline__ uint32_t amax_of(uint32_t m) {
     if constexpr (words_t::per_word == 2) m = max(m & 0xffffu, m >> 16);
     return words_t::f32_bits(m, 0);
+}
+
+// ---- codes of magnitudes ----
+
+// With two exponent bits and M of mantissa, the code of a magnitude is the nearest integer, ties to even, to
+// the least of three lines, one a binade:
+//     2^M x,    2^(M-1) x + 2^M,    2^(M-2) x + 2^(M+1)
+// Rounding keeps their order, so each is rounded first, by an addend that leaves integers in the low bits.
+template <typename element_t>
+constexpr bool is_of_three_lines() {
+    if constexpr (element_t::is_float)
+        return element_t::exponent_bits == 2;
+    else
+        return false;
+}
+
+constexpr float f32_integers = 1 << 23;
+// Of a magnitude up to the largest; on top of the bits of f32_integers.
+template <typename element_t>
+__device__ __forceinline__ uint32_t three_lines_code(float m) {
+    constexpr float one = 1 << element_t::mantissa_bits;
+    return __vimin3_u32(bits_of(__fmaf_rn(m, one, f32_integers)),
+            bits_of(__fmaf_rn(m, one / 2, f32_integers + one)),
+            bits_of(__fmaf_rn(m, one / 4, f32_integers + 2 * one)));
 }
 
 // The code of |x| in the low bits of the result; above them is rubbish. Adding 2^(23 - M) steps rounds to a
@@ -64,79 +103,105 @@ __device__ __forceinline__ uint32_t magnitude_code(float x) {
 // Eight codes side by side; x are finite or infinite.
 template <typename element_t>
 struct code_group_t {
-    static constexpr int words = element_t::bits == 4 ? 1 : 2;
+    static constexpr int width = element_t::bits == 4 ? 4 : 8, per_word = 32 / width, words = 8 / per_word;
     uint32_t w[words];
+
+    // `code` in each place of a word.
+    static constexpr uint32_t all(uint32_t code) {
+        uint32_t w = 0;
+        for (int i = 0; i < per_word; i++) w = w << width | code;
+        return w;
+    }
+    __device__ void fill(uint32_t code) {
+        for (uint32_t &v : w) v = all(code);
+    }
 };
+
+// A word of codes from as many values.
+template <typename element_t>
+__device__ __forceinline__ uint32_t encode_word(const float *x) {
+    using group_t = code_group_t<element_t>;
+    constexpr int n = group_t::per_word, width = group_t::width;
+    if constexpr (!element_t::is_float) {
+        uint32_t codes = 0;
+#pragma unroll
+        for (int i = 0; i < n; i++) {
+            const float steps = mul_f32(x[i], 1 / element_t::step), most = element_t::highest;
+            // The low bits of such a sum are the nearest integer.
+            const uint32_t u = bits_of(add_f32(fminf(fmaxf(steps, -most), most), 12582912.f));
+            codes = __funnelshift_r(codes, u, width);
+        }
+        return codes;
+    } else {
+#if __CUDA_ARCH__ >= 890
+        if constexpr (element_t::bits == 8) {
+            constexpr auto kind = element_t::mantissa_bits == 3 ? __NV_E4M3 : __NV_E5M2;
+            const uint32_t lo = __nv_cvt_float2_to_fp8x2(make_float2(x[0], x[1]), __NV_SATFINITE, kind);
+            const uint32_t hi = __nv_cvt_float2_to_fp8x2(make_float2(x[2], x[3]), __NV_SATFINITE, kind);
+            return lo | hi << 16;
+        }
+#endif
+        uint32_t codes = 0, signs = 0;
+        if constexpr (is_of_three_lines<element_t>()) {
+            constexpr uint32_t integers = 0x4b000000u; // f32_integers
+            uint32_t sum_of_integers = 0;
+#pragma unroll
+            for (int i = n - 1; i >= 0; i--) {
+                const float m = fminf(fabsf(x[i]), element_t::max);
+                codes = (codes << width) + three_lines_code<element_t>(m);
+                sum_of_integers = (sum_of_integers << width) + integers;
+            }
+            codes -= sum_of_integers;
+        } else {
+#pragma unroll
+            for (int i = 0; i < n; i++)
+                codes = __funnelshift_r(codes, magnitude_code<element_t>(x[i]), width);
+            codes &= group_t::all(element_t::sign_code - 1);
+        }
+#pragma unroll
+        for (int i = n - 1; i >= 0; i--) signs = __funnelshift_l(bits_of(x[i]), signs, width);
+        return codes | (signs & group_t::all(1u << (width - 1))) >> (width - element_t::bits);
+    }
+}
 
 template <typename element_t>
 __device__ __forceinline__ code_group_t<element_t> encode_group(const float (&x)[8]) {
-    code_group_t<element_t> g;
-    if constexpr (element_t::bits == 4) {
-        uint32_t codes = 0, signs = 0;
+    using group_t = code_group_t<element_t>;
+    group_t g;
 #pragma unroll
-        for (int i = 0; i < 8; i++) codes = __funnelshift_r(codes, magnitude_code<element_t>(x[i]), 4);
-#pragma unroll
-        for (int i = 7; i >= 0; i--) signs = __funnelshift_l(bits_of(x[i]), signs, 4);
-        g.w[0] = (codes & 0x77777777u) | (signs & 0x88888888u);
-        return g;
-    } else {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const float *y = x + 4 * h;
-            if constexpr (!element_t::is_float) {
-                uint32_t codes = 0;
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    const float steps = mul_f32(y[i], 1 / element_t::step), most = element_t::highest;
-                    // The low bits of such a sum are the nearest integer.
-                    const uint32_t u = bits_of(add_f32(fminf(fmaxf(steps, -most), most), 12582912.f));
-                    codes = __funnelshift_r(codes, u, 8);
-                }
-                g.w[h] = codes;
-                continue;
-            }
-#if __CUDA_ARCH__ >= 890
-            if constexpr (element_t::bits == 8) {
-                constexpr auto kind = element_t::mantissa_bits == 3 ? __NV_E4M3 : __NV_E5M2;
-                const uint32_t lo = __nv_cvt_float2_to_fp8x2(make_float2(y[0], y[1]), __NV_SATFINITE, kind);
-                const uint32_t hi = __nv_cvt_float2_to_fp8x2(make_float2(y[2], y[3]), __NV_SATFINITE, kind);
-                g.w[h] = lo | hi << 16;
-                continue;
-            }
-#endif
-            if constexpr (element_t::is_float) {
-                constexpr uint32_t magnitudes = (element_t::sign_code - 1) * 0x01010101u;
-                uint32_t codes = 0, signs = 0;
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-                    codes = __funnelshift_r(codes, magnitude_code<element_t>(y[i]), 8);
-#pragma unroll
-                for (int i = 3; i >= 0; i--) signs = __funnelshift_l(bits_of(y[i]), signs, 8);
-                g.w[h] = (codes & magnitudes) | (signs & 0x80808080u) >> (8 - element_t::bits);
-            }
-        }
-        return g;
-    }
+    for (int i = 0; i < group_t::words; i++) g.w[i] = encode_word<element_t>(x + i * group_t::per_word);
+    return g;
 }
 
 // ---- quantisers: a block's scale from its largest magnitude, then its codes ----
 // encode_row() takes eight neighbours of one block; encode_columns() eight rows of one or two neighbouring
 // columns, each a block of its own.
 
-template <typename words_t>
-__device__ __forceinline__ void row_values(const uint32_t *w, float (&x)[8]) {
+// For quantisers that take values one by one: derived_t::encode(block, x).
+template <typename derived_t>
+struct value_quantiser_t {
+    template <typename words_t, typename block_t>
+    __device__ __forceinline__ auto encode_row(const block_t &b, const uint32_t *w) const {
+        float x[8];
 #pragma unroll
-    for (int i = 0; i < 8 / words_t::per_word; i++) words_t::values(w[i], x + i * words_t::per_word);
-}
-template <typename words_t>
-__device__ __forceinline__ void column_values(const uint32_t *w, int column, float (&x)[8]) {
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        float both[2];
-        words_t::values(w[i], both);
-        x[i] = both[column];
+        for (int i = 0; i < 8 / words_t::per_word; i++) words_t::values(w[i], x + i * words_t::per_word);
+        return static_cast<const derived_t *>(this)->encode(b, x);
     }
-}
+    template <typename words_t, typename block_t, typename group_t>
+    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
+#pragma unroll
+        for (int c = 0; c < words_t::per_word; c++) {
+            float x[8];
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                float both[2];
+                words_t::values(w[i], both);
+                x[i] = both[c];
+            }
+            g[c] = static_cast<const derived_t *>(this)->encode(b[c], x);
+        }
+    }
+};
 
 // e8m0_from_amax() without branches; what depends on the rounding alone is made once.
 template <typename element_t>
@@ -163,7 +228,7 @@ private:
 };
 
 template <typename element_t>
-struct mx_quantiser_t {
+struct mx_quantiser_t : value_quantiser_t<mx_quantiser_t<element_t>> {
     using element = element_t;
     using group_t = code_group_t<element_t>;
     static constexpr int block_shift = 5;
@@ -174,39 +239,21 @@ struct mx_quantiser_t {
     mx_scale_t<element_t> scale_of;
 
     __device__ mx_quantiser_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
         const uint32_t scale = scale_of(amax);
         return {scale, e8m0_t::decode_inverse(scale)};
     }
-    template <typename words_t>
-    __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
-        float x[8];
-        row_values<words_t>(w, x);
-        return encode(b, x);
-    }
-    template <typename words_t>
-    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
-#pragma unroll
-        for (int c = 0; c < words_t::per_word; c++) {
-            float x[8];
-            column_values<words_t>(w, c, x);
-            g[c] = encode(b[c], x);
-        }
-    }
-
-private:
     __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
 #pragma unroll
         for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
         group_t g = encode_group<element_t>(x);
-        if (b.scale == e8m0_poison)
-            for (uint32_t &w : g.w)
-                w = element_t::poisoned_code * (element_t::bits == 4 ? 0x11111111u : 0x01010101u);
+        if (b.scale == e8m0_poison) g.fill(element_t::poisoned_code);
         return g;
     }
 };
 
-struct nvfp4_quantiser_t {
+struct nvfp4_quantiser_t : value_quantiser_t<nvfp4_quantiser_t> {
     using element = f4_e2m1_t;
     using group_t = code_group_t<element>;
     static constexpr int block_shift = 4;
@@ -219,8 +266,12 @@ struct nvfp4_quantiser_t {
 
     __device__ nvfp4_quantiser_t(scale_rounding_t, float g, bool two)
         : global(g), inverse(div_f32(1.f, g)), two_levels(two) {}
+    template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
-        float s = div_f32(float_of(amax), element::max);
+        // Of a 16-bit magnitude the product is as near to the quotient as its own rounding, and nowhere on
+        // the other side of what rounds a scale.
+        float s = words_t::per_word == 2 && !two_levels ? mul_f32(float_of(amax), 1 / element::max)
+                                                        : div_f32(float_of(amax), element::max);
         if (two_levels) s = global == 0 ? 0 : div_f32(s, global);
         uint32_t scale = magnitude_code<f8_e4m3_t>(fmaxf(s, f8_e4m3_t::min_normal)) & 0x7f;
         float value = float_of((scale << 20) + (120u << 23)); // no scale is subnormal
@@ -228,23 +279,6 @@ struct nvfp4_quantiser_t {
         if (!two_levels) return {scale, __frcp_rn(value), value};
         return {scale, div_f32(inverse, value), mul_f32(global, value)};
     }
-    template <typename words_t>
-    __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
-        float x[8];
-        row_values<words_t>(w, x);
-        return encode(b, x);
-    }
-    template <typename words_t>
-    __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
-#pragma unroll
-        for (int c = 0; c < words_t::per_word; c++) {
-            float x[8];
-            column_values<words_t>(w, c, x);
-            g[c] = encode(b[c], x);
-        }
-    }
-
-private:
     __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
         group_t g;
         if (is_finite(b.factor)) {
@@ -261,68 +295,100 @@ private:
     }
 };
 
-// ---- MXFP4 of bf16: two values at a time ----
-// A power of two times a bf16 is one, but for what is too small to matter; so magnitude_code() in bf16.
+// ---- MX of bf16 with three lines: two values at a time ----
+// A power of two times a bf16 is one, but for what is too small to matter.
 
-// The codes of the magnitudes in the low bits of each half; above them is rubbish.
-__device__ __forceinline__ uint32_t f4_pair_codes(uint32_t w, uint32_t factors) {
-    constexpr uint32_t one = 0x3f803f80u, six = 0x40c040c0u, addend = 0x42864286u; // 2^6, and 3 for its field
-    const uint32_t m = min_bf16x2(mul_bf16x2(w & 0x7fff7fffu, factors), six);
-    const uint32_t u = fma_bf16x2(max_bf16x2(m, one) & 0x7f807f80u, addend, m);
-    return u + (u >> 6);
-}
-// Byte 0 (or 2) of four words side by side, and their byte 1 (or 3).
-__device__ __forceinline__ uint32_t low_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
-    const uint32_t ab = __byte_perm(a, b, half ? 0x0062 : 0x0040),
-                   cd = __byte_perm(c, d, half ? 0x0062 : 0x0040);
-    return __byte_perm(ab, cd, 0x5410);
-}
-__device__ __forceinline__ uint32_t high_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d, int half) {
-    const uint32_t ab = __byte_perm(a, b, half ? 0x0073 : 0x0051),
-                   cd = __byte_perm(c, d, half ? 0x0073 : 0x0051);
-    return __byte_perm(ab, cd, 0x5410);
-}
-__device__ __forceinline__ uint32_t join_f4(
-        uint32_t even, uint32_t odd, uint32_t even_signs, uint32_t odd_signs) {
-    return (even & 0x07070707u) | (odd << 4 & 0x70707070u) | (even_signs >> 4 & 0x08080808u)
-           | (odd_signs & 0x80808080u);
+// The codes of two values under powers of two, on top of the bits of bf16_integers.
+constexpr float bf16_integers = 1 << 7;
+template <typename element_t>
+__device__ __forceinline__ uint32_t pair_codes(uint32_t w, uint32_t factors) {
+    constexpr float one = 1 << element_t::mantissa_bits, most = element_t::max_code;
+    const uint32_t m = mul_bf16x2(abs_bf16x2(w), factors);
+    // The third line ends at the largest code: it is as far below it as m leaves, if that is more than 0.
+    const uint32_t left = fma_relu_bf16x2(m, bf16x2_of(-one / 4), bf16x2_of(most - 2 * one));
+    return __vimin3_u16x2(fma_bf16x2(m, bf16x2_of(one), bf16x2_of(bf16_integers)),
+            fma_bf16x2(m, bf16x2_of(one / 2), bf16x2_of(bf16_integers + one)),
+            fma_bf16x2(left, bf16x2_of(-1), bf16x2_of(bf16_integers + most)));
 }
 
-struct mxfp4_of_bf16_t {
-    using element = f4_e2m1_t;
-    using group_t = code_group_t<element>;
+// Lowest bytes of the halves of four words, or the signs of those halves as bytes of 0 or 255: those of the
+// lower halves side by side, and those of the upper ones.
+struct halves_t {
+    uint32_t lower, upper;
+};
+__device__ __forceinline__ halves_t join_halves(uint32_t ab, uint32_t cd) {
+    return {__byte_perm(ab, cd, 0x5410), __byte_perm(ab, cd, 0x7632)};
+}
+__device__ __forceinline__ halves_t bytes_of_halves(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    return join_halves(__byte_perm(a, b, 0x6240), __byte_perm(c, d, 0x6240));
+}
+__device__ __forceinline__ halves_t signs_of_halves(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    return join_halves(byte_signs(a, b, 0x7351), byte_signs(c, d, 0x7351));
+}
+
+template <typename element_t>
+struct mx_of_bf16_t {
+    using element = element_t;
+    using group_t = code_group_t<element_t>;
     static constexpr int block_shift = 5;
+    static constexpr uint32_t sign_code = element_t::sign_code;
     struct block_t {
         uint32_t scale, factor; // as bf16
     };
-    mx_scale_t<element> scale_of;
+    mx_scale_t<element_t> scale_of;
 
-    __device__ mxfp4_of_bf16_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    __device__ mx_of_bf16_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
         const uint32_t scale = scale_of(amax);
         return {scale, bits_of(e8m0_t::decode_inverse(scale)) >> 16};
     }
     template <typename words_t>
     __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
-        uint32_t v[4];
+        uint32_t bytes[2];
 #pragma unroll
-        for (int i = 0; i < 4; i++) v[i] = f4_pair_codes(w[i], b.factor * 0x10001u);
-        group_t g{{join_f4(low_bytes(v[0], v[1], v[2], v[3], 0), low_bytes(v[0], v[1], v[2], v[3], 1),
-                high_bytes(w[0], w[1], w[2], w[3], 0), high_bytes(w[0], w[1], w[2], w[3], 1))}};
-        if (b.scale == e8m0_poison) g.w[0] = element::poisoned_code * 0x11111111u;
+        for (int h = 0; h < 2; h++) {
+            const uint32_t factors = b.factor * 0x10001u, *v = w + 2 * h;
+            bytes[h] = __byte_perm(pair_codes<element_t>(v[0], factors), pair_codes<element_t>(v[1], factors), 0x6420)
+                       | (byte_signs(v[0], v[1], 0x7531) & sign_code * 0x01010101u);
+        }
+        group_t g;
+        if constexpr (group_t::width == 4) {
+            for (uint32_t &v : bytes) v += v >> 4; // two codes in every second byte
+            g.w[0] = __byte_perm(bytes[0], bytes[1], 0x6420);
+        } else {
+            g.w[0] = bytes[0], g.w[1] = bytes[1];
+        }
+        if (b.scale == e8m0_poison) g.fill(element_t::poisoned_code);
         return g;
     }
     template <typename words_t>
     __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
         uint32_t v[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = f4_pair_codes(w[i], b[0].factor | b[1].factor << 16);
+        for (int i = 0; i < 8; i++) v[i] = pair_codes<element_t>(w[i], b[0].factor | b[1].factor << 16);
+        if constexpr (group_t::width == 4) {
+            // Two codes in a byte: 16 times the second, on the first.
 #pragma unroll
-        for (int c = 0; c < 2; c++) {
-            g[c].w[0] = join_f4(low_bytes(v[0], v[2], v[4], v[6], c), low_bytes(v[1], v[3], v[5], v[7], c),
-                    high_bytes(w[0], w[2], w[4], w[6], c), high_bytes(w[1], w[3], w[5], w[7], c));
-            if (b[c].scale == e8m0_poison) g[c].w[0] = element::poisoned_code * 0x11111111u;
+            for (int i = 0; i < 8; i += 2)
+                v[i] = fma_bf16x2(add_bf16x2(v[i + 1], bf16x2_of(-bf16_integers)), bf16x2_of(16), v[i]);
+            const halves_t codes = bytes_of_halves(v[0], v[2], v[4], v[6]),
+                           even = signs_of_halves(w[0], w[2], w[4], w[6]),
+                           odd = signs_of_halves(w[1], w[3], w[5], w[7]);
+            g[0].w[0] = codes.lower | (even.lower & 0x08080808u) | (odd.lower & 0x80808080u);
+            g[1].w[0] = codes.upper | (even.upper & 0x08080808u) | (odd.upper & 0x80808080u);
+        } else {
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const uint32_t *x = v + 4 * h, *y = w + 4 * h;
+                const halves_t codes = bytes_of_halves(x[0], x[1], x[2], x[3]),
+                               signs = signs_of_halves(y[0], y[1], y[2], y[3]);
+                g[0].w[h] = codes.lower | (signs.lower & sign_code * 0x01010101u);
+                g[1].w[h] = codes.upper | (signs.upper & sign_code * 0x01010101u);
+            }
         }
+        for (int c = 0; c < 2; c++)
+            if (b[c].scale == e8m0_poison) g[c].fill(element_t::poisoned_code);
     }
 };
 
@@ -331,9 +397,10 @@ template <typename quantiser_t, typename words_t>
 struct best_quantiser_t {
     using type = quantiser_t;
 };
-template <>
-struct best_quantiser_t<mx_quantiser_t<f4_e2m1_t>, bf16_words_t> {
-    using type = mxfp4_of_bf16_t;
+template <typename element_t>
+struct best_quantiser_t<mx_quantiser_t<element_t>, bf16_words_t> {
+    using type = std::conditional_t<is_of_three_lines<element_t>(), mx_of_bf16_t<element_t>,
+            mx_quantiser_t<element_t>>;
 };
 
 } // namespace tiles

@@ -161,45 +161,54 @@ __device__ __forceinline__ void pack_codes(
     }
 }
 
+// A thread's codes of a packed side; as plain_codes_t.
 template <int bits, int width>
-__device__ __forceinline__ void unpack_codes(
-        code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
-    constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
-    constexpr int steps = tile_rows(width) / step_rows;
-    const lane_place_t l = lane_place();
-    uint4 v[steps] = {};
-    uint2 top[steps] = {};
+class packed_codes_t {
+    static constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8,
+                         steps = tile_rows(width) / step_rows;
+    uint4 v_[steps];
+    uint2 top_[steps];
+
+public:
+    __device__ __forceinline__ void fetch(const tile_side_t &src, const tile_place_t &at) {
 #pragma unroll
-    for (int step = 0; step < steps; step++) {
-        if (step * step_rows >= at.rows) break;
-        const uint8_t *p = packed_tile(src, at, at.k + step * step_rows)
-                           + codes_offset<step_rows, step_bytes>(src, at.k + step * step_rows);
-        v[step] = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
-        if constexpr (bits == 6) top[step] = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
-    }
-#pragma unroll
-    for (int step = 0; step < steps; step++) {
-        const uint32_t w[4] = {v[step].x, v[step].y, v[step].z, v[step].w};
-#pragma unroll
-        for (int i = 0; i < step_rows / 16; i++) {
-            uint32_t a, b;
-            if constexpr (bits == 4) {
-                a = gather_bits<b4_word_t<0>>(w[i]), b = gather_bits<b4_word_t<1>>(w[i]);
-            } else if constexpr (bits == 6) {
-                const uint32_t h = i / 2 ? top[step].y : top[step].x;
-                a = gather_bits<b6_low_t<0>>(w[i])
-                    | (i % 2 ? gather_bits<b6_top_t<0, 1>>(h) : gather_bits<b6_top_t<0, 0>>(h));
-                b = gather_bits<b6_low_t<1>>(w[i])
-                    | (i % 2 ? gather_bits<b6_top_t<1, 1>>(h) : gather_bits<b6_top_t<1, 0>>(h));
-            } else {
-                a = __byte_perm(w[2 * i], w[2 * i + 1], 0x6240);
-                b = __byte_perm(w[2 * i], w[2 * i + 1], 0x7351);
-            }
-            put_fragment_word<width>(t, l.column, step * step_rows + 16 * i, l.q, a);
-            put_fragment_word<width>(t, l.column + 8, step * step_rows + 16 * i, l.q, b);
+        for (int step = 0; step < steps; step++) {
+            v_[step] = {}, top_[step] = {};
+            if (step * step_rows >= at.rows) continue;
+            const uint8_t *p = packed_tile(src, at, at.k + step * step_rows)
+                               + codes_offset<step_rows, step_bytes>(src, at.k + step * step_rows);
+            v_[step] = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
+            if constexpr (bits == 6)
+                top_[step] = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
         }
     }
-}
+
+    __device__ __forceinline__ void put(code_tile_t<width> &t, const tile_side_t &, const tile_place_t &) {
+        const lane_place_t l = lane_place();
+#pragma unroll
+        for (int step = 0; step < steps; step++) {
+            const uint32_t w[4] = {v_[step].x, v_[step].y, v_[step].z, v_[step].w};
+#pragma unroll
+            for (int i = 0; i < step_rows / 16; i++) {
+                uint32_t a, b;
+                if constexpr (bits == 4) {
+                    a = gather_bits<b4_word_t<0>>(w[i]), b = gather_bits<b4_word_t<1>>(w[i]);
+                } else if constexpr (bits == 6) {
+                    const uint32_t h = i / 2 ? top_[step].y : top_[step].x;
+                    a = gather_bits<b6_low_t<0>>(w[i])
+                        | (i % 2 ? gather_bits<b6_top_t<0, 1>>(h) : gather_bits<b6_top_t<0, 0>>(h));
+                    b = gather_bits<b6_low_t<1>>(w[i])
+                        | (i % 2 ? gather_bits<b6_top_t<1, 1>>(h) : gather_bits<b6_top_t<1, 0>>(h));
+                } else {
+                    a = __byte_perm(w[2 * i], w[2 * i + 1], 0x6240);
+                    b = __byte_perm(w[2 * i], w[2 * i + 1], 0x7351);
+                }
+                put_fragment_word<width>(t, l.column, step * step_rows + 16 * i, l.q, a);
+                put_fragment_word<width>(t, l.column + 8, step * step_rows + 16 * i, l.q, b);
+            }
+        }
+    }
+};
 
 // Calls fn(kind, word) for all scales of a whole tile; false where they do not lie in words.
 template <int width, typename F>

@@ -49,6 +49,29 @@ __device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> 
     if (!dst.packed && threadIdx.x == 0) *global_of(dst, at.matrix) = global;
 }
 
+template <int width>
+__device__ __forceinline__ void load_packed_params(
+        code_tile_t<width> &t, const tile_args_t &a, const tile_side_t &src, const tile_place_t &at) {
+    const auto word = [&](auto kind, const param_word_t &w) { load_word<decltype(kind)::value>(t, w); };
+    if (!each_packed_word<width>(src, at, a.block_shift, a.scale_bytes + 2 * a.zp_bytes, word))
+        each_packed_param<width>(src, at, a.block_shift, a.scale_bytes, a.zp_bytes,
+                [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                    t.scale[b][column] = load_param(scale, a.scale_bytes);
+                    if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
+                });
+}
+template <int width>
+__device__ __forceinline__ void load_plain_params(
+        code_tile_t<width> &t, const tile_args_t &a, const tile_side_t &src, const tile_place_t &at) {
+    const auto word = [&](auto kind, const param_word_t &w) { load_word<decltype(kind)::value>(t, w); };
+    if (!each_plain_word<width>(src.scales, at, a.block_shift, a.scale_bytes, word))
+        each_param<width>(src.scales, at, a.block_shift, a.scale_bytes,
+                [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
+    if (a.zp_bytes)
+        each_param<width>(src.zero_points, at, a.block_shift, a.zp_bytes,
+                [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });
+}
+
 // A barrier follows.
 template <int bits>
 __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
@@ -59,24 +82,17 @@ __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, con
         for (int i = threadIdx.x; i < t.max_blocks / 2 * tile_n; i += threads) (&t.zp[0][0])[i] = 0;
         __syncthreads();
     }
-    const auto word = [&](auto kind, const param_word_t &w) { load_word<decltype(kind)::value>(t, w); };
     if (src.packed) {
-        unpack_codes<bits>(t, src, at);
-        if (!each_packed_word<width>(src, at, a.block_shift, a.scale_bytes + 2 * a.zp_bytes, word))
-            each_packed_param<width>(src, at, a.block_shift, a.scale_bytes, a.zp_bytes,
-                    [&](int column, int b, uint8_t *scale, uint8_t *zp) {
-                        t.scale[b][column] = load_param(scale, a.scale_bytes);
-                        if (a.zp_bytes) t.zp[b][column] = load_param(zp, a.zp_bytes);
-                    });
-        return;
+        packed_codes_t<bits, width> codes;
+        codes.fetch(src, at);
+        load_packed_params<width>(t, a, src, at);
+        codes.put(t, src, at);
+    } else {
+        plain_codes_t<bits, width> codes;
+        codes.fetch(src, at);
+        load_plain_params<width>(t, a, src, at);
+        codes.put(t, src, at);
     }
-    load_codes<bits>(t, src, at);
-    if (!each_plain_word<width>(src.scales, at, a.block_shift, a.scale_bytes, word))
-        each_param<width>(src.scales, at, a.block_shift, a.scale_bytes,
-                [&](int column, int b, uint8_t *p) { t.scale[b][column] = load_param(p, a.scale_bytes); });
-    if (a.zp_bytes)
-        each_param<width>(src.zero_points, at, a.block_shift, a.zp_bytes,
-                [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });
 }
 
 } // namespace tiles

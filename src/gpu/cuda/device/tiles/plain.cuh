@@ -42,63 +42,81 @@ struct squares_t {
     static constexpr int rows = down * side, passes = tile_rows(width) / rows;
 };
 
-// `bits` of a code, the rest of its byte is dropped.
+// A thread's codes of a plain side, on their way to the tile: with fetch() before other loads and put() after
+// them all wait for memory together. `bits` of a code are kept, the rest of its byte is dropped.
 template <int bits, int width>
-__device__ __forceinline__ void load_codes(
-        code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
-    constexpr uint32_t mask = bits == 6 ? 0x3f3f3f3fu : ~0u;
-    const uint8_t *p = src.data + at.matrix * src.batch_step;
-    if (src.lines_along_k) {
-        constexpr int n = tile_n / lines_at_once;
-        const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;
-        p += (at.n + first) * src.line_step + at.k * width / 8 + part * 16;
-        const int64_t step = lines_at_once * src.line_step;
-        uint4 v[n];
-        if (at.whole && src.aligned) {
-#pragma unroll
-            for (int i = 0; i < n; i++) v[i] = *reinterpret_cast<const uint4 *>(p + i * step);
-        } else {
-            const int bytes = (at.rows * width + 7) / 8 - part * 16;
-#pragma unroll
-            for (int i = 0; i < n; i++)
-                v[i] = load_some(p + i * step, first + i * lines_at_once < at.columns ? bytes : 0);
-        }
-#pragma unroll
-        for (int i = 0; i < n; i++)
-            t.template at<uint4>(first + i * lines_at_once, part * 128 / width) =
-                    make_uint4(v[i].x & mask, v[i].y & mask, v[i].z & mask, v[i].w & mask);
-        // What shares a byte with the last row is not this tensor's.
-        if (width == 4 && at.rows % 2) {
-            __syncthreads();
-            if (threadIdx.x < tile_n) t.template at<uint8_t>(threadIdx.x, at.rows - 1) &= 15;
-        }
-        return;
-    }
+class plain_codes_t {
+    static constexpr int columns_at_once = tile_n / lines_at_once;
     using s = squares_t<width>;
-    const int column = threadIdx.x % s::across * s::side, columns = at.columns - column;
-    p += (at.k + threadIdx.x / s::across * s::side) * src.line_step + (at.n + column) * width / 8;
+    static_assert(columns_at_once * 4 == s::passes * s::side);
+    uint32_t w_[columns_at_once * 4];
+
+    __device__ static int square_column() { return threadIdx.x % s::across * s::side; }
+    __device__ static int square_row(int pass) { return pass * s::rows + threadIdx.x / s::across * s::side; }
+
+public:
+    __device__ __forceinline__ void fetch(const tile_side_t &src, const tile_place_t &at) {
+        const uint8_t *p = src.data + at.matrix * src.batch_step;
+        const bool whole = at.whole && src.aligned;
+        if (src.lines_along_k) {
+            const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;
+            const int bytes = (at.rows * width + 7) / 8 - part * 16;
+            p += (at.n + first) * src.line_step + at.k * width / 8 + part * 16;
+            const int64_t step = lines_at_once * src.line_step;
 #pragma unroll
-    for (int pass = 0; pass < s::passes; pass++) {
-        const int row = pass * s::rows + threadIdx.x / s::across * s::side;
-        uint32_t w[s::side];
-        if (at.whole && src.aligned) {
+            for (int i = 0; i < columns_at_once; i++) {
+                const uint4 v = whole ? *reinterpret_cast<const uint4 *>(p + i * step)
+                                      : load_some(p + i * step,
+                                              first + i * lines_at_once < at.columns ? bytes : 0);
+                w_[4 * i] = v.x, w_[4 * i + 1] = v.y, w_[4 * i + 2] = v.z, w_[4 * i + 3] = v.w;
+            }
+            return;
+        }
+        const int column = square_column(), columns = at.columns - column;
+        const int bytes = columns < s::side ? (columns * width + 7) / 8 : 4;
+        p += at.k * src.line_step + (at.n + column) * width / 8;
+#pragma unroll
+        for (int i = 0; i < s::passes * s::side; i++) {
+            const int row = square_row(i / s::side) + i % s::side;
+            if (whole) {
+                w_[i] = *reinterpret_cast<const uint32_t *>(p + row * src.line_step);
+                continue;
+            }
+            const bool some = row < at.rows && columns > 0;
+            w_[i] = load_some(p + row * src.line_step, some ? bytes : 0).x;
+            if (some && columns < s::side) w_[i] &= (1u << columns * width) - 1;
+        }
+    }
+
+    __device__ __forceinline__ void put(
+            code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
+        if (bits == 6)
+            for (uint32_t &w : w_) w &= 0x3f3f3f3fu;
+        if (src.lines_along_k) {
+            const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;
+#pragma unroll
+            for (int i = 0; i < columns_at_once; i++)
+                t.template at<uint4>(first + i * lines_at_once, part * 128 / width) =
+                        make_uint4(w_[4 * i], w_[4 * i + 1], w_[4 * i + 2], w_[4 * i + 3]);
+            // What shares a byte with the last row is not this tensor's.
+            if (width == 4 && at.rows % 2) {
+                __syncthreads();
+                if (threadIdx.x < tile_n) t.template at<uint8_t>(threadIdx.x, at.rows - 1) &= 15;
+            }
+            return;
+        }
+#pragma unroll
+        for (int pass = 0; pass < s::passes; pass++) {
+            uint32_t w[s::side];
+#pragma unroll
+            for (int j = 0; j < s::side; j++) w[j] = w_[pass * s::side + j];
+            transpose<width>(w);
 #pragma unroll
             for (int j = 0; j < s::side; j++)
-                w[j] = *reinterpret_cast<const uint32_t *>(p + (pass * s::rows + j) * src.line_step) & mask;
-        } else {
-#pragma unroll
-            for (int j = 0; j < s::side; j++) {
-                const bool some = row + j < at.rows && columns > 0;
-                const int bytes = columns < s::side ? (columns * width + 7) / 8 : 4;
-                w[j] = load_some(p + (pass * s::rows + j) * src.line_step, some ? bytes : 0).x & mask;
-                if (some && columns < s::side) w[j] &= (1u << columns * width) - 1;
-            }
+                t.template at<uint32_t>(square_column() + j, square_row(pass)) = w[j];
         }
-        transpose<width>(w);
-#pragma unroll
-        for (int j = 0; j < s::side; j++) t.template at<uint32_t>(column + j, row) = w[j];
     }
-}
+};
 
 template <int width>
 __device__ __forceinline__ void store_codes(

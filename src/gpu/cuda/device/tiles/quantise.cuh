@@ -61,12 +61,10 @@ __device__ __forceinline__ void quantise_along_k(
 #pragma unroll
         for (int j = 0; j < at_once; j++) {
             const int column = first + (pass + j) * columns;
-            uint32_t m = 0;
-#pragma unroll
-            for (int i = 0; i < words; i++) m = words_t::larger(m, w[j][i]);
+            uint32_t m = largest<words_t, words>(w[j]);
             constexpr int parts_of_block = (1 << quantiser_t::block_shift) / unit;
-            if (parts_of_block == 2) m = words_t::larger(m, __shfl_xor_sync(~0u, m, 1));
-            const auto b = q.block(amax_of<words_t>(m));
+            if (parts_of_block == 2) m = words_t::larger(m, __shfl_xor_sync(~0u, m, 1), 0);
+            const auto b = q.template block<words_t>(amax_of<words_t>(m));
             code_group_t<element_t> g[2];
 #pragma unroll
             for (int h = 0; h < 2; h++) {
@@ -108,13 +106,11 @@ __device__ __forceinline__ void quantise_along_n(
         }
 #pragma unroll
         for (int first = 0; first < strip; first += block) {
-            uint32_t m = 0;
-#pragma unroll
-            for (int i = 0; i < block; i++) m = words_t::larger(m, w[first + i]);
+            const uint32_t m = largest<words_t, block>(w + first);
             typename quantiser_t::block_t b[per_word];
 #pragma unroll
             for (int c = 0; c < per_word; c++) {
-                b[c] = q.block(words_t::f32_bits(m, c));
+                b[c] = q.template block<words_t>(words_t::f32_bits(m, c));
                 t.scale[(row + first) / block][column + c] =
                         at.whole || (column + c < at.columns && first < rows) ? b[c].scale : 0;
             }
