@@ -6,6 +6,7 @@
 
 #include "common/primitive_cache.hpp"
 #include "common/verbose.hpp"
+#include "gpu/cuda/cuda_table.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -3,6 +3,7 @@
 
 #include "common/api/api.hpp"
 #include "common/engine.hpp"
+#include "gpu/cuda/cuda_table.hpp"
 
 using namespace mxdnn::impl;
 

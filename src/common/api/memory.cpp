@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "common/engine.hpp"
+#include "gpu/cuda/cuda_table.hpp"
 
 using namespace mxdnn::impl;
 

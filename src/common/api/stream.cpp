@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
 #include "common/engine.hpp"
+#include "gpu/cuda/cuda_table.hpp"
 #include "mxdnn/mxdnn_threadpool.hpp"
 
 using namespace mxdnn::impl;

@@ -6,35 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/cuda/cuda_types.hpp"
+#include "gpu/cuda/dense_args.hpp"
 #include "gpu/cuda/kernel_list.hpp"
-#include "mxdnn/mxdnn_types.h"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-
-// What a call came to; `text` is null on success, else words that live as long as the library.
-struct result_t {
-    mxdnn_status_t status;
-    const char *text;
-    bool ok() const { return status == mxdnn_success; }
-};
-
-// What libmxdnn needs to know of a device, or assumes of one that is not present.
-struct device_info_t {
-    int compute_major, compute_minor;
-    int sm_count;
-    int shared_bytes; // that one block can have
-    int64_t l2_bytes;
-    char name[64];
-};
-
-// Where a kernel is put.
-struct launch_t {
-    int device;
-    int sm_count;
-    void *stream; // cudaStream_t
-};
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
@@ -67,6 +45,13 @@ struct table_t {
     result_t (*prepare)(int device, kernel_id_t kernel);
     // `args` is the kernel's argument struct, of `bytes` bytes.
     result_t (*launch)(const launch_t &at, kernel_id_t kernel, const void *args, size_t bytes);
+
+    // cuBLASLt, which is opened when it is first asked for: whether a device has it.
+    result_t (*dense_open)(int device);
+    // Chooses a kernel whose result has the same bits every time, and loads it; rows may differ afterwards.
+    result_t (*dense_choose)(int device, const dense_matmul_t &m, dense_kernel_t *kernel);
+    result_t (*dense_launch)(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,
+            const dense_buffers_t &buffers);
 };
 
 // Exported by libmxdnn_cuda under this name; null for a version that it does not speak.

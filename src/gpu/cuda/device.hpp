@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "common/error.hpp"
-#include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/cuda_types.hpp"
+#include "gpu/cuda/kernel_list.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
+
+struct table_t;
 
 // One per device, made once and never destroyed.
 struct device_t {
@@ -20,7 +23,7 @@ struct device_t {
     device_info_t info{};
     const table_t *table = nullptr;
 
-    launch_t on(void *stream) const { return {index, info.sm_count, stream}; }
+    launch_t on(void *stream) const { return {index, info.sm_count, info.compute_major, stream}; }
 };
 
 // Devices that kernels run on; 0, and a sentence that says what is missing, where there are none.

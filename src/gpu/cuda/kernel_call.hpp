@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/primitive.hpp"
+#include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device.hpp"
 
 namespace mxdnn {

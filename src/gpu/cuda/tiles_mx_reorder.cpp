@@ -7,7 +7,7 @@
 #include "cpu/ref/ref_mx_reorder.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
-#include "gpu/cuda/tile_args.hpp"
+#include "gpu/cuda/make_tile_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -48,12 +48,6 @@ const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &at
     return nullptr;
 }
 
-int log2_of(int64_t power) {
-    int n = 0;
-    while (int64_t(1) << n < power) n++;
-    return n;
-}
-
 tile_params_t params_of(const memory_t &m, const axes_t &x, int64_t swizzle_cols) {
     const plain_args_t p = plain_args(m);
     if (swizzle_cols) return {p.data, p.step[0], 0, 0, swizzle_cols};
@@ -63,21 +57,10 @@ tile_params_t params_of(const memory_t &m, const axes_t &x, int64_t swizzle_cols
 tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr,
         const axes_t &x, const quant_t &q) {
     const memory_t &m = *ctx.memory(arg);
+    if (is_packed(pd_md)) return packed_tile_side(pd_md, m.handle);
     tile_side_t s{};
     s.dt = pd_md.dt;
     s.data = static_cast<uint8_t *>(m.handle);
-    if (is_packed(pd_md)) {
-        const packed_shape_t shape = shape_of(pd_md);
-        s.packed = true;
-        s.batch_step = pd_md.packed.stride;
-        s.panel_bytes = n64_frame_t::panel_bytes(shape);
-        const int64_t rows = n64_frame_t::tile_rows(shape);
-        s.tile_bytes = int(n64_frame_t::tile_bytes(shape, rows));
-        s.tile_shift = log2_of(rows);
-        s.header_bytes = int(n64_frame_t::header_bytes(shape));
-        s.prefix_bytes = int(n64_frame_t::prefix(shape));
-        return s;
-    }
     const plain_args_t p = plain_args(m, attr.packing);
     const int batch = p.ndims == 3 ? 0 : -1;
     s.batch_step = batch == 0 ? p.step[0] : 0;
@@ -150,20 +133,9 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     tile_args_t a{};
     a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
     a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x, q);
-    a.K = md.dims[x.k];
-    a.N = md.dims[x.n];
-    a.batch = batch_of(md);
     const data_type_t codes = has_role(p.dst.dt, role_high_precision) ? p.src.dt : p.dst.dt;
-    a.k_tiles = div_up(a.K, tile_rows(data_type_info(codes)->bits == 4 ? 4 : 8));
-    a.n_tiles = div_up(a.N, tile_columns);
-    a.block_shift = log2_of(q.block);
-    a.scale_bytes = bytes_of_scale_type(q.scale_dt);
-    a.zp_bytes = q.zp == zero_point_kind_t::none ? 0 : bytes_of_scale_type(q.zp_dt);
-    a.scale_dt = q.scale_dt;
-    a.zp_dt = q.zp_dt;
-    a.zp = q.zp;
+    set_tile_problem(a, md.dims[x.k], md.dims[x.n], batch_of(md), codes, q);
     a.rounding = p.attr.dst.rounding;
-    a.two_levels = q.global != global_scale_kind_t::none;
     if (p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
         const memory_t &g = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
         a.given = static_cast<const float *>(g.handle);

@@ -4,7 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/cuda_types.hpp"
+#include "gpu/cuda/kernel_list.hpp"
 
 namespace mxdnn {
 namespace impl {

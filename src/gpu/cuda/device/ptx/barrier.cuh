@@ -90,12 +90,18 @@ __device__ __forceinline__ float4 cluster_load(uint32_t remote) {
 
 // ---- programmatic dependent launch ----
 
+// Devices before Hopper have none, and start a kernel when the one before has ended.
+
 // Until here nothing may be read or written that an earlier kernel of the stream touches.
 __device__ __forceinline__ void wait_for_earlier_kernels() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 __device__ __forceinline__ void let_later_kernels_start() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 } // namespace ptx

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/cublaslt_mx_matmul.hpp"
+
+#include <algorithm>
+
+#include "common/layouts/n64.hpp"
+#include "common/problem_util.hpp"
+#include "gpu/cuda/kernel_call.hpp"
+#include "gpu/cuda/make_tile_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+// Of the kernels that stand after this one, at 4096 rows, against cuBLASLt's: what mxdnn-bench measures on an
+// H200 for the implementation that takes a format there. int4 and what is no sm_90 go to cuda:sm_80.
+double speed_of_others(const char *name, const memory_desc_t &wei) {
+    if (std::string(name) != "cuda:sm_90") return .03;
+    const int bits = data_type_info(wei.dt)->bits;
+    return bits == 4 ? .74 : bits == 6 ? .56 : .54;
+}
+
+// What stands after this implementation in the list and takes the problem.
+std::unique_ptr<pd_t> next_of_list(const problem_t &p) {
+    const impl_list_t list = impl_list(p);
+    size_t i = 0;
+    while (i < list.size && list.items[i].name != cublaslt_mx_matmul_t::impl_name) i++;
+    std::unique_ptr<pd_t> pd;
+    for (i++; i < list.size && !pd; i++) list.items[i].create(pd, p);
+    return pd;
+}
+
+int64_t dst_width(const memory_desc_t &dst) { return dst.dt == mxdnn_f32 ? 4 : 2; }
+
+// Rows of neighbours that start on so many bytes, wherever the first of them does.
+bool has_aligned_rows(const memory_desc_t &md, int64_t width) {
+    const int64_t step = md.strides[md.ndims - 2];
+    return is_strided(md) && (md.strides[md.ndims - 1] == 1 || md.dims[md.ndims - 1] == 1)
+           && step != runtime_dim && step * width % dense_align == 0;
+}
+
+bool is_aligned(const void *p) { return reinterpret_cast<uintptr_t>(p) % dense_align == 0; }
+
+dense_matmul_t dense_of(const problem_t &p, int64_t rows, int64_t columns) {
+    dense_matmul_t m{};
+    m.rows = rows;
+    m.columns = columns;
+    m.depth = m.weights_stride = dim_from_end(p.weights, 2);
+    m.src_stride = p.src.strides[p.src.ndims - 2];
+    m.dst_stride = p.dst.strides[p.dst.ndims - 2];
+    m.f32_dst = p.dst.dt == mxdnn_f32;
+    m.bias = p.bias.ndims != 0;
+    m.relu = !p.attr.post_ops.ops.empty();
+    m.scaled = p.weights.packed.quant.global != global_scale_kind_t::none;
+    return m;
+}
+
+} // namespace
+
+reason_t cublaslt_mx_matmul_t::pd_t::init() {
+    const memory_desc_t &src = problem.src, &wei = problem.weights, &bias = problem.bias, &dst = problem.dst;
+    if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
+    if (wei.ndims != 2) return no("weights", "a batch", "one matrix");
+    if (src.dt != mxdnn_bf16) return no("src", data_type_name(src.dt), "bf16");
+    if (problem.attr.src.is_dynamic()) return no("src", "one that is to be quantised", "bf16");
+    if (dst.dt != mxdnn_bf16 && dst.dt != mxdnn_f32) return no("dst", data_type_name(dst.dt), "bf16 or f32");
+    const int64_t K = dim_from_end(wei, 2), N = dim_from_end(wei, 1);
+    if (!has_aligned_rows(src, 2) || !has_aligned_rows(dst, dst_width(dst)) || K * 2 % dense_align)
+        return no("src, K or dst", "rows that do not start on 16 bytes", "rows that do");
+    if (bias.ndims
+            && (bias.dt != dst.dt || !is_strided(bias) || bias.strides[bias.ndims - 1] != 1
+                    || (bias.ndims > 1 && dim_from_end(bias, 2) != 1) || dim_from_end(bias, 1) != N))
+        return no("bias", to_string(bias).c_str(), "one row of dst's type");
+    const auto &ops = problem.attr.post_ops.ops;
+    if (ops.size() > 1
+            || (ops.size() == 1
+                    && (ops[0].kind != mxdnn_eltwise || ops[0].alg != mxdnn_eltwise_relu
+                            || ops[0].alpha != 0.f)))
+        return no("post-ops", "others", "one relu or none");
+
+    others = next_of_list(problem);
+    if (!others) return no("others", "none", "one for few rows");
+    plan = cublaslt::plan(
+            N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(others->name(), wei));
+    const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
+                  most = M != runtime_dim ? M
+                         : hint > 0       ? hint
+                                          : cublaslt::never_rows;
+    if (plan.least_rows == cublaslt::never_rows || most < plan.least_rows)
+        return no("rows", std::to_string(most).c_str(), cublaslt::to_string(plan).c_str());
+    const engine_t &engine = exec_engine(problem);
+    if (engine.device) {
+        const result_t r = engine.device->table->dense_open(engine.device->index);
+        if (!r.ok()) return no("cuBLASLt", r.text, "the library");
+    }
+    scratchpad_bytes = std::max(others->scratchpad_bytes, plan.columns * K * 2 + dense_workspace_bytes);
+    return yes();
+}
+
+std::string cublaslt_mx_matmul_t::pd_t::plan_text() const {
+    return cublaslt::to_string(plan) + " else " + others->name() + ":" + others->plan_text();
+}
+
+status_t cublaslt_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles));
+    auto p = std::make_shared<cublaslt_mx_matmul_t>();
+    MXDNN_CHECK(others->create_primitive(p->others_));
+    const device_t &d = device_of(problem);
+    const int64_t M = dim_from_end(problem.src, 2), N = dim_from_end(problem.weights, 1);
+    const auto choose = [&](int64_t rows, int64_t columns, dense_kernel_t &kernel) {
+        return check(d.table->dense_choose(d.index, dense_of(problem, rows, columns), &kernel),
+                "choosing a kernel of cuBLASLt");
+    };
+    const auto add = [&](int64_t rows) {
+        kernels_t k{};
+        k.rows = rows;
+        MXDNN_CHECK(choose(rows, std::min(plan.columns, N), k.whole));
+        MXDNN_CHECK(choose(rows, N % plan.columns ? N % plan.columns : plan.columns, k.last));
+        p->kernels_.push_back(k);
+        return mxdnn_success;
+    };
+    if (M != runtime_dim) {
+        MXDNN_CHECK(add(M));
+    } else {
+        // The steps that rows may fall between, from the last one that is not beyond the least.
+        const int64_t *step = std::begin(cublaslt::row_steps), *end = std::end(cublaslt::row_steps);
+        while (step + 1 < end && step[1] <= plan.least_rows) step++;
+        for (; step < end; step++) MXDNN_CHECK(add(std::max(*step, plan.least_rows)));
+    }
+    primitive = std::move(p);
+    return mxdnn_success;
+}
+
+status_t cublaslt_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
+    const auto &pd = static_cast<const pd_t &>(ctx.pd);
+    const problem_t &p = pd.problem;
+    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS),
+                   &dst = *ctx.memory(MXDNN_ARG_DST), *bias = ctx.memory(MXDNN_ARG_BIAS);
+    const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(dst.md, 1), K = dim_from_end(p.weights, 2);
+    // Where the caller's memory starts is known only now.
+    if (M < pd.plan.least_rows || !is_aligned(src.handle) || !is_aligned(dst.handle)
+            || (bias && !is_aligned(bias->handle)))
+        return others_->execute({*pd.others, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad});
+    const kernels_t *k = &kernels_[0];
+    while (k + 1 < kernels_.data() + kernels_.size() && k[1].rows <= M) k++;
+
+    tile_args_t decode{};
+    const packed_shape_t shape = shape_of(p.weights);
+    dense_buffers_t buffers{};
+    buffers.src = src.handle;
+    buffers.weights = ctx.scratchpad;
+    buffers.workspace = ctx.scratchpad + pd.plan.columns * K * 2;
+    if (shape.global) buffers.scale = static_cast<const float *>(wei.handle);
+    const stream_state_t &s = *ctx.stream.cuda;
+    for (int64_t n = 0; n < N; n += pd.plan.columns) {
+        const int64_t columns = std::min(pd.plan.columns, N - n);
+        char *panels =
+                static_cast<char *>(wei.handle) + n / n64_frame_t::columns * n64_frame_t::panel_bytes(shape);
+        set_tile_problem(decode, K, columns, 1, p.weights.dt, p.weights.packed.quant);
+        decode.two_levels = false; // the global scale is applied to the sums
+        decode.src = packed_tile_side(p.weights, panels);
+        decode.dst.dt = mxdnn_bf16;
+        decode.dst.data = reinterpret_cast<uint8_t *>(ctx.scratchpad);
+        decode.dst.line_step = K * 2;
+        decode.dst.lines_along_k = decode.dst.aligned = true;
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::dequantise_tiles, decode));
+        const bool last = n + columns == N;
+        buffers.dst = static_cast<char *>(dst.handle) + n * dst_width(dst.md);
+        if (bias) buffers.bias = static_cast<const char *>(bias->handle) + n * dst_width(dst.md);
+        MXDNN_CHECK(check(s.device().table->dense_launch(
+                                  s.launch(), dense_of(p, M, columns), last ? k->last : k->whole, buffers),
+                "a product by cuBLASLt"));
+    }
+    return mxdnn_success;
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

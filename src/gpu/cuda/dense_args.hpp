@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense products that libmxdnn_cuda has cuBLASLt do: src [rows, depth] times weights, held as [columns,
+// depth].
+#pragma once
+
+#include <cstdint>
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+struct dense_matmul_t {
+    int64_t rows, columns, depth;
+    int64_t src_stride, weights_stride, dst_stride; // elements from one row to the next
+    bool f32_dst;                                   // else bf16, as src and weights are
+    bool bias;                                      // a row of dst's type
+    bool relu;
+    bool scaled; // by a number in the device's memory
+};
+
+// Which of cuBLASLt's kernels: its own words, made by one process for itself.
+struct dense_kernel_t {
+    uint64_t words[8];
+};
+
+struct dense_buffers_t {
+    const void *src, *weights, *bias;
+    const float *scale;
+    void *dst, *workspace;
+};
+
+// What pointers and rows are multiples of, in bytes; of the workspace.
+constexpr int64_t dense_align = 16, dense_workspace_bytes = int64_t(32) << 20;
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/heuristics/cublaslt_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace cublaslt {
+
+namespace {
+
+constexpr int64_t panel_columns = 64;
+// In multiplications of cuBLASLt (350e12 a second on an H200): a byte that decoding reads or writes (3.3e12
+// a second), and launching one kernel more (4 us).
+constexpr double per_byte = 106, per_launch = 1.4e9;
+
+} // namespace
+
+plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed) {
+    const int64_t panel_decoded = std::max<int64_t>(K, 1) * panel_columns * 2,
+                  panels = std::max<int64_t>(div_up(N, panel_columns), 1),
+                  at_once = std::min(panels, decoded_bytes / panel_decoded);
+    if (at_once == 0 || other_speed >= 1 || N < 1 || K < 1) return {never_rows, panel_columns};
+    // Passes of about equal width.
+    const int64_t passes = div_up(panels, at_once), columns = div_up(panels, passes) * panel_columns;
+    const double decoding = double(panels) * double(panel_bytes + panel_decoded) * per_byte
+                            + (2. * double(passes) - 1) * per_launch,
+                 gain_of_a_row = double(N) * double(K) * (1 / other_speed - 1);
+    return {std::max<int64_t>(int64_t(std::ceil(decoding / gain_of_a_row)), 1), columns};
+}
+
+std::string to_string(const plan_t &p) {
+    if (p.least_rows == never_rows) return "never";
+    return "M>=" + std::to_string(p.least_rows) + ":" + std::to_string(p.columns) + "columns";
+}
+
+} // namespace cublaslt
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

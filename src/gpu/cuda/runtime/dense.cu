@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense products by cuBLASLt. It counts columns first: its A is the weights, transposed, its B the source,
+// and what it calls rows of the result are columns here.
+#include "gpu/cuda/runtime/dense.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "gpu/cuda/runtime/runtime.hpp"
+
+#if __has_include(<cublasLt.h>)
+#include "gpu/cuda/runtime/cublaslt.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+static_assert(sizeof(dense_kernel_t) == sizeof(cublasLtMatmulAlgo_t), "what a choice is made of");
+
+// A device's handle, and a zero in its memory: what results are not added to.
+struct dense_device_t {
+    cublasLtHandle_t handle = nullptr;
+    float *zero = nullptr;
+};
+
+result_t result_of(const cublaslt_t &lt, cublasStatus_t e) {
+    if (e == CUBLAS_STATUS_SUCCESS) return success();
+    return {e == CUBLAS_STATUS_ALLOC_FAILED ? mxdnn_out_of_memory : mxdnn_runtime_error, lt.status_text(e)};
+}
+
+constexpr int max_devices = 64;
+// Made once and never destroyed: executions at exit may use them.
+std::atomic<const dense_device_t *> devices[max_devices];
+
+result_t make_device(int device, const cublaslt_t &lt) {
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (devices[device].load()) return success();
+    const beside_captures_t beside;
+    const on_device_t current(device);
+    if (current.error() != cudaSuccess) return cuda::result_of(current.error());
+    auto d = std::make_unique<dense_device_t>();
+    cudaError_t e = cudaMalloc(&d->zero, sizeof(float));
+    if (e == cudaSuccess) e = cudaMemset(d->zero, 0, sizeof(float));
+    if (e != cudaSuccess) return cuda::result_of(e);
+    const result_t created = result_of(lt, lt.create(&d->handle));
+    if (created.ok()) devices[device] = d.release();
+    return created;
+}
+
+result_t open(int device, const cublaslt_t *&lt, const dense_device_t *&d) {
+    const char *why_not = nullptr;
+    lt = open_cublaslt(&why_not);
+    if (!lt) return {mxdnn_unimplemented, why_not};
+    if (device >= max_devices) return {mxdnn_unimplemented, "devices beyond the 64th do without cuBLASLt"};
+    d = devices[device].load(std::memory_order_acquire);
+    if (d) return success();
+    const result_t r = make_device(device, *lt);
+    d = devices[device].load(std::memory_order_acquire);
+    return r;
+}
+
+// What cuBLASLt is told of a product: on the stack, so that nothing is allocated.
+class description_t {
+public:
+    description_t(const cublaslt_t &functions, const dense_matmul_t &m, const void *bias) : lt(functions) {
+        note(lt.init_desc(&op_, sizeof(op_), CUBLAS_COMPUTE_32F, CUDA_R_32F));
+        set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE,
+                m.bias   ? m.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
+                : m.relu ? CUBLASLT_EPILOGUE_RELU
+                         : CUBLASLT_EPILOGUE_DEFAULT);
+        const cudaDataType_t result = m.f32_dst ? CUDA_R_32F : CUDA_R_16BF;
+        if (m.bias) {
+            set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result);
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        }
+        if (m.scaled) set(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
+        layout(a_, CUDA_R_16BF, m.depth, m.columns, m.weights_stride);
+        layout(b_, CUDA_R_16BF, m.depth, m.rows, m.src_stride);
+        layout(d_, result, m.columns, m.rows, m.dst_stride);
+    }
+
+    // The first suggestion that adds up every result in one place: in one order, whatever else runs.
+    cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulAlgo_t &algo) {
+        cublasLtMatmulPreferenceOpaque_t preference;
+        note(lt.init_preference(&preference, sizeof(preference)));
+        const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
+            note(lt.set_preference(&preference, what, &value, sizeof(value)));
+        };
+        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(dense_workspace_bytes));
+        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
+        for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                     CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+            prefer(what, uint32_t(dense_align));
+        if (status_ != CUBLAS_STATUS_SUCCESS) return status_;
+        cublasLtMatmulHeuristicResult_t found;
+        int count = 0;
+        const cublasStatus_t e =
+                lt.get_heuristic(handle, &op_, &a_, &b_, &d_, &d_, &preference, 1, &found, &count);
+        if (e != CUBLAS_STATUS_SUCCESS) return e;
+        if (count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+        algo = found.algo;
+        return CUBLAS_STATUS_SUCCESS;
+    }
+
+    cublasStatus_t launch(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algo, const dense_buffers_t &x,
+            const float *zero, cudaStream_t stream) {
+        if (status_ != CUBLAS_STATUS_SUCCESS) return status_;
+        constexpr float host_one = 1.f, host_zero = 0.f;
+        return lt.matmul(handle, &op_, x.scale ? x.scale : &host_one, x.weights, &a_, x.src, &b_,
+                x.scale ? zero : &host_zero, x.dst, &d_, x.dst, &d_, &algo, x.workspace,
+                size_t(dense_workspace_bytes), stream);
+    }
+
+private:
+    void note(cublasStatus_t e) {
+        if (status_ == CUBLAS_STATUS_SUCCESS) status_ = e;
+    }
+    template <typename T>
+    void set(cublasLtMatmulDescAttributes_t what, T value) {
+        note(lt.set_desc(&op_, what, &value, sizeof(value)));
+    }
+    void layout(cublasLtMatrixLayoutOpaque_t &l, cudaDataType_t type, int64_t rows, int64_t columns,
+            int64_t step) {
+        note(lt.init_layout(&l, sizeof(l), type, uint64_t(rows), uint64_t(columns), step));
+    }
+
+    const cublaslt_t &lt;
+    cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
+    cublasLtMatmulDescOpaque_t op_;
+    cublasLtMatrixLayoutOpaque_t a_, b_, d_;
+};
+
+// Zeros that a kernel is tried on, and the stream it runs in.
+struct trial_t {
+    dense_buffers_t buffers{};
+    cudaStream_t stream = nullptr;
+    void *memory = nullptr;
+
+    cudaError_t make(const dense_matmul_t &m) {
+        const auto size = [](int64_t rows, int64_t step, int width) {
+            return (rows * step * width + 255) / 256 * 256;
+        };
+        const int64_t src = size(m.rows, m.src_stride, 2), weights = size(m.columns, m.weights_stride, 2),
+                      dst = size(m.rows, m.dst_stride, 4), bias = size(1, m.columns, 4);
+        const int64_t bytes = src + weights + dst + bias + dense_workspace_bytes;
+        cudaError_t e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        if (e == cudaSuccess) e = cudaMalloc(&memory, size_t(bytes));
+        if (e == cudaSuccess) e = cudaMemsetAsync(memory, 0, size_t(bytes - dense_workspace_bytes), stream);
+        char *p = static_cast<char *>(memory);
+        buffers = {p, p + src, p + src + weights + dst, nullptr, p + src + weights,
+                p + src + weights + dst + bias};
+        return e;
+    }
+    ~trial_t() {
+        if (memory) cudaFree(memory);
+        if (stream) cudaStreamDestroy(stream);
+    }
+};
+
+} // namespace
+
+result_t dense_open(int device) {
+    const cublaslt_t *lt = nullptr;
+    const dense_device_t *d = nullptr;
+    return open(device, lt, d);
+}
+
+result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kernel) {
+    const cublaslt_t *lt = nullptr;
+    const dense_device_t *d = nullptr;
+    const result_t opened = open(device, lt, d);
+    if (!opened.ok()) return opened;
+    const beside_captures_t beside;
+    const on_device_t current(device);
+    if (current.error() != cudaSuccess) return cuda::result_of(current.error());
+    cublasLtMatmulAlgo_t algo;
+    cublasStatus_t e = description_t(*lt, m, nullptr).choose(d->handle, algo);
+    if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
+    std::memcpy(kernel, &algo, sizeof(algo));
+    // Its code is loaded by the first launch, so there is one now, of few rows.
+    dense_matmul_t few = m;
+    few.rows = std::min<int64_t>(m.rows, 256);
+    trial_t trial;
+    cudaError_t made = trial.make(few);
+    if (made != cudaSuccess) return cuda::result_of(made);
+    if (m.scaled) trial.buffers.scale = d->zero;
+    e = description_t(*lt, few, trial.buffers.bias)
+                .launch(d->handle, algo, trial.buffers, d->zero, trial.stream);
+    if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
+    return cuda::result_of(cudaStreamSynchronize(trial.stream));
+}
+
+result_t dense_launch(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,
+        const dense_buffers_t &buffers) {
+    const cublaslt_t *lt = nullptr;
+    const dense_device_t *d = nullptr;
+    const result_t opened = open(at.device, lt, d);
+    if (!opened.ok()) return opened;
+    const on_device_t current(at.device);
+    if (current.error() != cudaSuccess) return cuda::result_of(current.error());
+    cublasLtMatmulAlgo_t algo;
+    std::memcpy(&algo, &kernel, sizeof(algo));
+    return result_of(*lt,
+            description_t(*lt, m, buffers.bias).launch(d->handle, algo, buffers, d->zero, stream_of(at)));
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
+
+#else
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+constexpr result_t missing = {mxdnn_unimplemented, "libmxdnn_cuda was built without cuBLASLt's header"};
+}
+
+result_t dense_open(int) { return missing; }
+result_t dense_choose(int, const dense_matmul_t &, dense_kernel_t *) { return missing; }
+result_t dense_launch(
+        const launch_t &, const dense_matmul_t &, const dense_kernel_t &, const dense_buffers_t &) {
+    return missing;
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
+
+#endif

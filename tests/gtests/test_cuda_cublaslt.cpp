@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// cublaslt:bf16 against double arithmetic over what the packed bytes stand for: every weight format, from the
+// least number of rows on and below it, in one pass over the columns and in several, wherever memory starts.
+#include <cmath>
+
+#include "cuda_formats.hpp"
+#include "gpu/cuda/cublaslt_mx_matmul.hpp"
+
+using namespace cuda_test;
+using mxdnn::impl::cuda::cublaslt_mx_matmul_t;
+
+namespace {
+
+constexpr memory::dim any_rows = MXDNN_RUNTIME_DIM_VAL;
+
+struct case_t {
+    memory::dim K, N;
+    dt dst;
+    bool bias, relu;
+};
+
+mxdnn::mx_matmul::primitive_desc make_pd(
+        const case_t &c, const format_t &f, memory::dim M, memory::dim hint = 0) {
+    mxdnn::primitive_attr attr;
+    set_format(attr, MXDNN_ARG_WEIGHTS, f, true, 2, false);
+    if (hint) attr.set_max_rows_hint(hint);
+    if (c.relu) {
+        mxdnn::post_ops ops;
+        ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f);
+        attr.set_post_ops(ops);
+    }
+    const memory::desc src({M, c.K}, dt::bf16, tag::ab), wei({c.K, c.N}, f.elem, tag::any),
+            dst({M, c.N}, c.dst, tag::ab), bias({1, c.N}, c.dst, tag::ab);
+    return c.bias ? mxdnn::mx_matmul::primitive_desc(gpu(), src, wei, bias, dst, attr)
+                  : mxdnn::mx_matmul::primitive_desc(gpu(), src, wei, dst, attr);
+}
+
+bool is_cublaslt(const mxdnn::mx_matmul::primitive_desc &pd) {
+    return std::string(pd.impl_info_str()) == cublaslt_mx_matmul_t::impl_name;
+}
+const mxdnn::impl::cuda::cublaslt::plan_t &plan_of(const mxdnn::mx_matmul::primitive_desc &pd) {
+    return static_cast<const cublaslt_mx_matmul_t::pd_t &>(*pd.get()->pd).plan;
+}
+
+// The machine's cuBLASLt is used where there is one.
+bool has_cublaslt() {
+    return is_cublaslt(make_pd({512, 1024, dt::bf16, false, false}, formats[0], any_rows));
+}
+
+double value_of(const bytes_t &b, dt type, int64_t i) {
+    uint32_t code = 0;
+    const size_t width = type == dt::f32 ? 4 : 2;
+    std::memcpy(&code, &b[size_t(i) * width], width);
+    return double(mxdnn::impl::decode_value(mxdnn_data_type_t(type), code));
+}
+
+struct problem_of_test_t {
+    case_t c;
+    format_t f;
+    mxdnn::mx_matmul::primitive_desc pd;
+    bytes_t packed, bias;
+    std::vector<double> weights; // [N][K]
+
+    problem_of_test_t(const case_t &problem, const format_t &format, unsigned seed)
+        : c(problem), f(format), pd(make_pd(c, f, any_rows)) {
+        std::mt19937 rng(seed);
+        // Packed on the host from random codes and scales, and decoded there.
+        const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+        const memory::desc codes({c.K, c.N}, f.elem, tag::ab), values({c.K, c.N}, dt::f32, tag::ba),
+                md = pd.weights_desc();
+        mxdnn::primitive_attr given;
+        set_format(given, MXDNN_ARG_SRC, f, true, 2, false);
+        const mxdnn::mx_reorder::primitive_desc pack(target, codes, target, md, given),
+                decode(target, md, target, values);
+        packed = run(pack, target, random_inputs(pack, rng)).at(MXDNN_ARG_DST);
+        const bytes_t decoded = run(decode, target, {{MXDNN_ARG_SRC, packed}}).at(MXDNN_ARG_DST);
+        for (int64_t i = 0; i < c.K * c.N; i++) weights.push_back(value_of(decoded, dt::f32, i));
+        bias = random_bytes(mxdnn_data_type_t(c.dst), size_t(c.N) * (c.dst == dt::f32 ? 4 : 2), rng);
+    }
+
+    // `shift`: bytes by which src and dst start behind a boundary.
+    void expect_right(memory::dim M, const std::string &what, int shift = 0, int times = 1) const {
+        std::mt19937 rng{unsigned(M)};
+        const memory::desc src_md({M, c.K}, dt::bf16, tag::ab), dst_md({M, c.N}, c.dst, tag::ab);
+        const auto room = [&](const memory::desc &md) {
+            return memory::desc({memory::dim(md.get_size()) + 64}, dt::u8, tag::a);
+        };
+        const bytes_t x = random_bytes(mxdnn_bf16, src_md.get_size(), rng);
+        bytes_t src(room(src_md).get_size(), 0);
+        std::copy(x.begin(), x.end(), src.begin() + shift);
+        const memory src_room = make_memory(room(src_md), gpu(), src),
+                     dst_room = make_memory(room(dst_md), gpu(), bytes_t(room(dst_md).get_size(), 0xc3));
+        const auto at = [&](const memory &m) { return static_cast<char *>(m.get_data_handle()) + shift; };
+        std::unordered_map<int, memory> args = {{MXDNN_ARG_SRC, memory(src_md, gpu(), at(src_room))},
+                {MXDNN_ARG_WEIGHTS, make_memory(pd.weights_desc(), gpu(), packed)},
+                {MXDNN_ARG_DST, memory(dst_md, gpu(), at(dst_room))}};
+        if (c.bias) args[MXDNN_ARG_BIAS] = make_memory(memory::desc({1, c.N}, c.dst, tag::ab), gpu(), bias);
+        mxdnn::stream s(gpu());
+        const mxdnn::mx_matmul p(pd);
+        bytes_t got;
+        for (int i = 0; i < times; i++) {
+            p.execute(s, args);
+            s.wait();
+            const bytes_t now = read_memory(dst_room);
+            if (i > 0) {
+                ASSERT_EQ(now, got) << what << ": other bits at another time";
+            }
+            got = now;
+        }
+        const size_t size = dst_md.get_size();
+        for (size_t i = 0; i < got.size(); i++)
+            if (i < size_t(shift) || i >= size + size_t(shift)) {
+                ASSERT_EQ(got[i], 0xc3) << what << ": byte " << i << " is not dst's";
+            }
+        got.erase(got.begin(), got.begin() + shift);
+        const bool rounds = f.elem == dt::s4 || f.elem == dt::u4; // decoded weights, to bf16
+        for (int64_t m = 0; m < M; m += m + 1 == M ? 1 : std::min<int64_t>(M - 1 - m, 1 + M / 5)) {
+            std::vector<double> row;
+            for (int64_t k = 0; k < c.K; k++) row.push_back(value_of(x, dt::bf16, m * c.K + k));
+            for (int64_t n = 0; n < c.N; n++) {
+                double want = c.bias ? value_of(bias, c.dst, n) : 0, magnitude = std::fabs(want);
+                for (int64_t k = 0; k < c.K; k++) {
+                    const double product = row[size_t(k)] * weights[size_t(n * c.K + k)];
+                    want += product;
+                    magnitude += std::fabs(product);
+                }
+                // Two units of 2^-24 for every addition; half a unit of bf16 for a weight, and for dst.
+                double bound = std::ldexp(double(c.K + 4) * magnitude, -23) + (rounds ? magnitude / 256 : 0);
+                if (c.relu) want = std::max(want, 0.);
+                bound += c.dst == dt::f32 ? std::ldexp(std::fabs(want), -23)
+                                          : std::ldexp(std::fabs(want) + bound, -8);
+                ASSERT_LE(std::fabs(value_of(got, c.dst, m * c.N + n) - want), bound)
+                        << what << " M " << M << ": row " << m << " column " << n << " is "
+                        << value_of(got, c.dst, m * c.N + n) << ", not " << want;
+            }
+        }
+    }
+};
+
+TEST(cuda_cublaslt, every_format_is_within_its_bound) {
+    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    unsigned seed = 1;
+    for (const format_t &f : formats) {
+        const bool even = seed % 2 == 0;
+        const problem_of_test_t p(
+                {520, 1048, even ? dt::bf16 : dt::f32, seed % 3 == 0, seed % 4 == 0}, f, seed);
+        const std::string what = "format " + std::to_string(seed++) + " " + p.pd.weights_desc().to_string();
+        ASSERT_TRUE(is_cublaslt(p.pd)) << what;
+        const memory::dim least = plan_of(p.pd).least_rows;
+        p.expect_right(least + 1, what, 0, 2);
+        if (HasFatalFailure()) return;
+    }
+}
+
+// int4's line lies low, so that rows of every kind are cheap to try.
+TEST(cuda_cublaslt, rows_on_both_sides_of_the_line) {
+    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    const problem_of_test_t p({256, 1032, dt::bf16, true, false}, formats[8], 3);
+    ASSERT_TRUE(is_cublaslt(p.pd));
+    const memory::dim least = plan_of(p.pd).least_rows;
+    ASSERT_GT(least, 1);
+    for (const memory::dim M : {memory::dim(1), least - 1, least, least + 1, least + 63, memory::dim(1024),
+                 memory::dim(2047), memory::dim(4099)}) {
+        p.expect_right(M, "rows");
+        if (HasFatalFailure()) return;
+    }
+    // Known rows are chosen for at creation.
+    EXPECT_TRUE(is_cublaslt(make_pd(p.c, p.f, least)));
+    EXPECT_FALSE(is_cublaslt(make_pd(p.c, p.f, least - 1)));
+    EXPECT_FALSE(is_cublaslt(make_pd(p.c, p.f, any_rows, least - 1)));
+    EXPECT_TRUE(is_cublaslt(make_pd(p.c, p.f, any_rows, least)));
+}
+
+TEST(cuda_cublaslt, memory_that_starts_anywhere) {
+    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    const problem_of_test_t p({256, 264, dt::f32, false, true}, formats[8], 4);
+    for (const int shift : {4, 16, 48}) {
+        p.expect_right(900, "shifted by " + std::to_string(shift), shift);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST(cuda_cublaslt, several_passes_over_the_columns) {
+    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    // More than 64 MiB decoded, with a global scale before the panels.
+    const problem_of_test_t p({8192, 4200, dt::bf16, true, false}, formats[7], 5);
+    ASSERT_TRUE(is_cublaslt(p.pd));
+    ASSERT_LT(plan_of(p.pd).columns, p.c.N);
+    p.expect_right(plan_of(p.pd).least_rows + 5, "passes");
+}
+
+TEST(cuda_cublaslt, leaves_to_others_what_it_does_not_do) {
+    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    const auto takes = [](dt src, const memory::dims &dst_strides, dt bias, bool gelu) {
+        mxdnn::primitive_attr attr;
+        set_format(attr, MXDNN_ARG_WEIGHTS, formats[8], true, 2, false);
+        if (gelu) {
+            mxdnn::post_ops ops;
+            ops.append_eltwise(mxdnn::algorithm::eltwise_gelu_erf, 0.f, 0.f);
+            attr.set_post_ops(ops);
+        }
+        const memory::dim M = 4096;
+        return is_cublaslt(mxdnn::mx_matmul::primitive_desc(gpu(), memory::desc({M, 256}, src, tag::ab),
+                memory::desc({256, 264}, dt::s4, tag::any), memory::desc({1, 264}, bias, tag::ab),
+                memory::desc({M, 264}, dt::bf16, dst_strides), attr));
+    };
+    EXPECT_TRUE(takes(dt::bf16, {264, 1}, dt::bf16, false));
+    EXPECT_TRUE(takes(dt::bf16, {272, 1}, dt::bf16, false));
+    EXPECT_FALSE(takes(dt::f32, {264, 1}, dt::bf16, false));
+    EXPECT_FALSE(takes(dt::bf16, {265, 1}, dt::bf16, false));
+    EXPECT_FALSE(takes(dt::bf16, {1, 4096}, dt::bf16, false));
+    EXPECT_FALSE(takes(dt::bf16, {264, 1}, dt::f32, false));
+    EXPECT_FALSE(takes(dt::bf16, {264, 1}, dt::bf16, true));
+}
+
+} // namespace
