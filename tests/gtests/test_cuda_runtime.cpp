@@ -6,7 +6,7 @@
 
 #include <cuda_runtime.h>
 
-#include "cuda_call.hpp"
+#include "cuda_samples.hpp"
 
 using namespace cuda_test;
 
@@ -98,85 +98,10 @@ TEST(cuda_interop, takes_streams_and_pointers) {
     CUDA_OK(cudaStreamDestroy(mine));
 }
 
-// ---- every primitive: captured, replayed, on many streams and threads ----
-
-struct sample_t {
-    std::string name;
-    std::shared_ptr<mxdnn::primitive_desc_base> pd;
-    values_t indices; // inputs that are not to be random
-    shapes_t shapes;  // of inputs whose dims are open
-
-    values_t inputs(unsigned seed) const {
-        std::mt19937 rng(seed);
-        values_t in = random_inputs(*pd, rng);
-        for (const auto &i : indices) in[i.first] = i.second;
-        return in;
-    }
-};
-
-bytes_t s32(const std::vector<int32_t> &v) {
-    bytes_t b(v.size() * 4);
-    std::memcpy(b.data(), v.data(), b.size());
-    return b;
-}
-
-template <typename pd_t, typename... args_t>
-sample_t sample(const std::string &name, args_t &&...args) {
-    return {name, std::make_shared<pd_t>(std::forward<args_t>(args)...), {}, {}};
-}
-
-std::vector<sample_t> samples() {
-    const mxdnn::engine e = gpu();
-    std::vector<sample_t> list;
-    mxdnn::primitive_attr q;
-    q.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("quantise", e,
-            memory::desc({33, 100}, dt::bf16, tag::ab), e, memory::desc({33, 100}, dt::f8_e4m3, tag::ab), q));
-    mxdnn::primitive_attr nv;
-    nv.set_scales(MXDNN_ARG_DST, 3, {1, 16}, dt::f8_e4m3, false, mxdnn::quantization_mode::dynamic_fp);
-    nv.set_global_scale(MXDNN_ARG_DST, mxdnn::quantization_mode::dynamic_fp);
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("two levels", e,
-            memory::desc({33, 100}, dt::f32, tag::ab), e, memory::desc({33, 100}, dt::f4_e2m1, tag::ab), nv));
-    list.push_back(sample<mxdnn::mx_reorder::primitive_desc>("copy", e,
-            memory::desc({33, 100}, dt::bf16, tag::ab), e, memory::desc({33, 100}, dt::bf16, tag::ab)));
-    mxdnn::primitive_attr w;
-    w.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
-    list.push_back(sample<mxdnn::mx_matmul::primitive_desc>("plain weights", e,
-            memory::desc({9, 70}, dt::bf16, tag::ab), memory::desc({70, 40}, dt::f4_e2m1, tag::ab),
-            memory::desc({9, 40}, dt::f32, tag::ab), w));
-    // An expert layer's: four experts, one of them without rows.
-    mxdnn::primitive_attr experts;
-    experts.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
-    list.push_back(sample<mxdnn::grouped_matmul::primitive_desc>("experts", e,
-            memory::desc::grouped({9, 64}, dt::bf16, 0, 4), memory::desc({4, 64, 32}, dt::f4_e2m1, tag::abc),
-            memory::desc::grouped({9, 32}, dt::f32, 0, 4), experts));
-    list.back().indices = {
-            {MXDNN_ARG_GROUP_OFFSETS, s32({3, 3, 5, 9})}, {MXDNN_ARG_GROUP_EXPERT_IDS, s32({2, 0, 1, 3})}};
-    list.push_back(
-            sample<mxdnn::moe_route::primitive_desc>("route", e, memory::desc({33, 16}, dt::bf16, tag::ab), 4,
-                    mxdnn::algorithm::route_softmax_topk, unsigned(mxdnn_route_renormalize), 1, 1));
-    list.push_back(sample<mxdnn::moe_permute::primitive_desc>("permute", e,
-            memory::desc({12, 40}, dt::bf16, tag::ab), memory::desc({32, 40}, dt::bf16, tag::ab), 2, 3, 8));
-    list.back().indices = {{MXDNN_ARG_GROUP_COUNTS, s32({1, 2, 0, 3, 4, 2})}};
-    list.push_back(sample<mxdnn::moe_unpermute::primitive_desc>("unpermute", e,
-            memory::desc({8, 40}, dt::bf16, tag::ab), memory::desc({4, 40}, dt::f32, tag::ab)));
-    list.back().indices = {{MXDNN_ARG_PERMUTED_IDX, s32({3, -1, 0, 7, 1, 5, -1, 6})},
-            {MXDNN_ARG_TOPK_WEIGHTS, bytes_t(4 * 2 * 4, 0x3e)}};
-    list.back().shapes = {{MXDNN_ARG_TOPK_WEIGHTS, memory::desc({4, 2}, dt::f32, tag::ab)}};
-    // Packed weights, by every implementation that takes them.
-    for (int impl = 0;; impl++) {
-        sample_t s = sample<mxdnn::mx_matmul::primitive_desc>("packed weights", e,
-                memory::desc({9, 70}, dt::bf16, tag::ab), memory::desc({70, 40}, dt::f4_e2m1, tag::any),
-                memory::desc({1, 40}, dt::f32, tag::ab), memory::desc({9, 40}, dt::f32, tag::ab), w);
-        bool found = true;
-        for (int i = 0; i < impl && found; i++) found = s.pd->next_impl();
-        if (!found) return list;
-        list.push_back(s);
-    }
-}
+// ---- every primitive by every implementation: captured, replayed, on many streams and threads ----
 
 TEST(cuda_execution, can_be_captured_and_replayed) {
-    for (const sample_t &c : samples()) {
+    for (const sample_t &c : samples(gpu())) {
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
         const values_t in = c.inputs(7), want = run(*c.pd, gpu(), in, c.shapes);
         call_t call(*c.pd, gpu(), in, c.shapes);
@@ -199,7 +124,7 @@ TEST(cuda_execution, can_be_captured_and_replayed) {
 }
 
 TEST(cuda_execution, streams_and_threads_share_a_primitive) {
-    for (const sample_t &c : samples()) {
+    for (const sample_t &c : samples(gpu())) {
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
         const values_t in = c.inputs(8), want = run(*c.pd, gpu(), in, c.shapes);
         const mxdnn::primitive p(*c.pd);
@@ -218,21 +143,103 @@ TEST(cuda_execution, streams_and_threads_share_a_primitive) {
     }
 }
 
-TEST(cuda_execution, works_on_every_device) {
+// Graphs that run beside each other, each on a scratchpad of its own that the caller gave it.
+TEST(cuda_execution, graphs_with_scratchpads_of_their_own_run_side_by_side) {
+    int with_scratchpad = 0;
+    for (const sample_t &c : samples(gpu(), mxdnn::scratchpad_mode::user)) {
+        if (c.pd->scratchpad_desc().get_size() == 0) continue;
+        SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
+        with_scratchpad++;
+        constexpr int graphs = 3;
+        const mxdnn::primitive p(*c.pd);
+        std::vector<call_t> calls;
+        std::vector<values_t> want;
+        std::vector<mxdnn::stream> streams;
+        std::vector<cudaGraphExec_t> execs(graphs);
+        for (int i = 0; i < graphs; i++) {
+            const values_t in = c.inputs(unsigned(20 + i));
+            want.push_back(run(*c.pd, gpu(), in, c.shapes));
+            calls.emplace_back(*c.pd, gpu(), in, c.shapes);
+            streams.emplace_back(gpu());
+        }
+        // All are captured from one stream, and replayed on several.
+        const cudaStream_t from = mxdnn::cuda_interop::get_stream(streams[0]);
+        for (int i = 0; i < graphs; i++) {
+            cudaGraph_t graph = nullptr;
+            CUDA_OK(cudaStreamBeginCapture(from, cudaStreamCaptureModeGlobal));
+            p.execute(streams[0], calls[size_t(i)].args);
+            CUDA_OK(cudaStreamEndCapture(from, &graph));
+            CUDA_OK(cudaGraphInstantiate(&execs[size_t(i)], graph, 0));
+            CUDA_OK(cudaGraphDestroy(graph));
+        }
+        for (int round = 0; round < 10; round++)
+            for (int i = 0; i < graphs; i++)
+                CUDA_OK(cudaGraphLaunch(
+                        execs[size_t(i)], mxdnn::cuda_interop::get_stream(streams[size_t(i)])));
+        for (int i = 0; i < graphs; i++) {
+            streams[size_t(i)].wait();
+            EXPECT_EQ(calls[size_t(i)].results(), want[size_t(i)]) << "graph " << i;
+            CUDA_OK(cudaGraphExecDestroy(execs[size_t(i)]));
+        }
+    }
+    EXPECT_GE(with_scratchpad, 3);
+}
+
+// ---- several devices ----
+
+TEST(cuda_devices, give_the_same_bits_side_by_side) {
     const size_t devices = mxdnn::engine::get_count(mxdnn::engine::kind::cuda);
-    const memory::desc from({33, 100}, dt::bf16, tag::ab), to({33, 100}, dt::f32, tag::ab);
-    values_t want;
-    for (size_t i = 0; i < devices; i++) {
-        const mxdnn::engine e = gpu(i);
-        const mxdnn::mx_reorder::primitive_desc pd(e, from, e, to);
-        std::mt19937 rng(9);
-        const values_t got = run(pd, e, random_inputs(pd, rng));
-        if (i == 0) want = got;
-        EXPECT_EQ(got, want) << "device " << i;
+    if (devices < 2) GTEST_SKIP() << "one device";
+    std::vector<std::vector<sample_t>> lists;
+    for (size_t i = 0; i < devices; i++) lists.push_back(samples(gpu(i)));
+    for (size_t j = 0; j < lists[0].size(); j++) {
+        SCOPED_TRACE(lists[0][j].name + " " + lists[0][j].pd->impl_info_str());
+        const values_t in = lists[0][j].inputs(9);
+        std::vector<values_t> got(devices);
+        std::vector<std::thread> threads;
+        for (size_t i = 0; i < devices; i++)
+            threads.emplace_back([&, i] {
+                const sample_t &c = lists[i][j];
+                const mxdnn::primitive p(*c.pd);
+                call_t call(*c.pd, gpu(i), in, c.shapes);
+                mxdnn::stream s(gpu(i));
+                for (int n = 0; n < 5; n++) p.execute(s, call.args);
+                s.wait();
+                got[i] = call.results();
+            });
+        for (auto &t : threads) t.join();
+        for (size_t i = 1; i < devices; i++)
+            if (gpu(i).get_target() == gpu(0).get_target()) {
+                EXPECT_EQ(got[i], got[0]) << "device " << i;
+            }
         int current = -1;
         CUDA_OK(cudaGetDevice(&current));
         EXPECT_EQ(current, 0) << "the caller's device changed";
     }
+}
+
+// A device's memory, pointers and streams are refused by what belongs to another one.
+TEST(cuda_devices, refuse_what_is_another_ones) {
+    if (mxdnn::engine::get_count(mxdnn::engine::kind::cuda) < 2) GTEST_SKIP() << "one device";
+    const memory::desc from({33, 100}, dt::bf16, tag::ab), to({33, 100}, dt::f32, tag::ab);
+    const mxdnn::engine a = gpu(0), b = gpu(1);
+    EXPECT_NE(a, b);
+    const mxdnn::mx_reorder r(mxdnn::mx_reorder::primitive_desc(b, from, b, to));
+    const memory src_a(from, a), src_b(from, b), dst_a(to, a), dst_b(to, b);
+    mxdnn::stream on_a(a), on_b(b);
+    EXPECT_THROW(r.execute(on_b, {{MXDNN_ARG_FROM, src_a}, {MXDNN_ARG_TO, dst_b}}), mxdnn::error);
+    EXPECT_THROW(r.execute(on_b, {{MXDNN_ARG_FROM, src_b}, {MXDNN_ARG_TO, dst_a}}), mxdnn::error);
+    EXPECT_THROW(r.execute(on_a, {{MXDNN_ARG_FROM, src_b}, {MXDNN_ARG_TO, dst_b}}), mxdnn::error);
+    EXPECT_THROW(mxdnn::cuda_interop::make_memory(from, b, src_a.get_data_handle()), mxdnn::error);
+    EXPECT_THROW(mxdnn::cuda_interop::make_stream(b, mxdnn::cuda_interop::get_stream(on_a)), mxdnn::error);
+    r.execute(on_b, {{MXDNN_ARG_FROM, src_b}, {MXDNN_ARG_TO, dst_b}});
+    on_b.wait();
+    // Bytes go from one to the other by a copy.
+    const bytes_t bytes = counting(from.get_size());
+    const memory there = make_memory(from, a, bytes);
+    mxdnn::cuda_interop::copy(on_b, src_b.get_data_handle(), there.get_data_handle(), bytes.size());
+    on_b.wait();
+    EXPECT_EQ(read_memory(src_b), bytes);
 }
 
 } // namespace
