@@ -95,6 +95,14 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);
  * beside them (algorithm: doc/blob.md). */
 mxdnn_status_t MXDNN_API mxdnn_packed_checksum(
         const_mxdnn_memory_desc_t md, const void *packed, uint64_t *checksum);
+/** The same checksum of bytes that come in parts, in their order, so that a tensor need not be in memory
+ * as a whole. */
+mxdnn_status_t MXDNN_API mxdnn_checksum_create(mxdnn_checksum_t *checksum, const_mxdnn_memory_desc_t md);
+/** Adds the next `size` bytes, of any size. */
+mxdnn_status_t MXDNN_API mxdnn_checksum_add(mxdnn_checksum_t checksum, const void *bytes, size_t size);
+/** Refused until every byte of the descriptor has been added. */
+mxdnn_status_t MXDNN_API mxdnn_checksum_get(const_mxdnn_checksum_t checksum, uint64_t *value);
+mxdnn_status_t MXDNN_API mxdnn_checksum_destroy(mxdnn_checksum_t checksum);
 
 /* ---- Memory ---- */
 

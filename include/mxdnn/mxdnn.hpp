@@ -77,6 +77,10 @@ struct handle_traits<mxdnn_memory_desc_t> {
     static void destroy(mxdnn_memory_desc_t p) { mxdnn_memory_desc_destroy(p); }
 };
 template <>
+struct handle_traits<mxdnn_checksum_t> {
+    static void destroy(mxdnn_checksum_t p) { mxdnn_checksum_destroy(p); }
+};
+template <>
 struct handle_traits<mxdnn_memory_t> {
     static void destroy(mxdnn_memory_t p) { mxdnn_memory_destroy(p); }
 };
@@ -1170,6 +1174,23 @@ inline uint64_t packed_checksum(const memory::desc &md, const void *packed) {
     error::wrap_c_api(mxdnn_packed_checksum(md.get(), packed, &checksum), "could not compute a checksum");
     return checksum;
 }
+
+/// The same of bytes that come in parts: value() once all of them have been added.
+struct checksum : public handle<mxdnn_checksum_t> {
+    explicit checksum(const memory::desc &md) {
+        mxdnn_checksum_t c = nullptr;
+        error::wrap_c_api(mxdnn_checksum_create(&c, md.get()), "could not create a checksum");
+        reset(c);
+    }
+    void add(const void *bytes, size_t size) {
+        error::wrap_c_api(mxdnn_checksum_add(get(), bytes, size), "could not add to a checksum");
+    }
+    uint64_t value() const {
+        uint64_t v = 0;
+        error::wrap_c_api(mxdnn_checksum_get(get(), &v), "could not get a checksum");
+        return v;
+    }
+};
 
 // ---- Service; setters return their status as oneDNN's do ----
 

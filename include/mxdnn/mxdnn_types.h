@@ -252,6 +252,8 @@ typedef struct mxdnn_engine *mxdnn_engine_t;
 typedef struct mxdnn_stream *mxdnn_stream_t;
 typedef struct mxdnn_memory_desc *mxdnn_memory_desc_t;
 typedef const struct mxdnn_memory_desc *const_mxdnn_memory_desc_t;
+typedef struct mxdnn_checksum *mxdnn_checksum_t;
+typedef const struct mxdnn_checksum *const_mxdnn_checksum_t;
 typedef struct mxdnn_memory *mxdnn_memory_t;
 typedef const struct mxdnn_memory *const_mxdnn_memory_t;
 typedef struct mxdnn_primitive_attr *mxdnn_primitive_attr_t;

@@ -239,6 +239,17 @@ TEST_F(Misuse, DescriptorQueries) {
     EXPECT_STREQ(text, "???");
     uint64_t sum = 0;
     EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_packed_checksum(md.get(), &sum, &sum), "4x64");
+    mxdnn_checksum_t parts = nullptr;
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_checksum_create(&parts, md.get()), "4x64");
+    EXPECT_EQ(parts, nullptr);
+    EXPECT_OK(mxdnn_checksum_create(&parts, packed.get()));
+    const std::vector<uint8_t> bytes(packed.get_size() + 1);
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_checksum_add(parts, bytes.data(), bytes.size()),
+            std::to_string(packed.get_size()));
+    EXPECT_OK(mxdnn_checksum_add(parts, bytes.data(), 5));
+    EXPECT_OK(mxdnn_checksum_add(parts, nullptr, 0));
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_checksum_get(parts, &sum), "only 5 of");
+    EXPECT_OK(mxdnn_checksum_destroy(parts));
 }
 
 TEST_F(Misuse, Memory) {

@@ -77,6 +77,16 @@ TEST_F(Misuse, NullMemoryDesc) {
     EXPECT_NULL_REFUSED(mxdnn_packed_checksum(nullptr, &sum, &sum), "md");
     EXPECT_NULL_REFUSED(mxdnn_packed_checksum(packed.get(), nullptr, &sum), "packed");
     EXPECT_NULL_REFUSED(mxdnn_packed_checksum(packed.get(), &sum, nullptr), "checksum");
+    EXPECT_NULL_REFUSED(mxdnn_checksum_create(nullptr, packed.get()), "checksum");
+    mxdnn_checksum_t parts = nullptr;
+    EXPECT_NULL_REFUSED(mxdnn_checksum_create(&parts, nullptr), "md");
+    EXPECT_OK(mxdnn_checksum_create(&parts, packed.get()));
+    EXPECT_NULL_REFUSED(mxdnn_checksum_add(nullptr, &sum, 1), "checksum");
+    EXPECT_NULL_REFUSED(mxdnn_checksum_add(parts, nullptr, 1), "bytes");
+    EXPECT_NULL_REFUSED(mxdnn_checksum_get(nullptr, &sum), "checksum");
+    EXPECT_NULL_REFUSED(mxdnn_checksum_get(parts, nullptr), "value");
+    EXPECT_OK(mxdnn_checksum_destroy(parts));
+    EXPECT_OK(mxdnn_checksum_destroy(nullptr));
 }
 
 TEST_F(Misuse, NullMemory) {

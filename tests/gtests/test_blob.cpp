@@ -166,6 +166,19 @@ TEST(Xxh64, PublishedValuesAndAddresses) {
         std::memcpy(shifted.data() + at, text, 39);
         EXPECT_EQ(xxh64(shifted.data() + at, 39, 0), 0xfbcea83c8a378bf1u);
     }
+    // In two parts, cut anywhere, and byte by byte.
+    std::vector<uint8_t> numbers(101);
+    for (size_t i = 0; i < numbers.size(); i++) numbers[i] = uint8_t(37 * i);
+    const uint64_t whole = xxh64(numbers.data(), numbers.size(), 5);
+    xxh64_t bytes(5);
+    for (size_t cut = 0; cut < numbers.size(); cut++) {
+        xxh64_t parts(5);
+        parts.add(numbers.data(), cut);
+        parts.add(numbers.data() + cut, numbers.size() - cut);
+        EXPECT_EQ(parts.value(), whole) << cut;
+        EXPECT_EQ(bytes.value(), xxh64(numbers.data(), cut, 5)) << cut;
+        bytes.add(&numbers[cut], 1);
+    }
     // Of every length, one changed bit changes the value.
     std::vector<uint8_t> data(100, 7);
     for (size_t n = 1; n <= data.size(); n++) {

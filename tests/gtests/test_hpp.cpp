@@ -320,6 +320,11 @@ TEST(Hpp, BlobsAndChecksums) {
 
     memory w = pack_mxfp4(e, packed, random_bf16(size_t(N) * K, 9));
     const uint64_t sum = mxdnn::packed_checksum(packed, w.get_data_handle());
+    mxdnn::checksum parts(packed);
+    const uint8_t *bytes = static_cast<uint8_t *>(w.get_data_handle());
+    for (size_t at = 0, n = 1; at < packed.get_size(); at += n, n = std::min(3 * n, packed.get_size() - at))
+        parts.add(bytes + at, n);
+    EXPECT_EQ(parts.value(), sum);
     static_cast<uint8_t *>(w.get_data_handle())[7] ^= 0x10;
     EXPECT_NE(mxdnn::packed_checksum(packed, w.get_data_handle()), sum);
 }

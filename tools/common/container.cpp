@@ -19,28 +19,42 @@ std::string hexadecimal(uint64_t v) {
 
 } // namespace
 
+safetensors::out_tensor_t made_later(std::string name, safetensors::dtype_t dtype, std::vector<int64_t> shape,
+        const std::string &doing, const make_t &make) {
+    using safetensors::status_t;
+    return {std::move(name), dtype, std::move(shape), [=](const safetensors::sink_t &sink) -> status_t {
+                try {
+                    make([&](const void *bytes, uint64_t size) {
+                        if (status_t s = sink(bytes, size); !s.ok()) throw s;
+                    });
+                    return {};
+                } catch (const status_t &s) {
+                    return s;
+                } catch (const std::exception &e) {
+                    return {safetensors::kind_t::io, doing + ": " + e.what()};
+                }
+            }};
+}
+
 void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes) {
-    const mxdnn::memory packed(desc, mxdnn::engine(mxdnn::engine::kind::cpu, 0), const_cast<void *>(bytes));
-    add_packed_later(name, desc, [packed] { return packed; });
+    add_packed_later(name, desc, [=](const take_t &take) { take(bytes, desc.get_size()); });
 }
 
 void contents_t::add_packed_later(
-        const std::string &name, const mxdnn::memory::desc &desc, std::function<mxdnn::memory()> make) {
+        const std::string &name, const mxdnn::memory::desc &desc, const make_t &make) {
     using safetensors::dtype_t;
     using safetensors::sink_t;
     // The checksum is known when the bytes are; the header, written last, finds it in its place.
     std::string *const checksum = &(metadata[name + safetensors::checksum_suffix] = hexadecimal(0));
-    const int64_t size = int64_t(desc.get_size());
-    tensors.push_back({name + safetensors::packed_suffix, dtype_t::u8, {size},
-            [=](const sink_t &sink) -> safetensors::status_t {
-                try {
-                    const mxdnn::memory packed = make();
-                    *checksum = hexadecimal(mxdnn::packed_checksum(desc, packed.get_data_handle()));
-                    return sink(packed.get_data_handle(), uint64_t(size));
-                } catch (const std::exception &e) {
-                    return {safetensors::kind_t::io, "packing " + safetensors::shown(name) + ": " + e.what()};
-                }
-            }});
+    tensors.push_back(made_later(name + safetensors::packed_suffix, dtype_t::u8, {int64_t(desc.get_size())},
+            "packing " + safetensors::shown(name), [=](const take_t &take) {
+                mxdnn::checksum sum(desc);
+                make([&](const void *bytes, uint64_t size) {
+                    sum.add(bytes, size);
+                    take(bytes, size);
+                });
+                *checksum = hexadecimal(sum.value());
+            }));
     const auto blob = std::make_shared<const std::vector<uint8_t>>(desc.get_blob());
     tensors.push_back({name + safetensors::desc_suffix, dtype_t::u8, {int64_t(blob->size())},
             [blob](const sink_t &sink) { return sink(blob->data(), blob->size()); }});
@@ -102,7 +116,12 @@ packed_t get_packed(const safetensors::file_t &file, const std::string &name, co
     const auto &metadata = file.index().metadata;
     const auto stored = metadata.find(name + safetensors::checksum_suffix);
     if (stored == metadata.end()) throw std::runtime_error(what + " has no checksum");
-    const std::string found = hexadecimal(mxdnn::packed_checksum(p.desc, p.bytes));
+    mxdnn::checksum sum(p.desc);
+    safetensors::for_pieces(p.bytes, p.size, [&](const void *piece, uint64_t size) {
+        sum.add(piece, size);
+        file.forget(piece, size);
+    });
+    const std::string found = hexadecimal(sum.value());
     if (stored->second != found)
         throw std::runtime_error(what + " is damaged: its checksum is " + found + ", the file says "
                                  + safetensors::shown(stored->second));

@@ -14,6 +14,16 @@
 
 namespace container {
 
+// Takes the next bytes of a tensor.
+using take_t = std::function<void(const void *bytes, uint64_t size)>;
+// Gives the bytes of a tensor, in parts of any size, to the function it is called with.
+using make_t = std::function<void(const take_t &)>;
+
+// A tensor to write that is made only then. An exception of `make` ends the writing and is its message, after
+// `doing`.
+safetensors::out_tensor_t made_later(std::string name, safetensors::dtype_t dtype, std::vector<int64_t> shape,
+        const std::string &doing, const make_t &make);
+
 // What goes into safetensors::write().
 struct contents_t {
     std::vector<safetensors::out_tensor_t> tensors;
@@ -21,10 +31,8 @@ struct contents_t {
 
     // Adds packed weights with their blob and checksum. `bytes` is read again when the file is written.
     void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes);
-    // The same for weights that are packed only when they are written, so that one tensor at a time is in
-    // memory. An exception of `make` ends the writing and is its message.
-    void add_packed_later(
-            const std::string &name, const mxdnn::memory::desc &desc, std::function<mxdnn::memory()> make);
+    // The same for weights that are packed only when they are written.
+    void add_packed_later(const std::string &name, const mxdnn::memory::desc &desc, const make_t &make);
 };
 
 // Packed weights where they lie in the mapped file.
@@ -39,7 +47,8 @@ struct packed_t {
 std::vector<std::string> packed_names(const safetensors::file_t &file);
 
 // Finds weights by name and checks everything that can be checked: blob, verdict of the engine, size,
-// padding, checksum. Throws std::runtime_error with a sentence that names file and tensor.
+// padding, checksum, after which none of their bytes is in this process's memory. Throws std::runtime_error
+// with a sentence that names file and tensor.
 packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine);
 
 } // namespace container

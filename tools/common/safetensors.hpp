@@ -118,6 +118,9 @@ public:
     // The tensor of that name, or a sentence that names the file.
     status_t get(const std::string &name, const tensor_t *&tensor) const;
 
+    // Takes bytes of the file out of this process's memory; who touches them again has them again.
+    void forget(const void *bytes, uint64_t size) const;
+
 private:
     void swap(file_t &other) noexcept;
     std::string path_;
@@ -125,6 +128,14 @@ private:
     uint64_t size_ = 0;
     index_t index_;
 };
+
+// Calls fn(bytes, size) for all of them, some at a time.
+template <typename F>
+void for_pieces(const void *bytes, uint64_t size, F &&fn) {
+    constexpr uint64_t piece = uint64_t(4) << 20;
+    for (uint64_t at = 0; at < size; at += piece)
+        fn(static_cast<const uint8_t *>(bytes) + at, size - at < piece ? size - at : piece);
+}
 
 // Takes the next bytes of a tensor.
 using sink_t = std::function<status_t(const void *bytes, uint64_t size)>;
@@ -139,6 +150,8 @@ struct out_tensor_t {
 
 // A tensor whose bytes lie in memory until write() has returned.
 out_tensor_t from_memory(std::string name, dtype_t dtype, std::vector<int64_t> shape, const void *bytes);
+// A tensor of a file, which stays open so long; it is copied in pieces that are forgotten.
+out_tensor_t from_file(const file_t &file, const tensor_t &tensor);
 
 // Suffixes of mxdnn's tensors and of the metadata key that holds the checksum (16 hexadecimal digits).
 constexpr const char *packed_suffix = ".mxdnn_packed";
@@ -149,7 +162,8 @@ constexpr uint64_t packed_alignment = 64;
 // Writes a container: tensors named *.mxdnn_packed first, at multiples of 64 bytes from the start of the file
 // and padded with zeros to multiples of 64; then the others, widest type first. `metadata` is written last,
 // so fill() may still change a value to another of the same length (a checksum known only then). Progress is
-// reported after each tensor, in bytes. On failure nothing of `path` has changed and no other file remains.
+// reported after each piece, in bytes. On failure nothing of `path` has changed and no other file remains,
+// even where the process is killed (on file systems that have files without a name).
 status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
         const std::map<std::string, std::string> &metadata,
         const std::function<void(uint64_t done, uint64_t total)> &progress = nullptr);

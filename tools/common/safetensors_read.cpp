@@ -380,6 +380,17 @@ status_t file_t::open(const std::string &path, file_t &file) {
     return {};
 }
 
+void file_t::forget(const void *bytes, uint64_t size) const {
+    // Generously: who touches a page gets pages around it, too, and as the mapping is shared and read-only
+    // nothing is lost with those that others use.
+    constexpr uintptr_t around = 2 << 20;
+    const uintptr_t first = uintptr_t(bytes_), last = first + size_,
+                    begin = uintptr_t(bytes) / around * around,
+                    end = (uintptr_t(bytes) + size + around - 1) / around * around;
+    const uintptr_t from = std::max(first, begin);
+    (void)madvise(reinterpret_cast<void *>(from), std::min(last, end) - from, MADV_DONTNEED);
+}
+
 status_t file_t::get(const std::string &name, const tensor_t *&tensor) const {
     tensor = index_.find(name);
     if (!tensor) return fail(kind_t::not_found, path_ + " has no tensor " + shown(name));

@@ -32,13 +32,19 @@ uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 // A file that exists under its name only after commit().
 class temporary_t {
 public:
-    explicit temporary_t(const std::string &path) : path_(path), name_(path + ".tmp-XXXXXX") {
+    explicit temporary_t(const std::string &path) : path_(path) {
+        const size_t slash = path.rfind('/');
+        dir_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+        fd_ = ::open(dir_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        if (fd_ >= 0) return;
+        // A file system without files that have no name.
+        name_ = path + ".tmp-XXXXXX";
         fd_ = mkostemp(&name_[0], O_CLOEXEC);
     }
     ~temporary_t() {
         if (fd_ < 0) return;
         ::close(fd_);
-        if (!committed_) unlink(name_.c_str());
+        if (!committed_ && !name_.empty()) unlink(name_.c_str());
     }
     status_t opened() const { return fd_ < 0 ? error("create a file beside") : status_t{}; }
 
@@ -57,7 +63,8 @@ public:
     }
 
     status_t commit() {
-        // mkostemp's file is the owner's alone; take the mode that the target has or that open() would give.
+        // The file is the owner's alone so far; it takes the mode that the target has or that open() would
+        // give.
         struct stat st;
         mode_t mode;
         if (stat(path_.c_str(), &st) == 0) {
@@ -68,12 +75,11 @@ public:
             mode = 0666 & ~mask;
         }
         if (fchmod(fd_, mode) != 0 || fsync(fd_) != 0) return error("write");
+        if (name_.empty() && !give_name()) return error("replace");
         if (rename(name_.c_str(), path_.c_str()) != 0) return error("replace");
         committed_ = true;
         // The new name is durable once the directory is; a file system that cannot sync one is no failure.
-        const size_t slash = path_.rfind('/');
-        const std::string dir = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
-        const int d = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const int d = ::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (d >= 0) {
             (void)fsync(d);
             ::close(d);
@@ -82,9 +88,23 @@ public:
     }
 
 private:
-    std::string path_, name_;
+    std::string path_, dir_, name_; // name_ is empty while the file has none
     int fd_ = -1;
     bool committed_ = false;
+
+    // A name beside the target that nobody has: only rename() replaces what is there.
+    bool give_name() {
+        const std::string self = "/proc/self/fd/" + std::to_string(fd_);
+        for (int i = 0; i < 1000; i++) {
+            const std::string name = path_ + ".tmp-" + std::to_string(getpid()) + "-" + std::to_string(i);
+            if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+                name_ = name;
+                return true;
+            }
+            if (errno != EEXIST) return false;
+        }
+        return false;
+    }
 
     status_t error(const char *doing) const {
         return {kind_t::io, std::string("cannot ") + doing + " " + path_ + ": " + strerror(errno)};
@@ -168,6 +188,17 @@ out_tensor_t from_memory(std::string name, dtype_t dtype, std::vector<int64_t> s
             [=](const sink_t &sink) { return sink(bytes, bits / 8); }};
 }
 
+out_tensor_t from_file(const file_t &file, const tensor_t &t) {
+    return {t.name, t.dtype, t.shape, [&file, &t](const sink_t &sink) {
+                status_t s;
+                for_pieces(t.data, t.size(), [&](const void *piece, uint64_t size) {
+                    if (s.ok()) s = sink(piece, size);
+                    file.forget(piece, size);
+                });
+                return s;
+            }};
+}
+
 status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
         const std::map<std::string, std::string> &metadata,
         const std::function<void(uint64_t, uint64_t)> &progress) {
@@ -188,6 +219,7 @@ status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
                         what + " gives more than its " + std::to_string(p.bytes) + " bytes"};
             const status_t w = file.write_at(data + p.begin + got, bytes, size);
             got += size;
+            if (progress) progress(p.begin + got, total);
             return w;
         });
         if (!s.ok()) return s;
@@ -197,7 +229,6 @@ status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
         static constexpr uint8_t zeros[packed_alignment] = {};
         if (const status_t z = file.write_at(data + p.begin + got, zeros, p.end - p.begin - got); !z.ok())
             return z;
-        if (progress) progress(p.end, total);
     }
     const size_t planned_header = header.size();
     if (const status_t s = header_text(planned, metadata, header); !s.ok()) return s;

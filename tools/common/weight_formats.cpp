@@ -3,6 +3,7 @@
 #include "weight_formats.hpp"
 
 #include <stdexcept>
+#include <unordered_map>
 
 namespace weight_formats {
 
@@ -21,6 +22,31 @@ primitive_attr attributes(const format_t &f, const shape_t &s, int arg, quantiza
     if (f.zero_points) attr.set_zero_points(arg, per_group, {f.block, 1}, dt::u8);
     if (f.global_scale) attr.set_global_scale(arg, mode);
     return attr;
+}
+
+const memory::desc one_f32({1}, dt::f32, tag::a);
+
+memory::desc scales_as_stored(const format_t &f, const shape_t &s) {
+    return as_stored({s.experts, (s.in + f.block - 1) / f.block, s.out}, f.scale);
+}
+
+memory memory_at(const memory::desc &desc, const engine &eng, void *bytes) {
+    return bytes ? memory(desc, eng, bytes) : memory(desc, eng);
+}
+
+memory quantise(const format_t &f, const engine &eng, const shape_t &s, memory::data_type type,
+        const void *weights, const primitive_attr &attr, std::unordered_map<int, memory> args, void *bytes) {
+    memory::desc desc = packed_desc(f, eng, s);
+    desc.set_annotation(type);
+    const memory from(as_stored(s, type), engine(engine::kind::cpu, 0), const_cast<void *>(weights)),
+            to = memory_at(desc, eng, bytes);
+    args[MXDNN_ARG_FROM] = from;
+    args[MXDNN_ARG_TO] = to;
+    stream st(eng);
+    mx_reorder(mx_reorder::primitive_desc(from.get_engine(), from.get_desc(), eng, desc, attr))
+            .execute(st, args);
+    st.wait();
+    return to;
 }
 
 } // namespace
@@ -75,30 +101,50 @@ memory::desc packed_desc(const format_t &f, const engine &eng, const shape_t &s)
 }
 
 memory pack(const format_t &f, const engine &eng, const shape_t &s, memory::data_type type,
-        const void *weights, scale_rounding rounding) {
+        const void *weights, scale_rounding rounding, void *bytes) {
     primitive_attr attr = attributes(f, s, MXDNN_ARG_DST, f.mode);
     if (f.mode == quantization_mode::dynamic_mx) attr.set_scale_rounding(MXDNN_ARG_DST, rounding);
-    memory::desc desc = packed_desc(f, eng, s);
-    desc.set_annotation(type);
-    const engine host(engine::kind::cpu, 0);
-    const memory from(as_stored(s, type), host, const_cast<void *>(weights)), to(desc, eng);
-    stream st(eng);
-    mx_reorder(from, to, attr).execute(st, from, to);
-    st.wait();
-    return to;
+    return quantise(f, eng, s, type, weights, attr, {}, bytes);
 }
 
-memory pack_codes(
-        const format_t &f, const engine &eng, const shape_t &s, const void *codes, const void *scales) {
+memory pack_under(float global_scale, const format_t &f, const engine &eng, const shape_t &s,
+        memory::data_type type, const void *weights, void *bytes) {
+    primitive_attr attr = attributes(f, s, MXDNN_ARG_DST, f.mode);
+    attr.set_global_scale(MXDNN_ARG_DST, quantization_mode::static_sazp);
+    const memory global(one_f32, engine(engine::kind::cpu, 0), &global_scale);
+    return quantise(
+            f, eng, s, type, weights, attr, {{MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST, global}}, bytes);
+}
+
+float global_scale_of(const format_t &f, const shape_t &s, memory::data_type type, const void *weights) {
+    const engine host(engine::kind::cpu, 0);
+    float global_scale = 0;
+    const memory::desc code_desc = as_stored(s, f.element), scale_desc = scales_as_stored(f, s);
+    std::vector<uint8_t> code_bytes(code_desc.get_size()), scale_bytes(scale_desc.get_size());
+    const memory from(as_stored(s, type), host, const_cast<void *>(weights)),
+            codes(code_desc, host, code_bytes.data()), scales(scale_desc, host, scale_bytes.data()),
+            global(one_f32, host, &global_scale);
+    const mx_reorder::primitive_desc pd(
+            host, from.get_desc(), host, codes.get_desc(), attributes(f, s, MXDNN_ARG_DST, f.mode));
+    stream st(host);
+    mx_reorder(pd).execute(st,
+            {{MXDNN_ARG_FROM, from}, {MXDNN_ARG_TO, codes}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST, scales},
+                    {MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST, global}});
+    st.wait();
+    return global_scale;
+}
+
+memory pack_codes(const format_t &f, const engine &eng, const shape_t &s, const void *codes,
+        const void *scales, void *bytes) {
     if (f.zero_points || f.global_scale)
         throw std::runtime_error(std::string(f.name)
                                  + " has more than codes and scales; only formats without zero "
                                    "points and global scale can be packed from codes");
     const memory::desc desc = packed_desc(f, eng, s);
     const engine host(engine::kind::cpu, 0);
-    const memory from(as_stored(s, f.element), host, const_cast<void *>(codes)), to(desc, eng),
-            from_scales(as_stored({s.experts, (s.in + f.block - 1) / f.block, s.out}, f.scale), host,
-                    const_cast<void *>(scales));
+    const memory from(as_stored(s, f.element), host, const_cast<void *>(codes)),
+            to = memory_at(desc, eng, bytes),
+            from_scales(scales_as_stored(f, s), host, const_cast<void *>(scales));
     const mx_reorder::primitive_desc pd(host, from.get_desc(), eng, desc,
             attributes(f, s, MXDNN_ARG_FROM, quantization_mode::static_sazp));
     stream st(eng);

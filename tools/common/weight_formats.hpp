@@ -37,15 +37,22 @@ mxdnn::memory::desc as_stored(const shape_t &shape, mxdnn::memory::data_type typ
 // The packed descriptor that mx_matmul wants for weights of that shape and format.
 mxdnn::memory::desc packed_desc(const format_t &format, const mxdnn::engine &engine, const shape_t &shape);
 
-// Quantises and packs f32, bf16 or f16 weights in one step.
+// Quantises and packs f32, bf16 or f16 weights in one step; into `bytes`, or into memory of its own.
 mxdnn::memory pack(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
         mxdnn::memory::data_type type, const void *weights,
-        mxdnn::scale_rounding rounding = mxdnn::scale_rounding::rceil);
+        mxdnn::scale_rounding rounding = mxdnn::scale_rounding::rceil, void *bytes = nullptr);
+
+// The global scale that pack() would find.
+float global_scale_of(
+        const format_t &format, const shape_t &shape, mxdnn::memory::data_type type, const void *weights);
+// The same as pack() under a global scale that is known.
+mxdnn::memory pack_under(float global_scale, const format_t &format, const mxdnn::engine &engine,
+        const shape_t &shape, mxdnn::memory::data_type type, const void *weights, void *bytes = nullptr);
 
 // Packs weights that are quantised already: codes as stored, scales [.., out, in / block] in the same order.
 // Both arrive unchanged.
 mxdnn::memory pack_codes(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
-        const void *codes, const void *scales);
+        const void *codes, const void *scales, void *bytes = nullptr);
 
 // The opposite: what packed weights are worth, as [.., out, in] of `type` in `values`.
 void unpack(const mxdnn::memory::desc &packed, const mxdnn::engine &engine, const void *bytes,

@@ -18,6 +18,7 @@ struct options_t {
     std::string include = ".*", exclude; // regular expressions for names of tensors
     std::string recipe;                  // annotation
     std::string type = "f32";            // of unpacked weights
+    unsigned part_mib = 16;              // of a tensor that is worked on at a time
     bool codes_only = false;             // pack what is quantised already, copy the rest
 };
 

@@ -38,6 +38,11 @@ int run(int argc, char **argv) {
                 "--target", o.target, "pack for, or check against, this target (default: this machine)");
         return c;
     };
+    const auto with_parts = [&](CLI::App *c) {
+        c->add_option("--part-mib", o.part_mib, "MiB of a tensor that are worked on at a time")
+                ->check(CLI::Range(0u, 1u << 20))
+                ->capture_default_str();
+    };
     std::string formats;
     for (const auto &f : weight_formats::format_names()) formats += " " + f;
     CLI::App *pack_c = command(
@@ -50,9 +55,11 @@ int run(int argc, char **argv) {
     pack_c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
     pack_c->add_option("--recipe", o.recipe, "activation recipe to note in the descriptors");
     pack_c->add_flag("--codes-only", o.codes_only, "pack what is quantised already and copy the rest");
+    with_parts(pack_c);
     CLI::App *unpack_c = command("unpack", "write packed weights as plain ones");
     unpack_c->add_option("output", o.out, "file to write")->required();
     unpack_c->add_option("--type", o.type, "f32 bf16 f16")->capture_default_str();
+    with_parts(unpack_c);
     CLI::App *list_c = command("list", "say what is packed, and check every blob and checksum");
     try {
         app.parse(argc, argv);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a checkpoint to a container of packed weights and back, one tensor in memory at a time.
+// From a checkpoint to a container of packed weights and back, part of a tensor in memory at a time.
 #include "commands.hpp"
 
 #include <cstdio>
 #include <set>
 #include <stdexcept>
+
+#include "common/weight_parts.hpp"
 
 namespace mxdnn_pack {
 
@@ -30,6 +32,11 @@ safetensors::file_t open(const std::string &path) {
     return file;
 }
 
+parts_t parts_of(const safetensors::file_t &file, const options_t &o) {
+    return {uint64_t(o.part_mib) << 20,
+            [&file](const void *bytes, uint64_t size) { file.forget(bytes, size); }};
+}
+
 void write(const std::string &path, const container::contents_t &c) {
     const auto status = safetensors::write(path, c.tensors, c.metadata, [&](uint64_t done, uint64_t total) {
         progress(path + ": " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20) + " MiB");
@@ -48,6 +55,7 @@ void pack(const options_t &o) {
     if (sources.empty())
         throw std::runtime_error(o.in + " has no weights to pack that match --include '" + o.include + "'"
                                  + (o.exclude.empty() ? "" : " and not --exclude '" + o.exclude + "'"));
+    const parts_t parts = parts_of(file, o);
     container::contents_t contents;
     contents.metadata = file.index().metadata;
     std::set<const safetensors::tensor_t *> taken;
@@ -60,14 +68,15 @@ void pack(const options_t &o) {
         if (s.scales) taken.insert(s.scales);
         before += s.values->size() + (s.scales ? s.scales->size() : 0);
         after += desc.get_size();
-        contents.add_packed_later(s.name, desc, [=, &engine, &f] {
-            return s.format ? pack_codes(f, engine, s.shape, s.values->data, s.scales->data)
-                            : weight_formats::pack(f, engine, s.shape, s.type, s.values->data, rounding);
+        contents.add_packed_later(s.name, desc, [=, &engine, &f, &parts](const container::take_t &take) {
+            if (s.format)
+                pack_codes_in_parts(parts, take, f, engine, s.shape, s.values->data, s.scales->data);
+            else
+                pack_in_parts(parts, take, f, engine, s.shape, s.type, s.values->data, rounding);
         });
     }
     for (const auto &t : file.index().tensors)
-        if (!taken.count(&t))
-            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+        if (!taken.count(&t)) contents.tensors.push_back(safetensors::from_file(file, t));
     write(o.out, contents);
     printf("%s: %zu tensors packed for %s, %.1f MiB to %.1f MiB\n", o.out.c_str(), sources.size(),
             engine.get_target().c_str(), double(before) / (1 << 20), double(after) / (1 << 20));
@@ -86,6 +95,7 @@ void unpack(const options_t &o) {
     const dtype_t stored = type == dt::f32 ? dtype_t::f32 : type == dt::bf16 ? dtype_t::bf16 : dtype_t::f16;
     const auto names = container::packed_names(file);
     if (names.empty()) throw std::runtime_error(o.in + " has no packed weights");
+    const parts_t parts = parts_of(file, o);
     container::contents_t contents;
     contents.metadata = file.index().metadata;
     std::set<std::string> taken;
@@ -97,17 +107,13 @@ void unpack(const options_t &o) {
         const auto dims = p.desc.get_dims();
         std::vector<int64_t> shape(dims.begin(), dims.end());
         std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-        uint64_t bytes = uint64_t(bits_of(stored)) / 8;
-        for (const int64_t d : shape) bytes *= uint64_t(d);
-        contents.tensors.push_back({name, stored, shape, [=, &engine](const safetensors::sink_t &sink) {
-                                        std::vector<uint8_t> values(bytes);
-                                        weight_formats::unpack(p.desc, engine, p.bytes, type, values.data());
-                                        return sink(values.data(), bytes);
-                                    }});
+        contents.tensors.push_back(container::made_later(name, stored, shape,
+                "unpacking " + safetensors::shown(name), [=, &engine, &parts](const container::take_t &take) {
+                    unpack_in_parts(parts, take, p.desc, engine, p.bytes, type);
+                }));
     }
     for (const auto &t : file.index().tensors)
-        if (!taken.count(t.name))
-            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+        if (!taken.count(t.name)) contents.tensors.push_back(safetensors::from_file(file, t));
     write(o.out, contents);
     printf("%s: %zu tensors unpacked to %s\n", o.out.c_str(), names.size(), o.type.c_str());
 }

@@ -38,6 +38,7 @@ def rows(n, k):
         out += row
     return out
 write("plain.safetensors", [
+    ("wide.weight", "F32", [150, 96], struct.pack("<%df" % (150 * 96), *rows(150, 96))),
     ("layer.weight", "F32", [37, 200], struct.pack("<%df" % (37 * 200), *rows(37, 200))),
     ("experts.weight", "F16", [3, 16, 64], struct.pack("<%de" % (3 * 16 * 64), *rows(48, 64))),
     ("layer.bias", "F32", [37], struct.pack("<37f", *values(37)))], {"made_by": "a test"})
@@ -53,7 +54,7 @@ PY
 
 "$pack" pack plain.safetensors packed.safetensors --format mxfp4 --recipe "bf16 source"
 "$pack" list packed.safetensors | tee list.txt
-grep -q "2 packed of 5 tensors" list.txt || fail "list"
+grep -q "3 packed of 7 tensors" list.txt || fail "list"
 "$pack" unpack packed.safetensors back.safetensors
 "$pack" pack oss.safetensors oss-packed.safetensors --codes-only
 "$pack" unpack oss-packed.safetensors oss-back.safetensors
@@ -78,6 +79,18 @@ assert o["mlp.experts.gate_up_proj"][1] == [2, 24, 96], o["mlp.experts.gate_up_p
 assert floats(o["mlp.experts.gate_up_proj"]) == json.load(open("oss.json"))
 assert o["mlp.router.weight"][0] == "BF16"
 PY
+
+# In the smallest parts: the same bytes, and the same values of them.
+for format in mxfp4 nvfp4 int4; do
+    "$pack" pack plain.safetensors whole.safetensors --format $format
+    "$pack" pack plain.safetensors parts.safetensors --format $format --part-mib 0
+    cmp whole.safetensors parts.safetensors || fail "$format in parts has other bytes"
+    "$pack" unpack whole.safetensors whole-back.safetensors
+    "$pack" unpack parts.safetensors parts-back.safetensors --part-mib 0
+    cmp whole-back.safetensors parts-back.safetensors || fail "$format in parts has other values"
+done
+"$pack" pack oss.safetensors oss-parts.safetensors --codes-only --part-mib 0
+cmp oss-packed.safetensors oss-parts.safetensors || fail "codes in parts have other bytes"
 
 # For another machine: the same bytes as for this one.
 "$pack" pack plain.safetensors amx.safetensors --target cpu:x64:avx512_core_amx --recipe "bf16 source"

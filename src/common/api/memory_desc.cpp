@@ -165,15 +165,61 @@ mxdnn_status_t mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md) {
     return mxdnn_success;
 }
 
+namespace {
+// Refuses what has no packed bytes, else fn().
+template <typename F>
+mxdnn_status_t with_packed(const char *function, const memory_desc_t &md, F &&fn) {
+    return guarded(function, [&] {
+        if (!is_packed(md))
+            return fail(mxdnn_invalid_arguments, "a checksum of %s; only packed descriptors have one",
+                    to_string(md).c_str());
+        fn();
+        return mxdnn_success;
+    });
+}
+} // namespace
+
 mxdnn_status_t mxdnn_packed_checksum(const_mxdnn_memory_desc_t md, const void *packed, uint64_t *checksum) {
     MXDNN_CHECK_ARG(md);
     MXDNN_CHECK_ARG(packed);
     MXDNN_CHECK_ARG(checksum);
-    return guarded(__func__, [&] {
-        if (!is_packed(*md))
-            return fail(mxdnn_invalid_arguments, "a checksum of %s; only packed descriptors have one",
-                    to_string(*md).c_str());
-        *checksum = packed_checksum(*md, packed);
-        return mxdnn_success;
+    return with_packed(__func__, *md, [&] { *checksum = packed_checksum(*md, packed); });
+}
+
+struct mxdnn_checksum {
+    xxh64_t sum;
+    uint64_t size; // of all bytes
+};
+
+mxdnn_status_t mxdnn_checksum_create(mxdnn_checksum_t *checksum, const_mxdnn_memory_desc_t md) {
+    MXDNN_CHECK_ARG(checksum);
+    MXDNN_CHECK_ARG(md);
+    return with_packed(__func__, *md, [&] {
+        *checksum = new mxdnn_checksum{packed_checksum(*md), uint64_t(size_of(*md))};
     });
+}
+
+mxdnn_status_t mxdnn_checksum_add(mxdnn_checksum_t checksum, const void *bytes, size_t size) {
+    MXDNN_CHECK_ARG(checksum);
+    if (size > 0) MXDNN_CHECK_ARG(bytes);
+    if (size > checksum->size - checksum->sum.size())
+        return fail(mxdnn_invalid_arguments, "%zu more bytes for a checksum of %llu, %llu of which are there",
+                size, (unsigned long long)checksum->size, (unsigned long long)checksum->sum.size());
+    if (size > 0) checksum->sum.add(bytes, size);
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_checksum_get(const_mxdnn_checksum_t checksum, uint64_t *value) {
+    MXDNN_CHECK_ARG(checksum);
+    MXDNN_CHECK_ARG(value);
+    if (checksum->sum.size() < checksum->size)
+        return fail(mxdnn_invalid_arguments, "only %llu of the %llu bytes of a checksum are there",
+                (unsigned long long)checksum->sum.size(), (unsigned long long)checksum->size);
+    *value = checksum->sum.value();
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_checksum_destroy(mxdnn_checksum_t checksum) {
+    delete checksum;
+    return mxdnn_success;
 }

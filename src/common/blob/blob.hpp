@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/blob/fields.hpp"
+#include "common/blob/xxh64.hpp"
 #include "common/memory_desc.hpp"
 
 namespace mxdnn {
@@ -40,8 +41,10 @@ blob_class_t classify_blob(
 // Null where the text may be the recipe of an annotation, else what is wrong with it.
 const char *check_recipe(const char *recipe, size_t bytes);
 
-// XXH64 of the bytes, seeded with the XXH64 of the descriptor's blob without its annotation. The descriptor
-// has no runtime dims and is not `any`; data has size_of(md) bytes.
+// XXH64 of packed bytes, to which none have been added, seeded with the XXH64 of the descriptor's blob
+// without its annotation. The descriptor has no runtime dims and is not `any`.
+xxh64_t packed_checksum(const memory_desc_t &md);
+// Of `data`, which has size_of(md) bytes.
 uint64_t packed_checksum(const memory_desc_t &md, const void *data);
 
 } // namespace impl

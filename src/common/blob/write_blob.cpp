@@ -152,10 +152,16 @@ status_t write_blob(const memory_desc_t &md, uint8_t *blob, size_t *size) {
     return mxdnn_success;
 }
 
-uint64_t packed_checksum(const memory_desc_t &md, const void *data) {
+xxh64_t packed_checksum(const memory_desc_t &md) {
     uint8_t identity[max_blob_bytes];
     const size_t bytes = encode(md, false, identity);
-    return xxh64(data, size_t(size_of(md)), xxh64(identity, bytes, 0));
+    return xxh64_t(xxh64(identity, bytes, 0));
+}
+
+uint64_t packed_checksum(const memory_desc_t &md, const void *data) {
+    xxh64_t sum = packed_checksum(md);
+    sum.add(data, size_t(size_of(md)));
+    return sum.value();
 }
 
 } // namespace impl

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64 over one buffer, at any address.
 #include "common/blob/xxh64.hpp"
+
+#include <algorithm>
+#include <cstring>
 
 #include "common/blob/little_endian.hpp"
 
@@ -19,23 +21,46 @@ uint64_t fold(uint64_t hash, uint64_t acc) { return (hash ^ mix(0, acc)) * prime
 
 } // namespace
 
-uint64_t xxh64(const void *data, size_t size, uint64_t seed) {
-    const uint8_t *p = static_cast<const uint8_t *>(data);
-    size_t left = size;
-    uint64_t hash = seed + prime_5;
-    if (left >= 32) {
-        // Four chains that do not wait for one another: what makes this run at memory speed.
-        uint64_t a = seed + prime_1 + prime_2, b = seed + prime_2, c = seed, d = seed - prime_1;
-        for (; left >= 32; left -= 32, p += 32) {
-            a = mix(a, load_le<8>(p));
-            b = mix(b, load_le<8>(p + 8));
-            c = mix(c, load_le<8>(p + 16));
-            d = mix(d, load_le<8>(p + 24));
-        }
-        hash = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
-        hash = fold(fold(fold(fold(hash, a), b), c), d);
+xxh64_t::xxh64_t(uint64_t seed)
+    : seed_(seed), acc_{seed + prime_1 + prime_2, seed + prime_2, seed, seed - prime_1} {}
+
+void xxh64_t::add_stripes(const uint8_t *p, size_t n) {
+    // Four chains that do not wait for one another: what makes this run at memory speed.
+    uint64_t a = acc_[0], b = acc_[1], c = acc_[2], d = acc_[3];
+    for (; n > 0; n--, p += stripe) {
+        a = mix(a, load_le<8>(p));
+        b = mix(b, load_le<8>(p + 8));
+        c = mix(c, load_le<8>(p + 16));
+        d = mix(d, load_le<8>(p + 24));
     }
-    hash += uint64_t(size);
+    acc_[0] = a, acc_[1] = b, acc_[2] = c, acc_[3] = d;
+}
+
+void xxh64_t::add(const void *data, size_t size) {
+    const uint8_t *p = static_cast<const uint8_t *>(data);
+    const size_t waiting = size_ % stripe;
+    size_ += size;
+    if (waiting > 0) {
+        const size_t n = std::min(size, stripe - waiting);
+        std::memcpy(rest_ + waiting, p, n);
+        if (waiting + n < stripe) return;
+        add_stripes(rest_, 1);
+        p += n;
+        size -= n;
+    }
+    add_stripes(p, size / stripe);
+    if (size % stripe > 0) std::memcpy(rest_, p + size / stripe * stripe, size % stripe);
+}
+
+uint64_t xxh64_t::value() const {
+    uint64_t hash = seed_ + prime_5;
+    if (size_ >= stripe) {
+        hash = rotate(acc_[0], 1) + rotate(acc_[1], 7) + rotate(acc_[2], 12) + rotate(acc_[3], 18);
+        for (const uint64_t acc : acc_) hash = fold(hash, acc);
+    }
+    hash += size_;
+    const uint8_t *p = rest_;
+    size_t left = size_ % stripe;
     for (; left >= 8; left -= 8, p += 8) hash = rotate(hash ^ mix(0, load_le<8>(p)), 27) * prime_1 + prime_4;
     if (left >= 4) {
         hash = rotate(hash ^ load_le<4>(p) * prime_1, 23) * prime_2 + prime_3;
@@ -46,6 +71,12 @@ uint64_t xxh64(const void *data, size_t size, uint64_t seed) {
     hash = (hash ^ hash >> 33) * prime_2;
     hash = (hash ^ hash >> 29) * prime_3;
     return hash ^ hash >> 32;
+}
+
+uint64_t xxh64(const void *data, size_t size, uint64_t seed) {
+    xxh64_t sum(seed);
+    sum.add(data, size);
+    return sum.value();
 }
 
 } // namespace impl

@@ -8,6 +8,23 @@
 namespace mxdnn {
 namespace impl {
 
+// Of bytes that come in parts of any size, at any address.
+class xxh64_t {
+public:
+    explicit xxh64_t(uint64_t seed);
+    void add(const void *data, size_t size);
+    uint64_t value() const; // of the bytes so far
+    uint64_t size() const { return size_; }
+
+private:
+    static constexpr size_t stripe = 32;
+    void add_stripes(const uint8_t *p, size_t n);
+
+    uint64_t seed_, size_ = 0;
+    uint64_t acc_[4];
+    uint8_t rest_[stripe]; // size_ % stripe bytes that wait for others
+};
+
 uint64_t xxh64(const void *data, size_t size, uint64_t seed);
 
 } // namespace impl

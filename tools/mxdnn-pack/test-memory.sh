@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What mxdnn-pack needs beside its files: tensors much larger than the memory it may take, packed and unpacked whole
+# and cut; and that a process that is killed leaves nothing. MXDNN_SLOW_TESTS=1 takes tensors of 2 GB.
+set -euo pipefail
+pack=$1
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+python3 - "$pack" "${MXDNN_SLOW_TESTS:-0}" <<'PY'
+import json, os, signal, struct, sys, time
+pack, slow = sys.argv[1], sys.argv[2] == "1"
+limit_mib = 64
+
+# Sparse files of zeros, but for a value in each tensor.
+def write(path, tensors):
+    header, at = {}, 0
+    for name, shape in tensors:
+        size = 2
+        for d in shape: size *= d
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    h = json.dumps(header).encode()
+    h += b" " * (-(8 + len(h)) % 64)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(h)) + h)
+        f.truncate(8 + len(h) + at)
+        for t in header.values():
+            f.seek(8 + len(h) + (t["data_offsets"][0] + t["data_offsets"][1]) // 4 * 2)
+            f.write(struct.pack("<H", 0x3f80))
+    return at
+
+def run(*args):
+    child = os.posix_spawn(pack, [pack, *args], os.environ)
+    _, status, usage = os.wait4(child, 0)
+    assert status == 0, (args, status)
+    mib = usage.ru_maxrss / 1024
+    print("%-60s %5.1f MiB" % (" ".join(args), mib))
+    assert mib < limit_mib, "more than %d MiB of memory: %s" % (limit_mib, " ".join(args))
+
+many = 8 if slow else 1
+total = write("in.safetensors", [("experts", [48 * many, 1408, 1024]), ("matrix", [32768 * many, 1024]), ("copied", [1 << 25])])
+print("%.2f GB of input" % (total / 1e9))
+for format in ("mxfp4", "nvfp4"):
+    run("pack", "in.safetensors", format, "--format", format)
+    run("list", format)
+    run("unpack", format, "out.safetensors", "--type", "bf16")
+    with open("in.safetensors", "rb") as a, open("out.safetensors", "rb") as b:
+        a.seek(-total, 2), b.seek(-total, 2)
+        # The order of tensors may differ: sums of bytes do not.
+        sums = [0, 0]
+        for i, f in enumerate((a, b)):
+            while part := f.read(1 << 22): sums[i] += len(part) - part.count(0)
+        assert sums[0] == sums[1], sums
+
+# Killed while it writes: what was there stays, and nothing else is there.
+before = sorted(os.listdir("."))
+old = open("mxfp4", "rb").read(4096)
+child = os.posix_spawn(pack, [pack, "pack", "in.safetensors", "mxfp4", "--format", "nvfp4"], os.environ)
+time.sleep(0.1)
+os.kill(child, signal.SIGKILL)
+_, status = os.waitpid(child, 0)
+if os.WIFSIGNALED(status):
+    try: os.close(os.open(".", os.O_TMPFILE | os.O_RDWR))
+    except OSError: print("no files without a name here: what a killed process leaves is not tested")
+    else: assert sorted(os.listdir(".")) == before, os.listdir(".")
+    assert open("mxfp4", "rb").read(4096) == old
+PY
+echo "mxdnn-pack in little memory: all passed"
