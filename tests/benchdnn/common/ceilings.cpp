@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <immintrin.h>
 #include <map>
@@ -22,34 +22,37 @@ namespace {
 using mxdnn::impl::x64::cpu_isa_t;
 using mxdnn::impl::x64::mayiuse;
 
-double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::atomic<uint64_t> sink{0};
 
-// Best time of a few rounds of body(thread) on `threads` threads that start together.
-double best_time(int threads, int rounds, const std::function<void(int)> &body) {
-    double best = 1e30;
-    for (int r = 0; r < rounds; r++) {
-        std::atomic<int> ready{0}, done{0};
-        std::atomic<double> start{0};
-        std::vector<std::thread> pool;
-        pool.reserve(size_t(threads));
-        std::vector<double> ends(size_t(threads), 0.);
-        for (int t = 0; t < threads; t++)
-            pool.emplace_back([&, t] {
-                ready++;
-                while (ready < threads) {
-                }
-                if (t == 0) start = seconds();
-                body(t);
-                ends[size_t(t)] = seconds();
-                done++;
-            });
-        for (auto &p : pool) p.join();
-        best = std::min(best, *std::max_element(ends.begin(), ends.end()) - start);
+// Milliseconds that body(thread) takes on `threads` threads that start together.
+double time_of(int threads, const std::function<void(int)> &body) {
+    if (threads == 1) {
+        const double start = work_clock_ms(1);
+        body(0);
+        return work_clock_ms(1) - start;
     }
+    std::atomic<int> ready{0};
+    std::atomic<double> start{0};
+    std::vector<std::thread> pool;
+    pool.reserve(size_t(threads));
+    std::vector<double> ends(size_t(threads), 0.);
+    for (int t = 0; t < threads; t++)
+        pool.emplace_back([&, t] {
+            ready++;
+            while (ready < threads) {
+            }
+            if (t == 0) start = work_clock_ms(threads);
+            body(t);
+            ends[size_t(t)] = work_clock_ms(threads);
+        });
+    for (auto &p : pool) p.join();
+    return *std::max_element(ends.begin(), ends.end()) - start;
+}
+
+template <typename F>
+double best_of(int rounds, F &&time_of_one) {
+    double best = 1e30;
+    for (int r = 0; r < rounds; r++) best = std::min(best, time_of_one());
     return best;
 }
 
@@ -124,36 +127,20 @@ __attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(in
 }
 
 void measure_bandwidth(ceilings_t &c, int threads) {
-    // Beyond any cache, whatever the machine calls its last level.
-    const size_t per_thread = size_t(512) << 20 >> (threads > 4 ? 1 : 0);
-    std::vector<char *> buffers;
-    for (int t = 0; t < threads; t++) {
-        char *b = static_cast<char *>(std::aligned_alloc(4096, per_thread));
-        if (!b) break;
-        std::memset(b, t + 1, per_thread);
-        buffers.push_back(b);
-    }
-    const int n = int(buffers.size());
+    far_memory_t memory(threads);
     for (int streams : {1, 2, 4, 6, 8}) {
-        const double t =
-                best_time(n, 4, [&](int i) { read_streams(buffers[size_t(i)], per_thread, streams); });
-        const double gbs = double(per_thread) * n / t * 1e-9;
+        const double gbs = memory.bytes() / best_of(4, [&] { return memory.read(streams); }) * 1e-6;
         if (gbs > c.read_gbs) {
             c.read_gbs = gbs;
             c.streams = streams;
         }
     }
-    const double t = best_time(n, 4, [&](int i) {
-        char *b = buffers[size_t(i)];
-        std::memcpy(b + per_thread / 2, b, per_thread / 2);
-    });
-    c.copy_gbs = double(per_thread) * n / t * 1e-9;
-    for (char *b : buffers) std::free(b);
+    c.copy_gbs = memory.bytes() / best_of(4, [&] { return memory.copy(); }) * 1e-6;
 }
 
 void measure_arithmetic(ceilings_t &c, int threads) {
     const auto rate = [&](void (*body)(int), double flops) {
-        return flops * threads / best_time(threads, 5, body) * 1e-9;
+        return flops * threads / best_of(5, [&] { return time_of(threads, body); }) * 1e-6;
     };
     if (mayiuse(cpu_isa_t::avx2)) {
         c.f32_gflops = rate(fma_avx2, 12. * dot_repeats * 16);
@@ -176,6 +163,39 @@ void measure_arithmetic(ceilings_t &c, int threads) {
 }
 
 } // namespace
+
+double work_clock_ms(int threads) {
+    timespec t;
+    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
+}
+
+// Beyond any cache, whatever the machine calls its last level.
+far_memory_t::far_memory_t(int threads) : part_(size_t(512) << 20 >> (threads > 4 ? 1 : 0)) {
+    for (int t = 0; t < threads; t++) {
+        char *p = static_cast<char *>(std::aligned_alloc(4096, part_));
+        if (!p) break;
+        std::memset(p, t + 1, part_);
+        parts_.push_back(p);
+    }
+}
+far_memory_t::~far_memory_t() {
+    for (char *p : parts_) std::free(p);
+}
+double far_memory_t::read(int streams) {
+    return time_of(int(parts_.size()), [&](int t) { read_streams(parts_[size_t(t)], part_, streams); });
+}
+double far_memory_t::copy() {
+    return time_of(int(parts_.size()), [&](int t) {
+        char *p = parts_[size_t(t)];
+        std::memcpy(p + part_ / 2, p, part_ / 2);
+    });
+}
+
+far_memory_t &far_memory(int threads) {
+    static std::map<int, far_memory_t> known;
+    return known.try_emplace(threads, threads).first->second;
+}
 
 const ceilings_t &ceilings(int threads) {
     static std::map<int, ceilings_t> known;

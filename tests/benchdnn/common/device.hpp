@@ -27,7 +27,8 @@ mxdnn::memory bytes_on_device(const mxdnn::engine &e, const void *bytes, size_t 
 args_t on_device(const mxdnn::engine &e, const args_t &args);
 mxdnn::memory on_device(const mxdnn::engine &e, const mxdnn::memory &host);
 
-// Times executions on the same arguments, where the engine is: on a device as nodes of a graph.
+// Times executions that copy, on the same arguments, where the engine is: on a device as nodes of a graph,
+// else in turn with copies.
 void time_execution(
         const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, double budget_ms, perf_t &r);
 

@@ -22,11 +22,17 @@ struct times_t {
 void time_interleaved(const std::function<void()> &mine, const std::function<void()> &peer, double budget_ms,
         times_t &mine_times, times_t &peer_times);
 
+// Alternates f, which moves `bytes`, with copies of memory beyond every cache by so many threads, for about
+// `budget_ms` each and at least 5 times. `copy_times`: of as many bytes. What f uses is in no cache then.
+void time_beside_copies(const std::function<void()> &f, double bytes, int threads, double budget_ms,
+        times_t &times, times_t &copy_times);
+
 struct perf_t {
     std::string engine, impl, problem, peer;
     double flops = 0, bytes = 0; // of one execution: operations, and bytes that must move
     bool bf16_products = true;   // which rate limits the operations
     bool copies = false;         // bytes are held against the copy bandwidth, not the read bandwidth
+    times_t copy_times;          // of as many bytes, in turn with the executions; or none
     int threads = 1;
     const ceilings_t *limits = nullptr; // of a device; null: those of this machine with so many threads
     times_t times, peer_times;

@@ -48,8 +48,8 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag", {"ab", "ba", "any"})};
     p.dst = {to_tensor_type(words["ddt"]), one_of(words, "dtag", {"ab", "ba", "any"})};
     for (side_t *side : {&p.src, &p.dst}) {
-        if (!side->type.quantised && side->packed()) side->tag = "ab"; // packed is a form of quantised types
         apply(words["attr-scales"], words["attr-zero-points"], words["attr-global-scale"], batch, *side);
+        if (!side->type.quantised && side->packed()) side->tag = "ab"; // packed is a form of quantised types
     }
     p.axis = int(p.dims.size()) - pick<int>(words, "axis", {{"k", 2}, {"n", 1}});
     p.rounding = pick<mxdnn_scale_rounding_t>(words, "rounding",
