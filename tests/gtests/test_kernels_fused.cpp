@@ -35,11 +35,19 @@ struct how_t {
     int64_t part_tiles = 1;
     int64_t rate = -1;            // the share of turns to decode at; -1: as it should be
     int64_t first = 0, rows = -1; // of the problem's rows; -1: all
+    // Columns of results that are stored as well; 0: none. Their factor and bias.
+    int64_t store_columns = 0;
+    float scale = 1.f;
+    std::vector<float> bias = {};
 };
+
+constexpr int64_t stored_gap = 3; // columns between the rows of stored results
+constexpr uint16_t poison_bf16 = 0x7f81;
 
 // Runs the calls that a matrix of any number of panels takes, one after the other; results in
 // [rows][w.N rounded up to 32].
-std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how) {
+std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how,
+        std::vector<uint16_t> *stored = nullptr) {
     const matrix_t &w = p.w;
     const panel_parts_t parts(w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape));
     const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, parts.rows);
@@ -74,6 +82,11 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     args.begin = 1;
     args.decode_rate = how.rate < 0 ? parts.decode_rate(rows) : how.rate;
     args.acc_stride = acc_stride;
+    const int64_t dst_columns = how.store_columns + stored_gap;
+    guarded_t dst(size_t((rows * dst_columns - stored_gap) * 2), p.place);
+    for (size_t i = 0; i < dst.size(); i += 2) std::memcpy(dst.data() + i, &poison_bf16, 2);
+    args.scale = how.scale;
+    args.dst_stride = dst_columns * 2;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t i = 0; i < call_panels; i++) {
             const auto panel = [&](int64_t at) {
@@ -84,11 +97,21 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
             args.next[i] = c + 1 < calls ? panel((c + 1) * call_panels) : nullptr;
         }
         args.acc = acc.data<float>() + c * call_columns;
+        if (how.store_columns) {
+            args.store_columns = std::min<int64_t>(call_columns, how.store_columns - c * call_columns);
+            args.bias = how.bias.data() + c * call_columns;
+            args.dst = dst.data() + c * call_columns * 2;
+        }
         jit_call(*kernel, args);
         args.begin = 0;
         if (parts.count % 2) std::swap(args.part[0], args.part[1]);
     }
-    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && part0.intact() && part1.intact())
+    if (stored) {
+        stored->resize(dst.size() / 2);
+        std::memcpy(stored->data(), dst.data(), dst.size());
+    }
+    EXPECT_TRUE(
+            src.intact() && wei.intact() && acc.intact() && part0.intact() && part1.intact() && dst.intact())
             << "writes beside its buffers";
     EXPECT_EQ(std::memcmp(src_before.data(), src.data(), src.size()), 0) << "writes to its source";
     EXPECT_EQ(std::memcmp(w.bytes.data(), wei.data(), wei.size()), 0) << "writes to its weights";
@@ -179,6 +202,38 @@ TEST_P(fused_kernels, division_does_not_change_bits) {
             first += n;
         }
     }
+}
+
+// Results in bf16: of the sums that a call without a destination leaves in acc.
+TEST_P(fused_kernels, stores_results) {
+    rng_t g(seed());
+    const format_t f = formats_of(row()).front();
+    for (int64_t K : {100, 700})
+        for (int64_t rows : {1, 32, 50, 97})
+            for (int64_t missing : {0, 5, 17}) {
+                matrix_t w(f, K, 4 * panel_columns);
+                w.fill(g);
+                problem_t p(w, rows);
+                p.fill(g);
+                p.place = places[rows % 3];
+                const auto sums = run_fused(row(), p, {});
+                how_t how;
+                how.store_columns = w.shape.N - missing;
+                how.scale = float(uniform(g, -2, 2));
+                for (int64_t n = 0; n < w.shape.N; n++) how.bias.push_back(float(uniform(g, -3, 3)));
+                std::vector<uint16_t> got;
+                run_fused(row(), p, how, &got);
+                const int64_t stride = how.store_columns + stored_gap;
+                for (size_t i = 0; i < got.size(); i++) {
+                    const int64_t r = int64_t(i) / stride, n = int64_t(i) % stride;
+                    const uint32_t want =
+                            n < how.store_columns ? encode(mxdnn_bf16,
+                                    sums[size_t(r * w.shape.N + n)] * how.scale + how.bias[size_t(n)])
+                                                  : poison_bf16;
+                    ASSERT_EQ(got[i], want) << f.str() << " K " << K << " rows " << rows << " row " << r
+                                            << " column " << n << " of " << how.store_columns;
+                }
+            }
 }
 
 TEST_P(fused_kernels, nan_scale_stays_in_its_column) {

@@ -65,6 +65,11 @@ void epilogue_t::load(const operand_t &o, int64_t m, int64_t first, int64_t n, f
     std::fill(out + 1, out + n, out[0]);
 }
 
+void epilogue_t::load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const {
+    if (bias_.matrix) return load(bias_, bias_row, first, n, out);
+    std::fill_n(out, n, -0.f);
+}
+
 void epilogue_t::add_old(const post_op_t &sum, int64_t m, int64_t first, int64_t n, float *x) const {
     float operand[most_columns];
     operand_t old = dst_;

@@ -46,10 +46,15 @@ public:
 
     // Where finish_row stores row m from column `first` on, if results lie there as they are, side by side;
     // else null.
-    const void *place_of(int64_t m, int64_t first) const {
+    void *place_of(int64_t m, int64_t first) const {
         if (dst_view_.quantised() || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
-        return dst_.matrix + (m * dst_.row_stride + first) * bytes_of_dst();
+        return const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first) * bytes_of_dst();
     }
+    // Whether results there are sums times row_terms_t::scale plus bias, in bf16, where rows have no weights.
+    bool is_linear() const { return dst_.dt == mxdnn_bf16 && p_.attr.post_ops.ops.empty(); }
+    bool has_bias_per_row() const { return bias_.matrix && bias_.row_stride != 0; }
+    // What is added to columns [first, first + n); -0, which changes nothing, without a bias.
+    void load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const;
     int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
     int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
 

@@ -307,10 +307,6 @@ struct jit_grouped_matmul_base_t::run_t {
                 o.dst_bytes = w.epilogue.bytes_of_dst();
             }
         }
-        self.kernels_.multiply(o, n0, n1, acc, w.buffer);
-        float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
-        if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
-
         float scale = x.alpha(s.expert);
         if (c.weights.global) {
             float global;
@@ -321,6 +317,19 @@ struct jit_grouped_matmul_base_t::run_t {
             w.source.set_group(s.expert, 0);
             scale *= w.source.global();
         }
+        float bias[max_plan_columns + 2 * panel_columns] = {};
+        o.store = self.kernels_.can_store(s.direct) && o.dst && !summed && !amax && !x.scatter && !x.topk
+                  && w.epilogue.is_linear() && !p.attr.src.scales.set;
+        if (o.store) {
+            w.epilogue.load_bias(s.expert, c0, c1 - c0, bias);
+            o.bias = bias;
+            o.scale = scale;
+        }
+        self.kernels_.multiply(o, n0, n1, acc, w.buffer);
+        if (o.store) return;
+        float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
+        if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
+
         gate_params_t gate;
         if (x.activation_params) {
             const activation_params_t a = x.params(s.expert, *p.attr.gated());

@@ -124,24 +124,31 @@ struct jit_mx_matmul_base_t::run_t {
         const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
         panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride, block_sums(part),
                 part.weights, 0, part.rows};
+        const bool scaled = ctx.pd.problem.attr.src.scales.set;
+        float bias[max_plan_columns + 2 * panel_columns] = {};
+        operands.scale = part.weights_global * part.src_global;
         if (!amax_only) {
             operands.dst = epilogue.place_of(part.m0, c0);
             operands.dst_stride = epilogue.dst_row_bytes();
             operands.dst_bytes = epilogue.bytes_of_dst();
+            operands.store = self.kernels_.can_store(plan.direct) && operands.dst && epilogue.is_linear()
+                             && !epilogue.has_bias_per_row() && !scaled;
+        }
+        if (operands.store) {
+            epilogue.load_bias(0, c0, c1 - c0, bias);
+            operands.bias = bias;
         }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
+        if (operands.store) return;
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);
-        const bool scaled = ctx.pd.problem.attr.src.scales.set;
         float most = 0;
         for (int64_t r = 0; r < part.rows; r++) {
             float *x = acc + r * c.scratch.acc_columns + n0 % panel_columns;
             float *u = up + r * c.scratch.acc_columns + (half + c0) % panel_columns;
-            float scale = part.weights_global * part.src_global;
-            if (scaled) scale *= row_scales(part)[r];
             row_terms_t row;
             row.m = row.bias_row = part.m0 + r;
-            row.scale = scale;
+            row.scale = scaled ? operands.scale * row_scales(part)[r] : operands.scale;
             if (amax_only)
                 most = std::max(most, epilogue.amax_row(row, c0, c1 - c0, x, u));
             else

@@ -80,7 +80,7 @@ void panel_matmul_t::multiply(
         return;
     }
     if (o.direct) return multiply_direct(o, first, last, acc);
-    fused_ ? multiply_fused(o, first, last, acc, panels) : multiply_dense(o, first, last, acc, panels);
+    fused_ ? multiply_fused(o, n0, n1, acc, panels) : multiply_dense(o, first, last, acc, panels);
 }
 
 const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const {
@@ -111,7 +111,8 @@ void panel_matmul_t::multiply_direct(
 }
 
 void panel_matmul_t::multiply_fused(
-        const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
+        const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const {
+    const int64_t first = n0 / panel_columns, last = div_up(n1, panel_columns);
     const panel_parts_t parts = c_.parts();
     const source_blocks_t blocks = {parts, o.stream_rows};
     const char *source = static_cast<const char *>(o.source);
@@ -128,6 +129,8 @@ void panel_matmul_t::multiply_fused(
     a.dst_stride = o.dst_stride;
     a.acc = acc;
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
+    a.scale = o.scale;
+    a.bias = o.bias;
     const auto two_panels = [&](const uint8_t **to, int64_t p) {
         // Past the last panel there is nothing to read: the same columns once more.
         for (int64_t i = 0; i < 2; i++) to[i] = p < last ? panel(o, std::min(p + i, last - 1)) : nullptr;
@@ -135,10 +138,12 @@ void panel_matmul_t::multiply_fused(
     for (int64_t p = first; p < last; p += 2) {
         two_panels(a.wei, p);
         two_panels(a.next, p + 2);
+        if (o.store) a.store_columns = std::min<int64_t>(2 * panel_columns, n1 - p * panel_columns);
         (*fused_)(&a);
         a.begin = 0;
         a.acc += 2 * panel_columns;
-        if (a.dst) a.dst = static_cast<const char *>(a.dst) + 2 * panel_columns * o.dst_bytes;
+        if (a.bias) a.bias += 2 * panel_columns;
+        if (a.dst) a.dst = static_cast<char *>(a.dst) + 2 * panel_columns * o.dst_bytes;
         if (parts.count % 2) std::swap(a.part[0], a.part[1]);
     }
 }

@@ -22,8 +22,12 @@ struct panel_operands_t {
     const uint8_t *weights = nullptr;        // packed bytes of the matrix
     int64_t stream_row = 0, stream_rows = 0; // source_blocks_t: which of its rows is the first one
     // Where results of the first row and column go, if the columns of a row lie side by side; or null.
-    const void *dst = nullptr;
+    void *dst = nullptr;
     int64_t dst_stride = 0, dst_bytes = 0; // from row to row, and of an element
+    // Fused kernels: results, sums * scale + bias[column] in bf16, are stored there, and sums are lost.
+    bool store = false;
+    float scale = 1.f;
+    const float *bias = nullptr; // readable up to the end of the last two panels
 };
 
 class panel_matmul_t {
@@ -37,8 +41,11 @@ public:
     // are left in acc and mean nothing.
     int64_t padded_rows(bool direct, int64_t rows) const;
 
+    // Whether multiply() can store results itself.
+    bool can_store(bool direct) const { return fused_ && !direct; }
+
     // Sums of the weights' columns [n0, n1), which become acc[row][n - n0 / 16 * 16]; decoded
-    // panels go through `panels`.
+    // panels go through `panels`. Where results are stored n0 begins a panel.
     void multiply(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
 
 private:
@@ -46,8 +53,7 @@ private:
     void multiply_direct(const panel_operands_t &o, int64_t first, int64_t last, float *acc) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
-    void multiply_fused(
-            const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
+    void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
     size_t direct_index(int64_t rows) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 

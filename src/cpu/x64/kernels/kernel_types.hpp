@@ -81,8 +81,13 @@ struct fused_args_t {
     int64_t decode_rate;    // panel_parts_t::decode_rate()
     float *acc;             // [rows][32], overwritten
     int64_t acc_stride;     // bytes between rows
-    const void *dst;    // where results of the first row go, fetched into the cache meanwhile; may be null
+    void *dst;          // where results of the first row go, fetched into the cache meanwhile; may be null
     int64_t dst_stride; // bytes between rows
+    // Not 0: so many columns of them are stored there in the end, sums * scale + bias[column] in bf16, by a
+    // call for at most 32 columns.
+    int64_t store_columns;
+    const float *bias;
+    float scale;
 };
 
 } // namespace x64

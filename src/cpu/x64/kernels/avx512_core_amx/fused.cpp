@@ -23,6 +23,7 @@ using Xbyak::Label;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Tmm;
+using Xbyak::Zmm;
 
 constexpr int panels = 2;
 constexpr int block_rows = source_blocks_t::block_rows;
@@ -45,6 +46,12 @@ private:
     const Reg64 acc_ = rdi;
     const Reg64 temp_ = rax;
 
+    // Storing results.
+    const Xbyak::Opmask columns_ = k5;
+    Zmm scale() const { return walk_.spare(0); }
+    Zmm bias(int panel) const { return walk_.spare(1 + panel); }
+    Zmm result(int panel) const { return walk_.spare(3 + panel); }
+
     static Tmm sum(int half, int panel) { return Tmm(half * panels + panel); }
     static Tmm src(int half) { return Tmm(4 + half); }
     static Tmm wei(int panel) { return Tmm(6 + panel); }
@@ -65,7 +72,11 @@ private:
         part_steps,
         rows_left,
         dst,
-        rate, // added to turn_, 2^32 being once around
+        rate,     // added to turn_, 2^32 being once around
+        to_store, // rows of the block before this one, if its results are still to be stored,
+        store_acc,
+        store_dst, // and where
+        dst_stride,
         slots
     };
     static constexpr int params_offset = int(round_up(slots * 8, 64));
@@ -86,6 +97,9 @@ private:
         walk_.load_constants();
         mov(row_bytes_, amx_row_bytes);
         xor_(turn_, turn_);
+        load_arg(temp_, offsetof(fused_args_t, dst_stride));
+        mov(var(dst_stride), temp_);
+        mov(var(to_store), 0);
         for (int i = 0; i < 2; i++) {
             load_arg(temp_, offsetof(fused_args_t, part) + i * sizeof(void *));
             mov(var(part_at + i), temp_);
@@ -98,6 +112,7 @@ private:
         for (int i = 0; i < 2; i++) add(var(codes + i), int(parts_.code_bytes()));
         jmp(multiply, T_NEAR);
         emit_decoder();
+        emit_store();
         L(begin);
         start_decoder(part_at, parts_.count == 1);
         finish_decoding();
@@ -109,7 +124,7 @@ private:
 
     // ---- the decoder ----
 
-    Label go_on_, done_;
+    Label go_on_, done_, store_;
 
     // Decodes 16 rows of the part that start_decoder() set, or does nothing when that is finished.
     void emit_decoder() {
@@ -214,6 +229,7 @@ private:
         L(set);
         all_blocks();
         finish_decoding();
+        call(store_);
 
         mov(temp_, var(part_at));
         xchg(temp_, var(part_next));
@@ -246,6 +262,8 @@ private:
         L(one);
         block(1);
         L(after);
+        call(store_);
+        next_destination();
         load_arg(temp_, offsetof(fused_args_t, acc_stride));
         shl(temp_, 5); // by 32
         add(acc_, temp_);
@@ -267,8 +285,68 @@ private:
             for (int line = 0; line < 2; line++) prefetchw(ptr[temp_ + line * 64]);
             add(temp_, steps_);
         }
-        mov(var(dst), temp_);
         L(done);
+    }
+
+    // After a block of the last part.
+    void next_destination() {
+        Label done;
+        cmp(var(part), 1);
+        jne(done, T_NEAR);
+        mov(temp_, var(dst));
+        test(temp_, temp_);
+        jz(done, T_NEAR);
+        mov(var(store_dst), temp_);
+        mov(steps_, var(dst_stride));
+        shl(steps_, 5); // by 32
+        add(temp_, steps_);
+        mov(var(dst), temp_);
+        load_arg(temp_, offsetof(fused_args_t, store_columns));
+        test(temp_, temp_);
+        jz(done, T_NEAR);
+        mov(temp_, var(rows_left));
+        mov(steps_, block_rows);
+        cmp(temp_, steps_);
+        cmovg(temp_, steps_);
+        mov(var(to_store), temp_);
+        mov(var(store_acc), acc_);
+        L(done);
+    }
+
+    // Stores results of the block before, whose sums have arrived in the first-level cache by now.
+    void emit_store() {
+        const Reg64 &from = wei_, &to = src_step_, &from_stride = temp_;
+        Label next, none;
+        align(16);
+        L(store_);
+        mov(steps_, var(to_store, true));
+        test(steps_, steps_);
+        jz(none, T_NEAR);
+        mov(temp_, var(args, true));
+        mov(steps_, qword[temp_ + int(offsetof(fused_args_t, store_columns))]);
+        mov(from, -1);
+        bzhi(from, from, steps_);
+        kmovd(columns_, from.cvt32());
+        mov(steps_, qword[temp_ + int(offsetof(fused_args_t, bias))]);
+        for (int p = 0; p < panels; p++) vmovups(bias(p), ptr[steps_ + p * amx_row_bytes]);
+        vbroadcastss(scale(), dword[temp_ + int(offsetof(fused_args_t, scale))]);
+        mov(from_stride, qword[temp_ + int(offsetof(fused_args_t, acc_stride))]);
+        mov(from, var(store_acc, true));
+        mov(to, var(store_dst, true));
+        mov(steps_, var(to_store, true));
+        loop_down(steps_, [&] {
+            for (int p = 0; p < panels; p++) {
+                vmulps(result(p), scale(), ptr[from + p * amx_row_bytes]);
+                vaddps(result(p), result(p), bias(p));
+            }
+            vcvtne2ps2bf16(result(0), result(1), result(0));
+            vmovdqu16(ptr[to] | columns_, result(0));
+            add(from, from_stride);
+            add(to, var(dst_stride, true));
+        });
+        mov(var(to_store, true), 0);
+        L(none);
+        ret();
     }
 
     void block(int halves) {

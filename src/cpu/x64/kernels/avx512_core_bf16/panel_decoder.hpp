@@ -49,6 +49,8 @@ public:
 
     // Parameters of one block, for the half steps that follow.
     void load_params(const Xbyak::RegExp &at, bool fast);
+    // Five registers that hold nothing between half steps.
+    Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : even_; }
     // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
     void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
 

@@ -30,6 +30,8 @@ public:
     int tail_rows() const { return int(shape_.K % tile_rows()); } // of the partial last tile
     int param_bytes() const { return decoder_.param_bytes(); }
     void load_constants() { decoder_.load_constants(regs_.temp); }
+    // Five registers that after_half() may write after all.
+    Xbyak::Zmm spare(int i) const { return decoder_.spare(i); }
 
     // A tile of `rows` rows; its converted parameters go to `params_at`. after_half() emits what runs after
     // every 16 rows, and must leave zmm, opmask and all of regs but temp alone.
