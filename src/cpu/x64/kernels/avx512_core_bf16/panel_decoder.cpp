@@ -42,15 +42,14 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
       shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
     pair_values_t v;
     v.wei_dt = p.wei_dt;
-    v.subtract = float_zero() ? 8 : 0;
     v.only_shifts = true;
-    exact_ = make_pair_decoder(j, v);
-    const exponents_t e = exponents_of(p.wei_dt);
     if (p.wei_dt == mxdnn_s4 || p.wei_dt == mxdnn_u4) {
-        slow_ = scaling_t::multiply_and_round;
+        int4_ = std::make_unique<int4_decoder_t>(j, p.wei_dt, quant_);
         kinds_ = 1 + has_zero_points();
         return;
     }
+    exact_ = make_pair_decoder(j, v);
+    const exponents_t e = exponents_of(p.wei_dt);
     if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // which has Inf
         fast_ = shape_.bits < 8 ? scaling_t::subtract : scaling_t::add;
         // The bf16 exponent field of a result is e + byte: from 1 to 254.
@@ -72,6 +71,10 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
 
 void panel_decoder_t::take_registers(zmm_pool_t &pool) {
     for (Zmm &z : wei_) z = pool.take();
+    if (int4_) {
+        for (Zmm &z : temps_) z = pool.take();
+        return int4_->take_registers(pool);
+    }
     for (Zmm *z : {&temp_, &keep_, &even_, &odd_, &scale_, &second_, &merge_, &high_, &bits_})
         *z = pool.take();
     for (Zmm &z : temps_) z = pool.take();
@@ -80,6 +83,7 @@ void panel_decoder_t::take_registers(zmm_pool_t &pool) {
 }
 
 void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
+    if (int4_) return int4_->load_constants();
     exact_->load_constants();
     if (shifted_) shifted_->load_constants();
     const uint32_t high = 0xffff0000;
@@ -89,9 +93,8 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     // Words of two registers of f32 to pairs.
     uint16_t merge[32];
     for (int i = 0; i < 16; i++) {
-        const bool rounded = slow_ == scaling_t::multiply_and_round; // in one register: even, odd
-        merge[2 * i] = uint16_t(rounded ? i : 2 * i + 1);
-        merge[2 * i + 1] = uint16_t(rounded ? 16 + i : 32 + 2 * i + 1);
+        merge[2 * i] = uint16_t(2 * i + 1);
+        merge[2 * i + 1] = uint16_t(32 + 2 * i + 1);
     }
     j_.vmovdqu64(merge_, j_.constant(merge, sizeof(merge)));
     tile_params_t(j_, temps_, j_.k1).prepare(quant_.scale_dt, temp);
@@ -195,12 +198,13 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
 }
 
 void panel_decoder_t::load_params(const RegExp &at, bool fast) {
+    if (int4_) return int4_->load_params(at, at + kind_bytes());
     j_.vmovdqa64(scale_, j_.ptr[at]);
-    if (fast ? fast_ == scaling_t::subtract_f8 : has_zero_points())
-        j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
+    if (fast && fast_ == scaling_t::subtract_f8) j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
 }
 
 void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows, bool fast) {
+    if (int4_) return int4_->half_step(codes, dst, rows);
     const uint32_t low = 0x0000ffff;
     pair_decoder_t &decoder = fast ? *shifted_ : *exact_;
     for (int f = 0; f < decoder.fetches(); f++) {
@@ -208,7 +212,7 @@ void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows
         for (int i = 0; i < decoder.pairs(); i++) {
             const int pair = decoder.pair(f, i), left = rows - 2 * pair;
             const Zmm &w = wei_[i];
-            if (left > 0) apply(w, fast ? fast_ : slow_);
+            if (left > 0) apply(w, fast ? fast_ : scaling_t::multiply);
             if (left == 1) j_.vpandd(w, w, j_.constant(low));
             if (left <= 0) j_.vpxord(w, w, w);
             j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
@@ -229,31 +233,14 @@ void panel_decoder_t::apply(const Zmm &w, scaling_t scaling) {
         j_.vpsubusw(w, w, scale_);
         break;
     case scaling_t::multiply:
-        split(w);
+        j_.vpslld(even_, w, 16);
+        j_.vpandd(odd_, w, high_);
         j_.vmulps(even_, even_, scale_);
         j_.vmulps(odd_, odd_, scale_);
         j_.vpermt2w(even_, merge_, odd_);
         j_.vmovdqa64(w, even_);
         break;
-    case scaling_t::multiply_and_round: {
-        split(w);
-        const bool integer = has_zero_points() && !float_zero();
-        if (integer) j_.vsubps(even_, even_, second_);
-        if (integer) j_.vsubps(odd_, odd_, second_);
-        j_.vmulps(even_, even_, scale_);
-        j_.vmulps(odd_, odd_, scale_);
-        if (float_zero()) j_.vaddps(even_, even_, second_);
-        if (float_zero()) j_.vaddps(odd_, odd_, second_);
-        j_.vcvtne2ps2bf16(even_, odd_, even_);
-        j_.vpermw(w, merge_, even_);
-        break;
     }
-    }
-}
-
-void panel_decoder_t::split(const Zmm &w) {
-    j_.vpslld(even_, w, 16);
-    j_.vpandd(odd_, w, high_);
 }
 
 } // namespace x64

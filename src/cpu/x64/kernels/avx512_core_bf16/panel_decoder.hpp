@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "common/layouts/n16.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/int4_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
@@ -50,7 +51,7 @@ public:
     // Parameters of one block, for the half steps that follow.
     void load_params(const Xbyak::RegExp &at, bool fast);
     // Five registers that hold nothing between half steps.
-    Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : even_; }
+    Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : wei_[0]; }
     // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
     void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
 
@@ -63,29 +64,26 @@ private:
         // f4 with f8_e4m3 scales. A value is 0, 2^e or 1.5 * 2^e, so a result is the scale's bf16 or
         // that of 1.5 times the scale, with e added to its exponent. Zeros saturate.
         subtract_f8,
-        // In f32.
-        multiply,          // the product has no more bits than bf16 (or is no normal number)
-        multiply_and_round // with zero points of either kind
+        multiply // in f32: the product has no more bits than bf16 (or is no normal number)
     };
 
     jit_base_t &j_;
     const quant_t quant_;
     const packed_shape_t shape_;
     int kinds_ = 1;
-    scaling_t fast_ = scaling_t::multiply, slow_ = scaling_t::multiply;
+    scaling_t fast_ = scaling_t::multiply;
     int lowest_ = 0, highest_ = 0; // scale bytes that the fast way takes
     int exponent_shift_ = 0;
     std::unique_ptr<pair_decoder_t> exact_, shifted_;
+    std::unique_ptr<int4_decoder_t> int4_; // instead of these
 
     Xbyak::Zmm wei_[2], temp_, keep_, even_, odd_, scale_, second_, merge_, high_, bits_;
     Xbyak::Zmm temps_[tile_params_t::temps];
 
-    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
     bool has_zero_points() const { return quant_.zp != zero_point_kind_t::none; }
     void convert_powers(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void convert_f8(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void apply(const Xbyak::Zmm &w, scaling_t scaling);
-    void split(const Xbyak::Zmm &w);
 };
 
 } // namespace x64
