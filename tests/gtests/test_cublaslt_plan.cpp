@@ -62,6 +62,14 @@ TEST(cublaslt_plan, where_the_lines_lie) {
     EXPECT_GT(least(4096, 4, .98), 8192); // nothing to gain
 }
 
+TEST(cublaslt_plan, fp8_pays_from_some_hundred_rows_of_large_matrices) {
+    const auto least = [](int64_t size) { return least_fp8_rows(size, size, panel_bytes(size, 4)); };
+    EXPECT_LT(least(8192), 512);
+    EXPECT_GT(least(8192), 64);
+    EXPECT_GT(least(1024), least(8192)); // launches
+    EXPECT_EQ(least_fp8_rows(0, 64, 0), never_rows);
+}
+
 TEST(cublaslt_plan, steps_of_rows_ascend_from_one) {
     EXPECT_EQ(row_steps[0], 1);
     EXPECT_TRUE(std::is_sorted(std::begin(row_steps), std::end(row_steps)));

@@ -3,6 +3,7 @@
 #include "gpu/cuda/cuda_impl_lists.hpp"
 
 #include "gpu/cuda/copy_mx_reorder.hpp"
+#include "gpu/cuda/cublaslt_fp8_mx_matmul.hpp"
 #include "gpu/cuda/cublaslt_mx_matmul.hpp"
 #include "gpu/cuda/mma_mx_matmul.hpp"
 #include "gpu/cuda/moe_primitives.hpp"
@@ -20,6 +21,7 @@ namespace impl {
 namespace {
 
 constexpr impl_list_item_t mx_matmul_list[] = {
+        impl_item<cuda::cublaslt_fp8_mx_matmul_t>(),
         impl_item<cuda::cublaslt_mx_matmul_t>(),
         impl_item<cuda::sm90_mx_matmul_t>(),
         impl_item<cuda::mma_mx_matmul_t>(),

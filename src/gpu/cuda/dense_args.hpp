@@ -12,8 +12,9 @@ namespace cuda {
 struct dense_matmul_t {
     int64_t rows, columns, depth;
     int64_t src_stride, weights_stride, dst_stride; // elements from one row to the next
-    bool f32_dst;                                   // else bf16, as src and weights are
-    bool bias;                                      // a row of dst's type
+    bool fp8;     // src and weights are f8_e4m3, with a scale per row and per column; else bf16
+    bool f32_dst; // else bf16
+    bool bias;    // a row of dst's type
     bool relu;
     bool scaled; // by a number in the device's memory
 };
@@ -25,7 +26,7 @@ struct dense_kernel_t {
 
 struct dense_buffers_t {
     const void *src, *weights, *bias;
-    const float *scale;
+    const float *scale, *row_scales, *column_scales;
     void *dst, *workspace;
 };
 

@@ -28,6 +28,7 @@ enum class kernel_id_t : uint32_t {
     sm90_scatter_link,
     sm90_scatter_sum,
     sm90_source_rows,
+    sm90_fp8_weights,
     count
 };
 

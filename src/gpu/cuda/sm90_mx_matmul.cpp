@@ -35,7 +35,9 @@ std::string sm90_mx_matmul_t::pd_t::plan_text() const {
     return text;
 }
 
-status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
+status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const { return multiply_sm90(ctx, ctx.scratchpad); }
+
+status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
     const problem_t &p = ctx.pd.problem;
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS);
     const memory_t &dst = *ctx.memory(MXDNN_ARG_DST);
@@ -63,7 +65,8 @@ status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         a.row_begin = int32_t(first);
         a.M = int32_t(std::min(each, M - first));
         const kernel_id_t kernel = plan_sm90_launch(p, a.M, 1, launch);
-        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, {first, a.M}, ctx.scratchpad, a));
+        a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted : nullptr;
+        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, {first, a.M}, space, a));
         launch.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
         MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
     }

@@ -22,6 +22,10 @@ struct sm90_mx_matmul_t : primitive_impl_t {
     status_t execute(const exec_ctx_t &ctx) const override;
 };
 
+// What it executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64 columns] those
+// that have a 0 need not be computed; null: all are.
+status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted = nullptr);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -95,7 +95,7 @@ kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, s
 
 bool sm90_writes_no_weights(kernel_id_t id) {
     return id == kernel_id_t::sm90_few_rows || id == kernel_id_t::sm90_many_rows
-           || id == kernel_id_t::sm90_source_rows;
+           || id == kernel_id_t::sm90_source_rows || id == kernel_id_t::sm90_fp8_weights;
 }
 
 reason_t check_sm90_problem(const problem_t &p) {

@@ -36,6 +36,39 @@ int64_t row_step(const memory_t &m, int bits) {
     return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : sm90_row_stride(m.md) * (bits / 8);
 }
 
+// All but where rows go, and in what form.
+sm90::source_rows_args_t source_rows_args(
+        const exec_ctx_t &ctx, const matrix_args_t &src, const sm90_rows_t &rows) {
+    const problem_t &p = ctx.pd.problem;
+    const memory_t &m = *ctx.memory(MXDNN_ARG_SRC);
+    const int nd = m.md.ndims;
+    sm90::source_rows_args_t r;
+    r.elements = src.elements.data;
+    r.row_step = row_step(m, storage_bits(src.elements.bits, src.elements.packing));
+    r.col_step = src.elements.step[nd - 1];
+    r.dt = src.elements.dt;
+    r.bits = src.elements.bits;
+    r.packing = src.elements.packing;
+    if (src.quantised) {
+        const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
+        r.quant = src.quant;
+        r.scales = src.scales.data;
+        r.scale_row_step = row_step(scales, src.scales.bits);
+        r.scale_col_step = src.scales.step[nd - 1];
+        r.swizzled = src.swizzled;
+        r.swizzle_cols = src.swizzle_cols;
+    }
+    r.recipe = source_recipe(p);
+    r.gather = rows.gather;
+    r.src_rows = rows.src_rows;
+    r.first = rows.first;
+    r.rows = rows.count;
+    r.K = dim_from_end(p.weights, 2);
+    r.stride = stride_of(p);
+    r.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
+    return r;
+}
+
 } // namespace
 
 reason_t check_sm90_source(const problem_t &p) {
@@ -95,42 +128,28 @@ int64_t sm90_rows_bytes(const problem_t &p) { return sm90_rows_at_once(p) * (str
 
 status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
-    const memory_t &m = *ctx.memory(MXDNN_ARG_SRC);
     const matrix_args_t src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
-    const int nd = m.md.ndims;
-    sm90::source_rows_args_t r;
-    r.elements = src.elements.data;
-    r.row_step = row_step(m, storage_bits(src.elements.bits, src.elements.packing));
-    r.col_step = src.elements.step[nd - 1];
-    r.dt = src.elements.dt;
-    r.bits = src.elements.bits;
-    r.packing = src.elements.packing;
-    if (src.quantised) {
-        const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-        r.quant = src.quant;
-        r.scales = src.scales.data;
-        r.scale_row_step = row_step(scales, src.scales.bits);
-        r.scale_col_step = src.scales.step[nd - 1];
-        r.swizzled = src.swizzled;
-        r.swizzle_cols = src.swizzle_cols;
-        a.src_global = src.global;
-        a.src_global_step = src.one_global ? 0 : 1;
-    }
-    r.recipe = source_recipe(p);
-    r.gather = rows.gather;
-    r.src_rows = rows.src_rows;
-    r.first = rows.first;
-    r.rows = rows.count;
-    r.K = dim_from_end(p.weights, 2);
-    r.stride = stride_of(p);
+    sm90::source_rows_args_t r = source_rows_args(ctx, src, rows);
     r.out = reinterpret_cast<uint16_t *>(space);
-    r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p) * stride_of(p) * 2);
-    r.in_pieces = !sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(m.handle) % sm90_copy_bytes == 0
+    r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p) * r.stride * 2);
+    r.in_pieces = !sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(r.elements) % sm90_copy_bytes == 0
                   && r.row_step % sm90_copy_bytes == 0;
-    r.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
+    r.wanted = a.wanted;
+    r.wanted_count = a.panel_end;
     a.src = r.out;
     a.src_stride = r.stride;
     a.row_factors = r.in_pieces ? nullptr : r.factors;
+    a.src_global = src.global;
+    a.src_global_step = src.one_global ? 0 : 1;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+}
+
+status_t make_fp8_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, uint8_t *codes, float *scales) {
+    const problem_t &p = ctx.pd.problem;
+    sm90::source_rows_args_t r =
+            source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
+    r.codes = codes;
+    r.factors = scales;
     return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
 }
 

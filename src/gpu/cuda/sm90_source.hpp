@@ -36,6 +36,9 @@ struct sm90_rows_t {
 // Makes them, at most sm90_rows_at_once(), where `space` begins, and tells `a` of them.
 status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a);
 
+// Makes the codes [count, K] of rows of f8_e4m3, K being a multiple of 64, and their scales [count].
+status_t make_fp8_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, uint8_t *codes, float *scales);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

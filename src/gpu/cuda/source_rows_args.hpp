@@ -32,8 +32,13 @@ struct source_rows_args_t {
     uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
     int64_t stride = 0;                 // elements, a multiple of 8
     float *factors = nullptr;           // [rows]: what the sums of a row are multiplied by
-    bool in_pieces = false;             // bf16, in whole pieces of 16 bytes: copied, without factors
-    bool early = false;                 // as in launch_args_t
+    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(). K and stride
+    // are multiples of 64 then.
+    uint8_t *codes = nullptr;
+    const int32_t *wanted = nullptr; // [wanted_count]: rows are made if one is not 0; null: always
+    int32_t wanted_count = 0;
+    bool in_pieces = false; // bf16, in whole pieces of 16 bytes: copied, without factors
+    bool early = false;     // as in launch_args_t
 };
 
 // A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, where

@@ -35,6 +35,7 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.deterministic = pick<bool>(words, "attr-deterministic", {{"false", false}, {"true", true}});
     p.user_scratchpad = pick<bool>(words, "attr-scratchpad", {{"library", false}, {"user", true}});
     p.fpmath_bf16 = pick<bool>(words, "attr-fpmath", {{"strict", false}, {"bf16", true}});
+    p.relaxed_sums = pick<bool>(words, "attr-acc-mode", {{"strict", false}, {"relaxed", true}});
     p.recipe = pick<recipe_kind_t>(words, "attr-src-quant",
             {{"none", recipe_kind_t::none}, {"s8", recipe_kind_t::row_int8},
                     {"f8_e4m3", recipe_kind_t::row_fp8}, {"mxint8", recipe_kind_t::mx_int8}});
@@ -69,6 +70,7 @@ void set_attr(
     if (p.deterministic) attr.set_deterministic(true);
     if (p.user_scratchpad) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
     if (p.fpmath_bf16) attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
+    if (p.relaxed_sums) attr.set_accumulation_mode(mxdnn::accumulation_mode::relaxed);
 }
 
 double bytes_of(double elements, const tensor_type_t &t) {

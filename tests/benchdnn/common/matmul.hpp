@@ -17,6 +17,7 @@ struct matmul_problem_t {
     std::string wtag = "any";                                             // any (packed), ab, ba
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
+    bool relaxed_sums = false;
     std::string
             special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
 

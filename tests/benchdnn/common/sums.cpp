@@ -40,6 +40,7 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     a.bf16_products =
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
     a.bf16_rows = a.bf16_products || impl_name == "cuda:sm_90";
+    a.fp8_sums = impl_name == "cublaslt:f8_e4m3";
     return a;
 }
 
@@ -71,6 +72,8 @@ void dot_row(const double *x, const values_t &w, const sum_types_t &t, const ari
     if (a.bf16_rows && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
     if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine)
         per_product += a.bf16_products ? u_bf16 : u32;
+    // 32 products and the sum so far at a time, four times.
+    if (a.fp8_sums) per_product += 4 * 33 * std::ldexp(1., -13);
     constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
 
     const size_t N = sums.size();

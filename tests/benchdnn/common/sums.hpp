@@ -21,6 +21,7 @@ values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx);
 // Arithmetic of an implementation, as far as its bound depends on it.
 struct arithmetic_t {
     bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
+    bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
     bool bf16_rows = false;     // rows of f32 and f16 are rounded to bf16 where the fpmath mode allows it
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);

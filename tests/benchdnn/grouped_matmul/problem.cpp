@@ -22,7 +22,8 @@ constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16"}, {"bia-dt", ""}, {"exp
         {"topk-dt", "f32"}, {"expert-alpha", "0"}, {"activation-params", "none"}, {"active-experts", "0"},
         {"expert-map", "0"}, {"weights-ptrs", "0"}, {"extra-rows", "0"}, {"skips", "0"},
         {"runtime-rows", "0"}, {"max-rows-hint", "0"}, {"attr-deterministic", "false"},
-        {"attr-scratchpad", "library"}, {"attr-fpmath", "strict"}, {"special", ""}};
+        {"attr-scratchpad", "library"}, {"attr-fpmath", "strict"}, {"attr-acc-mode", "strict"},
+        {"special", ""}};
 
 } // namespace
 

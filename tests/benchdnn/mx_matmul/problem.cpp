@@ -35,7 +35,7 @@ constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16", true}, {"bia-dt", ""},
         {"wtag", "any"}, {"dtag", "ab"}, {"attr-scales", ""}, {"attr-zero-points", ""},
         {"attr-global-scale", ""}, {"attr-src-quant", "none"}, {"attr-post-ops", ""}, {"runtime-rows", "0"},
         {"row-pad", "0"}, {"special", ""}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
-        {"attr-fpmath", "strict"}};
+        {"attr-fpmath", "strict"}, {"attr-acc-mode", "strict"}};
 
 memory::dims dims_of(const std::vector<int64_t> &d, bool runtime_rows) {
     memory::dims r(d.begin(), d.end());

@@ -24,6 +24,10 @@ constexpr int64_t decoded_bytes = int64_t(64) << 20;
 // cuBLASLt's.
 plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed);
 
+// From how many rows on FP8 pays, with weights and rows made for it in each call, against decoded rows of
+// bf16 that cuda:sm_90 multiplies.
+int64_t least_fp8_rows(int64_t N, int64_t K, int64_t panel_bytes);
+
 // Row counts, ascending, that kernels are chosen for where M is known at execution only; each serves up to
 // the next.
 constexpr int64_t row_steps[] = {1, 64, 256, 1024, 2048, 4096, 8192, 16384};

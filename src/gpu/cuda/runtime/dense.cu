@@ -68,7 +68,8 @@ result_t open(int device, const cublaslt_t *&lt, const dense_device_t *&d) {
 // What cuBLASLt is told of a product: on the stack, so that nothing is allocated.
 class description_t {
 public:
-    description_t(const cublaslt_t &functions, const dense_matmul_t &m, const void *bias) : lt(functions) {
+    description_t(const cublaslt_t &functions, const dense_matmul_t &m, const dense_buffers_t &x)
+        : lt(functions) {
         note(lt.init_desc(&op_, sizeof(op_), CUBLAS_COMPUTE_32F, CUDA_R_32F));
         set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
         set(CUBLASLT_MATMUL_DESC_EPILOGUE,
@@ -78,11 +79,20 @@ public:
         const cudaDataType_t result = m.f32_dst ? CUDA_R_32F : CUDA_R_16BF;
         if (m.bias) {
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result);
-            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
+        }
+        if (m.fp8) {
+            set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+            set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+            set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, x.column_scales);
+            set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, x.row_scales);
+            // Sums of 14 bits become f32 as they go.
+            set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(0));
         }
         if (m.scaled) set(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
-        layout(a_, CUDA_R_16BF, m.depth, m.columns, m.weights_stride);
-        layout(b_, CUDA_R_16BF, m.depth, m.rows, m.src_stride);
+        const cudaDataType_t factors = m.fp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+        layout(a_, factors, m.depth, m.columns, m.weights_stride);
+        layout(b_, factors, m.depth, m.rows, m.src_stride);
         layout(d_, result, m.columns, m.rows, m.dst_stride);
     }
 
@@ -149,13 +159,15 @@ struct trial_t {
             return (rows * step * width + 255) / 256 * 256;
         };
         const int64_t src = size(m.rows, m.src_stride, 2), weights = size(m.columns, m.weights_stride, 2),
-                      dst = size(m.rows, m.dst_stride, 4), bias = size(1, m.columns, 4);
+                      dst = size(m.rows, m.dst_stride, 4), bias = size(1, std::max(m.rows, m.columns), 4);
         const int64_t bytes = src + weights + dst + bias + dense_workspace_bytes;
         cudaError_t e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
         if (e == cudaSuccess) e = cudaMalloc(&memory, size_t(bytes));
         if (e == cudaSuccess) e = cudaMemsetAsync(memory, 0, size_t(bytes - dense_workspace_bytes), stream);
         char *p = static_cast<char *>(memory);
-        buffers = {p, p + src, p + src + weights + dst, nullptr, p + src + weights,
+        const char *vector = p + src + weights + dst; // of any use
+        const float *scales = reinterpret_cast<const float *>(vector);
+        buffers = {p, p + src, vector, nullptr, scales, scales, p + src + weights,
                 p + src + weights + dst + bias};
         return e;
     }
@@ -182,7 +194,9 @@ result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kerne
     const on_device_t current(device);
     if (current.error() != cudaSuccess) return cuda::result_of(current.error());
     cublasLtMatmulAlgo_t algo;
-    cublasStatus_t e = description_t(*lt, m, nullptr).choose(d->handle, algo);
+    dense_buffers_t some{};
+    some.row_scales = some.column_scales = d->zero;
+    cublasStatus_t e = description_t(*lt, m, some).choose(d->handle, algo);
     if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
     std::memcpy(kernel, &algo, sizeof(algo));
     // Its code is loaded by the first launch, so there is one now, of few rows.
@@ -192,8 +206,7 @@ result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kerne
     cudaError_t made = trial.make(few);
     if (made != cudaSuccess) return cuda::result_of(made);
     if (m.scaled) trial.buffers.scale = d->zero;
-    e = description_t(*lt, few, trial.buffers.bias)
-                .launch(d->handle, algo, trial.buffers, d->zero, trial.stream);
+    e = description_t(*lt, few, trial.buffers).launch(d->handle, algo, trial.buffers, d->zero, trial.stream);
     if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
     return cuda::result_of(cudaStreamSynchronize(trial.stream));
 }
@@ -208,8 +221,8 @@ result_t dense_launch(const launch_t &at, const dense_matmul_t &m, const dense_k
     if (current.error() != cudaSuccess) return cuda::result_of(current.error());
     cublasLtMatmulAlgo_t algo;
     std::memcpy(&algo, &kernel, sizeof(algo));
-    return result_of(*lt,
-            description_t(*lt, m, buffers.bias).launch(d->handle, algo, buffers, d->zero, stream_of(at)));
+    return result_of(
+            *lt, description_t(*lt, m, buffers).launch(d->handle, algo, buffers, d->zero, stream_of(at)));
 }
 
 } // namespace cuda

@@ -355,18 +355,20 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
-        for (int item = first_item; item < items;
-                item += item_step, position += cta.stage_end - cta.stage_begin) {
+        for (int item = first_item; item < items; item += item_step) {
+            if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             if (warp < k::weight_warps)
                 cta.produce_weights(warp, lane, position, block, item % panel_groups);
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
+            position += cta.stage_end - cta.stage_begin;
         }
     } else {
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
         for (int item = first_item; item < items; item += item_step) {
+            if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             cta.template consume_as_wide<width>(ring, block, item % panel_groups, splits);
         }

@@ -15,6 +15,7 @@
 #include "common/formats/swizzle_128x4.hpp"
 #include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/fp8_weights_args.hpp"
 #include "gpu/cuda/source_rows_args.hpp"
 
 namespace mxdnn {
@@ -175,6 +176,22 @@ __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ s
 
 enum class scales_t { none, e8m0, e4m3, of_rows };
 
+// Rows of which may be wanted as the codes they are.
+template <scales_t kind, recipe_kind_t recipe>
+constexpr bool has_fp8_codes = recipe == recipe_kind_t::row_fp8 || kind == scales_t::of_rows;
+
+// Values of f8_e4m3 from k on, a multiple of 8, in the order of fp8_place(): pairs, 16 bytes apart.
+__device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float (&x)[each]) {
+    uint8_t *to = row + k / 64 * 64 + fp8_place(int(k % 64));
+    static_assert(each == 8 && fp8_place(2) == 16 && fp8_place(8) == 2, "pairs of eight neighbours");
+#pragma unroll
+    for (int i = 0; i < each / 2; i++) {
+        uint16_t pair;
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
+        *reinterpret_cast<uint16_t *>(to + 16 * i) = pair;
+    }
+}
+
 template <scales_t kind, recipe_kind_t recipe = recipe_kind_t::none>
 __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ source_rows_args_t a) {
     __shared__ float table[kind == scales_t::none ? 1 : 256];
@@ -188,6 +205,11 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
     }
     ptx::let_later_kernels_start();
     ptx::wait_for_earlier_kernels();
+    if (a.wanted) {
+        bool any = false;
+        for (int i = threadIdx.x; i < a.wanted_count; i += threads) any |= a.wanted[i] != 0;
+        if (!__syncthreads_or(any)) return;
+    }
     __syncthreads();
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
         const int64_t m = source_row_of(a, r), K = m < 0 ? 0 : a.K;
@@ -228,6 +250,10 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                     scale = f8_e4m3_t::decode(*scale_at(a, m, k / a.quant.block));
 #pragma unroll
                 for (int i = 0; i < each; i++) x[i] = i < n ? table[code[i]] * scale : 0.f;
+            }
+            if (has_fp8_codes<kind, recipe> && a.codes) {
+                store_codes(a.codes + r * a.stride, k, x);
+                continue;
             }
             *reinterpret_cast<uint4 *>(a.out + r * a.stride + k) = make_uint4(to_bf16x2(x[0], x[1]),
                     to_bf16x2(x[2], x[3]), to_bf16x2(x[4], x[5]), to_bf16x2(x[6], x[7]));

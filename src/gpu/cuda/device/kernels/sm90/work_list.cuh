@@ -41,6 +41,11 @@ struct panels_t {
     __device__ int panel(int group, int slot) const {
         return up ? begin + group * (each / 2) + slot / 2 + slot % 2 * up : begin + group * each + slot;
     }
+    __device__ bool wanted(const int32_t *list, int group) const {
+        for (int slot = 0; list && slot < slots(group); slot++)
+            if (list[panel(group, slot)]) return true;
+        return !list;
+    }
     // Results leave in quads of neighbouring columns, counted through the slots; with halves, through those
     // of the gates. A quad's first column among those of all slots, and among all of the weights.
     __device__ int quads() const { return (up ? each / 2 : each) * (panel_columns / 4); }
