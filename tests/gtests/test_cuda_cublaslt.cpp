@@ -72,7 +72,10 @@ struct problem_of_test_t {
         set_format(given, MXDNN_ARG_SRC, f, true, 2, false);
         const mxdnn::mx_reorder::primitive_desc pack(target, codes, target, md, given),
                 decode(target, md, target, values);
-        packed = run(pack, target, random_inputs(pack, rng)).at(MXDNN_ARG_DST);
+        values_t in = random_inputs(pack, rng);
+        if (f.elem == dt::f8_e4m3 || f.elem == dt::f8_e5m2)
+            for (uint8_t &code : in.at(MXDNN_ARG_SRC)) code &= 0xbf; // neither NaN nor Inf
+        packed = run(pack, target, in).at(MXDNN_ARG_DST);
         const bytes_t decoded = run(decode, target, {{MXDNN_ARG_SRC, packed}}).at(MXDNN_ARG_DST);
         for (int64_t i = 0; i < c.K * c.N; i++) weights.push_back(value_of(decoded, dt::f32, i));
         bias = random_bytes(mxdnn_data_type_t(c.dst), size_t(c.N) * (c.dst == dt::f32 ? 4 : 2), rng);
