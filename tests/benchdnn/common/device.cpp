@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/common/device.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/engine.hpp"
@@ -53,6 +54,11 @@ void execute(const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &ar
     }
 }
 
+int graph_nodes(const perf_t &p) {
+    constexpr double graph_ms = 4;
+    return int(std::clamp(graph_ms / std::max(least_ms(p), 1e-6), 20., 400.));
+}
+
 void time_execution(
         const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, double budget_ms, perf_t &r) {
     if (!is_device(s.get_engine())) {
@@ -63,7 +69,7 @@ void time_execution(
     }
     const args_t there = on_device(s.get_engine(), args);
     r.limits = &device_ceilings();
-    time_graphs(s, nodes_t(8, [&] { p.execute(s, there); }), {}, budget_ms, r.times, r.peer_times);
+    time_graphs(s, nodes_t(size_t(graph_nodes(r)), [&] { p.execute(s, there); }), {}, budget_ms, r.times, r.peer_times);
 }
 
 } // namespace bench

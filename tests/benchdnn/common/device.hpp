@@ -36,6 +36,10 @@ void time_execution(
 
 using nodes_t = std::vector<std::function<void()>>; // each puts one execution into the stream
 
+// Executions that a graph is made of: some milliseconds of them by what the limits allow, since they share what
+// launching the graph costs; 20 to 400.
+int graph_nodes(const perf_t &p);
+
 // Captures the calls of each list, back to back, into a graph, and replays the two in turn (the second may be
 // empty): times are those of one node.
 void time_graphs(const mxdnn::stream &s, const nodes_t &mine, const nodes_t &peer, double budget_ms,

@@ -69,9 +69,7 @@ void time_beside_copies(const std::function<void()> &f, double bytes, int thread
     }
 }
 
-// Least time that the machine needs for an execution, by the statistic that the sign stands for.
-static double least_ms(const perf_t &p, const std::function<double(const times_t &)> &statistic) {
-    if (!p.copy_times.ms.empty()) return statistic(p.copy_times);
+double least_ms(const perf_t &p) {
     const ceilings_t &c = p.limits ? *p.limits : ceilings(p.threads);
     const double gflops = p.bf16_products ? c.bf16_gflops : c.f32_gflops;
     return std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
@@ -113,7 +111,8 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else if (field == "gbw")
             line += number(p.bytes / ms * 1e-6);
         else if (field == "roof")
-            line += number(100 * least_ms(p, [&](const times_t &t) { return time_of(t, sign); }) / ms) + "%";
+            line += number(100 * (p.copy_times.ms.empty() ? least_ms(p) : time_of(p.copy_times, sign)) / ms)
+                    + "%";
         else if (field == "against")
             line += p.peer.empty() ? "none" : p.peer;
         else if (field == "peertime")

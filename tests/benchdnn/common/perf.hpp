@@ -38,6 +38,9 @@ struct perf_t {
     times_t times, peer_times;
 };
 
+// That the limits allow: the larger of the times of its bytes and its operations.
+double least_ms(const perf_t &p);
+
 // The template with its %fields% filled in. Of a field's value there are the median (no sign),
 // minimum (-), mean (0) and maximum (+) time.
 std::string perf_line(const std::string &text, const perf_t &p);

@@ -237,7 +237,9 @@ void measure_on_device(
     memory experts;
     if (rotate) experts = bytes_on_device(eng, x.packed.data(), x.packed.size());
     std::vector<args_t> args;
-    for (int64_t i = 0; i < std::max<int64_t>(windows, 20); i++) {
+    perf_t r = report_of(p, pd.impl_info_str(), flops_of(p, x.routing), bytes_of(p, x.routing));
+    r.limits = &device_ceilings();
+    for (int64_t i = 0; i < std::max<int64_t>(windows, graph_nodes(r)); i++) {
         args.push_back(there);
         if (rotate)
             args.back()[MXDNN_ARG_WEIGHTS] = memory(pd.weights_desc(), eng,
@@ -245,8 +247,6 @@ void measure_on_device(
     }
     nodes_t nodes;
     for (const args_t &a : args) nodes.push_back([&] { prim.execute(x.stream, a); });
-    perf_t r = report_of(p, pd.impl_info_str(), flops_of(p, x.routing), bytes_of(p, x.routing));
-    r.limits = &device_ceilings();
     if (!settings.against.empty()) r.peer = settings.against + ":not-on-cuda";
     time_graphs(x.stream, nodes, {}, settings.ms_per_problem, r.times, r.peer_times);
     print(r);

@@ -64,7 +64,9 @@ void measure_on_device(
     const auto copies_of = [&](double bytes) {
         return rotate ? int(std::min(256., std::max(2., std::ceil(cold_bytes / std::max(bytes, 1.))))) : 1;
     };
-    const int copies = copies_of(double(x.packed.size())), count = std::max(copies, 20);
+    perf_t r = report_of(p, pd.impl_info_str(), flops_of(p), bytes_of(p));
+    r.limits = &device_ceilings();
+    const int copies = copies_of(double(x.packed.size())), count = std::max(copies, graph_nodes(r));
     std::vector<args_t> args(size_t(copies), on_device(eng, x.args));
     for (size_t i = 1; i < args.size(); i++)
         args[i][MXDNN_ARG_WEIGHTS] = on_device(eng, x.args[MXDNN_ARG_WEIGHTS]);
@@ -78,8 +80,6 @@ void measure_on_device(
     } else if (!settings.against.empty()) {
         peer.name = settings.against + ":not-on-cuda";
     }
-    perf_t r = report_of(p, pd.impl_info_str(), flops_of(p), bytes_of(p));
-    r.limits = &device_ceilings();
     r.peer = peer.name;
     time_graphs(x.stream, nodes, peer.nodes, settings.ms_per_problem, r.times, r.peer_times);
     print(r);
