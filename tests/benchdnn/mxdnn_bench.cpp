@@ -2,6 +2,7 @@
 // mxdnn-bench: one line is a test, a benchmark and a reproducer. doc/mxdnn-bench.md.
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <unistd.h>
@@ -127,31 +128,28 @@ struct only_with_isa_t {
     std::string active, wanted;
 };
 
-void take(const std::string &word, const std::string &folder, int depth);
+void take(const std::string &word, const std::filesystem::path &folder, int depth);
 
 // A batch file holds the words of command lines; # starts a comment.
-void take_batch(const std::string &name, const std::string &folder, int depth) {
+void take_batch(const std::string &name, const std::filesystem::path &folder, int depth) {
+    using std::filesystem::path;
     if (depth > 8)
         throw usage_error_t("batch files include each other deeper than 8 levels at '" + name + "'");
-    const std::string driver_name = driver ? driver->name : "";
-    for (const std::string &path :
-            {name, folder + "/" + name, std::string(MXDNN_BENCH_INPUTS "/") + driver_name + "/" + name}) {
-        std::ifstream in(path);
+    const path inputs = path(MXDNN_BENCH_INPUTS) / (driver ? driver->name : "");
+    for (const path &file : {path(name), folder / name, inputs / name}) {
+        std::ifstream in(file);
         if (!in) continue;
-        const size_t slash = path.rfind('/');
-        const std::string own = slash == std::string::npos ? "." : path.substr(0, slash);
         std::string line, word;
         while (std::getline(in, line)) {
             std::istringstream words(line.substr(0, line.find('#')));
-            while (words >> word) take(word, own, depth + 1);
+            while (words >> word) take(word, file.parent_path(), depth + 1);
         }
         return;
     }
-    throw usage_error_t(
-            "batch file '" + name + "' is neither here nor under " MXDNN_BENCH_INPUTS "/" + driver_name);
+    throw usage_error_t("batch file '" + name + "' is neither here nor under " + inputs.string());
 }
 
-void take(const std::string &word, const std::string &folder, int depth) {
+void take(const std::string &word, const std::filesystem::path &folder, int depth) {
     std::string v;
     for (const driver_t &d : drivers)
         if (word == std::string("--") + d.name) {

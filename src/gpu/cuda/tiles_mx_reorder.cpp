@@ -151,7 +151,7 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     if (a.k_tiles > INT32_MAX || a.n_tiles * a.batch > max_tiles)
         return fail(mxdnn_unimplemented,
                 "a reorder of %lld x %lld tiles; the device takes %d x %lld at a time",
-                static_cast<long long>(a.k_tiles), static_cast<long long>(a.n_tiles * a.batch), INT32_MAX,
+                static_cast<long long>(a.k_tiles), static_cast<long long>(a.n_tiles) * a.batch, INT32_MAX,
                 static_cast<long long>(max_tiles));
     return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);
 }

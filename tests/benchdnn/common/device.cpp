@@ -69,7 +69,8 @@ void time_execution(
     }
     const args_t there = on_device(s.get_engine(), args);
     r.limits = &device_ceilings();
-    time_graphs(s, nodes_t(size_t(graph_nodes(r)), [&] { p.execute(s, there); }), {}, budget_ms, r.times, r.peer_times);
+    time_graphs(s, nodes_t(size_t(graph_nodes(r)), [&] { p.execute(s, there); }), {}, budget_ms, r.times,
+            r.peer_times);
 }
 
 } // namespace bench

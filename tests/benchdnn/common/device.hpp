@@ -36,8 +36,8 @@ void time_execution(
 
 using nodes_t = std::vector<std::function<void()>>; // each puts one execution into the stream
 
-// Executions that a graph is made of: some milliseconds of them by what the limits allow, since they share what
-// launching the graph costs; 20 to 400.
+// Executions that a graph is made of: some milliseconds of them by what the limits allow, since they share
+// what launching the graph costs; 20 to 400.
 int graph_nodes(const perf_t &p);
 
 // Captures the calls of each list, back to back, into a graph, and replays the two in turn (the second may be
