@@ -73,7 +73,7 @@ struct problem_of_test_t {
         const dt types[] = {dt::f32, dt::bf16, dt::f16};
         E = huge ? 40 : 1 + d.below(d.coin() ? 5 : 40);
         K = many ? 64 : d.one_of(ks);
-        N = many ? 64 * (1 + d.below(4)) : d.one_of(ns);
+        N = many ? 64 * (1 + d.below(4)) * (huge ? 5 : 1) : d.one_of(ns);
         dst_type = d.one_of(types);
         act = act_t(d.below(5));
         halves = gated() && N % 128 == 0 && d.coin();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan that picks a Hopper kernel: a pure function, tested without a device.
+// The plans that pick a Hopper kernel, and room for rows that meet: pure functions, tested without a device.
 #include <algorithm>
 
 #include <gtest/gtest.h>
 
 #include "common/types.hpp"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 
 using namespace mxdnn::impl;
 using namespace mxdnn::impl::cuda::sm90;
@@ -55,6 +56,40 @@ TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
     EXPECT_EQ(plan(1024).kernel, kernel_t::many_rows);
     EXPECT_EQ(many_rows_widths[plan(1024).variant], 48);
     EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);
+}
+
+TEST(sm90_sum_plan, fits_its_room_and_covers_all_columns) {
+    for (int64_t rows : {1, 8, 1024, 1025, 16384, 100000, 500000})
+        for (int64_t dst_rows : {1, 4096, 100000})
+            for (int64_t columns : {1, 32, 64, 100, 2880, 8192})
+                for (int64_t step : {32, 64})
+                    for (const int64_t known : {rows, rows / 8, runtime_dim}) {
+                        const int64_t bytes = sum_bytes(known, columns);
+                        EXPECT_GE(bytes, least_sum_bytes);
+                        EXPECT_LE(bytes, most_sum_bytes);
+                        const sum_plan_t p = plan_sums(rows, dst_rows, columns, step, bytes);
+                        if (known == rows && dst_rows <= rows && 4 * rows * (columns + 4) <= most_sum_bytes) {
+                            EXPECT_EQ(p.panels, div_up(columns, step)); // one pass
+                        }
+                        if (p.panels == 0) {
+                            EXPECT_GT(4 * rows * (step + 4) + 4 * dst_rows + 512, bytes);
+                            continue;
+                        }
+                        EXPECT_EQ(p.next_bytes > 0, rows > 1024);
+                        EXPECT_GE(p.row_stride, std::min(p.panels * step, columns));
+                        EXPECT_EQ(p.row_stride % 4, 0); // rows start on 16 bytes
+                        EXPECT_LE(p.next_bytes + p.first_bytes + 4 * rows * p.row_stride, bytes);
+                        // No pass is much narrower than the others.
+                        const int64_t all = div_up(columns, step), passes = div_up(all, p.panels);
+                        EXPECT_GE(all - (passes - 1) * p.panels, p.panels - 4 * passes);
+                    }
+    EXPECT_EQ(plan_sums(int64_t(1) << 30, 1, 64, 64, most_sum_bytes).panels, 0);
+}
+
+TEST(sm90_sum_plan, expert_layers_take_few_passes) {
+    EXPECT_EQ(plan_sums(4 * 1024, 1024, 2880, 64, most_sum_bytes).panels, 45);
+    EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels, 24); // of 45
+    EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels % 4, 0);
 }
 
 } // namespace

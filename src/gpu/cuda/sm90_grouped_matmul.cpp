@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/grouped_exec.hpp"
+#include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/scatter_sum_args.hpp"
@@ -16,25 +17,16 @@ namespace cuda {
 
 namespace {
 
-// Rows that meet under SCATTER_IDX wait in the scratchpad to be added up, in f32 and for some columns at a
-// time, so that any number of rows does with so much. What the rows leave behind is read soon, so most of it
-// never leaves the L2 cache.
-constexpr int64_t sum_bytes = 32 << 20, sum_align = 256;
 // Columns that are worth a pass over the rows.
 constexpr int64_t least_columns = 64;
 
-// Where the sums of rows that meet stand in the scratchpad.
-struct sum_space_t {
-    int64_t chain_bytes = 0; // of the chains of rows
-    int64_t columns = 0;     // at a time; 0: there is not even room for least_columns
-
-    sum_space_t(int64_t rows, int64_t dst_rows, int64_t all_columns, int64_t step, int64_t bytes) {
-        if (rows > sm90::max_searched_rows)
-            chain_bytes = round_up(4 * rows, sum_align) + round_up(4 * dst_rows, sum_align);
-        const int64_t fit = (bytes - chain_bytes) / (4 * std::max<int64_t>(rows, 1));
-        columns = fit >= round_up(all_columns, 4) ? all_columns : std::max<int64_t>(fit, 0) / step * step;
-    }
-};
+// Rows that groups divide, as far as the descriptor says.
+int64_t listed_rows(const problem_t &p) {
+    if (p.attr.max_rows_hint > 0) return p.attr.max_rows_hint;
+    for (const memory_desc_t *md : {&p.src, &p.dst})
+        if (md->kind == mxdnn_format_kind_grouped) return md->dims[0];
+    return runtime_dim;
+}
 
 // Multiplies the rows of the list, as often as there are columns for, and makes them before where the source
 // does not have them as the kernel reads them: many_rows takes neighbouring rows only, few_rows gathers by
@@ -81,7 +73,8 @@ private:
         else if (made_)
             return mxdnn_success;
         made_ = true;
-        return make_sm90_rows(ctx_, source_, ctx_.scratchpad + sum_bytes, launch_.matmul);
+        const auto &pd = static_cast<const sm90_grouped_matmul_t::pd_t &>(ctx_.pd);
+        return make_sm90_rows(ctx_, source_, ctx_.scratchpad + pd.sum_bytes, launch_.matmul);
     }
 };
 
@@ -96,6 +89,7 @@ reason_t sm90_grouped_matmul_t::pd_t::init() {
     if (!r.ok()) return r;
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
         return no("row grouping", "an id per row", "groups of rows");
+    sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
     scratchpad_bytes = sum_bytes + sm90_rows_bytes(problem);
     return yes();
 }
@@ -118,12 +112,13 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     const int64_t src_stride = sm90_row_stride(src.md), dst_stride = sm90_row_stride(dst.md);
     const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
     const int64_t dst_columns = dim_from_end(dst.md, 1);
-    const sum_space_t space(x.groups.rows, x.dst_rows, dst_columns, step, sum_bytes);
+    const sm90::sum_plan_t space = sm90::plan_sums(
+            x.groups.rows, x.dst_rows, dst_columns, step, static_cast<const pd_t &>(ctx.pd).sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
     // What is known only now.
     if (src_stride < 0 || dst_stride < 0 || (scales && sm90_row_stride(scales->md) < 0)
             || x.groups.groups > sm90::max_groups || x.groups.rows > INT32_MAX / 2
-            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.columns == 0))
+            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
     if (x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0)) return mxdnn_success;
 
@@ -166,22 +161,22 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     sum.dst_rows = int32_t(x.dst_rows);
     sum.old_scale = a.old_scale;
     a.old_scale = 0.f;
-    if (space.chain_bytes) {
+    if (space.next_bytes) {
         sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
-        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + round_up(4 * x.groups.rows, sum_align));
+        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + space.next_bytes);
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, sum));
     }
-    sum.row_stride = round_up(space.columns, 4);
-    sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.chain_bytes);
-    a.dst = ctx.scratchpad + space.chain_bytes;
+    sum.row_stride = space.row_stride;
+    sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.next_bytes + space.first_bytes);
+    a.dst = ctx.scratchpad + space.next_bytes + space.first_bytes;
     a.dst_stride = sum.row_stride;
     a.dst_type = sm90::value_type_t::f32;
-    const int panels_all = a.panel_end, panels_each = int(div_up(space.columns, step));
-    for (int panel = 0; panel < panels_all; panel += panels_each) {
+    const int panels_all = a.panel_end;
+    for (int panel = 0; panel < panels_all; panel += space.panels) {
         a.panel_begin = panel;
-        a.panel_end = std::min(panel + panels_each, panels_all);
+        a.panel_end = std::min(panel + space.panels, panels_all);
         a.dst_first = int32_t(panel * step);
-        sum.columns = int32_t(std::min<int64_t>(space.columns, dst_columns - a.dst_first));
+        sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
         sum.dst = static_cast<char *>(dst.handle) + a.dst_first * (dst.md.dt == mxdnn_f32 ? 4 : 2);
         MXDNN_CHECK(rows.multiply());
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));

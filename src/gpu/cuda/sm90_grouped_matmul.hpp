@@ -18,6 +18,7 @@ struct sm90_grouped_matmul_t : primitive_impl_t {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
         std::string plan_text() const override;
+        int64_t sum_bytes = 0; // of the scratchpad, for rows that meet
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
