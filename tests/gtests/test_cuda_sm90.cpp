@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda:sm_90 against double arithmetic over the packed bytes: every code, every scale byte, odd sizes, few
-// rows and many, bias and gate, with a bound that follows from the arithmetic.
+// cuda:sm_90 against double arithmetic over the packed bytes: every format, code and scale byte, odd sizes,
+// few rows and many, bias and gate, with a bound that follows from the arithmetic.
+#include <array>
 #include <cmath>
 
 #include "cuda_call.hpp"
@@ -12,21 +13,48 @@ namespace {
 
 using mode_t = mxdnn::quantization_mode;
 
+struct format_t {
+    const char *name;
+    dt wei, scale;
+    memory::dim block;
+    bool zeros = false, global = false;
+};
+constexpr format_t mxfp4 = {"mxfp4", dt::f4_e2m1, dt::e8m0, 32};
+constexpr format_t formats[] = {
+        mxfp4,
+        {"nvfp4", dt::f4_e2m1, dt::f8_e4m3, 16},
+        {"nvfp4 with a global scale", dt::f4_e2m1, dt::f8_e4m3, 16, false, true},
+        {"mxfp6 e2m3", dt::f6_e2m3, dt::e8m0, 32},
+        {"mxfp6 e3m2", dt::f6_e3m2, dt::e8m0, 32},
+        {"mxfp8 e4m3", dt::f8_e4m3, dt::e8m0, 32},
+        {"mxfp8 e5m2", dt::f8_e5m2, dt::e8m0, 32},
+        {"mxint8", dt::s8, dt::e8m0, 32},
+        {"s4 by 32", dt::s4, dt::bf16, 32},
+        {"s4 by 128", dt::s4, dt::bf16, 128},
+        {"u4 by 32", dt::u4, dt::bf16, 32, true},
+        {"u4 by 64", dt::u4, dt::bf16, 64, true},
+        {"u4 by 256", dt::u4, dt::bf16, 256, true},
+};
+
 struct case_t {
     memory::dim M, N, K;
     dt dst;
     bool bias, gated;
+    format_t format = mxfp4;
 };
 
 mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const case_t &c) {
     mxdnn::primitive_attr attr;
-    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0, false, mode_t::static_sazp);
+    const memory::dims block = {c.format.block, 1};
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, block, c.format.scale, false, mode_t::static_sazp);
+    if (c.format.zeros) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 3, block, dt::u8);
+    if (c.format.global) attr.set_global_scale(MXDNN_ARG_WEIGHTS, mode_t::static_sazp);
     if (c.gated) {
         mxdnn::post_ops ops;
         ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
         attr.set_post_ops(ops);
     }
-    const memory::desc src({c.M, c.K}, dt::bf16, tag::ab), wei({c.K, c.N}, dt::f4_e2m1, tag::any);
+    const memory::desc src({c.M, c.K}, dt::bf16, tag::ab), wei({c.K, c.N}, c.format.wei, tag::any);
     const memory::desc dst({c.M, c.gated ? c.N / 2 : c.N}, c.dst, tag::ab), bias({1, c.N}, dt::f32, tag::ab);
     return c.bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
                   : mxdnn::mx_matmul::primitive_desc(e, src, wei, dst, attr, true);
@@ -44,7 +72,15 @@ struct result_t {
     std::vector<double> got; // [M, columns]
 };
 
-// Runs a case on weights whose scale bytes come from `scale`; the source is small numbers, exact in bf16.
+// A code of any value but the infinities and NaN of FP8.
+uint32_t any_number(dt type, std::mt19937 &rng) {
+    const uint32_t code = rng() & ((1u << data_type_info(mxdnn_data_type_t(type))->bits) - 1);
+    return std::isfinite(decode_value(mxdnn_data_type_t(type), code)) ? code : 1;
+}
+
+constexpr float global_scale = 0.37f;
+
+// Runs a case on weights whose scales' codes come from `scale`; the source is small numbers, exact in bf16.
 result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937 &, int64_t, int64_t)) {
     std::mt19937 rng(seed);
     const auto pd = make_pd(gpu(), c);
@@ -54,9 +90,12 @@ result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937
     r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
     for (int64_t k = 0; k < c.K; k++)
         for (int64_t n = 0; n < c.N; n++) {
-            r.view.set_code(k, n, rng() & 15);
-            if (k % 32 == 0) r.view.set_scale(k, n, scale(rng, k, n));
+            r.view.set_code(k, n, any_number(c.format.wei, rng));
+            if (k % c.format.block) continue;
+            r.view.set_scale(k, n, scale(rng, k, n));
+            if (c.format.zeros) r.view.set_zero_point(k, n, rng() % 8 ? rng() % 16 : rng() % 256);
         }
+    if (c.format.global) std::memcpy(r.weights.data(), &global_scale, sizeof(global_scale)); // the prefix
     r.in[MXDNN_ARG_WEIGHTS] = r.weights;
     const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
     const size_t width = c.dst == dt::f32 ? 4 : 2;
@@ -79,20 +118,22 @@ sum_t exact_sum(const case_t &c, const result_t &r, int64_t m, int64_t n) {
     for (int64_t k = 0; k < c.K; k++) {
         uint16_t x;
         std::memcpy(&x, &r.in.at(MXDNN_ARG_SRC)[size_t(m * c.K + k) * 2], 2);
+        float code = decode_value(mxdnn_data_type_t(c.format.wei), r.view.code(k, n));
+        if (c.format.zeros) code -= float(r.view.zero_point(k, n));
         // In f32, where a large code under a large scale is an infinity.
-        const float w =
-                decode_value(mxdnn_f4_e2m1, r.view.code(k, n)) * decode_value(mxdnn_e8m0, r.view.scale(k, n));
+        const float w = code * decode_value(mxdnn_data_type_t(c.format.scale), r.view.scale(k, n));
         const double product = double(decode_value(mxdnn_bf16, x)) * w;
         s.value += product;
         s.magnitude += std::fabs(product);
     }
+    if (c.format.global) s.value *= global_scale, s.magnitude *= global_scale;
     if (c.bias) {
         float b;
         std::memcpy(&b, &r.in.at(MXDNN_ARG_BIAS)[size_t(n) * 4], 4);
         s.value += b;
         s.magnitude += std::fabs(b);
     }
-    s.bound = double(c.K + 2) * std::ldexp(s.magnitude, -23) + double(c.K) * std::ldexp(1., -149);
+    s.bound = double(c.K + 4) * std::ldexp(s.magnitude, -23) + double(c.K) * std::ldexp(1., -149);
     return s;
 }
 
@@ -134,7 +175,12 @@ void expect_close(const case_t &c, const result_t &r, const std::string &what) {
         }
 }
 
-uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 118 + rng() % 20; }
+uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 110 + rng() % 20; }
+uint32_t fp8_scale(std::mt19937 &rng, int64_t, int64_t) { return rng() % 0x60; } // subnormal ones, too
+// Now and then a very large or a subnormal one.
+uint32_t bf16_scale(std::mt19937 &rng, int64_t, int64_t n) {
+    return n % 16 ? 0x3C00 + rng() % 0x400 : rng() % 2 ? 0x6000 + rng() % 0x100 : rng() % 0x100;
+}
 uint32_t byte_of_column(std::mt19937 &, int64_t, int64_t n) { return uint32_t(n) & 255; }
 // What the fast decoder of MXFP4 takes, from its least byte to its largest.
 uint32_t fast_byte_of_column(std::mt19937 &, int64_t, int64_t n) { return 1 + uint32_t(n) % 128; }
@@ -165,6 +211,60 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
         ASSERT_TRUE(on_hopper(c)) << what;
         expect_close(c, run_case(c, unsigned(c.M), moderate), what);
         if (HasFatalFailure()) return;
+    }
+}
+
+TEST(cuda_sm90, every_format_is_within_its_bound) {
+    if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
+    for (const format_t &f : formats)
+        for (const auto &size : {std::array<memory::dim, 3>{1, 64, 64}, {3, 70, 8}, {6, 100, 1048},
+                     {16, 130, 576}, {24, 257, 296}, {70, 130, 1032}, {130, 65, 352}}) {
+            const case_t c = {size[0], size[1], size[2], dt::f32, size[0] % 2 == 0, false, f};
+            const std::string what = std::string(f.name) + " M " + std::to_string(c.M) + " N "
+                                     + std::to_string(c.N) + " K " + std::to_string(c.K);
+            ASSERT_TRUE(on_hopper(c)) << what;
+            const auto scale = f.scale == dt::e8m0 ? moderate : f.scale == dt::bf16 ? bf16_scale : fp8_scale;
+            expect_close(c, run_case(c, unsigned(c.M), scale), what);
+            if (HasFatalFailure()) return;
+        }
+}
+
+TEST(cuda_sm90, infinities_and_nan_of_codes_are_kept) {
+    if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
+    for (const format_t &f : formats) {
+        if (f.wei != dt::f8_e4m3 && f.wei != dt::f8_e5m2) continue;
+        for (memory::dim M : {2, 40}) {
+            const case_t c{M, 128, 64, dt::f32, false, false, f};
+            const int odd = M == 2 ? 0 : 1;
+            std::mt19937 rng(6);
+            const auto pd = make_pd(gpu(), c);
+            result_t r{random_inputs(pd, rng), {}, {}, {}};
+            const memory::desc wei = pd.weights_desc();
+            r.weights.assign(wei.get_size(), 0);
+            r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
+            // Column n has code 2 n or 2 n + 1 in one place, ones elsewhere; the source is ones.
+            for (int64_t k = 0; k < c.K; k++)
+                for (int64_t n = 0; n < c.N; n++) {
+                    r.view.set_code(k, n,
+                            k == 37                ? uint32_t(2 * n + odd)
+                            : f.wei == dt::f8_e4m3 ? 0x38
+                                                   : 0x3C);
+                    r.view.set_scale(k, n, 127);
+                }
+            r.in[MXDNN_ARG_WEIGHTS] = r.weights;
+            for (size_t i = 0; i + 1 < r.in[MXDNN_ARG_SRC].size(); i += 2)
+                r.in[MXDNN_ARG_SRC][i] = 0x80, r.in[MXDNN_ARG_SRC][i + 1] = 0x3F;
+            const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
+            for (int64_t i = 0; i < M * c.N; i++) {
+                float got;
+                std::memcpy(&got, &out[size_t(i) * 4], 4);
+                const float want = 63 + decode_value(mxdnn_data_type_t(f.wei), uint32_t(2 * (i % c.N) + odd));
+                if (std::isnan(want))
+                    EXPECT_TRUE(std::isnan(got)) << f.name << " column " << i % c.N;
+                else
+                    EXPECT_FLOAT_EQ(got, want) << f.name << " column " << i % c.N;
+            }
+        }
     }
 }
 

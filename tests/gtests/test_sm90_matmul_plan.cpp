@@ -17,19 +17,23 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
     for (int64_t rows : {1, 2, 8, 9, 16, 17, 31, 64, 100, 256, 1000, 4096, 100000})
         for (int64_t N : {1, 64, 100, 2880, 4096, 5760, 8192})
             for (int64_t K : {0, 8, 64, 2880, 8192})
-                for (int groups : {1, 4, 128})
+                for (int groups : {0, 1, 4, 128})
                     for (int sms : {1, 2, 78, 132}) {
                         const matmul_plan_t p = plan_matmul(rows, N, K, groups, 2176, sms);
                         EXPECT_GE(p.grid, 1);
-                        EXPECT_LE(p.grid, sms);
+                        EXPECT_LE(p.grid, p.kernel == kernel_t::dense_rows ? 2 * sms : sms);
                         EXPECT_TRUE(p.splits == 1 || p.splits == 2);
                         EXPECT_EQ(p.grid % p.splits, 0);
-                        if (groups == 1) {
-                            EXPECT_EQ(p.kernel == kernel_t::few_rows, rows <= 16);
+                        if (groups <= 1) {
+                            EXPECT_EQ(p.kernel != kernel_t::many_rows, rows <= 16);
+                        }
+                        EXPECT_EQ(p.kernel == kernel_t::dense_rows, groups == 0 && rows <= 16);
+                        if (p.kernel == kernel_t::dense_rows) {
+                            EXPECT_GE(8 * dense_rows_variants[p.variant].row_tiles, rows);
                         }
                         // Sums over more than one CTA take one round of many_rows.
                         if (p.kernel == kernel_t::many_rows && p.splits > 1) {
-                            EXPECT_EQ(groups, 1);
+                            EXPECT_LE(groups, 1);
                             EXPECT_LE(div_up(rows, many_rows_widths[p.variant]) * div_up(N, 256) * p.splits,
                                     p.grid);
                         }
@@ -39,9 +43,9 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
 // What the sizes that matter get: every multiprocessor works, but where two panels a CTA are too few.
 TEST(sm90_matmul_plan, fills_the_device) {
     for (int64_t rows : {1, 16, 256, 4096})
-        EXPECT_GE(plan_matmul(rows, 8192, 8192, 1, 2176, 132).grid, 120) << rows;
-    EXPECT_GE(plan_matmul(256, 4096, 4096, 1, 2176, 132).grid, 120);
-    EXPECT_EQ(plan_matmul(1, 4096, 4096, 1, 2176, 132).splits, 2);
+        EXPECT_GE(plan_matmul(rows, 8192, 8192, 0, 2176, 132).grid, 120) << rows;
+    EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
+    EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
 }
 

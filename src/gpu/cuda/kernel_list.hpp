@@ -23,6 +23,7 @@ enum class kernel_id_t : uint32_t {
     ref_moe_route,
     ref_moe_permute,
     ref_moe_unpermute,
+    sm90_dense_rows,
     sm90_few_rows,
     sm90_many_rows,
     sm90_scatter_link,

@@ -36,7 +36,7 @@ public:
     rows_multiplier_t(const exec_ctx_t &ctx, const grouped_exec_t &x, sm90::launch_args_t &launch)
         : ctx_(ctx), launch_(launch), all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_sm90_launch(p, all_, x.groups.groups, launch);
+        kernel_ = plan_sm90_launch(p, all_, std::max<int64_t>(x.groups.groups, 1), launch);
         const bool in_place = !sm90_makes_rows(p)
                               && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % sm90_copy_bytes == 0;
         gathers_ = x.gather
@@ -81,7 +81,7 @@ private:
 } // namespace
 
 reason_t sm90_grouped_matmul_t::pd_t::init() {
-    reason_t r = check_sm90_problem(problem);
+    reason_t r = check_sm90_problem(problem, false);
     if (!r.ok()) return r;
     if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
         return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
@@ -98,7 +98,7 @@ std::string sm90_grouped_matmul_t::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, rows, problem.weights.dims[0]));
+                + to_string(plan_sm90(problem, rows, std::max<int64_t>(problem.weights.dims[0], 1)));
     return text;
 }
 

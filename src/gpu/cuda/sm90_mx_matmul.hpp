@@ -11,8 +11,8 @@ namespace cuda {
 struct sm90_mx_matmul_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_90";
 
-    struct pd_t : kernel_pd_t<sm90_mx_matmul_t, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows,
-                          kernel_id_t::ref_mx_matmul> {
+    struct pd_t : kernel_pd_t<sm90_mx_matmul_t, kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows,
+                          kernel_id_t::sm90_many_rows, kernel_id_t::ref_mx_matmul> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;

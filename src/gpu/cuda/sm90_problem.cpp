@@ -38,6 +38,9 @@ sm90::format_t format_of(const memory_desc_t &wei) {
         }
     }
     if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
+    if (q.scale_dt != mxdnn_bf16) return format_t::count;
+    if (wei.dt == mxdnn_s4 && q.zp == zero_point_kind_t::none) return format_t::int4;
+    if (wei.dt == mxdnn_u4 && q.zp == zero_point_kind_t::u8) return format_t::int4_zeros;
     return format_t::count;
 }
 
@@ -80,8 +83,8 @@ sm90::value_type_t sm90_value_type(data_type_t dt) {
 
 sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups) {
     const sm90::tiling_t t = tiling_of(shape_of(p.weights));
-    return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2),
-            int(std::max<int64_t>(groups, 1)), t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
+    return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
+            t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
             format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common);
 }
 
@@ -90,21 +93,36 @@ kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, s
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
-    return plan.kernel == sm90::kernel_t::few_rows ? kernel_id_t::sm90_few_rows : kernel_id_t::sm90_many_rows;
+    switch (plan.kernel) {
+    case sm90::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
+    case sm90::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
+    default: return kernel_id_t::sm90_many_rows;
+    }
 }
 
 bool sm90_writes_no_weights(kernel_id_t id) {
-    return id == kernel_id_t::sm90_few_rows || id == kernel_id_t::sm90_many_rows
-           || id == kernel_id_t::sm90_source_rows || id == kernel_id_t::sm90_fp8_weights;
+    return id == kernel_id_t::sm90_dense_rows || id == kernel_id_t::sm90_few_rows
+           || id == kernel_id_t::sm90_many_rows || id == kernel_id_t::sm90_source_rows
+           || id == kernel_id_t::sm90_fp8_weights;
 }
 
-reason_t check_sm90_problem(const problem_t &p) {
+bool sm90_takes_few_rows(const problem_t &p) {
+    const sm90::format_t f = format_of(p.weights);
+    return f == sm90::format_t::int4 || f == sm90::format_t::int4_zeros;
+}
+
+reason_t check_sm90_problem(const problem_t &p, bool one_matrix) {
     const memory_desc_t &wei = p.weights, &bias = p.bias, &dst = p.dst;
     const engine_t &engine = exec_engine(p);
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
-    if (format_of(wei) == sm90::format_t::count) return no("weights", to_string(wei).c_str(), "MX or NVFP4");
+    if (format_of(wei) == sm90::format_t::count)
+        return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 with bf16 scales and integer zeros");
+    // dense_rows alone multiplies weights of two terms, and cuda:sm_80 takes over where there are many rows.
+    if (sm90_takes_few_rows(p) && (!one_matrix || sm90_makes_rows(p)))
+        return no("weights", "int4 of many experts, with gated halves or another source than bf16",
+                "one matrix of int4 and rows of bf16");
     if (sm90_value_type(dst.dt) == sm90::value_type_t::none)
         return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
     if (!has_rows(dst))

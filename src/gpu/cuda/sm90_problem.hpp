@@ -18,15 +18,18 @@ constexpr int64_t sm90_copy_bytes = 16;
 // none: a type that the kernels do not read or write.
 sm90::value_type_t sm90_value_type(data_type_t dt);
 
-// What the weights (packed), source, destination rows and bias have to be.
-reason_t check_sm90_problem(const problem_t &p);
+// What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
+// column of the results having one of them for itself.
+reason_t check_sm90_problem(const problem_t &p, bool one_matrix);
+// Whether the kernels take few rows of this problem only.
+bool sm90_takes_few_rows(const problem_t &p);
 // An activation, and a sum as the last; with_sum says whether one is taken.
 reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
 
 // The sizes, what the weights are and the post-ops; the rest is the caller's.
 void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
 
-// For so many rows that fall into so many groups.
+// For so many rows that fall into so many groups; 0: of one matrix, as above.
 sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups);
 
 // The kernel for them; sets variant, grid and splits of its launch.

@@ -56,6 +56,16 @@ struct spread_t {
 // What the busiest of so many clusters does; items are handed out in turn.
 double rounds_of(double items, int64_t clusters) { return std::ceil(items / double(clusters) - 1e-9); }
 
+// Few rows of one matrix. Up to four rows leave room for the next kernel's CTAs beside this one's. Sharing K
+// makes work for every multiprocessor, and halves what a CTA needs of the source.
+matmul_plan_t plan_dense_rows(int64_t rows, int64_t N, int sm_count) {
+    const int v = rows <= 4 ? 0 : rows <= 8 ? 1 : 2;
+    const dense_rows_shape_t &f = dense_rows_variants[v];
+    const int64_t items = div_up(div_up(N, tile), f.panels), slots = int64_t(sm_count) * f.ctas;
+    const int splits = slots > 1 && (v != 1 || 2 * items <= sm_count) ? 2 : 1;
+    return {kernel_t::dense_rows, v, splits, int(std::min(items, slots / splits)) * splits};
+}
+
 // Few rows: in bytes that the busiest multiprocessor reads.
 void consider_few_rows(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
@@ -120,6 +130,7 @@ matmul_plan_t plan_matmul(
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
     // than the wider tiles of wgmma.
+    if (groups == 0 && rows <= dense_rows_most) return plan_dense_rows(rows, N, sm_count);
     if (spread.most() <= 16)
         consider_few_rows(best, spread, N, K, tile_bytes, sm_count);
     else
@@ -128,10 +139,16 @@ matmul_plan_t plan_matmul(
 }
 
 std::string to_string(const matmul_plan_t &p) {
+    const auto shape = [](const char *name, int row_tiles, int panels) {
+        return std::string(name) + std::to_string(8 * row_tiles) + "x" + std::to_string(panels) + "panels";
+    };
+    const int v = p.variant;
     return (p.kernel == kernel_t::few_rows
-                           ? "few_rows:" + std::to_string(8 * few_rows_variants[p.variant].row_tiles) + "x"
-                                     + std::to_string(few_rows_variants[p.variant].panels) + "panels"
-                           : "many_rows:" + std::to_string(many_rows_widths[p.variant]) + "wide")
+                           ? shape("few_rows:", few_rows_variants[v].row_tiles, few_rows_variants[v].panels)
+                   : p.kernel == kernel_t::dense_rows
+                           ? shape("dense_rows:", dense_rows_variants[v].row_tiles,
+                                   dense_rows_variants[v].panels)
+                           : "many_rows:" + std::to_string(many_rows_widths[v]) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

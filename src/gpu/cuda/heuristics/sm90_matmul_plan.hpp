@@ -26,22 +26,37 @@ constexpr few_rows_shape_t few_rows_variants[] = {
         {2, 3, 4, 1},
         {2, 4, 4, 1},
 };
+constexpr int dense_rows_most = 16; // rows
+struct dense_rows_shape_t {
+    int row_tiles; // rows of the source, in eights, at most
+    int panels;    // of 64 columns that a CTA works on at a time
+    int teams;     // of four warps, for each of them
+    int ctas;      // that a multiprocessor holds
+};
+constexpr dense_rows_shape_t dense_rows_variants[] = {
+        {1, 1, 2, 2}, // the source is little: one CTA begins while another ends
+        {1, 1, 4, 1},
+        {2, 2, 2, 1},
+};
+// What dense_rows keeps of the source, at most, in a multiprocessor.
+constexpr int dense_rows_source_bytes = 129 * 1024;
 // Of many_rows: the first ones are built for every weight format, the others for MXFP4, because every width
 // takes the compiler long.
 constexpr int many_rows_widths[] = {32, 64, 128, 48, 96, 144};
 constexpr int many_rows_all = sizeof(many_rows_widths) / sizeof(many_rows_widths[0]), many_rows_common = 3;
 
-enum class kernel_t { few_rows, many_rows };
+enum class kernel_t { few_rows, many_rows, dense_rows };
 
 struct matmul_plan_t {
     kernel_t kernel;
-    int variant; // index into few_rows_variants or many_rows_widths
+    int variant; // index into the kernel's list
     int splits;  // CTAs of a cluster that share K
     int grid;
 };
 
-// rows: of the source; groups: experts that they are spread over, 1 for a plain matmul; tile_bytes: 64 x 64
-// weights with their scales; widths: how many of many_rows_widths there are.
+// rows: of the source; groups: experts that they are spread over, 0 where there is one matrix and every
+// column of the results belongs to one of its own; tile_bytes: 64 x 64 weights with their scales; widths: how
+// many of many_rows_widths there are.
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count,
         int widths = many_rows_all);
 

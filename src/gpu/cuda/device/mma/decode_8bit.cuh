@@ -21,6 +21,7 @@ struct raw_8bit_t {
 struct codes_8bit_t {
     static constexpr int bits = 8, max_header = e8m0_scales_t::header_bytes;
     static constexpr bool one_step_tiles = true;
+    static constexpr int terms = 1;
     static constexpr float sum_scale = 1.f;
     static constexpr int half_step = 128 * 16; // bytes of 32 rows
     using raw_t = raw_8bit_t;

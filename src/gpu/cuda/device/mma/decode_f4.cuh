@@ -29,6 +29,7 @@ __device__ __forceinline__ void land_f4(uint32_t (&a)[4], uint32_t w) {
 struct mxfp4_t {
     static constexpr int bits = 4, max_header = e8m0_scales_t::header_bytes;
     static constexpr bool one_step_tiles = true;
+    static constexpr int terms = 1;
     static constexpr float sum_scale = 1.f;
     struct raw_t {
         uint32_t codes[4], scales;
@@ -58,6 +59,7 @@ struct mxfp4_t {
 struct nvfp4_t {
     static constexpr int bits = 4, max_header = 256;
     static constexpr bool one_step_tiles = true;
+    static constexpr int terms = 1;
     static constexpr float sum_scale = 256.f;
     struct raw_t {
         uint32_t codes[4], scales[2]; // of columns c and c + 8, 16 rows after 16 rows
@@ -83,19 +85,22 @@ struct nvfp4_t {
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
         land_f4(a, r.codes[step]);
+        const uint32_t word = r.scales[step / 2];
+        if constexpr (any) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t word = r.scales[step / 2];
-            const int place = step % 2 * 2 + i % 2;
-            if constexpr (any) {
+            for (int i = 0; i < 4; i++) {
+                const int place = step % 2 * 2 + i % 2;
                 const __half scale =
                         __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t(word >> place * 8 & 255), __NV_E4M3);
                 const float f = __half2float(scale) / sum_scale;
                 a[i] = mul_bf16x2(mul_bf16x2(a[i], power_of_two_bf16x2(126)), to_bf16x2(f, f));
-            } else {
-                // s eeee mmm at bits 4.. is 2^-120 times the scale.
-                a[i] = mul_bf16x2(a[i], (byte_to_halves(word, place) << 4) + (120u + 118u) * 0x00800080u);
             }
+        } else {
+            // s eeee mmm at bits 4.. is 2^-120 times the scale.
+            const uint32_t f =
+                    (__byte_perm(word, 0, step % 2 ? 0x4342 : 0x4140) << 4) + (120u + 118u) * 0x00800080u;
+#pragma unroll
+            for (int i = 0; i < 4; i++) a[i] = mul_bf16x2(a[i], half_of(f, i % 2));
         }
     }
 };

@@ -14,6 +14,7 @@ struct mxfp6_t {
     static_assert(exponent_bits == 2 || exponent_bits == 3, "e2m3 or e3m2");
     static constexpr int bits = 6, max_header = e8m0_scales_t::header_bytes;
     static constexpr bool one_step_tiles = true;
+    static constexpr int terms = 1;
     static constexpr float sum_scale = 1.f;
     static constexpr int low_plane = 128 * 16; // bytes of a step's low plane
     struct raw_t {

@@ -8,11 +8,12 @@
 //     place(thread, tiling) where the thread's part of a tile lies
 //     load(scales, codes, tiling)  reads it, with readers (ptx/copy.cuh) of those places
 //     one_step_tiles        whether a tile always has 64 rows
-//     special(raw)          a bit mask that is 0 where the fast decoder gets everything right
+//     terms                 how many bf16 a weight is the sum of; where there are two, decode(a, rest, raw,
+//     step) special(raw)          a bit mask that is 0 where the fast decoder gets everything right
 //     decode<any>(a, raw, step)    registers a of 16 rows, for any input or for what is not special
 //
-// Weights meet their scales here, in bf16: exactly, but for int4, whose scales are no powers of two, and for
-// FP8 codes that a scale below 2^-117 makes smaller than the least bf16, 2^-133.
+// Weights meet their scales here, in bf16: exactly, but for FP8 codes that a scale below 2^-117 makes smaller
+// than the least bf16, 2^-133.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -35,6 +36,15 @@ __device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
     uint32_t r;
     asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
+}
+// One half of a word in both halves, for a product: there it costs no instruction.
+__device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
+    uint32_t both;
+    if (high)
+        asm("{\n\t.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tmov.b32 %0, {h, h};\n\t}" : "=r"(both) : "r"(v));
+    else
+        asm("{\n\t.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tmov.b32 %0, {l, l};\n\t}" : "=r"(both) : "r"(v));
+    return both;
 }
 __device__ __forceinline__ uint32_t add_bf16x2(uint32_t a, uint32_t b) {
     uint32_t r;
@@ -73,12 +83,13 @@ struct e8m0_scales_t {
     __device__ static __forceinline__ uint32_t outside(uint32_t scales) {
         return (scales - uint32_t(least) * 0x01010101u) & 0x80808080u;
     }
-    // 2^(byte - 127 + add) in both halves, which has to lie in the normal range of bf16.
+    // 2^(byte - 127 + add), which has to lie in the normal range of bf16: of column c in the low half, of
+    // c + 8 in the high one.
     template <int add>
-    __device__ static __forceinline__ uint32_t factor(uint32_t scales, int step, int column) {
-        return (byte_to_halves(scales, byte(step, column)) << 7) + uint32_t(add) * 0x00800080u;
+    __device__ static __forceinline__ uint32_t factors(uint32_t scales, int step) {
+        return (__byte_perm(scales, 0, step / 2 ? 0x4342 : 0x4140) << 7) + uint32_t(add) * 0x00800080u;
     }
-    // The same without `add`, for every byte.
+    // The same of one column without `add`, in both halves, for every byte.
     __device__ static __forceinline__ uint32_t any_factor(uint32_t scales, int step, int column) {
         const uint32_t b = scales >> byte(step, column) * 8 & 255;
         return (b == 0 ? 0x0040u : b == 255 ? 0x7FC0u : b << 7) * 0x00010001u;
@@ -89,16 +100,27 @@ struct e8m0_scales_t {
     // Multiplies the fragment by 2^add and by its scales: columns c in registers 0 and 2, c + 8 in 1 and 3.
     template <bool any, int add>
     __device__ static __forceinline__ void apply(uint32_t (&a)[4], uint32_t scales, int step) {
+        if constexpr (any) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if constexpr (any)
+            for (int i = 0; i < 4; i++)
                 a[i] = mul_bf16x2(
                         mul_bf16x2(a[i], power_of_two_bf16x2(add)), any_factor(scales, step, i % 2));
-            else
-                a[i] = mul_bf16x2(a[i], factor<add>(scales, step, i % 2));
+        } else {
+            const uint32_t f = factors<add>(scales, step);
+#pragma unroll
+            for (int i = 0; i < 4; i++) a[i] = mul_bf16x2(a[i], half_of(f, i % 2));
         }
     }
 };
+
+// The registers of 16 rows, term after term of the weights.
+template <typename format, bool any>
+__device__ __forceinline__ void decode_terms(uint32_t (*a)[4], const typename format::raw_t &r, int step) {
+    if constexpr (format::terms == 1)
+        format::template decode<any>(a[0], r, step);
+    else
+        format::template decode<any>(a[0], a[1], r, step);
+}
 
 } // namespace impl
 } // namespace mxdnn

@@ -70,6 +70,12 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
                          : "memory");
 }
+// The two halves of cluster_sync() where nothing but initialised barriers, with their own fence, is to be
+// seen.
+__device__ __forceinline__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 // The address of this CTA's shared address `a` in another CTA of the cluster.
 __device__ __forceinline__ uint32_t cluster_address(uint32_t a, uint32_t rank) {
     uint32_t r;
@@ -86,6 +92,12 @@ __device__ __forceinline__ float4 cluster_load(uint32_t remote) {
                  : "r"(remote)
                  : "memory");
     return v;
+}
+// A store into another CTA of the cluster that counts as 4 announced bytes of a barrier there.
+__device__ __forceinline__ void cluster_store_async(uint32_t remote, float v, uint32_t remote_bar) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(remote),
+                 "f"(v), "r"(remote_bar)
+                 : "memory");
 }
 
 // ---- programmatic dependent launch ----
