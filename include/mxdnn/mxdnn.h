@@ -228,6 +228,11 @@ mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t 
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
         mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
+/** The same to two destinations at once, MXDNN_ARG_DST and MXDNN_ARG_DST_1, each with attributes of its own:
+ * a matrix quantised along both of its dims, as training needs it, is read once. */
+mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create_with_dst_1(mxdnn_primitive_desc_t *pd,
+        const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_memory_desc_t dst_1_md, mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
 /** dst[.., M, N] = post_ops(src[.., M, K] * weights[.., K, N] + bias), f32 accumulation;
  * bias_md NULL for none; doc/mx_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,

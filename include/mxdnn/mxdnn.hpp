@@ -1020,6 +1020,16 @@ struct mx_reorder : public primitive {
             init(st, pd, allow_empty, "could not create a descriptor of mx_reorder");
         }
 
+        /// To two destinations, MXDNN_ARG_DST and MXDNN_ARG_DST_1, each with attributes of its own.
+        primitive_desc(const engine &src_engine, const memory::desc &src_md, const engine &dst_engine,
+                const memory::desc &dst_md, const memory::desc &dst_1_md,
+                const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
+            mxdnn_primitive_desc_t pd = nullptr;
+            const mxdnn_status_t st = mxdnn_mx_reorder_primitive_desc_create_with_dst_1(&pd, src_md.get(),
+                    src_engine.get(), dst_md.get(), dst_1_md.get(), dst_engine.get(), attr.get());
+            init(st, pd, allow_empty, "could not create a descriptor of mx_reorder");
+        }
+
         primitive_desc(const memory &src, const memory &dst, const primitive_attr &attr = primitive_attr(),
                 bool allow_empty = false)
             : primitive_desc(

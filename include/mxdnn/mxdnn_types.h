@@ -289,6 +289,8 @@ typedef struct {
 #define MXDNN_ARG_DST_0 17
 #define MXDNN_ARG_DST MXDNN_ARG_DST_0
 #define MXDNN_ARG_TO MXDNN_ARG_DST_0
+/** The second destination of an mx_reorder that has two. */
+#define MXDNN_ARG_DST_1 18
 #define MXDNN_ARG_WEIGHTS_0 33
 #define MXDNN_ARG_WEIGHTS MXDNN_ARG_WEIGHTS_0
 #define MXDNN_ARG_BIAS 41
@@ -298,7 +300,7 @@ typedef struct {
 #define MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE 32768
 #define MXDNN_ARG_ATTR_MULTIPLE_POST_OP(idx) (MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE * ((idx) + 1))
 
-/** OR-ed with SRC, WEIGHTS or DST: the f32 global scale {1} or {E} of NVFP4. */
+/** OR-ed with SRC, WEIGHTS, DST or DST_1: the f32 global scale {1} or {E} of NVFP4. */
 #define MXDNN_ARG_ATTR_GLOBAL_SCALE (1 << 21)
 
 #define MXDNN_ARG_GROUP_OFFSETS ((1 << 22) + 0)

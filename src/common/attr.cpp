@@ -66,6 +66,8 @@ constexpr quantised_arg_t quantised_args[] = {
         {MXDNN_ARG_WEIGHTS, "weights", "the scales of weights", "the zero points of weights",
                 "the global scale of weights"},
         {MXDNN_ARG_DST, "dst", "the scales of dst", "the zero points of dst", "the global scale of dst"},
+        {MXDNN_ARG_DST_1, "dst_1", "the scales of dst_1", "the zero points of dst_1",
+                "the global scale of dst_1"},
 };
 constexpr quantised_arg_t unknown_arg = {0, "an unknown argument", "the scales of an unknown argument",
         "the zero points of an unknown argument", "the global scale of an unknown argument"};
@@ -177,7 +179,7 @@ status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *gro
     arg_attr_t *a = attr.arg(arg);
     if (!a)
         return fail(mxdnn_invalid_arguments,
-                "scales of argument %d; only src (1), weights (33) and dst (17) have any", arg);
+                "scales of argument %d; only src (1), weights (33), dst (17) and dst_1 (18) have any", arg);
     if (!has_role(dt, role_scale))
         return fail(mxdnn_invalid_data_type,
                 "scales of %s have type %s; possible are e8m0 f8_e4m3 bf16 f16 f32", arg_name(arg),
@@ -198,7 +200,8 @@ status_t set_zero_points(attr_t &attr, int arg, int mask, int ndims, const dim_t
     arg_attr_t *a = attr.arg(arg);
     if (!a)
         return fail(mxdnn_invalid_arguments,
-                "zero points of argument %d; only src (1), weights (33) and dst (17) have any", arg);
+                "zero points of argument %d; only src (1), weights (33), dst (17) and dst_1 (18) have any",
+                arg);
     if (!has_role(dt, role_zero_point))
         return fail(mxdnn_invalid_data_type, "zero points of %s have type %s; possible are u8 bf16 f16 f32",
                 arg_name(arg), type_text(dt).c_str());
@@ -318,7 +321,8 @@ std::string to_string(const attr_t &attr) {
     constexpr struct {
         int arg;
         const char *name;
-    } args[] = {{MXDNN_ARG_SRC, "src"}, {MXDNN_ARG_WEIGHTS, "wei"}, {MXDNN_ARG_DST, "dst"}};
+    } args[] = {{MXDNN_ARG_SRC, "src"}, {MXDNN_ARG_WEIGHTS, "wei"}, {MXDNN_ARG_DST, "dst"},
+            {MXDNN_ARG_DST_1, "dst_1"}};
     for (const auto &row : args) {
         const arg_attr_t &a = *attr.arg(row.arg);
         const std::string name = row.name;

@@ -57,7 +57,7 @@ struct mxdnn_post_ops {
 };
 
 struct mxdnn_primitive_attr {
-    mxdnn::impl::arg_attr_t src, weights, dst;
+    mxdnn::impl::arg_attr_t src, weights, dst, dst_1;
     mxdnn_post_ops post_ops;
     mxdnn_fpmath_mode_t fpmath = mxdnn_fpmath_mode_strict;
     bool fpmath_apply_to_int = false;
@@ -69,11 +69,12 @@ struct mxdnn_primitive_attr {
     mxdnn_dim_t first_expert = 0, global_experts = 0; // 0 global ones: ids are the weights' own
     mxdnn_dim_t max_rows_hint = 0;
 
-    // Attributes of SRC, WEIGHTS or DST; null for any other argument.
+    // Attributes of SRC, WEIGHTS, DST or DST_1; null for any other argument.
     const mxdnn::impl::arg_attr_t *arg(int a) const {
         return a == MXDNN_ARG_SRC       ? &src
                : a == MXDNN_ARG_WEIGHTS ? &weights
                : a == MXDNN_ARG_DST     ? &dst
+               : a == MXDNN_ARG_DST_1   ? &dst_1
                                         : nullptr;
     }
     mxdnn::impl::arg_attr_t *arg(int a) {

@@ -56,6 +56,7 @@ public:
         add(a.src);
         add(a.weights);
         add(a.dst);
+        add(a.dst_1);
         add(a.post_ops.ops.size());
         for (const post_op_t &o : a.post_ops.ops) {
             add(o.kind).add(o.alg).add(o.alpha).add(o.beta).add(o.scale).add(o.zero_point).add(o.dt);
@@ -146,6 +147,7 @@ std::string cache_key(const problem_t &p) {
     w.add(p.weights);
     w.add(p.bias);
     w.add(p.dst);
+    w.add(p.dst_1);
     w.add(p.attr);
     w.add(p.route.topk)
             .add(p.route.scoring)

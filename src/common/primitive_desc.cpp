@@ -60,6 +60,9 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
     if (!kind || !kind->prepare)
         return fail(mxdnn_unimplemented, "%s has no implementation for %s engines in this release",
                 primitive_kind_name(p->kind), p->engine->kind() == mxdnn_cpu ? "cpu" : "cuda");
+    if (is_zero(p->dst_1) && !p->attr.dst_1.is_default())
+        return fail(mxdnn_invalid_arguments, "the attributes are of dst_1, too, which this %s has not",
+                kind->name);
     MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();
     pd->problem = p;
@@ -130,7 +133,7 @@ const memory_desc_t *query_md(const primitive_desc_t &pd, mxdnn_query_t what, in
     case mxdnn_query_src_md: return index == 0 ? present(p.src) : nullptr;
     case mxdnn_query_weights_md:
         return index == 0 ? present(p.weights) : index == 1 ? present(p.bias) : nullptr;
-    case mxdnn_query_dst_md: return index == 0 ? present(p.dst) : nullptr;
+    case mxdnn_query_dst_md: return index == 0 ? present(p.dst) : index == 1 ? present(p.dst_1) : nullptr;
     case mxdnn_query_scratchpad_md: return present(pd.scratchpad_md);
     case mxdnn_query_exec_arg_md:
         for (const arg_desc_t &a : pd.pd->args)

@@ -100,7 +100,37 @@ status_t prepare_mx_matmul(problem_t &p) {
     return check_post_ops(p, pre_gate, dst_dims);
 }
 
+problem_t reorder_to(const problem_t &p, bool second) {
+    problem_t one = p;
+    if (second) {
+        one.dst = p.dst_1;
+        one.attr.dst = p.attr.dst_1;
+    }
+    one.dst_1 = memory_desc_t();
+    one.attr.dst_1 = arg_attr_t();
+    return one;
+}
+
+namespace {
+
+// Each destination as if it were alone.
+status_t prepare_two_reorders(problem_t &p) {
+    if (has_runtime_dims(p.src) || has_runtime_dims(p.dst) || has_runtime_dims(p.dst_1))
+        return fail(mxdnn_unimplemented, "src is %s; a reorder to two destinations has no runtime dims",
+                dims_text(p.src).c_str());
+    problem_t first = reorder_to(p, false), second = reorder_to(p, true);
+    MXDNN_CHECK(prepare_mx_reorder(first));
+    if (const status_t s = prepare_mx_reorder(second))
+        return fail(s, "of the second destination: %s", std::string(last_error()).c_str());
+    p.attr = first.attr;
+    p.attr.dst_1 = second.attr.dst;
+    return mxdnn_success;
+}
+
+} // namespace
+
 status_t prepare_mx_reorder(problem_t &p) {
+    if (!is_zero(p.dst_1)) return prepare_two_reorders(p);
     memory_desc_t &src = p.src, &dst = p.dst;
     arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
     if (is_any(src) || is_any(dst))
@@ -200,16 +230,20 @@ void list_args_plain(pd_t &pd) {
         list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
     }
     if (!is_zero(p.bias)) pd.args.push_back({MXDNN_ARG_BIAS, arg_use_t::input, p.bias, false});
-    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false, false, p.attr.dst.packing});
-    list_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, arg_use_t::output);
-    // A packed destination's global scale may be given by the caller.
-    if (is_packed(p.dst) && p.dst.packed.quant.global != global_scale_kind_t::none
-            && is_high_precision(p.src.dt) && p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {
-        memory_desc_t g;
-        const dim_t dims[1] = {p.dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(p.dst)};
-        init_strided(g, 1, dims, mxdnn_f32, nullptr);
-        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST, arg_use_t::input, g, true});
-    }
+    const auto list_dst = [&](int arg, const memory_desc_t &dst, const arg_attr_t &attr) {
+        pd.args.push_back({arg, arg_use_t::output, dst, false, false, attr.packing});
+        list_quant_args(pd, arg, dst, attr, arg_use_t::output);
+        // A packed destination's global scale may be given by the caller.
+        if (is_packed(dst) && dst.packed.quant.global != global_scale_kind_t::none
+                && is_high_precision(p.src.dt) && attr.global == mxdnn_quantization_mode_static_sazp) {
+            memory_desc_t g;
+            const dim_t dims[1] = {dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(dst)};
+            init_strided(g, 1, dims, mxdnn_f32, nullptr);
+            pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, arg_use_t::input, g, true});
+        }
+    };
+    list_dst(MXDNN_ARG_DST, p.dst, p.attr.dst);
+    if (!is_zero(p.dst_1)) list_dst(MXDNN_ARG_DST_1, p.dst_1, p.attr.dst_1);
     int index = 0;
     for (const post_op_t &o : p.attr.post_ops.ops) {
         if (o.kind == mxdnn_binary)
@@ -263,6 +297,7 @@ std::string to_string(const problem_t &p) {
     if (!is_zero(p.weights)) s += " wei:" + to_string(p.weights);
     if (!is_zero(p.bias)) s += " bia:" + to_string(p.bias);
     if (!is_zero(p.dst)) s += " dst:" + to_string(p.dst);
+    if (!is_zero(p.dst_1)) s += " dst_1:" + to_string(p.dst_1);
     s += moe_words(p);
     const std::string attr = to_string(p.attr);
     return attr.empty() ? s : s + " " + attr;

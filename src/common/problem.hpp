@@ -30,6 +30,7 @@ struct problem_t {
     const engine_t *engine = nullptr;      // where it runs; reorder: of the destination
     const engine_t *src_engine = nullptr;  // reorder only
     memory_desc_t src, weights, bias, dst; // ndims 0: absent
+    memory_desc_t dst_1;                   // reorder only
     attr_t attr;
     route_desc_t route;
     permute_desc_t permute;
@@ -40,6 +41,9 @@ struct problem_t {
 inline const engine_t &exec_engine(const problem_t &p) {
     return p.src_engine && p.src_engine->device && !p.engine->device ? *p.src_engine : *p.engine;
 }
+
+// A reorder to one of two destinations, by itself.
+problem_t reorder_to(const problem_t &p, bool second);
 
 // The words of a benchdnn line for the problem.
 std::string to_string(const problem_t &p);

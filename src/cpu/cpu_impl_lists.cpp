@@ -2,6 +2,7 @@
 // The CPU's implementations, best first. An entry says what it takes in its own pd_t::init.
 #include "cpu/cpu_impl_lists.hpp"
 
+#include "common/two_mx_reorders.hpp"
 #include "cpu/ref/ref_grouped_matmul.hpp"
 #include "cpu/ref/ref_moe_permute.hpp"
 #include "cpu/ref/ref_moe_route.hpp"
@@ -29,6 +30,11 @@ constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<x64::simd_mx_reorder_t<x64::cpu_isa_t::avx512_core>>(),
         impl_item<x64::simd_mx_reorder_t<x64::cpu_isa_t::avx2>>(),
         impl_item<ref_mx_reorder_t>(),
+};
+
+constexpr impl_list_item_t two_reorders_list[] = {
+        impl_item<two_mx_reorders_t<false>>(),
+        impl_item<two_mx_reorders_t<true>>(),
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
@@ -74,6 +80,8 @@ impl_list_t cpu_impl_list(mxdnn_primitive_kind_t kind) {
     default: return {nullptr, 0};
     }
 }
+
+impl_list_t cpu_two_reorders_list() { return list(two_reorders_list); }
 
 } // namespace impl
 } // namespace mxdnn

@@ -192,6 +192,13 @@ TEST_F(Misuse, NullPrimitives) {
     EXPECT_NULL_REFUSED(mxdnn_mx_reorder_primitive_desc_create(&out_pd, d, e, nullptr, e, nullptr), "dst_md");
     EXPECT_NULL_REFUSED(
             mxdnn_mx_reorder_primitive_desc_create(&out_pd, d, e, d, nullptr, nullptr), "dst_engine");
+    const auto two = [](auto... args) { return mxdnn_mx_reorder_primitive_desc_create_with_dst_1(args...); };
+    EXPECT_NULL_REFUSED(two(nullptr, d, e, d, d, e, nullptr), "pd");
+    EXPECT_NULL_REFUSED(two(&out_pd, nullptr, e, d, d, e, nullptr), "src_md");
+    EXPECT_NULL_REFUSED(two(&out_pd, d, nullptr, d, d, e, nullptr), "src_engine");
+    EXPECT_NULL_REFUSED(two(&out_pd, d, e, nullptr, d, e, nullptr), "dst_md");
+    EXPECT_NULL_REFUSED(two(&out_pd, d, e, d, nullptr, e, nullptr), "dst_1_md");
+    EXPECT_NULL_REFUSED(two(&out_pd, d, e, d, d, nullptr, nullptr), "dst_engine");
     EXPECT_NULL_REFUSED(mxdnn_mx_matmul_primitive_desc_create(nullptr, e, d, d, d, d, nullptr), "pd");
     EXPECT_NULL_REFUSED(
             mxdnn_mx_matmul_primitive_desc_create(&out_pd, nullptr, d, d, d, d, nullptr), "engine");

@@ -295,6 +295,30 @@ TEST_F(Problems, Reorder) {
     EXPECT_REFUSED(bad, reorder(plain({64, 32}), plain({64, 32}, dt::s4), swizzled), "f16", "128x4");
 }
 
+TEST_F(Problems, ReorderToTwoDestinations) {
+    const auto bad = mxdnn_invalid_arguments;
+    const auto two = [&](const memory::desc &src, const memory::desc &dst, const memory::desc &dst_1,
+                             const mxdnn::primitive_attr &attr) {
+        return mxdnn_mx_reorder_primitive_desc_create_with_dst_1(
+                &out, src.get(), eng.get(), dst.get(), dst_1.get(), eng.get(), attr.get());
+    };
+    const memory::desc src = plain({64, 32}), codes = plain({64, 32}, dt::f8_e4m3);
+    mxdnn::primitive_attr attr = scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, mode::dynamic_mx);
+    // Each refusal says which of the two.
+    EXPECT_REFUSED(bad, two(src, codes, codes, attr), "second destination", "no scales");
+    attr.set_scales(MXDNN_ARG_DST_1, 3, {32, 1}, dt::e8m0, false, mode::dynamic_mx);
+    EXPECT_REFUSED(mxdnn_invalid_shape, two(src, codes, plain({64, 33}, dt::f8_e4m3), attr),
+            "second destination", "64x33");
+    EXPECT_REFUSED(bad, two(src, codes, fp4({64, 32}), attr), "second destination", "any");
+    EXPECT_REFUSED(bad, two(src, plain({64, 32}), codes, attr), "dst is bf16");
+    EXPECT_REFUSED(mxdnn_unimplemented, two(plain({runtime, 32}), codes, codes, attr), "runtime");
+    // Attributes of a second destination that is not there.
+    EXPECT_REFUSED(bad, reorder(src, codes, attr), "dst_1");
+    mxdnn::primitive_attr weights = mxfp4_weights_attr();
+    weights.set_scale_rounding(MXDNN_ARG_DST_1, mxdnn::scale_rounding::rceil);
+    EXPECT_REFUSED(bad, matmul(plain({4, 64}), fp4({64, 32}), no_bias, plain({4, 32}), weights), "dst_1");
+}
+
 TEST_F(Problems, ReorderEngines) {
     const mxdnn::engine cuda = mxdnn::engine::for_target("cuda:sm_90");
     const memory::desc packed = mxfp4_matmul(eng, 1, 64, 32).weights_desc(), p = plain({64, 32});

@@ -38,18 +38,16 @@ memory::desc desc_in(const order_t &o, const memory::dims &dims, const format_t 
     return o.packed ? packed_desc(dims, f) : memory::desc(dims, f.elem, tag_of(o, dims.size()));
 }
 
-// What both engines make of the same inputs; the device's first implementation has to be tiles:sm_80.
-void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mxdnn::primitive_attr &attr,
-        values_t in, const std::string &what) {
-    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
-    const mxdnn::mx_reorder::primitive_desc host(target, src, target, dst, attr),
-            device(gpu(), src, gpu(), dst, attr);
-    ASSERT_EQ(std::string(device.impl_info_str()), "tiles:sm_80") << what;
-    const values_t want = run(host, target, in), got = run(device, gpu(), in);
+// What both engines make of the same inputs; `impl` has to be the device's first implementation.
+void expect_host_bits(const mxdnn::mx_reorder::primitive_desc &host,
+        const mxdnn::mx_reorder::primitive_desc &device, const char *impl, const values_t &in,
+        const std::string &what) {
+    ASSERT_EQ(std::string(device.impl_info_str()), impl) << what;
+    const values_t want = run(host, host.get_dst_engine(), in), got = run(device, gpu(), in);
     for (const auto &w : want) {
         const bytes_t &g = got.at(w.first);
         ASSERT_EQ(w.second.size(), g.size()) << what;
-        const dt type = w.first == MXDNN_ARG_DST ? dst.get_data_type() : dt::undef;
+        const dt type = w.first == MXDNN_ARG_DST ? device.dst_desc().get_data_type() : dt::undef;
         const size_t width = type == dt::f32 ? 4 : type == dt::bf16 || type == dt::f16 ? 2 : 1;
         for (size_t i = 0; i + width <= g.size(); i += width) {
             uint32_t a = 0, b = 0;
@@ -64,6 +62,13 @@ void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mx
                                           << " is " << b << ", not " << a;
         }
     }
+}
+
+void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mxdnn::primitive_attr &attr,
+        const values_t &in, const std::string &what) {
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    expect_host_bits(
+            {target, src, target, dst, attr}, {gpu(), src, gpu(), dst, attr}, "tiles:sm_80", in, what);
 }
 
 TEST(cuda_tiles, quantise_as_the_host_does) {
@@ -98,6 +103,41 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
                         }
     }
     EXPECT_GT(count, 500);
+}
+
+// Codes of NVFP4 depend on a value and its block's scale: all of both, with lines along either dim.
+TEST(cuda_tiles, every_bf16_under_every_scale_of_nvfp4) {
+    const format_t f{dt::f4_e2m1, dt::f8_e4m3, 16, quant_mode_t::dynamic_fp};
+    // A block is a largest magnitude and 15 values that are smaller: 8 binades and a bit below it.
+    std::vector<uint16_t> values;
+    for (uint32_t scale = 8; scale < 127; scale++) {
+        const uint32_t largest = mxdnn::impl::bf16_t::encode(6 * mxdnn::impl::f8_e4m3_t::decode(scale));
+        const uint32_t lowest = largest - 1100;
+        for (uint32_t x = lowest; x <= largest; x += 15) {
+            values.push_back(uint16_t(largest));
+            for (uint32_t i = 0; i < 15; i++)
+                values.push_back(uint16_t(std::min(x + i, largest) | (i % 2 ? 0x8000 : 0)));
+        }
+    }
+    const memory::dim columns = 256, rows = (memory::dim(values.size()) / 16 / columns + 1) * 16;
+    values.resize(size_t(rows * columns));
+    const memory::dims dims = {rows, columns};
+    for (const bool along_rows : {true, false}) {
+        // Blocks are what is contiguous, or what stands under each other.
+        bytes_t bytes(size_t(rows * columns) * 2);
+        for (size_t i = 0; i < bytes.size() / 2; i++) {
+            const size_t r = i / size_t(columns), c = i % size_t(columns);
+            const size_t j = along_rows ? (r / 16 * size_t(columns) + c) * 16 + r % 16 : i;
+            std::memcpy(&bytes[2 * i], &values[j], 2);
+        }
+        for (const tag order : {tag::ab, tag::ba}) {
+            mxdnn::primitive_attr attr;
+            set_format(attr, MXDNN_ARG_DST, f, along_rows, 2, true);
+            expect_host_bits(memory::desc(dims, dt::bf16, tag::ab), memory::desc(dims, f.elem, order), attr,
+                    {{MXDNN_ARG_SRC, bytes}}, along_rows ? "blocks along rows" : "blocks along columns");
+            if (HasFatalFailure()) return;
+        }
+    }
 }
 
 TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
@@ -140,6 +180,42 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
                     expect_host_bits(src, dst, attr, in, src.to_string() + " to " + dst.to_string());
                     if (HasFatalFailure()) return;
                 }
+    EXPECT_GT(count, 150);
+}
+
+// Both dims of a matrix at once, in every order of either side; what one kernel does not take, two do.
+TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
+    std::mt19937 rng(13);
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    const memory::dims squares[] = {{256, 384}, {300, 104}, {77, 131}, {2, 270, 70}};
+    int count = 0;
+    for (const format_t &f : formats) {
+        if (f.mode != quant_mode_t::dynamic_mx && f.mode != quant_mode_t::dynamic_fp) continue;
+        const bool byte_codes = f.mode == quant_mode_t::dynamic_mx && f.elem != dt::f4_e2m1;
+        for (const dt type : high)
+            for (const order_t &from : {orders[0], orders[1]})
+                for (const order_t &to : orders)
+                    for (const order_t &to_1 : {orders[0], orders[1]}) {
+                        const memory::dims &dims = squares[size_t(count++) % 4];
+                        const int nd = int(dims.size());
+                        mxdnn::primitive_attr attr;
+                        const bool first_along_rows = to.packed || count % 3;
+                        set_format(attr, MXDNN_ARG_DST, f, first_along_rows, nd, true);
+                        set_format(attr, MXDNN_ARG_DST_1, f, !first_along_rows, nd, true);
+                        if (f.mode == quant_mode_t::dynamic_mx)
+                            attr.set_scale_rounding(MXDNN_ARG_DST_1, mxdnn::scale_rounding::rceil);
+                        if (count % 5 == 0)
+                            attr.set_scales_layout(MXDNN_ARG_DST_1, mxdnn::scales_layout::swizzle_128x4);
+                        const memory::desc src(dims, type, tag_of(from, dims.size())),
+                                dst = desc_in(to, dims, f), dst_1 = desc_in(to_1, dims, f);
+                        expect_host_bits({target, src, target, dst, dst_1, attr},
+                                {gpu(), src, gpu(), dst, dst_1, attr},
+                                byte_codes && type != dt::f32 ? "both_axes:sm_80" : "two:any",
+                                {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
+                                src.to_string() + " to " + dst.to_string() + " and " + dst_1.to_string());
+                        if (HasFatalFailure()) return;
+                    }
+    }
     EXPECT_GT(count, 150);
 }
 

@@ -20,18 +20,21 @@ namespace {
 std::string implementations() {
     std::string s = "## Implementations, in the order in which they are asked\n\n| primitive | engine | "
                     "implementations |\n|---|---|---|\n";
+    const auto add = [&](const std::string &primitive, const char *engine, const impl_list_t &list) {
+        std::string names;
+        for (size_t i = 0; i < list.size; i++)
+            names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
+        s += "| " + primitive + " | " + engine + " | " + (names.empty() ? "none yet" : names) + " |\n";
+    };
     for (const auto kind : {mxdnn_primitive_kind_mx_matmul, mxdnn_primitive_kind_mx_reorder,
                  mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_moe_route,
-                 mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute})
-        for (const auto engine : {mxdnn_cpu, mxdnn_cuda}) {
-            const impl_list_t list = engine == mxdnn_cpu ? cpu_impl_list(kind) : cuda_impl_list(kind);
-            std::string names;
-            for (size_t i = 0; i < list.size; i++)
-                names += std::string(i ? ", " : "") + "`" + list.items[i].name + "`";
-            s += std::string("| `") + primitive_kind_name(kind) + "` | "
-                 + (engine == mxdnn_cpu ? "cpu" : "cuda") + " | " + (names.empty() ? "none yet" : names)
-                 + " |\n";
-        }
+                 mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute}) {
+        const std::string name = std::string("`") + primitive_kind_name(kind) + "`";
+        add(name, "cpu", cpu_impl_list(kind));
+        add(name, "cuda", cuda_impl_list(kind));
+    }
+    add("`mx_reorder` to two destinations", "cpu", cpu_two_reorders_list());
+    add("`mx_reorder` to two destinations", "cuda", cuda_two_reorders_list());
     return s;
 }
 

@@ -9,13 +9,14 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// The quantisation attributes of src, weights or dst, or a refusal.
+// The quantisation attributes of src, weights, dst or dst_1, or a refusal.
 status_t arg_of(mxdnn_primitive_attr_t attr, int arg, const char *function, arg_attr_t **a) {
     MXDNN_CHECK(check_not_null(attr, function, "attr"));
     *a = attr->arg(arg);
     if (!*a)
         return fail(mxdnn_invalid_arguments,
-                "%s: argument %d; possible are src (1), weights (33) and dst (17)", function, arg);
+                "%s: argument %d; possible are src (1), weights (33), dst (17) and dst_1 (18)", function,
+                arg);
     return mxdnn_success;
 }
 

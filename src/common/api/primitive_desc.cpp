@@ -8,7 +8,7 @@ namespace {
 
 // The descriptors of a problem, in the order in which the API passes them.
 struct problem_args_t {
-    const_mxdnn_memory_desc_t src, weights, bias, dst;
+    const_mxdnn_memory_desc_t src, weights, bias, dst, dst_1 = nullptr;
 };
 
 status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_engine_t engine,
@@ -25,6 +25,7 @@ status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_e
         if (mds.weights) p.weights = *mds.weights;
         if (mds.bias) p.bias = *mds.bias;
         if (mds.dst) p.dst = *mds.dst;
+        if (mds.dst_1) p.dst_1 = *mds.dst_1;
         if (attr) p.attr = *attr;
         p.route = route;
         p.permute = permute;
@@ -46,6 +47,18 @@ mxdnn_status_t mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd
     MXDNN_CHECK_ARG(dst_engine);
     return create(pd, mxdnn_primitive_kind_mx_reorder, dst_engine, src_engine,
             {src_md, nullptr, nullptr, dst_md}, attr, __func__);
+}
+
+mxdnn_status_t mxdnn_mx_reorder_primitive_desc_create_with_dst_1(mxdnn_primitive_desc_t *pd,
+        const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_memory_desc_t dst_1_md, mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(src_engine);
+    MXDNN_CHECK_ARG(dst_md);
+    MXDNN_CHECK_ARG(dst_1_md);
+    MXDNN_CHECK_ARG(dst_engine);
+    return create(pd, mxdnn_primitive_kind_mx_reorder, dst_engine, src_engine,
+            {src_md, nullptr, nullptr, dst_md, dst_1_md}, attr, __func__);
 }
 
 mxdnn_status_t mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,

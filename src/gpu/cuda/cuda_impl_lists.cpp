@@ -2,6 +2,8 @@
 // The implementations of CUDA devices, best first. An entry says what it takes in its own pd_t::init.
 #include "gpu/cuda/cuda_impl_lists.hpp"
 
+#include "common/two_mx_reorders.hpp"
+#include "gpu/cuda/both_axes_mx_reorder.hpp"
 #include "gpu/cuda/copy_mx_reorder.hpp"
 #include "gpu/cuda/cublaslt_fp8_mx_matmul.hpp"
 #include "gpu/cuda/cublaslt_mx_matmul.hpp"
@@ -32,6 +34,12 @@ constexpr impl_list_item_t mx_reorder_list[] = {
         impl_item<cuda::copy_mx_reorder_t>(),
         impl_item<cuda::tiles_mx_reorder_t>(),
         impl_item<cuda::ref_mx_reorder_t>(),
+};
+
+constexpr impl_list_item_t two_reorders_list[] = {
+        impl_item<cuda::both_axes_mx_reorder_t>(),
+        impl_item<two_mx_reorders_t<false>>(),
+        impl_item<two_mx_reorders_t<true>>(),
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
@@ -72,6 +80,8 @@ impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind) {
     default: return {nullptr, 0};
     }
 }
+
+impl_list_t cuda_two_reorders_list() { return list(two_reorders_list); }
 
 } // namespace impl
 } // namespace mxdnn

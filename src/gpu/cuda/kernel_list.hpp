@@ -16,6 +16,7 @@ enum class kernel_id_t : uint32_t {
     moe_route,
     moe_unpermute,
     move_tiles,
+    quantise_both_axes,
     quantise_tiles,
     ref_mx_matmul,
     ref_mx_reorder,

@@ -55,6 +55,13 @@ struct tile_args_t {
     int64_t clear_bytes;
 };
 
+// One source to two sides, whose blocks run along different dims: k of the one is n of the other. A CTA has
+// as many of each as a tile of bytes has rows.
+struct both_axes_args_t {
+    tile_args_t first, second;
+};
+constexpr int both_axes_rows = tile_rows(8);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

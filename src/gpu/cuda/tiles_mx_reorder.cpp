@@ -123,14 +123,14 @@ status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_im
     return mxdnn_success;
 }
 
-status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
+status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
     const problem_t &p = ctx.pd.problem;
     const memory_desc_t &md = ctx.memory(MXDNN_ARG_DST)->md;
     quant_t q;
     int axis = 0;
     MXDNN_CHECK(format_of(p, q, axis));
     const axes_t x = axes_of(md, axis);
-    tile_args_t a{};
+    a = {};
     a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
     a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x, q);
     const data_type_t codes = has_role(p.dst.dt, role_high_precision) ? p.src.dt : p.dst.dt;
@@ -147,12 +147,18 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         a.clear = static_cast<uint8_t *>(scales.handle);
         a.clear_bytes = size_of(scales.md);
     }
-    if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
     if (a.k_tiles > INT32_MAX || a.n_tiles * a.batch > max_tiles)
         return fail(mxdnn_unimplemented,
                 "a reorder of %lld x %lld tiles; the device takes %d x %lld at a time",
                 static_cast<long long>(a.k_tiles), static_cast<long long>(a.n_tiles) * a.batch, INT32_MAX,
                 static_cast<long long>(max_tiles));
+    return mxdnn_success;
+}
+
+status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
+    tile_args_t a;
+    MXDNN_CHECK(reorder_tile_args(ctx, a));
+    if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
     return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/primitive_desc.hpp"
 #include "gpu/cuda/kernel_list.hpp"
+#include "gpu/cuda/tile_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -23,6 +24,9 @@ struct tiles_mx_reorder_t : primitive_impl_t {
 
     status_t execute(const exec_ctx_t &ctx) const override;
 };
+
+// What the kernels are told of an execution of such a reorder.
+status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a);
 
 } // namespace cuda
 } // namespace impl

@@ -12,7 +12,7 @@ namespace {
 
 constexpr knob_t knob_list[] = {{"sdt", "bf16", true}, {"ddt", "mxfp4", true}, {"stag", "ba", true},
         {"dtag", "any", true}, {"rounding", "floor"}, {"attr-scales", ""}, {"attr-zero-points", ""},
-        {"attr-global-scale", ""}, {"axis", "k"}, {"values", "normal"}};
+        {"attr-global-scale", ""}, {"axis", "k"}, {"dst1", ""}, {"values", "normal"}};
 
 // "dst:per_ocic:bf16:64x1", "dst:per_ocic:u8", "dst" onto whichever sides are quantised.
 void apply(const std::string &scales, const std::string &zp, const std::string &global, int64_t batch,
@@ -36,6 +36,18 @@ void apply(const std::string &scales, const std::string &zp, const std::string &
     if (!global.empty()) q.global = batch > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
 }
 
+// "mxfp8:ba:k": the second of two destinations.
+side_t second_side(const std::string &word, size_t nd) {
+    const auto part = split(word, ':');
+    const std::vector<std::string> tags = {"ab", "ba", "any"}, axes = {"n", "k"};
+    const auto is_one_of = [](const std::string &s, const std::vector<std::string> &of) {
+        return std::find(of.begin(), of.end(), s) != of.end();
+    };
+    if (part.size() != 3 || !is_one_of(part[1], tags) || !is_one_of(part[2], axes))
+        throw usage_error_t("dst1 '" + word + "' is not TYPE:ab|ba|any:k|n");
+    return {to_tensor_type(part[0]), part[1], int(nd) - (part[2] == "k" ? 2 : 1)};
+}
+
 } // namespace
 
 knobs_t knobs(knob_list);
@@ -45,13 +57,16 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.dims = to_dims(descriptor);
     int64_t batch = 1;
     for (size_t i = 0; i + 2 < p.dims.size(); i++) batch *= p.dims[i];
-    p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag", {"ab", "ba", "any"})};
-    p.dst = {to_tensor_type(words["ddt"]), one_of(words, "dtag", {"ab", "ba", "any"})};
-    for (side_t *side : {&p.src, &p.dst}) {
+    const int axis = int(p.dims.size()) - pick<int>(words, "axis", {{"k", 2}, {"n", 1}});
+    p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag", {"ab", "ba", "any"}), axis};
+    p.dst.push_back({to_tensor_type(words["ddt"]), one_of(words, "dtag", {"ab", "ba", "any"}), axis});
+    if (!words["dst1"].empty()) p.dst.push_back(second_side(words["dst1"], p.dims.size()));
+    std::vector<side_t *> sides = {&p.src};
+    for (side_t &side : p.dst) sides.push_back(&side);
+    for (side_t *side : sides) {
         apply(words["attr-scales"], words["attr-zero-points"], words["attr-global-scale"], batch, *side);
         if (!side->type.quantised && side->packed()) side->tag = "ab"; // packed is a form of quantised types
     }
-    p.axis = int(p.dims.size()) - pick<int>(words, "axis", {{"k", 2}, {"n", 1}});
     p.rounding = pick<mxdnn_scale_rounding_t>(words, "rounding",
             {{"floor", mxdnn_scale_rounding_floor}, {"ceil", mxdnn_scale_rounding_ceil},
                     {"even", mxdnn_scale_rounding_even}, {"rceil", mxdnn_scale_rounding_rceil}});

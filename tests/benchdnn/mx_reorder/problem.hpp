@@ -13,13 +13,14 @@ namespace mx_reorder {
 struct side_t {
     tensor_type_t type;
     std::string tag = "ab"; // ab, ba, any (packed)
+    int axis = 0;           // blocked dim where it is plain and quantised, from the front
     bool packed() const { return tag == "any"; }
 };
 
 struct problem_t {
     std::vector<int64_t> dims;
-    side_t src, dst;
-    int axis = 0; // blocked dim of plain quantised sides, from the front
+    side_t src;
+    std::vector<side_t> dst; // one, or two that are written by one primitive
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
     std::string values; // "normal", or "special": NaN, Inf, subnormals, zeros, huge
     std::string repro;

@@ -17,6 +17,8 @@ using mxdnn::memory;
 
 namespace {
 
+constexpr int dst_args[] = {MXDNN_ARG_DST, MXDNN_ARG_DST_1};
+
 // The packed descriptor that mx_matmul would choose for weights of this type.
 memory::desc packed_desc(const mxdnn::engine &eng, const std::vector<int64_t> &dims, const tensor_type_t &t) {
     mxdnn::primitive_attr attr;
@@ -45,7 +47,7 @@ struct form_t {
         }
         plain = operand_t(
                 tensor_t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt), s.type,
-                is_packed ? int(p.dims.size()) - 2 : p.axis);
+                is_packed ? int(p.dims.size()) - 2 : s.axis);
     }
 
     memory::desc desc() const { return is_packed ? packed_md : plain.codes().desc(); }
@@ -95,9 +97,9 @@ struct form_t {
     }
 };
 
-bool moves(const problem_t &p, const operand_t &src, const operand_t &dst) {
-    return src.is_quantised && dst.is_quantised && p.src.type.dt == p.dst.type.dt
-           && p.src.type.quant == p.dst.type.quant && src.quantised.axis == dst.quantised.axis;
+bool moves(const problem_t &p, const side_t &to, const operand_t &src, const operand_t &dst) {
+    return src.is_quantised && dst.is_quantised && p.src.type.dt == to.type.dt
+           && p.src.type.quant == to.type.quant && src.quantised.axis == dst.quantised.axis;
 }
 
 void fill(const problem_t &p, form_t &src) {
@@ -117,14 +119,14 @@ void fill(const problem_t &p, form_t &src) {
 }
 
 // The destination that the scalar rules give, in `want` (plain forms; a packed one in its plain copy).
-void expect(const problem_t &p, const operand_t &src, const operand_t &want) {
+void expect(const problem_t &p, const side_t &to, const operand_t &src, const operand_t &want) {
     if (!want.is_quantised) {
         const data_type_info_t *info = data_type_info(want.plain.dt);
         return for_each(
                 p.dims, [&](const int64_t *idx) { want.plain.set_code(idx, info->encode(src.value(idx))); });
     }
     const quantised_t &q = want.quantised;
-    const bool copy = moves(p, src, want);
+    const bool copy = moves(p, to, src, want);
     if (!q.global.dims.empty()) {
         std::vector<float> amax(size_t(q.global.dims[0]), 0.f);
         for_each(p.dims, [&](const int64_t *idx) {
@@ -155,7 +157,7 @@ void expect(const problem_t &p, const operand_t &src, const operand_t &want) {
         if (copy)
             params = src.quantised.params(idx);
         else
-            params = quantize_block(p.dst.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
+            params = quantize_block(to.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
         q.scales.set_code(block, params.scale);
         if (!q.zero_points.dims.empty()) q.zero_points.set_code(block, params.zp);
         for (int i = 0; i < n; i++) {
@@ -188,14 +190,30 @@ void compare(const operand_t &got, const operand_t &want, mismatch_t &bad) {
 }
 
 // Packed sides say themselves how they are quantised, except for what is found on the way there.
-mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const form_t &dst) {
+mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const std::vector<form_t> &dst) {
     mxdnn::primitive_attr attr;
     const size_t nd = p.dims.size();
     if (!src.is_packed) set_quant(attr, MXDNN_ARG_SRC, p.src.type, nd, src.plain.quantised.axis, false);
-    set_quant(attr, MXDNN_ARG_DST, p.dst.type, nd, dst.plain.quantised.axis, true);
-    if (p.dst.type.quantised)
-        attr.set_scale_rounding(MXDNN_ARG_DST, static_cast<mxdnn::scale_rounding>(p.rounding));
+    for (size_t i = 0; i < dst.size(); i++) {
+        const tensor_type_t &type = p.dst[i].type;
+        set_quant(attr, dst_args[i], type, nd, dst[i].plain.quantised.axis, true);
+        if (type.quantised)
+            attr.set_scale_rounding(dst_args[i], static_cast<mxdnn::scale_rounding>(p.rounding));
+    }
     return attr;
+}
+
+pd_t make_pd(
+        const mxdnn::engine &eng, const problem_t &p, const form_t &src, const std::vector<form_t> &dst) {
+    const mxdnn::primitive_attr attr = make_attr(p, src, dst);
+    if (dst.size() == 1) return pd_t(eng, src.desc(), eng, dst[0].desc(), attr);
+    return pd_t(eng, src.desc(), eng, dst[0].desc(), dst[1].desc(), attr);
+}
+
+std::vector<form_t> make_destinations(const mxdnn::engine &eng, const problem_t &p) {
+    std::vector<form_t> dst;
+    for (const side_t &side : p.dst) dst.emplace_back(eng, p, side);
+    return dst;
 }
 
 } // namespace
@@ -204,35 +222,42 @@ void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream(eng);
-        form_t src(eng, p, p.src), dst(eng, p, p.dst);
-        const pd_t pd(eng, src.desc(), eng, dst.desc(), make_attr(p, src, dst));
+        form_t src(eng, p, p.src);
+        const std::vector<form_t> dst = make_destinations(eng, p);
+        const pd_t pd = make_pd(eng, p, src, dst);
         fill(p, src);
         args_t args;
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
-        dst.add_args(MXDNN_ARG_DST, host_engine(eng), args);
+        for (size_t i = 0; i < dst.size(); i++) dst[i].add_args(dst_args[i], host_engine(eng), args);
         std::string wrong;
         if (settings.correctness) {
-            form_t want(eng, p, p.dst);
-            expect(p, src.plain, want.plain);
+            const std::vector<form_t> want = make_destinations(eng, p);
+            for (size_t i = 0; i < dst.size(); i++) expect(p, p.dst[i], src.plain, want[i].plain);
             wrong = check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
-                dst.poison();
+                for (const form_t &d : dst) d.poison();
                 execute(mxdnn::mx_reorder(each), stream, args);
-                if (dst.is_packed) dst.exchange(false);
+                for (const form_t &d : dst)
+                    if (d.is_packed) d.exchange(false);
                 if (settings.plant_fault) {
                     int64_t idx[max_ndims];
                     for (size_t i = 0; i < p.dims.size(); i++) idx[i] = p.dims[i] / 2;
-                    const tensor_t &t = dst.plain.codes();
+                    const tensor_t &t = dst.back().plain.codes();
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
-                compare(dst.plain, want.plain, bad);
+                for (size_t i = 0; i < dst.size(); i++) compare(dst[i].plain, want[i].plain, bad);
             });
         }
         // A global scale has to be known before anything is written under it: the source is read twice.
-        const bool twice = dst.plain.is_quantised && !src.plain.is_quantised
-                           && p.dst.type.quant.global != global_scale_kind_t::none;
+        bool twice = false;
+        double bytes = src.size();
+        for (size_t i = 0; i < dst.size(); i++) {
+            bytes += dst[i].size();
+            twice = twice
+                    || (dst[i].plain.is_quantised && !src.plain.is_quantised
+                            && p.dst[i].type.quant.global != global_scale_kind_t::none);
+        }
         if (wrong.empty())
-            run_and_time<mxdnn::mx_reorder>(
-                    pd, stream, args, p.repro, src.size() * (twice ? 2 : 1) + dst.size());
+            run_and_time<mxdnn::mx_reorder>(pd, stream, args, p.repro, bytes + (twice ? src.size() : 0));
         return wrong;
     });
 }

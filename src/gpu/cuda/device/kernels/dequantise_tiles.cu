@@ -30,6 +30,8 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
         if (element_t::bits == 4 && !element_t::is_float) t.zp[i / tile_n][i % tile_n] = bits_of(v.offset);
     }
     __syncthreads();
+    if constexpr (std::is_same<element_t, f4_e2m1_t>::value)
+        if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_f4_to_bf16(t, a, at);
     switch (a.dst.dt) {
     case mxdnn_bf16: dequantise_tile<element_t, to_bf16_t>(t, a, at); break;
     case mxdnn_f16: dequantise_tile<element_t, to_f16_t>(t, a, at); break;

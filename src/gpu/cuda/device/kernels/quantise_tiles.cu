@@ -12,8 +12,9 @@ namespace {
 
 using namespace tiles;
 
+// Many CTAs keep many loads in flight.
 template <typename quantiser_t>
-__device__ __forceinline__ void quantise(const tile_args_t &a) {
+__global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int bits = quantiser_t::element::bits, width = bits == 4 ? 4 : 8;
     __shared__ code_tile_t<width> t;
     tile_place_t at;
@@ -22,23 +23,17 @@ __device__ __forceinline__ void quantise(const tile_args_t &a) {
     if (a.two_levels)
         global =
                 a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
+    const auto quantise_words = [&](auto words) {
+        using words_t = decltype(words);
+        quantise_tile<quantiser_t, words_t>(t, a, side_source_t{a.src, at}, at, global);
+    };
     switch (a.src.dt) {
-    case mxdnn_bf16: quantise_tile<quantiser_t, bf16_words_t>(t, a, at, global); break;
-    case mxdnn_f16: quantise_tile<quantiser_t, f16_words_t>(t, a, at, global); break;
-    default: quantise_tile<quantiser_t, f32_words_t>(t, a, at, global); break;
+    case mxdnn_bf16: quantise_words(bf16_words_t()); break;
+    case mxdnn_f16: quantise_words(f16_words_t()); break;
+    default: quantise_words(f32_words_t()); break;
     }
     __syncthreads();
     store_tile<bits>(t, a, a.dst, at, global);
-}
-
-// Codes of 8 bits are quick to make: many CTAs keep many loads in flight. Those of 4 bits want registers.
-template <typename quantiser_t>
-__global__ void __launch_bounds__(threads, 8) quantise_to_bytes(const __grid_constant__ tile_args_t a) {
-    quantise<quantiser_t>(a);
-}
-template <typename quantiser_t>
-__global__ void __launch_bounds__(threads) quantise_to_nibbles(const __grid_constant__ tile_args_t a) {
-    quantise<quantiser_t>(a);
 }
 
 // The largest finite magnitude of each matrix, as bits, in a.amax, which is zero before.
@@ -89,26 +84,19 @@ __global__ void __launch_bounds__(amax_threads) find_largest(const __grid_consta
 
 using kernel_t = void (*)(tile_args_t);
 
-template <typename quantiser_t>
-kernel_t kernel_of() {
-    if constexpr (quantiser_t::element::bits == 4)
-        return quantise_to_nibbles<quantiser_t>;
-    else
-        return quantise_to_bytes<quantiser_t>;
-}
-
-kernel_t find(data_type_t dt, bool nvfp4) {
-    if (nvfp4) return kernel_of<nvfp4_quantiser_t>();
+kernel_t find(data_type_t dt, bool nvfp4, bool two_levels) {
+    if (nvfp4) return two_levels ? quantise_tiles<nvfp4_two_levels_t> : quantise_tiles<nvfp4_quantiser_t>;
     kernel_t k = nullptr;
-    visit_type(mx_element_types(), dt, [&](auto e) { k = kernel_of<mx_quantiser_t<decltype(e)>>(); });
+    visit_type(mx_element_types(), dt, [&](auto e) { k = quantise_tiles<mx_quantiser_t<decltype(e)>>; });
     return k;
 }
 
 cudaError_t prepare() {
     cudaError_t e = load_kernel(find_largest);
-    if (e == cudaSuccess) e = load_kernel(find(mxdnn_f4_e2m1, true));
+    for (bool two_levels : {false, true})
+        if (e == cudaSuccess) e = load_kernel(find(mxdnn_f4_e2m1, true, two_levels));
     for_each_type(mx_element_types(), [&](auto t) {
-        if (e == cudaSuccess) e = load_kernel(find(decltype(t)::id, false));
+        if (e == cudaSuccess) e = load_kernel(find(decltype(t)::id, false, false));
     });
     return e;
 }
@@ -124,7 +112,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
         const int64_t per_matrix = div_up(amax_ctas, a.batch);
         find_largest<<<dim3(unsigned(per_matrix), unsigned(a.batch)), amax_threads, 0, s>>>(a);
     }
-    find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift)<<<tile_grid(a), threads, 0, s>>>(a);
+    find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift,
+            a.two_levels)<<<tile_grid(a), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 

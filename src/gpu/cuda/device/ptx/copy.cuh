@@ -34,6 +34,8 @@ __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool vali
 __device__ __forceinline__ void copy_arrive(uint32_t bar) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
+// Until all of this thread's copy_16 have landed.
+__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // ---- loads from an address that is a multiple of their size, at offsets of it ----
 

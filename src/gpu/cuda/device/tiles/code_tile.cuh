@@ -43,26 +43,28 @@ struct tile_place_t {
     int rows, columns;    // that exist
     bool whole;           // all of them
 };
+template <int width>
+__device__ __forceinline__ tile_place_t place_at(const tile_args_t &a, int64_t matrix, int64_t k, int64_t n) {
+    constexpr int all = tile_rows(width);
+    const int rows = a.K - k < all ? int(a.K - k) : all, columns = a.N - n < tile_n ? int(a.N - n) : tile_n;
+    return {matrix, k, n, rows, columns, rows == all && columns == tile_n};
+}
 // False for what the grid has too many of.
 template <int width>
 __device__ __forceinline__ bool find_place(const tile_args_t &a, tile_place_t &p) {
-    constexpr int all = tile_rows(width);
     const uint32_t column = blockIdx.z * max_grid_y + blockIdx.y, n_tiles = uint32_t(a.n_tiles);
     const uint32_t matrix = column / n_tiles;
-    p.matrix = matrix;
-    p.k = int64_t(blockIdx.x) * all;
-    p.n = int64_t(column - matrix * n_tiles) * tile_n;
-    p.rows = a.K - p.k < all ? int(a.K - p.k) : all;
-    p.columns = a.N - p.n < tile_n ? int(a.N - p.n) : tile_n;
-    p.whole = p.rows == all && p.columns == tile_n;
+    p = place_at<width>(
+            a, matrix, int64_t(blockIdx.x) * tile_rows(width), int64_t(column - matrix * n_tiles) * tile_n);
     return matrix < a.batch;
 }
 
-inline dim3 tile_grid(const tile_args_t &a) {
-    const int64_t columns = a.n_tiles * a.batch, most = int64_t(max_grid_y);
-    return dim3(
-            unsigned(a.k_tiles), unsigned(columns < most ? columns : most), unsigned(div_up(columns, most)));
+// Of tiles along k, and across all matrices.
+inline dim3 tile_grid(int64_t down, int64_t columns) {
+    const int64_t most = int64_t(max_grid_y);
+    return dim3(unsigned(down), unsigned(columns < most ? columns : most), unsigned(div_up(columns, most)));
 }
+inline dim3 tile_grid(const tile_args_t &a) { return tile_grid(a.k_tiles, a.n_tiles * a.batch); }
 
 // The first `bytes` of 16 or fewer, the rest zero.
 __device__ __noinline__ static uint4 load_some(const uint8_t *p, int bytes) {

@@ -7,6 +7,7 @@
 #include <cuda_fp16.h>
 
 #include "common/formats/quantize_block.hpp"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 
 namespace mxdnn {
@@ -79,14 +80,8 @@ __device__ __forceinline__ float dequantise(const tile_args_t &a, uint32_t code,
 
 // Eight values that lie side by side, or the first n of them.
 template <typename to_t>
-__device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bool whole, int n) {
-    uint32_t w[2 * to_t::bytes];
-#pragma unroll
-    for (int i = 0; i < 2 * to_t::bytes; i++)
-        if constexpr (to_t::bytes == 2)
-            w[i] = to_t::pair(x[2 * i], x[2 * i + 1]);
-        else
-            w[i] = bits_of(x[i]);
+__device__ __forceinline__ void store_words(
+        uint8_t *p, const uint32_t (&w)[2 * to_t::bytes], bool whole, int n) {
     if (whole) {
 #pragma unroll
         for (int i = 0; i < to_t::bytes / 2; i++)
@@ -100,6 +95,78 @@ __device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bo
             reinterpret_cast<uint16_t *>(p)[i] = uint16_t(w[i / 2] >> i % 2 * 16);
         else
             reinterpret_cast<uint32_t *>(p)[i] = w[i];
+    }
+}
+
+template <typename to_t>
+__device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bool whole, int n) {
+    uint32_t w[2 * to_t::bytes];
+#pragma unroll
+    for (int i = 0; i < 2 * to_t::bytes; i++)
+        if constexpr (to_t::bytes == 2)
+            w[i] = to_t::pair(x[2 * i], x[2 * i + 1]);
+        else
+            w[i] = bits_of(x[i]);
+    store_words<to_t>(p, w, whole, n);
+}
+
+// Two bf16 from the i-th E2M1 codes of the halves of a word, under factors that are bf16 themselves: their
+// product is what rounding makes of it once.
+__device__ __forceinline__ uint32_t f4_pair_values(uint32_t codes, int i, uint32_t factors) {
+    // Exponent and mantissa where bf16 has them count from another bias; the subnormal is in its place, too.
+    const uint32_t magnitudes = (i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) & 0x01c001c0u;
+    const uint32_t signs = codes << (12 - 4 * i) & 0x80008000u;
+    return bf16x2_t::mul(bf16x2_t::mul(magnitudes | signs, bf16x2_t::of(exp2_f32(126))), factors);
+}
+
+// E2M1 under scales that are bf16 themselves, as E8M0 and E4M3 are.
+__device__ __forceinline__ void dequantise_f4_to_bf16(
+        const code_tile_t<4> &t, const tile_args_t &a, const tile_place_t &at) {
+    uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step;
+    const bool whole = at.whole && a.dst.aligned;
+    constexpr int value_bytes = to_bf16_t::bytes;
+    if (a.dst.lines_along_k) {
+        constexpr int parts = code_tile_t<4>::rows / 8, columns = threads / parts;
+        const int part = threadIdx.x % parts, first = threadIdx.x / parts, b = part * 8 >> a.block_shift;
+        p += (at.n + first) * a.dst.line_step + (at.k + part * 8) * value_bytes;
+#pragma unroll 4
+        for (int pass = 0; pass < tile_n / columns; pass++) {
+            const int column = first + pass * columns;
+            const uint32_t codes = t.at<uint32_t>(column, part * 8);
+            const uint32_t factors = __byte_perm(t.scale[b][column], 0, 0x3232);
+            uint32_t v[4]; // values i and i + 4
+#pragma unroll
+            for (int i = 0; i < 4; i++) v[i] = f4_pair_values(codes, i, factors);
+            const uint32_t w[4] = {__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410),
+                    __byte_perm(v[0], v[1], 0x7632), __byte_perm(v[2], v[3], 0x7632)};
+            if (whole || column < at.columns)
+                store_words<to_bf16_t>(p + pass * columns * a.dst.line_step, w, whole, at.rows - part * 8);
+        }
+        return;
+    }
+    constexpr int across = tile_n / 8, down = threads / across;
+    const int column = threadIdx.x % across * 8, first = threadIdx.x / across * 8;
+    p += (at.k + first) * a.dst.line_step + (at.n + column) * value_bytes;
+#pragma unroll
+    for (int pass = 0; pass < code_tile_t<4>::rows / down / 8; pass++) {
+        const int row = first + pass * down * 8, b = row >> a.block_shift;
+        uint32_t codes[2][4], factors[4]; // of two columns, four rows and four rows
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const uint32_t x = t.at<uint32_t>(column + 2 * j, row),
+                           y = t.at<uint32_t>(column + 2 * j + 1, row);
+            codes[0][j] = __byte_perm(x, y, 0x5410), codes[1][j] = __byte_perm(x, y, 0x7632);
+            factors[j] = __byte_perm(t.scale[b][column + 2 * j], t.scale[b][column + 2 * j + 1], 0x7632);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            uint32_t w[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) w[j] = f4_pair_values(codes[i / 4][j], i % 4, factors[j]);
+            if (whole || row + i < at.rows)
+                store_words<to_bf16_t>(
+                        p + (pass * down * 8 + i) * a.dst.line_step, w, whole, at.columns - column);
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 #include <cuda_fp8.h>
 
 #include "common/formats/quantize_block.hpp"
-#include "gpu/cuda/device/ptx/bf16x2.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -238,7 +238,7 @@ struct mx_quantiser_t : value_quantiser_t<mx_quantiser_t<element_t>> {
     };
     mx_scale_t<element_t> scale_of;
 
-    __device__ mx_quantiser_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
+    __device__ mx_quantiser_t(scale_rounding_t rounding, float) : scale_of(rounding) {}
     template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
         const uint32_t scale = scale_of(amax);
@@ -253,7 +253,67 @@ struct mx_quantiser_t : value_quantiser_t<mx_quantiser_t<element_t>> {
     }
 };
 
+// a / b rounded once, from the nearest float to 1 / b, where nothing comes near the ends of the exponents:
+// each correction leaves what rounding an exact remainder leaves.
+__device__ __forceinline__ float divide(float a, float b, float inverse) {
+    float q = mul_f32(a, inverse);
+#pragma unroll
+    for (int i = 0; i < 2; i++) q = __fmaf_rn(__fmaf_rn(-b, q, a), inverse, q);
+    return q;
+}
+__device__ __forceinline__ bool is_middling(float x) {
+    return fabsf(x) > 1e-20f && fabsf(x) < 1e20f; // quotients of two are far from both ends
+}
+// The nearest float to 1 / x, x a scale: an approximation that is a few units off, and one correction.
+__device__ __forceinline__ float inverse_of_scale(float x) {
+    const float y = approximate_inverse(x);
+    return __fmaf_rn(__fmaf_rn(-x, y, 1.f), y, y);
+}
+
+// The scale's code for a block whose largest magnitude is s times that of an element.
+__device__ __forceinline__ uint32_t nvfp4_scale_code(float s) {
+    return magnitude_code<f8_e4m3_t>(fmaxf(s, f8_e4m3_t::min_normal)) & 0x7f;
+}
+// No scale is subnormal.
+__device__ __forceinline__ float nvfp4_scale_value(uint32_t code) {
+    return float_of((code << 20) + (120u << 23));
+}
+
 struct nvfp4_quantiser_t : value_quantiser_t<nvfp4_quantiser_t> {
+    using element = f4_e2m1_t;
+    using group_t = code_group_t<element>;
+    static constexpr int block_shift = 4;
+    struct block_t {
+        uint32_t scale;
+        float factor;
+    };
+
+    __device__ nvfp4_quantiser_t(scale_rounding_t, float) {}
+    template <typename words_t>
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        const uint32_t scale = scale_of<words_t>(amax);
+        return {scale, inverse_of_scale(nvfp4_scale_value(scale))};
+    }
+    __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
+#pragma unroll
+        for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
+        group_t g = encode_group<element>(x);
+        if (b.scale == f8_e4m3_t::nan_code) g.fill(0);
+        return g;
+    }
+
+    template <typename words_t>
+    __device__ static __forceinline__ uint32_t scale_of(uint32_t amax) {
+        // Of a 16-bit magnitude the product is as near to the quotient as its own rounding, and nowhere on
+        // the other side of what rounds a scale.
+        const float s = words_t::per_word == 2 ? mul_f32(float_of(amax), 1 / element::max)
+                                               : divide(float_of(amax), element::max, 1 / element::max);
+        return amax >= f32_inf_bits ? f8_e4m3_t::nan_code : nvfp4_scale_code(s);
+    }
+};
+
+// Under a global scale.
+struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
     using element = f4_e2m1_t;
     using group_t = code_group_t<element>;
     static constexpr int block_shift = 4;
@@ -262,54 +322,47 @@ struct nvfp4_quantiser_t : value_quantiser_t<nvfp4_quantiser_t> {
         float factor, divisor;
     };
     float global, inverse;
-    bool two_levels;
+    bool middling;
 
-    __device__ nvfp4_quantiser_t(scale_rounding_t, float g, bool two)
-        : global(g), inverse(div_f32(1.f, g)), two_levels(two) {}
+    __device__ nvfp4_two_levels_t(scale_rounding_t, float g)
+        : global(g), inverse(div_f32(1.f, g)), middling(is_middling(g)) {}
     template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
-        // Of a 16-bit magnitude the product is as near to the quotient as its own rounding, and nowhere on
-        // the other side of what rounds a scale.
-        float s = words_t::per_word == 2 && !two_levels ? mul_f32(float_of(amax), 1 / element::max)
-                                                        : div_f32(float_of(amax), element::max);
-        if (two_levels) s = global == 0 ? 0 : div_f32(s, global);
-        uint32_t scale = magnitude_code<f8_e4m3_t>(fmaxf(s, f8_e4m3_t::min_normal)) & 0x7f;
-        float value = float_of((scale << 20) + (120u << 23)); // no scale is subnormal
-        if (amax >= f32_inf_bits || is_nan(s)) scale = f8_e4m3_t::nan_code, value = float_of(f32_nan_bits);
-        if (!two_levels) return {scale, __frcp_rn(value), value};
-        return {scale, div_f32(inverse, value), mul_f32(global, value)};
+        const float a = float_of(amax);
+        if (middling && is_middling(a)) {
+            const uint32_t scale =
+                    nvfp4_scale_code(divide(divide(a, element::max, 1 / element::max), global, inverse));
+            const float value = nvfp4_scale_value(scale);
+            return {scale, divide(inverse, value, inverse_of_scale(value)), 0};
+        }
+        // By the rules as they stand: zeros, NaN, infinities and what is near the ends of the exponents.
+        const uint32_t scale = odd_scale(amax, global);
+        const float value = f8_e4m3_t::decode(scale);
+        return {scale, quotient(inverse, value), mul_f32(global, value)};
     }
     __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
-        group_t g;
         if (is_finite(b.factor)) {
 #pragma unroll
             for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
-            return encode_group<element>(x);
-        }
-        g.w[0] = 0;
-        if (is_nan(b.divisor)) return g;
+        } else {
 #pragma unroll
-        for (int i = 0; i < 8; i++)
-            x[i] = b.divisor == 0 ? float_of(bits_of(x[i]) & f32_sign_mask) : div_f32(x[i], b.divisor);
-        return encode_group<element>(x);
+            for (int i = 0; i < 8; i++)
+                x[i] = b.divisor == 0 ? float_of(bits_of(x[i]) & f32_sign_mask) : quotient(x[i], b.divisor);
+        }
+        group_t g = encode_group<element>(x);
+        if (is_nan(b.divisor)) g.fill(0);
+        return g;
     }
+
+private:
+    // What is rare stays out of the way, and out of the registers.
+    __device__ static __noinline__ uint32_t odd_scale(uint32_t amax, float global) {
+        return nvfp4_scale(amax, global);
+    }
+    __device__ static __noinline__ float quotient(float a, float b) { return div_f32(a, b); }
 };
 
-// ---- MX of bf16 with three lines: two values at a time ----
-// A power of two times a bf16 is one, but for what is too small to matter.
-
-// The codes of two values under powers of two, on top of the bits of bf16_integers.
-constexpr float bf16_integers = 1 << 7;
-template <typename element_t>
-__device__ __forceinline__ uint32_t pair_codes(uint32_t w, uint32_t factors) {
-    constexpr float one = 1 << element_t::mantissa_bits, most = element_t::max_code;
-    const uint32_t m = mul_bf16x2(abs_bf16x2(w), factors);
-    // The third line ends at the largest code: it is as far below it as m leaves, if that is more than 0.
-    const uint32_t left = fma_relu_bf16x2(m, bf16x2_of(-one / 4), bf16x2_of(most - 2 * one));
-    return __vimin3_u16x2(fma_bf16x2(m, bf16x2_of(one), bf16x2_of(bf16_integers)),
-            fma_bf16x2(m, bf16x2_of(one / 2), bf16x2_of(bf16_integers + one)),
-            fma_bf16x2(left, bf16x2_of(-1), bf16x2_of(bf16_integers + most)));
-}
+// ---- bf16 with three lines: two values at a time ----
 
 // Lowest bytes of the halves of four words, or the signs of those halves as bytes of 0 or 255: those of the
 // lower halves side by side, and those of the upper ones.
@@ -326,31 +379,35 @@ __device__ __forceinline__ halves_t signs_of_halves(uint32_t a, uint32_t b, uint
     return join_halves(byte_signs(a, b, 0x7351), byte_signs(c, d, 0x7351));
 }
 
-template <typename element_t>
-struct mx_of_bf16_t {
+// The codes of two magnitudes in a word, as integers of type pair_t in whose lowest bytes they show.
+template <typename element_t, typename pair_t>
+__device__ __forceinline__ uint32_t pair_codes(uint32_t m) {
+    constexpr float one = 1 << element_t::mantissa_bits, most = element_t::max_code;
+    constexpr auto of = pair_t::of;
+    // The third line ends at the largest code: it is as far below it as m leaves, if that is more than 0.
+    const uint32_t left = pair_t::fma_relu(m, of(-one / 4), of(most - 2 * one));
+    return __vimin3_u16x2(pair_t::fma(m, of(one), of(pair_t::integers)),
+            pair_t::fma(m, of(one / 2), of(pair_t::integers + one)),
+            pair_t::fma(left, of(-1), of(pair_t::integers + most)));
+}
+
+// For quantisers that make codes of two values at once: derived_t::factors() of the blocks of the two, and
+// codes() of a word under them.
+template <typename derived_t, typename element_t, typename pair_t>
+struct pair_quantiser_t {
     using element = element_t;
     using group_t = code_group_t<element_t>;
-    static constexpr int block_shift = 5;
     static constexpr uint32_t sign_code = element_t::sign_code;
-    struct block_t {
-        uint32_t scale, factor; // as bf16
-    };
-    mx_scale_t<element_t> scale_of;
 
-    __device__ mx_of_bf16_t(scale_rounding_t rounding, float, bool) : scale_of(rounding) {}
-    template <typename words_t>
-    __device__ __forceinline__ block_t block(uint32_t amax) const {
-        const uint32_t scale = scale_of(amax);
-        return {scale, bits_of(e8m0_t::decode_inverse(scale)) >> 16};
-    }
-    template <typename words_t>
+    template <typename words_t, typename block_t>
     __device__ __forceinline__ group_t encode_row(const block_t &b, const uint32_t *w) const {
+        const auto factors = derived_t::factors(b, b);
         uint32_t bytes[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const uint32_t factors = b.factor * 0x10001u, *v = w + 2 * h;
-            bytes[h] = __byte_perm(pair_codes<element_t>(v[0], factors), pair_codes<element_t>(v[1], factors), 0x6420)
-                       | (byte_signs(v[0], v[1], 0x7531) & sign_code * 0x01010101u);
+            const uint32_t x = w[2 * h], y = w[2 * h + 1];
+            bytes[h] = __byte_perm(derived_t::codes(x, factors), derived_t::codes(y, factors), 0x6420)
+                       | (byte_signs(x, y, 0x7531) & sign_code * 0x01010101u);
         }
         group_t g;
         if constexpr (group_t::width == 4) {
@@ -359,19 +416,21 @@ struct mx_of_bf16_t {
         } else {
             g.w[0] = bytes[0], g.w[1] = bytes[1];
         }
-        if (b.scale == e8m0_poison) g.fill(element_t::poisoned_code);
+        if (b.scale == derived_t::poison) g.fill(element_t::poisoned_code);
         return g;
     }
-    template <typename words_t>
+    template <typename words_t, typename block_t>
     __device__ __forceinline__ void encode_columns(const block_t *b, const uint32_t *w, group_t *g) const {
+        const auto factors = derived_t::factors(b[0], b[1]);
         uint32_t v[8];
 #pragma unroll
-        for (int i = 0; i < 8; i++) v[i] = pair_codes<element_t>(w[i], b[0].factor | b[1].factor << 16);
+        for (int i = 0; i < 8; i++) v[i] = derived_t::codes(w[i], factors);
         if constexpr (group_t::width == 4) {
             // Two codes in a byte: 16 times the second, on the first.
 #pragma unroll
             for (int i = 0; i < 8; i += 2)
-                v[i] = fma_bf16x2(add_bf16x2(v[i + 1], bf16x2_of(-bf16_integers)), bf16x2_of(16), v[i]);
+                v[i] = pair_t::fma(pair_t::fma(v[i + 1], pair_t::of(1), pair_t::of(-pair_t::integers)),
+                        pair_t::of(16), v[i]);
             const halves_t codes = bytes_of_halves(v[0], v[2], v[4], v[6]),
                            even = signs_of_halves(w[0], w[2], w[4], w[6]),
                            odd = signs_of_halves(w[1], w[3], w[5], w[7]);
@@ -388,7 +447,68 @@ struct mx_of_bf16_t {
             }
         }
         for (int c = 0; c < 2; c++)
-            if (b[c].scale == e8m0_poison) g[c].fill(element_t::poisoned_code);
+            if (b[c].scale == derived_t::poison) g[c].fill(element_t::poisoned_code);
+    }
+};
+
+// A power of two times a bf16 is one, but for what is too small to matter.
+template <typename element_t>
+struct mx_of_bf16_t : pair_quantiser_t<mx_of_bf16_t<element_t>, element_t, bf16x2_t> {
+    static constexpr int block_shift = 5;
+    static constexpr uint32_t poison = e8m0_poison;
+    struct block_t {
+        uint32_t scale, factor; // as bf16
+    };
+    mx_scale_t<element_t> scale_of;
+
+    __device__ mx_of_bf16_t(scale_rounding_t rounding, float) : scale_of(rounding) {}
+    template <typename words_t>
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        const uint32_t scale = scale_of(amax);
+        return {scale, bits_of(e8m0_t::decode_inverse(scale)) >> 16};
+    }
+    __device__ static __forceinline__ uint32_t factors(const block_t &lower, const block_t &upper) {
+        return lower.factor | upper.factor << 16;
+    }
+    __device__ static __forceinline__ uint32_t codes(uint32_t w, uint32_t factors) {
+        return pair_codes<element_t, bf16x2_t>(bf16x2_t::mul(bf16x2_t::abs(w), factors));
+    }
+};
+
+// A magnitude x under a scale s = 2^e (1 + m/8) becomes x 2^-e in f16, which is exact, times an f16 next to
+// 1 / (1 + m/8). Where x / s is not a tie of two codes it is 2^-8 or more away from one, of itself, and
+// rounding stays on its side. A tie is to be found as rounding to f32 finds it, which for m = 7 makes a
+// little more of those at 1.25, 2.5 and 5: there x is taken as one unit of f16 more; and 1 / (1 + m/8) a
+// little larger finds those of m = 3. A test goes through every x under every s.
+struct nvfp4_of_bf16_t : pair_quantiser_t<nvfp4_of_bf16_t, f4_e2m1_t, f16x2_t> {
+    static constexpr int block_shift = 4;
+    static constexpr uint32_t poison = f8_e4m3_t::nan_code;
+    struct block_t {
+        uint32_t scale;
+        uint32_t power, inverse, more; // as bf16; as f16 twice; units of f16, twice
+    };
+    struct factors_t {
+        uint32_t power, inverse, more;
+    };
+
+    __device__ nvfp4_of_bf16_t(scale_rounding_t, float) {}
+    template <typename words_t>
+    __device__ __forceinline__ block_t block(uint32_t amax) const {
+        const uint32_t scale = nvfp4_quantiser_t::scale_of<words_t>(amax);
+        // 2^-e, and 2^-112 for what bf16's exponent field counts from beyond f16's.
+        const uint32_t power = ((127 - 112 + 7) << 7) - ((scale & 0x78) << 4);
+        const float inverse = approximate_inverse(float_of((scale & 7) << 20 | bits_of(1.f)));
+        return {scale, power, f16x2_t::of_f32(inverse * 1.00005f), (scale & 7) == 7 ? 0x10001u : 0};
+    }
+    __device__ static __forceinline__ factors_t factors(const block_t &lower, const block_t &upper) {
+        return {lower.power | upper.power << 16, __byte_perm(lower.inverse, upper.inverse, 0x5410),
+                __byte_perm(lower.more, upper.more, 0x5410)};
+    }
+    __device__ static __forceinline__ uint32_t codes(uint32_t w, const factors_t &f) {
+        // Beyond 2^22 all are the largest code under any scale; there the shift would overflow.
+        const uint32_t m = __vminu2(bf16x2_t::abs(w), bf16x2_t::of(1 << 22));
+        return pair_codes<f4_e2m1_t, f16x2_t>(
+                f16x2_t::mul(bf16x2_t::mul(m, f.power) * 8 + f.more, f.inverse));
     }
 };
 
@@ -401,6 +521,10 @@ template <typename element_t>
 struct best_quantiser_t<mx_quantiser_t<element_t>, bf16_words_t> {
     using type = std::conditional_t<is_of_three_lines<element_t>(), mx_of_bf16_t<element_t>,
             mx_quantiser_t<element_t>>;
+};
+template <>
+struct best_quantiser_t<nvfp4_quantiser_t, bf16_words_t> {
+    using type = nvfp4_of_bf16_t;
 };
 
 } // namespace tiles

@@ -65,9 +65,9 @@ public:
             const int64_t step = lines_at_once * src.line_step;
 #pragma unroll
             for (int i = 0; i < columns_at_once; i++) {
-                const uint4 v = whole ? *reinterpret_cast<const uint4 *>(p + i * step)
-                                      : load_some(p + i * step,
-                                              first + i * lines_at_once < at.columns ? bytes : 0);
+                const uint4 v =
+                        whole ? *reinterpret_cast<const uint4 *>(p + i * step)
+                              : load_some(p + i * step, first + i * lines_at_once < at.columns ? bytes : 0);
                 w_[4 * i] = v.x, w_[4 * i + 1] = v.y, w_[4 * i + 2] = v.z, w_[4 * i + 3] = v.w;
             }
             return;

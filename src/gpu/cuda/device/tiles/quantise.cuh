@@ -31,19 +31,34 @@ __device__ __forceinline__ void put_codes(
         t.template at<uint4>(column, row) = make_uint4(a.w[0], a.w[1], b.w[0], b.w[1]);
 }
 
+// Where the values of a tile lie: an element of a line of it, and whether all can be read by whole words.
+struct side_source_t {
+    const tile_side_t &s;
+    const tile_place_t &place;
+
+    __device__ bool lines_along_k() const { return s.lines_along_k; }
+    __device__ bool whole() const { return place.whole && s.aligned; }
+    __device__ int64_t line_step() const { return s.line_step; }
+    template <int width>
+    __device__ __forceinline__ const uint8_t *at(int line, int element) const {
+        return s.data + place.matrix * s.batch_step
+               + ((s.lines_along_k ? place.n : place.k) + line) * s.line_step
+               + ((s.lines_along_k ? place.k : place.n) + element) * width;
+    }
+};
+
 // Lines along k: a thread has 16 rows of a column at a time, and its neighbour the rest of a longer block.
-template <typename quantiser_t, typename words_t, typename tile_t>
+template <typename quantiser_t, typename words_t, typename tile_t, typename source_t>
 __device__ __forceinline__ void quantise_along_k(
-        tile_t &t, const tile_args_t &a, const tile_place_t &at, const quantiser_t &q) {
+        tile_t &t, const source_t &s, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
     constexpr int unit = 16, parts = tile_t::rows / unit, columns = threads / parts; // at a time
     constexpr int words = unit / words_t::per_word, width = 4 / words_t::per_word;
     constexpr int at_once = words_t::per_word == 2 ? 4 : 2; // as many loads in flight for every type
     const int part = threadIdx.x % parts, first = threadIdx.x / parts;
-    const uint8_t *p = a.src.data + at.matrix * a.src.batch_step + (at.n + first) * a.src.line_step
-                       + (at.k + part * unit) * width;
-    const int64_t step = columns * a.src.line_step;
-    const bool whole = at.whole && a.src.aligned;
+    const uint8_t *p = s.template at<width>(first, part * unit);
+    const int64_t step = columns * s.line_step();
+    const bool whole = s.whole();
 #pragma unroll 1
     for (int pass = 0; pass < tile_n / columns; pass += at_once) {
         uint32_t w[at_once][words];
@@ -80,21 +95,20 @@ __device__ __forceinline__ void quantise_along_k(
 }
 
 // Lines along n: a warp has 32 rows at a time, a thread one or two neighbouring columns of them.
-template <typename quantiser_t, typename words_t, typename tile_t>
+template <typename quantiser_t, typename words_t, typename tile_t, typename source_t>
 __device__ __forceinline__ void quantise_along_n(
-        tile_t &t, const tile_args_t &a, const tile_place_t &at, const quantiser_t &q) {
+        tile_t &t, const source_t &s, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
     constexpr int strip = 32, per_word = words_t::per_word, width = 4 / per_word,
                   across = tile_n / 32 / per_word;
     constexpr int block = 1 << quantiser_t::block_shift;
-    const int64_t step = a.src.line_step;
-    const bool whole = at.whole && a.src.aligned;
+    const int64_t step = s.line_step();
+    const bool whole = s.whole();
 #pragma unroll 1
     for (int pass = 0; pass < tile_t::rows / strip / warps * across; pass++) {
         const int column = (pass % across * 32 + threadIdx.x % 32) * per_word;
         const int row = (pass / across * warps + threadIdx.x / 32) * strip, rows = at.rows - row;
-        const uint8_t *p =
-                a.src.data + at.matrix * a.src.batch_step + (at.k + row) * step + (at.n + column) * width;
+        const uint8_t *p = s.template at<width>(row, column);
         uint32_t w[strip];
         if (whole) {
 #pragma unroll
@@ -131,15 +145,15 @@ __device__ __forceinline__ void quantise_along_n(
     }
 }
 
-template <typename format_t, typename words_t, typename tile_t>
+template <typename format_t, typename words_t, typename tile_t, typename source_t>
 __device__ __forceinline__ void quantise_tile(
-        tile_t &t, const tile_args_t &a, const tile_place_t &at, float global) {
+        tile_t &t, const tile_args_t &a, const source_t &s, const tile_place_t &at, float global) {
     using quantiser_t = typename best_quantiser_t<format_t, words_t>::type;
-    const quantiser_t q(a.rounding, global, a.two_levels);
-    if (a.src.lines_along_k)
-        quantise_along_k<quantiser_t, words_t>(t, a, at, q);
+    const quantiser_t q(a.rounding, global);
+    if (s.lines_along_k())
+        quantise_along_k<quantiser_t, words_t>(t, s, at, q);
     else
-        quantise_along_n<quantiser_t, words_t>(t, a, at, q);
+        quantise_along_n<quantiser_t, words_t>(t, s, at, q);
 }
 
 } // namespace tiles

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/two_mx_reorders.hpp"
+
+#include <algorithm>
+
+namespace mxdnn {
+namespace impl {
+
+one_reorder_t::one_reorder_t(const exec_ctx_t &both, bool second) {
+    constexpr int parts = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
+    for (int i = 0; i < both.nargs && nargs_ < most; i++) {
+        const mxdnn_exec_arg_t &a = both.args[i];
+        const bool first_dst = (a.arg & ~parts) == MXDNN_ARG_DST,
+                   second_dst = (a.arg & ~parts) == MXDNN_ARG_DST_1;
+        if (second ? first_dst : second_dst) continue;
+        args_[nargs_++] = {second_dst ? (a.arg & parts) | MXDNN_ARG_DST : a.arg, a.memory};
+    }
+}
+
+template <bool reference>
+std::string two_mx_reorders_t<reference>::pd_t::plan_text() const {
+    return std::string(each[0]->name()) + "+" + each[1]->name();
+}
+
+template <bool reference>
+reason_t two_mx_reorders_t<reference>::pd_t::init() {
+    for (int i = 0; i < 2; i++) {
+        const problem_t one = reorder_to(problem, i == 1);
+        const impl_list_t list = impl_list(one);
+        reason_t r = no("dst", "no implementation", "one");
+        for (size_t j = reference ? list.size - 1 : 0; j < list.size; j++) {
+            r = list.items[j].create(each[i], one);
+            if (r.ok()) break;
+        }
+        if (!r.ok()) return r;
+        primitive_kind(one.kind)->list_args(*each[i]);
+        scratchpad_bytes = std::max(scratchpad_bytes, each[i]->scratchpad_bytes);
+    }
+    return yes();
+}
+
+template <bool reference>
+status_t two_mx_reorders_t<reference>::pd_t::create_primitive(
+        std::shared_ptr<primitive_impl_t> &primitive) const {
+    auto both = std::make_shared<two_mx_reorders_t>();
+    for (int i = 0; i < 2; i++) MXDNN_CHECK(each[i]->create_primitive(both->each[i]));
+    primitive = std::move(both);
+    return mxdnn_success;
+}
+
+template <bool reference>
+status_t two_mx_reorders_t<reference>::execute(const exec_ctx_t &ctx) const {
+    const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
+    for (int i = 0; i < 2; i++)
+        MXDNN_CHECK(each[i]->execute(one_reorder_t(ctx, i == 1).ctx(ctx, *pd.each[i])));
+    return mxdnn_success;
+}
+
+template struct two_mx_reorders_t<false>;
+template struct two_mx_reorders_t<true>;
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder to two destinations by reorders to each: for what no implementation writes in one pass.
+#pragma once
+
+#include "common/primitive.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// What an execution passes for one of the destinations: the arguments of a reorder to it alone.
+class one_reorder_t {
+public:
+    one_reorder_t(const exec_ctx_t &both, bool second);
+    // `pd`: of the reorder to that destination.
+    exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd) const {
+        return {pd, both.stream, args_, nargs_, both.scratchpad};
+    }
+
+private:
+    // src and dst with scales, zero points and global scale each, and a scratchpad.
+    static constexpr int most = 9;
+    mxdnn_exec_arg_t args_[most];
+    int nargs_ = 0;
+};
+
+// Both by the first implementations that take them, or by the references.
+template <bool reference>
+struct two_mx_reorders_t : primitive_impl_t {
+    static constexpr const char *impl_name = reference ? "ref:two" : "two:any";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        std::string plan_text() const override;
+        reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
+        std::unique_ptr<impl::pd_t> each[2];
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+    std::shared_ptr<primitive_impl_t> each[2];
+};
+
+extern template struct two_mx_reorders_t<false>;
+extern template struct two_mx_reorders_t<true>;
+
+} // namespace impl
+} // namespace mxdnn

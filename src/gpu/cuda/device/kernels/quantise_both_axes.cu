@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_reorder from 16-bit values to MX with codes of a byte, along both dims of a matrix at once: a CTA keeps
+// a square of the source in shared memory, and makes two tiles of each side of it.
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/tiles/params.cuh"
+#include "gpu/cuda/device/tiles/quantise.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+using namespace tiles;
+
+// Of a CTA's threads (x, y), those of one y make a tile: of each side, the tiles of a square side by side.
+constexpr int side = both_axes_rows, teams = side / tile_n, value_bytes = 2;
+
+struct square_t {
+    // Lines are 16 bytes longer than their values, so that threads of different lines meet different banks.
+    static constexpr int line = side * value_bytes, pitch = line + 16;
+    alignas(16) uint8_t values[side * pitch];
+};
+struct shared_t {
+    square_t square;
+    code_tile_t<8> tile[teams];
+};
+
+// `lines` lines of `bytes` bytes exist; the rest becomes zero. A barrier follows.
+__device__ __forceinline__ void load_square(
+        square_t &s, const uint8_t *p, int64_t line_step, bool aligned, int lines, int bytes) {
+    constexpr int parts = square_t::line / 16, at_once = teams * threads / parts;
+    const int part = threadIdx.x % parts * 16, first = (threadIdx.y * threads + threadIdx.x) / parts;
+    const uint32_t to = uint32_t(__cvta_generic_to_shared(s.values + first * square_t::pitch + part));
+    p += first * line_step + part;
+    if (aligned && lines == side && bytes == square_t::line) {
+#pragma unroll
+        for (int i = 0; i < side; i += at_once)
+            ptx::copy_16(to + i * square_t::pitch, p + i * line_step, true);
+        ptx::copies_wait();
+        return;
+    }
+    for (int i = 0; i < side; i += at_once)
+        *reinterpret_cast<uint4 *>(s.values + (first + i) * square_t::pitch + part) =
+                load_some(p + i * line_step, first + i < lines ? bytes - part : 0);
+}
+
+// A team's tile in the square, as side_source_t.
+struct square_source_t {
+    const square_t &s;
+    bool along_k;
+
+    __device__ bool lines_along_k() const { return along_k; }
+    __device__ static constexpr bool whole() { return true; } // there are zeros where nothing is
+    __device__ static constexpr int64_t line_step() { return square_t::pitch; }
+    template <int width>
+    __device__ __forceinline__ const uint8_t *at(int line, int element) const {
+        const int column = threadIdx.y * tile_n;
+        return s.values + (along_k ? line + column : line) * square_t::pitch
+               + (along_k ? element : element + column) * width;
+    }
+};
+
+template <typename format_t, typename words_t>
+__device__ __forceinline__ void quantise_side(
+        shared_t &s, const tile_args_t &a, int64_t matrix, int64_t k, int64_t n) {
+    code_tile_t<8> &t = s.tile[threadIdx.y];
+    const tile_place_t at = place_at<8>(a, matrix, k, n + threadIdx.y * tile_n);
+    if (at.columns > 0)
+        quantise_tile<format_t, words_t>(t, a, square_source_t{s.square, a.src.lines_along_k}, at, 1.f);
+    __syncthreads();
+    if (at.columns > 0) store_tile<format_t::element::bits>(t, a, a.dst, at, 1.f);
+}
+
+template <typename format_t>
+__global__ void __launch_bounds__(teams *threads, 3)
+        quantise_both_axes(const __grid_constant__ both_axes_args_t args) {
+    extern __shared__ __align__(16) uint8_t bytes[];
+    shared_t &s = *reinterpret_cast<shared_t *>(bytes);
+    const tile_args_t &a = args.first;
+    const uint32_t columns = uint32_t(div_up(a.N, int64_t(side)));
+    const uint32_t column = blockIdx.z * max_grid_y + blockIdx.y, matrix = column / columns;
+    if (matrix >= a.batch) return;
+    const int64_t k = int64_t(blockIdx.x) * side, n = int64_t(column - matrix * columns) * side;
+    const int rows = a.K - k < side ? int(a.K - k) : side, cols = a.N - n < side ? int(a.N - n) : side;
+    const bool along_k = a.src.lines_along_k;
+    load_square(s.square,
+            a.src.data + matrix * a.src.batch_step + (along_k ? n : k) * a.src.line_step
+                    + (along_k ? k : n) * value_bytes,
+            a.src.line_step, a.src.aligned, along_k ? cols : rows, (along_k ? rows : cols) * value_bytes);
+    __syncthreads();
+    const auto quantise = [&](auto words) {
+        using words_t = decltype(words);
+        quantise_side<format_t, words_t>(s, args.first, matrix, k, n);
+        __syncthreads();
+        quantise_side<format_t, words_t>(s, args.second, matrix, n, k);
+    };
+    if (a.src.dt == mxdnn_bf16)
+        quantise(bf16_words_t());
+    else
+        quantise(f16_words_t());
+}
+
+using kernel_t = void (*)(both_axes_args_t);
+
+kernel_t find(data_type_t dt) {
+    kernel_t k = nullptr;
+    visit_type(mx_element_types(), dt, [&](auto e) {
+        if constexpr (decltype(e)::bits != 4) k = quantise_both_axes<mx_quantiser_t<decltype(e)>>;
+    });
+    return k;
+}
+
+cudaError_t prepare() {
+    cudaError_t e = cudaSuccess;
+    for_each_type(mx_element_types(), [&](auto t) {
+        const kernel_t k = find(decltype(t)::id);
+        if (k && e == cudaSuccess) e = load_kernel(k, int(sizeof(shared_t)));
+    });
+    return e;
+}
+
+cudaError_t launch(const launch_t &at, const void *args) {
+    const auto &a = *static_cast<const both_axes_args_t *>(args);
+    const cudaStream_t s = stream_of(at);
+    for (const tile_args_t *side_args : {&a.first, &a.second})
+        if (side_args->clear_bytes > 0)
+            if (const cudaError_t e = cudaMemsetAsync(side_args->clear, 0, size_t(side_args->clear_bytes), s))
+                return e;
+    const dim3 grid =
+            tile_grid(div_up(a.first.K, int64_t(side)), div_up(a.first.N, int64_t(side)) * a.first.batch);
+    find(a.first.dst.dt)<<<grid, dim3(threads, teams), sizeof(shared_t), s>>>(a);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+const kernel_entry_t quantise_both_axes_kernel = {
+        kernel_id_t::quantise_both_axes, sizeof(both_axes_args_t), prepare, launch};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
