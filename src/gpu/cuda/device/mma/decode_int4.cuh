@@ -10,7 +10,7 @@
 
 #include "common/layouts/n64_b4.hpp"
 #include "gpu/cuda/device/mma/weight_format.cuh"
-#include "gpu/cuda/device/ptx/bf16x2.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -93,7 +93,7 @@ struct int4_t {
                                           : 0xC220C220u); // -40
                 const uint32_t scale = half_of(r.scales[step / 2], column);
                 a[i] = mul_bf16x2(v, scale);
-                rest[i] = cuda::fma_bf16x2(v, scale, a[i] ^ minus);
+                rest[i] = cuda::bf16x2_t::fma(v, scale, a[i] ^ minus);
             }
         }
     }
