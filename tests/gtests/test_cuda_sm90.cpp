@@ -202,6 +202,11 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
             {77, 128, 40, dt::f32, true, false},
             {129, 260, 264, dt::bf16, true, false},
             {300, 70, 512, dt::f32, false, false},
+            {256, 520, 192, dt::bf16, true, false},
+            {250, 264, 136, dt::bf16, true, false},
+            {510, 72, 1032, dt::bf16, false, false},
+            {190, 392, 320, dt::f16, true, false},
+            {254, 330, 72, dt::bf16, true, true},
             {5, 140, 256, dt::bf16, true, true},
             {40, 262, 192, dt::f32, true, true},
     };
@@ -291,7 +296,7 @@ TEST(cuda_sm90, every_scale_byte_counts) {
 
 TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
-    for (memory::dim M : {2, 50}) {
+    for (memory::dim M : {2, 50, 250}) {
         const case_t c{M, 96, 128, dt::f32, false, false};
         const result_t r = run_case(c, 4, nan_in_column_5);
         for (int64_t i = 0; i < c.M * c.N; i++) EXPECT_EQ(std::isnan(r.got[size_t(i)]), i % c.N == 5) << i;
@@ -300,7 +305,7 @@ TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
 
 TEST(cuda_sm90, the_same_bits_every_time) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
-    for (memory::dim M : {1, 16, 100}) {
+    for (memory::dim M : {1, 16, 100, 256}) {
         const case_t c{M, 512, 1024, dt::f32, false, false};
         const result_t first = run_case(c, 5, moderate);
         for (int i = 0; i < 5; i++) EXPECT_EQ(run_case(c, 5, moderate).got, first.got);

@@ -22,8 +22,11 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         const matmul_plan_t p = plan_matmul(rows, N, K, groups, 2176, sms);
                         EXPECT_GE(p.grid, 1);
                         EXPECT_LE(p.grid, p.kernel == kernel_t::dense_rows ? 2 * sms : sms);
-                        EXPECT_TRUE(p.splits == 1 || p.splits == 2);
-                        EXPECT_EQ(p.grid % p.splits, 0);
+                        const int pair = p.kernel == kernel_t::many_rows
+                                                 ? many_rows_pair(many_rows_widths[p.variant])
+                                                 : 1;
+                        EXPECT_TRUE(p.splits >= 1 && p.splits * pair <= 4);
+                        EXPECT_EQ(p.grid % (p.splits * pair), 0);
                         if (groups <= 1) {
                             EXPECT_EQ(p.kernel != kernel_t::many_rows, rows <= 16);
                         }
@@ -34,7 +37,8 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         // Sums over more than one CTA take one round of many_rows.
                         if (p.kernel == kernel_t::many_rows && p.splits > 1) {
                             EXPECT_LE(groups, 1);
-                            EXPECT_LE(div_up(rows, many_rows_widths[p.variant]) * div_up(N, 256) * p.splits,
+                            EXPECT_LE(div_up(rows, many_rows_widths[p.variant]) * div_up(N, 256) * p.splits
+                                              * pair,
                                     p.grid);
                         }
                     }
@@ -58,7 +62,7 @@ TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
     EXPECT_EQ(plan(256).kernel, kernel_t::few_rows);
     EXPECT_EQ(few_rows_variants[plan(256).variant].row_tiles, 2);
     EXPECT_EQ(plan(1024).kernel, kernel_t::many_rows);
-    EXPECT_EQ(many_rows_widths[plan(1024).variant], 48);
+    EXPECT_EQ(many_rows_widths[plan(1024).variant], 64);
     EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);
 }
 

@@ -89,7 +89,7 @@ struct matmul_args_t {
     bool limit_only = false;
     float old_scale = 0.f; // times what dst held, added at the end
 
-    int32_t splits = 1; // CTAs of a cluster that share K: 1 or 2, from the plan
+    int32_t splits = 1; // CTAs of a cluster that share K: 1 to 4, from the plan
 };
 
 // An argument struct of the kernel table: the plan's choice of a variant and its grid.

@@ -66,6 +66,12 @@ matmul_plan_t plan_dense_rows(int64_t rows, int64_t N, int sm_count) {
     return {kernel_t::dense_rows, v, splits, int(std::min(items, slots / splits)) * splits};
 }
 
+// Clusters that run at a time. Those of three and more leave some multiprocessors of their group of them
+// over: an H200 takes 30 of four.
+int64_t clusters_of(int size, int sm_count) {
+    return std::max(sm_count / size - (size > 2 ? sm_count / 44 : 0), 1);
+}
+
 // Few rows: in bytes that the busiest multiprocessor reads.
 void consider_few_rows(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
@@ -96,28 +102,33 @@ void consider_few_rows(
 // Many rows: in cycles of the busiest multiprocessor.
 void consider_many_rows(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths) {
-    constexpr int panels = 4, step = 16;
-    const int64_t tiles = div_up(K, tile), panel_groups = div_up(N, tile * panels);
+    const int64_t tiles = div_up(K, tile), column_groups = div_up(N, 4 * tile);
     for (int v = 0; v < widths; v++) {
-        const int64_t width = many_rows_widths[v];
+        const int width = many_rows_widths[v], pair = many_rows_pair(width);
         const double blocks = spread.busy
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
-                     items = blocks * double(panel_groups);
-        // 64 rows of K: 8 cycles of the tensor cores for every source row, and what decoding takes. Blocks of
-        // a group are about equally wide, and none is narrower than half of the width.
+                     items = blocks * double(column_groups);
+        // 64 rows of K: what the tensor cores take, 8 cycles for every source row divided by those that share
+        // them, or what a consumer takes that decodes and waits for its products in turn, with one panel or
+        // two. Blocks of a group are about equally wide, and none is narrower than half of the width.
         const double stage = spread.mean([&](int64_t rows) {
-            const int64_t each = round_up(div_up(rows, div_up(rows, width)), step);
-            return std::max(600., 250. + 8. * double(std::max(each, width / 2)));
+            const int64_t each = div_up(rows, div_up(rows, width));
+            int runs = width;
+            for (int less; (less = many_rows_narrower(width, runs)) >= each;) runs = less;
+            const double tensor = 60. / pair + 8. * runs / pair;
+            return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
+                   : width <= 64 ? std::max(tensor, 720. + 2. * runs)
+                                 : std::max(tensor + 80., 700. + 4. * runs);
         });
-        const double per_item = 2000. + 20. * double(width);
-        for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
-            const int64_t clusters = sm_count / splits;
+        const double per_item = 3500.;
+        for (int splits = 1; splits * pair <= std::min(4, sm_count); splits++) {
+            const int64_t clusters = clusters_of(splits * pair, sm_count);
             const double rounds = rounds_of(items, clusters);
             // The kernel shares K in one round only, and how many rounds groups take is known on the device.
             if (splits > 1 && (rounds > 1 || spread.busy > 1)) continue;
             const double cost = rounds * (double(div_up(tiles, splits)) * stage + splits * per_item);
             const int64_t grid = spread.grid(items, clusters);
-            consider(best, {{kernel_t::many_rows, v, splits, int(grid) * splits}, cost});
+            consider(best, {{kernel_t::many_rows, v, splits, int(grid) * splits * pair}, cost});
         }
     }
 }

@@ -10,14 +10,13 @@ namespace mxdnn {
 namespace impl {
 namespace wgmma {
 
-// Descriptor of a K-major B tile at a shared address that is a multiple of 1024 (PTX ISA, matrix
-// descriptor): address / 16, stride of eight rows / 16 in bits 32.., 128-byte swizzle in bits 62...
-__device__ __forceinline__ uint64_t b_descriptor(uint32_t at) {
-    constexpr uint64_t eight_rows = 1024 / 16, swizzle_128 = 1;
-    return uint64_t(at >> 4 & 0x3FFF) | uint64_t(1) << 16 | eight_rows << 32 | swizzle_128 << 62;
-}
+// Lower half of the descriptor of a K-major B tile at a shared address that is a multiple of 1024 (PTX ISA,
+// matrix descriptor): address / 16. The upper half, MXDNN_B_UPPER, is always the same: stride of eight rows
+// / 16, and 128-byte swizzle in bits 62...
+__device__ __forceinline__ uint32_t b_descriptor(uint32_t at) { return (at >> 4 & 0x3FFF) | 1u << 16; }
+#define MXDNN_B_UPPER "0x40000040" // swizzle 1 << 30, 1024 / 16
 // What 16 of K further on adds to the descriptor.
-constexpr uint64_t b_step = 16 * 2 / 16;
+constexpr uint32_t b_step = 16 * 2 / 16;
 
 // Before the first wgmma that reads registers which ordinary instructions wrote.
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -35,130 +34,108 @@ __device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
 }
 
 template <int rows>
-__device__ void mma(float (&d)[rows / 2], const uint32_t (&a)[4], uint64_t b);
+__device__ void mma(float *d, const uint32_t (&a)[4], uint32_t b);
 
-// Operand lists: %0..%7, %8..%15, ...
-#define MXDNN_D0 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define MXDNN_D1 "%8, %9, %10, %11, %12, %13, %14, %15"
-#define MXDNN_D2 "%16, %17, %18, %19, %20, %21, %22, %23"
-#define MXDNN_D3 "%24, %25, %26, %27, %28, %29, %30, %31"
-#define MXDNN_D4 "%32, %33, %34, %35, %36, %37, %38, %39"
-#define MXDNN_D5 "%40, %41, %42, %43, %44, %45, %46, %47"
-#define MXDNN_D6 "%48, %49, %50, %51, %52, %53, %54, %55"
-#define MXDNN_D7 "%56, %57, %58, %59, %60, %61, %62, %63"
-#define MXDNN_D8 "%64, %65, %66, %67, %68, %69, %70, %71"
-#define MXDNN_D9 "%72, %73, %74, %75, %76, %77, %78, %79"
-#define MXDNN_D10 "%80, %81, %82, %83, %84, %85, %86, %87"
-#define MXDNN_D11 "%88, %89, %90, %91, %92, %93, %94, %95"
-#define MXDNN_D12 "%96, %97, %98, %99, %100, %101, %102, %103"
-#define MXDNN_D13 "%104, %105, %106, %107, %108, %109, %110, %111"
-#define MXDNN_D14 "%112, %113, %114, %115, %116, %117, %118, %119"
-#define MXDNN_D15 "%120, %121, %122, %123, %124, %125, %126, %127"
-#define MXDNN_F8(i)                                                                                          \
-    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),              \
-            "+f"(d[i + 6]), "+f"(d[i + 7])
-
-// The predicate says that d is added to.
-#define MXDNN_BEGIN "{.reg .pred p; setp.eq.u32 p, 0, 0; "
-
+// For every multiple of 16 rows: the names of the sums' operands and the operands themselves, each list
+// continuing the one before.
 // clang-format off
-template <>
-__device__ __forceinline__ void mma<16>(float (&d)[8], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {"
-            MXDNN_D0
-            "}, {%8, %9, %10, %11}, %12, p, 1, 1, 0;}"
-            : MXDNN_F8(0)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<32>(float (&d)[16], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1
-            "}, {%16, %17, %18, %19}, %20, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<48>(float (&d)[24], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2
-            "}, {%24, %25, %26, %27}, %28, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<64>(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3
-            "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<80>(float (&d)[40], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n80k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3 ", "
-            MXDNN_D4
-            "}, {%40, %41, %42, %43}, %44, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24), MXDNN_F8(32)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<96>(float (&d)[48], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3 ", "
-            MXDNN_D4 ", " MXDNN_D5
-            "}, {%48, %49, %50, %51}, %52, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24), MXDNN_F8(32), MXDNN_F8(40)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<112>(float (&d)[56], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n112k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3 ", "
-            MXDNN_D4 ", " MXDNN_D5 ", " MXDNN_D6
-            "}, {%56, %57, %58, %59}, %60, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24), MXDNN_F8(32), MXDNN_F8(40), MXDNN_F8(48)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<128>(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3 ", "
-            MXDNN_D4 ", " MXDNN_D5 ", " MXDNN_D6 ", " MXDNN_D7
-            "}, {%64, %65, %66, %67}, %68, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24), MXDNN_F8(32), MXDNN_F8(40), MXDNN_F8(48), MXDNN_F8(56)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
-template <>
-__device__ __forceinline__ void mma<144>(float (&d)[72], const uint32_t (&a)[4], uint64_t b) {
-    asm volatile(MXDNN_BEGIN "wgmma.mma_async.sync.aligned.m64n144k16.f32.bf16.bf16 {"
-            MXDNN_D0 ", " MXDNN_D1 ", " MXDNN_D2 ", " MXDNN_D3 ", "
-            MXDNN_D4 ", " MXDNN_D5 ", " MXDNN_D6 ", " MXDNN_D7 ", "
-            MXDNN_D8
-            "}, {%72, %73, %74, %75}, %76, p, 1, 1, 0;}"
-            : MXDNN_F8(0), MXDNN_F8(8), MXDNN_F8(16), MXDNN_F8(24), MXDNN_F8(32), MXDNN_F8(40), MXDNN_F8(48), MXDNN_F8(56), MXDNN_F8(64)
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
+#define MXDNN_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define MXDNN_NAMES_32 MXDNN_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define MXDNN_NAMES_48 MXDNN_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define MXDNN_NAMES_64 MXDNN_NAMES_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define MXDNN_NAMES_80 MXDNN_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define MXDNN_NAMES_96 MXDNN_NAMES_80 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define MXDNN_NAMES_112 MXDNN_NAMES_96 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define MXDNN_NAMES_128 MXDNN_NAMES_112 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define MXDNN_NAMES_144 MXDNN_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define MXDNN_NAMES_160 MXDNN_NAMES_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define MXDNN_NAMES_176 MXDNN_NAMES_160 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define MXDNN_NAMES_192 MXDNN_NAMES_176 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define MXDNN_NAMES_208 MXDNN_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define MXDNN_NAMES_224 MXDNN_NAMES_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define MXDNN_NAMES_240 MXDNN_NAMES_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define MXDNN_NAMES_256 MXDNN_NAMES_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define MXDNN_8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
+        "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define MXDNN_SUMS_16 MXDNN_8(0)
+#define MXDNN_SUMS_32 MXDNN_SUMS_16, MXDNN_8(8)
+#define MXDNN_SUMS_48 MXDNN_SUMS_32, MXDNN_8(16)
+#define MXDNN_SUMS_64 MXDNN_SUMS_48, MXDNN_8(24)
+#define MXDNN_SUMS_80 MXDNN_SUMS_64, MXDNN_8(32)
+#define MXDNN_SUMS_96 MXDNN_SUMS_80, MXDNN_8(40)
+#define MXDNN_SUMS_112 MXDNN_SUMS_96, MXDNN_8(48)
+#define MXDNN_SUMS_128 MXDNN_SUMS_112, MXDNN_8(56)
+#define MXDNN_SUMS_144 MXDNN_SUMS_128, MXDNN_8(64)
+#define MXDNN_SUMS_160 MXDNN_SUMS_144, MXDNN_8(72)
+#define MXDNN_SUMS_176 MXDNN_SUMS_160, MXDNN_8(80)
+#define MXDNN_SUMS_192 MXDNN_SUMS_176, MXDNN_8(88)
+#define MXDNN_SUMS_208 MXDNN_SUMS_192, MXDNN_8(96)
+#define MXDNN_SUMS_224 MXDNN_SUMS_208, MXDNN_8(104)
+#define MXDNN_SUMS_240 MXDNN_SUMS_224, MXDNN_8(112)
+#define MXDNN_SUMS_256 MXDNN_SUMS_240, MXDNN_8(120)
+
+// a0...b: the numbers of the operands after the sums. The predicate says that the sums are added to.
+#define MXDNN_MMA(rows, a0, a1, a2, a3, b_)                                                         \
+    template <>                                                                                     \
+    __device__ __forceinline__ void mma<rows>(float *d, const uint32_t (&a)[4], uint32_t b) { \
+        asm volatile("{.reg .pred p; .reg .b64 b; setp.eq.u32 p, 0, 0; mov.b64 b, {%" #b_ ", " MXDNN_B_UPPER "}; "                                       \
+                     "wgmma.mma_async.sync.aligned.m64n" #rows "k16.f32.bf16.bf16 {" MXDNN_NAMES_##rows \
+                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, b, p, 1, 1, 0;}"           \
+                : MXDNN_SUMS_##rows                                                                 \
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));                              \
+    }
+MXDNN_MMA(16, 8, 9, 10, 11, 12)
+MXDNN_MMA(32, 16, 17, 18, 19, 20)
+MXDNN_MMA(48, 24, 25, 26, 27, 28)
+MXDNN_MMA(64, 32, 33, 34, 35, 36)
+MXDNN_MMA(80, 40, 41, 42, 43, 44)
+MXDNN_MMA(96, 48, 49, 50, 51, 52)
+MXDNN_MMA(112, 56, 57, 58, 59, 60)
+MXDNN_MMA(128, 64, 65, 66, 67, 68)
+MXDNN_MMA(144, 72, 73, 74, 75, 76)
+MXDNN_MMA(160, 80, 81, 82, 83, 84)
+MXDNN_MMA(176, 88, 89, 90, 91, 92)
+MXDNN_MMA(192, 96, 97, 98, 99, 100)
+MXDNN_MMA(208, 104, 105, 106, 107, 108)
+MXDNN_MMA(224, 112, 113, 114, 115, 116)
+MXDNN_MMA(240, 120, 121, 122, 123, 124)
+MXDNN_MMA(256, 128, 129, 130, 131, 132)
 // clang-format on
-#undef MXDNN_D0
-#undef MXDNN_D1
-#undef MXDNN_D2
-#undef MXDNN_D3
-#undef MXDNN_D4
-#undef MXDNN_D5
-#undef MXDNN_D6
-#undef MXDNN_D7
-#undef MXDNN_D8
-#undef MXDNN_D9
-#undef MXDNN_D10
-#undef MXDNN_D11
-#undef MXDNN_D12
-#undef MXDNN_D13
-#undef MXDNN_D14
-#undef MXDNN_D15
-#undef MXDNN_F8
-#undef MXDNN_BEGIN
+#undef MXDNN_MMA
+#undef MXDNN_B_UPPER
+#undef MXDNN_8
+#undef MXDNN_NAMES_16
+#undef MXDNN_NAMES_32
+#undef MXDNN_NAMES_48
+#undef MXDNN_NAMES_64
+#undef MXDNN_NAMES_80
+#undef MXDNN_NAMES_96
+#undef MXDNN_NAMES_112
+#undef MXDNN_NAMES_128
+#undef MXDNN_NAMES_144
+#undef MXDNN_NAMES_160
+#undef MXDNN_NAMES_176
+#undef MXDNN_NAMES_192
+#undef MXDNN_NAMES_208
+#undef MXDNN_NAMES_224
+#undef MXDNN_NAMES_240
+#undef MXDNN_NAMES_256
+#undef MXDNN_SUMS_16
+#undef MXDNN_SUMS_32
+#undef MXDNN_SUMS_48
+#undef MXDNN_SUMS_64
+#undef MXDNN_SUMS_80
+#undef MXDNN_SUMS_96
+#undef MXDNN_SUMS_112
+#undef MXDNN_SUMS_128
+#undef MXDNN_SUMS_144
+#undef MXDNN_SUMS_160
+#undef MXDNN_SUMS_176
+#undef MXDNN_SUMS_192
+#undef MXDNN_SUMS_208
+#undef MXDNN_SUMS_224
+#undef MXDNN_SUMS_240
+#undef MXDNN_SUMS_256
 
 } // namespace wgmma
 } // namespace impl

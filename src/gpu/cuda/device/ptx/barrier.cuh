@@ -85,6 +85,11 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t a, uint32_t rank) {
 __device__ __forceinline__ void cluster_barrier_arrive(uint32_t remote_bar) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(remote_bar) : "memory");
 }
+// The same by a thread that has written nothing for the other: no fence, which would wait for all that it has
+// under way.
+__device__ __forceinline__ void cluster_barrier_arrive_relaxed(uint32_t remote_bar) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote_bar) : "memory");
+}
 __device__ __forceinline__ float4 cluster_load(uint32_t remote) {
     float4 v;
     asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"

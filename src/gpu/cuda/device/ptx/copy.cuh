@@ -25,6 +25,14 @@ __device__ __forceinline__ void tensor_copy(uint32_t to, const void *map, int x,
                  "l"(map), "r"(x), "r"(y), "r"(bar)
                  : "memory");
 }
+// The same to that place in all CTAs of the cluster whose bits are set, each of which has a barrier at `bar`.
+__device__ __forceinline__ void tensor_copy_to(
+        uint16_t ctas, uint32_t to, const void *map, int x, int y, uint32_t bar) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+                 "l"(map), "r"(x), "r"(y), "r"(bar), "h"(ctas)
+                 : "memory");
+}
 // 16 bytes; zeros where `valid` is false.
 __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
@@ -92,6 +100,13 @@ struct stream_reader_t {
         return v;
     }
 };
+// Four 8 x 8 matrices of 16-bit elements, of which a lane has the transposed fragments; lane l gives the
+// address of row l % 8 of matrix l / 8.
+__device__ __forceinline__ void store_matrix_4_transposed(uint32_t at, const uint32_t (&r)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
 __device__ __forceinline__ void store_shared(uint32_t at, float v) {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
 }

@@ -54,18 +54,36 @@ __device__ __forceinline__ void store_values(
         if (j < valid) store_value(p, type, i + j, v[j]);
 }
 
+// What sums of an expert are multiplied by: two factors, because their product might leave f32.
+struct sum_scale_t {
+    float sum, expert;
+
+    // format_scale: that of the sums of the weight format.
+    __device__ sum_scale_t(const matmul_args_t &a, int of_expert, float format_scale)
+        : sum(format_scale), expert(a.expert_alpha ? __ldg(a.expert_alpha + of_expert) : 1.f) {
+        if (a.prefix) sum *= *reinterpret_cast<const float *>(packed_of(a, of_expert));
+        if (a.src_global) sum *= a.src_global[of_expert * a.src_global_step];
+    }
+};
+
+// Whether results are rounded sums with a bias, in whole chunks of 16 bytes of dst.
+__device__ inline bool is_tiles_of_dst(const matmul_args_t &a) {
+    return a.dst_type == value_type_t::bf16 && a.activation == activation_t::none && !a.row_weights
+           && !a.row_factors && a.old_scale == 0.f && a.N % 8 == 0 && a.dst_stride % 8 == 0
+           && a.dst_first % 8 == 0 && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
+}
+
 // Four neighbouring columns of one expert: what is the same for all their rows.
 struct columns_t {
     int column, valid; // the first one of the results, and how many there are from it on; 0 or less: none
     float bias[4], up_bias[4];
-    float sum_scale; // of the sums; expert_scale: that of the expert, apart because their product may
-                     // overflow
-    float expert_scale;
+    sum_scale_t scale;
     float alpha, beta, limit;
 
     // n: the first one of the weights, a multiple of 4; with halves that of the gates. format_scale: that of
     // the sums of the weight format.
-    __device__ columns_t(const matmul_args_t &a, int expert, int n, float format_scale) {
+    __device__ columns_t(const matmul_args_t &a, int expert, int n, float format_scale)
+        : scale(a, expert, format_scale) {
         const bool halves = a.activation == activation_t::gated_halves;
         const int end = min(halves ? a.N / 2 : a.N, a.panel_end * panel_columns);
         const int weights_valid = min(4, end - n);
@@ -79,11 +97,6 @@ struct columns_t {
             bias[j] = any ? load_value(a.bias, a.bias_type, at + j) : 0.f;
             up_bias[j] = any && halves ? load_value(a.bias, a.bias_type, at + a.N / 2 + j) : 0.f;
         }
-        // The two factors of a sum stay within f32 where their product might not.
-        sum_scale = format_scale;
-        if (a.prefix) sum_scale *= *reinterpret_cast<const float *>(packed_of(a, expert));
-        if (a.src_global) sum_scale *= a.src_global[expert * a.src_global_step];
-        expert_scale = a.expert_alpha ? __ldg(a.expert_alpha + expert) : 1.f;
         alpha = a.alpha, beta = a.beta, limit = a.limit;
         if (a.activation_params) {
             const float *p = a.activation_params + int64_t(expert) * a.activation_stride;
@@ -118,12 +131,12 @@ struct columns_t {
         float v[rows][4];
 #pragma unroll
         for (int i = 0; i < rows; i++) {
-            const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
+            const float before = a.row_weights_on_input ? scale.expert * weight[i] : scale.expert;
             const float4 x = *reinterpret_cast<const float4 *>(sum + i * pitch);
-            v[i][0] = x.x * factor[i] * sum_scale * before + bias[0];
-            v[i][1] = x.y * factor[i] * sum_scale * before + bias[1];
-            v[i][2] = x.z * factor[i] * sum_scale * before + bias[2];
-            v[i][3] = x.w * factor[i] * sum_scale * before + bias[3];
+            v[i][0] = x.x * factor[i] * scale.sum * before + bias[0];
+            v[i][1] = x.y * factor[i] * scale.sum * before + bias[1];
+            v[i][2] = x.z * factor[i] * scale.sum * before + bias[2];
+            v[i][3] = x.w * factor[i] * scale.sum * before + bias[3];
         }
         if (a.activation == activation_t::gated_pairs) {
             float pairs[rows][2];
@@ -137,12 +150,12 @@ struct columns_t {
         if (a.activation == activation_t::gated_halves) {
 #pragma unroll
             for (int i = 0; i < rows; i++) {
-                const float before = a.row_weights_on_input ? expert_scale * weight[i] : expert_scale;
+                const float before = a.row_weights_on_input ? scale.expert * weight[i] : scale.expert;
                 const float4 x = *reinterpret_cast<const float4 *>(up + i * pitch);
-                v[i][0] = gated(v[i][0], x.x * factor[i] * sum_scale * before + up_bias[0]);
-                v[i][1] = gated(v[i][1], x.y * factor[i] * sum_scale * before + up_bias[1]);
-                v[i][2] = gated(v[i][2], x.z * factor[i] * sum_scale * before + up_bias[2]);
-                v[i][3] = gated(v[i][3], x.w * factor[i] * sum_scale * before + up_bias[3]);
+                v[i][0] = gated(v[i][0], x.x * factor[i] * scale.sum * before + up_bias[0]);
+                v[i][1] = gated(v[i][1], x.y * factor[i] * scale.sum * before + up_bias[1]);
+                v[i][2] = gated(v[i][2], x.z * factor[i] * scale.sum * before + up_bias[2]);
+                v[i][3] = gated(v[i][3], x.w * factor[i] * scale.sum * before + up_bias[3]);
             }
         } else if (a.activation != activation_t::none) {
 #pragma unroll

@@ -49,6 +49,7 @@ template <typename args_t>
 struct built_t {
     void (*kernel)(args_t);
     int threads, shared_bytes;
+    int pair = 1; // CTAs of a cluster besides those that share K
 };
 
 template <typename args_t>
@@ -64,8 +65,8 @@ cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int)) {
 template <typename args_t>
 cudaError_t launch_built(
         const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
-    return launch(
-            b.kernel, {a.grid, b.threads, a.matmul.splits, b.shared_bytes, a.early}, args, stream_of(at));
+    return launch(b.kernel, {a.grid, b.threads, a.matmul.splits * b.pair, b.shared_bytes, a.early}, args,
+            stream_of(at));
 }
 
 } // namespace sm90

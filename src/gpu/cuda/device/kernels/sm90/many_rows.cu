@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The widths of many_rows that plans choose from.
-#include "gpu/cuda/device/kernels/sm90/many_rows.cuh"
-
-#include <type_traits>
-#include <utility>
-
+// The kernel table's entry of many_rows.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
@@ -15,24 +11,19 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
+namespace sm90 {
+
+template <typename format>
+const built_t<many_rows_args_t> *many_rows_variant(int v); // many_rows_*.cu
+
+} // namespace sm90
+
 namespace {
 
 using namespace sm90;
 
-template <typename format, size_t... i>
-const built_t<many_rows_args_t> *built(int v, std::index_sequence<i...>) {
-    static const built_t<many_rows_args_t> list[] = {
-            {many_rows<format, many_rows_widths[i]>, many_rows_shared_t<format, many_rows_widths[i]>::threads,
-                    many_rows_shared_t<format, many_rows_widths[i]>::bytes}...};
-    return v < int(sizeof...(i)) ? &list[v] : nullptr;
-}
-
 const built_t<many_rows_args_t> *variant(format_t f, int v) {
-    return of_format(f, [v](auto format) {
-        using format_t = decltype(format);
-        constexpr int widths = std::is_same_v<format_t, mxfp4_t> ? many_rows_all : many_rows_common;
-        return built<format_t>(v, std::make_index_sequence<widths>());
-    });
+    return of_format(f, [v](auto format) { return many_rows_variant<decltype(format)>(v); });
 }
 
 } // namespace
@@ -45,7 +36,7 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
             m.matmul = a.matmul;
             if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, m.matmul.src, m.matmul.K, m.matmul.M,
-                        m.matmul.src_stride, many_rows_widths[a.variant]);
+                        m.matmul.src_stride, many_rows_box_rows(many_rows_widths[a.variant]));
                 if (e != cudaSuccess) return e;
             }
             return launch_built(*variant(a.format, a.variant), at, a, m);

@@ -2,26 +2,28 @@
 // Matmul for many rows of the source: bound by the tensor cores.
 //
 // A CTA is a producer warpgroup and two consumer warpgroups, or four where rows are few. A work item is four
-// panels of 64 columns (divided among the consumers), a block of up to `width` rows of the source, and a
-// share of K. Columns are many and rows few because weights are four times smaller than source rows: a 256 x
-// 128 tile reads 25 KB for every 64 of K from L2, a 128 x 256 tile 37 KB, and L2 could not feed that at the
-// rate of the tensor cores.
+// panels of 64 columns, a block of up to `width` rows of the source, and a share of K. Wide blocks leave a
+// consumer registers for the sums of one panel only: then two CTAs of a cluster have two panels each, and
+// send each other half of the source rows. Wide, because a weight is decoded once for all rows of a block:
+// that costs time where the tensor cores wait for it, and power where they do not.
 //
 // The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
 // started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
-// source rows, neighbours in memory (source_rows.cu gathers others), by one tensor copy in the swizzle that
-// wgmma reads. A consumer decodes one part of a stage (a panel, or half of K) into A fragments while the
-// wgmma of the part before, and those of the other consumers, run.
+// source rows, neighbours in memory (source_rows.cu gathers others), by tensor copies in the swizzle that
+// wgmma reads. A warpgroup that starts wgmma with A in registers stands still until the last one of them has
+// begun, so what hides decoding is the other consumers' wgmma more than its own.
 //
 // Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
 // part of the columns from the shared memory of all, in fixed order.
 #pragma once
 
 #include "gpu/cuda/device/kernels/sm90/finish.cuh"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/work_list.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -29,7 +31,7 @@ namespace cuda {
 namespace sm90 {
 
 struct many_rows_t {
-    static constexpr int panels = 4, panel_columns = sm90::panel_columns;
+    static constexpr int panel_columns = sm90::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
     // Warps of the producer: 0 and 1 copy weights, 2 the source.
@@ -38,29 +40,35 @@ struct many_rows_t {
     static constexpr int max_stages = 8;
     // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
     // lanes of a fragment write to different banks; rows_out rows at a time where K is not shared.
-    static constexpr int teams = 2, out_pitch = panels / teams * panel_columns + 4, rows_out = 32;
-    static constexpr int sum_pitch = panels * panel_columns + 4;
+    static constexpr int team_panels = 2, max_teams = 2, out_pitch = team_panels * panel_columns + 4,
+                         rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is that of all threads.
-    static constexpr int consumers_barrier = 1, team_barrier = 2;
+    static constexpr int consumers_barrier = 1, team_barrier = 2, group_barrier = team_barrier + max_teams;
 };
 
 // `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
 // the tensor cores and as much decoding: four consumers of a panel each hide more latency than two of two.
 template <typename format, int width>
 struct many_rows_shared_t {
-    static_assert(
-            width % many_rows_t::row_step == 0 && width <= 144, "sums of two panels fill the registers");
     using k = many_rows_t;
-    static constexpr int panels_each = width <= 64 ? 1 : 2, consumer_groups = k::panels / panels_each;
+    // CTAs of a cluster that work on the same rows of the source, and send them to each other.
+    static constexpr int pair = many_rows_pair(width), panels = 4 / pair;
+    static constexpr int panels_each = width <= 64 || pair == 2 ? 1 : 2,
+                         consumer_groups = panels / panels_each;
+    static_assert(width % k::row_step == 0 && width * panels_each <= 288, "sums fill the registers");
     static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
-    static constexpr int team_groups = consumer_groups / k::teams, team = team_groups * k::group;
+    static constexpr int teams = panels / k::team_panels, team_groups = consumer_groups / teams,
+                         team = team_groups * k::group;
+    static constexpr int sum_pitch = panels * k::panel_columns + 4;
+    // Rows of a tensor copy.
+    static constexpr int box_rows = many_rows_box_rows(width), box_bytes = box_rows * k::src_row_bytes;
     // Registers of a thread. They move from the producer, which needs few, to the consumers, within what the
     // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
     // for forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr int producer_registers = panels_each == 1 ? 32 : 56,
-                         consumer_registers = panels_each == 1 ? 112 : 224;
+    static constexpr int producer_registers = consumer_groups == 4 ? 32 : 56,
+                         consumer_registers = consumer_groups == 4 ? 112 : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
@@ -74,20 +82,16 @@ struct many_rows_shared_t {
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
     // A panel's scales and codes in a stage.
     static constexpr int slot_bytes = format::max_header + step_bytes;
-    static constexpr int stage_bytes = (src_bytes + k::panels * slot_bytes + 1023) / 1024 * 1024;
-    static constexpr int fit = (k::shared_budget - head_bytes - 2 * out_bytes) / stage_bytes;
+    static constexpr int stage_bytes = (src_bytes + panels * slot_bytes + 1023) / 1024 * 1024;
+    static constexpr int fit = (k::shared_budget - head_bytes - teams * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
-    static constexpr int bytes = head_bytes + stages * stage_bytes + 2 * out_bytes;
+    static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
-    static_assert(stages * stage_bytes + 2 * out_bytes >= width * k::sum_pitch * 4,
+    static_assert(stages * stage_bytes + teams * out_bytes >= width * sum_pitch * 4,
             "where K is shared, the sums take the place of the ring");
-};
-
-// Kernel parameter, where the copy engine finds the tensor map of the source rows: boxes of
-// 64 columns and `width` rows.
-struct many_rows_args_t {
-    matmul_args_t matmul;
-    alignas(64) uint8_t source_map[128]; // CUtensorMap
+    // Finished rows of a panel on their way to dst, 64 at a time, in the swizzle of the source.
+    static constexpr int tile_bytes = 64 * 2 * k::panel_columns;
+    static_assert(tile_bytes * consumer_groups <= teams * out_bytes, "a tile of each consumer");
 };
 
 template <int registers>
@@ -117,9 +121,10 @@ struct many_rows_cta_t {
     const matmul_args_t &args;
     uint8_t *shared;
     uint32_t full, empty, stages; // shared addresses
-    panels_t<k::panels> panel_map;
+    panels_t<shared_t::panels> panel_map;
     int stage_begin, stage_end;
-    int rank;
+    int split_rank, pair_rank;
+    bool tiles_of_dst;
 
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
     __device__ void produce_weights(
@@ -153,91 +158,137 @@ struct many_rows_cta_t {
     // By one thread. Rows of other blocks may come along, and are never used.
     __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
         using namespace ptx;
+        constexpr int box_rows = shared_t::box_rows, pair = shared_t::pair;
+        const int boxes = (block.rows + box_rows - 1) / box_rows;
         for (int s = stage_begin; s < stage_end; s++) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            barrier_arrive_expect(full + 8 * slot, shared_t::src_bytes);
-            tensor_copy(stages + slot * shared_t::stage_bytes, map, s * k::tile_rows,
-                    block.first - args.row_begin, full + 8 * slot);
+            barrier_arrive_expect(full + 8 * slot, boxes * shared_t::box_bytes);
+            const uint32_t to = stages + slot * shared_t::stage_bytes;
+            for (int b = pair_rank; b < boxes; b += pair) {
+                const uint32_t box = to + b * shared_t::box_bytes;
+                const int row = block.first - args.row_begin + b * box_rows;
+                if constexpr (pair > 1)
+                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * k::tile_rows, row,
+                            full + 8 * slot);
+                else
+                    tensor_copy(box, map, s * k::tile_rows, row, full + 8 * slot);
+            }
         }
     }
 
+    static constexpr int panels_each = shared_t::panels_each;
+    // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+    using sums_t = float[panels_each][width / 2];
+
+    // A consumer's part of a block that is at most `rows` long, by units: a panel of a stage. While one is
+    // multiplied, the next one is decoded.
     template <int rows>
-    __device__ __forceinline__ void consume(
-            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
+    __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
         using namespace ptx;
-        constexpr int panels_each = shared_t::panels_each;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
-        float sum[panels_each][rows / 2];
-#pragma unroll
-        for (int p = 0; p < panels_each; p++)
-#pragma unroll
-            for (int i = 0; i < rows / 2; i++) sum[p][i] = 0.f;
-        // A stage is two parts, so that one is decoded while the other is multiplied: a panel each, or half
-        // of K of the only one.
-        constexpr int parts = 2, steps = 4 / parts * panels_each;
-        uint32_t a[parts][steps][4];
         const place_t place = format::place(thread, args.tiling);
+        const uint32_t own = stages + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes,
+                       first_b = wgmma::b_descriptor(stages);
+        uint32_t scales_at = own + place.scales, codes_at = own + place.codes;
+        int lane = thread % 32;
+        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(lane)); // else they are computed again for every stage
         // The step of 64 rows that has codes for 32 only.
         const int rest = args.K % k::tile_rows,
                   short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
 
-        int last_slot = -1;
-        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+        // The codes of stage s, when they are there.
+        typename format::raw_t raw[panels_each];
+        const auto load = [&](int s) {
             barrier_wait(full + 8 * ring.slot, ring.round);
-            const uint32_t stage = stages + ring.slot * shared_t::stage_bytes;
-            const uint32_t tiles =
-                    stage + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes;
-            const uint64_t b = wgmma::b_descriptor(stage);
-            typename format::raw_t raw[panels_each];
+            const uint32_t stage = ring.slot * shared_t::stage_bytes;
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
-                const uint32_t tile = tiles + p * shared_t::slot_bytes;
-                const shared_reader_t scales{tile + place.scales}, codes{tile + place.codes};
+                const shared_reader_t scales{scales_at + stage + p * shared_t::slot_bytes},
+                        codes{codes_at + stage + p * shared_t::slot_bytes};
                 if constexpr (format::bits == 8)
                     raw[p] = format::load(scales, codes, args.tiling, s != short_step);
                 else
                     raw[p] = format::load(scales, codes, args.tiling);
             }
+        };
+        constexpr int steps = 4; // of 16 rows of K
+        using unit_t = uint32_t[steps][4];
+        const auto decode = [&](unit_t &a, const typename format::raw_t &raw) {
+            if (__any_sync(~0u, format::special(raw) != 0)) {
 #pragma unroll
-            for (int part = 0; part < parts; part++) {
-                const int p = part * panels_each / parts, step = panels_each == 1 ? part * steps : 0;
-                // Here at most the group of the other part is unfinished.
-                wgmma::keep(a[part]);
-                if (__any_sync(~0u, format::special(raw[p]) != 0)) {
+                for (int i = 0; i < steps; i++) format::template decode<true>(a[i], raw, i);
+            } else {
 #pragma unroll
-                    for (int i = 0; i < steps; i++)
-                        format::template decode<true>(a[part][i], raw[p], step + i);
-                } else {
-#pragma unroll
-                    for (int i = 0; i < steps; i++)
-                        format::template decode<false>(a[part][i], raw[p], step + i);
-                }
-                wgmma::fence();
-#pragma unroll
-                for (int i = 0; i < steps; i++)
-                    wgmma::mma<rows>(sum[p], a[part][i], b + (step + i) * wgmma::b_step);
-                wgmma::commit();
-                wgmma::wait<1>();
-                if (part == 0) { // all of the stage before has been read
-                    __syncwarp();
-                    if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
-                    last_slot = ring.slot;
-                }
+                for (int i = 0; i < steps; i++) format::template decode<false>(a[i], raw, i);
             }
-        }
-        wgmma::wait<0>();
-        wgmma::keep(a[0]);
-        wgmma::keep(a[1]);
-        __syncwarp();
-        if (last_slot >= 0 && thread % 32 == 0) barrier_arrive(empty + 8 * last_slot);
+        };
+        const auto start = [&](float *d, const unit_t &a, uint32_t b) {
+            wgmma::fence();
+#pragma unroll
+            for (int i = 0; i < steps; i++) wgmma::mma<rows>(d, a[i], b + i * wgmma::b_step);
+            wgmma::commit();
+        };
+        const auto end = [&](unit_t &a) {
+            wgmma::wait<0>();
+            wgmma::keep(a);
+        };
 
-        // Thread t has columns c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+        if (stage_begin == stage_end) return;
+        unit_t a[2];
+        int s = stage_begin;
+        load(s);
+        decode(a[0], raw[0]);
+        // Multiplies a stage whose first unit is a[first]; whether there is another one, whose first unit is
+        // decoded then.
+        const auto stage = [&](int first) {
+            const int slot = ring.slot;
+            const uint32_t b = first_b + slot * (shared_t::stage_bytes / 16); // no carry into other fields
+            ring.next();
+            s++;
+            if constexpr (panels_each == 2) {
+                start(sum[0], a[0], b);
+                decode(a[1], raw[1]);
+                end(a[0]);
+            }
+            constexpr int last = panels_each - 1;
+            unit_t &now = a[last ? 1 : first], &next = a[last ? 0 : first ^ 1];
+            start(sum[last], now, b);
+            if (s < stage_end) {
+                load(s);
+                decode(next, raw[0]);
+            }
+            end(now);
+            __syncwarp();
+            if constexpr (shared_t::pair > 1) {
+                if (lane < shared_t::pair)
+                    cluster_barrier_arrive_relaxed(
+                            cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
+            } else if (lane == 0) {
+                barrier_arrive(empty + 8 * slot);
+            }
+            return s < stage_end;
+        };
+        while (stage(0) && (panels_each == 2 || stage(1))) {
+        }
+    }
+
+    __device__ __forceinline__ void finish(
+            const sums_t &sum, const row_block_t &block, int panel_group, int splits) const {
+        using namespace ptx;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
         const auto columns_of = [&](int quad) {
             return columns_t(args, block.expert, panel_map.column(panel_group, quad), format::sum_scale);
         };
         const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
+        if (splits == 1 && tiles_of_dst) {
+#pragma unroll
+            for (int p = 0; p < panels_each; p++)
+                store_tiles(sum[p], block, consumer,
+                        panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns);
+            return;
+        }
         if (splits == 1) {
             const int team = consumer / shared_t::team_groups,
                       member = int(threadIdx.x - k::group) % shared_t::team;
@@ -245,21 +296,21 @@ struct many_rows_cta_t {
                                                    + shared_t::stages * shared_t::stage_bytes
                                                    + team * shared_t::out_bytes);
             const int own = consumer % shared_t::team_groups * k::panel_columns + column;
-            const int quads = panel_map.quads() / k::teams, quad = member % quads;
+            const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
             const columns_t columns = columns_of(team * quads + quad);
             // One loop whose code is small; only what names registers stands there once for every part.
 #pragma unroll 1
             for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
 #pragma unroll
-                for (int part = 0; part < rows; part += k::rows_out) {
+                for (int part = 0; part < width; part += k::rows_out) {
                     if (r0 != part) continue;
 #pragma unroll
                     for (int p = 0; p < panels_each; p++)
 #pragma unroll
                         for (int i = 0; i < k::rows_out / 2; i++)
-                            if (part / 2 + i < rows / 2)
+                            if (part / 2 + i < width / 2)
                                 out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
-                                        + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (rows / 2)];
+                                        + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
                 }
                 named_barrier(k::team_barrier + team, shared_t::team);
                 constexpr int at_once = 2; // rows_out is a multiple of so many steps
@@ -279,20 +330,24 @@ struct many_rows_cta_t {
 #pragma unroll
         for (int p = 0; p < panels_each; p++)
 #pragma unroll
-            for (int i = 0; i < rows / 2; i++)
-                sums[(i / 4 * 8 + row + i % 2) * k::sum_pitch
+            for (int i = 0; i < width / 2; i++)
+                sums[(i / 4 * 8 + row + i % 2) * shared_t::sum_pitch
                         + (consumer * panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
                         sum[p][i];
         cluster_sync();
-        const int quads = panel_map.quads() / splits, reader = int(threadIdx.x) - k::group;
-        const int quad = quads * rank + reader % quads, c = panel_map.slot_column(quad);
+        const int quads_all = panel_map.quads(), quads = (quads_all + splits - 1) / splits;
+        const int rows_at_once = shared_t::consumers / quads, reader = int(threadIdx.x) - k::group;
+        const bool reads = reader / quads < rows_at_once && quads * split_rank + reader % quads < quads_all;
+        const int quad = min(quads * split_rank + reader % quads, quads_all - 1),
+                  c = panel_map.slot_column(quad);
         const columns_t columns = columns_of(quad);
-        for (int r = reader / quads; r < block.rows; r += shared_t::consumers / quads) {
+        for (int r = reader / quads; reads && r < block.rows; r += rows_at_once) {
             const auto sum_at = [&](int column) {
                 float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
                 for (int other = 0; other < splits; other++) {
                     const float4 o =
-                            cluster_load(cluster_address(stages + (r * k::sum_pitch + column) * 4, other));
+                            cluster_load(cluster_address(stages + (r * shared_t::sum_pitch + column) * 4,
+                                    other * shared_t::pair + pair_rank));
                     v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
                 }
                 return v;
@@ -303,18 +358,71 @@ struct many_rows_cta_t {
         cluster_sync(); // nobody may leave before all have read
     }
 
-    // Blocks run as wide as their rows need, in steps down to half of the width. With smaller steps ptxas
-    // finds no registers for the sums that stay where they are, and lets one wgmma wait for the other
-    // (C7512).
-    static constexpr int width_step = width == 144 ? 48 : width > 48 ? 32 : k::row_step;
-    template <int rows>
-    __device__ __forceinline__ void consume_as_wide(
-            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
-        if constexpr (rows - width_step >= width / 2) {
-            if (block.rows <= rows - width_step)
-                return consume_as_wide<rows - width_step>(ring, block, panel_group, splits);
+    // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
+    __device__ __forceinline__ void store_tiles(
+            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile =
+                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const int column = first_column + warp * 16 + lane / 4;
+        const sum_scale_t scale(args, block.expert, format::sum_scale);
+        float bias[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
+                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
+                                                                                      : 0.f;
+        // Lane l of stmatrix has the address of row l % 8 of matrix l / 8: columns 0 and 8, then rows 8 on.
+        const uint32_t put =
+                tile + (lane / 16 * 8 + lane % 8) * 128 + ((warp * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+        const int row = thread / 8, chunk = thread % 8;
+        const shared_reader_t take{tile + row * 128 + (chunk ^ row % 8) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 8 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += 64) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + 64 && r < width; r += 16) {
+                uint32_t m[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float *v = sum + r / 2 + i * 2;
+                    m[i] = to_bf16x2(v[0] * scale.sum * scale.expert + bias[i % 2],
+                            v[1] * scale.sum * scale.expert + bias[i % 2]);
+                }
+                store_matrix_4_transposed(put + (r - first) * 128, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+#pragma unroll
+            for (int r = 0; r < 64; r += k::group / 8)
+                if (valid && first + r + row < block.rows)
+                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
+                            take.read_16(r * 128);
         }
-        consume<rows>(ring, block, panel_group, splits);
+    }
+
+    // The widths that blocks run in, see many_rows_narrower.
+    template <int rows>
+    __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
+        constexpr int less = many_rows_narrower(width, rows);
+        if constexpr (less > 0) {
+            if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows);
+        }
+        multiply<rows>(ring, sum);
+    }
+    __device__ __forceinline__ void consume(
+            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
+        sums_t sum;
+#pragma unroll
+        for (int p = 0; p < panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
+        multiply_as_wide<width>(ring, sum, block.rows);
+        finish(sum, block, panel_group, splits);
     }
 };
 
@@ -327,17 +435,20 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     extern __shared__ __align__(1024) uint8_t shared[];
     const matmul_args_t &args = kernel_args.matmul;
     typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
-    const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
-    const panels_t<k::panels> panel_map(args);
+    constexpr int pair = shared_t::pair;
+    const int splits = args.splits, rank = splits * pair > 1 ? int(cluster_rank()) : 0;
+    const panels_t<shared_t::panels> panel_map(args);
     const int stages_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
             shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panel_map,
-            int(int64_t(stages_all) * rank / splits), int(int64_t(stages_all) * (rank + 1) / splits), rank};
+            int(int64_t(stages_all) * (rank / pair) / splits),
+            int(int64_t(stages_all) * (rank / pair + 1) / splits), rank / pair, rank % pair,
+            is_tiles_of_dst(args)};
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
-            barrier_init(cta.empty + 8 * i, shared_t::consumers / 32);
+            barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
         }
         barrier_init_fence();
     }
@@ -348,9 +459,12 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     if (args.grouped) let_later_kernels_start();
     head.list.build(args, width);
 
-    const int panel_groups = panel_map.groups();
+    if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
+
+    const int panel_groups = (panel_map.groups() + pair - 1) / pair; // of the CTAs of a pair together
     const int items = head.list.blocks(args) * panel_groups;
-    const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
+    const int first_item = int(blockIdx.x) / (splits * pair), item_step = int(gridDim.x) / (splits * pair);
+    const auto panel_group = [&](int item) { return item % panel_groups * pair + cta.pair_rank; };
     if (threadIdx.x < k::group) {
         fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -359,7 +473,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
             if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             if (warp < k::weight_warps)
-                cta.produce_weights(warp, lane, position, block, item % panel_groups);
+                cta.produce_weights(warp, lane, position, block, panel_group(item));
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
             position += cta.stage_end - cta.stage_begin;
@@ -370,8 +484,12 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         for (int item = first_item; item < items; item += item_step) {
             if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            cta.template consume_as_wide<width>(ring, block, item % panel_groups, splits);
+            cta.consume(ring, block, panel_group(item), splits);
         }
+    }
+    if constexpr (pair > 1) {
+        __syncwarp();
+        cluster_sync(); // nobody may leave before the other's last arrival
     }
 }
 

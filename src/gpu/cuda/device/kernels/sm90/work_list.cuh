@@ -33,10 +33,10 @@ struct panels_t {
         const int step = up ? each / 2 : each;
         return (end - begin + step - 1) / step;
     }
-    // Slots of a group that have a panel.
+    // Slots of a group that have a panel: none of a group beyond the last.
     __device__ int slots(int group) const {
-        return up ? min(each / 2 * 2, 2 * (end - begin - group * (each / 2)))
-                  : min(each, end - begin - group * each);
+        return up ? max(0, min(each / 2 * 2, 2 * (end - begin - group * (each / 2))))
+                  : max(0, min(each, end - begin - group * each));
     }
     __device__ int panel(int group, int slot) const {
         return up ? begin + group * (each / 2) + slot / 2 + slot % 2 * up : begin + group * each + slot;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "gpu/cuda/sm90_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+// Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
+// 64 columns and box_rows rows.
+struct many_rows_args_t {
+    matmul_args_t matmul;
+    alignas(64) uint8_t source_map[128]; // CUtensorMap
+};
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/device/kernels/sm90/many_rows_widths.cuh"
+#include "gpu/cuda/device/mma/decode_8bit.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+template const built_t<many_rows_args_t> *many_rows_variant<mxfp8_t<4>>(int);
+template const built_t<many_rows_args_t> *many_rows_variant<mxfp8_t<5>>(int);
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
