@@ -94,6 +94,12 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
 
 namespace {
 
+// Part of a matrix that is worked on at a time: conf.item_lines() lines and conf.chunk positions from here
+// on.
+struct item_t {
+    dim_t line, pos;
+};
+
 // One thread's part of an execution.
 class reorder_worker_t {
 public:
@@ -113,9 +119,9 @@ public:
     const reorder_side_t &dst() const { return dst_; }
 
     // Up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
-    void reorder(dim_t line, dim_t pos) {
+    void reorder(dim_t line, dim_t pos, const item_t &next) {
         const dim_t end = std::min(line + c_.item_lines(), src_.lines());
-        for (line += reorder_panels(line, pos); line < end; line += c_.group) reorder_group(line, pos);
+        for (line += reorder_panels(line, pos, next); line < end; line += c_.group) reorder_group(line, pos);
     }
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
@@ -168,7 +174,7 @@ private:
     }
 
     // Lines from `line` on that are done by the kernels for panels.
-    int reorder_panels(dim_t line, dim_t pos) {
+    int reorder_panels(dim_t line, dim_t pos, const item_t &next) {
         if (!c_.panel_lines) return 0;
         const reorder_side_t &values = c_.dst.quantised ? src_ : dst_,
                              &panels = c_.dst.quantised ? dst_ : src_;
@@ -177,9 +183,8 @@ private:
         const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / (2 * reorder_lines)
                           * (2 * reorder_lines);
         if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
-        const bool more = pos + 2 * c_.chunk <= values.length();
-        const panels_values_t v = {
-                values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines, length, more};
+        const panels_values_t v = {values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines,
+                length, values.at(next.line, next.pos)};
         const packed_shape_t &shape = panels.conf().shape;
         const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
         const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
@@ -187,7 +192,8 @@ private:
         if (c_.dst.quantised)
             k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_);
         else
-            k_.dequantise_panels(f, tile, panel_bytes, header_bytes, panels.global(), v, how_);
+            k_.dequantise_panels(f, tile, panel_bytes, header_bytes, panels.tile(next.line, next.pos) - tile,
+                    panels.global(), v, how_);
         return lines;
     }
 
@@ -463,12 +469,6 @@ private:
 
 namespace {
 
-// Part of a batch of matrices that is worked on at a time: conf.item_lines(), conf.chunk positions.
-struct item_t {
-    int64_t entry;
-    dim_t line, pos;
-};
-
 // What one execution is divided into. Threads share all items of a batch, so that neither many small matrices
 // nor a few large ones leave a thread idle.
 class items_t {
@@ -479,7 +479,8 @@ public:
         length_ = md_.dims[c.dst.pos_dim];
         batch_ = batch_of(md_);
         chunks_ = div_up(length_, c.chunk);
-        per_entry_ = div_up(lines_, c.item_lines()) * chunks_;
+        groups_ = div_up(lines_, c.item_lines());
+        per_entry_ = groups_ * chunks_;
     }
 
     bool empty() const { return batch_ == 0 || lines_ == 0 || length_ == 0; }
@@ -493,7 +494,7 @@ public:
 
     void index_of(int64_t entry, dim_t *idx) const { batch_index(md_, entry, idx); }
 
-    // Runs body(worker, item) for all, in parallel.
+    // Runs body(worker, item, next) for all, in parallel. The last one of a matrix is next to itself.
     template <typename F>
     void run(write_t how, F &&body) const {
         const int64_t n = batch_ * per_entry_;
@@ -508,8 +509,8 @@ public:
                     index_of(entry, idx);
                     worker.set_batch(idx);
                 }
-                const int64_t item = i % per_entry_;
-                body(worker, item_t{entry, item / chunks_ * c_.item_lines(), item % chunks_ * c_.chunk});
+                const int64_t n_in_entry = i % per_entry_;
+                body(worker, item(n_in_entry), item(std::min(n_in_entry + 1, per_entry_ - 1)));
             }
         });
     }
@@ -519,7 +520,14 @@ private:
     const exec_ctx_t &ctx_;
     const memory_desc_t &md_;
     dim_t lines_, length_, batch_;
-    int64_t chunks_, per_entry_;
+    int64_t chunks_, groups_, per_entry_; // of positions, of lines
+
+    // Along what is contiguous first: where lines stand side by side, a position is on another page.
+    item_t item(int64_t i) const {
+        const int64_t group = c_.by_rows ? i % groups_ : i / chunks_,
+                      chunk = c_.by_rows ? i / groups_ : i % chunks_;
+        return {group * c_.item_lines(), chunk * c_.chunk};
+    }
 };
 
 void raise_to(uint32_t *most, uint32_t value) {
@@ -557,7 +565,7 @@ void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const it
     }
     // The largest magnitude, as bits, gathers where the scale will be.
     for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(0.f); });
-    items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i) {
+    items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i, const item_t &) {
         raise_to(worker.dst().global_bits(), worker.amax(i.line, i.pos));
     });
     for_entries([](int64_t, const dim_t *, reorder_side_t &dst) {
@@ -587,7 +595,9 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     // groups are 16 lines or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
     const write_t how = bytes / items.threads() > 2 * cache_sizes().l2 ? write_t::around : write_t::cached;
-    items.run(how, [](reorder_worker_t &worker, const item_t &i) { worker.reorder(i.line, i.pos); });
+    items.run(how, [](reorder_worker_t &worker, const item_t &i, const item_t &next) {
+        worker.reorder(i.line, i.pos, next);
+    });
     return mxdnn_success;
 }
 

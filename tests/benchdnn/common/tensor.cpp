@@ -73,12 +73,13 @@ void tensor_t::set_code(const int64_t *idx, uint32_t c) const {
     std::memcpy(p, &c, size_t(bits / 8));
 }
 
-quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_)
+quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_, const std::string &tag)
     : quant(t.quant), axis(axis_), codes(std::move(c)) {
     std::vector<int64_t> d = codes.dims;
     d[size_t(axis)] = div_up(d[size_t(axis)], quant.block);
-    scales = tensor_t(d, tensor_t::row_major(d), quant.scale_dt);
-    if (quant.zp != zero_point_kind_t::none) zero_points = tensor_t(d, tensor_t::row_major(d), quant.zp_dt);
+    scales = tensor_t(d, strides_of(d, tag, quant.scale_dt), quant.scale_dt);
+    if (quant.zp != zero_point_kind_t::none)
+        zero_points = tensor_t(d, strides_of(d, tag, quant.zp_dt), quant.zp_dt);
     int64_t batch = 1;
     for (size_t i = 0; i + 2 < d.size(); i++) batch *= d[i];
     if (quant.global != global_scale_kind_t::none) {
@@ -116,9 +117,10 @@ void quantised_t::add_args(
     if (!global.dims.empty()) args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] = global.memory(e);
 }
 
-operand_t::operand_t(tensor_t t, const tensor_type_t &type, int axis) : is_quantised(type.quantised) {
+operand_t::operand_t(tensor_t t, const tensor_type_t &type, int axis, const std::string &scales_tag)
+    : is_quantised(type.quantised) {
     if (is_quantised)
-        quantised = quantised_t(std::move(t), type, axis);
+        quantised = quantised_t(std::move(t), type, axis, scales_tag);
     else
         plain = std::move(t);
 }

@@ -41,7 +41,8 @@ struct quantised_t {
     tensor_t codes, scales, zero_points, global;
 
     quantised_t() = default;
-    quantised_t(tensor_t c, const tensor_type_t &t, int axis_);
+    // Scales and zero points stand in the order of `tag`.
+    quantised_t(tensor_t c, const tensor_type_t &t, int axis_, const std::string &tag = "ab");
     // Value, scale and zero point of an element.
     mxdnn::impl::block_params_t params(const int64_t *idx) const;
     float global_of(const int64_t *idx) const;
@@ -57,7 +58,7 @@ struct operand_t {
     quantised_t quantised;
 
     operand_t() = default;
-    operand_t(tensor_t t, const tensor_type_t &type, int axis);
+    operand_t(tensor_t t, const tensor_type_t &type, int axis, const std::string &scales_tag = "ab");
     const tensor_t &codes() const { return is_quantised ? quantised.codes : plain; }
     float value(const int64_t *idx) const { return is_quantised ? quantised.value(idx) : plain.value(idx); }
     void poison() const;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr knob_t knob_list[] = {{"sdt", "bf16", true}, {"ddt", "mxfp4", true}, {"stag", "ba", true},
         {"dtag", "any", true}, {"rounding", "floor"}, {"attr-scales", ""}, {"attr-zero-points", ""},
-        {"attr-global-scale", ""}, {"axis", "k"}, {"dst1", ""}, {"values", "normal"}};
+        {"attr-global-scale", ""}, {"axis", "k"}, {"scales-tag", "ab"}, {"dst1", ""}, {"values", "normal"}};
 
 // "dst:per_ocic:bf16:64x1", "dst:per_ocic:u8", "dst" onto whichever sides are quantised.
 void apply(const std::string &scales, const std::string &zp, const std::string &global, int64_t batch,
@@ -70,6 +70,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.rounding = pick<mxdnn_scale_rounding_t>(words, "rounding",
             {{"floor", mxdnn_scale_rounding_floor}, {"ceil", mxdnn_scale_rounding_ceil},
                     {"even", mxdnn_scale_rounding_even}, {"rceil", mxdnn_scale_rounding_rceil}});
+    p.scales_like_codes = pick<bool>(words, "scales-tag", {{"ab", false}, {"same", true}});
     p.values = one_of(words, "values", {"normal", "special"});
     p.repro = words.repro("mx_reorder", descriptor);
     return p;

@@ -22,7 +22,8 @@ struct problem_t {
     side_t src;
     std::vector<side_t> dst; // one, or two that are written by one primitive
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
-    std::string values; // "normal", or "special": NaN, Inf, subnormals, zeros, huge
+    bool scales_like_codes = false; // plain scales and zero points in the order of their codes, else ab
+    std::string values;             // "normal", or "special": NaN, Inf, subnormals, zeros, huge
     std::string repro;
 };
 

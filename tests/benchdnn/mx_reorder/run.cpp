@@ -47,7 +47,8 @@ struct form_t {
         }
         plain = operand_t(
                 tensor_t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt), s.type,
-                is_packed ? int(p.dims.size()) - 2 : s.axis);
+                is_packed ? int(p.dims.size()) - 2 : s.axis,
+                p.scales_like_codes && !is_packed ? s.tag : "ab");
     }
 
     memory::desc desc() const { return is_packed ? packed_md : plain.codes().desc(); }

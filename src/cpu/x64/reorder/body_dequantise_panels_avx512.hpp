@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed tiles to bf16, a pair of panels at a time: a vector holds a row of 32 codes as words, each of a
-// block of its own, and becomes bf16 by integer arithmetic where scales are powers of two, else by f32.
+// Packed tiles to bf16, a pair of panels at a time: a vector holds 32 codes as words, of a row, each of a
+// block of its own, or of a line, as the destination has them, and becomes bf16 by integer arithmetic where
+// scales are powers of two, else by f32.
 #pragma once
 
 #include "cpu/x64/reorder/body_dequantise.hpp"
+#include "cpu/x64/reorder/body_n16_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_n16_words_avx512.hpp"
 
@@ -70,7 +72,7 @@ struct bf16_words_t<f6_e2m3_t> : medium_words_t<f6_e2m3_t> {};
 template <>
 struct bf16_words_t<f6_e3m2_t> : medium_words_t<f6_e3m2_t> {};
 
-// ---- with their scale ----
+// ---- with their scale: of() and of_line() as in body_quantise_panels_avx512.hpp ----
 
 // A power of two moves exponents; only for scales that keep every value normal (calm_t::exact).
 template <typename E, bool large = E::bits == 8>
@@ -78,6 +80,9 @@ struct moved_words_t {
     __m512i offset;
     MXDNN_INLINE moved_words_t of(const blocks_t &b, int i) {
         return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(-127 * 128))};
+    }
+    MXDNN_INLINE moved_words_t of_line(const blocks_t &b, int i, int) {
+        return {words((int(b.scale[i]) - 127) * 128)};
     }
     __m512i value(__m512i w, int place) const {
         const __m512i x = bf16_words_t<E>::value(w, place);
@@ -107,6 +112,9 @@ struct moved_words_t<E, true> {
     __m512i offset;
     MXDNN_INLINE moved_words_t of(const blocks_t &b, int i) {
         return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(bias - 127 * 128))};
+    }
+    MXDNN_INLINE moved_words_t of_line(const blocks_t &b, int i, int) {
+        return {words((int(b.scale[i]) - 127) * 128 + bias)};
     }
     __m512i value(__m512i w, int place) const {
         if (place == 0) w = _mm512_slli_epi16(w, 8);
@@ -149,6 +157,9 @@ template <typename E, bool exact>
 struct scaled_words_t {
     halves_t factor;
     MXDNN_INLINE scaled_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.factor + i)}; }
+    MXDNN_INLINE scaled_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.factor, i, j)};
+    }
     __m512i value(__m512i w, int place) const {
         return to_bf16<exact>(multiply(bf16_halves(bf16_words_t<E>::value(w, place)), factor));
     }
@@ -160,6 +171,9 @@ struct affine_bf16_words_t {
     halves_t factor, less, add;
     MXDNN_INLINE affine_bf16_words_t of(const blocks_t &b, int i) {
         return {load_halves_of(b.factor + i), load_halves_of(b.above + i), load_halves_of(b.zero + i)};
+    }
+    MXDNN_INLINE affine_bf16_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.factor, i, j), load_halves_of(b.above, i, j), load_halves_of(b.zero, i, j)};
     }
     __m512i value(__m512i w, int place) const {
         halves_t x = bf16_halves(bf16_words_t<E>::value(w, place));
@@ -175,6 +189,9 @@ struct affine_bf16_words_t {
 struct mxint8_bf16_words_t {
     halves_t step;
     MXDNN_INLINE mxint8_bf16_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.divisor + i)}; }
+    MXDNN_INLINE mxint8_bf16_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.divisor, i, j)};
+    }
     __m512i value(__m512i w, int place) const {
         const __m512i even = place ? _mm512_slli_epi32(w, 16) : _mm512_slli_epi32(w, 24);
         const __m512i odd = place ? w : _mm512_slli_epi32(w, 8);
@@ -184,7 +201,7 @@ struct mxint8_bf16_words_t {
     }
 };
 
-// ---- rows of pairs of panels, of one block each ----
+// ---- pairs of panels, of one block each ----
 
 struct packed_group_t {
     const uint8_t *codes[2]; // of both panels
@@ -193,9 +210,9 @@ struct packed_group_t {
 struct packed_rows_t {
     int rows = 0, groups = 0;
     packed_group_t group[most_groups];
-    int64_t pitch = 0; // bytes from row to row
-    bool around = false;
-    int64_t ahead = 0; // how far ahead codes are fetched
+    int64_t pitch = 0;   // bytes from row to row, or from line to line
+    bool around = false; // rows
+    int64_t ahead = 0;   // how far ahead codes are fetched
 };
 
 template <typename E, typename W>
@@ -215,31 +232,54 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
         }
 }
 
+// To lines.
+template <typename E, typename W>
+void decode_lines(const packed_rows_t &q, const blocks_t &b) {
+    constexpr int bytes = pair_lines * reorder_lines * E::bits / 8; // of 32 positions of a panel
+    const int blocks = q.rows < pair_lines ? 2 : 1, other = (blocks - 1) * pair_lines;
+    for (int i = 0; i < q.groups; i += blocks)
+        for (int k = 0; k < max_of(q.rows / pair_lines, 1); k++)
+            for (int j = 0; j < 2; j++) {
+                const int first = i * pair_lines + j * reorder_lines;
+                const uint8_t *codes = q.group[i].codes[j] + k * bytes;
+                uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * row_bytes;
+                for (int c = 0; c < bytes; c += 64) fetch(codes + q.ahead + c);
+                n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {
+                    store512(out + l * q.pitch, W::of_line(b, first + l, first + l + other).value(c, place));
+                });
+            }
+}
+
 using decode_rows_t = void (*)(const packed_rows_t &q, const blocks_t &b);
 
+template <typename E, typename W>
+constexpr decode_rows_t decode_with(bool lines) {
+    return lines ? decode_lines<E, W> : decode_rows<E, W>;
+}
+
 // Null where parameters want more care.
-decode_rows_t decode_rows_of(const block_format_t &f, calm_t calm) {
+decode_rows_t decode_rows_of(const block_format_t &f, calm_t calm, bool lines) {
     if (calm == calm_t::no) return nullptr;
     using e2m1 = f4_e2m1_t;
     decode_rows_t decode = nullptr;
     if (f.family == quant_family_t::nvfp4)
-        return calm == calm_t::exact ? decode_rows<e2m1, scaled_words_t<e2m1, true>>
-                                     : decode_rows<e2m1, scaled_words_t<e2m1, false>>;
+        return calm == calm_t::exact ? decode_with<e2m1, scaled_words_t<e2m1, true>>(lines)
+                                     : decode_with<e2m1, scaled_words_t<e2m1, false>>(lines);
     if (f.family == quant_family_t::mx) {
         if (calm == calm_t::exact)
             visit_type(mx_element_types(), f.elem, [&](auto e) {
                 using E = decltype(e);
                 if constexpr (E::is_float)
-                    decode = decode_rows<E, moved_words_t<E>>;
+                    decode = decode_with<E, moved_words_t<E>>(lines);
                 else
-                    decode = decode_rows<E, mxint8_bf16_words_t>;
+                    decode = decode_with<E, mxint8_bf16_words_t>(lines);
             });
         return decode;
     }
     visit_type(affine_element_types(), f.elem, [&](auto e) {
         using E = decltype(e);
-        decode = f.zp == zero_point_kind_t::float_zero ? decode_rows<E, affine_bf16_words_t<E, true>>
-                                                       : decode_rows<E, affine_bf16_words_t<E, false>>;
+        decode = f.zp == zero_point_kind_t::float_zero ? decode_with<E, affine_bf16_words_t<E, true>>(lines)
+                                                       : decode_with<E, affine_bf16_words_t<E, false>>(lines);
     });
     return decode;
 }
@@ -261,6 +301,17 @@ void decode_any_rows(const packed_rows_t &q, const blocks_t &b, const block_form
         const decoding_t d = make_decoding(part, pair_lines, f, global, mxdnn_bf16);
         for (int r = 0; r < q.rows; r++) d.row(codes[r], pair_lines, part, g.out + r * q.pitch, false);
     }
+}
+
+// The same to lines.
+void decode_any_lines(const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global) {
+    alignas(64) row_words_t x[most_panel_bytes / 2 / row_bytes];
+    packed_rows_t of_rows = q;
+    of_rows.pitch = row_bytes;
+    for (int i = 0; i < q.groups; i++) of_rows.group[i].out = x[i * q.rows];
+    decode_any_rows(of_rows, b, f, global);
+    for (int r = 0; r < q.groups * q.rows; r += pair_lines)
+        turn32(x[r], row_bytes, q.group[r / q.rows].out + r % q.rows * 2, q.pitch);
 }
 
 MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
@@ -288,7 +339,7 @@ MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int b
 }
 
 void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes, int header_bytes,
-        float global, const panels_values_t &dst, write_t how) {
+        int64_t ahead, float global, const panels_values_t &dst, write_t how) {
     const bool lines_apart = dst.pos_bytes == 2;
     const int panels = dst.lines / reorder_lines;
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
@@ -299,27 +350,28 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     const bool direct =
             !lines_apart && (how == write_t::cached || goes_around512(how, dst.data, dst.pos_bytes));
     const int step = lines_apart ? min_of(dst.rows, most_panel_bytes / 2 / row_bytes) : pair_lines;
-    alignas(64) uint8_t x[most_panel_bytes / 2], lines[most_panel_bytes / 2];
+    alignas(64) uint8_t x[most_panel_bytes / 2];
 
     blocks_t b;
     clear_blocks(b, most_blocks);
     packed_rows_t q;
     q.pitch = direct ? dst.pos_bytes : 2 * dst.lines;
     q.around = direct && how == write_t::around;
-    q.ahead = header_bytes + dst.rows * row_codes;
+    q.ahead = ahead;
     const auto decode_all = [&] {
         if (q.groups == 0) return;
         const decode_rows_t decode =
-                decode_rows_of(f, decode_params(b, q.groups * pair_lines, f, global, unit));
+                decode_rows_of(f, decode_params(b, q.groups * pair_lines, f, global, unit), lines_apart);
         if (decode)
             decode(q, b);
         else
-            decode_any_rows(q, b, f, global);
+            (lines_apart ? decode_any_lines : decode_any_rows)(q, b, f, global);
         q.groups = 0;
     };
     for (int r = 0; r < dst.rows; r += step) {
         const int rows = min_of(step, dst.rows - r);
         uint8_t *to = static_cast<uint8_t *>(dst.data) + r * dst.pos_bytes;
+        if (lines_apart) q.pitch = 2 * rows;
         for (int first = 0, n; first < rows; first += n) {
             const int block = (r + first) / f.block;
             n = min_of(rows - first, (block + 1) * f.block - r - first);
@@ -335,15 +387,14 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
                         store512(b.zp + i, load_panel_codes(f.zp_bytes, at + zps_at + block * zp_line));
                 }
                 q.group[q.groups++] = {{codes, codes + panel_bytes},
-                        (direct ? to : x) + first * q.pitch + p * reorder_lines * 2};
+                        lines_apart ? x + 2 * first
+                                    : (direct ? to : x) + first * q.pitch + p * reorder_lines * 2};
             }
         }
         decode_all();
         if (lines_apart) {
-            for (int i = 0; i < rows; i += pair_lines)
-                turn32(x + i * row_bytes, row_bytes, lines + 2 * i, 2 * rows);
             for (int l = 0; l < pair_lines; l++)
-                write_run(how, to + l * dst.line_bytes, lines + l * 2 * rows, 2 * rows);
+                write_run(how, to + l * dst.line_bytes, x + l * q.pitch, int(q.pitch));
         } else if (!direct) {
             for (int i = 0; i < rows; i++)
                 write_run(how, to + i * dst.pos_bytes, x + i * q.pitch, int(q.pitch));

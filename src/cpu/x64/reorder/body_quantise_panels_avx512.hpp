@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 to packed tiles, a pair of panels at a time: blocks become rows in the first-level cache whatever the
-// order of the source, so that a vector holds an element of 32 blocks. They are measured, scaled and encoded
-// without a step across a vector, and the codes are packed as words.
+// bf16 to packed tiles, a pair of panels at a time, as the source has them. Of rows a vector holds an element
+// of 32 blocks: they are measured, scaled and encoded without a step across a vector. Of lines it holds 32
+// elements of a block, or of two: their parameters are the same, and only what is left of them after
+// measuring, and their codes, change places. Codes are packed as words.
 #pragma once
 
+#include "cpu/x64/reorder/body_n16_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_n16_words_avx512.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
@@ -13,7 +15,8 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// ---- what encodes rows: the parameters of a block each of 32 lines, and a code in each word ----
+// ---- what encodes: a code in each word. of(b, i): rows, each word under the parameters of a block of its
+// own, from number i on. of_line(b, i, j): a line, its first half of block i and the other of j ----
 
 // bf16 to minifloats under powers of two: mx_bf16_encoder_t on words.
 template <typename E>
@@ -21,6 +24,9 @@ struct mx_words_t {
     static constexpr int bits = E::bits, m = E::mantissa_bits;
     __m512i least;
     MXDNN_INLINE mx_words_t of(const blocks_t &b, int i) { return {load_words_of(b.shift + i)}; }
+    MXDNN_INLINE mx_words_t of_line(const blocks_t &b, int i, int) {
+        return {load_words_of_line(b.shift + i)};
+    }
 
     __m512i code(__m512i x) const {
         const __m512i e = _mm512_max_epu16(_mm512_and_si512(x, words(0x7f80)), least);
@@ -57,6 +63,9 @@ struct mx_words_t<f4_e2m1_t> {
     MXDNN_INLINE mx_words_t of(const blocks_t &b, int i) {
         return {load_words_of(b.shift + i), load512(table.code)};
     }
+    MXDNN_INLINE mx_words_t of_line(const blocks_t &b, int i, int) {
+        return {load_words_of_line(b.shift + i), load512(table.code)};
+    }
 
     __m512i code(__m512i x) const {
         const __m512i magnitude = _mm512_and_si512(x, words(0x7fff));
@@ -71,6 +80,9 @@ struct mxint8_words_t {
     static constexpr int bits = 8;
     halves_t factor;
     MXDNN_INLINE mxint8_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.factor + i)}; }
+    MXDNN_INLINE mxint8_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.factor, i, j)};
+    }
 
     __m512i code(__m512i x) const {
         const __m512 to_steps = _mm512_set1_ps(1 / s8_t::step);
@@ -88,6 +100,9 @@ struct nvfp4_words_t {
     static constexpr int bits = 4, m = E::mantissa_bits;
     halves_t factor;
     MXDNN_INLINE nvfp4_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.factor + i)}; }
+    MXDNN_INLINE nvfp4_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.factor, i, j)};
+    }
 
     __m512i code(__m512i x) const {
         const halves_t y = multiply(bf16_halves(_mm512_and_si512(x, words(0x7fff))), factor);
@@ -114,6 +129,9 @@ struct affine_words_t {
     MXDNN_INLINE affine_words_t of(const blocks_t &b, int i) {
         return {load_halves_of(b.factor + i), load_words_of(b.zp + i)};
     }
+    MXDNN_INLINE affine_words_t of_line(const blocks_t &b, int i, int j) {
+        return {load_halves_of(b.factor, i, j), load_words_of_line(b.zp + i)};
+    }
 
     __m512i code(__m512i x) const {
         const halves_t y = bf16_halves(x);
@@ -131,17 +149,17 @@ private:
     }
 };
 
-// ---- blocks of a pair of panels as rows in cache, some at a time ----
+// ---- blocks of a pair of panels in cache, some at a time ----
 
 struct group_t {
-    const uint8_t *x;                               // the first row
+    const uint8_t *x;                               // the first row, or the first 32 positions of all lines
     uint8_t *codes[2], *scales[2], *zero_points[2]; // of both panels
 };
 
 struct unit_t {
     const block_format_t *format;
     float global;
-    int64_t pitch; // bytes from row to row
+    int64_t pitch; // bytes from row to row, or from line to line
     bool around;
     runs_to_fetch_t ahead; // as many cache lines as there are rows of pairs
     int groups;
@@ -155,33 +173,61 @@ MXDNN_INLINE void store_f32_bits(uint32_t *out, __m512i bf16) {
     store512(out + 16, _mm512_slli_epi32(b, 16));
 }
 
-// Magnitudes; of u4 how far blocks reach on both sides of 0.
-void measure_unit(blocks_t &b, const unit_t &u) {
-    const int block = u.format->block;
+// What all words of rows, or of lines, of a block are at most: magnitudes, or of u4 how far it reaches on
+// both sides of 0. most_of(i, number) of group i gives the largest number(words).
+template <typename F>
+MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&most_of) {
     const bool reach = u.format->elem == mxdnn_u4;
-    for (int i = 0; i < u.groups; i++) {
-        const uint8_t *x = u.group[i].x;
-        __m512i most = _mm512_setzero_si512(), least = most;
+    for (int i = 0; i < u.groups; i += step) {
         if (!reach) {
-            for (int r = 0; r < block; r++, x += u.pitch)
-                most = _mm512_max_epu16(most, _mm512_and_si512(load512(x), words(0x7fff)));
-            store_f32_bits(b.amax + i * pair_lines, most);
+            most_of(i, b.amax, [](__m512i v) { return _mm512_and_si512(v, words(0x7fff)); });
             continue;
         }
         // As numbers: those of the other sign stand below all others.
-        for (int r = 0; r < block; r++, x += u.pitch) {
-            const __m512i v = load512(x);
-            most = _mm512_max_epi16(most, v);
-            least = _mm512_max_epi16(least, _mm512_xor_si512(v, words(0x8000)));
-        }
-        store_f32_bits(reinterpret_cast<uint32_t *>(b.above + i * pair_lines), most);
-        store_f32_bits(reinterpret_cast<uint32_t *>(b.below + i * pair_lines), least);
+        most_of(i, reinterpret_cast<uint32_t *>(b.above), [](__m512i v) { return v; });
+        most_of(i, reinterpret_cast<uint32_t *>(b.below),
+                [](__m512i v) { return _mm512_xor_si512(v, words(0x8000)); });
     }
     if (reach) reach_to_amax(b, u.groups * pair_lines);
 }
 
+void measure_rows_of_unit(blocks_t &b, const unit_t &u) {
+    measure_groups(b, u, 1, [&](int i, uint32_t *to, auto number) {
+        __m512i most = _mm512_setzero_si512();
+        const uint8_t *x = u.group[i].x;
+        for (int r = 0; r < u.format->block; r++, x += u.pitch)
+            most = _mm512_max_epi16(most, number(load512(x)));
+        store_f32_bits(to + i * pair_lines, most);
+    });
+}
+
+MXDNN_INLINE __m512i zero_at_least(__m512i v) { return _mm512_max_epi16(v, _mm512_setzero_si512()); }
+
+// Blocks in 32 positions of a line, and 32 positions of a pair of panels in bytes.
+MXDNN_INLINE int blocks_in_line(const unit_t &u) { return u.format->block < pair_lines ? 2 : 1; }
+constexpr int positions_bytes = pair_lines * row_bytes;
+
+void measure_lines_of_unit(blocks_t &b, const unit_t &u) {
+    measure_groups(b, u, blocks_in_line(u), [&](int i, uint32_t *to, auto number) {
+        const auto largest = [&](int k) {
+            const uint8_t *x = u.group[i].x + k / pair_lines * positions_bytes;
+            return largest_of_lines([&](int l) { return number(load512(x + l * row_bytes)); });
+        };
+        const largest_t most = largest(0);
+        if (blocks_in_line(u) == 2) {
+            store_f32_bits(to + i * pair_lines, zero_at_least(most.first));
+            store_f32_bits(to + (i + 1) * pair_lines, zero_at_least(most.second));
+            return;
+        }
+        __m512i all = zero_at_least(most.of_all());
+        for (int k = pair_lines; k < u.format->block; k += pair_lines)
+            all = _mm512_max_epi16(all, largest(k).of_all());
+        store_f32_bits(to + i * pair_lines, all);
+    });
+}
+
 template <typename W>
-void encode_unit(unit_t &u, const blocks_t &b) {
+void encode_rows_of_unit(unit_t &u, blocks_t &b) {
     using pack_t = n16_words_t<W::bits>;
     constexpr int bytes = reorder_lines * W::bits / 8; // of a row of a panel
     for (int i = 0; i < u.groups; i++) {
@@ -194,6 +240,28 @@ void encode_unit(unit_t &u, const blocks_t &b) {
                     g.codes, r * bytes, u.around, [&](int k) { return w.code(load512(x + k * u.pitch)); });
         }
     }
+}
+
+template <typename W>
+void encode_lines(unit_t &u, blocks_t &b) {
+    using pack_t = n16_lines_t<W::bits>;
+    constexpr int bytes = pair_lines * reorder_lines * W::bits / 8; // of 32 positions of a panel
+    const int blocks = blocks_in_line(u), other = (blocks - 1) * pair_lines;
+    double_words(b.shift, u.groups * pair_lines);
+    double_words(b.zp, u.groups * pair_lines);
+    for (int i = 0; i < u.groups; i += blocks)
+        for (int k = 0; k < max_of(u.format->block / pair_lines, 1); k++) {
+            const uint8_t *x = u.group[i].x + k * positions_bytes, *next = u.ahead.run;
+            u.ahead.run += row_bytes;
+            for (int j = 0; j < 2; j++, x += reorder_lines * row_bytes) {
+                const int first = i * pair_lines + j * reorder_lines;
+                pack_t::pack(u.group[i].codes[j] + k * bytes, u.around, [&](int l) {
+                    fetch(next);
+                    next += u.ahead.apart;
+                    return W::of_line(b, first + l, first + l + other).code(load512(x + l * row_bytes));
+                });
+            }
+        }
 }
 
 // Any block: through a byte for each code.
@@ -214,6 +282,23 @@ void quantise_group(const unit_t &u, const group_t &g) {
     }
 }
 
+// Lines become rows.
+void quantise_lines_group(const unit_t &u, const group_t &g) {
+    const int block = u.format->block;
+    alignas(64) row_words_t rows[reorder_max_block];
+    // Positions of a block that begins inside 32 of them are words of the middle of each line.
+    for (int k = 0; k < block; k += pair_lines) {
+        alignas(64) row_words_t turned[pair_lines];
+        turn32(g.x + k / pair_lines * positions_bytes, row_bytes, turned[0], row_bytes);
+        __builtin_memcpy(rows[k], turned[0], sizeof(turned[0]) * size_t(min_of(block, pair_lines)));
+    }
+    unit_t of_rows = u;
+    of_rows.pitch = row_bytes;
+    group_t group = g;
+    group.x = rows[0];
+    quantise_group(of_rows, group);
+}
+
 // Codes of a panel's columns, in the bytes that their type has.
 MXDNN_INLINE void store_panel_codes(int bytes, const uint32_t *codes, uint8_t *out) {
     const __m512i c = load512(codes);
@@ -223,42 +308,54 @@ MXDNN_INLINE void store_panel_codes(int bytes, const uint32_t *codes, uint8_t *o
         store256(out, _mm512_cvtepi32_epi16(c));
 }
 
-using encode_unit_t = void (*)(unit_t &u, const blocks_t &b);
+// What is done to a unit, of rows or of lines.
+struct unit_steps_t {
+    void (*measure)(blocks_t &b, const unit_t &u);
+    void (*encode)(unit_t &u, blocks_t &b);
+    void (*quantise_group)(const unit_t &u, const group_t &g);
+    const mx_shift_t *shift; // of this format
+};
 
-void quantise_unit(unit_t &u, encode_unit_t encode, const mx_shift_t *shift) {
+void quantise_unit(unit_t &u, const unit_steps_t &steps) {
     const block_format_t &f = *u.format;
     const int n = u.groups * pair_lines;
     bool special = f.has_global && !(u.global > 0);
     if (!special) {
         blocks_t b;
         b.global = f.has_global ? u.global : 1.f;
-        measure_unit(b, u);
+        steps.measure(b, u);
         make_scales(b, n, f);
-        special = make_factors(b, n, f, false, shift);
+        special = make_factors(b, n, f, false, steps.shift);
         for (int i = 0; !special && i < 2 * u.groups; i++) {
             store_panel_codes(f.scale_bytes, b.scale + i * reorder_lines, u.group[i / 2].scales[i % 2]);
             if (f.zp_bytes)
                 store_panel_codes(f.zp_bytes, b.zp + i * reorder_lines, u.group[i / 2].zero_points[i % 2]);
         }
-        if (!special) encode(u, b);
+        if (!special) steps.encode(u, b);
     }
-    for (int i = 0; special && i < u.groups; i++) quantise_group(u, u.group[i]);
+    for (int i = 0; special && i < u.groups; i++) steps.quantise_group(u, u.group[i]);
 }
 
-encode_unit_t encode_unit_of(const block_format_t &f) {
-    encode_unit_t encode = encode_unit<nvfp4_words_t>;
+template <typename W>
+constexpr unit_steps_t steps_of(bool lines, const mx_shift_t *shift) {
+    if (lines) return {measure_lines_of_unit, encode_lines<W>, quantise_lines_group, shift};
+    return {measure_rows_of_unit, encode_rows_of_unit<W>, quantise_group, shift};
+}
+unit_steps_t unit_steps_of(const block_format_t &f, bool lines) {
+    const mx_shift_t *shift = codec_of<source_bf16_t, false>(f).shift;
+    unit_steps_t steps = steps_of<nvfp4_words_t>(lines, shift);
     if (f.family == quant_family_t::mx)
         visit_type(mx_element_types(), f.elem, [&](auto e) {
             using E = decltype(e);
             if constexpr (E::is_float)
-                encode = encode_unit<mx_words_t<E>>;
+                steps = steps_of<mx_words_t<E>>(lines, shift);
             else
-                encode = encode_unit<mxint8_words_t>;
+                steps = steps_of<mxint8_words_t>(lines, shift);
         });
     else if (f.family == quant_family_t::affine)
         visit_type(affine_element_types(), f.elem,
-                [&](auto e) { encode = encode_unit<affine_words_t<decltype(e)>>; });
-    return encode;
+                [&](auto e) { steps = steps_of<affine_words_t<decltype(e)>>(lines, shift); });
+    return steps;
 }
 
 // ---- a tile ----
@@ -267,13 +364,12 @@ constexpr int most_header_bytes = 256;
 static_assert(most_header_bytes >= 4 * reorder_lines * (2 + 1) && most_header_bytes >= 8 * reorder_lines,
         "four blocks of an affine format, and eight of NVFP4");
 
-// 32 lines, whose positions are contiguous, become rows.
+// 32 positions of all lines, then the next ones: lines of the source may compete for a place in the
+// first-level cache.
 MXDNN_INLINE void gather_lines(const uint8_t *src, int64_t line_bytes, int rows, values_rows_t &x) {
-    alignas(64) row_words_t part[pair_lines];
-    for (int r = 0; r < rows; r += pair_lines) {
-        for (int l = 0; l < pair_lines; l++) store512(part[l], load512(src + l * line_bytes + 2 * r));
-        turn32(part[0], row_bytes, x + r * row_bytes, row_bytes);
-    }
+    for (int r = 0; r < rows; r += pair_lines)
+        for (int l = 0; l < pair_lines; l++)
+            store512(x + r * row_bytes + l * row_bytes, load512(src + l * line_bytes + 2 * r));
 }
 MXDNN_INLINE void gather_rows(const uint8_t *src, int64_t pos_bytes, int bytes, int rows, values_rows_t &x) {
     for (int r = 0; r < rows; r++)
@@ -282,9 +378,8 @@ MXDNN_INLINE void gather_rows(const uint8_t *src, int64_t pos_bytes, int bytes, 
 
 void quantise_panels(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
         int64_t panel_bytes, int header_bytes, write_t how) {
-    const encode_unit_t encode = encode_unit_of(f);
-    const mx_shift_t *shift = codec_of<source_bf16_t, false>(f).shift;
     const bool lines_apart = src.pos_bytes == 2;
+    const unit_steps_t steps = unit_steps_of(f, lines_apart);
     const int panels = src.lines / reorder_lines, pitch = 2 * src.lines, step = panel_step(f, src);
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
     const int zps_at = src.rows / f.block * scale_line,
@@ -300,6 +395,11 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
     u.pitch = pitch;
     u.around = goes_around512(how, tile, panel_bytes);
     u.groups = 0;
+    // Position `first` of those in x, panel p.
+    const auto at = [&](int first, int p) {
+        if (!lines_apart) return x + first * pitch + p * reorder_lines * 2;
+        return x + first / pair_lines * positions_bytes + first % pair_lines * 2;
+    };
     for (int r = 0; r < src.rows; r += step) {
         const int rows = min_of(step, src.rows - r);
         const uint8_t *from = static_cast<const uint8_t *>(src.data) + r * src.pos_bytes;
@@ -307,21 +407,18 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
             gather_lines(from, src.line_bytes, rows, x);
         else
             gather_rows(from, src.pos_bytes, pitch, rows, x);
-        // What comes next; where nothing does, what is here.
-        const bool more = src.more || r + step < src.rows;
-        u.ahead = {from + (more ? rows * src.pos_bytes : 0), lines_apart ? src.line_bytes : src.pos_bytes,
-                lines_apart ? 2 * rows : pitch, 0};
+        u.ahead = {r + step < src.rows ? from + rows * src.pos_bytes : static_cast<const uint8_t *>(src.next),
+                lines_apart ? src.line_bytes : src.pos_bytes, lines_apart ? 2 * rows : pitch, 0};
         for (int first = 0; first < rows; first += f.block)
             for (int p = 0; p < panels; p += 2) {
                 const int block = (r + first) / f.block;
                 uint8_t *codes = tile + p * panel_bytes + header_bytes + (r + first) * row_codes;
                 uint8_t *scales = headers[p] + block * scale_line,
                         *zps = headers[p] + zps_at + block * zp_line;
-                u.group[u.groups++] = {x + first * pitch + p * reorder_lines * 2,
-                        {codes, codes + panel_bytes}, {scales, scales + most_header_bytes},
-                        {zps, zps + most_header_bytes}};
+                u.group[u.groups++] = {at(first, p), {codes, codes + panel_bytes},
+                        {scales, scales + most_header_bytes}, {zps, zps + most_header_bytes}};
                 if (u.groups < most_groups && (p + 2 < panels || first + f.block < rows)) continue;
-                quantise_unit(u, encode, shift);
+                quantise_unit(u, steps);
                 u.groups = 0;
             }
     }

@@ -88,10 +88,24 @@ MXDNN_INLINE halves_t load_halves_of(const float *p) {
     return {_mm512_permutex2var_ps(a, even, b),
             _mm512_permutex2var_ps(a, _mm512_or_si512(even, dwords(1)), b)};
 }
+// The same of a line, whose first 16 elements are of block i and whose others are of block j.
+MXDNN_INLINE halves_t load_halves_of(const float *p, int i, int j) {
+    const __m512 first = _mm512_set1_ps(p[i]);
+    if (i == j) return {first, first};
+    const __m512 both = _mm512_mask_broadcastss_ps(first, 0xff00, _mm_load_ss(p + j));
+    return {both, both};
+}
+// Integers of a line that stand doubled in their dwords (double_words()).
+MXDNN_INLINE __m512i load_words_of_line(const uint32_t *p) { return _mm512_set1_epi32(int(*p)); }
 // Integers of 32 lines as words.
 MXDNN_INLINE __m512i load_words_of(const uint32_t *p) {
     const __m256i a = _mm512_cvtepi32_epi16(load512(p)), b = _mm512_cvtepi32_epi16(load512(p + 16));
     return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
+}
+
+// n integers of 16 bits, and up to 15 after them, into both words of their dwords.
+MXDNN_INLINE void double_words(uint32_t *p, int n) {
+    for_blocks(n, [&](int i) { p[i] = (p[i] << 16) | (p[i] & 0xffff); });
 }
 
 // ---- transposing ----

@@ -63,7 +63,7 @@ struct panels_values_t {
     void *data = nullptr;
     int64_t line_bytes = 0, pos_bytes = 0; // one of them is 2
     int lines = 0, rows = 0;
-    bool more = false; // as many positions follow
+    const void *next = nullptr; // the values that are next
 };
 // Lines that stand side by side are taken in runs of some cache lines: the next position may be on another
 // page.
@@ -128,8 +128,9 @@ struct reorder_kernels_t {
     // Affine formats have scales of 16 bits. Null where an ISA has no such kernels.
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
             int64_t panel_bytes, int header_bytes, write_t how);
+    // `ahead`: bytes to the tile that is next.
     void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
-            int header_bytes, float global, const panels_values_t &dst, write_t how);
+            int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how);
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;
