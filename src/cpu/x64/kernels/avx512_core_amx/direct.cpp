@@ -45,9 +45,9 @@ private:
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
 
     // Units (a step of one panel) that are decoded before one is multiplied: stores take a while to
-    // arrive in the cache, and loads of a tile are not served from the store buffer.
-    static constexpr int lag = 3;
-    static constexpr int ring_tiles = 4;
+    // arrive in the cache, and loads of a tile are not served from the store buffer. With two tiles of rows
+    // a unit's products take that long.
+    const int lag_ = halves_ == 2 ? 1 : 3, ring_tiles_ = lag_ + 1;
 
     static Tmm wei(int panel) { return Tmm(sum_tiles + 2 + panel % 2); }
     static Tmm src(int half) { return Tmm(sum_tiles + half); }
@@ -61,13 +61,13 @@ private:
     const Reg64 ahead_ = rdi; // the first panel's codes that are fetched into the cache
 
     // Stack: tile configuration, arguments, ring, converted parameters of the panels.
-    static constexpr int args_offset = 64, ring_offset = 128,
-                         params_offset = ring_offset + ring_tiles * amx_tile_bytes;
-    int stack_bytes() const { return params_offset + group_ * decoder_.param_bytes(); }
-    RegExp tile_params(int panel) const { return rsp + params_offset + panel * decoder_.param_bytes(); }
+    static constexpr int args_offset = 64, ring_offset = 128;
+    const int params_offset_ = ring_offset + ring_tiles_ * amx_tile_bytes;
+    int stack_bytes() const { return params_offset_ + group_ * decoder_.param_bytes(); }
+    RegExp tile_params(int panel) const { return rsp + params_offset_ + panel * decoder_.param_bytes(); }
     // Where a unit is decoded to.
     RegExp unit_at(int step, int panel) const {
-        return rsp + ring_offset + (step * group_ + panel) % ring_tiles * amx_tile_bytes;
+        return rsp + ring_offset + (step * group_ + panel) % ring_tiles_ * amx_tile_bytes;
     }
 
     void load_arg(const Reg64 &r, size_t offset) {
@@ -177,12 +177,12 @@ private:
         for (int p = 0; p < group_; p++) decoder_.convert(panel_at(codes_, p), tile_params(p), rows, fast);
     }
 
-    // Straight code: decoding runs `lag` units ahead.
+    // Straight code: decoding runs `lag_` units ahead.
     void fast_tile(int rows) {
         convert(rows, true);
         const int header = decoder_.header_bytes(rows), steps = int(div_up(rows, k_step));
         const int units = steps * group_;
-        for (int u = 0; u < units + lag; u++) {
+        for (int u = 0; u < units + lag_; u++) {
             if (u < units) {
                 const int step = u / group_, panel = u % group_, at = step * 2 * decoder_.half_bytes();
                 prefetch(panel_at(ahead_, panel) + at, panel == 0 && step == 0);
@@ -190,7 +190,7 @@ private:
                         panel_at(codes_, panel) + header + at, unit_at(step, panel), rows - step * k_step,
                         true);
             }
-            if (u >= lag) multiply((u - lag) / group_, (u - lag) % group_);
+            if (u >= lag_) multiply((u - lag_) / group_, (u - lag_) % group_);
         }
         add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)));
         next_steps(steps);
