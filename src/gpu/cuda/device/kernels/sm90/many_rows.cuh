@@ -465,12 +465,18 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     const int items = head.list.blocks(args) * panel_groups;
     const int first_item = int(blockIdx.x) / (splits * pair), item_step = int(gridDim.x) / (splits * pair);
     const auto panel_group = [&](int item) { return item % panel_groups * pair + cta.pair_rank; };
+    // By either CTA of a pair: they go through the same items.
+    const auto wanted = [&](int item) {
+        for (int i = 0; i < pair; i++)
+            if (panel_map.wanted(args.wanted, item % panel_groups * pair + i)) return true;
+        return false;
+    };
     if (threadIdx.x < k::group) {
         fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
         for (int item = first_item; item < items; item += item_step) {
-            if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
+            if (!wanted(item)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             if (warp < k::weight_warps)
                 cta.produce_weights(warp, lane, position, block, panel_group(item));
@@ -482,7 +488,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
         for (int item = first_item; item < items; item += item_step) {
-            if (!panel_map.wanted(args.wanted, item % panel_groups)) continue;
+            if (!wanted(item)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             cta.consume(ring, block, panel_group(item), splits);
         }
