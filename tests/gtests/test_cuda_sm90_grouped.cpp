@@ -12,6 +12,9 @@ using namespace mxdnn::impl;
 namespace {
 
 enum class act_t { none, swiglu, silu, relu, relu2 };
+// What a random problem is like: small; many rows; few rows but so many columns of many experts that each
+// multiprocessor has several items.
+enum class kind_t { small, many, wide };
 
 template <typename T>
 bytes_t bytes_of(const std::vector<T> &v) {
@@ -64,16 +67,20 @@ struct problem_of_test_t {
     int64_t check_step = 1; // every so many rows are looked at
     int64_t rows_hint = 0;
 
-    problem_of_test_t(unsigned seed, bool many) : d(seed) {
-        const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384};
-        const int sizes[] = {0, 0, 1, 2, 5, 8, 9, 17, 33, 40, 70, 130}, large[] = {0, 90, 160, 350};
+    problem_of_test_t(unsigned seed, kind_t kind) : d(seed) {
+        const bool many = kind == kind_t::many, wide = kind == kind_t::wide;
+        const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384},
+                      wide_ns[] = {1100, 1280, 1536};
+        const int sizes[] = {0, 0, 1, 2, 5, 8, 9, 17, 33, 40, 70, 130}, large[] = {0, 90, 160, 350},
+                  sparse[] = {0, 1, 2, 3, 9};
         // More sums than there is room for at once.
         const bool huge = many && d.below(4) == 0;
         if (huge) check_step = 23;
+        if (wide) check_step = 3;
         const dt types[] = {dt::f32, dt::bf16, dt::f16};
-        E = huge ? 40 : 1 + d.below(d.coin() ? 5 : 40);
+        E = huge || wide ? 40 : 1 + d.below(d.coin() ? 5 : 40);
         K = many ? 64 : d.one_of(ks);
-        N = many ? 64 * (1 + d.below(4)) * (huge ? 5 : 1) : d.one_of(ns);
+        N = many ? 64 * (1 + d.below(4)) * (huge ? 5 : 1) : wide ? d.one_of(wide_ns) : d.one_of(ns);
         dst_type = d.one_of(types);
         act = act_t(d.below(5));
         halves = gated() && N % 128 == 0 && d.coin();
@@ -84,7 +91,7 @@ struct problem_of_test_t {
         const mxdnn::row_grouping groupings[] = {
                 mxdnn::row_grouping::ends, mxdnn::row_grouping::starts, mxdnn::row_grouping::padded};
         grouping = d.one_of(groupings);
-        G = huge || d.coin() ? E : 1 + d.below(9);
+        G = huge || wide || d.coin() ? E : 1 + d.below(9);
         if (G != E || d.coin()) {
             const bool mapped = d.coin();
             const int global = mapped ? int(E) + d.below(4) : int(E);
@@ -93,7 +100,9 @@ struct problem_of_test_t {
         }
         std::vector<int> counts;
         for (int64_t g = 0; g < G; g++)
-            counts.push_back(many ? d.one_of(large) * (huge ? 9 : 1) : d.one_of(sizes));
+            counts.push_back(many   ? d.one_of(large) * (huge ? 9 : 1)
+                             : wide ? d.one_of(sparse)
+                                    : d.one_of(sizes));
         if (grouping == mxdnn::row_grouping::padded) {
             group_rows = *std::max_element(counts.begin(), counts.end()) + d.below(3);
             bounds.assign(counts.begin(), counts.end());
@@ -348,9 +357,9 @@ struct problem_of_test_t {
 
 bool on_hopper() { return gpu().get_target() == "cuda:sm_90"; }
 
-void run_seeds(unsigned first, unsigned count, bool many, int times) {
+void run_seeds(unsigned first, unsigned count, kind_t kind, int times) {
     for (unsigned seed = first; seed < first + count; seed++) {
-        problem_of_test_t p(seed, many);
+        problem_of_test_t p(seed, kind);
         const std::string what = "seed " + std::to_string(seed) + " " + p.text();
         const auto pd = p.make_pd();
         ASSERT_EQ(std::string(pd.impl_info_str()), "cuda:sm_90") << what;
@@ -362,13 +371,19 @@ void run_seeds(unsigned first, unsigned count, bool many, int times) {
 
 TEST(cuda_sm90_grouped, random_problems_are_within_their_bounds) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    run_seeds(100, 150, false, 1);
+    run_seeds(100, 150, kind_t::small, 1);
+}
+
+// Several items for each multiprocessor, of one to four panels.
+TEST(cuda_sm90_grouped, few_rows_of_many_columns) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(900, 4, kind_t::wide, 1);
 }
 
 // So many rows that those which meet are chained, and added up in several passes over the columns.
 TEST(cuda_sm90_grouped, many_rows_that_meet) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    run_seeds(500, 12, true, 1);
+    run_seeds(500, 12, kind_t::many, 1);
 }
 
 // Whoever gathers the rows, and however many at a time.
@@ -376,7 +391,7 @@ TEST(cuda_sm90_grouped, gathered_rows_give_the_bits_of_neighbours) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     int compared = 0;
     for (unsigned seed = 600; seed < 640; seed++) {
-        problem_of_test_t p(seed, seed % 2);
+        problem_of_test_t p(seed, seed % 2 ? kind_t::many : kind_t::small);
         if (!p.gathers) continue;
         p.make_weights(p.make_pd().weights_desc());
         problem_of_test_t neighbours = p.gathered();
@@ -393,15 +408,16 @@ TEST(cuda_sm90_grouped, gathered_rows_give_the_bits_of_neighbours) {
 
 TEST(cuda_sm90_grouped, the_same_bits_every_time) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    run_seeds(700, 6, false, 4);
-    run_seeds(710, 3, true, 4);
+    run_seeds(700, 6, kind_t::small, 4);
+    run_seeds(710, 3, kind_t::many, 4);
+    run_seeds(720, 1, kind_t::wide, 4);
 }
 
 // For compute-sanitizer: one of each kind.
 TEST(cuda_sm90_grouped, packed_few) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    run_seeds(800, 4, false, 1);
-    run_seeds(810, 1, true, 1);
+    run_seeds(800, 4, kind_t::small, 1);
+    run_seeds(810, 1, kind_t::many, 1);
 }
 
 } // namespace

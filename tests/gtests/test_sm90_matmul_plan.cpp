@@ -58,9 +58,9 @@ TEST(sm90_matmul_plan, fills_the_device) {
 TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
     const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
     EXPECT_EQ(plan(64).kernel, kernel_t::few_rows);
-    EXPECT_EQ(few_rows_variants[plan(64).variant].row_tiles, 1);
+    EXPECT_EQ(few_rows_tiles[plan(64).variant], 1);
     EXPECT_EQ(plan(256).kernel, kernel_t::few_rows);
-    EXPECT_EQ(few_rows_variants[plan(256).variant].row_tiles, 2);
+    EXPECT_EQ(few_rows_tiles[plan(256).variant], 2);
     EXPECT_EQ(plan(1024).kernel, kernel_t::many_rows);
     EXPECT_EQ(many_rows_widths[plan(1024).variant], 64);
     EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);

@@ -96,7 +96,7 @@ struct matmul_args_t {
 struct launch_args_t {
     matmul_args_t matmul;
     format_t format = format_t::mxfp4;
-    int32_t variant = 0; // index into few_rows_variants or many_rows_widths
+    int32_t variant = 0; // index into few_rows_tiles or many_rows_widths
     int32_t grid = 0;
     // The stream's kernel before this is one of these, too. They write no weights, so this one may start, and
     // read its own, while that one runs.

@@ -76,24 +76,23 @@ int64_t clusters_of(int size, int sm_count) {
 void consider_few_rows(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
     const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
+    constexpr int panels_each = 4; // of an item
     // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two
     // CTAs add up together.
     constexpr double per_item = 24e3, per_shared_item = 40e3;
-    for (int v = 0; v < int(sizeof(few_rows_variants) / sizeof(few_rows_variants[0])); v++) {
-        const few_rows_shape_t &f = few_rows_variants[v];
-        const int64_t block_rows = 8 * f.row_tiles;
-        const double blocks = spread.busy
-                              * spread.mean([&](int64_t rows) { return double(div_up(rows, block_rows)); }),
-                     items = blocks * double(div_up(panels_all, f.panels));
-        const double rows_each =
-                             spread.mean([&](int64_t rows) { return double(std::min(rows, block_rows)); }),
-                     stage = double(f.panels) * tile_bytes + rows_each * tile * 2;
+    for (int v = 0; v < int(sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0])); v++) {
+        const int64_t block_rows = 8 * few_rows_tiles[v];
+        const double panels = spread.busy * double(panels_all)
+                              * spread.mean([&](int64_t rows) { return double(div_up(rows, block_rows)); });
+        const double source =
+                spread.mean([&](int64_t rows) { return double(std::min(rows, block_rows)); }) * tile * 2;
         for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
             const int64_t clusters = sm_count / splits;
-            const double cost =
-                    rounds_of(items, clusters)
-                    * (double(div_up(tiles, splits)) * stage + (splits > 1 ? per_shared_item : per_item));
-            const int64_t grid = spread.grid(items, clusters);
+            // Panels are shared equally.
+            const double busiest = rounds_of(panels, clusters), items = std::ceil(busiest / panels_each);
+            const double cost = double(div_up(tiles, splits)) * (busiest * tile_bytes + items * source)
+                                + items * (splits > 1 ? per_shared_item : per_item);
+            const int64_t grid = spread.grid(panels, clusters);
             consider(best, {{kernel_t::few_rows, v, splits, int(grid) * splits}, cost});
         }
     }
@@ -150,15 +149,12 @@ matmul_plan_t plan_matmul(
 }
 
 std::string to_string(const matmul_plan_t &p) {
-    const auto shape = [](const char *name, int row_tiles, int panels) {
-        return std::string(name) + std::to_string(8 * row_tiles) + "x" + std::to_string(panels) + "panels";
-    };
     const int v = p.variant;
-    return (p.kernel == kernel_t::few_rows
-                           ? shape("few_rows:", few_rows_variants[v].row_tiles, few_rows_variants[v].panels)
+    const dense_rows_shape_t &d = dense_rows_variants[p.kernel == kernel_t::dense_rows ? v : 0];
+    return (p.kernel == kernel_t::few_rows ? "few_rows:" + std::to_string(8 * few_rows_tiles[v]) + "rows"
                    : p.kernel == kernel_t::dense_rows
-                           ? shape("dense_rows:", dense_rows_variants[v].row_tiles,
-                                   dense_rows_variants[v].panels)
+                           ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x" + std::to_string(d.panels)
+                                     + "panels"
                            : "many_rows:" + std::to_string(many_rows_widths[v]) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }

@@ -11,21 +11,9 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-// The variants that are built; the kernels' files check what fits.
-struct few_rows_shape_t {
-    int row_tiles; // rows of a row block, in eights
-    int panels;    // of 64 columns that a CTA works on at a time
-    int teams;     // of four warps
-    int ctas;      // that a multiprocessor holds
-};
-constexpr few_rows_shape_t few_rows_variants[] = {
-        {1, 2, 4, 1},
-        {1, 3, 4, 1},
-        {1, 4, 4, 1},
-        {2, 2, 4, 1},
-        {2, 3, 4, 1},
-        {2, 4, 4, 1},
-};
+// The variants that are built; the kernels' files check what fits. Of few_rows: rows of a row block, in
+// eights.
+constexpr int few_rows_tiles[] = {1, 2};
 constexpr int dense_rows_most = 16; // rows
 struct dense_rows_shape_t {
     int row_tiles; // rows of the source, in eights, at most

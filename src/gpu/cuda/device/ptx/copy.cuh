@@ -33,6 +33,10 @@ __device__ __forceinline__ void tensor_copy_to(
                  "l"(map), "r"(x), "r"(y), "r"(bar), "h"(ctas)
                  : "memory");
 }
+// Fetches the line of an address to L2, where everybody's writes go, too.
+__device__ __forceinline__ void prefetch_line(const void *at) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
 // 16 bytes; zeros where `valid` is false.
 __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)

@@ -18,20 +18,19 @@ namespace {
 using namespace sm90;
 
 template <typename format, size_t i>
-using variant_t = few_rows_variant_t<format, few_rows_variants[i].row_tiles, few_rows_variants[i].panels,
-        few_rows_variants[i].teams, few_rows_variants[i].ctas>;
+using variant_t = few_rows_variant_t<format, few_rows_tiles[i]>;
 
 template <typename format, size_t... i>
 const built_t<matmul_args_t> *built(int v, std::index_sequence<i...>) {
     static const built_t<matmul_args_t> list[] = {
-            {few_rows<variant_t<format, i>>, variant_t<format, i>::threads, variant_t<format, i>::bytes}...};
+            {few_rows<variant_t<format, i>>, few_rows_t::threads, variant_t<format, i>::bytes}...};
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 
 const built_t<matmul_args_t> *variant(format_t f, int v) {
     return of_format(f, [v](auto format) {
         return built<decltype(format)>(
-                v, std::make_index_sequence<sizeof(few_rows_variants) / sizeof(few_rows_variants[0])>());
+                v, std::make_index_sequence<sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0])>());
     });
 }
 

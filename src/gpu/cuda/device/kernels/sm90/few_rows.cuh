@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matmul for few rows of the source (decoding): bound by reading the weights, so everything is
-// arranged for an uninterrupted stream of them.
+// arranged for an uninterrupted stream of them, and for multiprocessors that end together.
 //
-// A CTA is teams of four consumer warps and two producer warps. A work item is up to four panels of
-// 64 columns, a block of up to 8 * row_tiles rows of the source, and a share of K. The producers keep
-// a ring of stages full: 128 rows of K (two tiles) of every panel by bulk copies, and the same 128
-// columns of the source rows by copies of 16 bytes. (A bulk copy takes its warp about 30 ns to start,
-// a stage some 200 ns to go through; hence large stages, taken in turn by two warps.) Pairs of teams
-// take stages in turn, a tile each, each warp 16 columns of every panel: they decode to fragments in
-// registers and multiply with mma.sync, weights as the 16-row A operand, source rows as its 8
-// columns. At the end the teams' sums add up in shared memory, in fixed order.
+// A CTA gets an equal share of all panels of 64 columns that row blocks meet, a stretch of them in a row, and
+// works on up to four at a time: an item, with a block of up to 8 * row_tiles rows of the source and all of
+// K. Its warps pass items on to each other and never meet:
 //
-// Where there are fewer items than multiprocessors, the two CTAs of a cluster share K; each adds up
-// half of the columns from the shared memory of both, again in fixed order. (Larger clusters do not
-// fit: the 132 multiprocessors of an H200 lie in groups of 16 and 18, which hold 30 clusters of 4.)
+// - Two producers keep a ring of stages full: 128 rows of K (two tiles) of every panel by bulk copies, and
+//   the same 128 columns of the source rows by copies of 16 bytes. (A bulk copy takes its warp about 30 ns
+//   to start, a stage some 200 ns to go through; hence large stages, taken in turn by two warps.)
+// - Four teams of four consumers: pairs of teams take stages in turn, a tile each, each warp 16 columns of
+//   every panel: they decode to fragments in registers and multiply with mma.sync, weights as the 16-row A
+//   operand, source rows as its 8 columns. At the end of an item each team leaves its sums in shared memory.
+// - Two finishers add up the teams' sums, in fixed order, and store, while the next item is multiplied.
+//
+// Where there are few panels, the two CTAs of a cluster share K; each finishes half of the columns from the
+// shared memory of both, again in fixed order. (Larger clusters do not fit: the 132 multiprocessors of an
+// H200 lie in groups of 16 and 18, which hold 30 clusters of 4.)
 //
 // Programmatic dependent launch lets the next kernel of the stream start on multiprocessors that are
 // done and fill its ring with weights; it waits for this one before it reads the source. (Two CTAs a
@@ -34,54 +37,96 @@ namespace cuda {
 namespace sm90 {
 
 struct few_rows_t {
-    static constexpr int max_panels = 4, panel_columns = sm90::panel_columns, max_stages = 24;
-    static constexpr int team_warps = 4, pair_warps = 2 * team_warps, producer_warps = 2, sum_parts = 2;
+    static constexpr int panels = 4, panel_columns = sm90::panel_columns, max_stages = 24;
+    static constexpr int teams = 4, team_warps = 4, pairs = teams / 2, pair_warps = 2 * team_warps;
+    static constexpr int consumer_warps = teams * team_warps, producer_warps = 2, finisher_warps = 2;
+    static constexpr int consumers = consumer_warps * 32, finishers = finisher_warps * 32;
+    static constexpr int first_producer = consumer_warps, first_finisher = first_producer + producer_warps;
+    // As many warps as leave each of them 96 registers: five for each quarter of a multiprocessor.
+    static constexpr int threads = (first_finisher + finisher_warps) * 32;
     static constexpr int tile_rows = 64, tiles_per_stage = 2, stage_rows = tile_rows * tiles_per_stage;
     // A row of the source in a stage; 16 bytes more than its 128 bf16, so that the eight rows of an
     // ldmatrix lie in different banks.
     static constexpr int src_pitch = stage_rows * 2 + 16;
-    static constexpr int shared_per_sm = 228 * 1024, shared_reserved = 1024; // the second for each CTA
+    // A row of sums: 4 floats more than the columns, again for the banks.
+    static constexpr int sum_pitch = panels * panel_columns + 4;
+    static constexpr int shared_bytes = 227 * 1024;
+    static_assert(producer_warps == pairs, "stages in turn");
+    static constexpr int line_bytes = 128, most_prefetched = 4 << 20;
+    static_assert(panels * panel_columns / 4 <= finishers, "a finisher has one quad of columns");
 };
 
-// One variant of the kernel: rows in eights, panels at a time, teams of warps, and how many CTAs have
-// to fit into a multiprocessor: registers and shared memory are divided among them.
-template <typename format_, int row_tiles_, int panels_, int teams_, int ctas_>
+// One variant of the kernel: rows in eights.
+template <typename format_, int row_tiles_>
 struct few_rows_variant_t {
     using format = format_;
-    static constexpr int row_tiles = row_tiles_, panels = panels_, teams = teams_, ctas = ctas_;
-    static constexpr int consumer_warps = teams * few_rows_t::team_warps, consumers = consumer_warps * 32;
-    static constexpr int threads = consumers + few_rows_t::producer_warps * 32;
-    static_assert(teams == 2 || teams == 4, "pairs of teams, whose sums have two places");
-    static constexpr int shared_budget = few_rows_t::shared_per_sm / ctas - few_rows_t::shared_reserved;
-    static_assert(panels >= 1 && panels <= few_rows_t::max_panels, "panels that a CTA works on at a time");
-    static constexpr int rows = 8 * row_tiles;
-    // A row of sums: 4 floats more than the columns, again for the banks.
-    static constexpr int sum_pitch = panels * few_rows_t::panel_columns + 4;
+    using k = few_rows_t;
+    static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles;
     struct head_t {
-        uint64_t full[few_rows_t::max_stages], empty[few_rows_t::max_stages];
+        uint64_t full[k::max_stages], empty[k::max_stages];
         uint64_t sums_ready, sums_read;
         work_list_t list;
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
-    static constexpr int sum_part_bytes = rows * sum_pitch * 4,
-                         sum_bytes = few_rows_t::sum_parts * sum_part_bytes;
-    static constexpr int src_bytes = (rows * few_rows_t::src_pitch + 127) / 128 * 128;
-    static constexpr int tile_bytes =
-            format::max_header + few_rows_t::tile_rows * few_rows_t::panel_columns * format::bits / 8;
-    static constexpr int panel_bytes = few_rows_t::tiles_per_stage * tile_bytes;
-    static constexpr int stage_bytes = src_bytes + panels * panel_bytes;
-    static constexpr int fit = (shared_budget - head_bytes - sum_bytes) / stage_bytes;
-    static constexpr int stages = fit > few_rows_t::max_stages ? few_rows_t::max_stages : fit;
+    static constexpr int part_bytes = rows * k::sum_pitch * 4, sum_bytes = k::teams * part_bytes;
+    static constexpr int src_bytes = (rows * k::src_pitch + 127) / 128 * 128;
+    static constexpr int tile_bytes = format::max_header + k::tile_rows * k::panel_columns * format::bits / 8;
+    static constexpr int panel_bytes = k::tiles_per_stage * tile_bytes;
+    static constexpr int stage_bytes = src_bytes + k::panels * panel_bytes;
+    static constexpr int fit = (k::shared_bytes - head_bytes - sum_bytes) / stage_bytes;
+    // Stages have the same producer and the same pair of teams in every round. Where pairs took over stages
+    // from each other, one that is ahead could take the round before for its own.
+    static constexpr int stages = (fit > k::max_stages ? k::max_stages : fit) / k::pairs * k::pairs;
     static constexpr int bytes = head_bytes + sum_bytes + stages * stage_bytes;
-    static_assert(stages > teams / 2, "too few stages to hide the latency of memory");
+    static_assert(stages > k::pairs, "too few stages to hide the latency of memory");
+};
+
+// A place in the ring: a stage, and the parity that its full barrier has once it has been filled in this
+// round.
+template <typename variant>
+struct few_rows_place_t {
+    int slot = 0, parity = 0;
+    __device__ __forceinline__ void next(int by) {
+        slot += by;
+        if (slot >= variant::stages) slot -= variant::stages, parity ^= 1;
+    }
+};
+
+// A CTA's stretch of the units (panels_t) of all row blocks, item after item.
+struct stretch_t {
+    int units_block, units_each; // of a row block; of an item, at most
+    int left;                    // units from this item on
+    int block, first, units;     // of this item: row block, first unit of its panels, and how many
+
+    __device__ stretch_t(const panels_t<few_rows_t::panels> &panels, int blocks, int cluster, int clusters)
+        : units_block(panels.units()), units_each(panels.units_each()) {
+        const unsigned all = unsigned(blocks * units_block), each = all / unsigned(clusters);
+        const int more = int(all - each * unsigned(clusters)); // of the first ones have one unit more
+        const unsigned begin = each * unsigned(cluster) + unsigned(min(cluster, more));
+        left = int(each) + (cluster < more);
+        block = int(begin / unsigned(units_block)), first = int(begin) - block * units_block;
+        choose();
+    }
+    __device__ void next() {
+        left -= units, first += units;
+        if (first == units_block) first = 0, block++;
+        choose();
+    }
+
+private:
+    // The last two items of a row block are about equally large.
+    __device__ void choose() {
+        const int rest = min(left, units_block - first);
+        units = rest >= 2 * units_each ? units_each : rest > units_each ? (rest + 1) / 2 : rest;
+    }
 };
 
 template <typename variant>
-__global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(const matmul_args_t args) {
+__global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_args_t args) {
     using namespace ptx;
     using k = few_rows_t;
     using format = typename variant::format;
-    constexpr int rows = variant::rows, row_tiles = variant::row_tiles, panels = variant::panels;
+    constexpr int rows = variant::rows, row_tiles = variant::row_tiles, panels = k::panels;
     extern __shared__ __align__(1024) uint8_t shared[];
     typename variant::head_t &head = *reinterpret_cast<typename variant::head_t *>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -89,13 +134,15 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
     const panels_t<panels> panel_map(args);
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
-    const int splits = args.splits, rank = splits > 1 ? int(cluster_rank()) : 0;
-    const int stage_begin = int(int64_t(stages_all) * rank / splits);
-    const int item_stages = int(int64_t(stages_all) * (rank + 1) / splits) - stage_begin;
-    const int panel_groups = panel_map.groups();
+    // K is shared with the other CTA of a cluster, or not.
+    const bool shares = args.splits > 1;
+    const int rank = shares ? int(cluster_rank()) : 0;
+    const int stage_begin = rank ? stages_all / 2 : 0;
+    const int item_stages = (shares && !rank ? stages_all / 2 : stages_all) - stage_begin;
     constexpr int ring = variant::stages, stage_bytes = variant::stage_bytes;
     const uint32_t sums = shared_address(shared) + variant::head_bytes, stages = sums + variant::sum_bytes;
     const uint32_t full = shared_address(head.full), empty = shared_address(head.empty);
+    const uint32_t sums_ready = shared_address(&head.sums_ready), sums_read = shared_address(&head.sums_read);
 
     // Later kernels may read their weights when they start, which this one may do itself only if it is not
     // listed: before, something else may still be writing them.
@@ -106,226 +153,279 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas) few_rows(cons
             barrier_init(full + 8 * i, 1 + 32); // announced bytes, and the lanes that copy the source
             barrier_init(empty + 8 * i, k::pair_warps);
         }
-        barrier_init(shared_address(&head.sums_ready), splits);
-        barrier_init(shared_address(&head.sums_read), splits);
+        barrier_init(sums_ready, k::consumer_warps << shares);
+        barrier_init(sums_read, k::finisher_warps << shares);
         barrier_init_fence();
     }
+    // What comes first after the wait, and is small, comes to L2 before: a line a thread of all CTAs.
+    const auto prefetch = [&](const void *from, int64_t bytes) {
+        const int64_t at = (int64_t(blockIdx.x) * k::threads + threadIdx.x) * k::line_bytes;
+        if (from && at < bytes && bytes <= k::most_prefetched)
+            prefetch_line(static_cast<const uint8_t *>(from) + at);
+    };
+    if (listed) prefetch(args.groups.bounds, args.groups.groups * 4);
+    if (args.gather) prefetch(args.gather + args.row_begin, int64_t(args.M) * 4);
+    prefetch(args.src,
+            ((args.gather ? args.src_rows : args.M) * args.src_stride - args.src_stride + args.K) * 2);
     // Only a plain matrix of rows tells without looking which weights and rows it needs.
     if (listed) {
         wait_for_earlier_kernels();
         let_later_kernels_start();
     }
     head.list.build(args, rows);
-    if (splits > 1) cluster_sync();
+    if (shares) cluster_sync();
 
-    const int items = head.list.blocks(args) * panel_groups;
-    const int first_item = int(blockIdx.x) / splits, item_step = int(gridDim.x) / splits;
+    const stretch_t stretch(
+            panel_map, head.list.blocks(args), int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+    // By a warp, here and in the other CTA.
+    const auto arrive = [&](uint32_t barrier) {
+        __syncwarp();
+        if (lane == 0) {
+            barrier_arrive(barrier);
+            if (shares) cluster_barrier_arrive(cluster_address(barrier, rank ^ 1));
+        }
+    };
+    // Sums of the other CTA are there, or read, when its arrivals are.
+    const auto wait = [&](uint32_t barrier, int parity) {
+        if (shares)
+            barrier_wait_cluster(barrier, parity);
+        else
+            barrier_wait(barrier, parity);
+    };
 
-    if (warp >= variant::consumer_warps) {
-        const int producer = warp - variant::consumer_warps;
+    if (warp >= k::first_finisher) {
+        wait_for_earlier_kernels(); // later kernels rely on it, whatever there is to do
+        const int thread = int(threadIdx.x) - k::first_finisher * 32;
+        int parity = 0;
+        for (stretch_t item = stretch; item.left; item.next()) {
+            const row_block_t block = head.list.block(args, item.block, 8);
+            // Four columns of a row a thread; the CTAs of a cluster take equal shares of the columns.
+            const int quads = panel_map.quads_of(item.units) >> shares, quad = quads * rank + thread % quads;
+            const int first_row = thread / quads, row_step = k::finishers / quads;
+            const columns_t columns(
+                    args, block.expert, panel_map.column_from(item.first, quad), format::sum_scale);
+            const auto sum_at = [&](int row, int column) {
+                const int at = (row * k::sum_pitch + column) * 4;
+                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+                const auto add = [&v](const float4 &o) { v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w; };
+                if (shares) {
+#pragma unroll 1
+                    for (int r = 0; r < 2; r++)
+#pragma unroll
+                        for (int part = 0; part < k::teams; part++)
+                            add(cluster_load(cluster_address(sums + part * variant::part_bytes + at, r)));
+                } else {
+#pragma unroll
+                    for (int part = 0; part < k::teams; part++)
+                        add(*reinterpret_cast<const float4 *>(
+                                shared + variant::head_bytes + part * variant::part_bytes + at));
+                }
+                return v;
+            };
+            wait(sums_ready, parity);
+            parity ^= 1;
+            if (first_row < row_step) {
+                const int column = panel_map.slot_column(quad);
+#pragma unroll 1
+                for (int row = first_row; row < block.rows; row += row_step) {
+                    const float4 v = sum_at(row, column),
+                                 up = panel_map.up ? sum_at(row, column + panel_columns) : v;
+                    const int m = block.first + row;
+                    columns.store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
+                }
+            }
+            arrive(sums_read);
+        }
+    } else if (warp >= k::first_producer) {
+        const int producer = warp - k::first_producer;
         bool waited = listed;
-        int position = 0; // of the item's first stage among all stages
-        for (int item = first_item; item < items; item += item_step, position += item_stages) {
-            const row_block_t block = head.list.block(args, item / panel_groups, 8);
-            const int panel_group = item % panel_groups, panels_here = panel_map.slots(panel_group);
+        few_rows_place_t<variant> to; // this producer's next stage
+        to.slot = producer;
+        int i = producer; // its number in the item
+        // Sixteen lanes copy a row's 128 columns.
+        constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
+                      copies = rows / rows_at_once;
+        const int chunk = lane % lanes_each, first_row = lane / lanes_each;
+        for (stretch_t item = stretch; item.left; item.next()) {
+            const row_block_t block = head.list.block(args, item.block, 8);
+            const int panels_here = panel_map.slots_of(item.units);
             const uint8_t *weights = packed_of(args, block.expert) + args.prefix
-                                     + panel_map.panel(panel_group, lane) * args.tiling.panel_bytes;
-            const auto start_weights = [&](int i) {
-                const int slot = (position + i) % ring, s = stage_begin + i;
-                const int64_t from = int64_t(s) * variant::panel_bytes;
+                                     + panel_map.panel_from(item.first, lane) * args.tiling.panel_bytes;
+            const auto start_weights = [&](const few_rows_place_t<variant> &to, int i) {
+                const int64_t from = int64_t(stage_begin + i) * variant::panel_bytes;
                 const int bytes = int(min(int64_t(variant::panel_bytes), args.tiling.panel_bytes - from));
-                if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels_here * bytes);
+                const uint32_t bar = full + 8 * to.slot;
+                barrier_wait(empty + 8 * to.slot, to.parity ^ 1);
+                if (lane == 0) barrier_arrive_expect(bar, panels_here * bytes);
                 __syncwarp();
                 if (lane < panels_here)
-                    bulk_copy(stages + slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
-                            weights + from, bytes, full + 8 * slot);
+                    bulk_copy(
+                            stages + to.slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
+                            weights + from, bytes, bar);
             };
-            // Sixteen lanes copy a row's 128 columns.
-            constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each;
-            const int chunk = lane % lanes_each, first_row = lane / lanes_each;
-            int source_row[rows / rows_at_once];
+            // Where this lane's part of each row begins in src, and which rows there are: a bit each.
+            const uint8_t *source[copies];
+            uint32_t there = 0;
             const auto find_rows = [&] {
 #pragma unroll
-                for (int i = 0; i < rows / rows_at_once; i++) {
-                    const int r = first_row + i * rows_at_once;
-                    source_row[i] = r < block.rows ? source_row_of(args, block.first + r) : -1;
-                }
-            };
-            const auto start_source = [&](int i) {
-                const int slot = (position + i) % ring,
-                          column = (stage_begin + i) * k::stage_rows + chunk * 8;
-                const uint32_t to = stages + slot * stage_bytes + chunk * 16;
-#pragma unroll
-                for (int j = 0; j < rows / rows_at_once; j++) {
-                    const int r = first_row + j * rows_at_once;
-                    if (j * rows_at_once >= block.rows) break;
-                    const bool valid = column < args.K && source_row[j] >= 0;
-                    copy_16(to + r * k::src_pitch,
+                for (int j = 0; j < copies; j++) {
+                    const int r = first_row + j * rows_at_once,
+                              row = r < block.rows ? source_row_of(args, block.first + r) : -1;
+                    if (row >= 0) there |= 1u << j;
+                    source[j] =
                             static_cast<const uint8_t *>(args.src)
-                                    + (valid ? (source_row[j] * args.src_stride + column) * 2 : 0),
-                            valid);
+                            + (max(row, 0) * args.src_stride + stage_begin * k::stage_rows + chunk * 8) * 2;
                 }
-                copy_arrive(full + 8 * slot);
             };
-            int i = (producer + position) % k::producer_warps; // stages in turn, over all items
-            if (!waited) {
-                // Weights do not depend on earlier kernels; the source does.
-                const int first = i, ahead = min(item_stages, ring);
-                for (; i < ahead; i += k::producer_warps) start_weights(i);
-                wait_for_earlier_kernels();
-                waited = true;
-                find_rows();
-                for (i = first; i < ahead; i += k::producer_warps) start_source(i);
-            } else {
-                find_rows();
-            }
-            for (; i < item_stages; i += k::producer_warps) {
-                barrier_wait(empty + 8 * ((position + i) % ring), (position + i) / ring % 2 ^ 1);
-                start_weights(i);
-                start_source(i);
-            }
-        }
-        if (!waited) wait_for_earlier_kernels(); // later kernels rely on it
-        return;
-    }
-
-    const int team = warp / k::team_warps, thread = threadIdx.x % 128, group = lane / 4, quad = lane % 4;
-    const place_t place = format::place(thread, args.tiling);
-    // The tile that has codes for 32 rows only.
-    const int rest = args.K % k::tile_rows,
-              short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
-    int position = 0, sums_parity = 0;
-    for (int item = first_item; item < items; item += item_step) {
-        const row_block_t block = head.list.block(args, item / panel_groups, 8);
-
-        float sum[panels][row_tiles][4];
+            const auto start_source = [&](const few_rows_place_t<variant> &to, int i) {
+                const int left = args.K - (stage_begin + i) * k::stage_rows - chunk * 8; // columns
+                const uint32_t valid = left > 0 ? there : 0;
+                const uint32_t at = stages + to.slot * stage_bytes + first_row * k::src_pitch + chunk * 16;
 #pragma unroll
-        for (int p = 0; p < panels; p++)
-#pragma unroll
-            for (int t = 0; t < row_tiles; t++)
-#pragma unroll
-                for (int i = 0; i < 4; i++) sum[p][t][i] = 0.f;
-
-        for (int i = team / 2; i < item_stages; i += variant::teams / 2) {
-            const int slot = (position + i) % ring;
-            const int tile_index = (stage_begin + i) * k::tiles_per_stage + team % 2;
-            barrier_wait(full + 8 * slot, (position + i) / ring % 2);
-            if (tile_index >= tiles_all) { // the last stage is half empty
-                if (lane == 0) barrier_arrive(empty + 8 * slot);
-                continue;
-            }
-            const uint32_t stage = stages + slot * stage_bytes;
-            const uint32_t tile = stage + variant::src_bytes + team % 2 * variant::tile_bytes;
-            uint32_t b[row_tiles][2][4];
-#pragma unroll
-            for (int t = 0; t < row_tiles; t++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    load_matrix_4(b[t][h], stage + (t * 8 + lane % 8) * k::src_pitch
-                                                   + team % 2 * k::tile_rows * 2 + h * 64 + lane / 8 * 16);
-            // A last group may have fewer panels: then what is left of an earlier stage is
-            // multiplied, and never stored.
-            typename format::raw_t raw[panels];
-            uint32_t special = 0;
-#pragma unroll
-            for (int p = 0; p < panels; p++) {
-                const uint32_t at = tile + p * variant::panel_bytes;
-                const shared_reader_t scales{at + place.scales}, codes{at + place.codes};
-                if constexpr (format::bits == 8)
-                    raw[p] = format::load(scales, codes, args.tiling, tile_index != short_tile);
-                else
-                    raw[p] = format::load(scales, codes, args.tiling);
-                special |= format::special(raw[p]);
-            }
-            // Panel after panel within 16 of K: consecutive products are independent.
-            const auto multiply = [&](auto any) {
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-#pragma unroll
-                    for (int p = 0; p < panels; p++) {
-                        uint32_t a[4];
-                        format::template decode<decltype(any)::value>(a, raw[p], i);
-#pragma unroll
-                        for (int t = 0; t < row_tiles; t++)
-                            mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2], b[t][i / 2][i % 2 * 2 + 1]);
-                    }
+                for (int j = 0; j < copies; j++) {
+                    if (j * rows_at_once >= block.rows) break;
+                    copy_16(at + j * rows_at_once * k::src_pitch,
+                            source[j] + (valid ? i * k::stage_rows * 2 : 0), valid >> j & 1);
+                }
+                copy_arrive(full + 8 * to.slot);
             };
-            if (__any_sync(~0u, special != 0))
-                multiply(std::true_type());
-            else
-                multiply(std::false_type());
-            __syncwarp();
-            if (lane == 0) barrier_arrive(empty + 8 * slot);
+            // As many weights as may be on their way before earlier kernels have ended, and at least those of
+            // one stage before anything waits for the rows.
+            const int first = i, ahead = min(waited ? i + 1 : ring, item_stages);
+            const few_rows_place_t<variant> begin = to;
+            for (; i < ahead; i += k::producer_warps, to.next(k::producer_warps)) start_weights(to, i);
+            if (!waited) wait_for_earlier_kernels();
+            waited = true;
+            find_rows();
+            for (i = first, to = begin; i < ahead; i += k::producer_warps, to.next(k::producer_warps))
+                start_source(to, i);
+            for (; i < item_stages; i += k::producer_warps, to.next(k::producer_warps)) {
+                start_weights(to, i);
+                start_source(to, i);
+            }
+            i -= item_stages;
         }
-        position += item_stages;
+    } else {
+        const int team = warp / k::team_warps, half = team % 2, group = lane / 4, quad = lane % 4;
+        const place_t place = format::place(int(threadIdx.x) % 128, args.tiling);
+        // From a stage to this thread's parts of it.
+        const uint32_t tile = variant::src_bytes + half * variant::tile_bytes;
+        const uint32_t scales_at = tile + place.scales, codes_at = tile + place.codes;
+        const uint32_t source_at = lane % 8 * k::src_pitch + half * k::tile_rows * 2 + lane / 8 * 16;
+        // The tile that has codes for 32 rows only.
+        const int rest = args.K % k::tile_rows,
+                  short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
+        few_rows_place_t<variant> from; // this pair's next stage
+        from.slot = team / 2;
+        int next = from.slot; // its number in the item
+        int sums_parity = 0;
+        int block = -1;        // of which is known
+        bool all_tiles = true; // whether it has more than eight rows
+        for (stretch_t item = stretch; item.left; item.next()) {
+            const int panels_here = panel_map.slots_of(item.units);
+            // The sum of a result does not depend on where in the ring its item began.
+            const int part = next * 2 + half;
+            if (row_tiles > 1 && item.block != block) {
+                block = item.block;
+                all_tiles = head.list.block(args, block, 8).rows > 8;
+            }
 
-        // Teams 2 and 3 write their sums, teams 0 and 1 add their own in the same two places.
-        wait_for_earlier_kernels(); // long done, but where there was nothing to read
-        // Four columns a thread; the CTAs of a cluster take equal shares of the columns.
-        const int quads = panel_map.quads() / splits, quad0 = quads * rank;
-        const auto columns_of = [&](int quad) {
-            return columns_t(
-                    args, block.expert, panel_map.column(item % panel_groups, quad), format::sum_scale);
-        };
-        const columns_t columns = columns_of(quad0 + int(threadIdx.x) % quads);
-        float *own =
-                reinterpret_cast<float *>(shared + variant::head_bytes + team % 2 * variant::sum_part_bytes)
-                + quad * 2 * variant::sum_pitch + warp % 4 * 16 + group;
+            float sum[panels][row_tiles][4];
 #pragma unroll
-        for (int turn = 1; turn >= 0; turn--) {
-            if (team / 2 == turn) {
-                constexpr bool two = variant::teams > 2;
-                const bool alone = turn || !two; // nobody wrote here before
+            for (int p = 0; p < panels; p++)
 #pragma unroll
-                for (int p = 0; p < panels; p++)
+                for (int t = 0; t < row_tiles; t++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) sum[p][t][i] = 0.f;
+
+#pragma unroll 1
+            for (; next < item_stages; next += k::pairs) {
+                const int tile_index = (stage_begin + next) * k::tiles_per_stage + half;
+                const uint32_t stage = stages + from.slot * stage_bytes, bar = full + 8 * from.slot;
+                barrier_wait(bar, from.parity);
+                from.next(k::pairs);
+                if (tile_index < tiles_all) { // the last stage may be half empty
+                    uint32_t b[row_tiles][2][4];
 #pragma unroll
                     for (int t = 0; t < row_tiles; t++)
 #pragma unroll
-                        for (int i = 0; i < 4; i++) {
-                            float &at = own[(t * 8 + i % 2) * variant::sum_pitch + p * k::panel_columns
-                                            + i / 2 * 8];
-                            at = alone ? sum[p][t][i] : sum[p][t][i] + at;
-                        }
-            }
-            named_barrier(1, variant::consumers);
-        }
-        if (splits > 1) {
-            if (threadIdx.x < splits)
-                cluster_barrier_arrive(cluster_address(shared_address(&head.sums_ready), threadIdx.x));
-            barrier_wait_cluster(shared_address(&head.sums_ready), sums_parity);
-        }
-        for (int i = threadIdx.x; i < quads * block.rows; i += variant::consumers) {
-            const int row = i / quads, column = panel_map.slot_column(quad0 + i % quads);
-            const auto sum_at = [&](int column) {
-                const uint32_t at = sums + (row * variant::sum_pitch + column) * 4;
-                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-                const auto add = [&v](const float4 &o) { v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w; };
-                for (int r = 0; r < splits; r++)
-#pragma unroll
-                    for (int part = 0; part < k::sum_parts; part++) {
-                        const uint32_t from = at + part * variant::sum_part_bytes;
-                        if (splits > 1)
-                            add(cluster_load(cluster_address(from, r)));
+                        for (int h = 0; h < 2; h++)
+                            load_matrix_4(b[t][h], stage + source_at + t * 8 * k::src_pitch + h * 64);
+                    // Slots without a panel have what is left of an earlier stage.
+                    const auto load = [&](int p) {
+                        const shared_reader_t scales{stage + scales_at + p * variant::panel_bytes},
+                                codes{stage + codes_at + p * variant::panel_bytes};
+                        if constexpr (format::bits == 8)
+                            return format::load(scales, codes, args.tiling, tile_index != short_tile);
                         else
-                            add(*reinterpret_cast<const float4 *>(shared + (from - shared_address(shared))));
-                    }
-                return v;
-            };
-            const float4 v = sum_at(column), up = panel_map.up ? sum_at(column + panel_columns) : v;
-            const int m = block.first + row;
-            if (i == int(threadIdx.x))
-                columns.store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
-            else
-                columns_of(quad0 + i % quads).template store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
-        }
-        named_barrier(1, variant::consumers);
-        if (splits > 1) { // nobody may leave or overwrite sums before all have read them
-            if (threadIdx.x < splits)
-                cluster_barrier_arrive(cluster_address(shared_address(&head.sums_read), threadIdx.x));
-            barrier_wait_cluster(shared_address(&head.sums_read), sums_parity);
+                            return format::load(scales, codes, args.tiling);
+                    };
+                    // Panels in twos, whose products do not wait for each other.
+                    const auto multiply = [&](auto first, auto count) {
+                        typename format::raw_t raw[count];
+                        uint32_t special = 0;
+#pragma unroll
+                        for (int p = 0; p < count; p++) {
+                            raw[p] = load(first + p);
+                            special |= format::special(raw[p]);
+                        }
+                        const auto by = [&](auto any, auto tiles) {
+#pragma unroll
+                            for (int i = 0; i < 4; i++)
+#pragma unroll
+                                for (int p = 0; p < count; p++) {
+                                    uint32_t a[4];
+                                    format::template decode<decltype(any)::value>(a, raw[p], i);
+#pragma unroll
+                                    for (int t = 0; t < tiles; t++)
+                                        mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
+                                                b[t][i / 2][i % 2 * 2 + 1]);
+                                }
+                        };
+                        using std::integral_constant;
+                        if (__any_sync(~0u, special != 0))
+                            by(std::true_type(), integral_constant<int, row_tiles>());
+                        else if (row_tiles == 1 || all_tiles)
+                            by(std::false_type(), integral_constant<int, row_tiles>());
+                        else
+                            by(std::false_type(), integral_constant<int, 1>());
+                    };
+                    using std::integral_constant;
+                    constexpr integral_constant<int, 0> p0;
+                    constexpr integral_constant<int, 1> p1;
+                    constexpr integral_constant<int, 2> p2;
+                    if (panels_here > 1)
+                        multiply(p0, p2);
+                    else
+                        multiply(p0, p1);
+                    if (panels_here > 3)
+                        multiply(p2, p2);
+                    else if (panels_here > 2)
+                        multiply(p2, p1);
+                }
+                __syncwarp();
+                if (lane == 0) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
+            }
+            next -= item_stages;
+
+            wait(sums_read, sums_parity ^ 1);
             sums_parity ^= 1;
+            float *own = reinterpret_cast<float *>(shared + variant::head_bytes + part * variant::part_bytes)
+                         + quad * 2 * k::sum_pitch + warp % k::team_warps * 16 + group;
+#pragma unroll
+            for (int p = 0; p < panels; p++) {
+                if (p >= panels_here) break;
+#pragma unroll
+                for (int t = 0; t < row_tiles; t++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+                        own[(t * 8 + i % 2) * k::sum_pitch + p * k::panel_columns + i / 2 * 8] = sum[p][t][i];
+            }
+            arrive(sums_ready);
         }
     }
+    __syncwarp();
+    if (shares) cluster_sync(); // nobody may leave before the other one has read its sums
 }
 
 } // namespace sm90

@@ -19,8 +19,9 @@ struct row_block_t {
     int first, rows; // rows of the list [0, M) that the caller's indices are for
 };
 
-// The panels of an item: `each` slots of one panel. With gated halves every second slot has the panel of the
-// columns that the one before it gates.
+// The panels of an item: up to `each` slots of one panel. With gated halves every second slot has the panel
+// of the columns that the one before it gates. They are counted in units: a panel, or a gate and what it
+// gates.
 template <int each>
 struct panels_t {
     int begin, end, up; // up: panels from a gate to what it gates, 0: no halves
@@ -29,17 +30,12 @@ struct panels_t {
         : begin(a.panel_begin), end(a.panel_end),
           up(a.activation == activation_t::gated_halves ? a.N / 2 / panel_columns : 0) {}
 
-    __device__ int groups() const {
-        const int step = up ? each / 2 : each;
-        return (end - begin + step - 1) / step;
-    }
-    // Slots of a group that have a panel: none of a group beyond the last.
-    __device__ int slots(int group) const {
-        return up ? max(0, min(each / 2 * 2, 2 * (end - begin - group * (each / 2))))
-                  : max(0, min(each, end - begin - group * each));
-    }
-    __device__ int panel(int group, int slot) const {
-        return up ? begin + group * (each / 2) + slot / 2 + slot % 2 * up : begin + group * each + slot;
+    __device__ int units() const { return end - begin; }
+    __device__ int units_each() const { return up ? each / 2 : each; }
+    // Slots of so many units, and the panel of a slot, counted from unit `first` on.
+    __device__ int slots_of(int units) const { return up ? 2 * units : units; }
+    __device__ int panel_from(int first, int slot) const {
+        return up ? begin + first + slot / 2 + slot % 2 * up : begin + first + slot;
     }
     __device__ bool wanted(const int32_t *list, int group) const {
         for (int slot = 0; list && slot < slots(group); slot++)
@@ -48,13 +44,23 @@ struct panels_t {
     }
     // Results leave in quads of neighbouring columns, counted through the slots; with halves, through those
     // of the gates. A quad's first column among those of all slots, and among all of the weights.
-    __device__ int quads() const { return (up ? each / 2 : each) * (panel_columns / 4); }
+    __device__ static int quads_of(int units) { return units * (panel_columns / 4); }
     __device__ int slot_column(int quad) const {
         return up ? quad / 16 * (2 * panel_columns) + quad % 16 * 4 : quad * 4;
     }
-    __device__ int column(int group, int quad) const {
-        return (begin + group * (up ? each / 2 : each)) * panel_columns + quad * 4;
+    __device__ int column_from(int first, int quad) const {
+        return (begin + first) * panel_columns + quad * 4;
     }
+
+    // Groups of as many units as there are slots for, but for the last one.
+    __device__ int groups() const { return (units() + units_each() - 1) / units_each(); }
+    // None of a group beyond the last.
+    __device__ int slots(int group) const {
+        return slots_of(max(0, min(units_each(), units() - group * units_each())));
+    }
+    __device__ int panel(int group, int slot) const { return panel_from(group * units_each(), slot); }
+    __device__ int quads() const { return quads_of(units_each()); }
+    __device__ int column(int group, int quad) const { return column_from(group * units_each(), quad); }
 };
 
 struct work_list_t {
