@@ -5,34 +5,11 @@
 #include <memory>
 
 #include "common/primitive_desc.hpp"
-#include "cpu/x64/isa.hpp"
-#include "cpu/x64/reorder/reorder_side.hpp"
+#include "cpu/x64/reorder/reorder_conf.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
-
-// Everything of a reorder that is known before it is executed.
-struct reorder_conf_t {
-    reorder_side_conf_t src, dst;
-    const reorder_kernels_t *kernels = nullptr;
-    bool moves = false;    // codes, scales and zero points stay as they are
-    bool given = false;    // the caller's scales are those of the destination
-    bool measures = false; // the destination's global scale is computed
-    bool by_rows =
-            false;       // values are worked on, or codes moved, a row of many lines at a time; else 16 lines
-    bool tables = false; // f4_e2m1 to bf16 by tables of each scale
-    int chunk = 0;       // positions of a line that are worked on at a time: whole blocks and packed tiles
-    int group = 0;       // lines that are worked on together, a multiple of reorder_lines
-    // Between bf16 and packed panels, where there are kernels for it: a tile each of so many lines at a time,
-    // whole pairs of panels and blocks; what is left goes the other way.
-    int panel_lines = 0;
-
-    // What a thread takes at a time.
-    int item_lines() const { return panel_lines ? panel_lines : group; }
-};
-
-reason_t configure(reorder_conf_t &conf, const problem_t &p, cpu_isa_t isa);
 
 class simd_mx_reorder_base_t : public primitive_impl_t {
 public:

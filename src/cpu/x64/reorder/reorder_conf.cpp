@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/x64/reorder/reorder_conf.hpp"
+
+#include <algorithm>
+
+#include "cpu/ref/ref_mx_reorder.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+// Lines and positions that are worked on together where codes have to be transposed.
+constexpr int turned_lines = 64, turned_length = 256;
+
+bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
+
+// Whether there are kernels from bf16 to packed panels, or from panels to bf16.
+bool has_panel_kernels(const reorder_conf_t &c) {
+    if (c.moves || c.given || !c.kernels->quantise_panels) return false;
+    const reorder_side_conf_t &panels = c.dst.quantised ? c.dst : c.src;
+    const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
+    if (!panels.packed || values.quantised || values.dt != mxdnn_bf16) return false;
+    return !c.dst.quantised || panels.format.family != quant_family_t::affine
+           || panels.format.scale_bytes == 2;
+}
+
+} // namespace
+
+reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
+    if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
+    // A CPU target that runs here is held to what it stands for.
+    const bool capped = p.engine->kind() == mxdnn_cpu && p.engine->executes && p.engine->target->isa < isa;
+    if (capped) return no("engine", p.engine->target->name, isa_name(isa));
+    if (is_high_precision(p.src.dt) && is_high_precision(p.dst.dt))
+        return no("src and dst", "high precision on both sides", "a quantised type on at least one");
+    quant_t q;
+    int axis[2] = {0, 0};
+    for (bool is_src : {true, false}) {
+        const memory_desc_t &md = is_src ? p.src : p.dst;
+        if (is_high_precision(md.dt)) continue;
+        if (quant_of(is_src ? "src" : "dst", md, is_src ? p.attr.src : p.attr.dst, q, &axis[is_src])
+                != mxdnn_success)
+            return no(is_src ? "src" : "dst", to_string(md).c_str(), "known scales");
+    }
+    if (axis[0] && axis[1] && axis[0] != axis[1])
+        return no("blocks", "src and dst blocked along different dims", "the same dim");
+    const int blocked = axis[0] ? axis[0] : axis[1];
+    reason_t r = configure_side(c.src, p, true, blocked);
+    if (r.ok()) r = configure_side(c.dst, p, false, blocked);
+    if (!r.ok()) return r;
+
+    c.kernels = isa == cpu_isa_t::avx2 ? &reorder_kernels_avx2 : &reorder_kernels_avx512;
+    c.moves = moves_codes(p);
+    c.given = c.dst.quantised && !c.moves && !p.attr.dst.is_dynamic();
+    c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
+                 && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
+
+    // Values are worked on where they are, and codes turned if need be, which are smaller.
+    const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
+    if (!values.quantised)
+        c.by_rows = values.by_rows();
+    else if (c.moves)
+        c.by_rows = (c.src.packed || c.src.by_rows()) && (c.dst.packed || c.dst.by_rows())
+                    && !(c.src.packed && c.dst.packed);
+    c.tables = !c.dst.quantised && !c.by_rows && c.dst.dt == mxdnn_bf16 && c.src.dt == mxdnn_f4_e2m1;
+    const auto is_turned = [&](const reorder_side_conf_t &s) {
+        return !s.packed && s.by_rows() != c.by_rows;
+    };
+    const bool turned = is_turned(c.src) || is_turned(c.dst);
+    const int64_t tile =
+            std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
+                    n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
+    c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
+    c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
+    if (has_panel_kernels(c)) {
+        const int block = (c.dst.quantised ? c.dst : c.src).format.block;
+        c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
+        c.chunk = int(tile);
+    }
+    return yes();
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn

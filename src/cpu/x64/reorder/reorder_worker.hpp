@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread's part of a reorder. It streams: 16 lines (or a few times as many, where elements have to be
+// transposed) and a few hundred positions go through buffers that stay in the first- and second-level cache.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/x64/reorder/reorder_conf.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+// Part of a matrix that is worked on at a time: conf.item_lines() lines and conf.chunk positions from here
+// on.
+struct item_t {
+    dim_t line, pos;
+};
+
+// One thread's part of an execution.
+class reorder_worker_t {
+public:
+    reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how)
+        : c_(conf), k_(*conf.kernels), how_(how), src_(conf.src, ctx), dst_(conf.dst, ctx) {}
+    ~reorder_worker_t() {
+        if (how_ == write_t::around) k_.fence();
+    }
+
+    void set_batch(const dim_t *idx) {
+        src_.set_batch(idx);
+        dst_.set_batch(idx);
+        has_tables_ = c_.tables && src_.lines() * src_.length() >= least_for_tables;
+        if (has_tables_) k_.fill_tables(c_.src.format, src_.global(), tables_);
+    }
+    const reorder_side_t &src() const { return src_; }
+    const reorder_side_t &dst() const { return dst_; }
+
+    // Up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
+    void reorder(dim_t line, dim_t pos, const item_t &next) {
+        const dim_t end = std::min(line + c_.item_lines(), src_.lines());
+        for (line += reorder_panels(line, pos, next); line < end; line += c_.group) reorder_group(line, pos);
+    }
+
+    // The largest finite magnitude of the same part of the source, as f32 bits.
+    uint32_t amax(dim_t line, dim_t pos) {
+        uint32_t most = 0;
+        const dim_t end = std::min(line + c_.item_lines(), src_.lines());
+        for (; line < end; line += c_.group) most = std::max(most, amax_of_group(line, pos));
+        return most;
+    }
+
+private:
+    // Elements of a matrix for which it pays to decode a 4-bit type under every scale first.
+    static constexpr int64_t least_for_tables = 1 << 18;
+    static constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_bytes = codes_bytes;
+
+    const reorder_conf_t &c_;
+    const reorder_kernels_t &k_;
+    const write_t how_;
+    reorder_side_t src_, dst_;
+    // What is worked on, and where:
+    dim_t line_ = 0, pos_ = 0;
+    int lines_ = 0, length_ = 0;
+    // Codes, a byte each: lines c_.chunk apart, or rows c_.group apart.
+    alignas(64) uint8_t codes_[codes_bytes];
+    // Codes before or after they are transposed, or 16 lines of f32.
+    alignas(64) uint8_t values_[values_bytes];
+    alignas(32) nibble_tables_t tables_;
+    bool has_tables_ = false;
+    // [block][c_.group], at most 4 bytes each.
+    static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
+    alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
+            dst_scales_[most_params], dst_zps_[most_params];
+
+    void reorder_group(dim_t line, dim_t pos) {
+        locate(line, pos);
+        if (c_.moves)
+            move();
+        else if (!c_.dst.quantised)
+            dequantise();
+        else if (c_.by_rows)
+            quantise_rows();
+        else
+            quantise();
+    }
+
+    uint32_t amax_of_group(dim_t line, dim_t pos) {
+        locate(line, pos);
+        if (c_.by_rows) return k_.finite_amax(source_rows());
+        if (c_.src.quantised) load_codes();
+        uint32_t most = 0;
+        for (int l = 0; l < lines_; l += reorder_lines)
+            most = std::max(most, k_.finite_amax(source_values(l)));
+        return most;
+    }
+
+    // Lines from `line` on that are done by the kernels for panels.
+    int reorder_panels(dim_t line, dim_t pos, const item_t &next) {
+        if (!c_.panel_lines) return 0;
+        const reorder_side_t &values = c_.dst.quantised ? src_ : dst_,
+                             &panels = c_.dst.quantised ? dst_ : src_;
+        const block_format_t &f = panels.conf().format;
+        const int length = int(std::min<dim_t>(c_.chunk, values.length() - pos));
+        const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / (2 * reorder_lines)
+                          * (2 * reorder_lines);
+        if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
+        const panels_values_t v = {values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines,
+                length, values.at(next.line, next.pos)};
+        const packed_shape_t &shape = panels.conf().shape;
+        const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
+        const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
+        uint8_t *tile = panels.tile(line, pos);
+        if (c_.dst.quantised)
+            k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_);
+        else
+            k_.dequantise_panels(f, tile, panel_bytes, header_bytes, panels.tile(next.line, next.pos) - tile,
+                    panels.global(), v, how_);
+        return lines;
+    }
+
+    line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
+    line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
+    line_params_t params(const block_format_t &f, uint8_t *scales, uint8_t *zps, int l) const {
+        return {scales + l * f.scale_bytes, f.zp_bytes ? zps + l * f.zp_bytes : nullptr, c_.group};
+    }
+    int code_pitch() const { return c_.by_rows ? c_.group : c_.chunk; }
+    uint8_t *codes(int l) { return codes_ + l * c_.chunk; }
+    int some_of(int l) const { return std::min(reorder_lines, lines_ - l); }
+
+    void locate(dim_t line, dim_t pos) {
+        line_ = line;
+        pos_ = pos;
+        lines_ = int(std::min<dim_t>(c_.group, src_.lines() - line));
+        length_ = int(std::min<dim_t>(c_.chunk, src_.length() - pos));
+    }
+
+    // ---- codes, between a side and codes_ ----
+
+    void load_codes() {
+        const reorder_side_conf_t &s = c_.src;
+        if (s.packed) {
+            for_tiles(s, src_, [&](int l, int i, int rows, const uint8_t *from) {
+                if (c_.by_rows)
+                    k_.n16_unpack_rows(s.bits, from, rows, codes_ + i * c_.group + l, c_.group);
+                else
+                    k_.n16_unpack(s.bits, from, rows, codes(l) + i, c_.chunk, write_t::cached);
+            });
+            return;
+        }
+        const bool turned = s.by_rows() != c_.by_rows;
+        const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
+        const int pitch = s.by_rows() ? c_.group : c_.chunk;
+        uint8_t *to = turned ? values_ : codes_;
+        for (int i = 0; i < runs; i++) k_.unpack_row(s.storage, run_at(src_, s, i), n, to + i * pitch);
+        if (turned) k_.transpose(1, values_, pitch, runs, n, codes_, code_pitch());
+    }
+
+    void store_codes() {
+        const reorder_side_conf_t &s = c_.dst;
+        if (s.packed) {
+            clear_padding(length_);
+            for_tiles(s, dst_, [&](int l, int i, int rows, uint8_t *to) {
+                if (c_.by_rows)
+                    k_.n16_pack_rows(s.bits, codes_ + i * c_.group + l, c_.group, rows, to, how_);
+                else
+                    k_.n16_pack(s.bits, codes(l) + i, c_.chunk, rows, to, how_);
+            });
+            return;
+        }
+        const bool turned = s.by_rows() != c_.by_rows;
+        const int runs = s.by_rows() ? length_ : lines_, n = s.by_rows() ? lines_ : length_;
+        const int pitch = s.by_rows() ? c_.group : c_.chunk;
+        if (turned) k_.transpose(1, codes_, code_pitch(), n, runs, values_, pitch);
+        const uint8_t *from = turned ? values_ : codes_;
+        for (int i = 0; i < runs; i++) {
+            k_.pack_row(s.storage, from + i * pitch, n, run_at(dst_, s, i), how_);
+            fetch_tiles(i, runs);
+        }
+    }
+
+    // ---- what comes next is fetched bit by bit, while results are written ----
+
+    static void fetch(const uint8_t *p, int64_t bytes) {
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + b, 0, 2);
+    }
+    // Part i of n of the packed tiles behind those at hand.
+    void fetch_tiles(int i, int n) const {
+        const reorder_side_conf_t &s = c_.src;
+        if (!s.packed || c_.by_rows) return;
+        const int64_t bytes = n16_frame_t::tile_bytes(s.shape, s.tile_rows()) * c_.chunk / s.tile_rows();
+        const int64_t part = div_up(bytes / 64, n) * 64;
+        fetch(src_.tile(line_, pos_) + bytes + i * part, part);
+    }
+
+    // A line, or the lines at a position.
+    uint8_t *run_at(const reorder_side_t &side, const reorder_side_conf_t &s, int i) const {
+        return s.by_rows() ? side.at(line_, pos_ + i) : side.at(line_ + i, pos_);
+    }
+
+    // What is no element of a packed tile is zero.
+    void clear_padding(int rows) {
+        const int lines = int(round_up(lines_, reorder_lines)), length = int(round_up(rows, 32));
+        const int runs = c_.by_rows ? rows : lines_, n = c_.by_rows ? lines_ : rows;
+        const int padded_runs = c_.by_rows ? length : lines, padded = c_.by_rows ? lines : length;
+        for (int i = 0; i < padded_runs; i++) {
+            const int used = i < runs ? n : 0;
+            if (used < padded) std::memset(codes_ + i * code_pitch() + used, 0, size_t(padded - used));
+        }
+    }
+
+    // body(line, position, rows of codes, codes) for the packed tiles.
+    template <typename S, typename F>
+    void for_tiles(const reorder_side_conf_t &conf, const S &side, F &&body) {
+        for (int l = 0; l < lines_; l += reorder_lines) for_tiles_of_panel(conf, side, l, body);
+    }
+    template <typename S, typename F>
+    void for_tiles_of_panel(const reorder_side_conf_t &conf, const S &side, int l, F &&body) {
+        for (int i = 0; i < length_; i += int(conf.tile_rows())) {
+            const int rows = std::min(int(conf.tile_rows()), length_ - i);
+            body(l, i, int(round_up(rows, 32)),
+                    side.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(conf.shape, rows));
+        }
+    }
+
+    // ---- a tile in rows: some blocks at a time, whose codes stay in the first-level cache ----
+
+    static int row_step(const reorder_side_conf_t &s) { return std::max(s.format.block, 32); }
+    uint8_t *codes_of_tile(const reorder_side_conf_t &s, const reorder_side_t &side, int l) const {
+        return side.tile(line_ + l, pos_) + n16_frame_t::header_bytes(s.shape, length_);
+    }
+    line_params_t params_from(const reorder_side_conf_t &s, line_params_t p, int i) const {
+        const int at = i / s.format.block * p.pitch;
+        p.scales += at * s.format.scale_bytes;
+        if (p.zero_points) p.zero_points += at * s.format.zp_bytes;
+        return p;
+    }
+
+    // ---- quantising ----
+
+    // Values of 16 lines: where they are, or, of codes, in values_.
+    source_lines_t source_values(int l) {
+        const int n = some_of(l);
+        if (c_.src.quantised) {
+            if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+            const int64_t pitch = c_.chunk * int(sizeof(float));
+            k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l),
+                    nullptr, mxdnn_f32, values_, pitch, write_t::cached);
+            return {values_, mxdnn_f32, pitch, n, length_, nullptr};
+        }
+        const void *next = nullptr;
+        if (l + reorder_lines < lines_)
+            next = src_.at(line_ + l + reorder_lines, pos_);
+        else if (pos_ + c_.chunk < src_.length())
+            next = src_.at(line_, pos_ + c_.chunk);
+        else if (line_ + c_.group < src_.lines())
+            next = src_.at(line_ + c_.group, 0);
+        return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
+    }
+    source_lines_t source_rows() {
+        return {src_.at(line_, pos_), c_.src.dt, src_.pos_bytes(), length_, lines_, nullptr};
+    }
+
+    void quantise_rows() {
+        const reorder_side_conf_t &dst = c_.dst;
+        if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        if (!dst.packed) {
+            k_.quantise_rows(
+                    dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
+            store_codes();
+        }
+        for (int i = 0; dst.packed && i < length_; i += row_step(dst)) {
+            source_lines_t rows = source_rows();
+            rows.data = src_.at(line_, pos_ + i);
+            rows.lines = std::min(row_step(dst), length_ - i);
+            k_.quantise_rows(dst.format, c_.given, rows, dst_.global(), params_from(dst, dst_params(), i),
+                    codes_, c_.group);
+            clear_padding(rows.lines);
+            for (int l = 0; l < lines_; l += reorder_lines)
+                k_.n16_pack_rows(dst.bits, codes_ + l, c_.group, int(round_up(rows.lines, 32)),
+                        codes_of_tile(dst, dst_, l) + i * reorder_lines * dst.bits / 8, how_);
+        }
+        if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    }
+
+    void quantise() {
+        const reorder_side_conf_t &dst = c_.dst;
+        if (c_.src.quantised) load_codes();
+        if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
+        const bool in_place = whole && is_direct(dst);
+        const bool to_tiles =
+                whole && nibbles && dst.packed && c_.group == reorder_lines && lines_ == reorder_lines;
+        for (int l = 0; l < lines_; l += reorder_lines) {
+            const source_lines_t values = source_values(l);
+            const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
+                k_.quantise(
+                        dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
+            };
+            if (in_place) {
+                encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
+            } else if (to_tiles) {
+                encode(codes_, c_.chunk / 2, true, write_t::cached);
+                for_tiles_of_panel(dst, dst_, l, [&](int, int i, int rows, uint8_t *to) {
+                    k_.n16_pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
+                });
+            } else {
+                encode(codes(l), c_.chunk, false, write_t::cached);
+            }
+        }
+        if (!in_place && !to_tiles) store_codes();
+        if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    }
+
+    // ---- dequantising ----
+
+    void dequantise() {
+        const reorder_side_conf_t &src = c_.src;
+        src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+        if (c_.by_rows && src.packed) {
+            for (int i = 0; i < length_; i += row_step(src)) {
+                const int rows = std::min(row_step(src), length_ - i);
+                for (int l = 0; l < lines_; l += reorder_lines)
+                    k_.n16_unpack_rows(src.bits,
+                            codes_of_tile(src, src_, l) + i * reorder_lines * src.bits / 8,
+                            int(round_up(rows, 32)), codes_ + l, c_.group);
+                k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
+                        params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
+                        dst_.pos_bytes(), how_);
+            }
+            return;
+        }
+        load_codes();
+        if (c_.by_rows)
+            k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(),
+                    c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), how_);
+        else
+            k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(),
+                    has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(),
+                    how_);
+    }
+
+    // ---- codes, scales and zero points as they are ----
+
+    void move() {
+        src_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+        if (!move_directly()) {
+            load_codes();
+            store_codes();
+        }
+        dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+    }
+
+    // Between a packed and a plain side without taking bytes apart.
+    bool move_directly() {
+        if (lines_ != reorder_lines || length_ % 64 != 0) return false;
+        const bool nibbles = c_.src.bits == 4;
+        if (c_.dst.packed && is_direct(c_.src)) {
+            for_tiles(c_.dst, dst_, [&](int l, int i, int rows, uint8_t *to) {
+                const uint8_t *from = src_.at(line_ + l, pos_ + i);
+                for (int line = 0; line < reorder_lines; line++)
+                    fetch(from + line * src_.line_bytes() + (nibbles ? c_.chunk / 2 : c_.chunk),
+                            nibbles ? rows / 2 : rows);
+                if (nibbles)
+                    k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
+                else
+                    k_.n16_pack(c_.src.bits, from, src_.line_bytes(), rows, to, how_);
+            });
+            return true;
+        }
+        if (c_.src.packed && is_direct(c_.dst)) {
+            for_tiles(c_.src, src_, [&](int l, int i, int rows, const uint8_t *from) {
+                uint8_t *to = dst_.at(line_ + l, pos_ + i);
+                if (nibbles)
+                    k_.n16_unpack_nibbles(from, rows, to, dst_.line_bytes(), how_);
+                else
+                    k_.n16_unpack(c_.src.bits, from, rows, to, dst_.line_bytes(), how_);
+            });
+            return true;
+        }
+        return false;
+    }
+
+    // Plain lines of codes that stand as kernels take and leave them.
+    bool is_direct(const reorder_side_conf_t &side) const {
+        return !side.packed && side.along_line && side.storage != code_storage_t::dense_6;
+    }
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
