@@ -10,6 +10,7 @@
 #include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/mma/decode_f4.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/fp8_weights_args.hpp"
 
 namespace mxdnn {
@@ -24,11 +25,6 @@ constexpr int threads = 256, group = 128, panel_columns = 64, step_rows = 64;
 constexpr int header_bytes = e8m0_scales_t::header_bytes,
               step_bytes = header_bytes + step_rows * panel_columns / 2;
 
-__device__ __forceinline__ uint32_t mul_f16x2(uint32_t a, uint32_t b) {
-    uint32_t r;
-    asm("mul.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-    return r;
-}
 __device__ __forceinline__ uint32_t to_e4m3x2(uint32_t f16x2) {
     uint16_t r;
     asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(r) : "r"(f16x2));
@@ -43,7 +39,7 @@ __device__ __forceinline__ uint32_t power_of_two_f16x2(int e) {
 // products make up for, since one factor alone would be beyond f16.
 __device__ __forceinline__ uint32_t encode_pair(uint32_t landed, uint32_t power) {
     const uint32_t f16 = (landed & 0x01C001C0u) << 3 | (landed & 0x80008000u);
-    return to_e4m3x2(mul_f16x2(mul_f16x2(f16, power_of_two_f16x2(14)), power));
+    return to_e4m3x2(f16x2_t::mul(f16x2_t::mul(f16, power_of_two_f16x2(14)), power));
 }
 
 __global__ void __launch_bounds__(threads) fp8_weights(const __grid_constant__ fp8_weights_args_t a) {

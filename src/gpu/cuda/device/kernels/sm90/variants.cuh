@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel table's entry of a kernel that is built for every weight format in every shape that plans choose
+// from. kernel_t says how many shapes there are (count) and what number i is of a format (built<format,
+// i>()).
+#pragma once
+
+#include <utility>
+
+#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/mma/weight_formats.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+template <typename kernel_t, typename format, size_t... i>
+const built_t<matmul_args_t> *variant_of_format(int v, std::index_sequence<i...>) {
+    static const built_t<matmul_args_t> list[] = {kernel_t::template built<format, i>()...};
+    return v < int(sizeof...(i)) ? &list[v] : nullptr;
+}
+
+template <typename kernel_t>
+const built_t<matmul_args_t> *variant_of(format_t f, int v) {
+    return of_format(f, [v](auto format) {
+        return variant_of_format<kernel_t, decltype(format)>(v, std::make_index_sequence<kernel_t::count>());
+    });
+}
+
+template <typename kernel_t>
+constexpr kernel_entry_t entry_of_variants(kernel_id_t id) {
+    return {id, sizeof(launch_args_t), [] { return prepare_built(variant_of<kernel_t>); },
+            [](const launch_t &at, const void *args) {
+                const launch_args_t &a = *static_cast<const launch_args_t *>(args);
+                return launch_built(*variant_of<kernel_t>(a.format, a.variant), at, a, a.matmul);
+            }};
+}
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
