@@ -80,14 +80,20 @@ uint32_t any_number(dt type, std::mt19937 &rng) {
 
 constexpr float global_scale = 0.37f;
 
-// Runs a case on weights whose scales' codes come from `scale`; the source is small numbers, exact in bf16.
-result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937 &, int64_t, int64_t)) {
-    std::mt19937 rng(seed);
-    const auto pd = make_pd(gpu(), c);
+// Random inputs, and packed weights that are still to be set, through their view.
+result_t without_weights(const mxdnn::mx_matmul::primitive_desc &pd, std::mt19937 &rng) {
     result_t r{random_inputs(pd, rng), {}, {}, {}};
     const memory::desc wei = pd.weights_desc();
     r.weights.assign(wei.get_size(), 0);
     r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
+    return r;
+}
+
+// Runs a case on weights whose scales' codes come from `scale`; the source is small numbers, exact in bf16.
+result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937 &, int64_t, int64_t)) {
+    std::mt19937 rng(seed);
+    const auto pd = make_pd(gpu(), c);
+    result_t r = without_weights(pd, rng);
     for (int64_t k = 0; k < c.K; k++)
         for (int64_t n = 0; n < c.N; n++) {
             r.view.set_code(k, n, any_number(c.format.wei, rng));
@@ -243,10 +249,7 @@ TEST(cuda_sm90, infinities_and_nan_of_codes_are_kept) {
             const int odd = M == 2 ? 0 : 1;
             std::mt19937 rng(6);
             const auto pd = make_pd(gpu(), c);
-            result_t r{random_inputs(pd, rng), {}, {}, {}};
-            const memory::desc wei = pd.weights_desc();
-            r.weights.assign(wei.get_size(), 0);
-            r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
+            result_t r = without_weights(pd, rng);
             // Column n has code 2 n or 2 n + 1 in one place, ones elsewhere; the source is ones.
             for (int64_t k = 0; k < c.K; k++)
                 for (int64_t n = 0; n < c.N; n++) {
