@@ -149,6 +149,17 @@ void take_batch(const std::string &name, const std::filesystem::path &folder, in
     throw usage_error_t("batch file '" + name + "' is neither here nor under " + inputs.string());
 }
 
+std::string text_of_rates(const ceilings_t &c) {
+    std::string text;
+    for (const products_t p : all_products) {
+        const rate_t &r = c.rate(p);
+        char s[96];
+        std::snprintf(s, sizeof(s), ",%s %.5g GFLOP/s (%s)", name_of(p), r.gflops, r.instruction);
+        if (r.gflops > 0) text += s;
+    }
+    return text;
+}
+
 void take(const std::string &word, const std::filesystem::path &folder, int depth) {
     std::string v;
     for (const driver_t &d : drivers)
@@ -166,20 +177,15 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
     }
     if (word == "--ceilings" && is_device(make_engine())) {
         const ceilings_t &c = device_ceilings();
-        std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s,bf16 %.5g GFLOP/s (%s 8192 cubed),empty "
-                    "kernel %.3g us\n",
-                settings.engine.c_str(), c.read_gbs, c.copy_gbs, c.bf16_gflops, c.bf16_instruction,
-                empty_kernel_us());
+        std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s%s,empty kernel %.3g us\n",
+                settings.engine.c_str(), c.read_gbs, c.copy_gbs, text_of_rates(c).c_str(), empty_kernel_us());
         return;
     }
     if (word == "--ceilings") {
         const int threads = mxdnn::get_max_concurrency();
         const ceilings_t &c = ceilings(threads);
-        std::printf("ceilings,%d threads,read %.4g GB/s (%d streams),copy %.4g GB/s,bf16 %.5g GFLOP/s "
-                    "(%s),f32 %.5g GFLOP/s "
-                    "(%s)\n",
-                threads, c.read_gbs, c.streams, c.copy_gbs, c.bf16_gflops, c.bf16_instruction, c.f32_gflops,
-                c.f32_instruction);
+        std::printf("ceilings,%d threads,read %.4g GB/s (%d streams),copy %.4g GB/s%s\n", threads, c.read_gbs,
+                c.streams, c.copy_gbs, text_of_rates(c).c_str());
         return;
     }
     if (!driver) {

@@ -99,31 +99,47 @@ __attribute__((target("avx512f"), noinline)) void fma_avx512(int) {
 __attribute__((target("avx512f,avx512bf16"), noinline)) void dot_bf16(int) {
     MXDNN_BENCH_CHAINS("vdpbf16ps", "zmm");
 }
-__attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(int) {
+__attribute__((target("avx2"), noinline)) void pairs_avx2(int) { MXDNN_BENCH_CHAINS("vpmaddubsw", "ymm"); }
+__attribute__((target("avx512f,avx512bw"), noinline)) void pairs_avx512(int) {
+    MXDNN_BENCH_CHAINS("vpmaddubsw", "zmm");
+}
+__attribute__((target("avx512f,avx512vnni"), noinline)) void dot_int8(int) {
+    MXDNN_BENCH_CHAINS("vpdpbusd", "zmm");
+}
+
+// All tiles with 16 rows of 64 bytes of zeros.
+__attribute__((target("avx512f,amx-tile"))) inline void tiles_of_zeros() {
     alignas(64) uint8_t config[64] = {};
     config[0] = 1;
     for (int t = 0; t < 8; t++) {
         config[16 + 2 * t] = 64;
         config[48 + t] = 16;
     }
-    alignas(64) static const uint16_t data[512] = {};
     __asm__ volatile("" ::"m"(config) : "memory");
     _tile_loadconfig(config);
-    _tile_loadd(4, data, 64);
-    _tile_loadd(5, data, 64);
-    _tile_loadd(6, data, 64);
-    _tile_loadd(7, data, 64);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (int i = 0; i < tile_repeats; i++) {
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_release();
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+}
+#define MXDNN_BENCH_TILES(op)                                                                                \
+    tiles_of_zeros();                                                                                        \
+    for (int i = 0; i < tile_repeats; i++) {                                                                 \
+        op(0, 4, 6);                                                                                         \
+        op(1, 4, 7);                                                                                         \
+        op(2, 5, 6);                                                                                         \
+        op(3, 5, 7);                                                                                         \
+    }                                                                                                        \
+    _tile_release()
+__attribute__((target("avx512f,amx-tile,amx-bf16"), noinline)) void tile_bf16(int) {
+    MXDNN_BENCH_TILES(_tile_dpbf16ps);
+}
+__attribute__((target("avx512f,amx-tile,amx-int8"), noinline)) void tile_int8(int) {
+    MXDNN_BENCH_TILES(_tile_dpbssd);
 }
 
 void measure_bandwidth(ceilings_t &c, int threads) {
@@ -138,31 +154,41 @@ void measure_bandwidth(ceilings_t &c, int threads) {
     c.copy_gbs = memory.bytes() / best_of(4, [&] { return memory.copy(); }) * 1e-6;
 }
 
+// What an instruction set brings, slower ones first: a later one takes the place of those before it.
+struct instruction_t {
+    cpu_isa_t isa;
+    products_t products;
+    const char *name;
+    void (*body)(int);
+    double flops; // of a call of body
+};
+constexpr double vectors = 12. * dot_repeats, tiles = 4. * tile_repeats * 16 * 16 * 2;
+constexpr instruction_t instructions[] = {
+        {cpu_isa_t::avx2, products_t::f32, "vfmadd231ps ymm", fma_avx2, vectors * 16},
+        {cpu_isa_t::avx2, products_t::int8, "vpmaddubsw ymm", pairs_avx2, vectors * 64},
+        {cpu_isa_t::avx512_core, products_t::f32, "vfmadd231ps zmm", fma_avx512, vectors * 32},
+        {cpu_isa_t::avx512_core, products_t::int8, "vpmaddubsw zmm", pairs_avx512, vectors * 128},
+        {cpu_isa_t::avx512_core_bf16, products_t::bf16, "vdpbf16ps zmm", dot_bf16, vectors * 64},
+        {cpu_isa_t::avx512_core_bf16, products_t::int8, "vpdpbusd zmm", dot_int8, vectors * 128},
+        {cpu_isa_t::avx512_core_amx, products_t::bf16, "tdpbf16ps", tile_bf16, tiles * 32},
+        {cpu_isa_t::avx512_core_amx, products_t::int8, "tdpbssd", tile_int8, tiles * 64},
+};
+
 void measure_arithmetic(ceilings_t &c, int threads) {
-    const auto rate = [&](void (*body)(int), double flops) {
-        return flops * threads / best_of(5, [&] { return time_of(threads, body); }) * 1e-6;
-    };
-    if (mayiuse(cpu_isa_t::avx2)) {
-        c.f32_gflops = rate(fma_avx2, 12. * dot_repeats * 16);
-        c.f32_instruction = "vfmadd231ps ymm";
+    for (const instruction_t &i : instructions) {
+        if (!mayiuse(i.isa)) continue;
+        const double ms = best_of(5, [&] { return time_of(threads, i.body); });
+        c.rate(i.products) = {i.flops * threads / ms * 1e-6, i.name};
     }
-    if (mayiuse(cpu_isa_t::avx512_core)) {
-        c.f32_gflops = rate(fma_avx512, 12. * dot_repeats * 32);
-        c.f32_instruction = "vfmadd231ps zmm";
-    }
-    c.bf16_gflops = c.f32_gflops;
-    c.bf16_instruction = c.f32_instruction;
-    if (mayiuse(cpu_isa_t::avx512_core_bf16)) {
-        c.bf16_gflops = rate(dot_bf16, 12. * dot_repeats * 64);
-        c.bf16_instruction = "vdpbf16ps zmm";
-    }
-    if (mayiuse(cpu_isa_t::avx512_core_amx)) {
-        c.bf16_gflops = rate(tile_bf16, 4. * tile_repeats * 16 * 16 * 32 * 2);
-        c.bf16_instruction = "tdpbf16ps";
-    }
+    // f32 arithmetic multiplies bf16 exactly too.
+    if (!(c.rate(products_t::bf16).gflops > 0)) c.rate(products_t::bf16) = c.rate(products_t::f32);
 }
 
 } // namespace
+
+const char *name_of(products_t p) {
+    return p == products_t::f32 ? "f32" : p == products_t::bf16 ? "bf16" : "int8";
+}
 
 double work_clock_ms(int threads) {
     timespec t;

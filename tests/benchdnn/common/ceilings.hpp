@@ -2,6 +2,7 @@
 // What this machine can do at best, measured in this process: the limit that kernels are held against.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -30,13 +31,25 @@ private:
 // Kept from its first use on.
 far_memory_t &far_memory(int threads);
 
+// What a problem's operands, as they are given, can be multiplied as without error.
+enum class products_t { f32, bf16, int8 };
+constexpr products_t all_products[] = {products_t::f32, products_t::bf16, products_t::int8};
+const char *name_of(products_t p);
+
+// Of the fastest instruction that multiplies and adds exactly; none: 0.
+struct rate_t {
+    double gflops = 0; // two operations for each product
+    const char *instruction = "";
+};
+
 struct ceilings_t {
-    double read_gbs = 0;    // GB/s: the best of several numbers of streams per thread
-    double copy_gbs = 0;    // GB/s read plus written, with memcpy
-    double bf16_gflops = 0; // of the fastest exact dot-product instruction for bf16 products
-    double f32_gflops = 0;
-    const char *bf16_instruction = "", *f32_instruction = "";
-    int streams = 1; // that read_gbs was reached with
+    double read_gbs = 0; // GB/s: the best of several numbers of streams per thread
+    double copy_gbs = 0; // GB/s read plus written, with memcpy
+    int streams = 1;     // that read_gbs was reached with
+    std::array<rate_t, 3> rates;
+
+    rate_t &rate(products_t p) { return rates[size_t(p)]; }
+    const rate_t &rate(products_t p) const { return rates[size_t(p)]; }
 };
 
 // Measured once per number of threads, then kept.

@@ -83,11 +83,21 @@ double bytes_of(double elements, const tensor_type_t &t) {
     return elements * bits / 8;
 }
 
+// Integers a byte each, as the values are or as the recipe makes them.
+products_t products_of(const matmul_problem_t &p) {
+    const mxdnn_data_type_t s = p.src_type.dt, w = p.wei_type.dt;
+    const bool int8_rows =
+            s == mxdnn_s8 || p.recipe == recipe_kind_t::row_int8 || p.recipe == recipe_kind_t::mx_int8;
+    const bool int8_weights = w == mxdnn_s8 || w == mxdnn_f4_e2m1 || w == mxdnn_s4 || w == mxdnn_u4;
+    if (int8_rows && int8_weights) return products_t::int8;
+    return s == mxdnn_f32 || s == mxdnn_f16 ? products_t::f32 : products_t::bf16;
+}
+
 perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flops, double bytes) {
     perf_t r = report_of(p.repro, impl);
     r.flops = flops;
     r.bytes = bytes;
-    r.bf16_products = p.src_type.dt != mxdnn_f32 && p.src_type.dt != mxdnn_f16;
+    r.products = products_of(p);
     return r;
 }
 

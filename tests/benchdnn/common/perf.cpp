@@ -71,7 +71,9 @@ void time_beside_copies(const std::function<void()> &f, double bytes, int thread
 
 double least_ms(const perf_t &p) {
     const ceilings_t &c = p.limits ? *p.limits : ceilings(p.threads);
-    const double gflops = p.bf16_products ? c.bf16_gflops : c.f32_gflops;
+    // A device is known by its rate for bf16 alone.
+    const double gflops =
+            (c.rate(p.products).gflops > 0 ? c.rate(p.products) : c.rate(products_t::bf16)).gflops;
     return std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
 }
 

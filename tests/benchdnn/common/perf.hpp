@@ -9,6 +9,7 @@
 namespace bench {
 
 struct ceilings_t;
+enum class products_t;
 
 double now_ms(); // of a clock that never goes back
 
@@ -30,7 +31,7 @@ void time_beside_copies(const std::function<void()> &f, double bytes, int thread
 struct perf_t {
     std::string engine, impl, problem, peer;
     double flops = 0, bytes = 0; // of one execution: operations, and bytes that must move
-    bool bf16_products = true;   // which rate limits the operations
+    products_t products{};       // whose rate limits the operations
     bool copies = false;         // bytes are held against the copy bandwidth, not the read bandwidth
     times_t copy_times;          // of as many bytes, in turn with the executions; or none
     int threads = 1;
