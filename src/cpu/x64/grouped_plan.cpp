@@ -18,8 +18,6 @@ constexpr int64_t most_window_bytes = 48 << 20; // of prepared rows, and of thei
 constexpr int64_t most_sum_bytes = 24 << 20;
 // What decoding a panel is worth, in rows times a decoded one.
 constexpr int64_t decoding_rows = 16;
-// Tasks for every thread: the last ones to finish keep the others waiting for a fraction of one.
-constexpr int64_t tasks_per_thread = 8;
 
 int64_t within(int64_t x, int64_t low, int64_t high) { return std::min(std::max(x, low), high); }
 
@@ -61,18 +59,16 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
     const int64_t least = std::max(s.column_step, panels * panel_columns);
     const int64_t granule = row_granule(kernels);
     p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), granule);
-    p.columns = max_plan_columns;
-    const auto count = [&] {
+    const auto count = [&](int64_t columns) {
         int64_t tasks = 0;
         for (int64_t i = 0; i < n; i++) tasks += row_parts(segments[i], p.rows);
-        return tasks * div_up(s.dst_n, p.columns);
+        return tasks * div_up(s.dst_n, columns);
     };
-    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0
-            && count() < tasks_per_thread * machine.threads)
-        p.columns /= 2;
+    p.columns = plan_columns(least, s.column_step, grouped_tasks_per_thread * machine.threads, count);
     // Few columns and many rows: parts of the rows decode the same weights, which beats waiting.
-    while (p.rows / 2 >= granule && count() < 2 * machine.threads) p.rows = round_up(p.rows / 2, granule);
-    p.tasks = count();
+    while (p.rows / 2 >= granule && count(p.columns) < 2 * machine.threads)
+        p.rows = round_up(p.rows / 2, granule);
+    p.tasks = count(p.columns);
     return p;
 }
 

@@ -45,6 +45,9 @@ struct grouped_plan_t {
     int64_t tasks = 0;
 };
 
+// Tasks that are wanted of a window, for each thread: the last ones to finish keep the others waiting for a
+// fraction of one.
+constexpr int64_t grouped_tasks_per_thread = 8;
 // Tasks of one window. Results do not depend on it.
 grouped_plan_t plan_grouped_matmul(const grouped_shape_t &shape, const grouped_segment_t *segments, int64_t n,
         const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels);

@@ -284,8 +284,8 @@ struct jit_grouped_matmul_base_t::run_t {
     void do_block(
             worker_t &w, const grouped_segment_t &s, int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
         float *acc = reinterpret_cast<float *>(w.buffer + c.scratch.panels);
-        const int64_t half = c.weights.N / 2, slot = s.first + r0;
-        const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
+        const int64_t half = c.half(), slot = s.first + r0;
+        const int64_t n0 = c.weights_column(c0), n1 = c.weights_column(c1);
         panel_operands_t o;
         o.direct = s.direct;
         o.rows = r1 - r0;

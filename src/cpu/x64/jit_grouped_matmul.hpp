@@ -54,7 +54,9 @@ std::string plan_text(const grouped_conf_t &conf);
 class jit_grouped_matmul_base_t : public primitive_impl_t {
 public:
     explicit jit_grouped_matmul_base_t(const grouped_conf_t &conf) : conf_(conf), kernels_(conf.matmul) {}
-    status_t create_kernels(const problem_t &p) { return kernels_.create(p, runtime_dim); }
+    status_t create_kernels(const problem_t &p) {
+        return kernels_.create(p, runtime_dim, grouped_tasks_per_thread);
+    }
     status_t execute(const exec_ctx_t &ctx) const override;
 
 private:

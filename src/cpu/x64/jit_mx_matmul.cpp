@@ -120,8 +120,8 @@ struct jit_mx_matmul_base_t::run_t {
     // Destination columns [c0, c1) of all rows.
     void do_columns(const part_t &part, int64_t c0, int64_t c1, const epilogue_t &epilogue, char *buffer) {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
-        const int64_t half = c.weights.N / 2;
-        const int64_t n0 = c.gated && !c.halves ? 2 * c0 : c0, n1 = c.gated && !c.halves ? 2 * c1 : c1;
+        const int64_t half = c.half();
+        const int64_t n0 = c.weights_column(c0), n1 = c.weights_column(c1);
         panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride, block_sums(part),
                 part.weights, 0, part.rows};
         const bool scaled = ctx.pd.problem.attr.src.scales.set;

@@ -13,7 +13,9 @@ namespace x64 {
 class jit_mx_matmul_base_t : public primitive_impl_t {
 public:
     explicit jit_mx_matmul_base_t(const matmul_conf_t &conf) : conf_(conf), kernels_(conf) {}
-    status_t create_kernels(const problem_t &p) { return kernels_.create(p, dim_from_end(p.dst, 2)); }
+    status_t create_kernels(const problem_t &p) {
+        return kernels_.create(p, dim_from_end(p.dst, 2), matmul_tasks_per_thread);
+    }
     status_t execute(const exec_ctx_t &ctx) const override;
 
 private:

@@ -43,6 +43,12 @@ struct matmul_conf_t {
     bool gated = false, halves = false;
     int64_t column_step = 16;
 
+    int64_t dst_columns() const { return gated ? weights.N / 2 : weights.N; }
+    // Where the weights of a column of the destination begin: of both, or of the gate where it has a half.
+    int64_t weights_column(int64_t c) const { return gated && !halves ? 2 * c : c; }
+    // From there to those of what it gates, if they have a half.
+    int64_t half() const { return weights.N / 2; }
+
     panel_parts_t parts() const { // of fused kernels
         return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows};
     }

@@ -86,14 +86,11 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     p.rows = std::max<int64_t>(std::min(p.rows, most), 1);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
 
-    // Columns of a task: as many as there are, halved while threads would be left idle.
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
             std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.dense_panels * panel_columns);
-    p.columns = max_plan_columns;
-    const auto tasks = [&] { return div_up(dst_n, p.columns) * s.batch; };
-    while (p.columns / 2 >= least && p.columns / 2 % s.column_step == 0 && tasks() < 4 * machine.threads)
-        p.columns /= 2;
+    p.columns = plan_columns(least, s.column_step, matmul_tasks_per_thread * machine.threads,
+            [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
     return p;
 }
 

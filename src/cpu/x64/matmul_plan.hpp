@@ -3,6 +3,7 @@
 // so that it can be tested and printed without running anything.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "cpu/x64/isa.hpp"
@@ -57,6 +58,19 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 constexpr int64_t max_plan_columns = 64; // of a task, likewise (of the weights: twice that when gated)
+// Columns of a task: the most, halved while tasks(columns) are fewer than `wanted`. Whole steps, at least
+// `least`.
+template <typename F>
+int64_t plan_columns(int64_t least, int64_t step, int64_t wanted, F tasks) {
+    int64_t columns = max_plan_columns;
+    while (columns / 2 >= least && columns / 2 % step == 0 && tasks(columns) < wanted) columns /= 2;
+    return columns;
+}
+// The fewest that any execution's plan comes to, where it wants so many tasks.
+inline int64_t least_plan_columns(int64_t dst_n, int64_t step, int64_t wanted) {
+    return plan_columns(std::max<int64_t>(step, panel_columns), step, wanted,
+            [&](int64_t columns) { return div_up(dst_n, columns); });
+}
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
 // Whether threads share all matrices of a batch, each with rows of source of its own, rather than one matrix
@@ -66,6 +80,8 @@ int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels
 // Fewer elements than this are prepared by one thread: waking others takes longer.
 constexpr int64_t serial_elements = 1 << 15;
 
+// Tasks that are wanted of one execution, for each thread.
+constexpr int64_t matmul_tasks_per_thread = 4;
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &shape, int64_t rows_hint, const matmul_machine_t &machine,
         const matmul_kernels_t &kernels);
 

@@ -11,7 +11,37 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
+// Which number of panels, of those that direct kernels are made for, is the most where so many are left.
+int panel_matmul_t::most_panels(int64_t left) const {
+    int j = 2;
+    while (j > 0 && (c_.direct->panels[j] == 0 || c_.direct->panels[j] > left)) j--;
+    return j;
+}
+
+// Those that tasks have, as multiply_direct() goes through their columns. Often it is the most alone: the
+// others are half of the time that creating a primitive takes.
+std::array<bool, 3> panel_matmul_t::panels_of_tasks(int64_t tasks_per_thread) const {
+    std::array<bool, 3> used = {};
+    const auto add = [&](int64_t n0, int64_t n1) {
+        const int64_t last = div_up(n1, panel_columns);
+        for (int64_t p = n0 / panel_columns; p < last;) {
+            const int j = most_panels(last - p);
+            used[size_t(j)] = true;
+            p += c_.direct->panels[j];
+        }
+    };
+    const int64_t dst_n = c_.dst_columns();
+    const int64_t least = least_plan_columns(dst_n, c_.column_step, tasks_per_thread * c_.machine.threads);
+    for (int64_t columns = least; columns <= max_plan_columns; columns *= 2)
+        for (int64_t c0 = 0; c0 < dst_n; c0 += columns) {
+            const int64_t n0 = c_.weights_column(c0), n1 = c_.weights_column(std::min(c0 + columns, dst_n));
+            add(n0, n1);
+            if (c_.halves) add(c_.half() + n0, c_.half() + n1);
+        }
+    return used;
+}
+
+status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
     const int64_t part_rows = c_.parts().rows;
     const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel) {
         kernel_params_t k;
@@ -42,8 +72,10 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M) {
             const int last = tail ? *std::lower_bound(direct_rows_.begin(), direct_rows_.end(), tail) : most;
             direct_rows_ = M >= most && last != most ? std::vector<int>{last, most} : std::vector<int>{last};
         }
-        for (int j = 0; j < 3 && c_.direct->panels[j]; j++)
+        const std::array<bool, 3> used = panels_of_tasks(tasks_per_thread);
+        for (size_t j = 0; j < used.size(); j++)
             for (int r : direct_rows_) {
+                if (!used[j]) continue;
                 direct_[j].emplace_back();
                 MXDNN_CHECK(create(*c_.direct, r, c_.direct->panels[j], direct_[j].back()));
             }
@@ -95,8 +127,7 @@ void panel_matmul_t::multiply_direct(
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
     a.xsum_stride = c_.scratch.sums_per_row * int64_t(sizeof(float));
     for (int64_t p = first; p < last;) {
-        int j = 2; // the most panels that are left
-        while (j > 0 && (c_.direct->panels[j] == 0 || c_.direct->panels[j] > last - p)) j--;
+        const int j = most_panels(last - p);
         a.wei = panel(o, p);
         for (int64_t r = 0; r < o.rows; r += c_.kernels.direct_rows) {
             a.rows = std::min<int64_t>(o.rows - r, c_.kernels.direct_rows);

@@ -3,6 +3,7 @@
 // that they take. What mx_matmul and grouped_matmul share.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -34,8 +35,9 @@ class panel_matmul_t {
 public:
     explicit panel_matmul_t(const matmul_conf_t &conf) : c_(conf) {}
 
-    // Generates what `M` rows (or any number, runtime_dim) need.
-    status_t create(const problem_t &p, dim_t M);
+    // Generates what `M` rows (or any number, runtime_dim) need, where plans want so many tasks for each
+    // thread.
+    status_t create(const problem_t &p, dim_t M, int64_t tasks_per_thread);
 
     // Rows of source that calls for `rows` rows read: those beyond have to be readable; their sums
     // are left in acc and mean nothing.
@@ -55,10 +57,12 @@ private:
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
     void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
     size_t direct_index(int64_t rows) const;
+    int most_panels(int64_t left) const;
+    std::array<bool, 3> panels_of_tasks(int64_t tasks_per_thread) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 
     matmul_conf_t c_;
-    // direct_[i][j]: 2^i rows (the last: the most), conf.direct->panels[j] panels.
+    // direct_[j][i]: 2^i rows (the last: the most), conf.direct->panels[j] panels; none that no task has.
     std::vector<int> direct_rows_;
     std::vector<kernel_t> direct_[3];
     kernel_t decode_, dense_, fused_;
