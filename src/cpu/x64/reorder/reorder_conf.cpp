@@ -19,11 +19,16 @@ bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision
 // Whether there are kernels from bf16 to packed panels, or from panels to bf16.
 bool has_panel_kernels(const reorder_conf_t &c) {
     if (c.moves || c.given || !c.kernels->quantise_panels) return false;
-    const reorder_side_conf_t &panels = c.dst.quantised ? c.dst : c.src;
+    const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
-    if (!panels.packed || values.quantised || values.dt != mxdnn_bf16) return false;
-    return !c.dst.quantised || panels.format.family != quant_family_t::affine
-           || panels.format.scale_bytes == 2;
+    if (values.quantised || values.dt != mxdnn_bf16) return false;
+    return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
+}
+
+// Rows of values, and lines of codes that stand as kernels for tiles take and leave them.
+bool turns_tiles(const reorder_conf_t &c) {
+    const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
+    return c.by_rows && !codes.packed && codes.along_line && codes.storage != code_storage_t::dense_6;
 }
 
 } // namespace
@@ -35,7 +40,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (capped) return no("engine", p.engine->target->name, isa_name(isa));
     if (is_high_precision(p.src.dt) && is_high_precision(p.dst.dt))
         return no("src and dst", "high precision on both sides", "a quantised type on at least one");
-    quant_t q;
+    quant_t q, codes_quant;
     int axis[2] = {0, 0};
     for (bool is_src : {true, false}) {
         const memory_desc_t &md = is_src ? p.src : p.dst;
@@ -43,6 +48,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         if (quant_of(is_src ? "src" : "dst", md, is_src ? p.attr.src : p.attr.dst, q, &axis[is_src])
                 != mxdnn_success)
             return no(is_src ? "src" : "dst", to_string(md).c_str(), "known scales");
+        codes_quant = q;
     }
     if (axis[0] && axis[1] && axis[0] != axis[1])
         return no("blocks", "src and dst blocked along different dims", "the same dim");
@@ -74,8 +80,14 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                     n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
-    if (has_panel_kernels(c)) {
-        const int block = (c.dst.quantised ? c.dst : c.src).format.block;
+    const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
+    c.turns_tiles = has_panel_kernels(c) && turns_tiles(c);
+    if (c.turns_tiles) {
+        c.group = reorder_max_lines;
+        c.tile = make_packed_shape(tile, reorder_lines, codes.bits, codes_quant);
+    }
+    if (has_panel_kernels(c) && (codes.packed || c.turns_tiles)) {
+        const int block = codes.format.block;
         c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
         c.chunk = int(tile);
     }

@@ -26,6 +26,10 @@ struct reorder_conf_t {
     // whole pairs of panels and blocks; what is left goes the other way.
     int panel_lines = 0;
 
+    // Or the same between bf16 in rows and lines of codes, by way of packed tiles in cache.
+    bool turns_tiles = false;
+    packed_shape_t tile;
+
     // What a thread takes at a time.
     int item_lines() const { return panel_lines ? panel_lines : group; }
 };

@@ -66,10 +66,13 @@ private:
     alignas(64) uint8_t codes_[codes_bytes];
     // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
+    // Packed tiles of most_panel_lines lines: codes of a byte have the largest, with a scale for 32 of them.
+    alignas(64) uint8_t tiles_[most_panel_lines * n16_frame_t::min_tile_rows * 33 / 32];
     alignas(32) nibble_tables_t tables_;
     bool has_tables_ = false;
-    // [block][c_.group], at most 4 bytes each.
+    // [block][c_.group], at most 4 bytes each; or half as many of twice as many lines.
     static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
+    static_assert(most_params >= 4 * (n16_frame_t::min_tile_rows / nvfp4_block) * most_panel_lines, "");
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
             dst_scales_[most_params], dst_zps_[most_params];
 
@@ -107,6 +110,10 @@ private:
         if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
         const panels_values_t v = {values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines,
                 length, values.at(next.line, next.pos)};
+        if (c_.turns_tiles) {
+            turn_tiles(v, line, pos);
+            return lines;
+        }
         const packed_shape_t &shape = panels.conf().shape;
         const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
         const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
@@ -234,6 +241,54 @@ private:
         p.scales += at * s.format.scale_bytes;
         if (p.zero_points) p.zero_points += at * s.format.zp_bytes;
         return p;
+    }
+
+    // ---- by way of packed tiles in cache ----
+
+    void turn_tiles(const panels_values_t &v, dim_t line, dim_t pos) {
+        const bool quantises = c_.dst.quantised;
+        const reorder_side_t &codes = quantises ? dst_ : src_;
+        const block_format_t &f = codes.conf().format;
+        const int bits = codes.conf().bits, header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows));
+        const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows), line_bytes = codes.line_bytes();
+        const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
+        if (quantises)
+            k_.quantise_panels(f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached);
+        else
+            src_.read_params(k_, line, v.lines, pos, v.rows, params);
+        for (int l = 0; l < v.lines; l += reorder_lines) {
+            uint8_t *const tile = tiles_ + l / reorder_lines * tile_bytes, *const vectors =
+                                                                                   tile + header_bytes;
+            uint8_t *const lines = codes.at(line + l, pos);
+            copy_header(f, tile, l, v, params, !quantises);
+            if (quantises && bits == 4)
+                k_.n16_unpack_nibbles(vectors, v.rows, lines, line_bytes, how_);
+            else if (quantises)
+                k_.n16_unpack(bits, vectors, v.rows, lines, line_bytes, how_);
+            else if (bits == 4)
+                k_.n16_pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
+            else
+                k_.n16_pack(bits, lines, line_bytes, v.rows, vectors, write_t::cached);
+        }
+        if (quantises)
+            dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
+        else
+            k_.dequantise_panels(f, tiles_, tile_bytes, header_bytes, 0, src_.global(), v, how_);
+    }
+
+    // Scales and zero points of 16 lines from l on, to or from a tile's header.
+    static void copy_header(const block_format_t &f, uint8_t *header, int l, const panels_values_t &v,
+            const line_params_t &params, bool to_header) {
+        const auto copy = [&](uint8_t *from, int bytes) {
+            from += l * bytes;
+            for (int k = 0; k < v.rows; k += f.block, from += params.pitch * bytes) {
+                std::memcpy(to_header ? header : from, to_header ? from : header,
+                        size_t(reorder_lines) * size_t(bytes));
+                header += reorder_lines * bytes;
+            }
+        };
+        copy(params.scales, f.scale_bytes);
+        if (params.zero_points) copy(params.zero_points, f.zp_bytes);
     }
 
     // ---- quantising ----
