@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that decode beside multiplying, against sums in double precision: every format, rows around whole
-// blocks, parts of K of all lengths, calls that follow one another, garbage beside the source.
+// Kernels of many rows that decode what they multiply, against sums in double precision: every format, rows
+// around whole blocks, parts of K of all lengths, calls that follow one another, garbage beside the source.
 #include <cstring>
 #include <limits>
 #include <set>
 
+#include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/panel_parts.hpp"
 #include "gtests/kernel_cases.hpp"
 
@@ -15,17 +16,30 @@ namespace test {
 namespace {
 
 struct problem_t {
+    const kernel_row_t &row;
     const matrix_t &w;
-    const int64_t rows, padded_k;
-    std::vector<float> x; // [rows][K], values that bf16 has
+    const int64_t rows;
+    std::vector<float> x; // [rows][K], values that the kernel's type has
     guarded_t::place_t place = guarded_t::at_end;
 
-    problem_t(const matrix_t &w, int64_t rows)
-        : w(w), rows(rows), padded_k(round_up(w.shape.K, k_step)), x(size_t(rows * w.shape.K)) {}
+    problem_t(const kernel_row_t &row, const matrix_t &w, int64_t rows)
+        : row(row), w(w), rows(rows), x(size_t(rows * w.shape.K)) {}
+    bool integers() const { return row.compute_dt == mxdnn_s8; }
     float &src(int64_t r, int64_t k) { return x[size_t(r * w.shape.K + k)]; }
     float src(int64_t r, int64_t k) const { return x[size_t(r * w.shape.K + k)]; }
     void fill(rng_t &g, double magnitude = 1) {
-        for (float &v : x) v = decode(mxdnn_bf16, encode(mxdnn_bf16, uniform(g, -1, 1) * magnitude));
+        for (float &v : x)
+            v = integers() ? float(int(below(g, 256)) - 128)
+                           : decode(mxdnn_bf16, encode(mxdnn_bf16, uniform(g, -1, 1) * magnitude));
+    }
+    // The values of a step from k on, as the kernel reads them.
+    void store_piece(int64_t r, int64_t k, int64_t step, uint8_t *to) const {
+        const auto at = [&](int64_t i) { return k + i < w.shape.K ? src(r, k + i) : 0.f; };
+        for (int64_t i = 0; i < step; i++)
+            if (integers())
+                to[i] = uint8_t(int8_t(at(i / 8 * 8 + int8_weights(w.format.dt).order[i % 8])));
+            else
+                store(mxdnn_bf16, to, i, at(i));
     }
 };
 
@@ -38,7 +52,7 @@ struct how_t {
     // Columns of results that are stored as well; 0: none. Their factor and bias.
     int64_t store_columns = 0;
     float scale = 1.f;
-    std::vector<float> bias = {};
+    std::vector<float> bias = {}, row_scale = {};
 };
 
 constexpr int64_t stored_gap = 3; // columns between the rows of stored results
@@ -49,20 +63,20 @@ constexpr uint16_t poison_bf16 = 0x7f81;
 std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how,
         std::vector<uint16_t> *stored = nullptr) {
     const matrix_t &w = p.w;
-    const panel_parts_t parts(w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape));
+    const panel_parts_t parts(
+            w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape), bytes_of(row.compute_dt));
     const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, parts.rows);
     const int64_t rows = how.rows < 0 ? p.rows : how.rows;
     const int64_t all_panels = div_up(w.shape.N, panel_columns), calls = div_up(all_panels, call_panels);
     const source_blocks_t blocks = {parts, p.rows};
     const int64_t more = source_blocks_t::block_rows - 1;
 
-    guarded_t src(size_t((p.rows + more) * p.padded_k * 2), p.place), wei(w.bytes.size(), p.place);
+    guarded_t src(size_t((p.rows + more) * round_up(w.shape.K, parts.step) * parts.value_bytes()), p.place),
+            wei(w.bytes.size(), p.place);
     std::memset(src.data(), 0xff, src.size()); // NaN beyond the rows
     for (int64_t r = 0; r < p.rows; r++)
-        blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
-            for (int64_t i = 0; i < k_step; i++)
-                store(mxdnn_bf16, src.data() + at, i, k + i < w.shape.K ? p.src(r, k + i) : 0.f);
-        });
+        blocks.for_each_piece(
+                r, [&](int64_t k, int64_t at) { p.store_piece(r, k, parts.step, src.data() + at); });
     std::memcpy(wei.data(), w.bytes.data(), w.bytes.size());
     const std::vector<uint8_t> src_before(src.data(), src.data() + src.size());
 
@@ -86,6 +100,7 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     guarded_t dst(size_t((rows * dst_columns - stored_gap) * 2), p.place);
     for (size_t i = 0; i < dst.size(); i += 2) std::memcpy(dst.data() + i, &poison_bf16, 2);
     args.scale = how.scale;
+    args.row_scale = how.row_scale.data();
     args.dst_stride = dst_columns * 2;
     for (int64_t c = 0; c < calls; c++) {
         for (int64_t i = 0; i < call_panels; i++) {
@@ -125,16 +140,53 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     return out;
 }
 
+// Scales from `least` within four powers of two, but for blocks of zeros.
+void make_narrow(matrix_t &w, rng_t &g, uint32_t least) {
+    packed_view_t v = w.view();
+    for (int64_t n = 0; n < w.shape.N; n++)
+        for (int64_t k = 0; k < w.shape.K; k += w.shape.block) {
+            const bool zero = below(g, 8) == 0;
+            v.set_scale(k, n, zero ? below(g, 255) : least + below(g, 4));
+            for (int64_t i = k; zero && i < std::min(w.shape.K, k + w.shape.block); i++) v.set_code(i, n, 0);
+        }
+}
+
+// Of integers. A part's sum is exact for blocks whose exponents are within four of their column's largest,
+// and so on below: each is one rounding.
+want_t want_of_integers(const float *x, const matrix_t &w, int64_t n, int64_t parts) {
+    want_t want;
+    double magnitude = 0;
+    float least = e8m0_t::max, most = e8m0_t::decode(0);
+    for (int64_t k = 0; k < w.shape.K; k++) {
+        const double t = double(x[k]) * double(w.value(k, n));
+        want.value += t;
+        magnitude += std::fabs(t);
+        least = std::fmin(least, w.element(k, n).scale);
+        most = std::fmax(most, w.element(k, n).scale);
+    }
+    const int64_t sums = parts * ((std::ilogb(most) - std::ilogb(least)) / 4 + 1);
+    want.bound = gamma(double(sums - 1)) * magnitude; // the first one is as it is
+    return want;
+}
+
 class fused_kernels : public kernel_test_t {
 protected:
+    bool integers() const { return row().compute_dt == mxdnn_s8; }
+
+    want_t want_of(const problem_t &p, const how_t &how, int64_t r, int64_t n) const {
+        const float *x = &p.x[size_t(r * p.w.shape.K)];
+        if (!integers()) return want_on_tiles(x, p.w, n);
+        const panel_parts_t parts(p.w.shape, how.part_tiles * n16_frame_t::tile_rows(p.w.shape), 1);
+        return want_of_integers(x, p.w, n, parts.count);
+    }
+
     // Whole panels only: columns beyond N repeat the last panel.
     void check(const problem_t &p, const how_t &how, const std::vector<float> &got) const {
         const int64_t stride = round_up(p.w.shape.N, int64_t(call_columns));
         for (int64_t r = 0; r < p.rows; r++)
             for (int64_t n = 0; n < stride; n++) {
                 const int64_t column = n < p.w.shape.N ? n : n - panel_columns;
-                const auto ok = close(got[size_t(r * stride + n)],
-                        want_on_tiles(&p.x[size_t(r * p.w.shape.K)], p.w, column));
+                const auto ok = close(got[size_t(r * stride + n)], want_of(p, how, r, column));
                 if (!ok)
                     FAIL() << where(
                             row(), p.w.format, p.w.shape.K, int(p.rows), int(p.w.shape.N / panel_columns))
@@ -161,7 +213,7 @@ TEST_P(fused_kernels, sums) {
                 if (panels == 5 && K > 300) continue; // double precision takes its time
                 matrix_t w(f, K, panels * panel_columns);
                 w.fill(g);
-                problem_t p(w, row_counts[turn % n_counts]);
+                problem_t p(row(), w, row_counts[turn % n_counts]);
                 p.fill(g);
                 p.place = places[turn % 3];
                 how_t how;
@@ -172,16 +224,22 @@ TEST_P(fused_kernels, sums) {
             }
 }
 
-// How K and the rows are divided and when parts are decoded must not show in the results.
+// How K and the rows are divided and when parts are decoded must not show in the results; sums of integers
+// are rounded once in a part.
 TEST_P(fused_kernels, division_does_not_change_bits) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
         matrix_t w(f, 1100, 4 * panel_columns);
         w.fill(g);
-        problem_t p(w, 100);
+        problem_t p(row(), w, 100);
         p.fill(g);
-        const auto all = run_fused(row(), p, {});
-        for (int64_t tiles : {1, 2, 3, 8})
+        auto all = run_fused(row(), p, {});
+        for (int64_t tiles : {1, 2, 3, 8}) {
+            if (integers()) {
+                how_t how;
+                how.part_tiles = tiles;
+                all = run_fused(row(), p, how);
+            }
             for (int64_t rate : {int64_t(-1), int64_t(0), int64_t(UINT32_MAX)}) {
                 how_t how;
                 how.part_tiles = tiles;
@@ -190,6 +248,8 @@ TEST_P(fused_kernels, division_does_not_change_bits) {
                 ASSERT_EQ(std::memcmp(all.data(), other.data(), all.size() * 4), 0)
                         << f.str() << " parts of " << tiles << " tiles, rate " << rate;
             }
+        }
+        all = run_fused(row(), p, {});
         // Parts of a stream's rows: whole blocks, and what is left.
         int64_t first = 0;
         for (int64_t n : {32, 64, 4}) {
@@ -213,7 +273,8 @@ TEST_P(fused_kernels, stores_results) {
             for (int64_t missing : {0, 5, 17}) {
                 matrix_t w(f, K, 4 * panel_columns);
                 w.fill(g);
-                problem_t p(w, rows);
+                if (integers() && missing) make_narrow(w, g, 120); // passes without anything
+                problem_t p(row(), w, rows);
                 p.fill(g);
                 p.place = places[rows % 3];
                 const auto sums = run_fused(row(), p, {});
@@ -221,14 +282,17 @@ TEST_P(fused_kernels, stores_results) {
                 how.store_columns = w.shape.N - missing;
                 how.scale = float(uniform(g, -2, 2));
                 for (int64_t n = 0; n < w.shape.N; n++) how.bias.push_back(float(uniform(g, -3, 3)));
+                for (int64_t r = 0; integers() && r < rows; r++)
+                    how.row_scale.push_back(float(uniform(g, -2, 2)));
                 std::vector<uint16_t> got;
                 run_fused(row(), p, how, &got);
                 const int64_t stride = how.store_columns + stored_gap;
                 for (size_t i = 0; i < got.size(); i++) {
                     const int64_t r = int64_t(i) / stride, n = int64_t(i) % stride;
+                    const float factor = integers() ? how.scale * how.row_scale[size_t(r)] : how.scale;
                     const uint32_t want =
                             n < how.store_columns ? encode(mxdnn_bf16,
-                                    sums[size_t(r * w.shape.N + n)] * how.scale + how.bias[size_t(n)])
+                                    sums[size_t(r * w.shape.N + n)] * factor + how.bias[size_t(n)])
                                                   : poison_bf16;
                     ASSERT_EQ(got[i], want) << f.str() << " K " << K << " rows " << rows << " row " << r
                                             << " column " << n << " of " << how.store_columns;
@@ -244,7 +308,7 @@ TEST_P(fused_kernels, nan_scale_stays_in_its_column) {
         w.fill(g);
         const int64_t column = below(g, uint32_t(w.shape.N));
         w.view().set_scale(below(g, K), column, encode(f.quant.scale_dt, std::nan("")));
-        problem_t p(w, 40);
+        problem_t p(row(), w, 40);
         p.fill(g);
         const auto got = run_fused(row(), p, {});
         for (int64_t r = 0; r < p.rows; r++)
@@ -254,21 +318,24 @@ TEST_P(fused_kernels, nan_scale_stays_in_its_column) {
     }
 }
 
-// Scales at both ends, which the fast way of decoding leaves to the slow one, and sources that are no
-// numbers.
+// Scales at both ends, which the fast way of decoding leaves to the slow one or to other passes, and sources
+// that are no numbers.
 TEST_P(fused_kernels, special_values) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
         const int64_t K = 300;
         matrix_t w(f, K, 2 * panel_columns);
         w.fill(g);
-        problem_t p(w, 35);
+        problem_t p(row(), w, 35);
         p.fill(g);
-        p.src(3, below(g, K)) = std::numeric_limits<float>::infinity();
-        p.src(34, below(g, K)) = std::nanf("");
+        if (!integers()) {
+            p.src(3, below(g, K)) = std::numeric_limits<float>::infinity();
+            p.src(34, below(g, K)) = std::nanf("");
+        }
         run_and_check(p, {});
         if (f.quant.scale_dt != mxdnn_e8m0) continue;
         for (uint32_t byte : {0u, 1u, 253u, 254u}) {
+            if (integers() && byte > 2) byte -= 18; // which sources of integers leave room for
             // One tile of one panel: ways of decoding alternate.
             for (int64_t n = 0; n < panel_columns; n++)
                 for (int64_t k = 128; k < 256; k += f.quant.block) w.view().set_scale(k, n, byte);
@@ -276,6 +343,48 @@ TEST_P(fused_kernels, special_values) {
             run_and_check(p, {});
         }
         if (HasFailure()) return;
+    }
+}
+
+// Integers under scales that are near each other are summed up exactly, blocks of zeros whatever their scale.
+TEST_P(fused_kernels, integers_are_exact_within_a_part) {
+    if (!integers()) return; // others round every product
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row()))
+        for (int64_t K : {64, 300, 640, 1152})
+            for (uint32_t least : {0u, 1u, 120u, 230u}) {
+                matrix_t w(f, K, 4 * panel_columns);
+                w.fill(g);
+                make_narrow(w, g, least);
+                problem_t p(row(), w, 40);
+                p.fill(g);
+                how_t how;
+                how.part_tiles = 9;
+                const auto got = run_fused(row(), p, how);
+                for (int64_t r = 0; r < p.rows; r++)
+                    for (int64_t n = 0; n < w.shape.N; n++)
+                        ASSERT_EQ(double(got[size_t(r * w.shape.N + n)]),
+                                want_of_integers(&p.x[size_t(r * K)], w, n, 1).value)
+                                << "K " << K << " scales from " << least << " row " << r << " column " << n;
+            }
+}
+
+// The longest part that stays exact is the longest that a kernel is made for.
+TEST_P(fused_kernels, integers_refuse_parts_that_round) {
+    if (!integers()) return;
+    const format_t f = formats_of(row()).front();
+    kernel_params_t k;
+    k.wei_dt = f.dt;
+    k.quant = f.quant;
+    k.panels = call_panels;
+    k.part_rows = 128;
+    for (k.K = 128; k.part_rows <= 2048; k.K = k.part_rows += 128) {
+        std::unique_ptr<jit_kernel_t> kernel;
+        const char *reason = nullptr;
+        EXPECT_EQ(create_kernel(row(), k, &kernel, &reason),
+                k.K <= exact_int8_rows ? mxdnn_success : mxdnn_invalid_arguments)
+                << "parts of " << k.K;
+        EXPECT_EQ(reason == nullptr, k.K <= exact_int8_rows);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "common/formats/format_list.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
+#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -62,6 +63,28 @@ TEST(matmul_plan, many_rows_decode_once) {
     EXPECT_FALSE(p.direct);
     EXPECT_EQ(p.rows % 14, 0);
     EXPECT_LE(p.k_chunk * 2 * 32, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
+}
+
+TEST(matmul_plan, parts_of_integers_are_exact_and_the_same_for_any_rows) {
+    auto m = machine(cpu_isa_t::avx512_core_amx, 2);
+    auto k = amx_kernels();
+    k.fused_bytes = 1;
+    quant_t q;
+    q.scale_dt = mxdnn_e8m0;
+    q.block = 32;
+    for (int64_t l1d : {8, 48, 1024})
+        for (int64_t K : {31, 128, 600, 1300, 1500, 2880, 14336}) {
+            m.l1d = l1d << 10;
+            k.rows = 0;
+            const panel_parts_t parts(make_packed_shape(K, 32, 4, q), plan_k_chunk(K, m, k), 1);
+            EXPECT_LE(std::max(parts.rows, parts.last_rows), exact_int8_rows) << l1d << " KiB, K " << K;
+            k.rows = 1024;
+            EXPECT_EQ(plan_k_chunk(K, m, k), parts.rows);
+        }
+    m.l1d = 48 << 10;
+    EXPECT_EQ(plan_k_chunk(2880, m, k), 512);
+    EXPECT_EQ(plan_mx_matmul(shape(1024, 2880, 5760), 0, m, k).rows, 256)
+            << "twice what bf16 leaves room for";
 }
 
 TEST(matmul_plan, tiles_decode_beside_multiplying) {

@@ -318,12 +318,13 @@ struct jit_grouped_matmul_base_t::run_t {
             scale *= w.source.global();
         }
         float bias[max_plan_columns + 2 * panel_columns] = {};
-        o.store = self.kernels_.can_store(s.direct) && o.dst && !summed && !amax && !x.scatter && !x.topk
-                  && w.epilogue.is_linear() && !p.attr.src.scales.set;
+        o.store = self.kernels_.can_store(s.direct, p.attr.src.scales.set) && o.dst && !summed && !amax
+                  && !x.scatter && !x.topk && w.epilogue.is_linear();
         if (o.store) {
             w.epilogue.load_bias(s.expert, c0, c1 - c0, bias);
             o.bias = bias;
             o.scale = scale;
+            o.row_scales = p.attr.src.scales.set ? row_scales() + slot : nullptr;
         }
         self.kernels_.multiply(o, n0, n1, acc, w.buffer);
         if (o.store) return;

@@ -131,12 +131,13 @@ struct jit_mx_matmul_base_t::run_t {
             operands.dst = epilogue.place_of(part.m0, c0);
             operands.dst_stride = epilogue.dst_row_bytes();
             operands.dst_bytes = epilogue.bytes_of_dst();
-            operands.store = self.kernels_.can_store(plan.direct) && operands.dst && epilogue.is_linear()
-                             && !epilogue.has_bias_per_row() && !scaled;
+            operands.store = self.kernels_.can_store(plan.direct, scaled) && operands.dst
+                             && epilogue.is_linear() && !epilogue.has_bias_per_row();
         }
         if (operands.store) {
             epilogue.load_bias(0, c0, c1 - c0, bias);
             operands.bias = bias;
+            operands.row_scales = scaled ? row_scales(part) : nullptr;
         }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         if (operands.store) return;

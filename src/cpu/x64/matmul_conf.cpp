@@ -20,14 +20,25 @@ int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
 }
 
-// Integers on both sides, which int8 kernels multiply exactly. Tiles multiply bf16 faster still.
+// Codes of s8 with one scale per row.
+bool is_row_int8(const problem_t &p) {
+    quant_t q;
+    const data_type_t dt = source_format(p, q);
+    return dt == mxdnn_s8 && quant_family(dt, q) == quant_family_t::row_int8;
+}
+
+// Integers on both sides, which int8 kernels multiply exactly. Few rows tiles multiply as fast in bf16; the
+// source's scales within a row are nothing that tiles take.
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
-    if (isa == cpu_isa_t::avx512_core_amx) return nullptr;
+    const quant_t &weights = p.weights.packed.quant;
+    if (isa == cpu_isa_t::avx512_core_amx)
+        return is_row_int8(p) ? find_kernel(kernel_kind_t::fused, isa, p.weights.dt, weights, mxdnn_s8)
+                              : nullptr;
     quant_t q;
     if (source_format(p, q) != mxdnn_s8) return nullptr;
     if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
         return nullptr;
-    return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, p.weights.packed.quant, mxdnn_s8);
+    return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8);
 }
 
 // bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
@@ -65,9 +76,13 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
-        c.direct = int8;
-        c.compute_dt = mxdnn_s8;
-        c.kernels.only_direct = true;
+        if (int8->kind == kernel_kind_t::fused) {
+            c.fused = int8;
+        } else {
+            c.direct = int8;
+            c.compute_dt = mxdnn_s8;
+            c.kernels.only_direct = true;
+        }
     }
     const reason_t source = check_source(p, c.compute_dt);
     if (!source.ok()) return source;
@@ -99,6 +114,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
     c.kernels.fused = c.fused != nullptr;
+    if (c.fused) c.kernels.fused_bytes = data_type_info(c.fused->compute_dt)->bits / 8;
     const dim_t M = dim_from_end(p.dst, 2);
     c.kernels.dense_rows = c.fused ? int(source_blocks_t::block_rows) : c.dense->max_rows;
     if (!c.fused && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)

@@ -31,7 +31,7 @@ struct matmul_scratch_t {
 struct matmul_conf_t {
     const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
     const kernel_row_t *fused = nullptr; // instead of decode and dense, if there is one
-    data_type_t compute_dt = mxdnn_f32;
+    data_type_t compute_dt = mxdnn_f32;  // of all but `fused`, which has its own
     matmul_machine_t machine;
     matmul_kernels_t kernels;
     matmul_scratch_t scratch;
@@ -50,7 +50,8 @@ struct matmul_conf_t {
     int64_t half() const { return weights.N / 2; }
 
     panel_parts_t parts() const { // of fused kernels
-        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows};
+        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows,
+                kernels.fused_bytes};
     }
 };
 

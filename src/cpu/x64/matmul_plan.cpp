@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cpu/x64/panel_parts.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace x64 {
@@ -39,9 +41,13 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
     if (kernels.fused) {
         // Two decoded panels stay in the first-level cache beside as many rows of source, which pass through.
         // The next part is written meanwhile: with many rows that goes slowly and takes little of the cache.
-        // Whole tiles, however short K is.
-        const int64_t row_bytes = (kernels.rows >= many_rows ? 3 : 4) * panel_columns * kernels.compute_bytes;
-        const int64_t tiles = machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows;
+        // Whole tiles, however short K is. Of integers no part is decoded meanwhile, and sums of the longest
+        // one, the last, have to be exact.
+        const bool integers = kernels.fused_bytes == 1;
+        const int64_t row_bytes =
+                (!integers && kernels.rows >= many_rows ? 3 : 4) * panel_columns * kernels.fused_bytes;
+        int64_t tiles = machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows;
+        if (integers) tiles = std::min(tiles, (exact_int8_rows / kernels.tile_rows + 1) / 2);
         return std::max<int64_t>(tiles, 1) * kernels.tile_rows;
     }
     // Decoded panels of one dense call take at most half of L2.
@@ -57,7 +63,8 @@ int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The prepared source should stay in L2 beside the panels and the sums.
     const int64_t k = kernels.fused ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
-    const int64_t row_bytes = std::max<int64_t>(1, k * kernels.compute_bytes);
+    const int64_t row_bytes =
+            std::max<int64_t>(1, k * (kernels.fused ? kernels.fused_bytes : kernels.compute_bytes));
     int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);

@@ -32,6 +32,7 @@ struct matmul_kernels_t {
     bool direct_on_tiles = false;
     bool only_direct = false; // for any number of rows: decoding is a small part of each call
     bool fused = false;       // many rows have a kernel that decodes beside multiplying
+    int fused_bytes = 2;      // of the values that it multiplies
     int64_t rows = 0;         // of all calls together, if that is known
     int dense_rows = 1;       // rows of a dense call; runs of rows are multiples of row_step
     int row_step = 1;

@@ -161,6 +161,7 @@ void panel_matmul_t::multiply_fused(
     a.acc = acc;
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
     a.scale = o.scale;
+    a.row_scale = o.row_scales;
     a.bias = o.bias;
     const auto two_panels = [&](const uint8_t **to, int64_t p) {
         // Past the last panel there is nothing to read: the same columns once more.

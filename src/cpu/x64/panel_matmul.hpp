@@ -28,7 +28,8 @@ struct panel_operands_t {
     // Fused kernels: results, sums * scale + bias[column] in bf16, are stored there, and sums are lost.
     bool store = false;
     float scale = 1.f;
-    const float *bias = nullptr; // readable up to the end of the last two panels
+    const float *row_scales = nullptr; // that sums are multiplied by as well, or null
+    const float *bias = nullptr;       // readable up to the end of the last two panels
 };
 
 class panel_matmul_t {
@@ -43,8 +44,10 @@ public:
     // are left in acc and mean nothing.
     int64_t padded_rows(bool direct, int64_t rows) const;
 
-    // Whether multiply() can store results itself.
-    bool can_store(bool direct) const { return fused_ && !direct; }
+    // Whether multiply() can store results itself, of rows that have scales of their own or none.
+    bool can_store(bool direct, bool row_scales) const {
+        return fused_ && !direct && row_scales == (c_.fused->compute_dt == mxdnn_s8);
+    }
 
     // Sums of the weights' columns [n0, n1), which become acc[row][n - n0 / 16 * 16]; decoded
     // panels go through `panels`. Where results are stored n0 begins a panel.

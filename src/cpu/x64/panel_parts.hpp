@@ -10,28 +10,35 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+// Sums of so many products of s8 and MXFP4's integers, shifted to fill an s8 (128 * 96 at most), are exact in
+// f32.
+constexpr int64_t exact_int8_rows = (1 << 24) / (128 * 96);
+
 // Parts of K: whole tiles of the weights' layout each; the last one has what is left, which may be nearly
 // twice as much.
 struct panel_parts_t {
-    static constexpr int64_t step = 32;
+    static constexpr int64_t step_bytes = 64; // of a column or of a row of source: as much as tiles take
 
-    panel_parts_t(const packed_shape_t &s, int64_t part_rows)
-        : rows(part_rows), tile_rows(n16_frame_t::tile_rows(s)),
+    // Values that are multiplied are bf16, or s8 of one byte.
+    panel_parts_t(const packed_shape_t &s, int64_t part_rows, int64_t value_bytes = 2)
+        : step(step_bytes / value_bytes), rows(part_rows), tile_rows(n16_frame_t::tile_rows(s)),
           count(std::max<int64_t>(div_up(s.K, tile_rows) / tiles(), 1)), last_rows(s.K - (count - 1) * rows),
           tile_bytes(n16_frame_t::tile_bytes(s, tile_rows)) {}
 
+    const int64_t step; // of K
     const int64_t rows; // of every part but the last
     const int64_t tile_rows;
     const int64_t count;
     const int64_t last_rows;
     const int64_t tile_bytes;
 
+    int64_t value_bytes() const { return step_bytes / step; }
     int64_t tiles() const { return rows / tile_rows; } // of every part but the last
     int64_t code_bytes() const { return tiles() * tile_bytes; }
     int64_t steps(int64_t part) const { return div_up(part + 1 < count ? rows : last_rows, step); }
     int64_t most_steps() const { return std::max(steps(0), steps(count - 1)); }
-    // A decoded panel of the largest part: 16 columns of bf16.
-    int64_t panel_bytes() const { return most_steps() * step * n16_frame_t::columns * 2; }
+    // A decoded panel of the largest part.
+    int64_t panel_bytes() const { return most_steps() * step_bytes * n16_frame_t::columns; }
 
     // The share of a part's turns at which 16 rows of a panel are decoded, in units of 2^-32, so that the
     // next part is ready when this one has been multiplied. Every block of source rows offers two turns at
@@ -43,17 +50,17 @@ struct panel_parts_t {
     }
 };
 
-// Source rows in bf16 as one stream: part by part, in a part 32 rows at a time (the last of them what is
-// left), of those 32 values of K at a time, row by row.
+// Source rows as one stream: part by part, in a part 32 rows at a time (the last of them what is left), of
+// those a step of K at a time, row by row.
 struct source_blocks_t {
     static constexpr int64_t block_rows = 32;
-    static constexpr int64_t piece_bytes = panel_parts_t::step * 2;
+    static constexpr int64_t piece_bytes = panel_parts_t::step_bytes;
 
     const panel_parts_t &parts;
     const int64_t rows;
 
     int64_t part_bytes() const { return piece_bytes * parts.steps(0) * rows; } // of every part but the last
-    // Where row r of a part begins, and how far its next 32 values are from there.
+    // Where row r of a part begins, and how far its next piece is from there.
     int64_t first(int64_t r, int64_t part) const {
         const int64_t in_block = r % block_rows;
         return part * part_bytes() + piece_bytes * ((r - in_block) * parts.steps(part) + in_block);
@@ -61,13 +68,13 @@ struct source_blocks_t {
     int64_t stride(int64_t r) const {
         return piece_bytes * std::min(block_rows, rows - r / block_rows * block_rows);
     }
-    // f(k, where values k to k + 31 of row r are)
+    // f(k, where the values of a step from k on of row r are)
     template <typename F>
     void for_each_piece(int64_t r, F f) const {
         const int64_t next = stride(r);
         for (int64_t part = 0; part < parts.count; part++) {
             int64_t at = first(r, part), k = part * parts.rows;
-            for (int64_t i = parts.steps(part); i > 0; i--, at += next, k += panel_parts_t::step) f(k, at);
+            for (int64_t i = parts.steps(part); i > 0; i--, at += next, k += parts.step) f(k, at);
         }
     }
 };

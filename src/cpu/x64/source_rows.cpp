@@ -114,7 +114,10 @@ float source_rows_t::scale_in_row(uint32_t scale, const row_t &row) const {
 void source_rows_t::read_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const {
     if (matrix_) {
         const uint8_t *from = matrix_ + m * row_stride_ + k * col_stride_;
-        for (int64_t i = 0; i < n; i++) c.codes[i] = from[i * col_stride_];
+        if (col_stride_ == 1)
+            std::memcpy(c.codes, from, size_t(n));
+        else
+            for (int64_t i = 0; i < n; i++) c.codes[i] = from[i * col_stride_];
     } else {
         for (int64_t i = 0; i < n; i++) c.codes[i] = uint8_t(view_.code(m, k + i));
     }
@@ -156,6 +159,19 @@ void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
     }
 }
 
+template <typename F>
+void source_rows_t::stream_int8(int64_t m, const row_t &row, F at) const {
+    constexpr int64_t piece = source_blocks_t::piece_bytes;
+    for (int64_t k = 0; k < K_; k += chunk) {
+        codes_t c;
+        const int64_t n = std::min(chunk, K_ - k), ordered = round_up(n, int64_t(8));
+        codes_of(m, k, n, row, c);
+        std::memset(c.codes + n, 0, size_t(ordered - n));
+        for (int64_t i = 0; i < n; i += piece)
+            order_int8(c.codes + i, std::min(piece, ordered - i), wei_dt_, at(k + i));
+    }
+}
+
 void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const {
     if (quant_.zp != zero_point_kind_t::none) {
         for (int64_t i = 0; i < n; i++) out[i] = view_.value(m, k + i);
@@ -189,9 +205,10 @@ void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_s
 
 void source_rows_t::prepare(
         int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const {
-    constexpr int64_t step = panel_parts_t::step, value_bytes = source_blocks_t::piece_bytes / step;
+    const panel_parts_t &parts = to.parts;
+    const int64_t step = parts.step, value_bytes = parts.value_bytes();
     uint8_t *const o = static_cast<uint8_t *>(out);
-    const bool copy = m >= 0 && as_it_is(sums);
+    const bool copy = m >= 0 && value_bytes == 2 && as_it_is(sums);
     const uint8_t *from = copy ? matrix_ + m * in_place_stride() : nullptr;
     to.for_each_piece(r, [&](int64_t k, int64_t at) {
         if (copy && k + step <= K_) {
@@ -202,11 +219,12 @@ void source_rows_t::prepare(
         if (copy) std::memcpy(o + at, from + k * value_bytes, size_t((K_ - k) * value_bytes));
     });
     if (copy || m < 0) return;
-    const panel_parts_t &parts = to.parts;
-    convert(m, see_row(m, sums), step, sums, [&](int64_t k) {
+    const auto at = [&](int64_t k) {
         const int64_t part = std::min(k / parts.rows, parts.count - 1);
         return o + to.first(r, part) + (k - part * parts.rows) / step * to.stride(r);
-    });
+    };
+    const row_t row = see_row(m, sums);
+    value_bytes == 1 ? stream_int8(m, row, at) : convert(m, row, step, sums, at);
 }
 
 template <typename F>

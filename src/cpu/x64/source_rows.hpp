@@ -36,7 +36,7 @@ public:
 
     // Writes row m, padded to `padded` elements, to out.
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
-    // The same in bf16 as row r of a stream for fused kernels; m < 0: zeros.
+    // The same, in bf16 or codes alone, as row r of a stream for fused kernels; m < 0: zeros.
     void prepare(int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const;
 
 private:
@@ -70,6 +70,9 @@ private:
     }
     void dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const;
     void prepare_int8(int64_t m, const row_t &row, void *out) const;
+    // at(k): where codes from k on go, of which a piece of a stream lie side by side.
+    template <typename F>
+    void stream_int8(int64_t m, const row_t &row, F at) const;
     row_t see_row(int64_t m, const source_sums_t &sums) const; // and leave its scale
     // Whether a prepared row is nothing but a copy.
     bool as_it_is(const source_sums_t &sums) const {

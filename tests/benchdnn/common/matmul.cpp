@@ -39,7 +39,7 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.recipe = pick<recipe_kind_t>(words, "attr-src-quant",
             {{"none", recipe_kind_t::none}, {"s8", recipe_kind_t::row_int8},
                     {"f8_e4m3", recipe_kind_t::row_fp8}, {"mxint8", recipe_kind_t::mx_int8}});
-    p.special = one_of(words, "special", {"", "nan", "ends"});
+    p.special = one_of(words, "special", {"", "nan", "ends", "narrow"});
 }
 
 void append(mxdnn::post_ops &po, const post_op_knob_t &o) {

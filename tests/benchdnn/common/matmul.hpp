@@ -18,8 +18,9 @@ struct matmul_problem_t {
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
     bool relaxed_sums = false;
-    std::string
-            special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole range
+    std::string special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole
+                         // range; "narrow": scales of weights within four powers of two, as those of trained
+                         // weights mostly are
 
     std::string repro; // the words that make this problem again
 

@@ -162,7 +162,7 @@ void fill_random(const quantised_t &q, rng_t &rng, const std::string &special) {
         while (!std::isfinite(info->decode(c)));
         q.codes.set_code(idx, c);
     });
-    std::uniform_real_distribution<float> exponent(-5, 1);
+    std::uniform_real_distribution<float> exponent(special == "narrow" ? -2 : -5, 1);
     std::uniform_int_distribution<uint32_t> zp(0, 15), bit(0, 1), byte(0, 254);
     for_each(q.scales.dims, [&](const int64_t *idx) {
         const float s = std::exp2(exponent(rng));

@@ -72,7 +72,7 @@ struct fused_args_t {
     const void *src; // rows in the order of source_blocks_t: of the first part, and of the last
     const void *src_last;
     int64_t src_part_stride;
-    int64_t rows;           // any number; up to 31 more are read, and written to acc
+    int64_t rows;           // any number; up to 31 more are read, and written to acc (of s8 not written)
     const uint8_t *wei[2];  // the panels
     const uint8_t *next[2]; // those of the next call; null if there is none
     void *part[2];          // room for two decoded parts of both panels; the first is this call's first, and
@@ -84,10 +84,11 @@ struct fused_args_t {
     void *dst;          // where results of the first row go, fetched into the cache meanwhile; may be null
     int64_t dst_stride; // bytes between rows
     // Not 0: so many columns of them are stored there in the end, sums * scale + bias[column] in bf16, by a
-    // call for at most 32 columns.
+    // call for at most 32 columns. Of s8: sums * (scale * row_scale[row]) + bias[column].
     int64_t store_columns;
     const float *bias;
     float scale;
+    const float *row_scale;
 };
 
 } // namespace x64

@@ -13,6 +13,8 @@ status_t make_avx512_core_amx_direct(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 status_t make_avx512_core_amx_fused(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+status_t make_avx512_core_amx_fused_int8(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
@@ -25,6 +27,7 @@ inline constexpr kernel_row_t avx512_core_amx_rows[] = {
         {"avx512_core_amx_fused_f6",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f6,  1,   {2},       make_avx512_core_amx_fused, true},
         {"avx512_core_amx_fused_f8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f8,  1,   {2},       make_avx512_core_amx_fused, true},
         {"avx512_core_amx_fused_s8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_s8,  1,   {2},       make_avx512_core_amx_fused, true},
+        {"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8, true},
 };
 // clang-format on
 
