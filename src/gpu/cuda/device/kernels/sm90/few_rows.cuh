@@ -2,9 +2,9 @@
 // Matmul for few rows of the source (decoding): bound by reading the weights, so everything is
 // arranged for an uninterrupted stream of them, and for multiprocessors that end together.
 //
-// A CTA gets an equal share of all panels of 64 columns that row blocks meet, a stretch of them in a row, and
-// works on up to four at a time: an item, with a block of up to 8 * row_tiles rows of the source and all of
-// K. Its warps pass items on to each other and never meet:
+// A CTA gets an equal share of all panels of 64 columns that row blocks meet (stretch.cuh), and works on up
+// to four at a time: an item, with a block of up to 8 * row_tiles rows of the source and all of K. Its warps
+// pass items on to each other and never meet:
 //
 // - Two producers keep a ring of stages full: 128 rows of K (two tiles) of every panel by bulk copies, and
 //   the same 128 columns of the source rows by copies of 16 bytes. (A bulk copy takes its warp about 30 ns
@@ -26,7 +26,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/finish.cuh"
-#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+#include "gpu/cuda/device/kernels/sm90/stretch.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -79,6 +79,9 @@ struct few_rows_variant_t {
     static constexpr int stages = (fit > k::max_stages ? k::max_stages : fit) / k::pairs * k::pairs;
     static constexpr int bytes = head_bytes + sum_bytes + stages * stage_bytes;
     static_assert(stages > k::pairs, "too few stages to hide the latency of memory");
+    static_assert(stages < k::threads / 32, "a warp for each initialises its barriers");
+    // All panels of an item at a time, where there are registers for their codes; else they go in twos.
+    static constexpr bool all_together = format::bits == 4 && row_tiles == 1;
 };
 
 // A place in the ring: a stage, and the parity that its full barrier has once it has been filled in this
@@ -92,34 +95,11 @@ struct few_rows_place_t {
     }
 };
 
-// A CTA's stretch of the units (panels_t) of all row blocks, item after item.
-struct stretch_t {
-    int units_block, units_each; // of a row block; of an item, at most
-    int left;                    // units from this item on
-    int block, first, units;     // of this item: row block, first unit of its panels, and how many
-
-    __device__ stretch_t(const panels_t<few_rows_t::panels> &panels, int blocks, int cluster, int clusters)
-        : units_block(panels.units()), units_each(panels.units_each()) {
-        const unsigned all = unsigned(blocks * units_block), each = all / unsigned(clusters);
-        const int more = int(all - each * unsigned(clusters)); // of the first ones have one unit more
-        const unsigned begin = each * unsigned(cluster) + unsigned(min(cluster, more));
-        left = int(each) + (cluster < more);
-        block = int(begin / unsigned(units_block)), first = int(begin) - block * units_block;
-        choose();
-    }
-    __device__ void next() {
-        left -= units, first += units;
-        if (first == units_block) first = 0, block++;
-        choose();
-    }
-
-private:
-    // The last two items of a row block are about equally large.
-    __device__ void choose() {
-        const int rest = min(left, units_block - first);
-        units = rest >= 2 * units_each ? units_each : rest > units_each ? (rest + 1) / 2 : rest;
-    }
-};
+// v, of which the compiler knows nothing else.
+__device__ __forceinline__ uint32_t kept(uint32_t v) {
+    asm volatile("" : "+r"(v));
+    return v;
+}
 
 template <typename variant>
 __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_args_t args) {
@@ -148,13 +128,14 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     // listed: before, something else may still be writing them.
     const bool listed = args.grouped;
     if (!listed) let_later_kernels_start();
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < ring; i++) {
-            barrier_init(full + 8 * i, 1 + 32); // announced bytes, and the lanes that copy the source
-            barrier_init(empty + 8 * i, k::pair_warps);
+    if (lane == 0) { // of a warp for each stage, and one more
+        if (warp < ring) {
+            barrier_init(full + 8 * warp, 1 + 32); // announced bytes, and the lanes that copy the source
+            barrier_init(empty + 8 * warp, k::pair_warps);
+        } else if (warp == ring) {
+            barrier_init(sums_ready, k::consumer_warps << shares);
+            barrier_init(sums_read, k::finisher_warps << shares);
         }
-        barrier_init(sums_ready, k::consumer_warps << shares);
-        barrier_init(sums_read, k::finisher_warps << shares);
         barrier_init_fence();
     }
     // What comes first after the wait, and is small, comes to L2 before: a line a thread of all CTAs.
@@ -172,11 +153,11 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         wait_for_earlier_kernels();
         let_later_kernels_start();
     }
-    head.list.build(args, rows);
+    head.list.build(args, block_cost_t<row_tiles>::of_group);
     if (shares) cluster_sync();
 
-    const stretch_t stretch(
-            panel_map, head.list.blocks(args), int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+    const stretch_t<panels, row_tiles> stretch(
+            head.list, args, panel_map, int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
     // By a warp, here and in the other CTA.
     const auto arrive = [&](uint32_t barrier) {
         __syncwarp();
@@ -197,8 +178,8 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         wait_for_earlier_kernels(); // later kernels rely on it, whatever there is to do
         const int thread = int(threadIdx.x) - k::first_finisher * 32;
         int parity = 0;
-        for (stretch_t item = stretch; item.left; item.next()) {
-            const row_block_t block = head.list.block(args, item.block, 8);
+        for (auto item = stretch; item.units; item.next()) {
+            const row_block_t block = item.block();
             // Four columns of a row a thread; the CTAs of a cluster take equal shares of the columns.
             const int quads = panel_map.quads_of(item.units) >> shares, quad = quads * rank + thread % quads;
             const int first_row = thread / quads, row_step = k::finishers / quads;
@@ -246,8 +227,8 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
                       copies = rows / rows_at_once;
         const int chunk = lane % lanes_each, first_row = lane / lanes_each;
-        for (stretch_t item = stretch; item.left; item.next()) {
-            const row_block_t block = head.list.block(args, item.block, 8);
+        for (auto item = stretch; item.units; item.next()) {
+            const row_block_t block = item.block();
             const int panels_here = panel_map.slots_of(item.units);
             const uint8_t *weights = packed_of(args, block.expert) + args.prefix
                                      + panel_map.panel_from(item.first, lane) * args.tiling.panel_bytes;
@@ -308,27 +289,26 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     } else {
         const int team = warp / k::team_warps, half = team % 2, group = lane / 4, quad = lane % 4;
         const place_t place = format::place(int(threadIdx.x) % 128, args.tiling);
-        // From a stage to this thread's parts of it.
-        const uint32_t tile = variant::src_bytes + half * variant::tile_bytes;
-        const uint32_t scales_at = tile + place.scales, codes_at = tile + place.codes;
-        const uint32_t source_at = lane % 8 * k::src_pitch + half * k::tile_rows * 2 + lane / 8 * 16;
+        // This thread's parts of the first stage. They are kept, where the compiler would compute them again
+        // in every stage.
+        const uint32_t tile = stages + variant::src_bytes + half * variant::tile_bytes;
+        const uint32_t scales_at = kept(tile + place.scales), codes_at = kept(tile + place.codes);
+        const uint32_t source_at =
+                kept(stages + lane % 8 * k::src_pitch + half * k::tile_rows * 2 + lane / 8 * 16);
+        const bool arrives = kept(lane) == 0;
         // The tile that has codes for 32 rows only.
         const int rest = args.K % k::tile_rows,
                   short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
-        few_rows_place_t<variant> from; // this pair's next stage
-        from.slot = team / 2;
-        int next = from.slot; // its number in the item
+        // This pair's next stage: bytes from the first one to it, its barrier and that one's parity.
+        uint32_t stage = team / 2 * stage_bytes, bar = kept(full + team / 2 * 8), parity = 0;
+        int next = team / 2;                                             // its number in the item
+        const int own_stages = (tiles_all - half + 1) / 2 - stage_begin; // those that have this team's tile
         int sums_parity = 0;
-        int block = -1;        // of which is known
-        bool all_tiles = true; // whether it has more than eight rows
-        for (stretch_t item = stretch; item.left; item.next()) {
-            const int panels_here = panel_map.slots_of(item.units);
+        for (auto item = stretch; item.units; item.next()) {
+            const int panels_here = int(kept(panel_map.slots_of(item.units)));
             // The sum of a result does not depend on where in the ring its item began.
             const int part = next * 2 + half;
-            if (row_tiles > 1 && item.block != block) {
-                block = item.block;
-                all_tiles = head.list.block(args, block, 8).rows > 8;
-            }
+            const bool all_tiles = row_tiles == 1 || item.has_two();
 
             float sum[panels][row_tiles][4];
 #pragma unroll
@@ -340,27 +320,27 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
 
 #pragma unroll 1
             for (; next < item_stages; next += k::pairs) {
-                const int tile_index = (stage_begin + next) * k::tiles_per_stage + half;
-                const uint32_t stage = stages + from.slot * stage_bytes, bar = full + 8 * from.slot;
-                barrier_wait(bar, from.parity);
-                from.next(k::pairs);
-                if (tile_index < tiles_all) { // the last stage may be half empty
+                barrier_wait(bar, parity);
+                if (next < own_stages) { // the last stage may be half empty
+                    const uint32_t source = source_at + stage, scales_here = scales_at + stage,
+                                   codes_here = codes_at + stage;
                     uint32_t b[row_tiles][2][4];
 #pragma unroll
                     for (int t = 0; t < row_tiles; t++)
 #pragma unroll
                         for (int h = 0; h < 2; h++)
-                            load_matrix_4(b[t][h], stage + source_at + t * 8 * k::src_pitch + h * 64);
+                            load_matrix_4(b[t][h], source + t * 8 * k::src_pitch + h * 64);
                     // Slots without a panel have what is left of an earlier stage.
                     const auto load = [&](int p) {
-                        const shared_reader_t scales{stage + scales_at + p * variant::panel_bytes},
-                                codes{stage + codes_at + p * variant::panel_bytes};
+                        const shared_reader_t scales{scales_here + p * variant::panel_bytes},
+                                codes{codes_here + p * variant::panel_bytes};
                         if constexpr (format::bits == 8)
-                            return format::load(scales, codes, args.tiling, tile_index != short_tile);
+                            return format::load(scales, codes, args.tiling,
+                                    (stage_begin + next) * 2 + half != short_tile);
                         else
                             return format::load(scales, codes, args.tiling);
                     };
-                    // Panels in twos, whose products do not wait for each other.
+                    // Several panels together, whose products do not wait for each other.
                     const auto multiply = [&](auto first, auto count) {
                         typename format::raw_t raw[count];
                         uint32_t special = 0;
@@ -385,7 +365,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                         using std::integral_constant;
                         if (__any_sync(~0u, special != 0))
                             by(std::true_type(), integral_constant<int, row_tiles>());
-                        else if (row_tiles == 1 || all_tiles)
+                        else if (all_tiles)
                             by(std::false_type(), integral_constant<int, row_tiles>());
                         else
                             by(std::false_type(), integral_constant<int, 1>());
@@ -394,17 +374,23 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                     constexpr integral_constant<int, 0> p0;
                     constexpr integral_constant<int, 1> p1;
                     constexpr integral_constant<int, 2> p2;
-                    if (panels_here > 1)
-                        multiply(p0, p2);
-                    else
-                        multiply(p0, p1);
-                    if (panels_here > 3)
-                        multiply(p2, p2);
-                    else if (panels_here > 2)
-                        multiply(p2, p1);
+                    if (variant::all_together && panels_here == panels) {
+                        multiply(p0, integral_constant<int, panels>());
+                    } else {
+                        if (panels_here > 1)
+                            multiply(p0, p2);
+                        else
+                            multiply(p0, p1);
+                        if (panels_here > 3)
+                            multiply(p2, p2);
+                        else if (panels_here > 2)
+                            multiply(p2, p1);
+                    }
                 }
                 __syncwarp();
-                if (lane == 0) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
+                if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
+                stage += k::pairs * stage_bytes, bar += k::pairs * 8;
+                if (stage >= ring * stage_bytes) stage -= ring * stage_bytes, bar -= ring * 8, parity ^= 1;
             }
             next -= item_stages;
 

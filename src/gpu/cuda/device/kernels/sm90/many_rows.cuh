@@ -462,7 +462,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
 
     const int panel_groups = (panel_map.groups() + pair - 1) / pair; // of the CTAs of a pair together
-    const int items = head.list.blocks(args) * panel_groups;
+    const int items = head.list.shares(args) * panel_groups;
     const int first_item = int(blockIdx.x) / (splits * pair), item_step = int(gridDim.x) / (splits * pair);
     const auto panel_group = [&](int item) { return item % panel_groups * pair + cta.pair_rank; };
     // By either CTA of a pair: they go through the same items.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tiles there are, from offsets that only the device knows: the rows of a group are cut into
 // as few row blocks of at most block_rows rows as possible, all about equally large, and every row
-// block meets every group of panels. Each CTA computes the list for itself once and walks it with
-// the stride of the grid.
+// block meets every group of panels. Each CTA computes the list for itself once and walks it, with
+// the stride of the grid or a stretch of it (stretch.cuh).
 #pragma once
 
 #include "gpu/cuda/sm90_args.hpp"
@@ -64,66 +64,83 @@ struct panels_t {
 };
 
 struct work_list_t {
-    int first_block[max_groups + 1]; // running count of row blocks before each group
+    // Running count of the shares of the groups before each: of its row blocks, or of what they cost.
+    int first_share[max_groups + 1];
     // Kept, because a look into global memory between two items would cost as much as a stage.
     int first_row[max_groups], rows[max_groups], expert[max_groups];
+    int of_warp[32]; // shares of the groups that a warp looks at
 
     // By all threads of a CTA, of which a warp may be missing elsewhere; ends with a barrier of them all.
-    __device__ void build(const matmul_args_t &a, int block_rows) {
-        const int groups = a.grouped ? int(a.groups.groups) : 1;
-        for (int g = threadIdx.x; g < groups; g += blockDim.x) {
-            const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
-            first_row[g] = max(int(group.first), a.row_begin);
-            expert[g] = group.expert;
-            rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
-            first_block[g + 1] = group.expert >= 0 ? (rows[g] + block_rows - 1) / block_rows : 0;
-        }
-        __syncthreads();
-        if (threadIdx.x < 32) {
-            const int lane = threadIdx.x, each = (groups + 31) / 32, from = min(lane * each, groups),
-                      to = min(from + each, groups);
-            int sum = 0;
-            for (int g = from; g < to; g++) sum += first_block[g + 1];
-            int before = sum;
+    // shares_of: of a group with so many rows.
+    template <typename F>
+    __device__ void build(const matmul_args_t &a, F &&shares_of) {
+        const int groups = groups_of(a), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        if (threadIdx.x == 0) first_share[0] = 0;
+        int from = 0, before = 0; // groups that earlier rounds looked at, and their shares
+        do {
+            const int g = from + int(threadIdx.x);
+            int shares = 0;
+            if (g < groups) {
+                const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
+                first_row[g] = max(int(group.first), a.row_begin);
+                expert[g] = group.expert;
+                rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
+                if (group.expert >= 0) shares = shares_of(rows[g]);
+            }
+            // Those of the groups from this warp's first one on, up to this one.
             for (int d = 1; d < 32; d *= 2) {
-                const int other = __shfl_up_sync(~0u, before, d);
-                if (lane >= d) before += other;
+                const int other = __shfl_up_sync(~0u, shares, d);
+                if (lane >= d) shares += other;
             }
-            before -= sum;
-            for (int g = from; g < to; g++) {
-                before += first_block[g + 1];
-                first_block[g + 1] = before;
+            if (lane == 31) of_warp[warp] = shares;
+            __syncthreads();
+            shares += before;
+            for (int w = 0; w < min(int(blockDim.x), groups - from + 31) / 32; w++) {
+                if (w < warp) shares += of_warp[w];
+                before += of_warp[w];
             }
-            if (lane == 0) first_block[0] = 0;
-        }
-        __syncthreads();
+            if (g < groups) first_share[g + 1] = shares;
+            __syncthreads();
+            from += int(blockDim.x);
+        } while (from < groups);
+    }
+    // A share for every block of at most block_rows rows.
+    __device__ void build(const matmul_args_t &a, int block_rows) {
+        build(a, [block_rows](int rows) { return (rows + block_rows - 1) / block_rows; });
     }
 
-    __device__ int blocks(const matmul_args_t &a) const {
-        return first_block[a.grouped ? int(a.groups.groups) : 1];
-    }
+    __device__ static int groups_of(const matmul_args_t &a) { return a.grouped ? int(a.groups.groups) : 1; }
 
-    // Row blocks are multiples of step rows, but for the last of a group.
+    // There are in all; of a list of row blocks, these.
+    __device__ int shares(const matmul_args_t &a) const { return first_share[groups_of(a)]; }
+
+    // The last group that begins at or before a share there is, by a warp.
+    __device__ int group_of(const matmul_args_t &a, int share) const {
+        static_assert(max_groups <= 32 * 16, "found in two looks");
+        const int groups = groups_of(a), lane = threadIdx.x % 32;
+        const auto begins = [&](int g) { return g < groups && first_share[g] <= share; };
+        const int from = (__popc(__ballot_sync(~0u, begins(lane * 16))) - 1) * 16;
+        return from + __popc(__ballot_sync(~0u, lane < 16 && begins(from + lane))) - 1;
+    }
+    // Row block `at` of those that a group is cut into: multiples of step rows, but for the last.
+    __device__ row_block_t block_of(int group, int at, int blocks, int step) const {
+        // At most block_rows each, which is a multiple of step, so the last block has rows too.
+        const int each =
+                blocks == 1 ? rows[group] : ((rows[group] + blocks - 1) / blocks + step - 1) / step * step;
+        return {expert[group], first_row[group] + at * each, min(rows[group] - at * each, each)};
+    }
+    // The same by its number in all groups, where a share is a row block.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
-        if (!a.grouped && blocks(a) == 1) return {0, a.row_begin, a.M};
-        int low = 0,
-            high = a.grouped ? int(a.groups.groups) : 1; // first_block[low] <= index < first_block[high]
+        if (!a.grouped && shares(a) == 1) return {0, a.row_begin, a.M};
+        int low = 0, high = groups_of(a); // first_share[low] <= index < first_share[high]
         while (high - low > 1) {
             const int middle = (low + high) / 2;
-            if (first_block[middle] <= index)
+            if (first_share[middle] <= index)
                 low = middle;
             else
                 high = middle;
         }
-        row_block_t b;
-        b.expert = expert[low];
-        // At most block_rows each, which is a multiple of step, so the last block has rows too.
-        const int parts = first_block[low + 1] - first_block[low];
-        const int each = ((rows[low] + parts - 1) / parts + step - 1) / step * step;
-        const int in_group = (index - first_block[low]) * each;
-        b.first = first_row[low] + in_group;
-        b.rows = min(rows[low] - in_group, each);
-        return b;
+        return block_of(low, index - first_share[low], first_share[low + 1] - first_share[low], step);
     }
 };
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// How few_rows divides its work: every cluster gets an equal share, by cost, of the units (panels_t) of all
+// row blocks, a stretch of them in a row, which it walks item after item.
+#pragma once
+
+#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+// Blocks of up to 8 * row_tiles rows, and what a unit of them costs: less where there is one eight of rows
+// though there could be two.
+template <int row_tiles>
+struct block_cost_t {
+    static_assert(row_tiles == 1 || row_tiles == 2, "those whose costs are known");
+    static constexpr int rows = 8 * row_tiles, one = row_tiles == 1 ? 1 : 5, two = 6;
+
+    __device__ static int blocks(int group_rows) { return (group_rows + rows - 1) / rows; }
+    // The blocks of a group are about equally large: all have more than eight rows, or none has.
+    __device__ static bool has_two(int group_rows) { return row_tiles == 2 && group_rows > 8; }
+    __device__ static int of_group(int group_rows) {
+        return blocks(group_rows) * (has_two(group_rows) ? two : one);
+    }
+    // Units of a group that begin before a position among its costs.
+    __device__ static int units_before(int group_rows, unsigned position) {
+        return int(has_two(group_rows) ? (position + two - 1) / two : (position + one - 1) / one);
+    }
+};
+
+// A walk through a stretch, by whole warps. The units that begin in it are its own.
+template <int panels, int row_tiles>
+struct stretch_t {
+    using cost = block_cost_t<row_tiles>;
+
+    int first, units = 0; // of this item: the first unit of its row block, and how many; none: the end
+
+    __device__ stretch_t(const work_list_t &list, const matmul_args_t &args,
+            const panels_t<panels> &panel_map, int cluster, int clusters)
+        : list_(list), args_(args), units_block_(panel_map.units()), units_each_(panel_map.units_each()) {
+        const unsigned block = unsigned(units_block_), all = unsigned(list.shares(args)) * block,
+                       each = all / unsigned(clusters),
+                       more = all - each * unsigned(clusters); // of the first stretches have one more
+        const unsigned begin = each * unsigned(cluster) + min(unsigned(cluster), more),
+                       end = begin + each + (unsigned(cluster) < more);
+        if (begin == end) return;
+        last_group_ = list.group_of(args, int((end - 1) / block));
+        end_ = cost::units_before(list.rows[last_group_], end - list.first_share[last_group_] * block);
+        enter(list.group_of(args, int(begin / block)));
+        unit_ = cost::units_before(list.rows[group_], begin - list.first_share[group_] * block);
+        choose();
+    }
+    __device__ void next() {
+        unit_ += units;
+        choose();
+    }
+    __device__ row_block_t block() const { return list_.block_of(group_, at_, blocks_, 8); }
+    // Whether the row block may have two eights of rows.
+    __device__ bool has_two() const { return cost::has_two(list_.rows[group_]); }
+
+private:
+    const work_list_t &list_;
+    const matmul_args_t &args_;
+    int units_block_, units_each_; // of a row block; of an item, at most
+    int group_, blocks_, at_;      // of this item: the group, its row blocks, and which one this is
+    int unit_;                     // the first one among those of all of the group's row blocks
+    int last_group_, end_;         // of the stretch, and its end in there
+
+    __device__ void enter(int group) { group_ = group, blocks_ = cost::blocks(list_.rows[group]); }
+    // An item of the units from here on. The last two of a row block are about equally large.
+    __device__ void choose() {
+        units = 0;
+        if (group_ == last_group_ && unit_ >= end_) return;
+        if (unit_ == blocks_ * units_block_) {
+            enter(list_.group_of(args_, list_.first_share[group_ + 1]));
+            unit_ = 0;
+        }
+        at_ = unit_ < units_block_ ? 0 : unit_ / units_block_;
+        first = unit_ - at_ * units_block_;
+        const int rest = min(units_block_ - first, group_ == last_group_ ? end_ - unit_ : units_block_);
+        units = rest >= 2 * units_each_ ? units_each_ : rest > units_each_ ? (rest + 1) / 2 : rest;
+    }
+};
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
