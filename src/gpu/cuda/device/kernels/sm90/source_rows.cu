@@ -132,6 +132,7 @@ __device__ float enlarged(const source_rows_args_t &a, int64_t m, int64_t K, int
 // Bits of the largest magnitude of a row in high precision.
 __device__ uint32_t row_amax(const source_rows_args_t &a, const uint8_t *row, int64_t K) {
     uint32_t most = 0;
+#pragma unroll 2
     for (int64_t k = int64_t(threadIdx.x) * each; k < K; k += threads * each) {
         float x[each];
         load_values(x, a, row, k, int(min(int64_t(each), K - k)));
@@ -174,6 +175,27 @@ __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ s
     }
 }
 
+__device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
+    uint16_t r;
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+// Values of the codes of f8_e4m3 under one step, without it: row_fp8_quantize() by the device's own
+// conversions.
+__device__ void through_row_fp8(float (&x)[each], float step) {
+#pragma unroll
+    for (int i = 0; i < each; i += 2) {
+        const bool nan = is_nan(step);
+        const uint16_t codes =
+                to_e4m3x2(nan ? 0.f : div_f32(x[i], step), nan ? 0.f : div_f32(x[i + 1], step));
+        uint32_t pair;
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
+        x[i] = __half2float(__ushort_as_half(uint16_t(pair)));
+        x[i + 1] = __half2float(__ushort_as_half(uint16_t(pair >> 16)));
+    }
+}
+
 enum class scales_t { none, e8m0, e4m3, of_rows };
 
 // Rows of which may be wanted as the codes they are.
@@ -186,9 +208,7 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
     static_assert(each == 8 && fp8_place(2) == 16 && fp8_place(8) == 2, "pairs of eight neighbours");
 #pragma unroll
     for (int i = 0; i < each / 2; i++) {
-        uint16_t pair;
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(x[2 * i + 1]), "f"(x[2 * i]));
-        *reinterpret_cast<uint16_t *>(to + 16 * i) = pair;
+        *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
     }
 }
 
@@ -233,13 +253,11 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
             if constexpr (kind == scales_t::none) {
                 load_values(x, a, row, k, n);
                 if constexpr (recipe == recipe_kind_t::mx_int8) through_mx_int8(x, a.recipe);
+                if constexpr (recipe == recipe_kind_t::row_fp8) through_row_fp8(x, row_step);
 #pragma unroll
-                for (int i = 0; i < each; i++) {
+                for (int i = 0; i < each; i++)
                     if constexpr (recipe == recipe_kind_t::row_int8)
                         x[i] = float(s8_t::to_int(row_int8_quantize(x[i], row_step)));
-                    else if constexpr (recipe == recipe_kind_t::row_fp8)
-                        x[i] = f8_e4m3_t::decode(row_fp8_quantize(x[i], row_step));
-                }
             } else if (n > 0) {
                 uint32_t code[each];
                 load_codes(code, a, row, k, n);
