@@ -91,7 +91,7 @@ struct mxint8_t : codes_8bit_t {
         for (int i = 0; i < 4; i++) {
             // 128 + the low seven bits, and -128 or, where the code is negative, -256.
             const uint32_t w = r.low_bytes(step, i);
-            a[i] = add_bf16x2((w & 0x007F007Fu) | 0x43004300u, (w & 0x00800080u) | 0xC300C300u);
+            a[i] = add_bf16x2(and_or(w, 0x007F007Fu, 0x43004300u), and_or(w, 0x00800080u, 0xC300C300u));
         }
         e8m0_scales_t::apply<any, -6>(a, r.scales, step);
     }

@@ -43,10 +43,11 @@ struct mxfp6_t {
         const uint32_t w = r.low[step], t = r.top[step / 2];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int up = at - first[i], turn = 2 * (step % 2 * 4 + i);
+            const int up = at - first[i];
             const uint32_t low = up >= 0 ? w << up : w >> -up;
-            const uint32_t top = rotate_right(t, turn); // sign at bit 15 of each half, fifth at bit 8
-            a[i] = (low & low_mask) | (top & sign) | (rotate_right(t, (turn + 8 - at - 4) & 31) & fifth);
+            const uint32_t top = rotate_right(t, 2 * (step % 2 * 4 + i)); // sign at bit 15, fifth at bit 8
+            const uint32_t high = at == 4 ? top & (sign | fifth) : and_or(top, sign, top << (at - 4) & fifth);
+            a[i] = and_or(low, low_mask, high);
         }
         // e2m3 has bias 1, e3m2 3, bf16 127.
         e8m0_scales_t::apply<any, exponent_bits == 2 ? 126 : 124>(a, r.scales, step);

@@ -2,10 +2,10 @@
 // int4 weights in the layout n64_b4: (code - zero point) * scale, with bf16 scales and u8 zero points, in
 // blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
-// A code becomes the integer 32 + code by landing in the mantissa of a bf16; what is to be subtracted comes
-// off exactly. The product with the scale has up to 16 bits: it is two bf16, itself rounded and the rest,
-// which the tensor cores multiply one after the other. The rest is exact, because an integer times the scale
-// is a multiple of the scale's last bit.
+// A code becomes the integer 32 or 128 + code by landing in the mantissa of a bf16; what is to be subtracted
+// comes off exactly. The product with the scale has up to 16 bits: it is two bf16, itself rounded and the
+// rest, which the tensor cores multiply one after the other. The rest is exact, because an integer times the
+// scale is a multiple of the scale's last bit.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
@@ -63,42 +63,67 @@ struct int4_t {
     template <bool any>
     __device__ static __forceinline__ void decode(
             uint32_t (&a)[4], uint32_t (&rest)[4], const raw_t &r, int step) {
-        constexpr uint32_t landing = 0x42004200u; // 32: bit 2 of the mantissa counts 1
-        constexpr uint32_t low3 = 0x001C001Cu, top = 0x00200020u, minus = 0x80008000u;
-        // What XOR makes of an s4 code is 8 more than its value.
-        constexpr uint32_t flip = zero_points ? 0 : top;
-        const uint32_t w = r.codes[step];
-        // Bits 2..0 and 3 of register i's codes, brought to bits 4..2 and 5 (see n64_b4.hpp).
-        const uint32_t low[4] = {rotate_right(w, 4), rotate_right(w, 8), w << 2,
-                (rotate_right(w, 10) & ~0x00040004u) | (w >> 2 & 0x00040004u)};
-        const uint32_t high[4] = {
-                rotate_right(w, 10), rotate_right(w, 14), rotate_right(w, 4), rotate_right(w, 16)};
+        uint32_t v[4];
+        land<0, any>(v, r, step);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int column = i % 2;
-            uint32_t v = ((low[i] & low3) | landing | flip) ^ (high[i] & top);
             if constexpr (any) {
                 const float zero =
                         zero_points ? float(r.zeros >> e8m0_scales_t::byte(step, column) * 8 & 255) : 8.f;
-                v = add_bf16x2(v, landing | minus);
-                v = add_bf16x2(v, to_bf16x2(-zero, -zero));
-                const float scale = bf16_to_float(r.scales[step / 2], column);
-                const float first = bf16_to_float(v, 0) * scale, second = bf16_to_float(v, 1) * scale;
+                v[i] = add_bf16x2(v[i], to_bf16x2(-zero, -zero));
+                const float scale = factor(r, step, column);
+                const float first = bf16_to_float(v[i], 0) * scale, second = bf16_to_float(v[i], 1) * scale;
                 a[i] = __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
                 rest[i] = to_bf16x2(rest_of(first), rest_of(second));
             } else {
-                v = add_bf16x2(v, zero_points
-                                          ? (byte_to_halves(r.zeros, e8m0_scales_t::byte(step, column)) << 2)
-                                                    + (landing | minus)
-                                          : 0xC220C220u); // -40
                 const uint32_t scale = half_of(r.scales[step / 2], column);
-                a[i] = mul_bf16x2(v, scale);
-                rest[i] = cuda::bf16x2_t::fma(v, scale, a[i] ^ minus);
+                a[i] = mul_bf16x2(v[i], scale);
+                rest[i] = cuda::bf16x2_t::fma(v[i], scale, a[i] ^ 0x80008000u);
             }
         }
     }
 
+    // Of blocks that are not special: weights without their scale, which are exact in one bf16. They are 2^9
+    // too small, so that their sums with any source are within f32.
+    __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
+        land<unscaled_down, false>(a, r, step);
+    }
+    __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
+        return factor(r, step, column) * float(1 << unscaled_down);
+    }
+
 private:
+    static constexpr int unscaled_down = 9;
+
+    // 2^-down times the codes less their zero points or, where any of these are dealt with, s4 codes and 8
+    // more, u4 codes as they are.
+    template <int down, bool any>
+    __device__ static __forceinline__ void land(uint32_t (&v)[4], const raw_t &r, int step) {
+        // Where register i's codes land: the bit of the mantissa that counts 1. Few rotations bring bits 2..0
+        // and bit 3 of all registers there (see n64_b4.hpp).
+        constexpr int at[4] = {2, 0, 2, 2};
+        constexpr uint32_t each = 0x00010001u, minus = 0x80008000u;
+        const uint32_t w = r.codes[step];
+        const uint32_t by_4 = rotate_right(w, 4), by_10 = rotate_right(w, 10), by_16 = rotate_right(w, 16);
+        const uint32_t low[4] = {by_4, by_10, w << 2, (by_10 & ~(each << at[3])) | (w >> 2 & each << at[3])};
+        const uint32_t high[4] = {by_10, by_16, by_4, by_16};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint32_t one = each << at[i], top = 8 * one;
+            const uint32_t landing = power_of_two_bf16x2(7 - at[i] - down);
+            // What XOR makes of an s4 code is 8 more than its value.
+            v[i] = and_or(low[i], 7 * one, zero_points ? landing : landing | top) ^ (high[i] & top);
+            const uint32_t zero = any ? 0
+                                  : zero_points
+                                          ? byte_to_halves(r.zeros, e8m0_scales_t::byte(step, i % 2)) << at[i]
+                                          : top;
+            v[i] = add_bf16x2(v[i], zero + (landing | minus));
+        }
+    }
+    __device__ static __forceinline__ float factor(const raw_t &r, int step, int column) {
+        return bf16_to_float(r.scales[step / 2], column);
+    }
     __device__ static __forceinline__ float bf16_to_float(uint32_t pair, int half) {
         return __uint_as_float(half ? pair & 0xFFFF0000u : pair << 16);
     }
@@ -107,6 +132,9 @@ private:
         return isfinite(v) ? v - __uint_as_float(__float_as_uint(v) & 0xFFFF0000u) : 0.f;
     }
 };
+
+template <bool zero_points>
+inline constexpr bool has_unscaled<int4_t<zero_points>> = true;
 
 } // namespace impl
 } // namespace mxdnn

@@ -56,6 +56,12 @@ __device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
     return r;
 }
+// (a & mask) | c in one instruction. Written with operators, two constants become two.
+__device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t mask, uint32_t c) {
+    uint32_t r;
+    asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(r) : "r"(a), "r"(mask), "r"(c));
+    return r;
+}
 __device__ __forceinline__ uint32_t rotate_right(uint32_t v, int by) { return __funnelshift_r(v, v, by); }
 
 // Byte `place` of a word in both halves of a register.
@@ -112,6 +118,11 @@ struct e8m0_scales_t {
         }
     }
 };
+
+// Whether a format has decode_unscaled(a, raw, step), weights that are no sum of several bf16 before they
+// meet their scale, and unscaled_factor(raw, step, column), what sums over 32 rows are multiplied by then.
+template <typename format>
+inline constexpr bool has_unscaled = false;
 
 // The registers of 16 rows, term after term of the weights.
 template <typename format, bool any>

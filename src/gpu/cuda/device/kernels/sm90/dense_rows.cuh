@@ -72,6 +72,46 @@ struct dense_rows_variant_t {
     static_assert(room_bytes - dense_rows_source_bytes / ctas >= 2 * groups * stage_bytes, "two stages");
 };
 
+// Adds the products of 64 rows of weights with those of the source, which ldmatrix has brought.
+template <typename format, bool any, int row_tiles>
+__device__ __forceinline__ void add_step(float (&sum)[2][row_tiles][4], const typename format::raw_t &raw,
+        const uint32_t (&b)[row_tiles][2][4]) {
+    if constexpr (has_unscaled<format> && !any) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) { // blocks have 32 rows at least
+            float part[row_tiles][4] = {};
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                uint32_t a[4];
+                format::decode_unscaled(a, raw, h * 2 + i);
+#pragma unroll
+                for (int t = 0; t < row_tiles; t++) mma_bf16(part[t], a, b[t][h][i * 2], b[t][h][i * 2 + 1]);
+            }
+#pragma unroll
+            for (int column = 0; column < 2; column++) {
+                const float factor = format::unscaled_factor(raw, h * 2, column);
+#pragma unroll
+                for (int t = 0; t < row_tiles; t++)
+#pragma unroll
+                    for (int e = column * 2; e < column * 2 + 2; e++)
+                        sum[h][t][e] = fmaf(part[t][e], factor, sum[h][t][e]);
+            }
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            uint32_t a[format::terms][4];
+            decode_terms<format, any>(a, raw, i);
+#pragma unroll
+            for (int t = 0; t < row_tiles; t++)
+#pragma unroll
+                for (int term = 0; term < format::terms; term++)
+                    mma_bf16(sum[(i + term) % 2][t], a[term], b[t][i / 2][i % 2 * 2],
+                            b[t][i / 2][i % 2 * 2 + 1]);
+        }
+    }
+}
+
 template <typename variant>
 __global__ void __launch_bounds__(variant::threads, variant::ctas)
         dense_rows(const __grid_constant__ matmul_args_t args) {
@@ -124,7 +164,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
         if (lane < teams * k::pieces) barrier_init(shared_address(head.source + lane), panels * k::group);
         if (lane == 0) {
             // Where K is shared, half of the warps have columns that this CTA finishes.
-            barrier_init(sums_ready, variant::warps >> shares);
+            barrier_init(sums_ready, variant::consumers >> shares);
             barrier_init(sums_free, variant::warps << shares);
         }
         barrier_init_fence();
@@ -219,17 +259,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
 #pragma unroll
                 for (int h = 0; h < 2; h++)
                     load_matrix_4(b[t][h], source_at[t] + j * k::src_step_bytes + h * 64);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                uint32_t a[format::terms][4];
-                decode_terms<format, decltype(any)::value>(a, raw, i);
-#pragma unroll
-                for (int t = 0; t < row_tiles; t++)
-#pragma unroll
-                    for (int term = 0; term < format::terms; term++)
-                        mma_bf16(sum[(i + term) % 2][t], a[term], b[t][i / 2][i % 2 * 2],
-                                b[t][i / 2][i % 2 * 2 + 1]);
-            }
+            add_step<format, decltype(any)::value>(sum, raw, b);
         };
         const int last = item * panels + slot < panels_all ? my_steps : 0;
         int to_next_span = 0, to_next_piece = 0;
@@ -318,9 +348,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
         };
         if (owner == rank) {
             put([&](int offset, float v) { store_shared(part + offset, v); });
-            __syncwarp();
-            // Each warp here announces what one warp of the other CTA sends.
-            if (lane == 0) barrier_arrive_expect(sums_ready, shares ? rows * 16 * 4 : 0);
+            // Each thread here announces what one of the other CTA sends.
+            barrier_arrive_expect(sums_ready, shares ? rows * 16 * 4 / 32 : 0);
         } else {
             const uint32_t there = cluster_address(part, owner), bar = cluster_address(sums_ready, owner);
             put([&](int offset, float v) { cluster_store_async(there + offset, v, bar); });
