@@ -259,12 +259,14 @@ struct many_rows_cta_t {
                 decode(next, raw[0]);
             }
             end(now);
-            __syncwarp();
+            // All lanes arrive, so that each one's reads are seen to be over, but where the other CTA is
+            // told, too: that would cost more.
             if constexpr (shared_t::pair > 1) {
+                __syncwarp();
                 if (lane < shared_t::pair)
                     cluster_barrier_arrive_relaxed(
                             cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
-            } else if (lane == 0) {
+            } else {
                 barrier_arrive(empty + 8 * slot);
             }
             return s < stage_end;
@@ -448,7 +450,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
-            barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
+            barrier_init(cta.empty + 8 * i, pair > 1 ? pair * shared_t::consumers / 32 : shared_t::consumers);
         }
         barrier_init_fence();
     }
