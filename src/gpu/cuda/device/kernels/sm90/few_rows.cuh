@@ -69,7 +69,8 @@ struct few_rows_variant_t {
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
     static constexpr int part_bytes = rows * k::sum_pitch * 4, sum_bytes = k::teams * part_bytes;
-    static constexpr int src_bytes = (rows * k::src_pitch + 127) / 128 * 128;
+    // Rows of the source, and one of zeros.
+    static constexpr int src_bytes = ((rows + 1) * k::src_pitch + 127) / 128 * 128;
     static constexpr int tile_bytes = format::max_header + k::tile_rows * k::panel_columns * format::bits / 8;
     static constexpr int panel_bytes = k::tiles_per_stage * tile_bytes;
     static constexpr int stage_bytes = src_bytes + k::panels * panel_bytes;
@@ -133,11 +134,15 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             barrier_init(full + 8 * warp, 1 + 32); // announced bytes, and the lanes that copy the source
             barrier_init(empty + 8 * warp, k::pair_warps);
         } else if (warp == ring) {
-            barrier_init(sums_ready, k::consumer_warps << shares);
-            barrier_init(sums_read, k::finisher_warps << shares);
+            barrier_init(sums_ready, k::consumers << shares);
+            barrier_init(sums_read, k::finishers << shares);
         }
         barrier_init_fence();
     }
+    constexpr int zeros = k::src_pitch / 16;
+    for (int i = threadIdx.x; i < ring * zeros; i += k::threads)
+        *reinterpret_cast<uint4 *>(shared + variant::head_bytes + variant::sum_bytes + i / zeros * stage_bytes
+                                   + rows * k::src_pitch + i % zeros * 16) = uint4{0, 0, 0, 0};
     // What comes first after the wait, and is small, comes to L2 before: a line a thread of all CTAs.
     const auto prefetch = [&](const void *from, int64_t bytes) {
         const int64_t at = (int64_t(blockIdx.x) * k::threads + threadIdx.x) * k::line_bytes;
@@ -158,13 +163,10 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
 
     const stretch_t<panels, row_tiles> stretch(
             head.list, args, panel_map, int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
-    // By a warp, here and in the other CTA.
+    // By every thread, here and in the other CTA.
     const auto arrive = [&](uint32_t barrier) {
-        __syncwarp();
-        if (lane == 0) {
-            barrier_arrive(barrier);
-            if (shares) cluster_barrier_arrive(cluster_address(barrier, rank ^ 1));
-        }
+        barrier_arrive(barrier);
+        if (shares) cluster_barrier_arrive(cluster_address(barrier, rank ^ 1));
     };
     // Sums of the other CTA are there, or read, when its arrivals are.
     const auto wait = [&](uint32_t barrier, int parity) {
@@ -227,6 +229,11 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
                       copies = rows / rows_at_once;
         const int chunk = lane % lanes_each, first_row = lane / lanes_each;
+        // Where this lane's part of each row of a block begins in src, which rows there are, a bit each, and
+        // of which block that is.
+        const uint8_t *source[copies];
+        uint32_t there = 0;
+        int first_known = -1;
         for (auto item = stretch; item.units; item.next()) {
             const row_block_t block = item.block();
             const int panels_here = panel_map.slots_of(item.units);
@@ -244,10 +251,9 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             stages + to.slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
                             weights + from, bytes, bar);
             };
-            // Where this lane's part of each row begins in src, and which rows there are: a bit each.
-            const uint8_t *source[copies];
-            uint32_t there = 0;
             const auto find_rows = [&] {
+                if (block.first == first_known) return;
+                first_known = block.first, there = 0;
 #pragma unroll
                 for (int j = 0; j < copies; j++) {
                     const int r = first_row + j * rows_at_once,
@@ -293,8 +299,6 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         // in every stage.
         const uint32_t tile = stages + variant::src_bytes + half * variant::tile_bytes;
         const uint32_t scales_at = kept(tile + place.scales), codes_at = kept(tile + place.codes);
-        const uint32_t source_at =
-                kept(stages + lane % 8 * k::src_pitch + half * k::tile_rows * 2 + lane / 8 * 16);
         const bool arrives = kept(lane) == 0;
         // The tile that has codes for 32 rows only.
         const int rest = args.K % k::tile_rows,
@@ -309,6 +313,16 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             // The sum of a result does not depend on where in the ring its item began.
             const int part = next * 2 + half;
             const bool all_tiles = row_tiles == 1 || item.has_two();
+            // Instead of rows that the block lacks, the row of zeros is multiplied: that takes less power
+            // than what an earlier block has left there, and power is what limits the clock.
+            const int rows_here = item.block().rows;
+            uint32_t source_at[row_tiles];
+#pragma unroll
+            for (int t = 0; t < row_tiles; t++) {
+                const int row = t * 8 + lane % 8;
+                source_at[t] = kept(stages + (row < rows_here ? row : rows) * k::src_pitch
+                                    + half * k::tile_rows * 2 + lane / 8 * 16);
+            }
 
             float sum[panels][row_tiles][4];
 #pragma unroll
@@ -322,14 +336,12 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             for (; next < item_stages; next += k::pairs) {
                 barrier_wait(bar, parity);
                 if (next < own_stages) { // the last stage may be half empty
-                    const uint32_t source = source_at + stage, scales_here = scales_at + stage,
-                                   codes_here = codes_at + stage;
+                    const uint32_t scales_here = scales_at + stage, codes_here = codes_at + stage;
                     uint32_t b[row_tiles][2][4];
 #pragma unroll
                     for (int t = 0; t < row_tiles; t++)
 #pragma unroll
-                        for (int h = 0; h < 2; h++)
-                            load_matrix_4(b[t][h], source + t * 8 * k::src_pitch + h * 64);
+                        for (int h = 0; h < 2; h++) load_matrix_4(b[t][h], source_at[t] + stage + h * 64);
                     // Slots without a panel have what is left of an earlier stage.
                     const auto load = [&](int p) {
                         const shared_reader_t scales{scales_here + p * variant::panel_bytes},
