@@ -37,31 +37,28 @@ void int4_decoder_t::load_params(const RegExp &scales, const RegExp &zero_points
 
 // A dword of codes is a column: its low word has the first codes of four pairs, its high word the second
 // ones. The permute ignores what is above its index.
-void int4_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows) {
+void int4_decoder_t::decode_pair(int pair, const RegExp &codes, const RegExp &dst, int rows) {
     const uint32_t low = 0x0000ffff;
     constexpr int vec_bytes = 64, pairs_of_vector = 4;
-    for (int pair = 0; pair < 8; pair++) {
-        const int left = rows - 2 * pair, shift = pair % pairs_of_vector * 4;
-        const Zmm &w = value_[0];
-        uint32_t shifts[16];
-        for (uint32_t i = 0; i < 16; i++) shifts[i] = uint32_t(shift) + i % 2 * 16;
-        for (int h = 0; h < 2 && left > 0; h++) {
-            const Zmm &x = value_[h];
-            if (shift == 0)
-                j_.vpermd(codes_[h], twice_[h], j_.ptr[codes + pair / pairs_of_vector * vec_bytes]);
-            j_.vpsrlvd(x, codes_[h], j_.constant(shifts, sizeof(shifts)));
-            j_.vpermps(x, x, table_);
-            if (zp_ == zero_point_kind_t::u8) j_.vsubps(x, x, zero_[h]);
-            j_.vmulps(x, x, scale_[h]);
-            if (zp_ == zero_point_kind_t::float_zero) j_.vaddps(x, x, zero_[h]);
-        }
-        if (left > 0)
-            j_.vcvtne2ps2bf16(w, value_[1], value_[0]);
-        else
-            j_.vpxord(w, w, w);
-        if (left == 1) j_.vpandd(w, w, j_.constant(low));
-        j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
+    const int left = rows - 2 * pair, shift = pair % pairs_of_vector * 4;
+    const Zmm &w = value_[0];
+    uint32_t shifts[16];
+    for (uint32_t i = 0; i < 16; i++) shifts[i] = uint32_t(shift) + i % 2 * 16;
+    for (int h = 0; h < 2 && left > 0; h++) {
+        const Zmm &x = value_[h];
+        if (shift == 0) j_.vpermd(codes_[h], twice_[h], j_.ptr[codes + pair / pairs_of_vector * vec_bytes]);
+        j_.vpsrlvd(x, codes_[h], j_.constant(shifts, sizeof(shifts)));
+        j_.vpermps(x, x, table_);
+        if (zp_ == zero_point_kind_t::u8) j_.vsubps(x, x, zero_[h]);
+        j_.vmulps(x, x, scale_[h]);
+        if (zp_ == zero_point_kind_t::float_zero) j_.vaddps(x, x, zero_[h]);
     }
+    if (left > 0)
+        j_.vcvtne2ps2bf16(w, value_[1], value_[0]);
+    else
+        j_.vpxord(w, w, w);
+    if (left == 1) j_.vpandd(w, w, j_.constant(low));
+    j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
 }
 
 } // namespace x64

@@ -19,8 +19,10 @@ public:
     void load_constants();
     // Of a group: 16 scales in f32 at `scales`, and 16 zero points, if the format has any.
     void load_params(const Xbyak::RegExp &scales, const Xbyak::RegExp &zero_points);
-    // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
-    void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows);
+    // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors, one pair of
+    // rows each, in ascending order.
+    static constexpr int pairs = 8;
+    void decode_pair(int pair, const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows);
 
 private:
     jit_base_t &j_;

@@ -21,7 +21,8 @@ uint16_t pair_value(const pair_values_t &v, uint32_t code) {
     if (is_nan(value)) return 0xffff;
     // The sign of a zero never matters in a sum, and +0 survives a saturating subtraction.
     if (value == 0) return 0;
-    return uint16_t(bf16_of(value) + v.exponent_shift * (1 << 7)); // the shift may be negative
+    const uint16_t word = uint16_t(bf16_of(value) + v.exponent_shift * (1 << 7)); // the shift may be negative
+    return v.spread_mantissa && (word & 0x40) ? uint16_t(word | 0x3f) : word;
 }
 
 // d |= s & mask
@@ -38,9 +39,9 @@ public:
         uint16_t table[32];
         for (uint32_t i = 0; i < 32; i++) table[i] = pair_value(v, i % 16);
         table_ = add_constant(table, sizeof(table));
-        // Byte shifts do what word shifts do, but on the permute port, which Intel's processors
-        // have to spare beside dot products.
-        for (int s = 1; s < 4 && !v.only_shifts; s++) {
+        // Byte shifts do what word shifts do, but on the permute port: Intel's processors do word shifts,
+        // saturating sums and half of a word permute on the other one.
+        for (int s = 1; s < 4; s++) {
             uint8_t from[8];
             for (int b = 0; b < 8; b++) from[b] = uint8_t(b / 2 * 16 + 4 * s + b % 2 * 8);
             shift_[s] = add_constant(from, sizeof(from));
@@ -170,12 +171,8 @@ public:
         high1_ = add_constant(high + 64, 64);
         sign_ = add_constant(&sign, 1);
         if (is_int_) {
-            // The table has magnitudes 0 to 127. Magnitude 128 is looked up as 0 and gets the one
-            // bit that its high byte has (2.0, or 2.0 with a shifted exponent); its low byte is 0.
-            const uint16_t two = uint16_t(pair_value(v, 0x80) & 0x7fff);
-            const uint8_t bit = uint8_t(two >> 8);
-            while (0x80 >> two_shift_ != bit) two_shift_++;
-            two_ = add_constant(&bit, 1);
+            const uint8_t two = uint8_t((pair_value(v, 0x80) & 0x7fff) >> 8);
+            two_ = add_constant(&two, 1);
         }
     }
 
@@ -190,8 +187,10 @@ public:
         j_.vmovdqa64(temp, w[0]);
         j_.vpermi2b(temp, reg(high0_), constant(high1_));
         if (is_int_) {
-            j_.vpsrlw(w[0], w[0], uint8_t(two_shift_));
-            j_.vpternlogd(temp, w[0], constant(two_), or_masked);
+            // The table has magnitudes 0 to 127. Magnitude 128 is looked up as 0, whose low byte is
+            // right: 2.0 is a power of two with an even exponent.
+            j_.vpmovb2m(j_.k2, w[0]);
+            j_.vmovdqu8(temp | j_.k2, constant(two_));
             j_.vmovdqu64(w[0], mem);
         }
         j_.vpternlogd(temp, w[0], constant(sign_), or_masked);
@@ -200,7 +199,7 @@ public:
 
 private:
     const bool is_int_;
-    int low0_, low1_, high0_, high1_, sign_, two_ = 0, two_shift_ = 0;
+    int low0_, low1_, high0_, high1_, sign_, two_ = 0;
 };
 
 } // namespace

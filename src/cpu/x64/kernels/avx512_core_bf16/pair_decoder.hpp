@@ -20,8 +20,8 @@ struct pair_values_t {
     // Added to the exponent of every value but 0, which must leave it normal. NaN then becomes
     // 0xffff, so that saturating additions leave it alone; Inf is not supported.
     int exponent_shift = 0;
-    // Codes are moved by shifts alone, which leaves the permute port to others: tiles use it.
-    bool only_shifts = false;
+    // The upper bit of the mantissa, the only one that f4 has, is repeated in all lower ones.
+    bool spread_mantissa = false;
 };
 
 // Register numbers, first come first served.

@@ -33,7 +33,7 @@ exponents_t exponents_of(data_type_t dt) {
 
 uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // of values that bf16 has
 
-constexpr uint16_t half_bit = 0x0040; // of a bf16 mantissa: 1.5 has it, 1 has not
+constexpr uint16_t above_mantissa = 0xff80; // bits of a bf16
 
 } // namespace
 
@@ -42,7 +42,6 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
       shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
     pair_values_t v;
     v.wei_dt = p.wei_dt;
-    v.only_shifts = true;
     if (p.wei_dt == mxdnn_s4 || p.wei_dt == mxdnn_u4) {
         int4_ = std::make_unique<int4_decoder_t>(j, p.wei_dt, quant_);
         kinds_ = 1 + has_zero_points();
@@ -51,7 +50,7 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
     exact_ = make_pair_decoder(j, v);
     const exponents_t e = exponents_of(p.wei_dt);
     if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // which has Inf
-        fast_ = shape_.bits < 8 ? scaling_t::subtract : scaling_t::add;
+        fast_ = p.wei_dt == mxdnn_f8_e4m3 ? scaling_t::add : scaling_t::subtract;
         // The bf16 exponent field of a result is e + byte: from 1 to 254.
         lowest_ = 1 - e.lowest;
         highest_ = 254 - e.highest;
@@ -62,6 +61,7 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         lowest_ = 0;
         highest_ = 0x7e;       // no sign, no NaN
         v.exponent_shift = 16; // beyond every scale's exponent: what is subtracted is positive
+        v.spread_mantissa = true;
     } else {
         return;
     }
@@ -87,7 +87,7 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     exact_->load_constants();
     if (shifted_) shifted_->load_constants();
     const uint32_t high = 0xffff0000;
-    const uint16_t bits = fast_ == scaling_t::subtract_f8 ? half_bit : 0x7fff;
+    const uint16_t bits = 0x7fff;
     j_.vmovdqa64(high_, j_.constant(high));
     j_.vmovdqa64(bits_, j_.constant(bits));
     // Words of two registers of f32 to pairs.
@@ -158,8 +158,8 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
     }
 }
 
-// First kind: what is subtracted from the word of 2^e. Second: what a word of 1.5 * 2^e has to get
-// for 1.5 times the scale, which may carry into the exponent.
+// First kind: what is subtracted from the word of 2^e. Second: ones, and in the bits of the mantissa what a
+// word of 1.5 * 2^e has more, which may carry into the exponent.
 void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int rows) {
     uint8_t low[128], high[128], second[128];
     for (uint32_t i = 0; i < 128; i++) {
@@ -168,7 +168,7 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
         second[i] = 0;
         if (s > 0) {
             first = (uint32_t(exponent_shift_) << 7) + bf16_bits(1.f) - bf16_bits(s);
-            second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s) - half_bit);
+            second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s)); // 64 to 96
         }
         low[i] = uint8_t(first);
         high[i] = uint8_t(first >> 8);
@@ -193,6 +193,7 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
         j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
         j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
         j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, s);
+        j_.vpord(t, t, j_.constant(above_mantissa));
         j_.vmovdqa64(j_.ptr[to + kind_bytes() + b * vec_bytes], t);
     }
 }
@@ -203,20 +204,26 @@ void panel_decoder_t::load_params(const RegExp &at, bool fast) {
     if (fast && fast_ == scaling_t::subtract_f8) j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
 }
 
+int panel_decoder_t::fetches(bool fast) const {
+    return int4_ ? int4_decoder_t::pairs : (fast ? *shifted_ : *exact_).fetches();
+}
+
 void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows, bool fast) {
-    if (int4_) return int4_->half_step(codes, dst, rows);
+    for (int f = 0; f < fetches(fast); f++) fetch(f, codes, dst, rows, fast);
+}
+
+void panel_decoder_t::fetch(int f, const RegExp &codes, const RegExp &dst, int rows, bool fast) {
+    if (int4_) return int4_->decode_pair(f, codes, dst, rows);
     const uint32_t low = 0x0000ffff;
     pair_decoder_t &decoder = fast ? *shifted_ : *exact_;
-    for (int f = 0; f < decoder.fetches(); f++) {
-        decoder.emit(f, {codes, RegExp()}, wei_, temp_, decoder.can_keep() ? &keep_ : nullptr);
-        for (int i = 0; i < decoder.pairs(); i++) {
-            const int pair = decoder.pair(f, i), left = rows - 2 * pair;
-            const Zmm &w = wei_[i];
-            if (left > 0) apply(w, fast ? fast_ : scaling_t::multiply);
-            if (left == 1) j_.vpandd(w, w, j_.constant(low));
-            if (left <= 0) j_.vpxord(w, w, w);
-            j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
-        }
+    decoder.emit(f, {codes, RegExp()}, wei_, temp_, decoder.can_keep() ? &keep_ : nullptr);
+    for (int i = 0; i < decoder.pairs(); i++) {
+        const int pair = decoder.pair(f, i), left = rows - 2 * pair;
+        const Zmm &w = wei_[i];
+        if (left > 0) apply(w, fast ? fast_ : scaling_t::multiply);
+        if (left == 1) j_.vpandd(w, w, j_.constant(low));
+        if (left <= 0) j_.vpxord(w, w, w);
+        j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
     }
 }
 
@@ -228,8 +235,7 @@ void panel_decoder_t::apply(const Zmm &w, scaling_t scaling) {
         j_.vpaddusw(w | j_.k2, w, scale_);
         break;
     case scaling_t::subtract_f8:
-        j_.vptestmw(j_.k2, w, bits_);
-        j_.vpaddw(w | j_.k2, w, second_);
+        j_.vpandd(w, w, second_);
         j_.vpsubusw(w, w, scale_);
         break;
     case scaling_t::multiply:

@@ -54,15 +54,20 @@ public:
     Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : wei_[0]; }
     // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
     void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
+    // The same in pieces, 0 to fetches() - 1, in that order.
+    int fetches(bool fast) const;
+    void fetch(int i, const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
 
 private:
     enum class scaling_t {
         // Scales are powers of two and the exponents of the table are shifted, so that the rest is
         // one operation. Only for tiles whose results all are normal.
         subtract, // table of large exponents: zeros saturate, the type has no NaN
-        add,      // table of small exponents: zeros are masked, NaN saturates
+        add,      // table of small exponents: zeros are masked, NaN saturates (f8_e4m3)
         // f4 with f8_e4m3 scales. A value is 0, 2^e or 1.5 * 2^e, so a result is the scale's bf16 or
-        // that of 1.5 times the scale, with e added to its exponent. Zeros saturate.
+        // that of 1.5 times the scale, with e added to its exponent. The difference of the two, as integers,
+        // fits in the bits of the mantissa, all of which the table sets for 1.5: a mask leaves it. Zeros
+        // saturate.
         subtract_f8,
         multiply // in f32: the product has no more bits than bf16 (or is no normal number)
     };
