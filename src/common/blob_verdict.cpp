@@ -55,7 +55,7 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     const x64::kernel_row_t *decode = x64::find_kernel(kernel_kind_t::decode, isa, md.dt, md.packed.quant);
     if (!decode) return mxdnn_blob_slower;
     for (const kernel_kind_t kind :
-            {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct, kernel_kind_t::fused}) {
+            {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct, kernel_kind_t::many}) {
         const x64::kernel_row_t *row =
                 x64::find_kernel(kind, isa, md.dt, md.packed.quant, decode->compute_dt);
         if (row && row->isa == isa) return mxdnn_blob_native;

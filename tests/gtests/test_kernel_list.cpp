@@ -17,6 +17,7 @@ TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
         const char *kind = r.kind == kernel_kind_t::direct   ? "_direct"
                            : r.kind == kernel_kind_t::decode ? "_decode"
                            : r.kind == kernel_kind_t::dense  ? "_dense"
+                           : r.kind == kernel_kind_t::many   ? "_many"
                                                              : "_fused";
         EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
     });
@@ -28,7 +29,8 @@ TEST(kernel_list, rows_are_complete) {
         EXPECT_GE(r.panels[0], 1) << r.name;
         EXPECT_TRUE(r.takes && r.make) << r.name;
         EXPECT_TRUE(r.compute_dt == mxdnn_f32 || r.compute_dt == mxdnn_bf16
-                    || (r.compute_dt == mxdnn_s8 && r.kind == kernel_kind_t::direct))
+                    || (r.compute_dt == mxdnn_s8
+                            && (r.kind == kernel_kind_t::direct || r.kind == kernel_kind_t::fused)))
                 << r.name;
         bool any = false;
         for (const format_t &f : all_formats()) any = any || r.takes(f.dt, f.quant);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every direct kernel, times every format that it takes, times rows, panels and lengths of K, against sums in
-// double precision over the layout's map and the formats' traits.
+// Every kernel that decodes beside multiplying, times every format that it takes, times rows, panels and
+// lengths of K, against sums in double precision over the layout's map and the formats' traits.
 //
 // The bound. u is half an ulp of 1 in f32, and gamma(n) = n u / (1 - n u). A direct kernel rounds a
 // product, the additions of a block's sum (at most `block`, then a few to join independent sums),
@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "cpu/x64/int8_row.hpp"
+#include "cpu/x64/panel_parts.hpp"
 #include "gtests/kernel_cases.hpp"
 
 namespace mxdnn {
@@ -31,10 +32,12 @@ struct problem_t {
     std::vector<float> x; // [rows][K], values that the compute type has
     int64_t padded_k, blocks;
     guarded_t::place_t place = guarded_t::at_end;
+    bool stream; // 32 values of every row side by side
 
     problem_t(const kernel_row_t &row, const matrix_t &w, int rows, int panels)
         : row(row), w(w), rows(rows), panels(panels), x(size_t(rows * w.shape.K)),
-          padded_k(round_up(w.shape.K, k_step)), blocks(div_up(w.shape.K, w.shape.block)) {}
+          padded_k(round_up(w.shape.K, k_step)), blocks(div_up(w.shape.K, w.shape.block)),
+          stream(row.on_tiles && rows > tile_source_rows) {}
 
     // The row as int8 kernels read it.
     void pack_int8(int64_t r, void *to) const {
@@ -72,15 +75,33 @@ struct problem_t {
     }
 };
 
+// Results that are stored in bf16, by the next call of a kernel on tiles.
+struct stored_t {
+    int64_t columns = 0;
+    bool alone = true; // that call does nothing else; or all once more
+    float scale = 1.f;
+    std::vector<float> bias;
+    std::vector<uint16_t> results; // [rows][columns + gap], as far as there is memory
+    static constexpr int64_t gap = 3;
+    static constexpr uint16_t poison = 0x7f81;
+};
+
 // Calls a direct kernel; results in [rows][panels * 16].
-std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
+std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, stored_t *stored = nullptr) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
     // A gap between rows, which must stay untouched, and no gap after the last one.
     const bool int8 = p.row.compute_dt == mxdnn_s8;
     const int64_t row_bytes = int8 ? int8_row_t::bytes(p.w.shape.K) : p.padded_k * size;
-    const int64_t src_stride = row_bytes + (p.rows > 1 ? 64 : 0), acc_stride = columns * 4 + 64;
-    const int64_t src_bytes = (p.rows - 1) * src_stride + row_bytes;
-    const int64_t acc_bytes = (p.rows - 1) * acc_stride + columns * 4;
+    // Streams: a gap between steps, which more than two tiles of rows read as rows that are not there.
+    const int64_t piece = k_step * size, step_rows = p.rows > 32 ? round_up(p.rows, 16) : p.rows;
+    const int64_t src_stride = p.stream ? piece : row_bytes + (p.rows > 1 ? 64 : 0);
+    const int64_t src_step = p.stream ? p.rows * piece + 64 : piece;
+    // Whole tiles of more than two are stored, and stored results read 32 columns or 64.
+    const int64_t acc_columns = stored ? round_up(columns, 2 * panel_columns) : columns,
+                  acc_stride = acc_columns * 4 + 64, acc_rows = step_rows;
+    const int64_t src_bytes = p.stream ? (p.padded_k / k_step - 1) * src_step + step_rows * piece
+                                       : (p.rows - 1) * src_stride + row_bytes;
+    const int64_t acc_bytes = (acc_rows - 1) * acc_stride + acc_columns * 4;
     const int64_t xsum_stride = p.blocks * 4 + 4;
     const bool has_xsum = p.w.format.quant.zp == zero_point_kind_t::float_zero;
 
@@ -97,8 +118,9 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
             p.pack_int8(r, to);
             continue;
         }
-        std::memset(to, 0, size_t(p.padded_k * size));
-        for (int64_t k = 0; k < p.w.shape.K; k++) store(p.row.compute_dt, to, k, p.src(r, k));
+        for (int64_t k = 0; k < p.padded_k; k++)
+            store(p.row.compute_dt, to + k / k_step * src_step, k % k_step,
+                    k < p.w.shape.K ? p.src(r, k) : 0.f);
         if (!has_xsum) continue;
         for (int64_t b = 0; b < p.blocks; b++) {
             double s = 0;
@@ -113,6 +135,7 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
     direct_args_t args = {};
     args.src = src.data();
     args.src_stride = src_stride;
+    args.src_step = src_step;
     args.wei = wei.data();
     args.wei_stride = p.w.panel_bytes();
     args.acc = acc.data<float>();
@@ -120,9 +143,30 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p) {
     args.xsum = has_xsum ? xsum.data<float>() : nullptr;
     args.xsum_stride = xsum_stride;
     args.rows = p.rows;
+    const int64_t dst_columns = stored ? stored->columns + stored_t::gap : 1;
+    guarded_t dst(size_t((stored ? p.rows * dst_columns - stored_t::gap : 1) * 2), p.place);
+    guarded_t bias(size_t(acc_columns * 4), p.place);
+    for (size_t i = 0; i < dst.size(); i += 2) std::memcpy(dst.data() + i, &stored_t::poison, 2);
+    if (stored) {
+        std::memset(bias.data(), 0xff, bias.size());
+        std::memcpy(bias.data(), stored->bias.data(), size_t(columns * 4));
+        args.dst = dst.data();
+        args.dst_stride = dst_columns * 2;
+        args.scale = stored->scale;
+    }
     jit_call(kernel, args);
+    if (stored) {
+        args.before = {p.rows, stored->columns, dst.data(), bias.data<float>()};
+        if (stored->alone) args.rows = 0;
+        jit_call(kernel, args);
+    }
 
-    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && xsum.intact()) << "writes beside its buffers";
+    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && xsum.intact() && dst.intact())
+            << "writes beside its buffers";
+    if (stored) {
+        stored->results.resize(dst.size() / 2);
+        std::memcpy(stored->results.data(), dst.data(), dst.size());
+    }
     EXPECT_EQ(std::memcmp(src_before.data(), src.data(), size_t(src_bytes)), 0) << "writes to its source";
     EXPECT_EQ(std::memcmp(p.w.bytes.data(), wei.data(), wei_bytes), 0) << "writes to its weights";
     std::vector<float> out(size_t(p.rows * columns));
@@ -167,9 +211,23 @@ void check_direct(const problem_t &p, const std::vector<float> &got) {
         }
 }
 
-class direct_kernels : public kernel_test_t {};
-INSTANTIATE_TEST_SUITE_P(
-        list, direct_kernels, ::testing::ValuesIn(rows_of_kind(kernel_kind_t::direct)), row_name);
+class direct_kernels : public kernel_test_t {
+protected:
+    // All, or on tiles those around whole ones.
+    std::vector<int> row_counts() const {
+        std::vector<int> counts;
+        for (int rows = 1; rows <= row().max_rows; rows++)
+            if (!row().on_tiles || rows % 16 < 2 || rows % 16 == 15 || rows % 20 == 4) counts.push_back(rows);
+        return counts;
+    }
+};
+
+std::vector<const kernel_row_t *> rows_that_decode() {
+    std::vector<const kernel_row_t *> rows = rows_of_kind(kernel_kind_t::direct);
+    for (const kernel_row_t *many : rows_of_kind(kernel_kind_t::many)) rows.push_back(many);
+    return rows;
+}
+INSTANTIATE_TEST_SUITE_P(list, direct_kernels, ::testing::ValuesIn(rows_that_decode()), row_name);
 
 TEST_P(direct_kernels, sums) {
     rng_t g(seed());
@@ -184,13 +242,16 @@ TEST_P(direct_kernels, sums) {
             w.fill(g);
             // Long sums in double precision take their time.
             const bool all = thorough && K < 300;
-            for (int rows = 1; rows <= row().max_rows; rows++)
+            const std::vector<int> counts = row_counts();
+            for (size_t c = 0; c < counts.size(); c++)
                 for (size_t i = 0; i < panels.size(); i++) {
-                    const int combinations = row().max_rows * int(panels.size());
-                    if (!all && (rows - 1) * int(panels.size()) + int(i) != turn % combinations) continue;
+                    const int rows = counts[c];
+                    if (!all && c * panels.size() + i != size_t(turn) % (counts.size() * panels.size()))
+                        continue;
                     problem_t p(row(), w, rows, panels[i]);
                     p.fill(g);
                     p.place = places[turn % 3];
+                    if (row().on_tiles && (c + i) % 2) p.stream = true;
                     const auto kernel = make(row(), f, K, rows, panels[i]);
                     ASSERT_TRUE(kernel);
                     check_direct(p, run_direct(*kernel, p));
@@ -222,6 +283,66 @@ TEST_P(direct_kernels, panels_do_not_change_bits) {
                         << where(row(), f, K, rows, panels.back()) << " row " << r;
         }
     }
+}
+
+// Nor how many rows it has, which of them they are and how they are read, where all rows have one kernel.
+TEST_P(direct_kernels, rows_do_not_change_bits) {
+    if (!row().on_tiles) GTEST_SKIP() << "sums of blocks may be joined differently";
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        const int64_t K = 300;
+        const std::vector<int> panels = panels_of(row());
+        matrix_t w(f, K, panels.back() * panel_columns);
+        w.fill(g);
+        problem_t p(row(), w, row().max_rows, panels.back());
+        p.fill(g);
+        const auto all = run_direct(*make(row(), f, K, p.rows, p.panels), p);
+        for (int rows : {1, 7, 16, 20, 32, 41, 64}) {
+            if (rows > p.rows) continue;
+            problem_t some(row(), w, rows, panels.back());
+            const int64_t first = below(g, uint32_t(p.rows - rows + 1));
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t k = 0; k < K; k++) some.src(r, k) = p.src(first + r, k);
+            const auto got = run_direct(*make(row(), f, K, rows, some.panels), some);
+            ASSERT_EQ(std::memcmp(&all[size_t(first * w.shape.N)], got.data(), got.size() * 4), 0)
+                    << where(row(), f, K, rows, some.panels) << " rows from " << first;
+        }
+    }
+}
+
+// Results in bf16: of the sums that a call without a destination leaves in acc.
+TEST_P(direct_kernels, stores_results) {
+    if (!row().on_tiles) GTEST_SKIP() << "an epilogue stores results";
+    rng_t g(seed());
+    const format_t f = formats_of(row()).front();
+    int turn = 0;
+    for (int64_t K : {100, 300})
+        for (int panels : panels_of(row()))
+            for (int rows : row_counts()) {
+                matrix_t w(f, K, panels * panel_columns);
+                w.fill(g);
+                problem_t p(row(), w, rows, panels);
+                p.fill(g);
+                p.place = places[turn % 3];
+                const auto kernel = make(row(), f, K, rows, panels);
+                const auto sums = run_direct(*kernel, p);
+                stored_t s;
+                s.columns = w.shape.N - turn++ % panel_columns;
+                s.scale = float(uniform(g, -2, 2));
+                for (int64_t n = 0; n < w.shape.N; n++) s.bias.push_back(float(uniform(g, -3, 3)));
+                s.alone = turn % 2;
+                ASSERT_EQ(run_direct(*kernel, p, &s), sums);
+                const int64_t stride = s.columns + stored_t::gap;
+                for (size_t i = 0; i < s.results.size(); i++) {
+                    const int64_t r = int64_t(i) / stride, n = int64_t(i) % stride;
+                    const uint32_t want =
+                            n < s.columns ? encode(
+                                    mxdnn_bf16, sums[size_t(r * w.shape.N + n)] * s.scale + s.bias[size_t(n)])
+                                          : stored_t::poison;
+                    ASSERT_EQ(s.results[i], want) << where(row(), f, K, rows, panels) << " row " << r
+                                                  << " column " << n << " of " << s.columns;
+                }
+            }
 }
 
 // A NaN scale reaches its column and no other, also where all codes and sources are zero.
@@ -295,6 +416,30 @@ TEST_P(direct_kernels, special_values) {
             p.fill(g, std::exp2(byte < 3 ? 90. : -90.));
             run(byte < 3 ? "smallest scales" : "largest scales", p);
         }
+    }
+}
+
+// Scales at both ends, which the fast way of decoding leaves to the slow one, in one tile of one panel: ways
+// of decoding alternate.
+TEST_P(direct_kernels, ways_of_decoding_alternate) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        if (f.quant.scale_dt != mxdnn_e8m0) continue;
+        for (int64_t K : {128, 256, 500, 680})
+            for (int panels : panels_of(row())) {
+                const int rows = row().max_rows - int(below(g, uint32_t(row().max_rows)));
+                matrix_t w(f, K, panels * panel_columns);
+                w.fill(g);
+                const int64_t tile = below(g, uint32_t(div_up(K, int64_t(128)))) * 128,
+                              panel = below(g, uint32_t(panels)) * panel_columns;
+                for (int64_t n = panel; n < panel + panel_columns; n++)
+                    for (int64_t k = tile; k < std::min(K, tile + 128); k += f.quant.block)
+                        w.view().set_scale(k, n, 254);
+                problem_t p(row(), w, rows, panels);
+                p.fill(g, std::exp2(-90.));
+                check_direct(p, run_direct(*make(row(), f, K, rows, panels), p));
+                if (HasFailure()) return;
+            }
     }
 }
 

@@ -47,7 +47,6 @@ constexpr int call_panels = 2, call_columns = call_panels * panel_columns;
 
 struct how_t {
     int64_t part_tiles = 1;
-    int64_t rate = -1;            // the share of turns to decode at; -1: as it should be
     int64_t first = 0, rows = -1; // of the problem's rows; -1: all
     // Columns of results that are stored as well; 0: none. Their factor and bias.
     int64_t store_columns = 0;
@@ -81,7 +80,7 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     const std::vector<uint8_t> src_before(src.data(), src.data() + src.size());
 
     const int64_t part_bytes = call_panels * parts.panel_bytes();
-    guarded_t part0(size_t(part_bytes), p.place), part1(size_t(part_bytes), p.place);
+    guarded_t part(size_t(part_bytes), p.place);
     const int64_t acc_stride = calls * call_columns * 4 + 64, acc_rows = round_up(rows, int64_t(32));
     guarded_t acc(size_t((acc_rows - 1) * acc_stride + calls * call_columns * 4), p.place);
     for (int64_t i = 0; i < int64_t(acc.size()) / 4; i++) std::memcpy(acc.data() + i * 4, &poison, 4);
@@ -91,10 +90,7 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     args.src_last = src.data() + blocks.first(how.first, parts.count - 1);
     args.src_part_stride = blocks.part_bytes();
     args.rows = rows;
-    args.part[0] = part0.data();
-    args.part[1] = part1.data();
-    args.begin = 1;
-    args.decode_rate = how.rate < 0 ? parts.decode_rate(rows) : how.rate;
+    args.part = part.data();
     args.acc_stride = acc_stride;
     const int64_t dst_columns = how.store_columns + stored_gap;
     guarded_t dst(size_t((rows * dst_columns - stored_gap) * 2), p.place);
@@ -118,15 +114,12 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
             args.dst = dst.data() + c * call_columns * 2;
         }
         jit_call(*kernel, args);
-        args.begin = 0;
-        if (parts.count % 2) std::swap(args.part[0], args.part[1]);
     }
     if (stored) {
         stored->resize(dst.size() / 2);
         std::memcpy(stored->data(), dst.data(), dst.size());
     }
-    EXPECT_TRUE(
-            src.intact() && wei.intact() && acc.intact() && part0.intact() && part1.intact() && dst.intact())
+    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && part.intact() && dst.intact())
             << "writes beside its buffers";
     EXPECT_EQ(std::memcmp(src_before.data(), src.data(), src.size()), 0) << "writes to its source";
     EXPECT_EQ(std::memcmp(w.bytes.data(), wei.data(), wei.size()), 0) << "writes to its weights";
@@ -224,32 +217,15 @@ TEST_P(fused_kernels, sums) {
             }
 }
 
-// How K and the rows are divided and when parts are decoded must not show in the results; sums of integers
-// are rounded once in a part.
-TEST_P(fused_kernels, division_does_not_change_bits) {
+// How rows are divided must not show in the results; that K is divided does, sums are rounded once in a part.
+TEST_P(fused_kernels, division_of_rows_does_not_change_bits) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
         matrix_t w(f, 1100, 4 * panel_columns);
         w.fill(g);
         problem_t p(row(), w, 100);
         p.fill(g);
-        auto all = run_fused(row(), p, {});
-        for (int64_t tiles : {1, 2, 3, 8}) {
-            if (integers()) {
-                how_t how;
-                how.part_tiles = tiles;
-                all = run_fused(row(), p, how);
-            }
-            for (int64_t rate : {int64_t(-1), int64_t(0), int64_t(UINT32_MAX)}) {
-                how_t how;
-                how.part_tiles = tiles;
-                how.rate = rate;
-                const auto other = run_fused(row(), p, how);
-                ASSERT_EQ(std::memcmp(all.data(), other.data(), all.size() * 4), 0)
-                        << f.str() << " parts of " << tiles << " tiles, rate " << rate;
-            }
-        }
-        all = run_fused(row(), p, {});
+        const auto all = run_fused(row(), p, {});
         // Parts of a stream's rows: whole blocks, and what is left.
         int64_t first = 0;
         for (int64_t n : {32, 64, 4}) {
@@ -402,46 +378,36 @@ TEST(panel_parts, cover_k_by_whole_tiles) {
                 EXPECT_LT(p.last_rows, 2 * p.rows) << "K " << K << " parts of " << p.rows;
                 EXPECT_EQ(p.rows % n16_frame_t::tile_rows(s), 0);
                 EXPECT_EQ(p.panel_bytes(), p.most_steps() * 32 * 16 * 2);
-                // Enough turns for both halves of all steps of both panels, if there are that many.
-                for (int64_t rows : {1, 32, 33, 64, 100, 256, 512}) {
-                    const int64_t turns = 2 * div_up(rows, int64_t(32)) * p.steps(0);
-                    uint64_t decoded = 0;
-                    uint32_t at = 0;
-                    for (int64_t t = 0; t < turns; t++) {
-                        const uint32_t before = at;
-                        at += p.decode_rate(rows);
-                        decoded += at < before;
-                    }
-                    const uint64_t wanted = uint64_t(std::min(4 * p.most_steps(), turns - 1));
-                    EXPECT_GE(decoded, wanted) << "K " << K << " rows " << rows;
-                }
             }
 }
 
 TEST(source_blocks, every_value_has_a_place_of_its_own) {
     for (int64_t K : {1, 64, 300, 700})
-        for (int64_t rows : {1, 16, 31, 32, 33, 70}) {
-            quant_t q;
-            q.scale_dt = mxdnn_e8m0;
-            q.block = 32;
-            const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
-            const panel_parts_t parts(s, 256);
-            const source_blocks_t blocks = {parts, rows};
-            std::set<int64_t> seen;
-            int64_t last = 0;
-            for (int64_t r = 0; r < rows; r++) {
-                int64_t next = 0;
-                blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
-                    EXPECT_EQ(k, next);
-                    next += 32;
-                    EXPECT_EQ(at % source_blocks_t::piece_bytes, 0);
-                    EXPECT_TRUE(seen.insert(at).second) << "row " << r << " k " << k;
-                    last = std::max(last, at);
-                });
-                EXPECT_GE(next, K);
-            }
-            EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, int64_t(32)) * 2) << "no gaps";
-        }
+        for (int64_t rows : {1, 16, 31, 32, 33, 48, 49, 100})
+            for (int64_t part_rows : {256, 768})
+                for (int64_t block : {32, 48, 96}) {
+                    quant_t q;
+                    q.scale_dt = mxdnn_e8m0;
+                    q.block = 32;
+                    const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
+                    const panel_parts_t parts(s, part_rows);
+                    const source_blocks_t blocks = {parts, rows, block};
+                    std::set<int64_t> seen;
+                    int64_t last = 0;
+                    for (int64_t r = 0; r < rows; r++) {
+                        int64_t next = 0;
+                        blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
+                            EXPECT_EQ(k, next);
+                            next += 32;
+                            EXPECT_EQ(at % source_blocks_t::piece_bytes, 0);
+                            EXPECT_TRUE(seen.insert(at).second) << "row " << r << " k " << k;
+                            last = std::max(last, at);
+                        });
+                        EXPECT_GE(next, K);
+                    }
+                    EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, int64_t(32)) * 2)
+                            << "no gaps";
+                }
 }
 
 } // namespace

@@ -25,7 +25,19 @@ matmul_kernels_t avx2_kernels() {
 
 matmul_kernels_t amx_kernels() {
     matmul_kernels_t k;
-    k.direct_rows = 12;
+    k.direct_rows = 48;
+    k.direct_on_tiles = true;
+    k.only_direct = true;
+    k.row_step = 48;
+    k.compute_bytes = 2;
+    return k;
+}
+
+// Of s8 with a scale for every row.
+matmul_kernels_t amx_int8_kernels() {
+    matmul_kernels_t k;
+    k.direct_rows = 32;
+    k.direct_on_tiles = true;
     k.fused = true;
     k.dense_rows = 32;
     k.row_step = 32;
@@ -65,42 +77,62 @@ TEST(matmul_plan, many_rows_decode_once) {
     EXPECT_LE(p.k_chunk * 2 * 32, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
 }
 
-TEST(matmul_plan, parts_of_integers_are_exact_and_the_same_for_any_rows) {
+TEST(matmul_plan, parts_of_integers_are_exact) {
     auto m = machine(cpu_isa_t::avx512_core_amx, 2);
-    auto k = amx_kernels();
-    k.fused_bytes = 1;
+    const auto k = amx_int8_kernels();
     quant_t q;
     q.scale_dt = mxdnn_e8m0;
     q.block = 32;
     for (int64_t l1d : {8, 48, 1024})
         for (int64_t K : {31, 128, 600, 1300, 1500, 2880, 14336}) {
             m.l1d = l1d << 10;
-            k.rows = 0;
             const panel_parts_t parts(make_packed_shape(K, 32, 4, q), plan_k_chunk(K, m, k), 1);
             EXPECT_LE(std::max(parts.rows, parts.last_rows), exact_int8_rows) << l1d << " KiB, K " << K;
-            k.rows = 1024;
-            EXPECT_EQ(plan_k_chunk(K, m, k), parts.rows);
         }
     m.l1d = 48 << 10;
     EXPECT_EQ(plan_k_chunk(2880, m, k), 512);
     EXPECT_EQ(plan_mx_matmul(shape(1024, 2880, 5760), 0, m, k).rows, 256)
             << "twice what bf16 leaves room for";
+    EXPECT_TRUE(plan_mx_matmul(shape(32, 2880, 5760), 0, m, k).direct);
+    EXPECT_FALSE(plan_mx_matmul(shape(33, 2880, 5760), 0, m, k).direct);
 }
 
-TEST(matmul_plan, tiles_decode_beside_multiplying) {
+TEST(matmul_plan, tiles_take_all_rows_directly) {
     auto m = machine(cpu_isa_t::avx512_core_amx, 2);
-    m.l1d = 48 << 10;
-    auto k = amx_kernels();
-    const auto p = plan_mx_matmul(shape(256, 2880, 5760), 0, m, k);
-    EXPECT_EQ(describe(p), "fused:rows128:columns64:k256");
-    EXPECT_LE(p.k_chunk * (2 * 32 + 64), m.l1d) << "both panels of a part and 32 rows of source fit in L1";
-    k.rows = 256;
-    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 384) << "the next part comes slowly";
-    m.l1d = 8 << 10;
-    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 128)
-            << "at least a tile of the layout";
-    k.tile_rows = 256;
-    EXPECT_EQ(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k).k_chunk, 256);
+    m.l2 = 2 << 20;
+    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, amx_kernels())),
+            "direct:rows256:columns64");
+    EXPECT_EQ(describe(plan_mx_matmul(shape(1000, 2880, 5760), 0, m, amx_kernels())),
+            "direct:rows288:columns64")
+            << "whole calls whose source stays in L2";
+}
+
+TEST(matmul_plan, rows_of_a_call_on_tiles) {
+    EXPECT_EQ(plan_tile_rows(1, 48), 16);
+    EXPECT_EQ(plan_tile_rows(33, 48), 48);
+    EXPECT_EQ(plan_tile_rows(64, 48), 32) << "two of equal length";
+    EXPECT_EQ(plan_tile_rows(256, 48), 48);
+    EXPECT_EQ(plan_tile_rows(80, 96), 80) << "one call";
+    EXPECT_EQ(plan_tile_rows(112, 96), 64) << "two of about equal length";
+    EXPECT_EQ(plan_tile_rows(runtime_dim, 96), 48);
+    for (int most : {48, 96})
+        for (int64_t M = 1; M < 1000; M++) {
+            const int rows = plan_tile_rows(M, most);
+            EXPECT_TRUE(rows >= 16 && rows <= most && rows % 16 == 0) << M;
+            EXPECT_EQ(div_up(M, int64_t(rows)), div_up(M, int64_t(most))) << M << ": no more calls";
+        }
+}
+
+// Of int4, whose direct kernel for a row or two knows no tiles.
+TEST(matmul_plan, tiles_take_many_rows_of_int4) {
+    matmul_kernels_t k = amx_kernels();
+    k.only_direct = k.direct_on_tiles = false;
+    k.many = true;
+    k.direct_rows = 12;
+    auto m = machine(cpu_isa_t::avx512_core_amx, 2);
+    m.l2 = 2 << 20;
+    EXPECT_EQ(describe(plan_mx_matmul(shape(2, 2880, 5760), 0, m, k)), "direct:rows2:columns64");
+    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, k)), "many:rows288:columns64");
 }
 
 TEST(matmul_plan, columns_shrink_until_every_thread_has_work) {
@@ -114,16 +146,6 @@ TEST(matmul_plan, blocks_of_a_quantised_destination_stay_whole) {
     matmul_shape_t s = shape(1, 4096, 256);
     s.column_step = 32;
     EXPECT_EQ(plan_mx_matmul(s, 0, machine(cpu_isa_t::avx2, 16), avx2_kernels()).columns, 32);
-}
-
-TEST(matmul_plan, tiles_take_few_rows_directly) {
-    matmul_kernels_t k = amx_kernels();
-    const auto m = machine(cpu_isa_t::avx512_core_amx, 1);
-    EXPECT_EQ(direct_rows_limit(m, k), 2) << "direct kernels without tiles";
-    k.direct_on_tiles = true;
-    k.direct_rows = 32;
-    EXPECT_TRUE(plan_mx_matmul(shape(32, 2880, 5760), 0, m, k).direct);
-    EXPECT_FALSE(plan_mx_matmul(shape(33, 2880, 5760), 0, m, k).direct);
 }
 
 TEST(matmul_plan, dense_calls_waste_few_rows) {
@@ -173,9 +195,15 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
     EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx2, any), "avx2_dense");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_bf16, any), "avx512_core_bf16_direct_4bit");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_amx_direct_f4");
-    EXPECT_EQ(
-            name(kernel_kind_t::fused, cpu_isa_t::avx512_core_amx, mxdnn_bf16), "avx512_core_amx_fused_4bit");
-    EXPECT_EQ(name(kernel_kind_t::fused, cpu_isa_t::avx512_core_bf16, mxdnn_bf16), "none");
+    EXPECT_EQ(name(kernel_kind_t::fused, cpu_isa_t::avx512_core_amx, mxdnn_s8),
+            "avx512_core_amx_fused_int8_f4");
+    EXPECT_EQ(name(kernel_kind_t::many, cpu_isa_t::avx512_core_amx, any), "none");
+    const kernel_row_t *int4 =
+            find_kernel(kernel_kind_t::many, cpu_isa_t::avx512_core_amx, mxdnn_s4, int4_quant);
+    ASSERT_NE(int4, nullptr);
+    EXPECT_EQ(int4->name, std::string("avx512_core_amx_many_int4"));
+    EXPECT_FALSE(
+            find_kernel(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, mxdnn_s4, int4_quant)->on_tiles);
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::none, any), "none");
 }
 

@@ -53,6 +53,7 @@ const char *kind_name(x64::kernel_kind_t k) {
     case x64::kernel_kind_t::direct: return "direct";
     case x64::kernel_kind_t::decode: return "decode";
     case x64::kernel_kind_t::dense: return "dense";
+    case x64::kernel_kind_t::many: return "many";
     case x64::kernel_kind_t::fused: break;
     }
     return "fused";
@@ -75,8 +76,9 @@ std::vector<named_format_t> formats() {
 std::string kernels() {
     std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 "
                        "products with f32 sums. "
-                       "`direct` decodes in registers for a few rows, `decode` and `dense` work together for "
-                       "many, `fused` is both in one.\n\n"
+                       "`direct` decodes in registers for a few rows (AMX: any number, so many at a time), "
+                       "`decode` and `dense` work together for many, `many` is a direct kernel for those "
+                       "alone, `fused` multiplies s8 by parts of K.\n\n"
                        "| kernel | kind | ISA | computes in | rows | panels |",
                 line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {

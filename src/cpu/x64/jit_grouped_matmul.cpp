@@ -56,7 +56,7 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
-    const panel_parts_t parts;                    // fused kernels'
+    const panel_parts_t direct_parts, parts;      // of streams
     const bool summed;                            // rows meet in the destination
     const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
     int nthr;
@@ -80,9 +80,10 @@ struct jit_grouped_matmul_base_t::run_t {
     run_t(const jit_grouped_matmul_base_t &s, const exec_ctx_t &e)
         : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
           src_md(e.memory(MXDNN_ARG_SRC)->md), dst_md(e.memory(MXDNN_ARG_DST)->md),
-          direct_limit(direct_rows_limit(c.machine, c.kernels)), parts(c.parts()),
-          summed(x.scatter != nullptr), src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4
-                                                    && src_md.ndims == 2 && swizzled_by_group(x, true)),
+          direct_limit(direct_rows_limit(c.machine, c.kernels)), direct_parts(c.stream_parts(true)),
+          parts(c.stream_parts(false)), summed(x.scatter != nullptr),
+          src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
+                      && swizzled_by_group(x, true)),
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
                       && swizzled_by_group(x, false)),
           shifted(src_shifted || dst_shifted), nthr(threads_of(e.stream, c.machine.threads)) {
@@ -187,7 +188,7 @@ struct jit_grouped_matmul_base_t::run_t {
     bool readable(const grouped_segment_t &s, const source_rows_t &source) const {
         if (x.gather || p.attr.src.scales.set || c.needs_sums || src_md.ndims != 2 || !source.in_place(0))
             return false;
-        if (!s.direct && c.fused) return false;
+        if (c.streams(s.direct, s.count)) return false;
         if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
@@ -240,8 +241,9 @@ struct jit_grouped_matmul_base_t::run_t {
             }
             source.set_group(s.expert, src_shifted ? shifts[slot] : 0);
         }
-        if (c.fused && !s.direct)
-            source.prepare(m, r, {parts, s.count}, source_buffer(s.first), out);
+        if (c.streams(s.direct, s.count))
+            source.prepare(m, r, {s.direct ? direct_parts : parts, s.count, c.stream_block(s.direct)},
+                    source_buffer(s.first), out);
         else if (m < 0)
             std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
         else
@@ -293,10 +295,12 @@ struct jit_grouped_matmul_base_t::run_t {
         o.source_stride = s.in_place ? w.source.in_place_stride() : c.scratch.source_stride;
         o.block_sums = c.needs_sums ? block_sums(slot) : nullptr;
         o.weights = weights_of(s.expert);
-        if (c.fused && !s.direct) {
+        o.stream_rows = s.count;
+        if (c.streams(s.direct, s.count)) {
             o.source = source_buffer(s.first);
             o.stream_row = r0;
-            o.stream_rows = s.count;
+        }
+        if (self.kernels_.can_store(s.direct, p.attr.src.scales.set)) {
             if (summed && !c.gated) {
                 o.dst = results + slot * g.sums_stride + c0;
                 o.dst_stride = g.sums_stride * int64_t(sizeof(float));

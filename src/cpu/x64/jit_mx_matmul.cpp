@@ -80,8 +80,9 @@ struct jit_mx_matmul_base_t::run_t {
         // The last call of a direct run reads whole rows of its kernel; what is beyond M is zeros.
         part.padded_rows = self.kernels_.padded_rows(plan.direct, part.rows);
         const bool quantised = p.attr.src.scales.set;
-        const bool in_place = plan.direct && part.padded_rows == part.rows && !quantised && !c.needs_sums
-                              && first.in_place(part.m0);
+        const bool stream = c.streams(plan.direct, part.rows);
+        const bool in_place = plan.direct && !stream && part.padded_rows == part.rows && !quantised
+                              && !c.needs_sums && first.in_place(part.m0);
         if (in_place) {
             part.source = first.in_place(part.m0);
             part.source_stride = first.in_place_stride();
@@ -90,8 +91,8 @@ struct jit_mx_matmul_base_t::run_t {
         part.source = part.buffer;
         part.source_stride = c.scratch.source_stride;
         const int64_t K = c.weights.K, padded = round_up(K, k_step);
-        const panel_parts_t parts = c.parts();
-        const source_blocks_t blocks = {parts, part.rows};
+        const panel_parts_t parts = c.stream_parts(plan.direct);
+        const source_blocks_t blocks = {parts, part.rows, c.stream_block(plan.direct)};
         const int64_t padded_rows = part.padded_rows;
         const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(threads, padded_rows));
         parallel(ctx.stream, n, [&](int ithr, int nt) {
@@ -104,7 +105,7 @@ struct jit_mx_matmul_base_t::run_t {
                 source_sums_t sums{row_scales(part) + r,
                         c.needs_sums ? block_sums(part) + r * c.scratch.sums_per_row : nullptr,
                         c.weights.block};
-                if (plan.fused) {
+                if (stream) {
                     src.prepare(part.m0 + r, r, blocks, part.buffer, sums);
                 } else if (r < part.rows) {
                     src.prepare(part.m0 + r, out, padded, sums);

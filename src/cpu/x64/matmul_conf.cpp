@@ -70,9 +70,9 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.compute_dt = decode->compute_dt;
     c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt);
     c.dense = find_kernel(kernel_kind_t::dense, isa, p.weights.dt, q, c.compute_dt);
-    c.fused = find_kernel(kernel_kind_t::fused, isa, p.weights.dt, q, c.compute_dt);
+    c.many = find_kernel(kernel_kind_t::many, isa, p.weights.dt, q, c.compute_dt);
     // Each level is its own entry: without a kernel of its own the next one is as good.
-    const kernel_row_t *many = c.fused ? c.fused : c.dense;
+    const kernel_row_t *many = c.many ? c.many : c.dense;
     if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
@@ -109,20 +109,23 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.machine.l1d = cache_sizes().l1d;
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
-    c.kernels.direct_rows = c.direct->max_rows;
+    const dim_t M = p.kind == mxdnn_primitive_kind_mx_matmul ? dim_from_end(p.dst, 2) : runtime_dim;
+    c.kernels.many = c.many != nullptr;
+    c.kernels.fused = c.fused != nullptr;
     c.kernels.direct_on_tiles = c.direct->on_tiles;
+    if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
+    c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
-    c.kernels.fused = c.fused != nullptr;
-    if (c.fused) c.kernels.fused_bytes = data_type_info(c.fused->compute_dt)->bits / 8;
-    const dim_t M = dim_from_end(p.dst, 2);
-    c.kernels.dense_rows = c.fused ? int(source_blocks_t::block_rows) : c.dense->max_rows;
-    if (!c.fused && p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim && M > 0)
-        c.kernels.dense_rows = plan_dense_rows(M, c.dense->max_rows);
-    if (p.kind == mxdnn_primitive_kind_mx_matmul && M != runtime_dim) c.kernels.rows = M;
-    c.kernels.row_step = c.kernels.dense_rows;
-    if (c.kernels.only_direct) c.kernels.row_step = c.kernels.direct_rows; // whole calls
-    c.kernels.dense_panels = most_panels(*many);
+    if (c.direct->on_tiles)
+        c.kernels.direct_rows =
+                c.fused ? int(source_blocks_t::block_rows) : plan_tile_rows(M, c.direct->max_rows);
+    c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::block_rows)
+                           : c.many                     ? plan_tile_rows(M, c.many->max_rows)
+                           : M == runtime_dim || M == 0 ? c.dense->max_rows
+                                                        : plan_dense_rows(M, c.dense->max_rows);
+    c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.dense_rows; // whole calls
+    c.kernels.dense_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.dense);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     return yes();
@@ -135,16 +138,18 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
             c.compute_dt == mxdnn_s8 ? int8_row_t::bytes(K) : round_up(round_up(K, k_step) * bytes, 64);
     if (s.source_stride % bad_stride == 0) s.source_stride += 64;
     c.source_rows = source_rows;
-    s.source = source_rows * s.source_stride;
+    s.source = source_rows * s.source_stride
+               + tile_source_rows * source_blocks_t::piece_bytes; // tiles read more
     s.row_scales = round_up(source_rows * int64_t(sizeof(float)), 64);
     s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
     // Panels a multiple of pages apart would meet in the same sets of the first-level cache.
     const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
-    s.panel_stride =
-            c.fused ? c.kernels.dense_panels * c.parts().panel_bytes() : panel_columns * k_chunk * bytes;
-    if (s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
-    s.panels = (c.fused ? 2 : c.kernels.dense_panels) * s.panel_stride;
+    s.panel_stride = c.fused                           ? c.kernels.dense_panels * c.parts().panel_bytes()
+                     : c.many || c.kernels.only_direct ? 0
+                                                       : panel_columns * k_chunk * bytes;
+    if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
+    s.panels = (c.fused ? 1 : c.kernels.dense_panels) * s.panel_stride;
     // Gated tasks have twice the columns, and those of halves may start inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;

@@ -30,8 +30,8 @@ struct matmul_scratch_t {
 // Everything of a problem's solution that is known before it is executed.
 struct matmul_conf_t {
     const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
-    const kernel_row_t *fused = nullptr; // instead of decode and dense, if there is one
-    data_type_t compute_dt = mxdnn_f32;  // of all but `fused`, which has its own
+    const kernel_row_t *many = nullptr, *fused = nullptr; // instead of decode and dense, if there is one
+    data_type_t compute_dt = mxdnn_f32;                   // of all but `fused`, which multiplies s8
     matmul_machine_t machine;
     matmul_kernels_t kernels;
     matmul_scratch_t scratch;
@@ -49,9 +49,28 @@ struct matmul_conf_t {
     // From there to those of what it gates, if they have a half.
     int64_t half() const { return weights.N / 2; }
 
+    // How rows are multiplied, by direct kernels or others: by a fused kernel, or by one that decodes beside
+    // multiplying, or null.
+    bool fuses(bool by_direct) const { return !by_direct && fused; }
+    const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
+
     panel_parts_t parts() const { // of fused kernels
-        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows,
-                kernels.fused_bytes};
+        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows, 1};
+    }
+    // Of K as streams are divided; others than fused kernels take all at once.
+    panel_parts_t stream_parts(bool by_direct) const {
+        if (fuses(by_direct)) return parts();
+        return {weights, round_up(std::max<int64_t>(weights.K, 1), kernels.tile_rows)};
+    }
+    // Whether so many rows are read as a stream, and in blocks of how many.
+    bool streams(bool by_direct, int64_t rows) const {
+        const kernel_row_t *row = beside(by_direct);
+        return fuses(by_direct) || (row && row->on_tiles && rows > tile_source_rows);
+    }
+    int64_t stream_block(bool by_direct) const {
+        return fuses(by_direct) ? source_blocks_t::block_rows
+               : by_direct      ? kernels.direct_rows
+                                : kernels.dense_rows;
     }
 };
 

@@ -15,7 +15,6 @@ constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
 // Prepared rows of each thread, where they have their own.
 constexpr int64_t own_source_bytes = 1 << 20;
-constexpr int64_t many_rows = 256; // of fused kernels
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
@@ -26,6 +25,15 @@ int plan_dense_rows(int64_t M, int most) {
     for (int rows = most - 1; rows > most / 2; rows--)
         if (cost(rows) < cost(best)) best = rows;
     return best;
+}
+
+int plan_tile_rows(int64_t M, int most) {
+    // Calls of about equal length. For any number of rows there are kernels for every number of tiles, which
+    // take long to generate.
+    constexpr int few = 48;
+    if (M == runtime_dim) return std::min(most, few);
+    const int64_t calls = std::max<int64_t>(div_up(M, int64_t(most)), 1);
+    return int(std::max<int64_t>(round_up(div_up(M, calls), tile_source_rows), tile_source_rows));
 }
 
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
@@ -40,14 +48,10 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     if (kernels.fused) {
         // Two decoded panels stay in the first-level cache beside as many rows of source, which pass through.
-        // The next part is written meanwhile: with many rows that goes slowly and takes little of the cache.
-        // Whole tiles, however short K is. Of integers no part is decoded meanwhile, and sums of the longest
-        // one, the last, have to be exact.
-        const bool integers = kernels.fused_bytes == 1;
-        const int64_t row_bytes =
-                (!integers && kernels.rows >= many_rows ? 3 : 4) * panel_columns * kernels.fused_bytes;
-        int64_t tiles = machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows;
-        if (integers) tiles = std::min(tiles, (exact_int8_rows / kernels.tile_rows + 1) / 2);
+        // Whole tiles, however short K is. Sums of the longest part, the last, have to be exact.
+        const int64_t row_bytes = 4 * panel_columns;
+        const int64_t tiles = std::min(machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows,
+                (exact_int8_rows / kernels.tile_rows + 1) / 2);
         return std::max<int64_t>(tiles, 1) * kernels.tile_rows;
     }
     // Decoded panels of one dense call take at most half of L2.
@@ -62,9 +66,9 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // The prepared source should stay in L2 beside the panels and the sums.
-    const int64_t k = kernels.fused ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
-    const int64_t row_bytes =
-            std::max<int64_t>(1, k * (kernels.fused ? kernels.fused_bytes : kernels.compute_bytes));
+    const bool whole = kernels.fused || kernels.many || kernels.only_direct;
+    const int64_t k = whole ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
+    const int64_t row_bytes = std::max<int64_t>(1, k * (kernels.fused ? 1 : kernels.compute_bytes));
     int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
@@ -86,6 +90,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
         const matmul_kernels_t &kernels) {
     matmul_plan_t p;
     p.direct = s.M <= direct_rows_limit(machine, kernels);
+    p.many = !p.direct && kernels.many;
     p.fused = !p.direct && kernels.fused;
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
     // Runs of about equal length.
@@ -102,9 +107,9 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 }
 
 std::string describe(const matmul_plan_t &p) {
-    std::string s = p.direct ? "direct" : p.fused ? "fused" : "decode+dense";
+    std::string s = p.direct ? "direct" : p.many ? "many" : p.fused ? "fused" : "decode+dense";
     s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
-    return p.direct ? s : s + ":k" + std::to_string(p.k_chunk);
+    return p.direct || p.many ? s : s + ":k" + std::to_string(p.k_chunk);
 }
 
 } // namespace x64

@@ -31,10 +31,9 @@ struct matmul_kernels_t {
     int direct_rows = 1; // most rows of a direct call
     bool direct_on_tiles = false;
     bool only_direct = false; // for any number of rows: decoding is a small part of each call
-    bool fused = false;       // many rows have a kernel that decodes beside multiplying
-    int fused_bytes = 2;      // of the values that it multiplies
-    int64_t rows = 0;         // of all calls together, if that is known
-    int dense_rows = 1;       // rows of a dense call; runs of rows are multiples of row_step
+    bool many = false;        // more rows have a kernel of their own that decodes beside multiplying
+    bool fused = false;       // or one that multiplies codes of one byte, by parts of K
+    int dense_rows = 1;       // rows of a dense call, or one for many rows; runs are multiples of row_step
     int row_step = 1;
     int dense_panels = 1;
     int compute_bytes = 4; // of the compute type
@@ -43,7 +42,8 @@ struct matmul_kernels_t {
 
 struct matmul_plan_t {
     bool direct = true;   // decode in registers; else decode a panel once for many rows
-    bool fused = false;   // the latter in one kernel
+    bool many = false;    // the latter in one kernel
+    bool fused = false;   // likewise, by parts of K
     int64_t rows = 1;     // of the source that are prepared and multiplied together
     int64_t columns = 64; // of the destination per task
     int64_t k_chunk = 0;  // rows of the weights that are decoded at a time (fused kernels: a part)
@@ -51,6 +51,10 @@ struct matmul_plan_t {
 
 // Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less.
 int plan_dense_rows(int64_t M, int most);
+
+// Rows of a call on tiles, of the `most` that the kernel can take, if there are M in all (runtime_dim: any
+// number).
+int plan_tile_rows(int64_t M, int most);
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "cpu/x64/panel_parts.hpp"
 
@@ -11,23 +10,29 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Which number of panels, of those that direct kernels are made for, is the most where so many are left.
-int panel_matmul_t::most_panels(int64_t left) const {
+namespace {
+
+// Which number of panels, of those that kernels are made for and of at most `most`, is the largest where so
+// many are left.
+int largest_panels(const kernel_row_t &row, int64_t most, int64_t left) {
     int j = 2;
-    while (j > 0 && (c_.direct->panels[j] == 0 || c_.direct->panels[j] > left)) j--;
+    while (j > 0 && (row.panels[j] == 0 || row.panels[j] > std::min(most, left))) j--;
     return j;
 }
 
-// Those that tasks have, as multiply_direct() goes through their columns. Often it is the most alone: the
-// others are half of the time that creating a primitive takes.
-std::array<bool, 3> panel_matmul_t::panels_of_tasks(int64_t tasks_per_thread) const {
+} // namespace
+
+// Those that tasks have, as multiply_beside() goes through their columns with calls for at most so many.
+// Often it is one number alone: the others are half of the time that creating a primitive takes.
+std::array<bool, 3> panel_matmul_t::panels_of_tasks(
+        const kernel_row_t &row, int most, int64_t tasks_per_thread) const {
     std::array<bool, 3> used = {};
     const auto add = [&](int64_t n0, int64_t n1) {
         const int64_t last = div_up(n1, panel_columns);
         for (int64_t p = n0 / panel_columns; p < last;) {
-            const int j = most_panels(last - p);
+            const int j = largest_panels(row, most, last - p);
             used[size_t(j)] = true;
-            p += c_.direct->panels[j];
+            p += row.panels[j];
         }
     };
     const int64_t dst_n = c_.dst_columns();
@@ -41,64 +46,75 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(int64_t tasks_per_thread) co
     return used;
 }
 
-status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
-    const int64_t part_rows = c_.parts().rows;
-    const auto create = [&](const kernel_row_t &row, int rows, int panels, kernel_t &kernel) {
-        kernel_params_t k;
-        k.wei_dt = p.weights.dt;
-        k.quant = p.weights.packed.quant;
-        k.K = c_.weights.K;
-        k.rows = rows;
-        k.panels = panels;
-        k.part_rows = part_rows;
-        const char *reason = nullptr;
-        const status_t status = create_kernel(row, k, &kernel, &reason);
-        return status == mxdnn_success
-                       ? status
-                       : fail(status, "kernel %s for %d rows and %d panels could not be generated: %s",
-                               row.name, rows, panels, reason ? reason : "no reason given");
-    };
-    if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
+status_t panel_matmul_t::create(
+        const problem_t &p, const kernel_row_t &row, int rows, int panels, kernel_t &kernel) const {
+    kernel_params_t k;
+    k.wei_dt = p.weights.dt;
+    k.quant = p.weights.packed.quant;
+    k.K = c_.weights.K;
+    k.rows = rows;
+    k.panels = panels;
+    k.part_rows = c_.parts().rows;
+    const char *reason = nullptr;
+    const status_t status = create_kernel(row, k, &kernel, &reason);
+    return status == mxdnn_success
+                   ? status
+                   : fail(status, "kernel %s for %d rows and %d panels could not be generated: %s", row.name,
+                           rows, panels, reason ? reason : "no reason given");
+}
 
-    const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
-    // Row counts in powers of two, and the most; a call with fewer rows has rows of zeros.
-    if (M == runtime_dim || M <= limit) {
-        const int most = c_.kernels.direct_rows;
-        for (int r = c_.kernels.direct_on_tiles ? 16 : 1; r < most; r *= 2) direct_rows_.push_back(r);
-        direct_rows_.push_back(most);
-        if (M != runtime_dim) {
-            // Only those that this M uses: whole calls of the most rows, and a last one.
-            const int64_t tail = M % most;
-            const int last = tail ? *std::lower_bound(direct_rows_.begin(), direct_rows_.end(), tail) : most;
-            direct_rows_ = M >= most && last != most ? std::vector<int>{last, most} : std::vector<int>{last};
-        }
-        const std::array<bool, 3> used = panels_of_tasks(tasks_per_thread);
-        for (size_t j = 0; j < used.size(); j++)
-            for (int r : direct_rows_) {
-                if (!used[j]) continue;
-                direct_[j].emplace_back();
-                MXDNN_CHECK(create(*c_.direct, r, c_.direct->panels[j], direct_[j].back()));
-            }
+// Row counts in powers of two, and the most; a call with fewer rows has rows of zeros. On tiles whole tiles.
+status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
+        int64_t tasks_per_thread, row_kernels_t &k) const {
+    k.row = &row;
+    for (int r = 1; r < most && !row.on_tiles; r *= 2) k.rows.push_back(r);
+    for (int r = tile_source_rows; r < most && row.on_tiles; r += tile_source_rows) k.rows.push_back(r);
+    k.rows.push_back(most);
+    if (M != runtime_dim) {
+        // Only those that this M uses: whole calls of the most rows, and a last one.
+        const int64_t tail = M % most;
+        const int last = tail ? k.rows[k.index(tail)] : most;
+        k.rows = M >= most && last != most ? std::vector<int>{last, most} : std::vector<int>{last};
     }
-    if (M == runtime_dim || M > limit) {
-        if (c_.fused) return create(*c_.fused, 1, c_.kernels.dense_panels, fused_);
-        MXDNN_CHECK(create(*c_.decode, 1, 1, decode_));
-        MXDNN_CHECK(create(*c_.dense, c_.kernels.dense_rows, c_.kernels.dense_panels, dense_));
+    for (std::vector<kernel_t> &v : k.kernels) v.resize(k.rows.size());
+    // A call goes with a larger one before it, or with all of M: it has the panels of that.
+    std::array<bool, 3> used = {};
+    for (size_t i = k.rows.size(); i-- > 0;) {
+        const int together = M == runtime_dim ? k.rows[i] : k.rows.back();
+        const std::array<bool, 3> more =
+                panels_of_tasks(row, row.on_tiles ? walked_panels(together) : 4, tasks_per_thread);
+        for (size_t j = 0; j < used.size(); j++) {
+            used[j] = used[j] || more[j];
+            if (used[j]) MXDNN_CHECK(create(p, row, k.rows[i], row.panels[j], k.kernels[j][i]));
+        }
     }
     return mxdnn_success;
 }
 
-int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
-    // Whole kernels; the last call of a direct run has the smallest that suffices.
-    if (!direct) return c_.fused ? rows : round_up(rows, c_.kernels.dense_rows);
-    if (c_.kernels.direct_on_tiles) return rows;
-    const int64_t most = c_.kernels.direct_rows, tail = rows % most;
-    return rows - tail + (tail ? direct_rows_[direct_index(tail)] : 0);
+status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
+    if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
+    const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
+    if (M == runtime_dim || M <= limit)
+        MXDNN_CHECK(create(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
+    if (c_.kernels.only_direct || (M != runtime_dim && M <= limit)) return mxdnn_success;
+    if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.dense_panels, fused_);
+    if (c_.many) return create(p, *c_.many, M, c_.kernels.dense_rows, tasks_per_thread, many_);
+    MXDNN_CHECK(create(p, *c_.decode, 1, 1, decode_));
+    return create(p, *c_.dense, c_.kernels.dense_rows, c_.kernels.dense_panels, dense_);
 }
 
-size_t panel_matmul_t::direct_index(int64_t n) const {
+int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
+    // Whole kernels; the last call of a run has the smallest that suffices.
+    const kernel_row_t *beside = c_.beside(direct);
+    if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
+    if (!beside) return round_up(rows, c_.kernels.dense_rows);
+    const int64_t most = c_.kernels.direct_rows, tail = rows % most;
+    return rows - tail + (tail ? direct_.rows[direct_.index(tail)] : 0);
+}
+
+size_t panel_matmul_t::row_kernels_t::index(int64_t n) const {
     size_t i = 0;
-    while (i + 1 < direct_rows_.size() && direct_rows_[i] < n) i++;
+    while (i + 1 < rows.size() && rows[i] < n) i++;
     return i;
 }
 
@@ -111,34 +127,53 @@ void panel_matmul_t::multiply(
                     size_t((last - first) * panel_columns) * sizeof(float));
         return;
     }
-    if (o.direct) return multiply_direct(o, first, last, acc);
-    fused_ ? multiply_fused(o, n0, n1, acc, panels) : multiply_dense(o, first, last, acc, panels);
+    if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc, panels);
+    if (!c_.beside(o.direct)) return multiply_dense(o, first, last, acc, panels);
+    multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc);
 }
 
 const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const {
     return o.weights + n16_frame_t::prefix(c_.weights) + i * c_.panel_bytes;
 }
 
-void panel_matmul_t::multiply_direct(
-        const panel_operands_t &o, int64_t first, int64_t last, float *acc) const {
-    direct_args_t a;
-    a.src_stride = o.source_stride;
+void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first,
+        int64_t last, int64_t n1, float *acc) const {
+    const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.dense_rows;
+    const bool stream = c_.streams(o.direct, o.stream_rows);
+    const panel_parts_t parts = c_.stream_parts(o.direct);
+    const source_blocks_t blocks = {parts, o.stream_rows, c_.stream_block(o.direct)};
+    direct_args_t a = {};
+    a.src_stride = stream ? source_blocks_t::piece_bytes : o.source_stride;
+    a.src_step = source_blocks_t::piece_bytes;
     a.wei_stride = c_.panel_bytes;
     a.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
     a.xsum_stride = c_.scratch.sums_per_row * int64_t(sizeof(float));
+    a.dst_stride = o.dst_stride;
+    a.scale = o.scale;
+    const jit_kernel_t *kernel = nullptr;
+    const size_t largest = k.index(std::min(o.rows, most));
     for (int64_t p = first; p < last;) {
-        const int j = most_panels(last - p);
+        int j = 2; // the most panels that are left
+        while (j > 0 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p || !k.kernels[j][largest])) j--;
+        const int64_t columns = k.row->panels[j] * panel_columns, at = (p - first) * panel_columns;
         a.wei = panel(o, p);
-        for (int64_t r = 0; r < o.rows; r += c_.kernels.direct_rows) {
-            a.rows = std::min<int64_t>(o.rows - r, c_.kernels.direct_rows);
-            const size_t i = direct_index(a.rows);
-            a.src = static_cast<const char *>(o.source) + r * o.source_stride;
-            a.acc = acc + r * c_.scratch.acc_columns + (p - first) * panel_columns;
+        for (int64_t r = 0; r < o.rows; r += most) {
+            a.rows = std::min<int64_t>(o.rows - r, most);
+            a.src = static_cast<const char *>(o.source)
+                    + (stream ? blocks.first(o.stream_row + r, 0) : r * o.source_stride);
+            if (stream) a.src_step = blocks.stride(o.stream_row + r);
+            a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
             a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
-            (*direct_[j][i])(&a);
+            if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
+            kernel = k.kernels[j][k.index(a.rows)].get();
+            (*kernel)(&a);
+            if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
         }
-        p += c_.direct->panels[j];
+        p += k.row->panels[j];
     }
+    if (!o.store) return;
+    a.rows = 0;
+    (*kernel)(&a);
 }
 
 void panel_matmul_t::multiply_fused(
@@ -152,10 +187,7 @@ void panel_matmul_t::multiply_fused(
     a.src_last = source + blocks.first(o.stream_row, parts.count - 1);
     a.src_part_stride = blocks.part_bytes();
     a.rows = o.rows;
-    a.decode_rate = parts.decode_rate(o.rows);
-    a.part[0] = panels;
-    a.part[1] = panels + c_.scratch.panel_stride;
-    a.begin = 1;
+    a.part = panels;
     a.dst = o.dst;
     a.dst_stride = o.dst_stride;
     a.acc = acc;
@@ -172,11 +204,9 @@ void panel_matmul_t::multiply_fused(
         two_panels(a.next, p + 2);
         if (o.store) a.store_columns = std::min<int64_t>(2 * panel_columns, n1 - p * panel_columns);
         (*fused_)(&a);
-        a.begin = 0;
         a.acc += 2 * panel_columns;
         if (a.bias) a.bias += 2 * panel_columns;
         if (a.dst) a.dst = static_cast<char *>(a.dst) + 2 * panel_columns * o.dst_bytes;
-        if (parts.count % 2) std::swap(a.part[0], a.part[1]);
     }
 }
 

@@ -17,15 +17,15 @@ namespace x64 {
 struct panel_operands_t {
     bool direct = true; // decode in registers; else decode a panel once for all rows
     int64_t rows = 0;
-    const void *source = nullptr; // fused kernels, unless direct: a stream in the order of source_blocks_t
-    int64_t source_stride = 0;    // bytes
+    const void *source = nullptr;            // a stream where matmul_conf_t::streams() says so
+    int64_t source_stride = 0;               // bytes, unless it is a stream
     const float *block_sums = nullptr;       // float_zero weights: sums_per_row floats for every row
     const uint8_t *weights = nullptr;        // packed bytes of the matrix
     int64_t stream_row = 0, stream_rows = 0; // source_blocks_t: which of its rows is the first one
     // Where results of the first row and column go, if the columns of a row lie side by side; or null.
     void *dst = nullptr;
     int64_t dst_stride = 0, dst_bytes = 0; // from row to row, and of an element
-    // Fused kernels: results, sums * scale + bias[column] in bf16, are stored there, and sums are lost.
+    // Kernels on tiles: results, sums * scale + bias[column] in bf16, are stored there, and sums are lost.
     bool store = false;
     float scale = 1.f;
     const float *row_scales = nullptr; // that sums are multiplied by as well, or null
@@ -46,7 +46,9 @@ public:
 
     // Whether multiply() can store results itself, of rows that have scales of their own or none.
     bool can_store(bool direct, bool row_scales) const {
-        return fused_ && !direct && row_scales == (c_.fused->compute_dt == mxdnn_s8);
+        if (c_.weights.K == 0) return false;
+        return c_.fuses(direct) ? row_scales
+                                : !row_scales && c_.beside(direct) && c_.beside(direct)->on_tiles;
     }
 
     // Sums of the weights' columns [n0, n1), which become acc[row][n - n0 / 16 * 16]; decoded
@@ -55,19 +57,29 @@ public:
 
 private:
     using kernel_t = std::unique_ptr<jit_kernel_t>;
-    void multiply_direct(const panel_operands_t &o, int64_t first, int64_t last, float *acc) const;
+    // Of one row of the kernel list: kernels[j][i] for calls of rows[i] rows and row->panels[j] panels, or
+    // null where no task needs it.
+    struct row_kernels_t {
+        const kernel_row_t *row = nullptr;
+        std::vector<int> rows; // ascending
+        std::vector<kernel_t> kernels[3];
+
+        size_t index(int64_t n) const; // the smallest that suffices
+    };
+    status_t create(
+            const problem_t &p, const kernel_row_t &row, int rows, int panels, kernel_t &kernel) const;
+    status_t create(const problem_t &p, const kernel_row_t &row, dim_t M, int most, int64_t tasks_per_thread,
+            row_kernels_t &k) const;
+    std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
+    void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
+            int64_t n1, float *acc) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
     void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
-    size_t direct_index(int64_t rows) const;
-    int most_panels(int64_t left) const;
-    std::array<bool, 3> panels_of_tasks(int64_t tasks_per_thread) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 
     matmul_conf_t c_;
-    // direct_[j][i]: 2^i rows (the last: the most), conf.direct->panels[j] panels; none that no task has.
-    std::vector<int> direct_rows_;
-    std::vector<kernel_t> direct_[3];
+    row_kernels_t direct_, many_;
     kernel_t decode_, dense_, fused_;
 };
 

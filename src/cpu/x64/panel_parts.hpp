@@ -39,35 +39,35 @@ struct panel_parts_t {
     int64_t most_steps() const { return std::max(steps(0), steps(count - 1)); }
     // A decoded panel of the largest part.
     int64_t panel_bytes() const { return most_steps() * step_bytes * n16_frame_t::columns; }
-
-    // The share of a part's turns at which 16 rows of a panel are decoded, in units of 2^-32, so that the
-    // next part is ready when this one has been multiplied. Every block of source rows offers two turns at
-    // each of its steps, which with one block is half of what would be needed.
-    uint32_t decode_rate(int64_t source_rows) const {
-        const int64_t turns = 2 * div_up(source_rows, step) * steps(0), halves = 2 * 2 * most_steps();
-        const uint64_t rate = ((uint64_t(halves) << 32) + turns - 1) / uint64_t(turns);
-        return uint32_t(std::min<uint64_t>(rate, UINT32_MAX));
-    }
 };
 
-// Source rows as one stream: part by part, in a part 32 rows at a time (the last of them what is left), of
-// those a step of K at a time, row by row.
+// Rows of source that one tile takes.
+constexpr int tile_source_rows = 16;
+
+// Panels that a kernel that keeps sums in tiles walks at once, for so many rows: with more of them every tile
+// of the source is loaded less often, and there are eight tiles in all. More panels are one walk after the
+// other.
+constexpr int walked_panels(int64_t rows) {
+    return rows <= tile_source_rows ? 4 : rows <= 3 * tile_source_rows ? 2 : 1;
+}
+
+// Source rows as one stream: part by part, in a part a block of rows at a time (the last one has what is
+// left), of those a step of K at a time, row by row.
 struct source_blocks_t {
-    static constexpr int64_t block_rows = 32;
+    static constexpr int64_t block_rows = 32; // of fused kernels
     static constexpr int64_t piece_bytes = panel_parts_t::step_bytes;
 
     const panel_parts_t &parts;
     const int64_t rows;
+    const int64_t block = block_rows;
 
     int64_t part_bytes() const { return piece_bytes * parts.steps(0) * rows; } // of every part but the last
     // Where row r of a part begins, and how far its next piece is from there.
     int64_t first(int64_t r, int64_t part) const {
-        const int64_t in_block = r % block_rows;
+        const int64_t in_block = r % block;
         return part * part_bytes() + piece_bytes * ((r - in_block) * parts.steps(part) + in_block);
     }
-    int64_t stride(int64_t r) const {
-        return piece_bytes * std::min(block_rows, rows - r / block_rows * block_rows);
-    }
+    int64_t stride(int64_t r) const { return piece_bytes * std::min(block, rows - r / block * block); }
     // f(k, where the values of a step from k on of row r are)
     template <typename F>
     void for_each_piece(int64_t r, F f) const {

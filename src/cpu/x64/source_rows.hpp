@@ -36,7 +36,7 @@ public:
 
     // Writes row m, padded to `padded` elements, to out.
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
-    // The same, in bf16 or codes alone, as row r of a stream for fused kernels; m < 0: zeros.
+    // The same, in bf16 or codes alone, as row r of a stream; m < 0: zeros.
     void prepare(int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const;
 
 private:

@@ -28,8 +28,9 @@ struct kernel_row_t {
     int panels[3]; // numbers of panels that it can be made for, ascending, then zeros
     kernel_make_t *make;
     // Kernels on tiles. A call says how many rows it has: with a kernel for n rows, any number of which
-    // as many begun tiles of 16 are needed as for n. Direct ones scale weights before they multiply, as
-    // decode kernels leave them, zeros of float_zero included.
+    // as many begun tiles of 16 are needed as for n. They scale weights before they multiply, as
+    // decode kernels leave them, zeros of float_zero included. More rows than a tile has are read in the
+    // order of source_blocks_t, and up to 15 more may be read, and written to acc.
     bool on_tiles = false;
 };
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four kinds of matmul kernels, and the calls that they take.
+// The five kinds of matmul kernels, and the calls that they take.
 //
-//   direct  a few rows of source times packed weights, decoded in registers   (few rows)
+//   direct  a few rows of source times packed weights, decoded in registers   (few rows; on tiles any number)
 //   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
 //   dense   a block of source rows times plain panels                          (many rows, step 2)
-//   fused   many rows times packed weights, decoding beside multiplying        (many rows, instead of both)
+//   many    as direct, for formats that have a direct kernel that is better for one or two rows
+//   fused   many rows of s8 times packed weights, decoded by parts of K        (many rows, instead of both)
 //
 // All of them read the source in the kernel's compute type (f32, or bf16 for the ISAs with bf16
 // dot products), rows padded with zeros to whole steps of 32, and leave f32 sums. Rows are contiguous;
-// fused kernels read them in the order of source_blocks_t.
+// kernels on tiles read more than 16 of them in the order of source_blocks_t.
 // Bias, post-ops and conversion are the epilogue's business; the global scale is its too.
 #pragma once
 
@@ -24,7 +25,7 @@ namespace x64 {
 constexpr int panel_columns = 16;
 constexpr int k_step = 32; // the source is padded to whole steps
 
-enum class kernel_kind_t { direct, decode, dense, fused };
+enum class kernel_kind_t { direct, decode, dense, many, fused };
 
 // What a kernel is generated for.
 struct kernel_params_t {
@@ -39,6 +40,7 @@ struct kernel_params_t {
 struct direct_args_t {
     const void *src;     // [rows][round_up(K, 32)] of the compute type
     int64_t src_stride;  // bytes between rows
+    int64_t src_step;    // kernels on tiles: bytes from 32 values of a row to the next 32
     const uint8_t *wei;  // first panel
     int64_t wei_stride;  // bytes between panels
     float *acc;          // [rows][panels * 16], overwritten
@@ -46,6 +48,19 @@ struct direct_args_t {
     const float *xsum;   // float_zero only: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
     int64_t rows;        // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
+    // Kernels on tiles: where results of the first row will go, fetched into the cache meanwhile; may be
+    // null.
+    void *dst;
+    int64_t dst_stride; // bytes between rows, here and in `before`
+    // The call before this one, if its results are to be stored, from the sums that it has left in the same
+    // acc: sums * scale + bias[column], in bf16. A call without rows does that alone.
+    struct stored_t {
+        int64_t rows; // 0: none
+        int64_t columns;
+        void *dst;
+        const float *bias; // of 32 columns, or 64 if there are more than 32
+    } before;
+    float scale;
 };
 
 struct decode_args_t {
@@ -66,25 +81,21 @@ struct dense_args_t {
     int64_t accumulate; // not 0: add to acc instead of overwriting
 };
 
-// Two panels of one matrix, by parts of K (panel_parts_t). The first part has been decoded by the call before
-// this one, unless `begin` says otherwise.
+// Two panels of one matrix, by parts of K (panel_parts_t).
 struct fused_args_t {
     const void *src; // rows in the order of source_blocks_t: of the first part, and of the last
     const void *src_last;
     int64_t src_part_stride;
-    int64_t rows;           // any number; up to 31 more are read, and written to acc (of s8 not written)
+    int64_t rows;           // any number; up to 31 more are read
     const uint8_t *wei[2];  // the panels
     const uint8_t *next[2]; // those of the next call; null if there is none
-    void *part[2];          // room for two decoded parts of both panels; the first is this call's first, and
-                            // with an odd number of parts the second is the next call's
-    int64_t begin;          // not 0: nothing has been decoded yet
-    int64_t decode_rate;    // panel_parts_t::decode_rate()
+    void *part;             // room for a decoded part of both panels
     float *acc;             // [rows][32], overwritten
     int64_t acc_stride;     // bytes between rows
     void *dst;          // where results of the first row go, fetched into the cache meanwhile; may be null
     int64_t dst_stride; // bytes between rows
-    // Not 0: so many columns of them are stored there in the end, sums * scale + bias[column] in bf16, by a
-    // call for at most 32 columns. Of s8: sums * (scale * row_scale[row]) + bias[column].
+    // Not 0: so many columns of them are stored there in the end, sums * (scale * row_scale[row]) +
+    // bias[column] in bf16, by a call for at most 32 columns.
     int64_t store_columns;
     const float *bias;
     float scale;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Direct kernels on AMX tiles: up to 32 rows of source times packed weights. Vector instructions
-// decode 32 rows of a panel into a small ring in the first-level cache while tiles multiply what
-// was decoded a little earlier; the sums stay in tiles for the whole of K. With fewer rows
-// configured, tile instructions take less time, so that one row runs at the speed of decoding.
+// Direct kernels on AMX tiles: up to 96 rows of source times packed weights. Vector instructions decode
+// weights, 32 rows of a panel at a time, into a small ring in the first-level cache, while tiles multiply
+// what was decoded a little earlier; the two are woven together instruction by instruction, since the
+// processor does not look far ahead. Sums stay in tiles for the whole of K. With fewer rows configured, tile
+// instructions take less time, so that one row runs at the speed of decoding.
 //
 // A sum is one chain of additions along k, whatever the number of panels or rows. tdpbf16ps takes
 // subnormal numbers for zero and flushes subnormal sums to zero.
 #include <cstddef>
+#include <deque>
 
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
+#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -18,60 +21,73 @@ namespace x64 {
 
 namespace {
 
+using Xbyak::Label;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
 
-constexpr int sum_tiles = 4;
-
 class amx_direct_t : public jit_base_t {
 public:
     explicit amx_direct_t(const kernel_params_t &p)
-        : panels_(p.panels), halves_(p.rows > amx_tile_rows ? 2 : 1),
-          group_(std::min(p.panels, sum_tiles / halves_)), decoder_(*this, p) {
+        : panels_(p.panels), row_tiles_(int(div_up(p.rows, amx_tile_rows))),
+          group_(std::min(p.panels, walked_panels(p.rows))), decoder_(*this, p) {
         zmm_pool_t pool;
         decoder_.take_registers(pool);
     }
 
 private:
     const int panels_;
-    const int halves_; // tiles of source rows
-    const int group_;  // panels that are walked at once
+    const int row_tiles_; // of the source
+    const int group_;     // panels that are walked at once
     panel_decoder_t decoder_;
     const packed_shape_t &shape_ = decoder_.shape();
     const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
     const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
 
-    // Units (a step of one panel) that are decoded before one is multiplied: stores take a while to
-    // arrive in the cache, and loads of a tile are not served from the store buffer. With two tiles of rows
-    // a unit's products take that long.
-    const int lag_ = halves_ == 2 ? 1 : 3, ring_tiles_ = lag_ + 1;
+    // Steps of 32 rows that are decoded before one is multiplied: stores take a while to arrive in the cache,
+    // and loads of a tile are not served from the store buffer.
+    const int lag_steps_ = group_ == 1 ? 2 : 1, ring_steps_ = 2 * lag_steps_;
 
-    static Tmm wei(int panel) { return Tmm(sum_tiles + 2 + panel % 2); }
-    static Tmm src(int half) { return Tmm(sum_tiles + half); }
-    Tmm sum(int half, int panel) const { return Tmm(half * group_ + panel); }
+    // Sums first, weights last, tiles of the source between them.
+    const int sums_ = row_tiles_ * group_;
+    const int wei_tiles_ = sums_ <= 4 ? 2 : 1, src_tiles_ = 8 - sums_ - wei_tiles_;
+    Tmm sum(int row_tile, int panel) const { return Tmm(row_tile * group_ + panel); }
+    Tmm src(int row_tile) const { return Tmm(sums_ + row_tile % src_tiles_); }
+    Tmm wei(int panel) const { return Tmm(8 - wei_tiles_ + panel % wei_tiles_); }
 
-    const Reg64 src_ = rsi, src_stride_ = rax, src16_ = r11, codes_ = r8, wei_stride_ = r9,
+    const Reg64 src_ = rsi, src_stride_ = rax, src_step_ = r11, codes_ = r8, wei_stride_ = r9,
                 wei_stride3_ = r10;
     const Reg64 row_bytes_ = rcx, tiles_ = rdx, temp_ = r15;
-    const Reg64 params_ = r12, steps_ = r13; // in the slow way
-    const Reg64 groups_ = r14, acc_ = rbx;
+    const Reg64 params_ = r12, steps_ = r13; // in the slow way, and where results are stored
+    const Reg64 groups_ = r14;
     const Reg64 ahead_ = rdi; // the first panel's codes that are fetched into the cache
+    const Reg64 result_ = rbx;
 
-    // Stack: tile configuration, arguments, ring, converted parameters of the panels.
-    static constexpr int args_offset = 64, ring_offset = 128;
-    const int params_offset_ = ring_offset + ring_tiles_ * amx_tile_bytes;
+    // Stack: tile configuration, variables, ring, converted parameters of the panels.
+    enum slot_t { args, acc, acc_stride, dst, rows_before, slots };
+    static constexpr int slots_offset = 64, ring_offset = slots_offset + 64;
+    static_assert(slots * 8 <= 64, "");
+    const int params_offset_ = ring_offset + ring_steps_ * group_ * amx_tile_bytes;
     int stack_bytes() const { return params_offset_ + group_ * decoder_.param_bytes(); }
     RegExp tile_params(int panel) const { return rsp + params_offset_ + panel * decoder_.param_bytes(); }
-    // Where a unit is decoded to.
-    RegExp unit_at(int step, int panel) const {
-        return rsp + ring_offset + (step * group_ + panel) % ring_tiles_ * amx_tile_bytes;
+    Xbyak::Address var(int s) { return qword[rsp + slots_offset + s * 8]; }
+
+    Zmm scale() const { return decoder_.spare(0); }
+    Zmm result(int i) const { return decoder_.spare(1 + i); }
+
+    // 32 rows of a panel.
+    struct unit_t {
+        int step, panel;
+    };
+    RegExp place_of(const unit_t &u) const {
+        return rsp + ring_offset + (u.step % ring_steps_ * group_ + u.panel) * amx_tile_bytes;
     }
+    std::deque<unit_t> decoded_; // and not multiplied yet, where code is being generated
 
     void load_arg(const Reg64 &r, size_t offset) {
-        mov(r, qword[rsp + args_offset]);
+        mov(r, var(args));
         mov(r, qword[r + int(offset)]);
     }
     RegExp panel_at(const Reg64 &base, int panel) const {
@@ -84,16 +100,28 @@ private:
     }
 
     void generate() override {
+        Label only_results;
         preamble(stack_bytes());
-        mov(qword[rsp + args_offset], abi_param);
+        mov(var(args), abi_param);
+        const auto keep = [&](int slot, size_t offset) {
+            load_arg(temp_, offset);
+            mov(var(slot), temp_);
+        };
+        keep(acc, offsetof(direct_args_t, acc));
+        keep(acc_stride, offsetof(direct_args_t, acc_stride));
+        keep(dst, offsetof(direct_args_t, dst));
+        keep(rows_before, offsetof(direct_args_t, before) + offsetof(direct_args_t::stored_t, rows));
+        load_arg(temp_, offsetof(direct_args_t, rows));
+        test(temp_, temp_);
+        jz(only_results, T_NEAR);
         configure();
         decoder_.load_constants(rax);
         load_arg(src_stride_, offsetof(direct_args_t, src_stride));
+        load_arg(src_step_, offsetof(direct_args_t, src_step));
         load_arg(wei_stride_, offsetof(direct_args_t, wei_stride));
         if (group_ > 2) lea(wei_stride3_, ptr[wei_stride_ + wei_stride_ * 2]);
         mov(row_bytes_, amx_row_bytes);
         load_arg(codes_, offsetof(direct_args_t, wei));
-        load_arg(acc_, offsetof(direct_args_t, acc));
         loop(groups_, panels_ / group_, [&] {
             group();
             if (panels_ == group_) return;
@@ -102,73 +130,84 @@ private:
             add(codes_, temp_);
             mov(temp_, n16_frame_t::panel_bytes(shape_));
             sub(codes_, temp_);
-            add(acc_, group_ * amx_row_bytes);
+            add(var(acc), group_ * amx_row_bytes);
+            add(var(dst), group_ * amx_row_bytes / 2);
         });
         tilerelease();
         postamble();
+        L(only_results);
+        store_before();
+        postamble();
     }
 
-    // The last half has the rows that are left.
+    // The last tile of rows has those that are left, where tiles have registers of their own; elsewhere rows
+    // that are not there are multiplied too.
     void configure() {
         const tile_config_t whole = whole_tiles();
-        const int last = halves_ - 1;
+        const int last = row_tiles_ - 1;
         const auto rows_of = [&](const Tmm &t) {
             return byte[rsp + int(offsetof(tile_config_t, rows)) + t.getIdx()];
         };
         vmovdqa64(Zmm(0), constant(&whole, sizeof(whole)));
         vmovdqa64(ptr[rsp], Zmm(0));
-        load_arg(temp_, offsetof(direct_args_t, rows));
-        if (last) sub(temp_, last * amx_tile_rows);
-        mov(rows_of(src(last)), temp_.cvt8());
-        for (int p = 0; p < group_; p++) mov(rows_of(sum(last, p)), temp_.cvt8());
+        if (row_tiles_ <= src_tiles_) {
+            load_arg(temp_, offsetof(direct_args_t, rows));
+            if (last) sub(temp_, last * amx_tile_rows);
+            mov(rows_of(src(last)), temp_.cvt8());
+            for (int p = 0; p < group_; p++) mov(rows_of(sum(last, p)), temp_.cvt8());
+        }
         ldtilecfg(ptr[rsp]);
     }
 
     void group() {
+        fetch_destination();
         load_arg(src_, offsetof(direct_args_t, src));
-        if (halves_ == 2) below(src16_, src_, src_stride_);
-        for (int i = 0; i < halves_ * group_; i++) tilezero(Tmm(i));
-        loop(tiles_, whole_tiles_, [&] { tile(decoder_.tile_rows()); });
-        if (tail_rows_) tile(tail_rows_);
-        load_arg(temp_, offsetof(direct_args_t, acc_stride));
-        for (int h = 0; h < halves_; h++) {
-            if (h) below(src16_, acc_, temp_);
-            for (int p = 0; p < group_; p++)
-                tilestored(ptr[(h ? src16_ : acc_) + temp_ + p * amx_row_bytes], sum(h, p));
+        for (int i = 0; i < sums_; i++) tilezero(Tmm(i));
+        const int tile_rows = decoder_.tile_rows();
+        if (whole_tiles_ > 0) {
+            tile(tile_rows, whole_tiles_ == 1 && !tail_rows_);
+            store_before();
         }
-    }
-    // d = base + a tile's rows
-    void below(const Reg64 &d, const Reg64 &base, const Reg64 &stride) {
-        mov(d, stride);
-        shl(d, 4);
-        add(d, base);
+        // Every tile leaves as many units to the next one.
+        loop(tiles_, whole_tiles_ - 1, [&] { tile(tile_rows, false); });
+        if (tail_rows_) tile(tail_rows_, true);
+        if (whole_tiles_ == 0) store_before();
+        while (!decoded_.empty()) multiply_next();
+        store_sums();
     }
 
-    void tile(int rows) {
-        look_ahead(rows);
-        Xbyak::Label slow, done;
+    void tile(int rows, bool last) {
+        look_ahead(last);
+        Label slow, done;
         if (decoder_.has_fast()) {
             for (int p = 0; p < group_; p++) decoder_.check(panel_at(codes_, p), rows, slow, temp_);
-            fast_tile(rows);
+            const std::deque<unit_t> before = decoded_;
+            woven_tile(rows, last, true);
             jmp(done, T_NEAR);
             L(slow);
+            decoded_ = before;
+            slow_tile(rows, last);
+        } else {
+            woven_tile(rows, last, false);
         }
-        slow_tile(rows);
         L(done);
+        add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)));
     }
 
     // A tile ahead; in the last tile the first of the next group of panels, which the next call
     // starts with if not this one.
-    void look_ahead(int rows) {
+    void look_ahead(bool last) {
         const int64_t last_tile = whole_tiles_ - (tail_rows_ == 0);
         const int64_t to_next = group_ * n16_frame_t::panel_bytes(shape_) - last_tile * tile_bytes_;
-        const bool in_loop = rows != tail_rows_ && whole_tiles_ > 1;
-        const bool last = rows == tail_rows_ || (!tail_rows_ && !in_loop);
         mov(ahead_, last ? to_next : tile_bytes_);
-        if (in_loop && !tail_rows_) {
-            mov(temp_, to_next);
-            cmp(tiles_, 1);
-            cmove(ahead_, temp_);
+        if (!decoded_.empty() && !tail_rows_ && whole_tiles_ > 1) { // in the loop
+            if (whole_tiles_ == 2) {
+                mov(ahead_, to_next);
+            } else {
+                mov(temp_, to_next);
+                cmp(tiles_, 1);
+                cmove(ahead_, temp_);
+            }
         }
         add(ahead_, codes_);
     }
@@ -177,73 +216,174 @@ private:
         for (int p = 0; p < group_; p++) decoder_.convert(panel_at(codes_, p), tile_params(p), rows, fast);
     }
 
-    // Straight code: decoding runs `lag_` units ahead.
-    void fast_tile(int rows) {
-        convert(rows, true);
-        const int header = decoder_.header_bytes(rows), steps = int(div_up(rows, k_step));
-        const int units = steps * group_;
-        for (int u = 0; u < units + lag_; u++) {
-            if (u < units) {
-                const int step = u / group_, panel = u % group_, at = step * 2 * decoder_.half_bytes();
-                prefetch(panel_at(ahead_, panel) + at, panel == 0 && step == 0);
-                decode(tile_params(panel) + step * k_step / int(shape_.block) * 64,
-                        panel_at(codes_, panel) + header + at, unit_at(step, panel), rows - step * k_step,
-                        true);
+    // Straight code.
+    void woven_tile(int rows, bool last, bool fast) {
+        convert(rows, fast);
+        const int header = decoder_.header_bytes(rows), fetches = decoder_.fetches(fast);
+        const int units = int(div_up(rows, k_step)) * group_;
+        for (int u = 0; u < units; u++) {
+            const unit_t unit = {u / group_, u % group_};
+            const bool multiplies = int(decoded_.size()) == lag_steps_ * group_;
+            int done = 0;
+            for (int i = 0; i < 2 * fetches; i++) {
+                const int half = i / fetches, at = (unit.step * 2 + half) * decoder_.half_bytes();
+                if (i % fetches == 0) {
+                    prefetch(panel_at(ahead_, unit.panel) + at, u == 0 && half == 0);
+                    load_params(tile_params(unit.panel) + unit.step * k_step / int(shape_.block) * 64, half,
+                            fast);
+                }
+                decoder_.fetch(i % fetches, panel_at(codes_, unit.panel) + header + at,
+                        place_of(unit) + half * amx_tile_bytes / 2,
+                        rows - unit.step * k_step - half * k_step / 2, fast);
+                for (; multiplies && done < pieces() * (i + 1) / (2 * fetches); done++)
+                    multiply_piece(decoded_.front(), done);
             }
-            if (u >= lag_) multiply((u - lag_) / group_, (u - lag_) % group_);
+            if (multiplies) decoded_.pop_front();
+            decoded_.push_back(unit);
         }
-        add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)));
-        next_steps(steps);
+        while (last && !decoded_.empty()) multiply_next();
     }
 
-    // Scales out of the ordinary, and formats without a fast way: a loop over the steps.
-    void slow_tile(int rows) {
+    // Scales out of the ordinary: a loop over the steps, which have a block or two each, but for those that
+    // are left to the next tile.
+    void slow_tile(int rows, bool last) {
+        const int steps = int(div_up(rows, k_step)), left = last ? 0 : lag_steps_;
+        while (!decoded_.empty()) multiply_next();
         convert(rows, false);
-        add(codes_, decoder_.header_bytes(rows));
         lea(params_, ptr[tile_params(0)]);
-        const auto step = [&](int step_rows) {
-            for (int p = 0; p < group_; p++) {
-                prefetch(panel_at(ahead_, p), false);
-                decode(params_ + p * decoder_.param_bytes(), panel_at(codes_, p), unit_at(0, p), step_rows,
-                        false);
-            }
-            for (int p = 0; p < group_; p++) multiply(0, p);
+        add(codes_, decoder_.header_bytes(rows));
+        const auto step = [&](int at, int step_rows) {
+            for (int p = 0; p < group_; p++)
+                for (int half = 0; half < 2; half++) {
+                    prefetch(panel_at(ahead_, p) + half * decoder_.half_bytes(), false);
+                    load_params(params_ + p * decoder_.param_bytes(), half, false);
+                    decoder_.half_step(panel_at(codes_, p) + half * decoder_.half_bytes(),
+                            place_of({at, p}) + half * amx_tile_bytes / 2, step_rows - half * k_step / 2,
+                            false);
+                }
+            for (int p = 0; p < group_; p++) decoded_.push_back({at, p});
             add(params_, (1 + decoder_.two_blocks()) * 64);
             add(codes_, 2 * decoder_.half_bytes());
             add(ahead_, 2 * decoder_.half_bytes());
-            next_steps(1);
         };
-        loop(steps_, rows / k_step, [&] { step(k_step); });
-        if (rows % k_step) step(rows % k_step);
+        const auto step_and_multiply = [&](int step_rows) {
+            step(0, step_rows);
+            while (!decoded_.empty()) multiply_next();
+        };
+        loop(steps_, rows / k_step - left, [&] { step_and_multiply(k_step); });
+        if (rows % k_step) step_and_multiply(rows % k_step);
+        for (int s = steps - left; s < steps; s++) step(s, k_step);
+        sub(codes_, steps * 2 * decoder_.half_bytes() + decoder_.header_bytes(rows));
     }
 
-    void next_steps(int steps) {
-        add(src_, steps * amx_row_bytes);
-        if (halves_ == 2) add(src16_, steps * amx_row_bytes);
+    // Of a block, or of two that a step has.
+    void load_params(const RegExp &at, int half, bool fast) {
+        if (half == 0 || decoder_.two_blocks()) decoder_.load_params(at + half * 64, fast);
     }
 
-    // What a unit reads; the header goes with the first one.
+    // What a half step reads; the header goes with the first one.
     void prefetch(const RegExp &at, bool first) {
         const int header = decoder_.header_bytes(decoder_.tile_rows());
-        for (int b = 0; b < 2 * decoder_.half_bytes(); b += 64) prefetcht0(ptr[at + header + b]);
+        for (int b = 0; b < decoder_.half_bytes(); b += 64) prefetcht0(ptr[at + header + b]);
         for (int b = 0; first && b < header; b += 64)
             for (int p = 0; p < group_; p++) prefetcht0(ptr[panel_at(ahead_, p) + b]);
     }
 
-    // A step of a panel; `params` of its first block.
-    void decode(const RegExp &params, const RegExp &codes, const RegExp &to, int rows, bool fast) {
-        for (int half = 0; half < 2; half++) {
-            if (half == 0 || decoder_.two_blocks()) decoder_.load_params(params + half * 64, fast);
-            decoder_.half_step(codes + half * decoder_.half_bytes(), to + half * amx_tile_bytes / 2,
-                    rows - half * k_step / 2, fast);
+    void multiply_next() {
+        for (int i = 0; i < pieces(); i++) multiply_piece(decoded_.front(), i);
+        decoded_.pop_front();
+    }
+    // A unit is multiplied in pieces: its tile of weights, then a tile of rows and the product for each.
+    int pieces() const { return 1 + row_tiles_; }
+    void multiply_piece(const unit_t &u, int i) {
+        if (i == 0) return tileloadd(wei(u.panel), ptr[place_of(u) + row_bytes_]);
+        // Where tiles of rows share a register: there and back.
+        const bool shared = row_tiles_ > src_tiles_, back = shared && u.panel % 2;
+        const int row_tile = back ? row_tiles_ - i : i - 1;
+        if (u.panel == 0 || (shared && i > 1))
+            tileloadd(src(row_tile), ptr[src_ + src_stride_ + row_tile * amx_tile_bytes]);
+        tdpbf16ps(sum(row_tile, u.panel), src(row_tile), wei(u.panel));
+        if (u.panel == group_ - 1 && i == row_tiles_) add(src_, src_step_);
+    }
+
+    // ---- results ----
+
+    // The results follow later, and storing them would wait for memory.
+    void fetch_destination() {
+        Label none;
+        load_arg(result_, offsetof(direct_args_t, dst));
+        test(result_, result_);
+        jz(none, T_NEAR);
+        mov(result_, var(dst));
+        load_arg(steps_, offsetof(direct_args_t, rows));
+        load_arg(temp_, offsetof(direct_args_t, dst_stride));
+        loop_down(steps_, [&] {
+            for (int b = 0; b < group_ * panel_columns * 2; b += 64) prefetchw(ptr[result_ + b]);
+            add(result_, temp_);
+        });
+        L(none);
+    }
+
+    void store_sums() {
+        mov(result_, var(acc));
+        load_arg(temp_, offsetof(direct_args_t, acc_stride));
+        mov(steps_, temp_);
+        shl(steps_, 4);
+        for (int t = 0; t < row_tiles_; t++) {
+            for (int p = 0; p < group_; p++) tilestored(ptr[result_ + temp_ + p * amx_row_bytes], sum(t, p));
+            add(result_, steps_);
         }
     }
 
-    void multiply(int step, int panel) {
-        for (int h = 0; panel == 0 && h < halves_; h++)
-            tileloadd(src(h), ptr[(h ? src16_ : src_) + src_stride_ + step * amx_row_bytes]);
-        tileloadd(wei(panel), ptr[unit_at(step, panel) + row_bytes_]);
-        for (int h = 0; h < halves_; h++) tdpbf16ps(sum(h, panel), src(h), wei(panel));
+    // Results of the call before this one, whose sums have arrived in the first-level cache by now: reading
+    // them right after tiles were stored would wait for that.
+    void store_before() {
+        Label none, two_pairs, done;
+        const Reg64 &rows = temp_, &from = steps_, &bias = params_, &stride = ahead_;
+        const auto of_before = [&](size_t offset) {
+            return qword[ahead_ + int(offsetof(direct_args_t, before) + offset)];
+        };
+        mov(rows, var(rows_before));
+        test(rows, rows);
+        jz(none, T_NEAR);
+        mov(var(rows_before), 0);
+        mov(ahead_, var(args));
+        // Masks of 32 columns each.
+        mov(from, of_before(offsetof(direct_args_t::stored_t, columns)));
+        mov(bias, -1);
+        bzhi(result_, bias, from);
+        kmovd(k5, result_.cvt32());
+        sub(from, 2 * panel_columns);
+        bzhi(result_, bias, from);
+        kmovd(k6, result_.cvt32());
+        vbroadcastss(scale(), dword[ahead_ + int(offsetof(direct_args_t, scale))]);
+        mov(bias, of_before(offsetof(direct_args_t::stored_t, bias)));
+        mov(result_, of_before(offsetof(direct_args_t::stored_t, dst)));
+        cmp(from, 0);
+        mov(from, qword[ahead_ + int(offsetof(direct_args_t, acc))]);
+        const auto all_rows = [&](int pairs) {
+            loop_down(rows, [&] {
+                for (int pair = 0; pair < pairs; pair++) {
+                    for (int i = 0; i < 2; i++) {
+                        const int at = (2 * pair + i) * amx_row_bytes;
+                        vmulps(result(i), scale(), ptr[from + at]);
+                        vaddps(result(i), result(i), ptr[bias + at]);
+                    }
+                    vcvtne2ps2bf16(result(0), result(1), result(0));
+                    vmovdqu16(ptr[result_ + pair * amx_row_bytes] | (pair ? k6 : k5), result(0));
+                }
+                add(from, var(acc_stride));
+                add(result_, stride);
+            });
+        };
+        mov(stride, qword[ahead_ + int(offsetof(direct_args_t, dst_stride))]);
+        jg(two_pairs, T_NEAR);
+        all_rows(1);
+        jmp(done, T_NEAR);
+        L(two_pairs);
+        all_rows(2);
+        L(done);
+        L(none);
     }
 };
 

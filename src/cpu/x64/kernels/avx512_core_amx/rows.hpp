@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for AMX tiles. The direct kernel of these machines for int4 is that of avx512_core_bf16, which
-// applies scales to sums: for tiles the weights have to be rounded to bf16, which takes longer to decode.
+// Kernels for AMX tiles. The direct kernel of these machines for a row or two of int4 is that of
+// avx512_core_bf16, which applies scales to sums: for tiles the weights have to be rounded to bf16, which
+// takes longer to decode. Formats that take longer have more rows to a call, which costs loads of the source.
 #pragma once
 
 #include "cpu/x64/kernels/kernel_list.hpp"
@@ -11,22 +12,17 @@ namespace x64 {
 
 status_t make_avx512_core_amx_direct(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_amx_fused(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 status_t make_avx512_core_amx_fused_int8(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
-        {"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  32,  {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct, true},
         // The code is the same for any number of rows.
-        {"avx512_core_amx_fused_4bit", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_bf16, takes_4bit, 1, {2}, make_avx512_core_amx_fused, true},
-        {"avx512_core_amx_fused_f6",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f6,  1,   {2},       make_avx512_core_amx_fused, true},
-        {"avx512_core_amx_fused_f8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_f8,  1,   {2},       make_avx512_core_amx_fused, true},
-        {"avx512_core_amx_fused_s8",  cpu_isa_t::avx512_core_amx, kernel_kind_t::fused,  mxdnn_bf16, takes_s8,  1,   {2},       make_avx512_core_amx_fused, true},
         {"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8, true},
 };
 // clang-format on
