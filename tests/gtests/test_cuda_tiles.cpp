@@ -183,6 +183,40 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
     EXPECT_GT(count, 150);
 }
 
+// Lines along k and packed bytes go without shared memory where tiles are whole: several tiles and what is
+// left, several matrices, scales in either layout.
+TEST(cuda_tiles, lines_to_packed_bytes_and_back) {
+    std::mt19937 rng(14);
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    int count = 0;
+    for (const format_t &f : formats)
+        for (const memory::dims &dims : {memory::dims{704, 192}, memory::dims{2, 512, 128}})
+            for (const bool swizzled : {false, true}) {
+                if (swizzled && (f.zp != dt::undef || f.mode == quant_mode_t::dynamic_affine)) continue;
+                const int nd = int(dims.size());
+                const auto layout =
+                        swizzled ? mxdnn::scales_layout::swizzle_128x4 : mxdnn::scales_layout::linear;
+                const memory::desc lines = desc_in(orders[1], dims, f), packed = packed_desc(dims, f);
+                mxdnn::primitive_attr from, to;
+                set_format(from, MXDNN_ARG_SRC, f, true, nd, false);
+                from.set_scales_layout(MXDNN_ARG_SRC, layout);
+                const mxdnn::mx_reorder::primitive_desc pack(target, lines, target, packed, from);
+                values_t in = random_inputs(pack, rng);
+                if (f.scale == dt::e8m0)
+                    for (uint8_t &s : in.at(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC)) s = uint8_t(rng());
+                expect_host_bits(lines, packed, from, in, "lines of " + packed.to_string());
+                if (HasFatalFailure()) return;
+                if (f.mode == quant_mode_t::undef) continue;
+                set_format(to, MXDNN_ARG_DST, f, true, nd, true);
+                to.set_scales_layout(MXDNN_ARG_DST, layout);
+                in = {{MXDNN_ARG_SRC, run(pack, target, in).at(MXDNN_ARG_DST)}};
+                expect_host_bits(packed, lines, to, in, "lines from " + packed.to_string());
+                if (HasFatalFailure()) return;
+                count++;
+            }
+    EXPECT_GT(count, 20);
+}
+
 // Both dims of a matrix at once, in every order of either side; what one kernel does not take, two do.
 TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
     std::mt19937 rng(13);

@@ -113,7 +113,7 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     if (const char *why = unfit(dst, x, problem.attr.dst)) return no("dst", why, "lines of elements");
     if (kernel == kernel_id_t::quantise_tiles
             && problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
-        scratchpad_bytes = round_up(4 * batch_of(dst), 256);
+        scratchpad_bytes = round_up(4 * amax_words(batch_of(dst)), 256);
     return yes();
 }
 
@@ -141,7 +141,8 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
         a.given = static_cast<const float *>(g.handle);
         a.given_step = g.md.dims[0] == 1 ? 0 : 1;
     }
-    a.amax = reinterpret_cast<const uint32_t *>(ctx.scratchpad);
+    a.amax = reinterpret_cast<uint32_t *>(ctx.scratchpad);
+    a.amax_parts = amax_parts(a.batch);
     if (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && (a.N % 128 || div_up(a.K, q.block) % 4)) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         a.clear = static_cast<uint8_t *>(scales.handle);

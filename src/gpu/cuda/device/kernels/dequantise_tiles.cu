@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from any quantised form, plain or packed, to high precision.
-#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/launch_early.cuh"
 #include "gpu/cuda/device/tiles/dequantise.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
@@ -18,6 +18,7 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
     __shared__ code_tile_t<width> t;
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
+    start_of_early_kernel();
     load_tile<element_t::bits>(t, a, a.src, at);
     __syncthreads();
     const float global = a.two_levels ? *global_of(a.src, at.matrix) : 1.f;
@@ -57,8 +58,7 @@ cudaError_t prepare() {
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const tile_args_t *>(args);
-    find(a.src.dt)<<<tile_grid(a), threads, 0, stream_of(at)>>>(a);
-    return cudaGetLastError();
+    return launch_early(at, find(a.src.dt), tile_grid(a), threads, 0, a);
 }
 
 } // namespace

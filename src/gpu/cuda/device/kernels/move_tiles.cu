@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling.
 #include "common/formats/format_list.hpp"
-#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/tiles/pack_lines.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
 namespace mxdnn {
@@ -18,9 +19,18 @@ __global__ void __launch_bounds__(threads) move_tiles(const __grid_constant__ ti
     __shared__ code_tile_t<width> t;
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
-    load_tile<bits>(t, a, a.src, at);
-    __syncthreads();
-    store_tile<bits>(t, a, a.dst, at, a.two_levels ? *global_of(a.src, at.matrix) : 1.f);
+    start_of_early_kernel();
+    if (at.whole && packs_lines(a)) {
+        if (a.dst.packed)
+            pack_lines<bits>(a, at);
+        else
+            unpack_lines<bits>(a, at);
+    } else {
+        load_tile<bits>(t, a, a.src, at);
+        __syncthreads();
+        store_tile<bits>(t, a, a.dst, at);
+    }
+    if (a.two_levels) store_global(a.dst, at, *global_of(a.src, at.matrix));
 }
 
 using kernel_t = void (*)(tile_args_t);
@@ -40,8 +50,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     int bits = 8;
     visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
-    find(bits)<<<tile_grid(a), threads, 0, s>>>(a);
-    return cudaGetLastError();
+    return launch_early(at, find(bits), tile_grid(a), threads, 0, a);
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from 16-bit values to MX with codes of a byte, along both dims of a matrix at once: a CTA keeps
 // a square of the source in shared memory, and makes two tiles of each side of it.
-#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/launch_early.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 #include "gpu/cuda/device/tiles/quantise.cuh"
@@ -22,9 +22,10 @@ struct square_t {
     static constexpr int line = side * value_bytes, pitch = line + 16;
     alignas(16) uint8_t values[side * pitch];
 };
+using mx_tile_t = code_tile_t<8, 32, false>;
 struct shared_t {
     square_t square;
-    code_tile_t<8> tile[teams];
+    mx_tile_t tile[teams];
 };
 
 // `lines` lines of `bytes` bytes exist; the rest becomes zero. A barrier follows.
@@ -65,16 +66,26 @@ struct square_source_t {
 template <typename format_t, typename words_t>
 __device__ __forceinline__ void quantise_side(
         shared_t &s, const tile_args_t &a, int64_t matrix, int64_t k, int64_t n) {
-    code_tile_t<8> &t = s.tile[threadIdx.y];
+    mx_tile_t &t = s.tile[threadIdx.y];
     const tile_place_t at = place_at<8>(a, matrix, k, n + threadIdx.y * tile_n);
-    if (at.columns > 0)
-        quantise_tile<format_t, words_t>(t, a, square_source_t{s.square, a.src.lines_along_k}, at, 1.f);
+    const square_source_t source{s.square, a.src.lines_along_k};
+    // Codes that are made along lines, for lines, need not come together.
+    const bool lines =
+            at.whole && a.src.lines_along_k && !a.dst.packed && a.dst.lines_along_k && a.dst.aligned;
+    if (lines)
+        quantise_lines<format_t, words_t>(t, a, source, a.dst, at, 1.f);
+    else if (at.columns > 0)
+        quantise_tile<format_t, words_t>(t, a, source, at, 1.f);
     __syncthreads();
-    if (at.columns > 0) store_tile<format_t::element::bits>(t, a, a.dst, at, 1.f);
+    if (at.columns <= 0) return;
+    if (lines)
+        store_params(t, a, a.dst, at);
+    else
+        store_tile<format_t::element::bits>(t, a, a.dst, at);
 }
 
 template <typename format_t>
-__global__ void __launch_bounds__(teams *threads, 3)
+__global__ void __launch_bounds__(teams *threads, 4)
         quantise_both_axes(const __grid_constant__ both_axes_args_t args) {
     extern __shared__ __align__(16) uint8_t bytes[];
     shared_t &s = *reinterpret_cast<shared_t *>(bytes);
@@ -82,6 +93,7 @@ __global__ void __launch_bounds__(teams *threads, 3)
     const uint32_t columns = uint32_t(div_up(a.N, int64_t(side)));
     const uint32_t column = blockIdx.z * max_grid_y + blockIdx.y, matrix = column / columns;
     if (matrix >= a.batch) return;
+    start_of_early_kernel();
     const int64_t k = int64_t(blockIdx.x) * side, n = int64_t(column - matrix * columns) * side;
     const int rows = a.K - k < side ? int(a.K - k) : side, cols = a.N - n < side ? int(a.N - n) : side;
     const bool along_k = a.src.lines_along_k;
@@ -130,8 +142,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
                 return e;
     const dim3 grid =
             tile_grid(div_up(a.first.K, int64_t(side)), div_up(a.first.N, int64_t(side)) * a.first.batch);
-    find(a.first.dst.dt)<<<grid, dim3(threads, teams), sizeof(shared_t), s>>>(a);
-    return cudaGetLastError();
+    return launch_early(at, find(a.first.dst.dt), grid, dim3(threads, teams), sizeof(shared_t), a);
 }
 
 } // namespace

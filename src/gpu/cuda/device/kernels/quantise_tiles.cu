@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from high precision to MX and NVFP4, plain or packed, whatever the order of either side.
-#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/tiles/packed_image.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 #include "gpu/cuda/device/tiles/quantise.cuh"
 
@@ -16,70 +17,113 @@ using namespace tiles;
 template <typename quantiser_t>
 __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int bits = quantiser_t::element::bits, width = bits == 4 ? 4 : 8;
-    __shared__ code_tile_t<width> t;
+    __shared__ union {
+        code_tile_t<width> tile;
+        packed_image_t<bits, 1 << quantiser_t::block_shift> image;
+    } s;
     tile_place_t at;
-    if (!find_place<width>(a, at)) return;
+    // What find_largest() has read last is still in L2.
+    if (!find_place<width>(a, at, a.two_levels && !a.given)) return;
+    start_of_early_kernel();
     float global = 1.f;
     if (a.two_levels)
         global =
                 a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
     const auto quantise_words = [&](auto words) {
         using words_t = decltype(words);
-        quantise_tile<quantiser_t, words_t>(t, a, side_source_t{a.src, at}, at, global);
+        if constexpr (words_t::per_word == 2)
+            if (a.dst.packed && !a.src.lines_along_k) {
+                quantise_to_image<quantiser_t, words_t>(s.image, a, {a.src, at}, at, global);
+                __syncthreads();
+                s.image.store(a.dst, at);
+                return;
+            }
+        quantise_tile<quantiser_t, words_t>(s.tile, a, side_source_t{a.src, at}, at, global);
+        __syncthreads();
+        store_tile<bits>(s.tile, a, a.dst, at);
     };
     switch (a.src.dt) {
     case mxdnn_bf16: quantise_words(bf16_words_t()); break;
     case mxdnn_f16: quantise_words(f16_words_t()); break;
     default: quantise_words(f32_words_t()); break;
     }
-    __syncthreads();
-    store_tile<bits>(t, a, a.dst, at, global);
+    if (a.two_levels) store_global(a.dst, at, global);
 }
 
-// The largest finite magnitude of each matrix, as bits, in a.amax, which is zero before.
-constexpr int amax_threads = 256, amax_ctas = 2048;
+constexpr int amax_threads = 256;
 
-template <typename words_t>
-__device__ uint32_t largest_of(const tile_args_t &a, int64_t matrix) {
-    constexpr int width = 4 / words_t::per_word;
-    const int64_t lines = a.src.lines_along_k ? a.N : a.K, length = a.src.lines_along_k ? a.K : a.N;
-    // A warp takes 4 KB of a line at a time.
-    constexpr int loads = 8, piece = 32 * 16 * loads / width;
-    const int64_t pieces = div_up(length, piece), warps = int64_t(gridDim.x) * (amax_threads / 32);
-    const uint8_t *p = a.src.data + matrix * a.src.batch_step;
-    uint32_t m = 0;
-    for (int64_t i = blockIdx.x * (amax_threads / 32) + threadIdx.x / 32; i < lines * pieces; i += warps) {
-        const int64_t first = i % pieces * piece + threadIdx.x % 32 * (16 / width);
-        const uint8_t *q = p + i / pieces * a.src.line_step + first * width;
-        uint4 v[loads];
-#pragma unroll
-        for (int j = 0; j < loads; j++) {
-            const int64_t left = (length - first) * width - j * 512;
-            v[j] = left >= 16 && a.src.aligned ? *reinterpret_cast<const uint4 *>(q + j * 512)
-                                               : load_some(q + j * 512, int(left < 0        ? 0
-                                                                                : left > 16 ? 16
-                                                                                            : left));
-        }
-#pragma unroll
-        for (int j = 0; j < loads; j++)
-            for (uint32_t w : {v[j].x, v[j].y, v[j].z, v[j].w}) {
-                float x[2];
-                words_t::values(w, x);
-#pragma unroll
-                for (int c = 0; c < words_t::per_word; c++)
-                    if (magnitude_bits(x[c]) < f32_inf_bits) m = max(m, magnitude_bits(x[c]));
-            }
-    }
-    return m;
-}
-
-__global__ void __launch_bounds__(amax_threads) find_largest(const __grid_constant__ tile_args_t a) {
-    const int64_t matrix = blockIdx.y;
-    uint32_t m = a.src.dt == mxdnn_bf16  ? largest_of<bf16_words_t>(a, matrix)
-                 : a.src.dt == mxdnn_f16 ? largest_of<f16_words_t>(a, matrix)
-                                         : largest_of<f32_words_t>(a, matrix);
+// The largest of all threads' numbers, for the first one.
+__device__ __forceinline__ uint32_t largest_of_cta(uint32_t m) {
+    __shared__ uint32_t of_warp[amax_threads / 32];
     m = __reduce_max_sync(~0u, m);
-    if (threadIdx.x % 32 == 0 && m) atomicMax(const_cast<unsigned *>(a.amax) + matrix, m);
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = m;
+    __syncthreads();
+    return threadIdx.x < 32 ? __reduce_max_sync(~0u, of_warp[threadIdx.x % (amax_threads / 32)]) : 0;
+}
+
+// The largest finite magnitude of the lines that a CTA reads, in f32's bits.
+template <typename words_t>
+__device__ uint32_t largest_of_lines(const tile_args_t &a, int64_t matrix) {
+    constexpr int width = 4 / words_t::per_word;
+    int64_t lines = a.src.lines_along_k ? a.N : a.K, bytes = (a.src.lines_along_k ? a.K : a.N) * width;
+    if (a.src.line_step == bytes) bytes *= lines, lines = 1; // they follow one another
+    // A warp takes 4 KB of a line at a time.
+    constexpr int loads = 8, piece = 32 * 16 * loads;
+    const int64_t pieces = div_up(bytes, int64_t(piece)), warps = int64_t(gridDim.x) * (amax_threads / 32);
+    const uint8_t *p = a.src.data + matrix * a.src.batch_step;
+    uint32_t all = 0;
+    const auto look = [&](const auto &v) {
+        const auto largest_of_all = [&](auto &&f) {
+            uint32_t m = 0;
+#pragma unroll
+            for (const uint4 &w : v) {
+                m = words_t::larger(m, f(w.x), f(w.y));
+                m = words_t::larger(m, f(w.z), f(w.w));
+            }
+            return amax_of<words_t>(m);
+        };
+        uint32_t m = largest_of_all([](uint32_t w) { return w; });
+        if (m >= f32_inf_bits) m = largest_of_all(words_t::finite);
+        all = max(all, m);
+    };
+    for (int64_t i = blockIdx.x * (amax_threads / 32) + threadIdx.x / 32; i < lines * pieces; i += warps) {
+        const int64_t line = lines == 1 ? 0 : i / pieces, first = (i - line * pieces) * piece;
+        const int own = threadIdx.x % 32 * 16;
+        const uint8_t *q = p + line * a.src.line_step + first + own;
+        if (a.src.aligned && bytes - first >= piece) {
+            uint4 v[loads];
+#pragma unroll
+            for (int j = 0; j < loads; j++) v[j] = *reinterpret_cast<const uint4 *>(q + j * 512);
+            look(v);
+        } else {
+#pragma unroll 1
+            for (int64_t left = bytes - first - own; left > 0; left -= 512, q += 512) {
+                const uint4 v[1] = {load_some(q, left < 16 ? int(left) : 16)};
+                look(v);
+            }
+        }
+    }
+    return all;
+}
+
+__global__ void __launch_bounds__(amax_threads, 4) find_largest(const __grid_constant__ tile_args_t a) {
+    start_of_early_kernel();
+    const int64_t matrix = blockIdx.y;
+    const uint32_t m = largest_of_cta(a.src.dt == mxdnn_bf16  ? largest_of_lines<bf16_words_t>(a, matrix)
+                                      : a.src.dt == mxdnn_f16 ? largest_of_lines<f16_words_t>(a, matrix)
+                                                              : largest_of_lines<f32_words_t>(a, matrix));
+    if (threadIdx.x == 0) a.amax[a.batch + matrix * gridDim.x + blockIdx.x] = m;
+}
+
+// Of what the CTAs of a matrix have found.
+__global__ void __launch_bounds__(amax_threads) join_largest(const __grid_constant__ tile_args_t a) {
+    start_of_early_kernel();
+    const int64_t matrix = blockIdx.x;
+    uint32_t m = 0;
+    for (int i = threadIdx.x; i < a.amax_parts; i += amax_threads)
+        m = max(m, a.amax[a.batch + matrix * a.amax_parts + i]);
+    m = largest_of_cta(m);
+    if (threadIdx.x == 0) a.amax[matrix] = m;
 }
 
 using kernel_t = void (*)(tile_args_t);
@@ -93,6 +137,7 @@ kernel_t find(data_type_t dt, bool nvfp4, bool two_levels) {
 
 cudaError_t prepare() {
     cudaError_t e = load_kernel(find_largest);
+    if (e == cudaSuccess) e = load_kernel(join_largest);
     for (bool two_levels : {false, true})
         if (e == cudaSuccess) e = load_kernel(find(mxdnn_f4_e2m1, true, two_levels));
     for_each_type(mx_element_types(), [&](auto t) {
@@ -107,14 +152,14 @@ cudaError_t launch(const launch_t &at, const void *args) {
     if (a.clear_bytes > 0)
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     if (a.two_levels && !a.given) {
-        if (const cudaError_t e = cudaMemsetAsync(const_cast<uint32_t *>(a.amax), 0, size_t(a.batch) * 4, s))
-            return e;
-        const int64_t per_matrix = div_up(amax_ctas, a.batch);
-        find_largest<<<dim3(unsigned(per_matrix), unsigned(a.batch)), amax_threads, 0, s>>>(a);
+        const unsigned batch = unsigned(a.batch);
+        cudaError_t e =
+                launch_early(at, find_largest, dim3(unsigned(a.amax_parts), batch), amax_threads, 0, a);
+        if (e == cudaSuccess) e = launch_early(at, join_largest, batch, amax_threads, 0, a);
+        if (e != cudaSuccess) return e;
     }
-    find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift,
-            a.two_levels)<<<tile_grid(a), threads, 0, s>>>(a);
-    return cudaGetLastError();
+    const kernel_t kernel = find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift, a.two_levels);
+    return launch_early(at, kernel, tile_grid(a), threads, 0, a);
 }
 
 } // namespace

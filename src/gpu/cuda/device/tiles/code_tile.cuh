@@ -14,15 +14,14 @@ constexpr int tile_n = tile_columns, threads = 128, warps = threads / 32;
 
 // `width` bits for each code: 4, or 8.
 template <int width>
-struct code_tile_t {
-    static constexpr int rows = tile_rows(width), max_blocks = rows / 16;
+struct codes_t {
+    static constexpr int rows = tile_rows(width);
     // Columns c, c + 1, ... that a thread transposes together lie in arrays of their own, shifted against
     // each other, so that neighbouring columns are in different banks for every way the tile is accessed.
     static constexpr int together = 32 / width, pitch = rows * width / 8 + 16;
     static constexpr int skew = width == 8 ? 32 : 16, array = tile_n / together * pitch + skew;
 
     alignas(16) uint8_t codes[together * array];
-    uint32_t scale[max_blocks][tile_n], zp[max_blocks / 2][tile_n];
 
     __device__ static int offset(int column, int row) {
         return column % together * array + column / together * pitch + row * width / 8;
@@ -35,6 +34,13 @@ struct code_tile_t {
     __device__ const T &at(int column, int row) const {
         return *reinterpret_cast<const T *>(codes + offset(column, row));
     }
+};
+template <int width_, int least_block = 16, bool zeros_ = true>
+struct code_tile_t : codes_t<width_> {
+    static constexpr int width = width_, max_blocks = codes_t<width>::rows / least_block;
+    static constexpr bool zeros = zeros_;
+
+    uint32_t scale[max_blocks][tile_n], zp[zeros ? max_blocks / 2 : 1][tile_n];
 };
 
 // Which part of which matrix a CTA works on.
@@ -49,14 +55,17 @@ __device__ __forceinline__ tile_place_t place_at(const tile_args_t &a, int64_t m
     const int rows = a.K - k < all ? int(a.K - k) : all, columns = a.N - n < tile_n ? int(a.N - n) : tile_n;
     return {matrix, k, n, rows, columns, rows == all && columns == tile_n};
 }
-// False for what the grid has too many of.
+// False for what the grid has too many of. Backwards: the last tile first.
 template <int width>
-__device__ __forceinline__ bool find_place(const tile_args_t &a, tile_place_t &p) {
-    const uint32_t column = blockIdx.z * max_grid_y + blockIdx.y, n_tiles = uint32_t(a.n_tiles);
+__device__ __forceinline__ bool find_place(const tile_args_t &a, tile_place_t &p, bool backwards = false) {
+    const uint32_t n_tiles = uint32_t(a.n_tiles), columns = n_tiles * uint32_t(a.batch);
+    uint32_t column = blockIdx.z * max_grid_y + blockIdx.y, row = blockIdx.x;
+    if (column >= columns) return false;
+    if (backwards) column = columns - 1 - column, row = gridDim.x - 1 - row;
     const uint32_t matrix = column / n_tiles;
     p = place_at<width>(
-            a, matrix, int64_t(blockIdx.x) * tile_rows(width), int64_t(column - matrix * n_tiles) * tile_n);
-    return matrix < a.batch;
+            a, matrix, int64_t(row) * tile_rows(width), int64_t(column - matrix * n_tiles) * tile_n);
+    return true;
 }
 
 // Of tiles along k, and across all matrices.

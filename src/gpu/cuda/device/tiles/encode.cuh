@@ -15,9 +15,11 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// Source types. A word is 32 bits of them; magnitudes of 16-bit ones are compared two at a time.
+// Source types. A word is 32 bits of them; magnitudes of 16-bit ones are compared two at a time. finite() has
+// zeros where there are NaN and infinities.
 struct bf16_words_t {
     static constexpr int per_word = 2;
+    __device__ static uint32_t finite(uint32_t w) { return w & __vcmpltu2(w & 0x7fff7fffu, 0x7f807f80u); }
     __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
         return __vimax3_u16x2(m, v & 0x7fff7fffu, w & 0x7fff7fffu);
     }
@@ -29,6 +31,7 @@ struct bf16_words_t {
 };
 struct f16_words_t {
     static constexpr int per_word = 2;
+    __device__ static uint32_t finite(uint32_t w) { return w & __vcmpltu2(w & 0x7fff7fffu, 0x7c007c00u); }
     __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
         return bf16_words_t::larger(m, v, w);
     }
@@ -42,6 +45,7 @@ struct f16_words_t {
 };
 struct f32_words_t {
     static constexpr int per_word = 1;
+    __device__ static uint32_t finite(uint32_t w) { return (w & 0x7fffffffu) < f32_inf_bits ? w : 0; }
     __device__ static uint32_t larger(uint32_t m, uint32_t v, uint32_t w) {
         return __vimax3_u32(m, v & 0x7fffffffu, w & 0x7fffffffu);
     }

@@ -2,7 +2,8 @@
 // Packed codes, scales and zero points to and from a tile: n64_b4, n64_b6 and n64_b8 by their own maps.
 //
 // A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns.
-// On their way they are two words, one a column, a byte for each code: 2q, 2q + 8, 2q + 1, 2q + 9.
+// On their way they are two words, one a column: of codes of four bits two bytes, 2q with 2q + 1 above it and
+// 2q + 8 with 2q + 9; of others a byte each, 2q, 2q + 8, 2q + 1, 2q + 9.
 #pragma once
 
 #include "common/layouts/layout_list.hpp"
@@ -17,18 +18,7 @@ namespace tiles {
 struct bit_moves_t {
     uint32_t mask[32] = {}; // of the destination, by how far bits are rotated to the left
 
-    // `to` says where bit b of the code of a fragment's register goes, -1: to another word.
-    template <typename F>
-    static constexpr bit_moves_t make(int column, int bits, F &&to) {
-        bit_moves_t m;
-        for (int half = 0; half < 2; half++)
-            for (int rows = 0; rows < 2; rows++)
-                for (int b = 0; b < bits; b++) {
-                    const int from = 16 * half + 8 * rows + b, dest = to(column + 2 * rows, half, b);
-                    if (dest >= 0) m.mask[(dest - from) & 31] |= 1u << dest;
-                }
-        return m;
-    }
+    constexpr void add(int from, int to) { mask[(to - from) & 31] |= 1u << (to & 31); }
 };
 __device__ __forceinline__ constexpr uint32_t rotate_left(uint32_t x, int n) {
     return n == 0 ? x : x << n | x >> (32 - n);
@@ -56,31 +46,65 @@ __device__ __forceinline__ uint32_t gather_bits(uint32_t w) {
         if constexpr (mask == 0)
             return gather_bits<F, n + 1>(w);
         else
-            return rotate_left(w & mask, (32 - n) & 31) | gather_bits<F, n + 1>(w);
+            return (rotate_left(w, (32 - n) & 31) & rotate_left(mask, (32 - n) & 31))
+                   | gather_bits<F, n + 1>(w);
     }
 }
 
 // Words of a thread's 16 bytes (and, n64_b6, 8 more) in terms of the layout's map of a fragment's registers.
-template <int column>
+// n64_b4: from four codes of each half, those of registers 0 to 3.
+constexpr bit_moves_t b4_moves() {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int reg = 0; reg < 4; reg++)
+            for (int b = 0; b < 4; b++) m.add(16 * half + 4 * reg + b, n64_b4_bit(reg, b) + 16 * half);
+    return m;
+}
 struct b4_word_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(
-            column, 4,
-            [](int reg, int half, int b) constexpr { return (n64_b4_bit(reg, b) + 16 * half) & 31; });
+    static constexpr bit_moves_t moves = b4_moves();
 };
+// The low bits of a column's word.
+constexpr bit_moves_t b6_low_moves(int column) {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int rows = 0; rows < 2; rows++)
+            for (int b = 0; b < 4; b++)
+                m.add(16 * half + 8 * rows + b, n64_b6_low_bit(column + 2 * rows, b) + 16 * half);
+    return m;
+}
 template <int column>
 struct b6_low_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(
-            column, 6, [](int reg, int half, int b) constexpr {
-                return b < 4 ? n64_b6_low_bit(reg, b) + 16 * half : -1;
-            });
+    static constexpr bit_moves_t moves = b6_low_moves(column);
 };
-template <int column, int step>
+// From the top two bits of the registers of two fragments, in each half side by side.
+constexpr bit_moves_t b6_top_moves() {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int step = 0; step < 2; step++)
+            for (int reg = 0; reg < 4; reg++)
+                for (int b = 4; b < 6; b++)
+                    m.add(16 * half + 2 * (4 * step + reg) + b - 4, n64_b6_top_bit(step, reg, b) + 16 * half);
+    return m;
+}
 struct b6_top_t {
-    static constexpr bit_moves_t moves = bit_moves_t::make(
-            column, 6, [](int reg, int half, int b) constexpr {
-                return b < 4 ? -1 : (n64_b6_top_bit(step, reg, b) + 16 * half) & 31;
-            });
+    static constexpr bit_moves_t moves = b6_top_moves();
 };
+
+// Low and high nibbles of bytes change places between two words: (low of a, low of b), (high of a, high of
+// b); and back.
+__device__ __forceinline__ void exchange_nibbles(uint32_t &a, uint32_t &b) {
+    const uint32_t low = (a & 0x0f0f0f0fu) | (b << 4 & 0xf0f0f0f0u);
+    b = (a >> 4 & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
+    a = low;
+}
+// The top two bits of a fragment's codes, those of registers r and r + 1 in one byte.
+__device__ __forceinline__ uint32_t top_bits(uint32_t a, uint32_t b) {
+    return (a >> 4 & 0x03030303u) | (b >> 2 & 0x0c0c0c0cu);
+}
+// n64_b6's word of them, of two fragments.
+__device__ __forceinline__ uint32_t join_tops(uint32_t x, uint32_t y) {
+    return scatter_bits<b6_top_t>(__byte_perm(x, y, 0x6240) | __byte_perm(x, y, 0x7351) << 4);
+}
 
 struct lane_place_t {
     int column, q; // the other column is eight further
@@ -92,26 +116,22 @@ __device__ __forceinline__ lane_place_t lane_place() {
 
 // The two columns' words of 16 rows from a tile.
 template <int width>
-__device__ __forceinline__ uint32_t fragment_word(const code_tile_t<width> &t, int column, int row, int q) {
+__device__ __forceinline__ uint32_t fragment_word(const codes_t<width> &t, int column, int row, int q) {
     if constexpr (width == 4) {
         const uint2 v = t.template at<uint2>(column, row);
-        const uint32_t both =
-                __byte_perm(v.x, v.y, 0x4040 + q * 0x1111);  // 2q | 2q + 1, 2q + 8 | 2q + 9, again
-        return (both & 0xffffu) | (both >> 4 & 0xffff0000u); // above a code is rubbish
+        return __byte_perm(v.x, v.y, 0x4040 + q * 0x1111);
     } else {
         const uint32_t lo = t.template at<uint16_t>(column, row + 2 * q);
         const uint32_t hi = t.template at<uint16_t>(column, row + 2 * q + 8);
         return __byte_perm(lo, hi, 0x5140);
     }
 }
-// And back; above codes of 4 bits there are zeros.
+// And back.
 template <int width>
-__device__ __forceinline__ void put_fragment_word(
-        code_tile_t<width> &t, int column, int row, int q, uint32_t w) {
+__device__ __forceinline__ void put_fragment_word(codes_t<width> &t, int column, int row, int q, uint32_t w) {
     if constexpr (width == 4) {
-        const uint32_t both = w | w >> 12;
-        t.template at<uint8_t>(column, row + 2 * q) = uint8_t(both);
-        t.template at<uint8_t>(column, row + 2 * q + 8) = uint8_t(both >> 8);
+        t.template at<uint8_t>(column, row + 2 * q) = uint8_t(w);
+        t.template at<uint8_t>(column, row + 2 * q + 8) = uint8_t(w >> 8);
     } else {
         t.template at<uint16_t>(column, row + 2 * q) = uint16_t(__byte_perm(w, 0, 0x4420));
         t.template at<uint16_t>(column, row + 2 * q + 8) = uint16_t(__byte_perm(w, 0, 0x4431));
@@ -123,88 +143,141 @@ __device__ __forceinline__ uint8_t *packed_tile(const tile_side_t &s, const tile
     return s.data + at.matrix * s.batch_step + s.prefix_bytes + at.n / tile_n * s.panel_bytes
            + (k >> s.tile_shift) * s.tile_bytes;
 }
-// Bytes from there to the codes of the step that holds the row.
-template <int step_rows, int step_bytes>
-__device__ __forceinline__ int codes_offset(const tile_side_t &s, int64_t k) {
-    return s.header_bytes + (int(k) & ((1 << s.tile_shift) - 1)) / step_rows * step_bytes;
+// First byte of the step that begins at a row of a CTA's tile.
+template <typename step_t>
+__device__ __forceinline__ uint8_t *packed_step(const tile_side_t &s, const tile_place_t &at, int row) {
+    const int of_tile = int(at.k) & ((1 << s.tile_shift) - 1), k = of_tile + row;
+    return packed_tile(s, at, at.k) + (k >> s.tile_shift) * s.tile_bytes + s.header_bytes
+           + (k & ((1 << s.tile_shift) - 1)) / step_t::rows * step_t::bytes;
 }
+
+// What 16 bytes of each of 128 threads hold: the words of a step's fragments in the layout's own order, and
+// back; `top` is n64_b6's second plane.
+template <int bits>
+struct step_t {
+    static constexpr int rows = bits == 8 ? 32 : 64, bytes = tile_n * rows * bits / 8, fragments = rows / 16;
+
+    uint4 v;
+    uint2 top;
+
+    // a and b: of a thread's two columns.
+    __device__ __forceinline__ void pack(const uint32_t *a, const uint32_t *b) {
+        uint32_t w[4];
+        if constexpr (bits == 4) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                uint32_t low = a[i], high = b[i];
+                exchange_nibbles(low, high);
+                w[i] = __byte_perm(low, high, 0x5410);
+            }
+            pack_registers(w);
+        } else {
+#pragma unroll
+            for (int i = 0; i < fragments; i++) {
+                if constexpr (bits == 6) {
+                    w[i] = scatter_bits<b6_low_t<0>>(a[i]) | scatter_bits<b6_low_t<1>>(b[i]);
+                } else {
+                    w[2 * i] = __byte_perm(a[i], b[i], 0x6240);
+                    w[2 * i + 1] = __byte_perm(a[i], b[i], 0x7351);
+                }
+            }
+            v = make_uint4(w[0], w[1], w[2], w[3]);
+            if constexpr (bits == 6) top = make_uint2(pack_tops(a, b), pack_tops(a + 2, b + 2));
+        }
+    }
+    __device__ __forceinline__ void unpack(uint32_t *a, uint32_t *b) const {
+        const uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int i = 0; i < fragments; i++) {
+            if constexpr (bits == 4) {
+                a[i] = gather_bits<b4_word_t>(w[i]), b[i] = a[i] >> 16;
+                exchange_nibbles(a[i], b[i]);
+            } else if constexpr (bits == 6) {
+                a[i] = gather_bits<b6_low_t<0>>(w[i]), b[i] = gather_bits<b6_low_t<1>>(w[i]);
+            } else {
+                a[i] = __byte_perm(w[2 * i], w[2 * i + 1], 0x6240);
+                b[i] = __byte_perm(w[2 * i], w[2 * i + 1], 0x7351);
+            }
+        }
+        if constexpr (bits == 6) unpack_tops(a, b, top.x), unpack_tops(a + 2, b + 2, top.y);
+    }
+    // n64_b4, as b4_word_t has them.
+    __device__ __forceinline__ void pack_registers(const uint32_t (&w)[4]) {
+        v = make_uint4(scatter_bits<b4_word_t>(w[0]), scatter_bits<b4_word_t>(w[1]),
+                scatter_bits<b4_word_t>(w[2]), scatter_bits<b4_word_t>(w[3]));
+    }
+    __device__ __forceinline__ void unpack_registers(uint32_t (&w)[4]) const {
+        w[0] = gather_bits<b4_word_t>(v.x), w[1] = gather_bits<b4_word_t>(v.y);
+        w[2] = gather_bits<b4_word_t>(v.z), w[3] = gather_bits<b4_word_t>(v.w);
+    }
+    // n64_b6, of two fragments.
+    __device__ static __forceinline__ uint32_t pack_tops(const uint32_t *a, const uint32_t *b) {
+        return join_tops(top_bits(a[0], b[0]), top_bits(a[1], b[1]));
+    }
+    __device__ static __forceinline__ void unpack_tops(uint32_t *a, uint32_t *b, uint32_t w) {
+        const uint32_t both = gather_bits<b6_top_t>(w), low = both & 0x0f0f0f0fu,
+                       high = both >> 4 & 0x0f0f0f0fu;
+        const uint32_t x = __byte_perm(low, high, 0x6240), y = __byte_perm(low, high, 0x7351);
+        a[0] |= (x & 0x03030303u) << 4, a[1] |= (y & 0x03030303u) << 4;
+        b[0] |= (x & 0x0c0c0c0cu) << 2, b[1] |= (y & 0x0c0c0c0cu) << 2;
+    }
+    // p: first byte of the step.
+    __device__ __forceinline__ void store(uint8_t *p) const {
+        reinterpret_cast<uint4 *>(p)[threadIdx.x] = v;
+        if constexpr (bits == 6) reinterpret_cast<uint2 *>(p + threads * 16)[threadIdx.x] = top;
+    }
+    __device__ __forceinline__ void load(const uint8_t *p) {
+        v = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
+        if constexpr (bits == 6) top = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
+    }
+};
 
 template <int bits, int width>
 __device__ __forceinline__ void pack_codes(
-        const code_tile_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
-    constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8;
+        const codes_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
+    using s = step_t<bits>;
     const lane_place_t l = lane_place();
 #pragma unroll
-    for (int step = 0; step < tile_rows(width) / step_rows; step++) {
-        const int row = step * step_rows;
+    for (int row = 0; row < tile_rows(width); row += s::rows) {
         if (row >= at.rows) break;
-        uint8_t *p = packed_tile(dst, at, at.k + row) + codes_offset<step_rows, step_bytes>(dst, at.k + row);
-        uint32_t w[4], top[2] = {};
+        uint32_t a[s::fragments], b[s::fragments];
 #pragma unroll
-        for (int i = 0; i < step_rows / 16; i++) {
-            const uint32_t a = fragment_word<width>(t, l.column, row + 16 * i, l.q);
-            const uint32_t b = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q);
-            if constexpr (bits == 4) {
-                w[i] = scatter_bits<b4_word_t<0>>(a) | scatter_bits<b4_word_t<1>>(b);
-            } else if constexpr (bits == 6) {
-                w[i] = scatter_bits<b6_low_t<0>>(a) | scatter_bits<b6_low_t<1>>(b);
-                top[i / 2] |= i % 2 ? scatter_bits<b6_top_t<0, 1>>(a) | scatter_bits<b6_top_t<1, 1>>(b)
-                                    : scatter_bits<b6_top_t<0, 0>>(a) | scatter_bits<b6_top_t<1, 0>>(b);
-            } else {
-                w[2 * i] = __byte_perm(a, b, 0x6240);
-                w[2 * i + 1] = __byte_perm(a, b, 0x7351);
-            }
+        for (int i = 0; i < s::fragments; i++) {
+            a[i] = fragment_word<width>(t, l.column, row + 16 * i, l.q);
+            b[i] = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q);
         }
-        reinterpret_cast<uint4 *>(p)[threadIdx.x] = make_uint4(w[0], w[1], w[2], w[3]);
-        if constexpr (bits == 6)
-            reinterpret_cast<uint2 *>(p + threads * 16)[threadIdx.x] = make_uint2(top[0], top[1]);
+        s step;
+        step.pack(a, b);
+        step.store(packed_step<s>(dst, at, row));
     }
 }
 
 // A thread's codes of a packed side; as plain_codes_t.
 template <int bits, int width>
 class packed_codes_t {
-    static constexpr int step_rows = bits == 8 ? 32 : 64, step_bytes = tile_n * step_rows * bits / 8,
-                         steps = tile_rows(width) / step_rows;
-    uint4 v_[steps];
-    uint2 top_[steps];
+    using s = step_t<bits>;
+    static constexpr int steps = tile_rows(width) / s::rows;
+    s step_[steps];
 
 public:
     __device__ __forceinline__ void fetch(const tile_side_t &src, const tile_place_t &at) {
 #pragma unroll
-        for (int step = 0; step < steps; step++) {
-            v_[step] = {}, top_[step] = {};
-            if (step * step_rows >= at.rows) continue;
-            const uint8_t *p = packed_tile(src, at, at.k + step * step_rows)
-                               + codes_offset<step_rows, step_bytes>(src, at.k + step * step_rows);
-            v_[step] = reinterpret_cast<const uint4 *>(p)[threadIdx.x];
-            if constexpr (bits == 6)
-                top_[step] = reinterpret_cast<const uint2 *>(p + threads * 16)[threadIdx.x];
+        for (int i = 0; i < steps; i++) {
+            step_[i] = {};
+            if (i * s::rows < at.rows) step_[i].load(packed_step<s>(src, at, i * s::rows));
         }
     }
 
-    __device__ __forceinline__ void put(code_tile_t<width> &t, const tile_side_t &, const tile_place_t &) {
+    __device__ __forceinline__ void put(codes_t<width> &t, const tile_side_t &, const tile_place_t &) {
         const lane_place_t l = lane_place();
 #pragma unroll
         for (int step = 0; step < steps; step++) {
-            const uint32_t w[4] = {v_[step].x, v_[step].y, v_[step].z, v_[step].w};
+            uint32_t a[s::fragments], b[s::fragments];
+            step_[step].unpack(a, b);
 #pragma unroll
-            for (int i = 0; i < step_rows / 16; i++) {
-                uint32_t a, b;
-                if constexpr (bits == 4) {
-                    a = gather_bits<b4_word_t<0>>(w[i]), b = gather_bits<b4_word_t<1>>(w[i]);
-                } else if constexpr (bits == 6) {
-                    const uint32_t h = i / 2 ? top_[step].y : top_[step].x;
-                    a = gather_bits<b6_low_t<0>>(w[i])
-                        | (i % 2 ? gather_bits<b6_top_t<0, 1>>(h) : gather_bits<b6_top_t<0, 0>>(h));
-                    b = gather_bits<b6_low_t<1>>(w[i])
-                        | (i % 2 ? gather_bits<b6_top_t<1, 1>>(h) : gather_bits<b6_top_t<1, 0>>(h));
-                } else {
-                    a = __byte_perm(w[2 * i], w[2 * i + 1], 0x6240);
-                    b = __byte_perm(w[2 * i], w[2 * i + 1], 0x7351);
-                }
-                put_fragment_word<width>(t, l.column, step * step_rows + 16 * i, l.q, a);
-                put_fragment_word<width>(t, l.column + 8, step * step_rows + 16 * i, l.q, b);
+            for (int i = 0; i < s::fragments; i++) {
+                put_fragment_word<width>(t, l.column, step * s::rows + 16 * i, l.q, a[i]);
+                put_fragment_word<width>(t, l.column + 8, step * s::rows + 16 * i, l.q, b[i]);
             }
         }
     }

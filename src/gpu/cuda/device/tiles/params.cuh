@@ -15,38 +15,48 @@ __device__ inline float *global_of(const tile_side_t &s, int64_t matrix) {
     return s.global + matrix * s.global_step;
 }
 
-// bits: 4, 6 or 8 of a code. A barrier goes before.
-template <int bits>
-__device__ __forceinline__ void store_tile(const code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
-        const tile_side_t &dst, const tile_place_t &at, float global) {
-    constexpr int width = bits == 4 ? 4 : 8;
-    const auto word = [&](auto kind, const param_word_t &w) { store_word<decltype(kind)::value>(t, w); };
-    // Of a long block only the tile that it begins in writes parameters.
-    const bool begins = (at.k & ((1 << a.block_shift) - 1)) == 0;
-    if (dst.packed) {
-        pack_codes<bits>(t, dst, at);
-        if (begins && !each_packed_word<width>(dst, at, a.block_shift, a.scale_bytes + 2 * a.zp_bytes, word))
-            each_packed_param<width>(dst, at, a.block_shift, a.scale_bytes, a.zp_bytes,
-                    [&](int column, int b, uint8_t *scale, uint8_t *zp) {
-                        store_param(scale, a.scale_bytes, t.scale[b][column]);
-                        if (a.zp_bytes) store_param(zp, a.zp_bytes, t.zp[b][column]);
-                    });
-    } else {
-        store_codes(t, dst, at);
-        if (begins && !each_plain_word<width>(dst.scales, at, a.block_shift, a.scale_bytes, word))
-            each_param<width>(
-                    dst.scales, at, a.block_shift, a.scale_bytes, [&](int column, int b, uint8_t *p) {
-                        store_param(p, a.scale_bytes, t.scale[b][column]);
-                    });
-        if (begins && a.zp_bytes)
-            each_param<width>(dst.zero_points, at, a.block_shift, a.zp_bytes,
-                    [&](int column, int b, uint8_t *p) { store_param(p, a.zp_bytes, t.zp[b][column]); });
-    }
-    // The first tile of a matrix writes what stands for all of it.
-    if (at.k != 0 || at.n != 0 || !a.two_levels) return;
+// The first tile of a matrix writes what stands for all of it.
+__device__ __forceinline__ void store_global(const tile_side_t &dst, const tile_place_t &at, float global) {
+    if (at.k != 0 || at.n != 0) return;
     if (dst.packed && threadIdx.x < n64_frame_t::prefix_bytes / 4)
         global_of(dst, at.matrix)[threadIdx.x] = threadIdx.x ? 0.f : global;
     if (!dst.packed && threadIdx.x == 0) *global_of(dst, at.matrix) = global;
+}
+
+// A barrier goes before both.
+template <typename tile_t>
+__device__ __forceinline__ void store_params(
+        const tile_t &t, const tile_args_t &a, const tile_side_t &dst, const tile_place_t &at) {
+    constexpr int width = tile_t::width;
+    const int zp_bytes = tile_t::zeros ? a.zp_bytes : 0;
+    // Of a long block only the tile that it begins in writes parameters.
+    if (at.k & ((1 << a.block_shift) - 1)) return;
+    const auto word = [&](auto kind, const param_word_t &w) { store_word<decltype(kind)::value>(t, w); };
+    if (dst.packed) {
+        if (!each_packed_word<width>(dst, at, a.block_shift, a.scale_bytes + 2 * zp_bytes, word))
+            each_packed_param<width>(dst, at, a.block_shift, a.scale_bytes, zp_bytes,
+                    [&](int column, int b, uint8_t *scale, uint8_t *zp) {
+                        store_param(scale, a.scale_bytes, t.scale[b][column]);
+                        if (zp_bytes) store_param(zp, zp_bytes, t.zp[b][column]);
+                    });
+        return;
+    }
+    if (!each_plain_word<width>(dst.scales, at, a.block_shift, a.scale_bytes, word))
+        each_param<width>(dst.scales, at, a.block_shift, a.scale_bytes,
+                [&](int column, int b, uint8_t *p) { store_param(p, a.scale_bytes, t.scale[b][column]); });
+    if (zp_bytes)
+        each_param<width>(dst.zero_points, at, a.block_shift, zp_bytes,
+                [&](int column, int b, uint8_t *p) { store_param(p, zp_bytes, t.zp[b][column]); });
+}
+// bits: 4, 6 or 8 of a code.
+template <int bits, typename tile_t>
+__device__ __forceinline__ void store_tile(
+        const tile_t &t, const tile_args_t &a, const tile_side_t &dst, const tile_place_t &at) {
+    if (dst.packed)
+        pack_codes<bits, tile_t::width>(t, dst, at);
+    else
+        store_codes<tile_t::width>(t, dst, at);
+    store_params(t, a, dst, at);
 }
 
 template <int width>

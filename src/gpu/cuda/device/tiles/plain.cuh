@@ -88,8 +88,7 @@ public:
         }
     }
 
-    __device__ __forceinline__ void put(
-            code_tile_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
+    __device__ __forceinline__ void put(codes_t<width> &t, const tile_side_t &src, const tile_place_t &at) {
         if (bits == 6)
             for (uint32_t &w : w_) w &= 0x3f3f3f3fu;
         if (src.lines_along_k) {
@@ -120,7 +119,7 @@ public:
 
 template <int width>
 __device__ __forceinline__ void store_codes(
-        const code_tile_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
+        const codes_t<width> &t, const tile_side_t &dst, const tile_place_t &at) {
     uint8_t *p = dst.data + at.matrix * dst.batch_step;
     if (dst.lines_along_k) {
         const int part = threadIdx.x % line_parts, first = threadIdx.x / line_parts;

@@ -22,14 +22,44 @@ __device__ __forceinline__ void drop_rows(code_group_t<element_t> &g, int rows) 
 }
 
 // Sixteen codes of a column.
-template <typename element_t, typename tile_t>
+template <typename element_t>
 __device__ __forceinline__ void put_codes(
-        tile_t &t, int column, int row, const code_group_t<element_t> &a, const code_group_t<element_t> &b) {
+        uint8_t *p, const code_group_t<element_t> &a, const code_group_t<element_t> &b) {
     if constexpr (element_t::bits == 4)
-        t.template at<uint2>(column, row) = make_uint2(a.w[0], b.w[0]);
+        *reinterpret_cast<uint2 *>(p) = make_uint2(a.w[0], b.w[0]);
     else
-        t.template at<uint4>(column, row) = make_uint4(a.w[0], a.w[1], b.w[0], b.w[1]);
+        *reinterpret_cast<uint4 *>(p) = make_uint4(a.w[0], a.w[1], b.w[0], b.w[1]);
 }
+
+// Where the codes of a tile go: into the tile, or where a plain side has them, which then has whole lines
+// along k of them.
+template <typename tile_t>
+struct tile_sink_t {
+    tile_t &t;
+    __device__ __forceinline__ uint8_t *at(int column, int row) const {
+        return &t.template at<uint8_t>(column, row);
+    }
+    // Of `n` neighbouring columns: 16 codes of each, and the scales of a block.
+    template <typename element_t, int n>
+    __device__ __forceinline__ void put(int column, int row, const code_group_t<element_t> (&g)[2][n]) const {
+#pragma unroll
+        for (int c = 0; c < n; c++) put_codes<element_t>(at(column + c, row), g[0][c], g[1][c]);
+    }
+    __device__ __forceinline__ void put_scale(int column, int block, uint32_t scale) const {
+        t.scale[block][column] = scale;
+    }
+};
+template <int width>
+struct line_sink_t {
+    uint8_t *p; // of the tile's first line
+    int64_t line_step;
+    __device__ line_sink_t(const tile_side_t &s, const tile_place_t &place)
+        : p(s.data + place.matrix * s.batch_step + place.n * s.line_step + place.k * width / 8),
+          line_step(s.line_step) {}
+    __device__ __forceinline__ uint8_t *at(int column, int row) const {
+        return p + column * line_step + row * width / 8;
+    }
+};
 
 // Where the values of a tile lie: an element of a line of it, and whether all can be read by whole words.
 struct side_source_t {
@@ -48,9 +78,9 @@ struct side_source_t {
 };
 
 // Lines along k: a thread has 16 rows of a column at a time, and its neighbour the rest of a longer block.
-template <typename quantiser_t, typename words_t, typename tile_t, typename source_t>
+template <typename quantiser_t, typename words_t, typename tile_t, typename source_t, typename sink_t>
 __device__ __forceinline__ void quantise_along_k(
-        tile_t &t, const source_t &s, const tile_place_t &at, const quantiser_t &q) {
+        tile_t &t, const source_t &s, const sink_t &sink, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
     constexpr int unit = 16, parts = tile_t::rows / unit, columns = threads / parts; // at a time
     constexpr int words = unit / words_t::per_word, width = 4 / words_t::per_word;
@@ -86,7 +116,7 @@ __device__ __forceinline__ void quantise_along_k(
                 g[h] = q.template encode_row<words_t>(b, w[j] + h * words / 2);
                 if (!at.whole) drop_rows(g[h], at.rows - part * unit - 8 * h);
             }
-            put_codes<element_t>(t, column, part * unit, g[0], g[1]);
+            put_codes<element_t>(sink.at(column, part * unit), g[0], g[1]);
             if (part % parts_of_block == 0)
                 t.scale[part / parts_of_block][column] =
                         at.whole || (column < at.columns && part * unit < at.rows) ? b.scale : 0;
@@ -95,9 +125,9 @@ __device__ __forceinline__ void quantise_along_k(
 }
 
 // Lines along n: a warp has 32 rows at a time, a thread one or two neighbouring columns of them.
-template <typename quantiser_t, typename words_t, typename tile_t, typename source_t>
+template <typename quantiser_t, typename words_t, int rows_of_tile, typename source_t, typename sink_t>
 __device__ __forceinline__ void quantise_along_n(
-        tile_t &t, const source_t &s, const tile_place_t &at, const quantiser_t &q) {
+        const source_t &s, const sink_t &sink, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
     constexpr int strip = 32, per_word = words_t::per_word, width = 4 / per_word,
                   across = tile_n / 32 / per_word;
@@ -105,7 +135,7 @@ __device__ __forceinline__ void quantise_along_n(
     const int64_t step = s.line_step();
     const bool whole = s.whole();
 #pragma unroll 1
-    for (int pass = 0; pass < tile_t::rows / strip / warps * across; pass++) {
+    for (int pass = 0; pass < rows_of_tile / strip / warps * across; pass++) {
         const int column = (pass % across * 32 + threadIdx.x % 32) * per_word;
         const int row = (pass / across * warps + threadIdx.x / 32) * strip, rows = at.rows - row;
         const uint8_t *p = s.template at<width>(row, column);
@@ -125,8 +155,8 @@ __device__ __forceinline__ void quantise_along_n(
 #pragma unroll
             for (int c = 0; c < per_word; c++) {
                 b[c] = q.template block<words_t>(words_t::f32_bits(m, c));
-                t.scale[(row + first) / block][column + c] =
-                        at.whole || (column + c < at.columns && first < rows) ? b[c].scale : 0;
+                sink.put_scale(column + c, (row + first) / block,
+                        at.whole || (column + c < at.columns && first < rows) ? b[c].scale : 0);
             }
 #pragma unroll
             for (int i = first; i < first + block; i += 16) {
@@ -137,9 +167,7 @@ __device__ __forceinline__ void quantise_along_n(
                     if (!at.whole)
                         for (int c = 0; c < per_word; c++) drop_rows(g[h][c], rows - i - 8 * h);
                 }
-#pragma unroll
-                for (int c = 0; c < per_word; c++)
-                    put_codes<element_t>(t, column + c, row + i, g[0][c], g[1][c]);
+                sink.put(column, row + i, g);
             }
         }
     }
@@ -151,9 +179,19 @@ __device__ __forceinline__ void quantise_tile(
     using quantiser_t = typename best_quantiser_t<format_t, words_t>::type;
     const quantiser_t q(a.rounding, global);
     if (s.lines_along_k())
-        quantise_along_k<quantiser_t, words_t>(t, s, at, q);
+        quantise_along_k<quantiser_t, words_t>(t, s, tile_sink_t<tile_t>{t}, at, q);
     else
-        quantise_along_n<quantiser_t, words_t>(t, s, at, q);
+        quantise_along_n<quantiser_t, words_t, tile_t::rows>(s, tile_sink_t<tile_t>{t}, at, q);
+}
+
+// Of lines along k, with codes that go where a plain side wants them, by whole words.
+template <typename format_t, typename words_t, typename tile_t, typename source_t>
+__device__ __forceinline__ void quantise_lines(tile_t &t, const tile_args_t &a, const source_t &s,
+        const tile_side_t &dst, const tile_place_t &at, float global) {
+    using quantiser_t = typename best_quantiser_t<format_t, words_t>::type;
+    constexpr int width = quantiser_t::element::bits == 4 ? 4 : 8;
+    quantise_along_k<quantiser_t, words_t>(
+            t, s, line_sink_t<width>(dst, at), at, quantiser_t(a.rounding, global));
 }
 
 } // namespace tiles

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes of lines along k to and from packed bytes without shared memory: four neighbouring lanes have 64
+// bytes of a column and of the one eight further in 16 bytes each, and exchange what the layout wants of
+// them.
+#pragma once
+
+#include "gpu/cuda/device/tiles/packed.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace tiles {
+
+// Word i of lane q of four neighbours becomes word q of lane i.
+__device__ __forceinline__ void transpose_words_of_quad(uint32_t (&w)[4]) {
+#pragma unroll
+    for (int s = 2; s > 0; s /= 2) {
+        const bool upper = threadIdx.x & s;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (i & s) continue;
+            const uint32_t got = __shfl_xor_sync(~0u, upper ? w[i] : w[i + s], s);
+            (upper ? w[i] : w[i + s]) = got;
+        }
+    }
+}
+// The same with the bytes of a word.
+__device__ __forceinline__ uint32_t transpose_bytes_of_quad(uint32_t w) {
+    w = __byte_perm(w, __shfl_xor_sync(~0u, w, 2), threadIdx.x & 2 ? 0x3276 : 0x5410);
+    return __byte_perm(w, __shfl_xor_sync(~0u, w, 1), threadIdx.x & 1 ? 0x3715 : 0x6240);
+}
+
+// What four lanes have of two columns at a time, 64 bytes of each, and the steps that become of them. Their
+// lines: 16 bytes of each column a lane.
+template <int bits>
+struct quad_t {
+    static constexpr int width = bits == 4 ? 4 : 8, rows = 512 / width;
+    using step = step_t<bits>;
+    static constexpr int steps = rows / step::rows, fragments = rows / 16;
+
+    __device__ static __forceinline__ void pack(step (&to)[steps], const uint4 (&line)[2]) {
+        uint32_t w[2][4] = {
+                {line[0].x, line[0].y, line[0].z, line[0].w}, {line[1].x, line[1].y, line[1].z, line[1].w}};
+        if constexpr (bits == 4) {
+            // Byte q of all words: rows 2q and 2q + 1, 2q + 8 and 2q + 9 of fragments 2i and 2i + 1 of lane
+            // i.
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                for (int c = 0; c < 2; c++) w[c][i] = transpose_bytes_of_quad(w[c][i]);
+                exchange_nibbles(w[0][i], w[1][i]);
+            }
+            uint32_t even[4] = {w[0][0], w[0][1], w[1][0], w[1][1]},
+                     odd[4] = {w[0][2], w[0][3], w[1][2], w[1][3]};
+            transpose<8>(even);
+            transpose<8>(odd);
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                to[i].pack_registers({even[2 * i], odd[2 * i], even[2 * i + 1], odd[2 * i + 1]});
+        } else {
+            uint32_t f[2][4];
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                f[c][0] = __byte_perm(w[c][0], w[c][2], 0x5140);
+                f[c][1] = __byte_perm(w[c][0], w[c][2], 0x7362);
+                f[c][2] = __byte_perm(w[c][1], w[c][3], 0x5140);
+                f[c][3] = __byte_perm(w[c][1], w[c][3], 0x7362);
+                transpose_words_of_quad(f[c]);
+            }
+#pragma unroll
+            for (int i = 0; i < steps; i++)
+                to[i].pack(f[0] + i * step::fragments, f[1] + i * step::fragments);
+        }
+    }
+    __device__ static __forceinline__ void unpack(uint4 (&line)[2], const step (&from)[steps]) {
+        uint32_t w[2][4];
+        if constexpr (bits == 4) {
+            uint32_t even[4], odd[4];
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                uint32_t r[4];
+                from[i].unpack_registers(r);
+                even[2 * i] = r[0], odd[2 * i] = r[1], even[2 * i + 1] = r[2], odd[2 * i + 1] = r[3];
+            }
+            transpose<8>(even);
+            transpose<8>(odd);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                w[0][i] = i < 2 ? even[i] : odd[i - 2], w[1][i] = i < 2 ? even[i + 2] : odd[i];
+                exchange_nibbles(w[0][i], w[1][i]);
+                for (int c = 0; c < 2; c++) w[c][i] = transpose_bytes_of_quad(w[c][i]);
+            }
+        } else {
+            uint32_t f[2][4];
+#pragma unroll
+            for (int i = 0; i < steps; i++)
+                from[i].unpack(f[0] + i * step::fragments, f[1] + i * step::fragments);
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                transpose_words_of_quad(f[c]);
+                w[c][0] = __byte_perm(f[c][0], f[c][1], 0x6420);
+                w[c][1] = __byte_perm(f[c][2], f[c][3], 0x6420);
+                w[c][2] = __byte_perm(f[c][0], f[c][1], 0x7531);
+                w[c][3] = __byte_perm(f[c][2], f[c][3], 0x7531);
+            }
+        }
+        for (int c = 0; c < 2; c++) line[c] = make_uint4(w[c][0], w[c][1], w[c][2], w[c][3]);
+    }
+};
+
+// ---- scales of a byte ----
+
+// Where four neighbouring lanes have four words of packed scales, each two blocks of a pair of columns.
+enum class scales_kind_t { none, along_n, along_k };
+
+__device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t &a, const tile_params_t &s) {
+    const uint64_t all = reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step);
+    if (a.scale_bytes != 1 || a.zp_bytes || a.block_shift > 5) return scales_kind_t::none;
+    if ((s.swizzle_cols || s.k_step == 1) && (all | uint64_t(s.n_step)) % 2 == 0)
+        return scales_kind_t::along_k;
+    return s.n_step == 1 && (all | uint64_t(s.k_step)) % 4 == 0 ? scales_kind_t::along_n
+                                                                : scales_kind_t::none;
+}
+
+// Calls fn(address of a lane's packed word, lane's column, block, address of the plain bytes) for the scales
+// of the warp's 16 columns and `tiles` n64 tiles of a whole tile.
+template <typename F>
+__device__ __forceinline__ void each_scale_word(const tile_args_t &a, const tile_side_t &packed,
+        const tile_params_t &s, const tile_place_t &at, int tiles, bool along_k, F &&fn) {
+    const int lane = threadIdx.x % 32, pair = lane % 8, first_column = threadIdx.x / 32 * 16;
+    const int words_shift = packed.tile_shift - a.block_shift - 1; // of a pair of columns in an n64 tile
+    uint8_t *p = s.data + at.matrix * s.batch_step, *q = packed_tile(packed, at, at.k);
+    const int64_t first_block = at.k >> a.block_shift;
+    const int words = tiles << words_shift;
+    for (int i = lane / 8; i - lane / 8 < words; i += 4) {
+        const int tile = i >> words_shift, of_tile = i & ((1 << words_shift) - 1);
+        uint8_t *word =
+                q + tile * packed.tile_bytes + ((first_column / 2 + pair) << words_shift | of_tile) * 4;
+        if (along_k) {
+            const int64_t n = at.n + first_column + pair, k = first_block + 2 * i;
+            fn(i < words, reinterpret_cast<uint32_t *>(word),
+                    p + (s.swizzle_cols ? swizzle_128x4::offset(n, k, s.swizzle_cols) : n * s.n_step + k),
+                    p
+                            + (s.swizzle_cols ? swizzle_128x4::offset(n + 8, k, s.swizzle_cols)
+                                              : (n + 8) * s.n_step + k));
+        } else {
+            const int column = first_column + lane / 4 % 2 * 4 + lane % 2 * 8, block = 2 * i + lane / 2 % 2;
+            uint8_t *r = p + (first_block + block) * s.k_step + at.n + column;
+            fn(i < words, reinterpret_cast<uint32_t *>(word), r, r);
+        }
+    }
+}
+__device__ __forceinline__ void pack_scales(const tile_args_t &a, const tile_place_t &at, int tiles) {
+    const bool along_k = scales_kind(a, a.src.scales) == scales_kind_t::along_k;
+    each_scale_word(a, a.dst, a.src.scales, at, tiles, along_k,
+            [&](bool is, uint32_t *word, const uint8_t *p, const uint8_t *p8) {
+                uint32_t w = 0;
+                if (along_k) {
+                    if (is)
+                        w = __byte_perm(*reinterpret_cast<const uint16_t *>(p),
+                                *reinterpret_cast<const uint16_t *>(p8), 0x5140);
+                } else {
+                    if (is) w = *reinterpret_cast<const uint32_t *>(p);
+                    w = transpose_bytes_of_quad(w);
+                }
+                if (is) *word = w;
+            });
+}
+__device__ __forceinline__ void unpack_scales(const tile_args_t &a, const tile_place_t &at, int tiles) {
+    const bool along_k = scales_kind(a, a.dst.scales) == scales_kind_t::along_k;
+    each_scale_word(a, a.src, a.dst.scales, at, tiles, along_k,
+            [&](bool is, const uint32_t *word, uint8_t *p, uint8_t *p8) {
+                const uint32_t w = is ? *word : 0;
+                if (along_k) {
+                    if (!is) return;
+                    *reinterpret_cast<uint16_t *>(p) = uint16_t(__byte_perm(w, 0, 0x4420));
+                    *reinterpret_cast<uint16_t *>(p8) = uint16_t(__byte_perm(w, 0, 0x4431));
+                } else {
+                    const uint32_t v = transpose_bytes_of_quad(w);
+                    if (is) *reinterpret_cast<uint32_t *>(p) = v;
+                }
+            });
+}
+
+// Whether a problem's whole tiles can go this way.
+__device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
+    const tile_side_t &plain = a.src.packed ? a.dst : a.src, &packed = a.src.packed ? a.src : a.dst;
+    return packed.packed && !plain.packed && plain.lines_along_k && plain.aligned && packed.tile_shift == 6
+           && scales_kind(a, plain.scales) != scales_kind_t::none;
+}
+
+// A whole tile.
+template <int bits>
+__device__ __forceinline__ void pack_lines(const tile_args_t &a, const tile_place_t &at) {
+    using quad = quad_t<bits>;
+    constexpr int quads = tile_rows(quad::width) / quad::rows, quad_bytes = 64;
+    const lane_place_t l = lane_place();
+    const uint8_t *p = a.src.data + at.matrix * a.src.batch_step + (at.n + l.column) * a.src.line_step
+                       + at.k * quad::width / 8 + l.q * 16;
+    uint4 line[quads][2];
+#pragma unroll
+    for (int i = 0; i < quads; i++)
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+            line[i][c] = *reinterpret_cast<const uint4 *>(p + c * 8 * a.src.line_step + i * quad_bytes);
+    pack_scales(a, at, tile_rows(quad::width) / 64);
+#pragma unroll
+    for (int i = 0; i < quads; i++) {
+        typename quad::step step[quad::steps];
+        quad::pack(step, line[i]);
+#pragma unroll
+        for (int j = 0; j < quad::steps; j++)
+            step[j].store(packed_step<typename quad::step>(a.dst, at, i * quad::rows + j * quad::step::rows));
+    }
+}
+template <int bits>
+__device__ __forceinline__ void unpack_lines(const tile_args_t &a, const tile_place_t &at) {
+    using quad = quad_t<bits>;
+    constexpr int quads = tile_rows(quad::width) / quad::rows, quad_bytes = 64;
+    const lane_place_t l = lane_place();
+    typename quad::step step[quads][quad::steps];
+#pragma unroll
+    for (int i = 0; i < quads * quad::steps; i++)
+        step[i / quad::steps][i % quad::steps].load(
+                packed_step<typename quad::step>(a.src, at, i * quad::step::rows));
+    unpack_scales(a, at, tile_rows(quad::width) / 64);
+    uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step + (at.n + l.column) * a.dst.line_step
+                 + at.k * quad::width / 8 + l.q * 16;
+#pragma unroll
+    for (int i = 0; i < quads; i++) {
+        uint4 line[2];
+        quad::unpack(line, step[i]);
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+            *reinterpret_cast<uint4 *>(p + c * 8 * a.dst.line_step + i * quad_bytes) = line[c];
+    }
+}
+
+} // namespace tiles
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
