@@ -13,16 +13,6 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Sets the bits of `mask` in the byte at p to those of `value`. Threads may own neighbouring bits of one
-// byte.
-__device__ inline void set_bits(uint8_t *p, uint32_t mask, uint32_t value) {
-    const uintptr_t at = reinterpret_cast<uintptr_t>(p);
-    auto *word = reinterpret_cast<unsigned *>(at & ~uintptr_t(3));
-    const int shift = int(at & 3) * 8;
-    atomicAnd(word, ~(mask << shift));
-    atomicOr(word, (value & mask) << shift);
-}
-
 // `idx` has nd dims; the tensor's are aligned with the last of them.
 __device__ inline const uint8_t *row_of(const plain_args_t &t, const int64_t *idx, int nd, int64_t &col) {
     const uint8_t *p = t.data;
@@ -50,17 +40,15 @@ __device__ __noinline__ static void store_code(
         const plain_args_t &t, const int64_t *idx, int nd, uint32_t code) {
     int64_t col;
     auto *p = const_cast<uint8_t *>(row_of(t, idx, nd, col));
-    if (t.bits >= 8) {
-        for (int i = 0; i < t.bits / 8; i++) p[i] = uint8_t(code >> (8 * i));
-        return;
-    }
-    const int width = storage_bits(t.bits, t.packing);
-    const int64_t bit = col * width;
-    const int shift = int(bit % 8);
-    const uint32_t mask = ((1u << width) - 1) << shift, value = (code & ((1u << t.bits) - 1)) << shift;
-    p += bit / 8;
-    set_bits(p, mask & 0xff, value & 0xff);
-    if (shift + width > 8) set_bits(p + 1, mask >> 8, value >> 8);
+    if (t.bits < 8) return set_code(p, col, t.bits, t.packing, code);
+    for (int i = 0; i < t.bits / 8; i++) p[i] = uint8_t(code >> (8 * i));
+}
+
+// Sets bits of a packed matrix that are 0. Threads may own neighbouring bits of one byte, and packed bytes
+// are whole words.
+__device__ inline void set_bits(uint8_t *p, uint32_t bits) {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(p);
+    atomicOr(reinterpret_cast<unsigned *>(at & ~uintptr_t(3)), bits << (at & 3) * 8);
 }
 
 // Every type and format stands in each of these once, and not wherever it is used: they are large.
@@ -134,7 +122,7 @@ public:
         if (!a_.packed) return store_code(a_.elements, at(row, col), nd_, code);
         for (int b = 0; b < a_.shape.bits; b++) {
             const bit_pos_t p = packed_elem_bit(a_, row, col, b);
-            set_bits(packed_ + p.byte, 1u << p.bit, (code >> b & 1) << p.bit);
+            set_bits(packed_ + p.byte, (code >> b & 1) << p.bit);
         }
     }
     __device__ __noinline__ block_params_t params(int64_t row, int64_t col) const {
@@ -208,6 +196,18 @@ private:
     uint8_t *packed_;
     mutable int64_t idx_[max_ndims] = {}, swizzled_[2] = {};
 };
+
+// What one thread makes of a destination begins at idx. Where codes below a byte stand side by side along
+// another dim than its blocks, that of the first in a byte makes the others of this byte, too, since bytes of
+// a plain tensor have one writer each: body() for every one of them, or for none.
+template <typename F>
+__device__ void for_sharers(const matrix_args_t &dst, const int64_t *dims, int64_t *idx, F &&body) {
+    const int inner = dst.packed ? -1 : dst.elements.inner;
+    if (inner < 0 || inner == dst.ndims - dst.axis_from_end) return body();
+    const int together = dst.elements.bits == 4 ? 2 : 4; // in one byte, or in three
+    if (idx[inner] % together) return;
+    for (int i = 0; i < together && idx[inner] < dims[inner]; i++, idx[inner]++) body();
+}
 
 constexpr int max_block = 256; // elements that share a scale
 

@@ -24,9 +24,11 @@ struct row_index_t {
     int64_t idx[max_ndims] = {};
     int64_t m;
     __device__ row_index_t(int64_t row, int64_t group_rows) : m(row) {
-        if (group_rows == 0) return;
-        idx[0] = row / group_rows;
-        m = row % group_rows;
+        if (group_rows) {
+            idx[0] = row / group_rows;
+            m = row % group_rows;
+        }
+        idx[group_rows ? 1 : 0] = m;
     }
 };
 
@@ -159,23 +161,30 @@ __global__ void __launch_bounds__(threads) finish_globals(const __grid_constant_
         a.m.dst.global[i] = nvfp4_global_scale(a.m.dst.global[i]);
 }
 
-__global__ void __launch_bounds__(threads) results(const __grid_constant__ grouped_args_t a) {
+__device__ void row_of_results(const grouped_args_t &a, int64_t dst_row) {
     const int64_t block = a.m.dst.quantised ? a.m.dst.quant.block : 1;
     for (int64_t first = threadIdx.x * block; first < a.m.columns; first += threads * block) {
         const int count = int(a.m.columns - first < block ? a.m.columns - first : block);
         double sums[max_block];
         float x[max_block];
         int64_t group;
-        const int expert = sums_of(a, blockIdx.x, first, count, sums, &group);
+        const int expert = sums_of(a, dst_row, first, count, sums, &group);
         if (expert < 0 && !a.scatter) return; // nobody's row
         for (int j = 0; j < count; j++) x[j] = float(sums[j]);
-        const row_index_t at(blockIdx.x, a.dst_group_rows);
+        const row_index_t at(dst_row, a.dst_group_rows);
         matrix_view_t dst(a.m.dst, at.idx);
         dst.set_global_index(expert < 0 ? 0 : expert);
         if (a.dst_swizzled_by_group)
             dst.set_scale_row_shift(a.groups.swizzled_rows_before(group) - a.groups.group(group).first);
         store_block(a.m, dst, at.m, first, count, x);
     }
+}
+
+__global__ void __launch_bounds__(threads) results(const __grid_constant__ grouped_args_t a) {
+    row_index_t at(blockIdx.x, a.dst_group_rows);
+    for_sharers(a.m.dst, a.m.dims, at.idx, [&] {
+        row_of_results(a, a.dst_group_rows ? at.idx[0] * a.dst_group_rows + at.idx[1] : at.idx[0]);
+    });
 }
 
 cudaError_t prepare() {

@@ -48,8 +48,14 @@ __global__ void plan(const __grid_constant__ rows_args_t a) {
     for (int64_t e = 0; a.offsets && e < a.experts + a.starts; e++) a.offsets[e] = a.start[e + !a.starts];
 }
 
-__global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_args_t a) {
-    const int64_t row = blockIdx.x;
+// A CTA's row of the destination, or those that share bytes with it.
+template <typename F>
+__device__ void for_rows(const rows_args_t &a, int64_t row, F &&body) {
+    int64_t idx[max_ndims] = {row};
+    for_sharers(a.dst, &a.dst_rows, idx, [&] { body(idx[0]); });
+}
+
+__device__ void permute_row(const rows_args_t &a, int64_t row) {
     int64_t from = -1;
     const bool inside = row < a.start[a.experts];
     if (inside) {
@@ -67,6 +73,10 @@ __global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_
         move_row(a, row, from);
     }
     if (a.idx && threadIdx.x == 0) a.idx[row] = int32_t(from); // rows past the last end belong to nobody
+}
+
+__global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_args_t a) {
+    for_rows(a, blockIdx.x, [&](int64_t row) { permute_row(a, row); });
 }
 
 cudaError_t prepare_permute() {
@@ -108,7 +118,7 @@ __global__ void __launch_bounds__(threads)
         unpermute(const __grid_constant__ rows_args_t a, int64_t first_token) {
     const int64_t t = first_token + blockIdx.x;
     const int32_t *from = a.inverse + int64_t(blockIdx.x) * a.k;
-    if (a.dst.quantised) return move_row(a, t, from[0]);
+    if (a.dst.quantised) return for_rows(a, t, [&](int64_t row) { move_row(a, row, from[(row - t) * a.k]); });
     const int64_t none[max_ndims] = {};
     const matrix_view_t src(a.src, none), dst(a.dst, none);
     for (int64_t c = threadIdx.x; c < a.columns; c += threads) {

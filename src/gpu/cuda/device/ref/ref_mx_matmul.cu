@@ -21,14 +21,11 @@ struct row_t {
     matrix_view_t src, wei;
     float src_global, wei_global;
 
-    __device__ static const int64_t *locate(const matmul_args_t &a, int64_t row, int64_t *idx) {
-        batch_index(row / a.M, a.dst.ndims, a.dims, idx);
-        idx[a.dst.ndims - 2] = row % a.M;
-        return idx;
+    __device__ row_t(const matmul_args_t &args, const int64_t *row)
+        : a(args), nd(args.dst.ndims), src(args.src, row), wei(args.wei, row), src_global(src.global()),
+          wei_global(wei.global()) {
+        for (int i = 0; i < nd - 1; i++) idx[i] = row[i];
     }
-    __device__ row_t(const matmul_args_t &args, int64_t row)
-        : a(args), nd(args.dst.ndims), src(args.src, locate(args, row, idx)), wei(args.wei, idx),
-          src_global(src.global()), wei_global(wei.global()) {}
 
     __device__ const int64_t *at(int64_t n) {
         idx[nd - 1] = n;
@@ -67,6 +64,11 @@ struct row_t {
     }
 };
 
+__device__ void locate(const matmul_args_t &a, int64_t row, int64_t *idx) {
+    batch_index(row / a.M, a.dst.ndims, a.dims, idx);
+    idx[a.dst.ndims - 2] = row % a.M;
+}
+
 __global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__ matmul_args_t a) {
     for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = 0;
 }
@@ -75,9 +77,11 @@ __global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__
 __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ matmul_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= a.rows * a.columns) return;
-    row_t row(a, i / a.columns);
+    int64_t idx[max_ndims];
+    locate(a, i / a.columns, idx);
+    row_t row(a, idx);
     const float amax = nvfp4_global_amax(0, row.result(i % a.columns));
-    const matrix_view_t dst(a.dst, row.idx);
+    const matrix_view_t dst(a.dst, idx);
     atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), bits_of(amax));
 }
 
@@ -90,13 +94,17 @@ __global__ void __launch_bounds__(threads) results(const __grid_constant__ matmu
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1, blocks = div_up(a.columns, block);
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= a.rows * blocks) return;
-    row_t row(a, i / blocks);
-    const int64_t first = i % blocks * block, m = row.idx[row.nd - 2];
-    const matrix_view_t dst(a.dst, row.idx);
+    int64_t idx[max_ndims];
+    locate(a, i / blocks, idx);
+    const int64_t first = i % blocks * block;
     const int count = int(a.columns - first < block ? a.columns - first : block);
-    float x[max_block];
-    for (int j = 0; j < count; j++) x[j] = row.result(first + j);
-    store_block(a, dst, m, first, count, x);
+    for_sharers(a.dst, a.dims, idx, [&] {
+        row_t row(a, idx);
+        const matrix_view_t dst(a.dst, idx);
+        float x[max_block];
+        for (int j = 0; j < count; j++) x[j] = row.result(first + j);
+        store_block(a, dst, idx[a.dst.ndims - 2], first, count, x);
+    });
 }
 
 cudaError_t prepare() {

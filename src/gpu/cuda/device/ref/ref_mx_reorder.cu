@@ -41,23 +41,14 @@ __global__ void __launch_bounds__(threads) finish_globals(const __grid_constant_
     }
 }
 
-__global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ reorder_args_t a) {
-    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
-    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
-    const int64_t length = along_rows ? a.cols : a.rows, lines = along_rows ? a.rows : a.cols;
-    const int64_t blocks = div_up(length, block), i = int64_t(blockIdx.x) * threads + threadIdx.x;
-    if (i >= a.batch * lines * blocks) return;
-    int64_t idx[max_ndims] = {};
-    batch_index(i / (lines * blocks), a.dst.ndims, a.dims, idx);
+// One element, or the block that begins at idx.
+__device__ void move_block(const reorder_args_t &a, const int64_t *idx, bool along_rows) {
     const matrix_view_t dst(a.dst, idx), src(a.src, idx);
-    // Neighbouring threads take neighbouring columns.
-    const int64_t in_matrix = i % (lines * blocks);
-    const int64_t line = along_rows ? in_matrix / blocks : in_matrix % lines;
-    const int64_t first = (along_rows ? in_matrix % blocks : in_matrix / lines) * block;
-    const int count = int(length - first < block ? length - first : block);
-    const auto row = [&](int j) { return along_rows ? line : first + j; };
-    const auto col = [&](int j) { return along_rows ? first + j : line; };
-
+    const int64_t first_row = idx[a.dst.ndims - 2], first_col = idx[a.dst.ndims - 1];
+    const int64_t rest = along_rows ? a.cols - first_col : a.rows - first_row;
+    const int count = int(rest < a.dst.quant.block ? rest : a.dst.quant.block);
+    const auto row = [&](int j) { return along_rows ? first_row : first_row + j; };
+    const auto col = [&](int j) { return along_rows ? first_col + j : first_col; };
     const float src_global = src.global();
     if (!a.dst.quantised) {
         dst.set_code(row(0), col(0), encode(a.dst.dt, src.value(row(0), col(0), src_global)));
@@ -82,6 +73,22 @@ __global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ r
     }
     if (a.moves || a.dynamic) dst.set_params(row(0), col(0), params);
     for (int j = 0; j < count; j++) dst.set_code(row(j), col(j), codes[j]);
+}
+
+__global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ reorder_args_t a) {
+    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
+    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
+    const int64_t length = along_rows ? a.cols : a.rows, lines = along_rows ? a.rows : a.cols;
+    const int64_t blocks = div_up(length, block), i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i >= a.batch * lines * blocks) return;
+    int64_t idx[max_ndims] = {};
+    const int nd = a.dst.ndims;
+    batch_index(i / (lines * blocks), nd, a.dims, idx);
+    // Neighbouring threads take neighbouring columns.
+    const int64_t in_matrix = i % (lines * blocks);
+    idx[nd - 2] = along_rows ? in_matrix / blocks : in_matrix / lines * block;
+    idx[nd - 1] = along_rows ? in_matrix % blocks * block : in_matrix % lines;
+    for_sharers(a.dst, a.dims, idx, [&] { move_block(a, idx, along_rows); });
 }
 
 cudaError_t prepare() {
