@@ -19,7 +19,8 @@ struct row_groups_t {
     mxdnn_row_grouping_t grouping = mxdnn_row_grouping_ends;
     int64_t groups = 0;                 // row_ids: every row is one
     int64_t rows = 0;                   // that there are at most: a padded group has rows / groups
-    const int32_t *bounds = nullptr;    // ends [groups], starts [groups + 1], counts [groups] or ids [rows]
+    const int32_t *bounds = nullptr;    // ends [groups], starts [groups + 1], counts [groups] or ids [rows];
+                                        // null, of padded groups: none of their rows is padding
     const int32_t *group_ids = nullptr; // [groups]; null: group g is expert g
     // Ids are below `ids` and become experts of the weights through a map, or by counting from `first`.
     int64_t ids = 0, first_id = 0, experts = 0;
@@ -37,7 +38,7 @@ struct row_groups_t {
             break;
         case mxdnn_row_grouping_padded:
             first = rows / groups * g;
-            end = first + within(bounds[g], 0, rows / groups);
+            end = first + (bounds ? within(bounds[g], 0, rows / groups) : rows / groups);
             break;
         default:
             first = g == 0 ? 0 : bounds[g - 1];

@@ -47,6 +47,13 @@ inline const std::vector<mxdnn::impl::arg_desc_t> &args_of(const mxdnn::primitiv
     return pd.get()->pd->args;
 }
 
+// Goes on to the implementation of that name; false where there is none.
+inline bool go_to(mxdnn::primitive_desc_base &pd, const std::string &name) {
+    while (pd.impl_info_str() != name)
+        if (!pd.next_impl()) return false;
+    return true;
+}
+
 // Device or host memory that holds `bytes`.
 inline memory make_memory(const memory::desc &md, const mxdnn::engine &e, const bytes_t &bytes) {
     memory m(md, e);

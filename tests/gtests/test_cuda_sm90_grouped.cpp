@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul of cuda:sm_90 against double arithmetic over the packed bytes: random groupings, routings
-// and attributes, odd sizes, rows that belong to nobody, with a bound that follows from the arithmetic.
+// grouped_matmul of cuda:sm_90 and rows:sm_80 against double arithmetic over the packed bytes: random
+// groupings, routings and attributes, odd sizes, rows that belong to nobody, with a bound that follows from
+// the arithmetic.
 #include <cmath>
 
 #include "common/row_groups.hpp"
@@ -357,12 +358,12 @@ struct problem_of_test_t {
 
 bool on_hopper() { return gpu().get_target() == "cuda:sm_90"; }
 
-void run_seeds(unsigned first, unsigned count, kind_t kind, int times) {
+void run_seeds(unsigned first, unsigned count, kind_t kind, int times, const char *impl = "cuda:sm_90") {
     for (unsigned seed = first; seed < first + count; seed++) {
         problem_of_test_t p(seed, kind);
         const std::string what = "seed " + std::to_string(seed) + " " + p.text();
-        const auto pd = p.make_pd();
-        ASSERT_EQ(std::string(pd.impl_info_str()), "cuda:sm_90") << what;
+        auto pd = p.make_pd();
+        ASSERT_TRUE(go_to(pd, impl)) << what;
         p.make_weights(pd.weights_desc());
         p.expect_right(p.run(pd, times), what);
         if (testing::Test::HasFatalFailure()) return;
@@ -413,11 +414,21 @@ TEST(cuda_sm90_grouped, the_same_bits_every_time) {
     run_seeds(720, 1, kind_t::wide, 4);
 }
 
+// What every device has for them.
+TEST(cuda_rows_grouped, random_problems_are_within_their_bounds) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(100, 100, kind_t::small, 1, "rows:sm_80");
+    run_seeds(900, 2, kind_t::wide, 1, "rows:sm_80");
+    run_seeds(500, 6, kind_t::many, 4, "rows:sm_80");
+}
+
 // For compute-sanitizer: one of each kind.
 TEST(cuda_sm90_grouped, packed_few) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(800, 4, kind_t::small, 1);
     run_seeds(810, 1, kind_t::many, 1);
+    run_seeds(800, 2, kind_t::small, 1, "rows:sm_80");
+    run_seeds(810, 1, kind_t::many, 1, "rows:sm_80");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda:sm_90 with sources that it turns into bf16 rows first: every format, scales from one end of their
-// range to the other, NaN scales, rows in any order in memory; against double arithmetic over the same codes.
+// cuda:sm_90 and rows:sm_80 with sources that they turn into bf16 rows first: every format, scales from one
+// end of their range to the other, NaN scales, rows in any order in memory; against double arithmetic over
+// the same codes.
 #include <cmath>
 
 #include "common/formats/plain_bits.hpp"
@@ -18,6 +19,7 @@ struct source_t {
     dt type, scale;    // scale undef: high precision
     memory::dim block; // 0: one scale per row
     bool global;
+    bool exact = false; // high precision that is not to be rounded to bf16
 };
 const source_t sources[] = {
         {"mxfp8", dt::f8_e4m3, dt::e8m0, 32, false},
@@ -35,6 +37,8 @@ const source_t sources[] = {
         {"bf16", dt::bf16, dt::undef, 0, false},
         {"f16 as bf16", dt::f16, dt::undef, 0, false},
         {"f32 as bf16", dt::f32, dt::undef, 0, false},
+        {"f16", dt::f16, dt::undef, 0, false, true},
+        {"f32", dt::f32, dt::undef, 0, false, true},
 };
 
 struct case_t {
@@ -42,7 +46,9 @@ struct case_t {
     tag order;
     bool bias;
     int64_t rows_hint = 0;
+    const char *impl = "cuda:sm_90";
 };
+const char *const implementations[] = {"cuda:sm_90", "rows:sm_80"};
 
 mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t &s, const case_t &c) {
     mxdnn::primitive_attr attr;
@@ -51,14 +57,17 @@ mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t 
         attr.set_scales(MXDNN_ARG_SRC, 3, {1, s.block}, s.scale, false, mode_t::static_sazp);
     else if (s.scale != dt::undef)
         attr.set_scales(MXDNN_ARG_SRC, 1, {}, s.scale, false, mode_t::static_sazp);
-    else
+    else if (!s.exact)
         attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
     if (s.global) attr.set_global_scale(MXDNN_ARG_SRC, mode_t::static_sazp);
     if (c.rows_hint) attr.set_max_rows_hint(c.rows_hint);
     const memory::desc src({c.M, c.K}, s.type, c.order), wei({c.K, c.N}, dt::f4_e2m1, tag::any);
     const memory::desc dst({c.M, c.N}, dt::f32, tag::ab), bias({1, c.N}, dt::f32, tag::ab);
-    return c.bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
-                  : mxdnn::mx_matmul::primitive_desc(e, src, wei, dst, attr, true);
+    mxdnn::mx_matmul::primitive_desc pd =
+            c.bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
+                   : mxdnn::mx_matmul::primitive_desc(e, src, wei, dst, attr, true);
+    EXPECT_TRUE(!pd || go_to(pd, c.impl)) << s.name << " is nothing for " << c.impl;
+    return pd;
 }
 
 using scale_fn = uint32_t (*)(std::mt19937 &, int64_t row, int64_t block);
@@ -77,6 +86,18 @@ struct run_t {
     std::vector<float> got;
 };
 
+// Values of a high precision with all its bits, some of which only an exact source has, subnormal ones too.
+void fill(bytes_t &bytes, dt type, std::mt19937 &rng) {
+    const size_t width = type == dt::f16 ? 2 : 4;
+    for (size_t i = 0; i + width <= bytes.size(); i += width) {
+        const float x = std::ldexp(float(int64_t(rng()) - (int64_t(1) << 31)), int(rng() % 12) - 36);
+        const uint32_t code = rng() % 16 == 0                      ? rng() % 2 << (8 * width - 1) // a zero
+                              : rng() % 16 == 0 && type == dt::f16 ? rng() & 0x83ff
+                                                                   : encode_value(mxdnn_data_type_t(type), x);
+        std::memcpy(&bytes[i], &code, width);
+    }
+}
+
 run_t run_case(const source_t &s, const case_t &c, unsigned seed, scale_fn src_scale, scale_fn wei_scale) {
     std::mt19937 rng(seed);
     const auto pd = make_pd(gpu(), s, c);
@@ -88,6 +109,7 @@ run_t run_case(const source_t &s, const case_t &c, unsigned seed, scale_fn src_s
             for (int64_t b = 0; b < blocks; b++)
                 scales[size_t(m * blocks + b)] = uint8_t(src_scale(rng, m, b));
     }
+    if (s.exact) fill(r.in[MXDNN_ARG_SRC], s.type, rng);
     const memory::desc wei = pd.weights_desc();
     r.weights.assign(wei.get_size(), 0);
     r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
@@ -115,7 +137,7 @@ float source_value(const run_t &r, const source_t &s, const case_t &c, int64_t m
     const int64_t at = c.order == tag::ab ? m * c.K + k : k * c.M + m;
     if (s.scale == dt::undef) {
         const float x = decode_value(type, read_code(src, at, data_type_info(type)->bits / 8));
-        return bf16_t::decode(bf16_t::encode(x));
+        return s.exact ? x : bf16_t::decode(bf16_t::encode(x));
     }
     const int bits = storage_bits(data_type_info(type)->bits, mxdnn_element_packing_bytes);
     const uint32_t code = bits == 4
@@ -180,24 +202,21 @@ void expect_close(const run_t &r, const source_t &s, const case_t &c) {
     }
 }
 
-bool on_hopper() {
-    const auto pd = make_pd(gpu(), sources[0], {1, 64, 64, tag::ab, false});
-    return pd && std::string(pd.impl_info_str()) == "cuda:sm_90";
-}
+bool on_hopper() { return gpu().get_target() == "cuda:sm_90"; }
 
 TEST(cuda_sources, every_format_and_size) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    for (const source_t &s : sources)
-        for (const case_t &c : {case_t{1, 64, 64, tag::ab, false}, case_t{7, 100, 200, tag::ab, true},
-                     case_t{33, 130, 1000, tag::ab, true}, case_t{150, 70, 2880, tag::ab, false},
-                     case_t{5, 66, 77, tag::ab, false}, case_t{40, 65, 31, tag::ba, true}}) {
-            const auto type = mxdnn_data_type_t(s.type);
-            if (c.order == tag::ba && data_type_info(type)->bits == 4) continue;
-            const auto pd = make_pd(gpu(), s, c);
-            ASSERT_EQ(std::string(pd.impl_info_str()), "cuda:sm_90") << s.name;
-            expect_close(run_case(s, c, unsigned(c.M), moderate, moderate), s, c);
-            if (HasFatalFailure()) return;
-        }
+    for (const char *impl : implementations)
+        for (const source_t &s : sources)
+            for (case_t c : {case_t{1, 64, 64, tag::ab, false}, case_t{7, 100, 200, tag::ab, true},
+                         case_t{33, 130, 1000, tag::ab, true}, case_t{150, 70, 2880, tag::ab, false},
+                         case_t{5, 66, 77, tag::ab, false}, case_t{40, 65, 31, tag::ba, true}}) {
+                const auto type = mxdnn_data_type_t(s.type);
+                if (c.order == tag::ba && data_type_info(type)->bits == 4) continue;
+                c.impl = impl;
+                expect_close(run_case(s, c, unsigned(c.M), moderate, moderate), s, c);
+                if (HasFailure()) return;
+            }
 }
 
 TEST(cuda_sources, scales_from_end_to_end) {
@@ -228,11 +247,54 @@ TEST(cuda_sources, a_nan_scale_stays_in_its_row) {
     }
 }
 
+// A value times an Inf of the weights is Inf, also one that bf16 holds; and Inf times a weight.
+TEST(cuda_sources, infinities_meet_every_term) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    for (const source_t &s : sources) {
+        if (!s.exact) continue;
+        for (int run_number = 0; run_number < 6; run_number++) {
+            const memory::dim sizes[] = {3, 20, 100}, M = sizes[run_number / 2];
+            const case_t c{M, 64, 96, tag::ab, false, 0, implementations[run_number % 2]};
+            const auto pd = make_pd(gpu(), s, c);
+            std::mt19937 rng(6);
+            run_t r{random_inputs(pd, rng), {}, {}, {}};
+            bytes_t &src = r.in[MXDNN_ARG_SRC];
+            const auto type = mxdnn_data_type_t(s.type);
+            const int width = data_type_info(type)->bits / 8;
+            for (int64_t m = 0; m < M; m++)
+                for (int64_t k = 0; k < c.K; k++) {
+                    const float x = m % 3 == 1 && k == 40 ? -INFINITY : m % 3 == 2 && k == 41 ? NAN : 1.5f;
+                    const uint32_t code = encode_value(type, x);
+                    std::memcpy(&src[size_t((m * c.K + k) * width)], &code, size_t(width));
+                }
+            const memory::desc wei = pd.weights_desc();
+            r.weights.assign(wei.get_size(), 0);
+            r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
+            for (int64_t k = 0; k < c.K; k++)
+                for (int64_t n = 0; n < c.N; n++) {
+                    r.view.set_code(k, n, 7); // 6
+                    if (k % 32 == 0) r.view.set_scale(k, n, n % 5 == 0 && k == 64 ? 254 : 127);
+                }
+            r.in[MXDNN_ARG_WEIGHTS] = r.weights;
+            const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
+            r.got.resize(out.size() / 4);
+            std::memcpy(r.got.data(), out.data(), out.size());
+            expect_close(r, s, c);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
 // More rows than are made at a time.
 TEST(cuda_sources, many_rows_in_parts) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
-    const case_t c{300, 64, 64, tag::ab, false, 100};
-    expect_close(run_case(sources[0], c, 5, moderate, moderate), sources[0], c);
+    for (const char *impl : implementations)
+        for (const source_t &s : sources) {
+            if (&s != sources && !s.exact) continue;
+            const case_t c{300, 64, 64, tag::ab, false, 100, impl};
+            expect_close(run_case(s, c, 5, moderate, moderate), s, c);
+            if (HasFatalFailure()) return;
+        }
 }
 
 } // namespace

@@ -44,6 +44,40 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                     }
 }
 
+// Terms of a source row are rows to few rows, which have to hold them, and passes through K to many.
+TEST(sm90_matmul_plan, has_room_for_the_terms_of_rows) {
+    for (int64_t rows : {1, 5, 6, 8, 9, 16, 17, 300})
+        for (int terms : {2, 3})
+            for (int groups : {0, 1, 128}) {
+                const matmul_plan_t p =
+                        plan_matmul(rows, 4096, 4096, groups, 2176, 132, many_rows_all, terms);
+                EXPECT_EQ(p.kernel == kernel_t::dense_rows, groups == 0 && rows * terms <= 16);
+                if (p.kernel == kernel_t::dense_rows) {
+                    EXPECT_GE(8 * dense_rows_variants[p.variant].row_tiles, rows * terms);
+                }
+                if (groups <= 1 && rows * terms > 16) {
+                    EXPECT_EQ(p.kernel, kernel_t::many_rows);
+                }
+            }
+}
+
+TEST(portable_matmul_plan, has_a_block_for_every_row) {
+    for (int64_t rows : {1, 2, 8, 9, 47, 48, 49, 4096, 100000})
+        for (int64_t N : {1, 64, 2880})
+            for (int groups : {0, 1, 4, 128})
+                for (int terms : {1, 2, 3})
+                    for (int sms : {1, 108}) {
+                        const matmul_plan_t p = plan_portable_matmul(rows, N, groups, sms, terms);
+                        EXPECT_EQ(p.kernel, kernel_t::portable_rows);
+                        EXPECT_TRUE(p.grid >= 1 && p.grid <= sms && p.splits == 1);
+                        if (groups <= 1) {
+                            EXPECT_EQ(portable_rows_tiles[p.variant] == 1, rows * terms <= 8);
+                        }
+                    }
+    EXPECT_EQ(plan_portable_matmul(1, 4096, 0, 108).grid, 64);
+    EXPECT_EQ(plan_portable_matmul(4096, 4096, 0, 108).grid, 108);
+}
+
 // What the sizes that matter get: every multiprocessor works, but where two panels a CTA are too few.
 TEST(sm90_matmul_plan, fills_the_device) {
     for (int64_t rows : {1, 16, 256, 4096})

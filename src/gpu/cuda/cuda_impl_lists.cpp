@@ -26,6 +26,7 @@ constexpr impl_list_item_t mx_matmul_list[] = {
         impl_item<cuda::cublaslt_fp8_mx_matmul_t>(),
         impl_item<cuda::cublaslt_mx_matmul_t>(),
         impl_item<cuda::sm90_mx_matmul_t>(),
+        impl_item<cuda::portable_mx_matmul_t>(),
         impl_item<cuda::mma_mx_matmul_t>(),
         impl_item<cuda::ref_mx_matmul_t>(),
 };
@@ -44,6 +45,7 @@ constexpr impl_list_item_t two_reorders_list[] = {
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
         impl_item<cuda::sm90_grouped_matmul_t>(),
+        impl_item<cuda::portable_grouped_matmul_t>(),
         impl_item<cuda::ref_grouped_matmul_t>(),
 };
 

@@ -50,8 +50,11 @@ struct matmul_args_t {
     int64_t expert_stride = 0;              // bytes between experts
     int32_t prefix = 0;                     // bytes before an expert's panels; NVFP4: its global scale
     tiling_t tiling;
-    const void *src = nullptr;          // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
-    int64_t src_stride = 0;             // elements
+    const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
+    int64_t src_stride = 0;    // elements
+    // A row of src is a sum: so many rows of bf16 side by side, src_stride / src_terms apart, a multiple
+    // of 64.
+    int32_t src_terms = 1;
     const float *row_factors = nullptr; // of rows of src: what their sums are multiplied by; null: 1
     const float *src_global = nullptr;  // what sums are multiplied by, too; null: 1
     int32_t src_global_step = 0;        // from an expert's to the next

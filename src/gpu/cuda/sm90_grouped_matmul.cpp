@@ -9,6 +9,7 @@
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/scatter_sum_args.hpp"
 #include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/sm90_results.hpp"
 #include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
@@ -33,10 +34,13 @@ int64_t listed_rows(const problem_t &p) {
 // itself, if need be from made rows.
 class rows_multiplier_t {
 public:
-    rows_multiplier_t(const exec_ctx_t &ctx, const grouped_exec_t &x, sm90::launch_args_t &launch)
-        : ctx_(ctx), launch_(launch), all_(x.groups.rows), each_(all_) {
+    rows_multiplier_t(const exec_ctx_t &ctx, family_t family, char *rows, const grouped_exec_t &x,
+            sm90::launch_args_t &launch)
+        : ctx_(ctx), launch_(launch), rows_(rows), all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_sm90_launch(p, all_, std::max<int64_t>(x.groups.groups, 1), launch);
+        kernel_ = plan_sm90_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch);
+        // Groups look at nothing before what comes before them has ended.
+        launch.early = kernel_ != kernel_id_t::portable_rows;
         const bool in_place = !sm90_makes_rows(p)
                               && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % sm90_copy_bytes == 0;
         gathers_ = x.gather
@@ -44,17 +48,27 @@ public:
                            || (!in_place && x.src_rows > sm90_rows_at_once(p)));
         makes_ = gathers_ || !in_place;
         source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
-        if (makes_ && (gathers_ || !x.gather)) each_ = sm90_rows_each(p, all_);
+        listed_ = gathers_ || !x.gather;
+        if (makes_ && listed_) each_ = sm90_rows_each(p, all_);
+        quantises_ = sm90_makes_codes(p) && !x.scatter;
+        if (quantises_) each_ = std::min(each_, sm90_results_at_once(p));
         if (gathers_) launch.matmul.gather = nullptr;
     }
 
     status_t multiply() {
         sm90::matmul_args_t &a = launch_.matmul;
+        const char *src = static_cast<const char *>(a.src);
+        char *results = static_cast<char *>(a.dst);
         for (int64_t first = 0; first < all_; first += each_) {
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each_, all_ - first));
-            if (makes_) MXDNN_CHECK(make(first, a.M));
+            if (makes_)
+                MXDNN_CHECK(make(first, a.M));
+            else if (listed_)
+                a.src = src + first * a.src_stride * 2;
+            if (quantises_) a.dst = results - first * a.dst_stride * int64_t(sizeof(float));
             MXDNN_CHECK(launch_kernel(ctx_, kernel_, launch_));
+            if (quantises_) MXDNN_CHECK(quantise_sm90_rows(ctx_, results, first, a.M, &a.groups));
         }
         return mxdnn_success;
     }
@@ -62,26 +76,28 @@ public:
 private:
     const exec_ctx_t &ctx_;
     sm90::launch_args_t &launch_;
+    char *rows_; // of the scratchpad: made rows
     kernel_id_t kernel_;
     int64_t all_, each_; // rows of the list, and how many of them at a time
-    bool gathers_, makes_, made_ = false;
+    bool gathers_, makes_, quantises_, made_ = false;
+    bool listed_;        // the kernel reads rows of the list, one after the other
     sm90_rows_t source_; // what is made, of one part all
 
     status_t make(int64_t first, int64_t count) {
-        if (each_ < all_)
+        if (listed_ && each_ < all_)
             source_.first = first, source_.count = count;
         else if (made_)
             return mxdnn_success;
         made_ = true;
-        const auto &pd = static_cast<const sm90_grouped_matmul_t::pd_t &>(ctx_.pd);
-        return make_sm90_rows(ctx_, source_, ctx_.scratchpad + pd.sum_bytes, launch_.matmul);
+        return make_sm90_rows(ctx_, source_, rows_, launch_.matmul);
     }
 };
 
 } // namespace
 
-reason_t sm90_grouped_matmul_t::pd_t::init() {
-    reason_t r = check_sm90_problem(problem, false);
+template <family_t family>
+reason_t rows_grouped_matmul_t<family>::pd_t::init() {
+    reason_t r = check_sm90_problem(problem, family, false);
     if (!r.ok()) return r;
     if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
         return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
@@ -90,33 +106,55 @@ reason_t sm90_grouped_matmul_t::pd_t::init() {
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
         return no("row grouping", "an id per row", "groups of rows");
     sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
-    scratchpad_bytes = sum_bytes + sm90_rows_bytes(problem);
+    result_bytes = round_up(sm90_results_bytes(problem), 256);
+    scratchpad_bytes = sum_bytes + result_bytes + sm90_rows_bytes(problem);
     return yes();
 }
 
-std::string sm90_grouped_matmul_t::pd_t::plan_text() const {
+template <family_t family>
+status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
+        std::shared_ptr<primitive_impl_t> &primitive) const {
+    if (family == family_t::sm90)
+        for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
+            MXDNN_CHECK(prepare_kernel(problem, id));
+    if (family == family_t::portable || sm90_source_terms(problem) > 1)
+        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
+    for (const kernel_id_t id :
+            {kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum, kernel_id_t::sm90_source_rows,
+                    kernel_id_t::sm90_quantise_rows, kernel_id_t::ref_grouped_matmul})
+        MXDNN_CHECK(prepare_kernel(problem, id));
+    primitive = std::make_shared<rows_grouped_matmul_t>();
+    return mxdnn_success;
+}
+
+template <family_t family>
+std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, rows, std::max<int64_t>(problem.weights.dims[0], 1)));
+                + to_string(plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1)));
     return text;
 }
 
-status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
+template <family_t family>
+status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const grouped_exec_t x(ctx);
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
     set_sm90_args(p, launch);
+    const auto &pd = static_cast<const pd_t &>(ctx.pd);
     const int64_t src_stride = sm90_row_stride(src.md), dst_stride = sm90_row_stride(dst.md);
     const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
     const int64_t dst_columns = dim_from_end(dst.md, 1);
-    const sm90::sum_plan_t space = sm90::plan_sums(
-            x.groups.rows, x.dst_rows, dst_columns, step, static_cast<const pd_t &>(ctx.pd).sum_bytes);
+    const sm90::sum_plan_t space =
+            sm90::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
+    const bool makes_codes = sm90_makes_codes(p);
     // What is known only now.
-    if (src_stride < 0 || dst_stride < 0 || (scales && sm90_row_stride(scales->md) < 0)
+    if (!sm90_takes_results(ctx) || (makes_codes && x.scatter && x.dst_rows > sm90_results_at_once(p))
+            || src_stride < 0 || (scales && sm90_row_stride(scales->md) < 0)
             || x.groups.groups > sm90::max_groups || x.groups.rows > INT32_MAX / 2
             || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
@@ -143,12 +181,15 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     a.activation_params = x.activation_params;
     a.activation_stride = int32_t(x.activation_stride);
 
-    launch.early = true; // it looks at nothing before what comes before it has ended
-    rows_multiplier_t rows(ctx, x, launch);
+    rows_multiplier_t rows(ctx, family, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
+    // Where rows of results go.
+    char *const to = makes_codes ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
+    const int64_t to_stride = makes_codes ? sm90_results_stride(p) : dst_stride;
+    const sm90::value_type_t to_type = makes_codes ? sm90::value_type_t::f32 : sm90_value_type(dst.md.dt);
     if (!x.scatter) {
-        a.dst = dst.handle;
-        a.dst_stride = dst_stride;
-        a.dst_type = sm90_value_type(dst.md.dt);
+        a.dst = to;
+        a.dst_stride = to_stride;
+        a.dst_type = to_type;
         return rows.multiply();
     }
 
@@ -156,8 +197,8 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     sum.M = int32_t(x.groups.rows);
     sum.groups = x.groups;
     sum.scatter = x.scatter;
-    sum.dst_stride = dst_stride;
-    sum.dst_type = sm90_value_type(dst.md.dt);
+    sum.dst_stride = to_stride;
+    sum.dst_type = to_type;
     sum.dst_rows = int32_t(x.dst_rows);
     sum.old_scale = a.old_scale;
     a.old_scale = 0.f;
@@ -177,12 +218,15 @@ status_t sm90_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
         a.panel_end = std::min(panel + space.panels, panels_all);
         a.dst_first = int32_t(panel * step);
         sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
-        sum.dst = static_cast<char *>(dst.handle) + a.dst_first * (dst.md.dt == mxdnn_f32 ? 4 : 2);
+        sum.dst = to + a.dst_first * (to_type == sm90::value_type_t::f32 ? 4 : 2);
         MXDNN_CHECK(rows.multiply());
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
     }
-    return mxdnn_success;
+    return makes_codes ? quantise_sm90_rows(ctx, to, 0, x.dst_rows) : mxdnn_success;
 }
+
+template struct rows_grouped_matmul_t<family_t::sm90>;
+template struct rows_grouped_matmul_t<family_t::portable>;
 
 } // namespace cuda
 } // namespace impl

@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul of packed weights by Hopper's own instructions: the kernels of sm90_mx_matmul, and
-// those that make its rows and add up rows which meet.
+// grouped_matmul of packed weights by the kernels of rows_mx_matmul_t, and those that make its rows and add
+// up rows which meet.
 #pragma once
 
-#include "gpu/cuda/kernel_pd.hpp"
+#include "gpu/cuda/sm90_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-struct sm90_grouped_matmul_t : primitive_impl_t {
-    static constexpr const char *impl_name = "cuda:sm_90";
+template <family_t family>
+struct rows_grouped_matmul_t : primitive_impl_t {
+    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
 
-    struct pd_t : kernel_pd_t<sm90_grouped_matmul_t, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows,
-                          kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
-                          kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul> {
-        using kernel_pd_t::kernel_pd_t;
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
         reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
-        int64_t sum_bytes = 0; // of the scratchpad, for rows that meet
+        // Of the scratchpad: rows that meet, results that become codes, and last made rows of the source.
+        int64_t sum_bytes = 0, result_bytes = 0;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
 };
+
+using sm90_grouped_matmul_t = rows_grouped_matmul_t<family_t::sm90>;
+using portable_grouped_matmul_t = rows_grouped_matmul_t<family_t::portable>;
 
 } // namespace cuda
 } // namespace impl

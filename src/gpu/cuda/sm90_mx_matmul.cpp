@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "common/formats/format_list.hpp"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
-#include "gpu/cuda/mma_mx_matmul.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
+#include "gpu/cuda/sm90_batch.hpp"
 #include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/sm90_results.hpp"
 #include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
@@ -22,70 +24,161 @@ int64_t groups_of(const problem_t &p) {
     return gated && gated->gated_layout == mxdnn_gated_halves ? 1 : 0;
 }
 
+// Rows that are counted through the matrices of a batch lie equally far apart, as far as it is known.
+bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || sm90_row_stride(md) >= 0; }
+
 } // namespace
 
-reason_t sm90_mx_matmul_t::pd_t::init() {
-    const reason_t r = check_sm90_problem(problem, groups_of(problem) == 0);
+template <family_t family>
+reason_t rows_mx_matmul_t<family>::pd_t::init() {
+    const reason_t r = check_sm90_problem(problem, family, groups_of(problem) == 0);
     if (!r.ok()) return r;
-    const memory_desc_t &wei = problem.weights, &bias = problem.bias;
-    if (wei.ndims != 2) return no("weights", "a batch", "one matrix");
+    const memory_desc_t &bias = problem.bias;
+    if (!has_even_rows(problem.src) || !has_even_rows(problem.dst))
+        return no("src and dst", "matrices with gaps between them", "rows equally far apart");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
-    if (sm90_makes_rows(problem)) scratchpad_bytes = sm90_rows_bytes(problem);
+    result_bytes = round_up(sm90_results_bytes(problem), 256);
+    scratchpad_bytes = result_bytes + (sm90_makes_rows(problem) ? sm90_rows_bytes(problem) : 0);
     return check_sm90_post_ops(problem, false);
 }
 
-status_t sm90_mx_matmul_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+template <family_t family>
+status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
+        std::shared_ptr<primitive_impl_t> &primitive) const {
+    constexpr kernel_id_t hopper[] = {
+            kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows};
+    if (family == family_t::sm90)
+        for (const kernel_id_t id : hopper) MXDNN_CHECK(prepare_kernel(problem, id));
+    if (family == family_t::portable || sm90_takes_few_rows(problem) || sm90_source_terms(problem) > 1)
+        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
     if (sm90_makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
-    if (sm90_takes_few_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::mma_mx_matmul));
-    return kernel_pd_t::create_primitive(primitive);
+    if (sm90_makes_codes(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_quantise_rows));
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
+    primitive = std::make_shared<rows_mx_matmul_t>();
+    return mxdnn_success;
 }
 
-std::string sm90_mx_matmul_t::pd_t::plan_text() const {
+template <family_t family>
+std::string rows_mx_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {1, 16, 64, 256, 4096})
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, rows, groups_of(problem)));
+                + to_string(plan_sm90(problem, family, rows, groups_of(problem)));
     return text;
 }
 
-status_t sm90_mx_matmul_t::execute(const exec_ctx_t &ctx) const { return multiply_sm90(ctx, ctx.scratchpad); }
+namespace {
 
-status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+// The rows of one part of a batch, as many at a time as there is room for.
+class part_multiplier_t {
+public:
+    part_multiplier_t(
+            const exec_ctx_t &ctx, family_t family, char *results, char *rows, const int32_t *wanted)
+        : ctx_(ctx), p_(ctx.pd.problem), family_(family), results_(results), rows_(rows), wanted_(wanted),
+          makes_rows_(sm90_makes_rows(p_)), makes_codes_(sm90_makes_codes(p_)) {
+        sm90::matmul_args_t &a = launch_.matmul;
+        set_sm90_args(p_, launch_);
+        a.expert_stride = p_.weights.packed.stride;
+        if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
+            a.bias_type = sm90_value_type(bias->md.dt);
+            if (batch_of(bias->md) > 1) a.bias_stride = sm90_row_stride(bias->md);
+        }
+        a.src_stride = sm90_row_stride(memory(MXDNN_ARG_SRC).md);
+        a.dst_stride = makes_codes_ ? sm90_results_stride(p_) : sm90_row_stride(memory(MXDNN_ARG_DST).md);
+        a.dst_type = makes_codes_ ? sm90::value_type_t::f32 : sm90_value_type(p_.dst.dt);
+    }
+
+    status_t multiply(const sm90_part_t &part) {
+        sm90::matmul_args_t &a = launch_.matmul;
+        a.weights =
+                static_cast<const char *>(memory(MXDNN_ARG_WEIGHTS).handle) + part.weights * a.expert_stride;
+        if (const memory_t *bias = ctx_.memory(MXDNN_ARG_BIAS))
+            a.bias = static_cast<const char *>(bias->handle) + part.bias * bytes_of(bias->md);
+        a.grouped = part.groups > 0;
+        if (a.grouped) a.groups = sm90_equal_groups(part.groups, part.rows);
+        const int64_t groups = a.grouped ? part.groups : groups_of(p_);
+        int64_t each = makes_rows_ ? sm90_rows_each(p_, part.rows) : part.rows;
+        if (makes_codes_) each = std::min(each, sm90_results_at_once(p_));
+        for (int64_t first = 0; first < part.rows; first += each) {
+            a.row_begin = int32_t(first);
+            a.M = int32_t(std::min(each, part.rows - first));
+            const kernel_id_t kernel = plan_sm90_launch(p_, family_, a.M, groups, launch_);
+            a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
+            MXDNN_CHECK(set_source(part, first));
+            // Row `first` of the part is where dst, or the space for results, begins.
+            const memory_t &dst = memory(MXDNN_ARG_DST);
+            a.dst = makes_codes_ ? results_ - first * a.dst_stride * int64_t(sizeof(float))
+                                 : static_cast<char *>(dst.handle)
+                                           + part.dst_row * a.dst_stride * bytes_of(dst.md);
+            // Groups look at nothing before what comes before them has ended.
+            launch_.early = kernel != kernel_id_t::portable_rows
+                            && (a.grouped || sm90_writes_no_weights(ctx_.stream.cuda->last_kernel()));
+            MXDNN_CHECK(launch_kernel(ctx_, kernel, launch_));
+            if (makes_codes_) MXDNN_CHECK(quantise_sm90_rows(ctx_, results_, part.dst_row + first, a.M));
+        }
+        return mxdnn_success;
+    }
+
+private:
+    const exec_ctx_t &ctx_;
+    const problem_t &p_;
+    family_t family_;
+    char *results_, *rows_; // of the scratchpad
+    const int32_t *wanted_;
+    bool makes_rows_, makes_codes_;
+    sm90::launch_args_t launch_;
+
+    const memory_t &memory(int arg) const { return *ctx_.memory(arg); }
+    static int64_t bytes_of(const memory_desc_t &md) { return data_type_info(md.dt)->bits / 8; }
+
+    status_t set_source(const sm90_part_t &part, int64_t first) {
+        sm90::matmul_args_t &a = launch_.matmul;
+        const int64_t row = part.src_row + first;
+        if (!makes_rows_) {
+            a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;
+            return mxdnn_success;
+        }
+        MXDNN_CHECK(make_sm90_rows(ctx_, {row, a.M}, rows_, a));
+        if (a.src_global) a.src_global += part.src_matrix * a.src_global_step;
+        return mxdnn_success;
+    }
+};
+
+template <family_t family>
+status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
     const problem_t &p = ctx.pd.problem;
-    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS);
-    const memory_t &dst = *ctx.memory(MXDNN_ARG_DST);
-    const int64_t M = dim_from_end(dst.md, 2);
-    const bool makes_rows = sm90_makes_rows(p);
-    // Where a caller's rows start is known only now.
-    if ((!makes_rows && reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes) || M > INT32_MAX / 2)
+    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST),
+                   *bias = ctx.memory(MXDNN_ARG_BIAS),
+                   *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC),
+                   *global = ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
+    const int64_t rows = batch_of(dst.md) * dim_from_end(dst.md, 2);
+    // What is known only now: where a caller's rows start, how many there are, gaps between matrices.
+    if ((!sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes)
+            || rows > INT32_MAX / 2 || !sm90_takes_results(ctx) || sm90_row_stride(src.md) < 0
+            || (scales && sm90_row_stride(scales->md) < 0))
         return ref_mx_matmul_t().execute(ctx);
-    if (sm90_takes_few_rows(p) && M > sm90::dense_rows_most) return mma_mx_matmul_t().execute(ctx);
-    sm90::launch_args_t launch;
-    sm90::matmul_args_t &a = launch.matmul;
-    a.weights = wei.handle;
-    a.dst = dst.handle;
-    a.dst_stride = dst.md.strides[0];
-    a.dst_type = sm90_value_type(dst.md.dt);
-    set_sm90_args(p, launch);
-    if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
-        a.bias = bias->handle;
-        a.bias_type = sm90_value_type(bias->md.dt);
-    }
-    if (M == 0 || a.N == 0) return mxdnn_success;
-    a.src = src.handle;
-    a.src_stride = src.md.strides[0];
-    const int64_t each = makes_rows ? sm90_rows_each(p, M) : M;
-    for (int64_t first = 0; first < M; first += each) {
-        a.row_begin = int32_t(first);
-        a.M = int32_t(std::min(each, M - first));
-        const kernel_id_t kernel = plan_sm90_launch(p, a.M, groups_of(p), launch);
-        a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted : nullptr;
-        if (makes_rows) MXDNN_CHECK(make_sm90_rows(ctx, {first, a.M}, space, a));
-        launch.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
-        MXDNN_CHECK(launch_kernel(ctx, kernel, launch));
-    }
+    if (rows == 0 || dim_from_end(dst.md, 1) == 0) return mxdnn_success;
+    const sm90_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
+            family == family_t::portable || !sm90_takes_few_rows(p), !global || global->md.dims[0] == 1);
+    const auto &pd = static_cast<const typename rows_mx_matmul_t<family>::pd_t &>(ctx.pd);
+    part_multiplier_t multiplier(ctx, family, space, space + pd.result_bytes, wanted);
+    for (int64_t i = 0; i < batch.parts(); i++) MXDNN_CHECK(multiplier.multiply(batch.part(i)));
     return mxdnn_success;
 }
+
+} // namespace
+
+template <family_t family>
+status_t rows_mx_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
+    return multiply_rows<family>(ctx, ctx.scratchpad, nullptr);
+}
+
+status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+    return multiply_rows<family_t::sm90>(ctx, space, wanted);
+}
+
+template struct rows_mx_matmul_t<family_t::sm90>;
+template struct rows_mx_matmul_t<family_t::portable>;
 
 } // namespace cuda
 } // namespace impl

@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_matmul of packed weights by Hopper's own instructions: device/kernels/sm90.
+// mx_matmul of packed weights by kernels that are built for each format of weights: Hopper's own
+// (device/kernels/sm90), and one for every device (device/kernels/portable_rows.cuh).
 #pragma once
 
-#include "gpu/cuda/kernel_pd.hpp"
+#include "gpu/cuda/sm90_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-struct sm90_mx_matmul_t : primitive_impl_t {
-    static constexpr const char *impl_name = "cuda:sm_90";
+template <family_t family>
+struct rows_mx_matmul_t : primitive_impl_t {
+    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
 
-    struct pd_t : kernel_pd_t<sm90_mx_matmul_t, kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows,
-                          kernel_id_t::sm90_many_rows, kernel_id_t::ref_mx_matmul> {
-        using kernel_pd_t::kernel_pd_t;
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
+        int64_t result_bytes = 0; // of the scratchpad, for results that become codes; made rows come after
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
 };
 
-// What it executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64 columns] those
-// that have a 0 need not be computed; null: all are.
+using sm90_mx_matmul_t = rows_mx_matmul_t<family_t::sm90>;
+using portable_mx_matmul_t = rows_mx_matmul_t<family_t::portable>;
+
+// What sm90_mx_matmul_t executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
+// columns] those that have a 0 need not be computed; null: all are.
 status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted = nullptr);
 
 } // namespace cuda

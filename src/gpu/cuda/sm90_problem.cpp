@@ -7,6 +7,7 @@
 #include "common/layouts/n64.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/sm90_results.hpp"
 #include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
@@ -14,13 +15,6 @@ namespace impl {
 namespace cuda {
 
 namespace {
-
-// Rows of neighbouring elements, a known number of elements apart.
-bool has_rows(const memory_desc_t &md) {
-    const int nd = md.ndims;
-    return (is_strided(md) || md.kind == mxdnn_format_kind_grouped)
-           && (md.strides[nd - 1] == 1 || md.dims[nd - 1] == 1) && md.strides[nd - 2] != runtime_dim;
-}
 
 // The kernels' format of packed weights; format_t::count where they have none.
 sm90::format_t format_of(const memory_desc_t &wei) {
@@ -81,21 +75,27 @@ sm90::value_type_t sm90_value_type(data_type_t dt) {
     }
 }
 
-sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups) {
+sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups) {
+    if (family == family_t::portable || (sm90_takes_few_rows(p) && rows > sm90::dense_rows_most))
+        return sm90::plan_portable_matmul(
+                rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), sm90_source_terms(p));
     const sm90::tiling_t t = tiling_of(shape_of(p.weights));
     return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
             t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
-            format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common);
+            format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common,
+            sm90_source_terms(p));
 }
 
-kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, sm90::launch_args_t &launch) {
-    const sm90::matmul_plan_t plan = plan_sm90(p, rows, groups);
+kernel_id_t plan_sm90_launch(
+        const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch) {
+    const sm90::matmul_plan_t plan = plan_sm90(p, family, rows, groups);
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
     switch (plan.kernel) {
     case sm90::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
     case sm90::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
+    case sm90::kernel_t::portable_rows: return kernel_id_t::portable_rows;
     default: return kernel_id_t::sm90_many_rows;
     }
 }
@@ -103,7 +103,7 @@ kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, s
 bool sm90_writes_no_weights(kernel_id_t id) {
     return id == kernel_id_t::sm90_dense_rows || id == kernel_id_t::sm90_few_rows
            || id == kernel_id_t::sm90_many_rows || id == kernel_id_t::sm90_source_rows
-           || id == kernel_id_t::sm90_fp8_weights;
+           || id == kernel_id_t::sm90_quantise_rows || id == kernel_id_t::sm90_fp8_weights;
 }
 
 bool sm90_takes_few_rows(const problem_t &p) {
@@ -111,24 +111,21 @@ bool sm90_takes_few_rows(const problem_t &p) {
     return f == sm90::format_t::int4 || f == sm90::format_t::int4_zeros;
 }
 
-reason_t check_sm90_problem(const problem_t &p, bool one_matrix) {
-    const memory_desc_t &wei = p.weights, &bias = p.bias, &dst = p.dst;
+reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix) {
+    const memory_desc_t &wei = p.weights, &bias = p.bias;
     const engine_t &engine = exec_engine(p);
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
-    if (arch != 90) return no("device", "another architecture", "sm_90");
+    if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == sm90::format_t::count)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 with bf16 scales and integer zeros");
-    // dense_rows alone multiplies weights of two terms, and cuda:sm_80 takes over where there are many rows.
-    if (sm90_takes_few_rows(p) && (!one_matrix || sm90_makes_rows(p)))
+    // Of Hopper's own, dense_rows alone multiplies weights of two terms.
+    if (family == family_t::sm90 && sm90_takes_few_rows(p) && (!one_matrix || sm90_makes_rows(p)))
         return no("weights", "int4 of many experts, with gated halves or another source than bf16",
                 "one matrix of int4 and rows of bf16");
-    if (sm90_value_type(dst.dt) == sm90::value_type_t::none)
-        return no("dst", data_type_name(dst.dt), "f32, bf16 or f16");
-    if (!has_rows(dst))
-        return no("dst", "columns apart, or rows at a distance known only at execution",
-                "rows of neighbours at a known distance");
-    const reason_t r = check_sm90_source(p);
+    reason_t r = check_sm90_results(p);
+    if (!r.ok()) return r;
+    r = check_sm90_source(p);
     if (!r.ok()) return r;
     if (bias.ndims
             && (!is_strided(bias) || sm90_value_type(bias.dt) == sm90::value_type_t::none

@@ -15,13 +15,16 @@ namespace cuda {
 // Source rows are copied in pieces of so many bytes, aligned to as many.
 constexpr int64_t sm90_copy_bytes = 16;
 
+// Which kernels: Hopper's own, or those of every device from sm_80 on, which take the same arguments.
+enum class family_t { sm90, portable };
+
 // none: a type that the kernels do not read or write.
 sm90::value_type_t sm90_value_type(data_type_t dt);
 
 // What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
 // column of the results having one of them for itself.
-reason_t check_sm90_problem(const problem_t &p, bool one_matrix);
-// Whether the kernels take few rows of this problem only.
+reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix);
+// Whether Hopper's own kernels take few rows of one matrix only; more are for the portable one.
 bool sm90_takes_few_rows(const problem_t &p);
 // An activation, and a sum as the last; with_sum says whether one is taken.
 reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
@@ -30,10 +33,11 @@ reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
 void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
 
 // For so many rows that fall into so many groups; 0: of one matrix, as above.
-sm90::matmul_plan_t plan_sm90(const problem_t &p, int64_t rows, int64_t groups);
+sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups);
 
 // The kernel for them; sets variant, grid and splits of its launch.
-kernel_id_t plan_sm90_launch(const problem_t &p, int64_t rows, int64_t groups, sm90::launch_args_t &launch);
+kernel_id_t plan_sm90_launch(
+        const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch);
 
 // Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
 bool sm90_writes_no_weights(kernel_id_t id);

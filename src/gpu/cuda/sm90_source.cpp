@@ -18,8 +18,9 @@ namespace {
 // Most rows of expert layers are made at once in so much.
 constexpr int64_t most_bytes = 128 << 20, row_align = 64;
 
+// Of a row that is made: its terms one after the other.
 int64_t stride_of(const problem_t &p) {
-    return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align);
+    return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align) * sm90_source_terms(p);
 }
 
 int64_t rows_of(const memory_desc_t &md) {
@@ -31,11 +32,6 @@ int64_t rows_of(const memory_desc_t &md) {
     return rows;
 }
 
-// Bytes from a row to the next.
-int64_t row_step(const memory_t &m, int bits) {
-    return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : sm90_row_stride(m.md) * (bits / 8);
-}
-
 // All but where rows go, and in what form.
 sm90::source_rows_args_t source_rows_args(
         const exec_ctx_t &ctx, const matrix_args_t &src, const sm90_rows_t &rows) {
@@ -44,7 +40,7 @@ sm90::source_rows_args_t source_rows_args(
     const int nd = m.md.ndims;
     sm90::source_rows_args_t r;
     r.elements = src.elements.data;
-    r.row_step = row_step(m, storage_bits(src.elements.bits, src.elements.packing));
+    r.row_step = sm90_row_step(m, storage_bits(src.elements.bits, src.elements.packing));
     r.col_step = src.elements.step[nd - 1];
     r.dt = src.elements.dt;
     r.bits = src.elements.bits;
@@ -53,7 +49,7 @@ sm90::source_rows_args_t source_rows_args(
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
         r.quant = src.quant;
         r.scales = src.scales.data;
-        r.scale_row_step = row_step(scales, src.scales.bits);
+        r.scale_row_step = sm90_row_step(scales, src.scales.bits);
         r.scale_col_step = src.scales.step[nd - 1];
         r.swizzled = src.swizzled;
         r.swizzle_cols = src.swizzle_cols;
@@ -77,10 +73,6 @@ reason_t check_sm90_source(const problem_t &p) {
     for (int i : {src.ndims - 2, src.ndims - 1})
         if (src.strides[i] == runtime_dim) return no("src", "strides known only at execution", "known ones");
     if (has_role(src.dt, role_high_precision)) {
-        const bool allowed = src.dt == mxdnn_bf16 || p.attr.src.is_dynamic()
-                             || p.attr.fpmath == mxdnn_fpmath_mode_bf16
-                             || p.attr.fpmath == mxdnn_fpmath_mode_any;
-        if (!allowed) return no("src", data_type_name(src.dt), "bf16, codes, or fpmath mode bf16");
         return yes();
     }
     quant_t q;
@@ -94,6 +86,12 @@ reason_t check_sm90_source(const problem_t &p) {
     return yes();
 }
 
+int sm90_source_terms(const problem_t &p) {
+    const bool rounds = p.attr.src.is_dynamic() || p.attr.fpmath == mxdnn_fpmath_mode_bf16
+                        || p.attr.fpmath == mxdnn_fpmath_mode_any;
+    return rounds ? 1 : sm90::source_terms_of(p.src.dt);
+}
+
 bool sm90_makes_rows(const problem_t &p) {
     const memory_desc_t &src = p.src;
     const int nd = src.ndims;
@@ -104,13 +102,21 @@ bool sm90_makes_rows(const problem_t &p) {
 }
 
 int64_t sm90_row_stride(const memory_desc_t &md) {
-    const int nd = md.ndims;
-    if (nd == 3 && md.dims[0] > 1 && md.strides[0] != md.dims[1] * md.strides[1]) return -1;
-    return md.strides[nd - 2];
+    const int inner = md.ndims - 2;
+    int64_t rows = md.dims[inner];
+    for (int i = inner - 1; i >= 0; i--) {
+        if (md.dims[i] > 1 && md.strides[i] != rows * md.strides[inner]) return -1;
+        rows *= md.dims[i];
+    }
+    return md.strides[inner];
 }
 
-int64_t sm90_rows_at_once(const problem_t &p) {
-    int64_t rows = std::max(row_align, most_bytes / (stride_of(p) * 2) / row_align * row_align);
+int64_t sm90_row_step(const memory_t &m, int bits) {
+    return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : sm90_row_stride(m.md) * (bits / 8);
+}
+
+int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes) {
+    int64_t rows = std::max(row_align, most_bytes / std::max<int64_t>(row_bytes, 1) / row_align * row_align);
     const int64_t src_rows = rows_of(p.src), dst_rows = rows_of(p.dst);
     if (p.attr.max_rows_hint > 0)
         rows = std::min(rows, round_up(p.attr.max_rows_hint, row_align));
@@ -118,6 +124,8 @@ int64_t sm90_rows_at_once(const problem_t &p) {
         rows = std::min(rows, round_up(std::max<int64_t>({src_rows, dst_rows, 1}), row_align));
     return rows;
 }
+
+int64_t sm90_rows_at_once(const problem_t &p) { return sm90_rows_with_room(p, stride_of(p) * 2); }
 
 int64_t sm90_rows_each(const problem_t &p, int64_t rows) {
     const int64_t parts = std::max<int64_t>(div_up(rows, sm90_rows_at_once(p)), 1);
@@ -136,9 +144,11 @@ status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *sp
                   && r.row_step % sm90_copy_bytes == 0;
     r.wanted = a.wanted;
     r.wanted_count = a.panel_end;
+    r.terms = sm90_source_terms(p);
     a.src = r.out;
     a.src_stride = r.stride;
-    a.row_factors = r.in_pieces ? nullptr : r.factors;
+    a.src_terms = r.terms;
+    a.row_factors = r.in_pieces || r.terms > 1 ? nullptr : r.factors; // which are 1
     a.src_global = src.global;
     a.src_global_step = src.one_global ? 0 : 1;
     return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;

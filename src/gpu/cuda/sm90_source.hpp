@@ -16,9 +16,18 @@ reason_t check_sm90_source(const problem_t &p);
 // Whether they have to be made.
 bool sm90_makes_rows(const problem_t &p);
 
+// How many rows of bf16 a row is the sum of, which it is exactly but where the problem allows rounding:
+// values of f16 and f32 have more bits.
+int sm90_source_terms(const problem_t &p);
+
 // How far two rows are apart in a tensor whose rows are counted through, in elements; -1: not always equally
 // far.
 int64_t sm90_row_stride(const memory_desc_t &md);
+// The same in bytes, of elements of so many bits.
+int64_t sm90_row_step(const memory_t &m, int bits);
+
+// How many rows of so many bytes the scratchpad has room for: all, as far as they are known, within bounds.
+int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes);
 
 // Of a problem whose rows are made: how many there is room for, and what they take of the scratchpad.
 int64_t sm90_rows_at_once(const problem_t &p);

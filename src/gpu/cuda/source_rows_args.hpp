@@ -31,7 +31,10 @@ struct source_rows_args_t {
     int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) are made
     uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
     int64_t stride = 0;                 // elements, a multiple of 8
-    float *factors = nullptr;           // [rows]: what the sums of a row are multiplied by
+    // More than one: a value of high precision is the sum of so many of bf16, exactly. They stand in as many
+    // parts of a row of `out`, the least first.
+    int32_t terms = 1;
+    float *factors = nullptr; // [rows]: what the sums of a row are multiplied by
     // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(). K and stride
     // are multiples of 64 then.
     uint8_t *codes = nullptr;
@@ -40,6 +43,9 @@ struct source_rows_args_t {
     bool in_pieces = false; // bf16, in whole pieces of 16 bytes: copied, without factors
     bool early = false;     // as in launch_args_t
 };
+
+// How many terms of 8 bits hold a value of such a type.
+constexpr int source_terms_of(data_type_t dt) { return dt == mxdnn_f32 ? 3 : dt == mxdnn_f16 ? 2 : 1; }
 
 // A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, where
 // bf16 holds the least code of every format under the least scale. Its products with weights then are below

@@ -135,22 +135,37 @@ void consider_many_rows(
 } // namespace
 
 matmul_plan_t plan_matmul(
-        int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths) {
+        int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths, int terms) {
     candidate_t best{{kernel_t::few_rows, 0, 1, 1}, 1e300};
-    const spread_t spread(std::max<int64_t>(rows, 1), groups);
+    const spread_t few(std::max<int64_t>(rows * terms, 1), groups);
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
     // than the wider tiles of wgmma.
-    if (groups == 0 && rows <= dense_rows_most) return plan_dense_rows(rows, N, sm_count);
-    if (spread.most() <= 16)
-        consider_few_rows(best, spread, N, K, tile_bytes, sm_count);
+    if (groups == 0 && rows * terms <= dense_rows_most) return plan_dense_rows(rows * terms, N, sm_count);
+    if (few.most() <= 16 && terms > 1) return plan_portable_matmul(rows, N, groups, sm_count, terms);
+    if (few.most() <= 16)
+        consider_few_rows(best, few, N, K, tile_bytes, sm_count);
     else
-        consider_many_rows(best, spread, N, K, sm_count, widths);
+        consider_many_rows(
+                best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths);
     return best.plan;
+}
+
+matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms) {
+    const spread_t spread(std::max<int64_t>(rows * terms, 1), std::max(groups, 1));
+    const int v = spread.most() <= 8 * portable_rows_tiles[0] ? 0 : 1;
+    const int64_t block_rows = 8 * portable_rows_tiles[v] / terms;
+    // At most: every group that has rows may have a block that is not full.
+    const int64_t blocks = std::min<int64_t>(std::max(groups, 1), rows) + rows / block_rows;
+    const int64_t grid = std::min<int64_t>(blocks * div_up(N, tile), sm_count);
+    return {kernel_t::portable_rows, v, 1, int(std::max<int64_t>(grid, 1))};
 }
 
 std::string to_string(const matmul_plan_t &p) {
     const int v = p.variant;
     const dense_rows_shape_t &d = dense_rows_variants[p.kernel == kernel_t::dense_rows ? v : 0];
+    if (p.kernel == kernel_t::portable_rows)
+        return "portable_rows:" + std::to_string(8 * portable_rows_tiles[v]) + "rows:grid"
+               + std::to_string(p.grid);
     return (p.kernel == kernel_t::few_rows ? "few_rows:" + std::to_string(8 * few_rows_tiles[v]) + "rows"
                    : p.kernel == kernel_t::dense_rows
                            ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x" + std::to_string(d.panels)

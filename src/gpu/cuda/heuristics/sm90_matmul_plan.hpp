@@ -40,7 +40,10 @@ constexpr int many_rows_box_rows(int width) { return width > 144 ? 32 : width; }
 // `rows`, 0: none.
 constexpr int many_rows_narrower(int width, int rows) { return rows - 16 >= width / 2 ? rows - 16 : 0; }
 
-enum class kernel_t { few_rows, many_rows, dense_rows };
+// Of portable_rows: rows of a row block, in eights.
+constexpr int portable_rows_tiles[] = {1, 6};
+
+enum class kernel_t { few_rows, many_rows, dense_rows, portable_rows };
 
 struct matmul_plan_t {
     kernel_t kernel;
@@ -51,9 +54,13 @@ struct matmul_plan_t {
 
 // rows: of the source; groups: experts that they are spread over, 0 where there is one matrix and every
 // column of the results belongs to one of its own; tile_bytes: 64 x 64 weights with their scales; widths: how
-// many of many_rows_widths there are.
+// many of many_rows_widths there are; terms: of a source row (matmul_args_t), each a row to few rows and
+// another pass through K to many.
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count,
-        int widths = many_rows_all);
+        int widths = many_rows_all, int terms = 1);
+
+// The same on a device of any architecture. groups: 0 or 1 where there is one matrix.
+matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms = 1);
 
 std::string to_string(const matmul_plan_t &plan);
 

@@ -165,12 +165,12 @@ cudaError_t launch_link(const launch_t &at, const void *args) {
     const cudaError_t e = launch(clear_chains, {clear, threads, 1, 0, false}, a, stream_of(at));
     if (e != cudaSuccess) return e;
     const int link = int(std::min<int64_t>(a.groups.groups, ctas_at_most));
-    return launch(link_rows, {link, threads, 1, 0, true}, a, stream_of(at));
+    return launch(link_rows, {link, threads, 1, 0, starts_early(at)}, a, stream_of(at));
 }
 
 cudaError_t launch_sum(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
-    launch_shape_t shape{a.dst_rows, threads, 1, 0, true};
+    launch_shape_t shape{a.dst_rows, threads, 1, 0, starts_early(at)};
     shape.grid_y = (a.columns + cta_columns - 1) / cta_columns;
     return launch(sum_rows, shape, a, stream_of(at));
 }

@@ -7,6 +7,7 @@
 // A CTA takes whole rows: it looks through the scales of one first, then a thread makes eight neighbours
 // at a time, which are 16 bytes of the result.
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <algorithm>
 
@@ -32,6 +33,11 @@ __device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
     uint32_t r;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
     return r;
+}
+
+__device__ __forceinline__ void store_row_piece(uint16_t *to, const float (&x)[each]) {
+    *reinterpret_cast<uint4 *>(to) = make_uint4(
+            to_bf16x2(x[0], x[1]), to_bf16x2(x[2], x[3]), to_bf16x2(x[4], x[5]), to_bf16x2(x[6], x[7]));
 }
 
 // Values of n elements of a row of high precision, from k on.
@@ -176,9 +182,7 @@ __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ s
 }
 
 __device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
-    uint16_t r;
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(high), "f"(low));
-    return r;
+    return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }
 
 // Values of the codes of f8_e4m3 under one step, without it: row_fp8_quantize() by the device's own
@@ -189,11 +193,28 @@ __device__ void through_row_fp8(float (&x)[each], float step) {
         const bool nan = is_nan(step);
         const uint16_t codes =
                 to_e4m3x2(nan ? 0.f : div_f32(x[i], step), nan ? 0.f : div_f32(x[i + 1], step));
-        uint32_t pair;
-        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
-        x[i] = __half2float(__ushort_as_half(uint16_t(pair)));
-        x[i + 1] = __half2float(__ushort_as_half(uint16_t(pair >> 16)));
+        const __half2 pair(__nv_cvt_fp8x2_to_halfraw2(codes, __NV_E4M3));
+        x[i] = __low2float(pair);
+        x[i + 1] = __high2float(pair);
     }
+}
+
+// Values as sums of `terms` of bf16 each, exactly, the least first; parts of a row are `part` elements apart.
+// Every term has the sign of its value, and is 0 where that is only: its product with Inf is Inf then, too.
+__device__ __forceinline__ void store_terms(uint16_t *to, int64_t part, int terms, float (&x)[each]) {
+    for (int term = terms - 1; term > 0; term--) {
+        float high[each];
+#pragma unroll
+        for (int i = 0; i < each; i++) {
+            const uint32_t bits = bits_of(x[i]), magnitude = magnitude_bits(x[i]);
+            // Nothing is left of 8 bits: then one step less.
+            const bool whole = (bits & 0xffff) == 0 && magnitude != 0 && magnitude < f32_inf_bits;
+            high[i] = float_of((bits & 0xffff0000u) - (whole ? 0x10000u : 0u));
+            x[i] = magnitude == f32_inf_bits ? x[i] : x[i] - high[i];
+        }
+        store_row_piece(to + term * part, high);
+    }
+    store_row_piece(to, x);
 }
 
 enum class scales_t { none, e8m0, e4m3, of_rows };
@@ -207,9 +228,8 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
     uint8_t *to = row + k / 64 * 64 + fp8_place(int(k % 64));
     static_assert(each == 8 && fp8_place(2) == 16 && fp8_place(8) == 2, "pairs of eight neighbours");
 #pragma unroll
-    for (int i = 0; i < each / 2; i++) {
+    for (int i = 0; i < each / 2; i++)
         *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
-    }
 }
 
 template <scales_t kind, recipe_kind_t recipe = recipe_kind_t::none>
@@ -247,7 +267,9 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                 f = K > 0 ? row_scale(a.quant.scale_dt, scale_at(a, m, 0)) : 1.f;
             a.factors[r] = f;
         }
-        for (int64_t k = int64_t(threadIdx.x) * each; k < a.stride; k += threads * each) {
+        constexpr bool takes_terms = kind == scales_t::none && recipe == recipe_kind_t::none;
+        const int64_t part = takes_terms ? a.stride / a.terms : a.stride;
+        for (int64_t k = int64_t(threadIdx.x) * each; k < part; k += threads * each) {
             const int n = int(max(int64_t(0), min(int64_t(each), K - k)));
             float x[each] = {};
             if constexpr (kind == scales_t::none) {
@@ -273,8 +295,10 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                 store_codes(a.codes + r * a.stride, k, x);
                 continue;
             }
-            *reinterpret_cast<uint4 *>(a.out + r * a.stride + k) = make_uint4(to_bf16x2(x[0], x[1]),
-                    to_bf16x2(x[2], x[3]), to_bf16x2(x[4], x[5]), to_bf16x2(x[6], x[7]));
+            if constexpr (takes_terms)
+                store_terms(a.out + r * a.stride + k, part, a.terms, x);
+            else
+                store_row_piece(a.out + r * a.stride + k, x);
         }
     }
 }
@@ -314,7 +338,7 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const source_rows_args_t *>(args);
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const int grid = int(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
-    return launch(find(a), {grid, threads, 1, 0, a.early}, a, stream_of(at));
+    return launch(find(a), {grid, threads, 1, 0, a.early && starts_early(at)}, a, stream_of(at));
 }
 
 } // namespace

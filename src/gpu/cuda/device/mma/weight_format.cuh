@@ -20,6 +20,7 @@
 #include <cuda_fp8.h>
 
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/sm90_args.hpp"
 
 namespace mxdnn {
@@ -33,9 +34,13 @@ struct place_t {
 };
 
 __device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
+#if __CUDA_ARCH__ >= 900
     uint32_t r;
     asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
+#else
+    return cuda::bf16x2_t::mul(a, b);
+#endif
 }
 // One half of a word in both halves, for a product: there it costs no instruction.
 __device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
@@ -47,9 +52,13 @@ __device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
     return both;
 }
 __device__ __forceinline__ uint32_t add_bf16x2(uint32_t a, uint32_t b) {
+#if __CUDA_ARCH__ >= 900
     uint32_t r;
     asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
     return r;
+#else
+    return cuda::bf16x2_t::fma(a, cuda::bf16x2_t::of(1), b);
+#endif
 }
 __device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
     uint32_t r;

@@ -46,6 +46,12 @@ __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool vali
 __device__ __forceinline__ void copy_arrive(uint32_t bar) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
+// Ends a group of this thread's copy_16; waits until all but the last so many groups have landed.
+__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int groups>
+__device__ __forceinline__ void copies_wait_but() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
+}
 // Until all of this thread's copy_16 have landed.
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
     let_later_kernels_start();
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const bool shares = args.splits > 1; // K, with the other CTA of a cluster
+    const int terms = args.src_terms, src_rows = args.M * terms; // whose sums add up at the end
+    const bool shares = args.splits > 1;                         // K, with the other CTA of a cluster
     const int rank = shares ? int(cluster_rank()) : 0;
     const int panels_all = (args.N + panel_columns - 1) / panel_columns;
     const int items = (panels_all + panels - 1) / panels;
@@ -146,9 +147,9 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
     // Steps of a team whose source is there at a time. Between rows 16 bytes more, for the banks of ldmatrix.
     constexpr int source_most = dense_rows_source_bytes / variant::ctas;
     const int span = min(tiles_each << shift,
-            (source_most / args.M - 16) / (teams * k::src_step_bytes) / stage_steps * stage_steps);
+            (source_most / src_rows - 16) / (teams * k::src_step_bytes) / stage_steps * stage_steps);
     const int pitch = teams * span * k::src_step_bytes + 16;
-    const uint32_t source_bytes = (args.M * pitch + 127) / 128 * 128;
+    const uint32_t source_bytes = (src_rows * pitch + 127) / 128 * 128;
     const int stage_bytes = (stage_steps >> shift) * tile_bytes;
     const int ring =
             min(k::max_stages / groups, int(variant::room_bytes - source_bytes) / (groups * stage_bytes));
@@ -209,6 +210,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
     const uint32_t source_bars = shared_address(head.source + team * k::pieces);
     const uint32_t team_source = source + team * span * k::src_step_bytes;
     // This team's source from a step on, a row for each warp.
+    const int64_t src_step = (terms == 1 ? args.src_stride : args.src_stride / terms) * 2;
     const auto start_source = [&](int from_step) {
         const int here = min(span, my_steps - from_step);
 #pragma unroll 1
@@ -217,8 +219,8 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
             const int units = (past - first) * (k::src_step_bytes / 16);
             const int column = (step_begin + begin + from_step + first) * k::step_rows;
 #pragma unroll 1
-            for (int r = slot * k::group_warps + quarter; r < args.M; r += panels * k::group_warps) {
-                const uint8_t *from = static_cast<const uint8_t *>(args.src) + r * args.src_stride * 2;
+            for (int r = slot * k::group_warps + quarter; r < src_rows; r += panels * k::group_warps) {
+                const uint8_t *from = static_cast<const uint8_t *>(args.src) + r * src_step;
                 const uint32_t to = team_source + r * pitch + first * k::src_step_bytes;
 #pragma unroll 4
                 for (int u = lane; u < units; u += 32) {
@@ -277,7 +279,7 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
                 to_next_span = span, piece = source_bars, to_next_piece = 0;
 #pragma unroll
                 for (int t = 0; t < row_tiles; t++) // rows past the last are those of another: never stored
-                    source_at[t] = team_source + min(t * 8 + lane % 8, args.M - 1) * pitch + lane / 8 * 16;
+                    source_at[t] = team_source + min(t * 8 + lane % 8, src_rows - 1) * pitch + lane / 8 * 16;
             }
             to_next_span -= stage_steps;
             if (last == 0) continue;
@@ -361,13 +363,15 @@ __global__ void __launch_bounds__(variant::threads, variant::ctas)
 #pragma unroll 1
             for (int row = first_row; row < args.M; row += row_step) {
                 float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-                const uint8_t *from = shared + variant::head_bytes + (row * sum_pitch + quad * 4) * 4;
+                const uint8_t *from = shared + variant::head_bytes + (row * terms * sum_pitch + quad * 4) * 4;
+#pragma unroll 1
+                for (int term = 0; term < terms; term++, from += sum_pitch * 4)
 #pragma unroll
-                for (int p = 0; p < 2 * teams; p++) {
-                    if (p >= teams << shares) break;
-                    const float4 o = *reinterpret_cast<const float4 *>(from + p * part_bytes);
-                    v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
-                }
+                    for (int p = 0; p < 2 * teams; p++) {
+                        if (p >= teams << shares) break;
+                        const float4 o = *reinterpret_cast<const float4 *>(from + p * part_bytes);
+                        v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
+                    }
                 columns.store<1>(args, args.row_begin + row, 1, args.row_begin + args.M, &v.x, &v.x, 0);
             }
         }

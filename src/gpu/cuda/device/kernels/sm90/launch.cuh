@@ -18,6 +18,9 @@ struct launch_shape_t {
     int grid_y = 1;
 };
 
+// Whether the device can start a kernel before the one before it has ended.
+inline bool starts_early(const launch_t &at) { return at.compute_major >= 9; }
+
 template <typename args_t>
 cudaError_t launch(
         void (*kernel)(args_t), const launch_shape_t &shape, const args_t &args, cudaStream_t stream) {

@@ -35,7 +35,9 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
             many_rows_args_t m{};
             m.matmul = a.matmul;
             if (m.matmul.K > 0) {
-                const cudaError_t e = make_row_map(m.source_map, m.matmul.src, m.matmul.K, m.matmul.M,
+                // The terms of a row are one after the other in K.
+                const int64_t columns = m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
+                const cudaError_t e = make_row_map(m.source_map, m.matmul.src, columns, m.matmul.M,
                         m.matmul.src_stride, many_rows_box_rows(many_rows_widths[a.variant]));
                 if (e != cudaSuccess) return e;
             }

@@ -123,8 +123,14 @@ struct many_rows_cta_t {
     uint32_t full, empty, stages; // shared addresses
     panels_t<shared_t::panels> panel_map;
     int stage_begin, stage_end;
+    int tiles; // of K; the stages of further terms of the source have the weights of the first one's
     int split_rank, pair_rank;
     bool tiles_of_dst;
+
+    __device__ __forceinline__ int tile_of(int stage) const {
+        while (stage >= tiles) stage -= tiles;
+        return stage;
+    }
 
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
     __device__ void produce_weights(
@@ -137,8 +143,8 @@ struct many_rows_cta_t {
         for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            const int step = s & ((1 << t.tile_steps_shift) - 1); // in its tile
-            const int64_t from = int64_t(s >> t.tile_steps_shift) * t.tile_bytes;
+            const int tile = tile_of(s), step = tile & ((1 << t.tile_steps_shift) - 1); // in its tile
+            const int64_t from = int64_t(tile >> t.tile_steps_shift) * t.tile_bytes;
             // The last tile may end early; so far it is one step.
             const int bytes = t.tile_steps_shift ? t.header_bytes + shared_t::step_bytes
                                                  : int(min(int64_t(t.tile_bytes), t.panel_bytes - from));
@@ -207,7 +213,7 @@ struct many_rows_cta_t {
                 const shared_reader_t scales{scales_at + stage + p * shared_t::slot_bytes},
                         codes{codes_at + stage + p * shared_t::slot_bytes};
                 if constexpr (format::bits == 8)
-                    raw[p] = format::load(scales, codes, args.tiling, s != short_step);
+                    raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
                 else
                     raw[p] = format::load(scales, codes, args.tiling);
             }
@@ -440,11 +446,11 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     constexpr int pair = shared_t::pair;
     const int splits = args.splits, rank = splits * pair > 1 ? int(cluster_rank()) : 0;
     const panels_t<shared_t::panels> panel_map(args);
-    const int stages_all = (args.K + k::tile_rows - 1) / k::tile_rows;
+    const int tiles = (args.K + k::tile_rows - 1) / k::tile_rows, stages_all = tiles * args.src_terms;
     const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
             shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panel_map,
             int(int64_t(stages_all) * (rank / pair) / splits),
-            int(int64_t(stages_all) * (rank / pair + 1) / splits), rank / pair, rank % pair,
+            int(int64_t(stages_all) * (rank / pair + 1) / splits), tiles, rank / pair, rank % pair,
             is_tiles_of_dst(args)};
 
     if (threadIdx.x == 0) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variants of portable_rows that plans choose from.
+#include "gpu/cuda/device/kernels/portable_rows.cuh"
+
+#include "gpu/cuda/device/kernels/sm90/variants.cuh"
+#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+using namespace sm90;
+
+struct portable_rows_list_t {
+    static constexpr size_t count = sizeof(portable_rows_tiles) / sizeof(portable_rows_tiles[0]);
+    template <typename format, size_t i>
+    static built_t<matmul_args_t> built() {
+        using variant_t = portable_rows_variant_t<format, portable_rows_tiles[i]>;
+        return {portable_rows<variant_t>, portable_rows_t::threads, variant_t::bytes};
+    }
+};
+
+} // namespace
+
+const kernel_entry_t portable_rows_kernel =
+        entry_of_variants<portable_rows_list_t>(kernel_id_t::portable_rows);
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
