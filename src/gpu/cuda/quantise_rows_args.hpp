@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device/kernels/sm90/quantise_rows.cu is told: rows of a matmul's results, in f32, that become codes
+// What device/kernels/quantise_rows.cu is told: rows of a matmul's results, in f32, that become codes
 // and scales.
 #pragma once
 

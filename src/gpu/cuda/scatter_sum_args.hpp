@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device/kernels/sm90/scatter_sum.cu is told: rows of results that are added up where they meet.
+// What device/kernels/scatter_sum.cu is told: rows of results that are added up where they meet.
 #pragma once
 
 #include "gpu/cuda/sm90_args.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The destination as the Hopper kernels write it: rows of high precision in place, or rows of f32 in the
-// scratchpad, so many at a time, which device/kernels/sm90/quantise_rows.cu makes codes of.
+// scratchpad, so many at a time, which device/kernels/quantise_rows.cu makes codes of.
 #pragma once
 
 #include "common/primitive.hpp"

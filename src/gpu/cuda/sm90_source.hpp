@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source as the Hopper kernels read it: neighbouring rows of bf16, in place where they are that, else
-// made in the scratchpad by device/kernels/sm90/source_rows.cu, so many at a time.
+// made in the scratchpad by device/kernels/source_rows.cu, so many at a time.
 #pragma once
 
 #include "common/primitive.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What device/kernels/sm90/source_rows.cu is told: rows of a matmul's source, in any form and gathered or
+// What device/kernels/source_rows.cu is told: rows of a matmul's source, in any form and gathered or
 // not, that become neighbouring rows of bf16 with one factor each.
 #pragma once
 
