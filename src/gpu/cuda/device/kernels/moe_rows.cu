@@ -6,7 +6,8 @@
 
 #include "common/formats/plain_bits.hpp"
 #include "common/formats/swizzle_128x4.hpp"
-#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/tiles/code_tile.cuh"
 #include "gpu/cuda/device/tiles/encode.cuh"
 #include "gpu/cuda/tensor_args.hpp"
 
@@ -50,20 +51,52 @@ __device__ uint8_t *scale_at(const matrix_args_t &t, int64_t row, int64_t col) {
                          : row * t.scales.step[0] + col * t.scales.step[1]);
 }
 
+// Scales of a byte of a row, a few for each lane: fetched before its codes are moved, stored after them. From
+// -1: zeros. Columns of a tile of the 128x4 order beyond the row's own are zero.
+class byte_scales_t {
+    static constexpr int each = 4;
+    uint8_t v_[each];
+
+public:
+    static constexpr int at_once = 32 * each;
+    __device__ __forceinline__ void fetch(const rows_args_t &a, int64_t from, int64_t first, int64_t own) {
+#pragma unroll
+        for (int j = 0; j < each; j++) {
+            const int64_t c = first + threadIdx.x % 32 + 32 * j;
+            v_[j] = from < 0 || c >= own ? uint8_t(0) : *scale_at(a.src, from, c);
+        }
+    }
+    __device__ __forceinline__ void store(
+            const rows_args_t &a, int64_t to, int64_t first, int64_t all) const {
+#pragma unroll
+        for (int j = 0; j < each; j++) {
+            const int64_t c = first + threadIdx.x % 32 + 32 * j;
+            if (c < all) *scale_at(a.dst, to, c) = v_[j];
+        }
+    }
+};
+
 // A row by a warp: codes and, of a quantised tensor, the scales of its blocks; from -1: zeros, of scales too.
 // Rows past the last have scales only: those of a tile of the 128x4 order.
-__device__ void move_row(const rows_args_t &a, int64_t to, int64_t from) {
+__device__ __forceinline__ void move_row(const rows_args_t &a, int64_t to, int64_t from) {
+    const int64_t own = a.dst.quantised ? div_up(a.columns, a.dst.quant.block) : 0;
+    const int64_t all = a.dst.swizzled ? round_up(own, swizzle_128x4::tile_cols) : own;
+    const int width = a.dst.scales.bits / 8;
+    byte_scales_t scales;
+    if (a.dst.quantised && width == 1) scales.fetch(a, from, 0, own);
     if (to < a.dst_rows)
         copy_bytes(a.dst.elements.data + to * a.dst.elements.step[0],
                 from < 0 ? nullptr : a.src.elements.data + from * a.src.elements.step[0],
                 plain_row_bytes(a.columns, a.dst.elements.bits, a.dst.elements.packing));
     if (!a.dst.quantised) return;
-    const int64_t own = div_up(a.columns, a.dst.quant.block);
-    const int width = a.dst.scales.bits / 8;
-    if (!a.src.swizzled && !a.dst.swizzled && a.src.scales.step[1] == width && a.dst.scales.step[1] == width)
-        return copy_bytes(scale_at(a.dst, to, 0), from < 0 ? nullptr : scale_at(a.src, from, 0), own * width);
-    // Columns of a tile of scales beyond the row's own are zero.
-    const int64_t all = a.dst.swizzled ? round_up(own, swizzle_128x4::tile_cols) : own;
+    if (width == 1) {
+        scales.store(a, to, 0, all);
+        for (int64_t first = scales.at_once; first < all; first += scales.at_once) {
+            scales.fetch(a, from, first, own);
+            scales.store(a, to, first, all);
+        }
+        return;
+    }
     for (int64_t c = threadIdx.x % 32; c < all; c += 32) {
         uint8_t *p = scale_at(a.dst, to, c);
         const uint8_t *q = from < 0 || c >= own ? nullptr : scale_at(a.src, from, c);
@@ -100,8 +133,12 @@ __device__ void exclusive_sums(int32_t *out, int64_t n, int64_t most, F &&value)
     __syncthreads();
 }
 
-__global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_args_t a) {
+// All CTAs are there at once: each makes the plan for itself.
+constexpr int permute_ctas = 4;
+
+__global__ void __launch_bounds__(threads, permute_ctas) permute(const __grid_constant__ rows_args_t a) {
     extern __shared__ int32_t plan[];
+    start_of_early_kernel();
     const int64_t counts = a.ranks * a.experts;
     int32_t *count = plan, *from = count + counts, *start = from + counts + 1;
     for (int64_t i = threadIdx.x; i < counts; i += threads) count[i] = max(a.counts[i], 0);
@@ -144,18 +181,25 @@ cudaError_t prepare_permute() { return load_kernel(permute, max_plan_bytes); }
 
 cudaError_t launch_permute(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const rows_args_t *>(args);
-    const int64_t wanted = div_up(a.dst_rows, warps), most = int64_t(at.sm_count) * (2048 / threads);
+    const int64_t wanted = div_up(a.dst_rows, warps), most = int64_t(at.sm_count) * permute_ctas;
     const int64_t ctas = wanted < 1 ? 1 : wanted < most ? wanted : most;
     const size_t bytes = size_t(2 * a.ranks * a.experts + 1 + a.experts + 1) * 4;
-    permute<<<unsigned(ctas), threads, bytes, stream_of(at)>>>(a);
-    return cudaGetLastError();
+    return launch_early(at, permute, unsigned(ctas), threads, bytes, a);
 }
 
 // ---- moe_unpermute ----
 
+// No entry has a row.
+__global__ void __launch_bounds__(threads) forget(const __grid_constant__ rows_args_t a, int64_t entries) {
+    start_of_early_kernel();
+    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i < entries) a.inverse[i] = -1;
+}
+
 // The source rows of the entries of some tokens; of rows that claim one entry, the last.
 __global__ void __launch_bounds__(threads)
         invert(const __grid_constant__ rows_args_t a, int64_t first_token) {
+    start_of_early_kernel();
     const int64_t r = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (r >= a.src_rows || a.idx[r] < 0) return;
     const int64_t at = a.idx[r] - first_token * a.k;
@@ -165,6 +209,7 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
         move_back(const __grid_constant__ rows_args_t a, int64_t first_token, int64_t tokens) {
+    start_of_early_kernel();
     const int64_t i = int64_t(blockIdx.x) * warps + threadIdx.x / 32, t = first_token + i;
     if (i < tokens) return move_row(a, t, a.inverse[i]);
     // Rows of the last tile of swizzled scales beyond the tensor's own are zero.
@@ -191,120 +236,153 @@ __device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) {
 }
 __device__ __forceinline__ uint32_t encode_one(f32_words_t, float x) { return bits_of(x); }
 
-// Eight columns of a token: a sum in the order of the choices; those that no row has add nothing.
+// A warp sums a part of a token's columns, eight a lane, in the order of the choices; those that no row has
+// add nothing. So many rows and so many times eight columns of them are fetched together.
 constexpr int columns = 8;
-template <typename from_t, typename to_t>
-__global__ void __launch_bounds__(threads)
-        combine(const __grid_constant__ rows_args_t a, int64_t first_token, int64_t tokens, uint32_t groups) {
-    constexpr int width = 4 / from_t::per_word, words = columns / from_t::per_word;
+template <typename from_t, typename to_t, bool one_row>
+__global__ void __launch_bounds__(threads) combine(
+        const __grid_constant__ rows_args_t a, int64_t first_token, int64_t tokens, int groups_of_part) {
+    constexpr int rows_at_once = one_row ? 1 : 4, groups_at_once = one_row ? 4 : from_t::per_word;
+    constexpr int width = 4 / from_t::per_word, loads = columns * width / 16;
     constexpr int to_width = 4 / to_t::per_word, to_words = columns / to_t::per_word;
-    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x, part = i / groups;
+    start_of_early_kernel();
+    const int64_t part = int64_t(blockIdx.x) * warps + threadIdx.x / 32, t = first_token + part;
     if (part >= tokens) return;
-    const int64_t t = first_token + part, column = (i - part * groups) * columns;
     const int32_t *rows = a.inverse + part * a.k;
-    const int64_t step = a.src.elements.step[0];
-    const uint8_t *p = a.src.elements.data + column * width;
-    uint8_t *to = a.dst.elements.data + t * a.dst.elements.step[0] + column * to_width;
-    const int n = a.columns - column < columns ? int(a.columns - column) : columns;
-    const bool whole = n == columns && (reinterpret_cast<uintptr_t>(p) | uint64_t(step)) % 16 == 0;
+    const int64_t step = a.src.elements.step[0],
+                  first_column = int64_t(blockIdx.y) * groups_of_part * columns;
+    const uint8_t *p = a.src.elements.data + first_column * width;
+    uint8_t *to = a.dst.elements.data + t * a.dst.elements.step[0] + first_column * to_width;
+    const int n = int(min(a.columns - first_column, int64_t(groups_of_part) * columns));
+    const bool from_aligned = (reinterpret_cast<uintptr_t>(p) | uint64_t(step)) % 16 == 0;
+    const bool to_aligned = reinterpret_cast<uintptr_t>(to) % 16 == 0;
 
-    float sum[columns] = {};
-    bool first = true;
-    constexpr int at_once = 4;
-    for (int64_t j0 = 0; j0 < a.k; j0 += at_once) {
-        uint32_t v[at_once][words];
-        int32_t row[at_once];
+    for (int c0 = threadIdx.x % 32 * columns; c0 < n; c0 += 32 * groups_at_once * columns) {
+        float sum[groups_at_once][columns] = {};
+        bool first = true;
+        for (int64_t j0 = 0; j0 < a.k; j0 += rows_at_once) {
+            uint4 v[rows_at_once][groups_at_once][loads];
+            int32_t row[rows_at_once];
+            float w[rows_at_once];
 #pragma unroll
-        for (int j = 0; j < at_once; j++) {
-            row[j] = j0 + j < a.k ? rows[j0 + j] : -1;
-            if (row[j] < 0) continue;
-            const uint8_t *q = p + row[j] * step;
-            if (whole) {
+            for (int j = 0; j < rows_at_once; j++) {
+                row[j] = j0 + j < a.k ? rows[j0 + j] : -1;
+                w[j] = j0 + j < a.k ? weight(a, t * a.k + j0 + j) : 0;
+            }
 #pragma unroll
-                for (int w = 0; w < words / 4; w++) {
-                    const uint4 x = reinterpret_cast<const uint4 *>(q)[w];
-                    v[j][4 * w] = x.x, v[j][4 * w + 1] = x.y, v[j][4 * w + 2] = x.z, v[j][4 * w + 3] = x.w;
+            for (int j = 0; j < rows_at_once; j++) {
+                if (row[j] < 0) continue;
+#pragma unroll
+                for (int g = 0; g < groups_at_once; g++) {
+                    const int c = c0 + g * 32 * columns, left = (n - c) * width;
+                    if (left <= 0) continue;
+                    const uint8_t *q = p + row[j] * step + c * width;
+#pragma unroll
+                    for (int i = 0; i < loads; i++)
+                        v[j][g][i] = from_aligned && left >= columns * width
+                                             ? reinterpret_cast<const uint4 *>(q)[i]
+                                             : tiles::load_some(q + 16 * i, left - 16 * i);
                 }
-            } else {
+            }
 #pragma unroll
-                for (int w = 0; w < words; w++) {
-                    v[j][w] = 0;
-                    for (int b = 0; b < 4; b++)
-                        if (4 * w + b < n * width) v[j][w] |= uint32_t(q[4 * w + b]) << 8 * b;
+            for (int j = 0; j < rows_at_once; j++) {
+                if (row[j] < 0) continue;
+#pragma unroll
+                for (int g = 0; g < groups_at_once; g++) {
+                    const uint32_t *words = reinterpret_cast<const uint32_t *>(v[j][g]);
+                    float x[columns];
+#pragma unroll
+                    for (int i = 0; i < columns / from_t::per_word; i++)
+                        from_t::values(words[i], x + i * from_t::per_word);
+#pragma unroll
+                    for (int i = 0; i < columns; i++)
+                        sum[g][i] = first ? mul_f32(w[j], x[i]) : __fmaf_rn(w[j], x[i], sum[g][i]);
                 }
+                first = false;
             }
         }
 #pragma unroll
-        for (int j = 0; j < at_once; j++) {
-            if (row[j] < 0) continue;
-            const float w = weight(a, t * a.k + j0 + j);
-            float x[columns];
+        for (int g = 0; g < groups_at_once; g++) {
+            const int c = c0 + g * 32 * columns, left = n - c;
+            if (left <= 0) continue;
+            uint32_t out[to_words];
 #pragma unroll
-            for (int c = 0; c < words; c++) from_t::values(v[j][c], x + c * from_t::per_word);
+            for (int i = 0; i < to_words; i++) {
+                out[i] = encode_one(to_t(), sum[g][i * to_t::per_word]);
+                if (to_t::per_word == 2) out[i] |= encode_one(to_t(), sum[g][2 * i + 1]) << 16;
+            }
+            uint8_t *q = to + c * to_width;
+            if (to_aligned && left >= columns) {
 #pragma unroll
-            for (int c = 0; c < columns; c++) sum[c] = first ? mul_f32(w, x[c]) : __fmaf_rn(w, x[c], sum[c]);
-            first = false;
+                for (int w = 0; w < to_words / 4; w++)
+                    reinterpret_cast<uint4 *>(q)[w] =
+                            make_uint4(out[4 * w], out[4 * w + 1], out[4 * w + 2], out[4 * w + 3]);
+                continue;
+            }
+#pragma unroll
+            for (int b = 0; b < columns * to_width; b++)
+                if (b < left * to_width) q[b] = uint8_t(out[b / 4] >> b % 4 * 8);
         }
     }
-    uint32_t out[to_words];
-#pragma unroll
-    for (int c = 0; c < to_words; c++) {
-        out[c] = encode_one(to_t(), sum[c * to_t::per_word]);
-        if (to_t::per_word == 2) out[c] |= encode_one(to_t(), sum[c * to_t::per_word + 1]) << 16;
-    }
-    if (n == columns && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
-#pragma unroll
-        for (int w = 0; w < to_words / 4; w++)
-            reinterpret_cast<uint4 *>(to)[w] =
-                    make_uint4(out[4 * w], out[4 * w + 1], out[4 * w + 2], out[4 * w + 3]);
-        return;
-    }
-#pragma unroll
-    for (int b = 0; b < columns * to_width; b++)
-        if (b < n * to_width) to[b] = uint8_t(out[b / 4] >> b % 4 * 8);
 }
 
-using combine_t = void (*)(rows_args_t, int64_t, int64_t, uint32_t);
+using combine_t = void (*)(rows_args_t, int64_t, int64_t, int);
 
-template <typename from_t>
+template <typename from_t, bool one_row>
 combine_t find(data_type_t to) {
-    return to == mxdnn_bf16  ? combine<from_t, bf16_words_t>
-           : to == mxdnn_f16 ? combine<from_t, f16_words_t>
-                             : combine<from_t, f32_words_t>;
+    return to == mxdnn_bf16  ? combine<from_t, bf16_words_t, one_row>
+           : to == mxdnn_f16 ? combine<from_t, f16_words_t, one_row>
+                             : combine<from_t, f32_words_t, one_row>;
 }
+template <bool one_row>
 combine_t find(data_type_t from, data_type_t to) {
-    return from == mxdnn_bf16  ? find<bf16_words_t>(to)
-           : from == mxdnn_f16 ? find<f16_words_t>(to)
-                               : find<f32_words_t>(to);
+    return from == mxdnn_bf16  ? find<bf16_words_t, one_row>(to)
+           : from == mxdnn_f16 ? find<f16_words_t, one_row>(to)
+                               : find<f32_words_t, one_row>(to);
+}
+combine_t find(data_type_t from, data_type_t to, bool one_row) {
+    return one_row ? find<true>(from, to) : find<false>(from, to);
 }
 
 cudaError_t prepare_unpermute() {
     for (data_type_t from : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
         for (data_type_t to : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
-            if (const cudaError_t e = load_kernel(find(from, to))) return e;
+            for (bool one_row : {false, true})
+                if (const cudaError_t e = load_kernel(find(from, to, one_row))) return e;
+    if (const cudaError_t e = load_kernel(forget)) return e;
     if (const cudaError_t e = load_kernel(invert)) return e;
     return load_kernel(move_back);
 }
 
+cudaError_t launch_combine(const launch_t &at, const rows_args_t &a, int64_t first, int64_t tokens) {
+    // Warps enough for the device, each with a piece of a row that is worth its while.
+    const int64_t groups = div_up(a.columns, columns), wanted = div_up(int64_t(at.sm_count) * 64, tokens);
+    const int64_t most = div_up(groups, 32), parts = wanted < most ? wanted : most;
+    const int64_t groups_of_part = round_up(div_up(groups, parts), 32);
+    return launch_early(at, find(a.src.dt, a.dst.dt, a.k == 1),
+            dim3(unsigned(div_up(tokens, warps)), unsigned(div_up(groups, groups_of_part))), threads, 0, a,
+            first, tokens, int(groups_of_part));
+}
+
 cudaError_t launch_unpermute(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const rows_args_t *>(args);
-    const cudaStream_t s = stream_of(at);
+    const auto ctas = [](int64_t items, int each) { return unsigned(div_up(items, each)); };
     for (int64_t first = 0; first < a.dst_rows; first += a.part_tokens) {
         const int64_t tokens = a.dst_rows - first < a.part_tokens ? a.dst_rows - first : a.part_tokens;
-        if (const cudaError_t e = cudaMemsetAsync(a.inverse, 0xff, size_t(tokens * a.k) * 4, s)) return e;
-        if (a.src_rows > 0) invert<<<unsigned(div_up(a.src_rows, threads)), threads, 0, s>>>(a, first);
-        if (a.dst.quantised) {
+        cudaError_t e = launch_early(at, forget, ctas(tokens * a.k, threads), threads, 0, a, tokens * a.k);
+        if (e == cudaSuccess && a.src_rows > 0)
+            e = launch_early(at, invert, ctas(a.src_rows, threads), threads, 0, a, first);
+        if (e == cudaSuccess && a.dst.quantised) {
             const int64_t all = a.dst.swizzled && first + tokens == a.dst_rows
                                         ? round_up(a.dst_rows, swizzle_128x4::tile_rows) - first
                                         : tokens;
-            move_back<<<unsigned(div_up(all, warps)), threads, 0, s>>>(a, first, tokens);
-        } else if (a.columns > 0) {
-            const int64_t groups = div_up(a.columns, columns);
-            find(a.src.dt, a.dst.dt)<<<unsigned(div_up(tokens * groups, threads)), threads, 0, s>>>(
-                    a, first, tokens, uint32_t(groups));
+            e = launch_early(at, move_back, ctas(all, warps), threads, 0, a, first, tokens);
+        } else if (e == cudaSuccess && a.columns > 0) {
+            e = launch_combine(at, a, first, tokens);
         }
+        if (e != cudaSuccess) return e;
     }
-    return cudaGetLastError();
+    return cudaSuccess;
 }
 
 } // namespace
