@@ -422,6 +422,7 @@ TEST_P(direct_kernels, special_values) {
 // Scales at both ends, which the fast way of decoding leaves to the slow one, in one tile of one panel: ways
 // of decoding alternate.
 TEST_P(direct_kernels, ways_of_decoding_alternate) {
+    if (row().compute_dt == mxdnn_s8) GTEST_SKIP() << "integers are decoded in one way, whatever the scale";
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
         if (f.quant.scale_dt != mxdnn_e8m0) continue;
