@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from any quantised form, plain or packed, to high precision.
-#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/tiles/dequantise.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
@@ -58,7 +58,7 @@ cudaError_t prepare() {
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const tile_args_t *>(args);
-    return launch_early(at, find(a.src.dt), tile_grid(a), threads, 0, a);
+    return launch_kernel(at, find(a.src.dt), {tile_grid(a), threads, 0, true}, a);
 }
 
 } // namespace

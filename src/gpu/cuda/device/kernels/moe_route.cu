@@ -11,7 +11,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/route_rules.hpp"
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/tensor_args.hpp"
 
 namespace mxdnn {
@@ -191,8 +191,7 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
     const int warps = blockDim.x / lanes;
     int32_t *place = shared + warp * E, *before = shared + warps * E, *total = before + E, *first = total + E;
     for (int i = threadIdx.x; i < (warps + 2) * E; i += blockDim.x) shared[i] = 0;
-    ptx::wait_for_earlier_kernels();
-    ptx::let_later_kernels_start();
+    start_of_early_kernel();
     __syncthreads();
 
     const int64_t of_warp = div_up(div_up(a.T, gridDim.x), warps);
@@ -298,25 +297,11 @@ cudaError_t launch(const launch_t &at, const void *args) {
     const int warps = int(a.T < 1 ? 1 : a.T < max_warps ? a.T : max_warps);
     const int64_t wanted = div_up(a.T, max_warps);
     const int64_t ctas = wanted < 1 ? 1 : wanted < at.sm_count ? wanted : at.sm_count;
-    const size_t bytes = size_t(shared_bytes(a.E, warps));
-    const kernel_t kernel = find(a.E);
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(unsigned(ctas));
-    config.blockDim = dim3(unsigned(warps * lanes));
-    config.dynamicSmemBytes = bytes;
-    config.stream = stream_of(at);
-    cudaLaunchAttribute attr = {};
-    if (ctas > 1) {
-        attr.id = cudaLaunchAttributeCooperative;
-        attr.val.cooperative = 1;
-    } else if (at.compute_major >= 9) {
-        // It starts while the kernel before it in the stream ends.
-        attr.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attr.val.programmaticStreamSerializationAllowed = 1;
-    }
-    config.attrs = &attr;
-    config.numAttrs = ctas > 1 || at.compute_major >= 9 ? 1 : 0;
-    return cudaLaunchKernelEx(&config, kernel, a);
+    // CTAs that meet cannot start early.
+    launch_shape_t shape{unsigned(ctas), unsigned(warps * lanes), size_t(shared_bytes(a.E, warps))};
+    shape.cooperative = ctas > 1;
+    shape.early = !shape.cooperative;
+    return launch_kernel(at, find(a.E), shape, a);
 }
 
 } // namespace

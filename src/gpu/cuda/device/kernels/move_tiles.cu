@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling.
 #include "common/formats/format_list.hpp"
-#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/tiles/pack_lines.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
@@ -50,7 +50,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     int bits = 8;
     visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
-    return launch_early(at, find(bits), tile_grid(a), threads, 0, a);
+    return launch_kernel(at, find(bits), {tile_grid(a), threads, 0, true}, a);
 }
 
 } // namespace

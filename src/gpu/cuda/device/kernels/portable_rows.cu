@@ -2,7 +2,7 @@
 // The variants of portable_rows that plans choose from.
 #include "gpu/cuda/device/kernels/portable_rows.cuh"
 
-#include "gpu/cuda/device/kernels/sm90/variants.cuh"
+#include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
@@ -14,6 +14,8 @@ namespace {
 using namespace sm90;
 
 struct portable_rows_list_t {
+    template <typename format>
+    static constexpr bool takes = true;
     static constexpr size_t count = sizeof(portable_rows_tiles) / sizeof(portable_rows_tiles[0]);
     template <typename format, size_t i>
     static built_t<matmul_args_t> built() {

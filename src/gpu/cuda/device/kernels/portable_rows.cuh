@@ -9,10 +9,10 @@
 // a tile for each team. The teams' sums add up in shared memory, in fixed order.
 #pragma once
 
-#include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
 
 namespace mxdnn {
 namespace impl {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from 16-bit values to MX with codes of a byte, along both dims of a matrix at once: a CTA keeps
 // a square of the source in shared memory, and makes two tiles of each side of it.
-#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 #include "gpu/cuda/device/tiles/quantise.cuh"
@@ -142,7 +142,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
                 return e;
     const dim3 grid =
             tile_grid(div_up(a.first.K, int64_t(side)), div_up(a.first.N, int64_t(side)) * a.first.batch);
-    return launch_early(at, find(a.first.dst.dt), grid, dim3(threads, teams), sizeof(shared_t), a);
+    return launch_kernel(at, find(a.first.dst.dt), {grid, dim3(threads, teams), sizeof(shared_t), true}, a);
 }
 
 } // namespace

@@ -5,10 +5,11 @@
 // A CTA takes whole rows; a thread has eight neighbours of one, its own and its neighbours' a block.
 #include <algorithm>
 
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 #include "gpu/cuda/device/tiles/encode.cuh"
+#include "gpu/cuda/device/tiles/quantisers.cuh"
 #include "gpu/cuda/quantise_rows_args.hpp"
 
 namespace mxdnn {
@@ -83,40 +84,27 @@ __global__ void __launch_bounds__(threads) quantise_rows(const __grid_constant__
     }
 }
 
-using kernel_t = void (*)(quantise_rows_args_t);
-
-kernel_t find(data_type_t dt, bool nvfp4, bool two_levels) {
-    if (nvfp4)
-        return two_levels ? quantise_rows<tiles::nvfp4_two_levels_t>
-                          : quantise_rows<tiles::nvfp4_quantiser_t>;
-    kernel_t k = nullptr;
-    visit_type(
-            mx_element_types(), dt, [&](auto e) { k = quantise_rows<tiles::mx_quantiser_t<decltype(e)>>; });
-    return k;
-}
-
-cudaError_t prepare() {
-    cudaError_t e = cudaSuccess;
-    for (bool two_levels : {false, true})
-        if (e == cudaSuccess) e = load_kernel(find(mxdnn_f4_e2m1, true, two_levels));
-    for_each_type(mx_element_types(), [&](auto t) {
-        if (e == cudaSuccess) e = load_kernel(find(decltype(t)::id, false, false));
-    });
-    return e;
-}
+struct kernels_t {
+    using kernel_t = void (*)(quantise_rows_args_t);
+    template <typename quantiser_t>
+    static kernel_t of() {
+        return quantise_rows<quantiser_t>;
+    }
+};
 
 cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const quantise_rows_args_t *>(args);
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
-    const int grid = int(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
+    const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
     const bool nvfp4 = a.block == 1 << tiles::nvfp4_quantiser_t::block_shift;
-    return launch(find(a.dt, nvfp4, a.global), {grid, threads, 1, 0, starts_early(at)}, a, stream_of(at));
+    return launch_kernel(
+            at, tiles::quantiser_kernel<kernels_t>(a.dt, nvfp4, a.global), {grid, threads, 0, true}, a);
 }
 
 } // namespace
 
-const kernel_entry_t sm90_quantise_rows_kernel = {
-        kernel_id_t::sm90_quantise_rows, sizeof(quantise_rows_args_t), prepare, launch_rows};
+const kernel_entry_t sm90_quantise_rows_kernel = {kernel_id_t::sm90_quantise_rows,
+        sizeof(quantise_rows_args_t), tiles::load_quantiser_kernels<kernels_t>, launch_rows};
 
 } // namespace cuda
 } // namespace impl

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from high precision to MX and NVFP4, plain or packed, whatever the order of either side.
-#include "gpu/cuda/device/launch_early.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/tiles/packed_image.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
-#include "gpu/cuda/device/tiles/quantise.cuh"
+#include "gpu/cuda/device/tiles/quantisers.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -126,24 +126,18 @@ __global__ void __launch_bounds__(amax_threads) join_largest(const __grid_consta
     if (threadIdx.x == 0) a.amax[matrix] = m;
 }
 
-using kernel_t = void (*)(tile_args_t);
-
-kernel_t find(data_type_t dt, bool nvfp4, bool two_levels) {
-    if (nvfp4) return two_levels ? quantise_tiles<nvfp4_two_levels_t> : quantise_tiles<nvfp4_quantiser_t>;
-    kernel_t k = nullptr;
-    visit_type(mx_element_types(), dt, [&](auto e) { k = quantise_tiles<mx_quantiser_t<decltype(e)>>; });
-    return k;
-}
+struct kernels_t {
+    using kernel_t = void (*)(tile_args_t);
+    template <typename quantiser_t>
+    static kernel_t of() {
+        return quantise_tiles<quantiser_t>;
+    }
+};
 
 cudaError_t prepare() {
     cudaError_t e = load_kernel(find_largest);
     if (e == cudaSuccess) e = load_kernel(join_largest);
-    for (bool two_levels : {false, true})
-        if (e == cudaSuccess) e = load_kernel(find(mxdnn_f4_e2m1, true, two_levels));
-    for_each_type(mx_element_types(), [&](auto t) {
-        if (e == cudaSuccess) e = load_kernel(find(decltype(t)::id, false, false));
-    });
-    return e;
+    return e == cudaSuccess ? load_quantiser_kernels<kernels_t>() : e;
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
@@ -153,13 +147,14 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     if (a.two_levels && !a.given) {
         const unsigned batch = unsigned(a.batch);
-        cudaError_t e =
-                launch_early(at, find_largest, dim3(unsigned(a.amax_parts), batch), amax_threads, 0, a);
-        if (e == cudaSuccess) e = launch_early(at, join_largest, batch, amax_threads, 0, a);
+        const dim3 parts(unsigned(a.amax_parts), batch);
+        cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, true}, a);
+        if (e == cudaSuccess) e = launch_kernel(at, join_largest, {batch, amax_threads, 0, true}, a);
         if (e != cudaSuccess) return e;
     }
-    const kernel_t kernel = find(a.dst.dt, a.block_shift == nvfp4_quantiser_t::block_shift, a.two_levels);
-    return launch_early(at, kernel, tile_grid(a), threads, 0, a);
+    const bool nvfp4 = a.block_shift == nvfp4_quantiser_t::block_shift;
+    return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, nvfp4, a.two_levels),
+            {tile_grid(a), threads, 0, true}, a);
 }
 
 } // namespace

@@ -6,9 +6,9 @@
 // kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
 // in, so they are sorted while they are read.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/kernels/sm90/finish.cuh"
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
 #include "gpu/cuda/scatter_sum_args.hpp"
 
 namespace mxdnn {
@@ -119,8 +119,7 @@ __device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int colum
 }
 
 __global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) {
-    ptx::wait_for_earlier_kernels();
-    ptx::let_later_kernels_start();
+    start_of_early_kernel();
     const int dst_row = blockIdx.x, column = blockIdx.y * cta_columns + threadIdx.x * columns_each;
     sum_t sum;
     if (a.next)
@@ -137,16 +136,14 @@ __global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) 
 }
 
 __global__ void __launch_bounds__(threads) clear_chains(const scatter_sum_args_t a) {
-    ptx::wait_for_earlier_kernels();
-    ptx::let_later_kernels_start();
+    start_of_early_kernel();
     for (int64_t i = blockIdx.x * threads + threadIdx.x; i < a.dst_rows; i += gridDim.x * threads)
         a.first[i] = -1;
 }
 
 // Groups in turn; a row joins the chain of its row of dst.
 __global__ void __launch_bounds__(threads) link_rows(const scatter_sum_args_t a) {
-    ptx::wait_for_earlier_kernels();
-    ptx::let_later_kernels_start();
+    start_of_early_kernel();
     for (int64_t g = blockIdx.x; g < a.groups.groups; g += gridDim.x) {
         const row_group_t group = a.groups.group(g);
         if (group.expert < 0) continue;
@@ -161,18 +158,17 @@ constexpr int ctas_at_most = 1024;
 
 cudaError_t launch_link(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
-    const int clear = std::min((a.dst_rows + threads - 1) / threads, ctas_at_most);
-    const cudaError_t e = launch(clear_chains, {clear, threads, 1, 0, false}, a, stream_of(at));
+    const unsigned clear = unsigned(std::min((a.dst_rows + threads - 1) / threads, ctas_at_most));
+    const cudaError_t e = launch_kernel(at, clear_chains, {clear, threads}, a);
     if (e != cudaSuccess) return e;
-    const int link = int(std::min<int64_t>(a.groups.groups, ctas_at_most));
-    return launch(link_rows, {link, threads, 1, 0, starts_early(at)}, a, stream_of(at));
+    const unsigned link = unsigned(std::min<int64_t>(a.groups.groups, ctas_at_most));
+    return launch_kernel(at, link_rows, {link, threads, 0, true}, a);
 }
 
 cudaError_t launch_sum(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
-    launch_shape_t shape{a.dst_rows, threads, 1, 0, starts_early(at)};
-    shape.grid_y = (a.columns + cta_columns - 1) / cta_columns;
-    return launch(sum_rows, shape, a, stream_of(at));
+    const dim3 grid(unsigned(a.dst_rows), unsigned((a.columns + cta_columns - 1) / cta_columns));
+    return launch_kernel(at, sum_rows, {grid, threads, 0, true}, a);
 }
 
 cudaError_t prepare_link() {

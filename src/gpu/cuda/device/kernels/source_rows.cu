@@ -14,7 +14,7 @@
 #include "common/formats/plain_bits.hpp"
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/fp8_weights_args.hpp"
 #include "gpu/cuda/source_rows_args.hpp"
@@ -337,8 +337,8 @@ cudaError_t prepare() {
 cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const source_rows_args_t *>(args);
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
-    const int grid = int(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
-    return launch(find(a), {grid, threads, 1, 0, a.early && starts_early(at)}, a, stream_of(at));
+    const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
+    return launch_kernel(at, find(a), {grid, threads, 0, a.early}, a);
 }
 
 } // namespace

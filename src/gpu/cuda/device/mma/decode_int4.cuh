@@ -54,12 +54,6 @@ struct int4_t {
         return bits;
     }
 
-    // The first term alone, for kernels that are not given these weights.
-    template <bool any>
-    __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
-        uint32_t rest[4];
-        decode<any>(a, rest, r, step);
-    }
     template <bool any>
     __device__ static __forceinline__ void decode(
             uint32_t (&a)[4], uint32_t (&rest)[4], const raw_t &r, int step) {

@@ -2,7 +2,7 @@
 // The variants of dense_rows that plans choose from.
 #include "gpu/cuda/device/kernels/sm90/dense_rows.cuh"
 
-#include "gpu/cuda/device/kernels/sm90/variants.cuh"
+#include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
@@ -14,6 +14,8 @@ namespace {
 using namespace sm90;
 
 struct dense_rows_list_t {
+    template <typename format>
+    static constexpr bool takes = true;
     static constexpr size_t count = sizeof(dense_rows_variants) / sizeof(dense_rows_variants[0]);
     template <typename format, size_t i>
     static built_t<matmul_args_t> built() {

@@ -23,10 +23,10 @@
 
 #include <type_traits>
 
-#include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {

@@ -25,11 +25,11 @@
 
 #include <type_traits>
 
-#include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/kernels/sm90/stretch.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
 
 namespace mxdnn {
 namespace impl {

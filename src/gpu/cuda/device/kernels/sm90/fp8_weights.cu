@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "common/formats/float_bits.hpp"
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
+#include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/mma/decode_f4.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/ptx/half2.cuh"
@@ -124,7 +124,8 @@ cudaError_t launch_weights(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const fp8_weights_args_t *>(args);
     // About four CTAs a multiprocessor; the scales are looked through by each.
     const int parts = std::min(std::max(4 * at.sm_count / a.count, 1), std::max(a.K / step_rows / 8, 1));
-    return launch(fp8_weights, {a.count, threads, 1, 0, a.early, parts}, a, stream_of(at));
+    const dim3 grid(unsigned(a.count), unsigned(parts));
+    return launch_kernel(at, fp8_weights, {grid, threads, 0, a.early}, a);
 }
 
 } // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel table's entry of many_rows.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
+#include "gpu/cuda/device/rows/built.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {
@@ -23,7 +23,12 @@ namespace {
 using namespace sm90;
 
 const built_t<many_rows_args_t> *variant(format_t f, int v) {
-    return of_format(f, [v](auto format) { return many_rows_variant<decltype(format)>(v); });
+    return of_format(f, [v](auto format) -> const built_t<many_rows_args_t> * {
+        if constexpr (decltype(format)::terms == 1)
+            return many_rows_variant<decltype(format)>(v);
+        else
+            return nullptr; // plans give these to others
+    });
 }
 
 } // namespace

@@ -17,12 +17,12 @@
 // part of the columns from the shared memory of all, in fixed order.
 #pragma once
 
-#include "gpu/cuda/device/kernels/sm90/finish.cuh"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
-#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
+#include "gpu/cuda/device/rows/work_list.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {

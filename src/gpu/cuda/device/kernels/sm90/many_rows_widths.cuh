@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/kernels/sm90/many_rows.cuh"
+#include "gpu/cuda/device/rows/built.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
 namespace mxdnn {

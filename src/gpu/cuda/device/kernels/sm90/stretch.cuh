@@ -3,7 +3,7 @@
 // row blocks, a stretch of them in a row, which it walks item after item.
 #pragma once
 
-#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+#include "gpu/cuda/device/rows/work_list.cuh"
 
 namespace mxdnn {
 namespace impl {

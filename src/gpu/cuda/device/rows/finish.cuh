@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "gpu/cuda/device/kernels/sm90/work_list.cuh"
+#include "gpu/cuda/device/rows/work_list.cuh"
 
 namespace mxdnn {
 namespace impl {

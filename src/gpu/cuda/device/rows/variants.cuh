@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel table's entry of a kernel that is built for every weight format in every shape that plans choose
 // from. kernel_t says how many shapes there are (count) and what number i is of a format (built<format,
-// i>()).
+// i>()), and which formats it takes (takes<format>).
 #pragma once
 
 #include <utility>
 
-#include "gpu/cuda/device/kernels/sm90/launch.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
+#include "gpu/cuda/device/rows/built.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -16,8 +16,12 @@ namespace sm90 {
 
 template <typename kernel_t, typename format, size_t... i>
 const built_t<matmul_args_t> *variant_of_format(int v, std::index_sequence<i...>) {
-    static const built_t<matmul_args_t> list[] = {kernel_t::template built<format, i>()...};
-    return v < int(sizeof...(i)) ? &list[v] : nullptr;
+    if constexpr (kernel_t::template takes<format>) {
+        static const built_t<matmul_args_t> list[] = {kernel_t::template built<format, i>()...};
+        return v < int(sizeof...(i)) ? &list[v] : nullptr;
+    } else {
+        return nullptr;
+    }
 }
 
 template <typename kernel_t>

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of kernels: cluster size, shared memory and programmatic dependent launch.
+#pragma once
+
+#include <type_traits>
+
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/ptx/barrier.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+struct launch_shape_t {
+    dim3 grid, threads;
+    size_t shared_bytes = 0;
+    // Starts while the kernel before it in the stream ends, where devices can do that: then it has to wait
+    // for that one's end before it touches what that one has to do with.
+    bool early = false;
+    int cluster = 1;
+    bool cooperative = false; // its CTAs wait for each other
+};
+
+template <typename... parameters_t>
+cudaError_t launch_kernel(const launch_t &at, void (*kernel)(parameters_t...), const launch_shape_t &shape,
+        const std::common_type_t<parameters_t> &...args) {
+    cudaLaunchAttribute attrs[3] = {};
+    unsigned count = 0;
+    if (shape.early && at.compute_major >= 9) {
+        attrs[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attrs[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (shape.cluster > 1) {
+        attrs[count].id = cudaLaunchAttributeClusterDimension;
+        attrs[count].val.clusterDim.x = unsigned(shape.cluster);
+        attrs[count].val.clusterDim.y = attrs[count].val.clusterDim.z = 1;
+        count++;
+    }
+    if (shape.cooperative) {
+        attrs[count].id = cudaLaunchAttributeCooperative;
+        attrs[count++].val.cooperative = 1;
+    }
+    cudaLaunchConfig_t config = {};
+    config.gridDim = shape.grid;
+    config.blockDim = shape.threads;
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.stream = stream_of(at);
+    config.attrs = attrs;
+    config.numAttrs = count;
+    return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
+// The first line of an early kernel that looks at nothing before. What comes before is done by then, so that
+// whatever starts after all CTAs have come here may rely on that.
+__device__ __forceinline__ void start_of_early_kernel() {
+    ptx::wait_for_earlier_kernels();
+    ptx::let_later_kernels_start();
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that are built in several variants for every format of the weights.
+#pragma once
+
+#include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/sm90_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+// One variant of a kernel for a format; a list of them ends where the function that looks one up returns
+// null.
+template <typename args_t>
+struct built_t {
+    void (*kernel)(args_t);
+    int threads, shared_bytes;
+    int pair = 1; // CTAs of a cluster besides those that share K
+};
+
+template <typename args_t>
+cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int)) {
+    for (int f = 0; f < int(format_t::count); f++)
+        for (int v = 0; const built_t<args_t> *b = variant(format_t(f), v); v++) {
+            const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
+            if (e != cudaSuccess) return e;
+        }
+    return cudaSuccess;
+}
+
+template <typename args_t>
+cudaError_t launch_built(
+        const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
+    return launch_kernel(at, b.kernel,
+            {dim3(unsigned(a.grid)), dim3(unsigned(b.threads)), size_t(b.shared_bytes), a.early,
+                    a.matmul.splits * b.pair},
+            args);
+}
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
