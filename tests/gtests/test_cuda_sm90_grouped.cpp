@@ -14,8 +14,8 @@ namespace {
 
 enum class act_t { none, swiglu, silu, relu, relu2 };
 // What a random problem is like: small; many rows; few rows but so many columns of many experts that each
-// multiprocessor has several items.
-enum class kind_t { small, many, wide };
+// multiprocessor has several items; many rows of f8_e4m3, with block scales that lie close by or far apart.
+enum class kind_t { small, many, wide, fp8 };
 
 template <typename T>
 bytes_t bytes_of(const std::vector<T> &v) {
@@ -61,6 +61,11 @@ struct problem_of_test_t {
     std::vector<float> src, weights, bias, topk, expert_alpha, params, old;
     bytes_t packed;
     int64_t params_stride = 0;
+    // Rows of f8_e4m3: their codes and scales, or none, where bf16 ones are quantised in execute.
+    bool fp8 = false;
+    bytes_t codes;
+    std::vector<float> row_scales;
+    uint32_t scale_spread = 10;
 
     bool gated() const { return act == act_t::swiglu || act == act_t::silu; }
     int64_t columns() const { return gated() ? N / 2 : N; }
@@ -70,16 +75,18 @@ struct problem_of_test_t {
 
     problem_of_test_t(unsigned seed, kind_t kind) : d(seed) {
         const bool many = kind == kind_t::many, wide = kind == kind_t::wide;
+        fp8 = kind == kind_t::fp8;
         const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384},
                       wide_ns[] = {1100, 1280, 1536};
         const int sizes[] = {0, 0, 1, 2, 5, 8, 9, 17, 33, 40, 70, 130}, large[] = {0, 90, 160, 350},
-                  sparse[] = {0, 1, 2, 3, 9};
+                  sparse[] = {0, 1, 2, 3, 9}, larger[] = {1, 40, 250, 256, 270, 530};
         // More sums than there is room for at once.
         const bool huge = many && d.below(4) == 0;
         if (huge) check_step = 23;
         if (wide) check_step = 3;
+        if (fp8) check_step = 7;
         const dt types[] = {dt::f32, dt::bf16, dt::f16};
-        E = huge || wide ? 40 : 1 + d.below(d.coin() ? 5 : 40);
+        E = huge || wide ? 40 : 1 + d.below(fp8 || d.coin() ? 5 : 40);
         K = many ? 64 : d.one_of(ks);
         N = many ? 64 * (1 + d.below(4)) * (huge ? 5 : 1) : wide ? d.one_of(wide_ns) : d.one_of(ns);
         dst_type = d.one_of(types);
@@ -101,7 +108,8 @@ struct problem_of_test_t {
         }
         std::vector<int> counts;
         for (int64_t g = 0; g < G; g++)
-            counts.push_back(many   ? d.one_of(large) * (huge ? 9 : 1)
+            counts.push_back(fp8    ? (g == 0 ? 700 : g == 1 ? 0 : d.one_of(larger))
+                             : many ? d.one_of(large) * (huge ? 9 : 1)
                              : wide ? d.one_of(sparse)
                                     : d.one_of(sizes));
         if (grouping == mxdnn::row_grouping::padded) {
@@ -124,7 +132,7 @@ struct problem_of_test_t {
             scatter.push_back(d.below(7) ? d.below(int(dst_rows)) : -1);
         if (d.below(3) == 0) old_scale = .5f;
         pointers = d.below(3) == 0;
-        for (int64_t i = 0; i < src_rows * K; i++) src.push_back(d.small());
+        make_source();
         if (bias_type != dt::undef)
             for (int64_t i = 0; i < E * N; i++) bias.push_back(d.small());
         if (topk_type != dt::undef)
@@ -138,8 +146,39 @@ struct problem_of_test_t {
                     params.push_back(v);
         }
         for (int64_t i = 0; i < dst_rows * columns(); i++) old.push_back(d.small());
-        if (d.coin()) rows_hint = 1 + d.below(200);
+        if (d.coin() && !fp8) rows_hint = 1 + d.below(200);
     }
+
+    void make_source() {
+        const bool given = fp8 && d.coin();
+        if (fp8) scale_spread = d.coin() ? 10 : 60;
+        for (int64_t r = 0; r < src_rows; r++) {
+            const float scale = float(1 + d.below(20)) / 64;
+            if (given) row_scales.push_back(scale);
+            for (int64_t k = 0; k < K; k++) {
+                if (!given) {
+                    src.push_back(d.small());
+                    continue;
+                }
+                codes.push_back(uint8_t(d.below(2) * 128 + d.below(127)));
+                src.push_back(decode_value(mxdnn_f8_e4m3, codes.back()) * scale);
+            }
+        }
+        // What they are multiplied as.
+        for (int64_t r = 0; fp8 && !given && r < src_rows; r++) {
+            source_recipe_t recipe;
+            recipe.kind = recipe_kind_t::row_fp8;
+            uint32_t amax = 0;
+            for (int64_t k = 0; k < K; k++)
+                amax = std::max(amax, magnitude_bits(src[size_t(r * K + k)]));
+            for (int64_t k = 0; k < K; k++) {
+                float &x = src[size_t(r * K + k)];
+                before_recipe.push_back(x);
+                x = float(recipe.value(x, recipe.scale(amax)));
+            }
+        }
+    }
+    std::vector<float> before_recipe;
 
     // The same with rows that lie as they would be gathered.
     problem_of_test_t gathered() const {
@@ -157,6 +196,13 @@ struct problem_of_test_t {
     mxdnn::grouped_matmul::primitive_desc make_pd() const {
         mxdnn::primitive_attr attr;
         attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+        const bool in_groups = grouping == mxdnn::row_grouping::padded && !gathers && group_rows;
+        if (fp8) {
+            attr.set_scales(MXDNN_ARG_SRC, in_groups ? 7 : 3, {1, K}, dt::f32, false,
+                    codes.empty() ? mxdnn::quantization_mode::dynamic_fp
+                                  : mxdnn::quantization_mode::static_sazp);
+            attr.set_accumulation_mode(mxdnn::accumulation_mode::relaxed);
+        }
         attr.set_row_grouping(grouping);
         if (rows_hint) attr.set_max_rows_hint(rows_hint);
         attr.set_topk_weights(topk_input ? mxdnn::topk_weights::input : mxdnn::topk_weights::output);
@@ -176,7 +222,7 @@ struct problem_of_test_t {
                 return memory::desc({G, group_rows, c}, type, tag::abc);
             return memory::desc({n, c}, type, tag::ab);
         };
-        return mxdnn::grouped_matmul::primitive_desc(gpu(), rows_desc(src_rows, K, dt::bf16, gathers),
+        return mxdnn::grouped_matmul::primitive_desc(gpu(), rows_desc(src_rows, K, codes.empty() ? dt::bf16 : dt::f8_e4m3, gathers),
                 memory::desc({E, K, N}, dt::f4_e2m1, tag::any),
                 bias.empty() ? memory::desc() : memory::desc({E, N}, bias_type, tag::ab),
                 rows_desc(dst_rows, columns(), dst_type, scatters), attr);
@@ -192,7 +238,7 @@ struct problem_of_test_t {
                 for (int64_t n = 0; n < N; n++) {
                     const uint32_t code = d.rng() & 15;
                     view.set_code(k, n, code);
-                    if (k % 32 == 0) view.set_scale(k, n, 120 + d.rng() % 10);
+                    if (k % 32 == 0) view.set_scale(k, n, 130 - scale_spread + d.rng() % scale_spread);
                     weights[size_t((e * K + k) * N + n)] =
                             decode_value(mxdnn_f4_e2m1, code) * decode_value(mxdnn_e8m0, view.scale(k, n));
                 }
@@ -221,7 +267,15 @@ struct problem_of_test_t {
                     encode_all(type, v));
         };
         std::unordered_map<int, memory> args;
-        args[MXDNN_ARG_SRC] = make_memory(pd.src_desc(), gpu(), encode_all(dt::bf16, src));
+        args[MXDNN_ARG_SRC] = make_memory(pd.src_desc(), gpu(),
+                codes.empty() ? encode_all(dt::bf16, before_recipe.empty() ? src : before_recipe) : codes);
+        if (!codes.empty()) {
+            memory::dims dims = pd.src_desc().get_dims();
+            dims.back() = 1;
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = make_memory(
+                    memory::desc(dims, dt::f32, dims.size() == 3 ? tag::abc : tag::ab), gpu(),
+                    bytes_of(row_scales));
+        }
         const memory w = make_memory(pd.weights_desc(), gpu(), packed);
         if (pointers) {
             std::vector<uint64_t> at;
@@ -272,7 +326,11 @@ struct problem_of_test_t {
         const double f = (expert_alpha.empty() ? 1. : expert_alpha[size_t(expert)])
                          * (topk_input && !topk.empty() ? double(topk[size_t(row)]) : 1.);
         const double b = bias.empty() ? 0. : bias[size_t(expert * N + n)];
-        return {x * f + b, std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)};
+        // FP8: 32 products and the sum so far are cut off 2^-13 below the largest, four times before the sum
+        // becomes f32.
+        const double cut = fp8 ? 4 * 33 * std::ldexp(1., -13) * magnitude * std::fabs(f) : 0.;
+        return {x * f + b,
+                cut + std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)};
     }
 
     value_t result_of(int64_t row, int expert, int64_t c) const {
@@ -351,12 +409,17 @@ struct problem_of_test_t {
                + (topk.empty()      ? ""
                        : topk_input ? " topk in"
                                     : " topk out")
-               + (pointers ? " pointers" : "") + (params.empty() ? "" : " params") + " old "
+               + (!fp8                ? ""
+                       : codes.empty() ? " recipe"
+                                       : " codes")
+               + (scale_spread > 15 ? " apart" : "") + (pointers ? " pointers" : "") + (params.empty() ? "" : " params") + " old "
                + std::to_string(old_scale) + " dst " + std::to_string(int(dst_type));
     }
 };
 
 bool on_hopper() { return gpu().get_target() == "cuda:sm_90"; }
+
+constexpr const char *fp8_impl = "cuda:sm_90:f8_e4m3";
 
 void run_seeds(unsigned first, unsigned count, kind_t kind, int times, const char *impl = "cuda:sm_90") {
     for (unsigned seed = first; seed < first + count; seed++) {
@@ -387,6 +450,12 @@ TEST(cuda_sm90_grouped, many_rows_that_meet) {
     run_seeds(500, 12, kind_t::many, 1);
 }
 
+// At the rate of FP8, which relaxed sums allow.
+TEST(cuda_sm90_grouped, rows_of_fp8) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(1000, 20, kind_t::fp8, 1, fp8_impl);
+}
+
 // Whoever gathers the rows, and however many at a time.
 TEST(cuda_sm90_grouped, gathered_rows_give_the_bits_of_neighbours) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
@@ -412,6 +481,7 @@ TEST(cuda_sm90_grouped, the_same_bits_every_time) {
     run_seeds(700, 6, kind_t::small, 4);
     run_seeds(710, 3, kind_t::many, 4);
     run_seeds(720, 1, kind_t::wide, 4);
+    run_seeds(730, 2, kind_t::fp8, 4, fp8_impl);
 }
 
 // What every device has for them.
@@ -429,6 +499,11 @@ TEST(cuda_sm90_grouped, packed_few) {
     run_seeds(810, 1, kind_t::many, 1);
     run_seeds(800, 2, kind_t::small, 1, "rows:sm_80");
     run_seeds(810, 1, kind_t::many, 1, "rows:sm_80");
+}
+
+TEST(cuda_sm90_grouped, packed_few_rows_of_fp8) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(820, 2, kind_t::fp8, 1, fp8_impl);
 }
 
 } // namespace

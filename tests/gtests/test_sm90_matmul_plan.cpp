@@ -100,6 +100,27 @@ TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
     EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);
 }
 
+// Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.
+TEST(sm90_matmul_plan, rows_of_fp8) {
+    EXPECT_FALSE(fp8_pays(4 * 1024, 128));
+    EXPECT_TRUE(fp8_pays(4 * 8192, 128));
+    EXPECT_TRUE(fp8_pays(700, 5));
+    EXPECT_FALSE(fp8_pays(0, 1));
+    for (int64_t rows : {128, 700, 32768})
+        for (int groups : {1, 3, 128})
+            for (int64_t N : {6, 5760})
+                for (int sms : {2, 3, 132}) {
+                    const matmul_plan_t p = plan_fp8_matmul(rows, N, groups, sms);
+                    EXPECT_EQ(p.kernel, kernel_t::many_rows);
+                    EXPECT_EQ(p.variant, many_rows_fp8);
+                    EXPECT_EQ(p.splits, 1);
+                    EXPECT_EQ(p.grid % many_rows_pair(many_rows_fp8_width), 0);
+                    EXPECT_GT(p.grid, 0);
+                    EXPECT_LE(p.grid, sms);
+                }
+    EXPECT_EQ(plan_fp8_matmul(32768, 5760, 128, 132).grid, 132);
+}
+
 TEST(sm90_sum_plan, fits_its_room_and_covers_all_columns) {
     for (int64_t rows : {1, 8, 1024, 1025, 16384, 100000, 500000})
         for (int64_t dst_rows : {1, 4096, 100000})

@@ -44,6 +44,7 @@ constexpr impl_list_item_t two_reorders_list[] = {
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
+        impl_item<cuda::sm90_fp8_grouped_matmul_t>(),
         impl_item<cuda::sm90_grouped_matmul_t>(),
         impl_item<cuda::portable_grouped_matmul_t>(),
         impl_item<cuda::ref_grouped_matmul_t>(),

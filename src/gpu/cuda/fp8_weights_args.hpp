@@ -22,6 +22,10 @@ constexpr int fp8_least_scale = 69, fp8_most_scale = 133;
 // Codes along K are in an order in which a thread has 16 of them side by side: of each 64, this place is for
 // element k. Sums do not depend on it, as long as both sides have it.
 MXDNN_HD constexpr int fp8_place(int k) { return k % 8 / 2 * 16 + k / 16 * 4 + k % 16 / 8 * 2 + k % 2; }
+// The same where decoded weights stay in the registers of wgmma (device/mma/decode_f4_fp8.cuh): of each 32.
+MXDNN_HD constexpr int fp8_register_place(int k) {
+    return k % 16 / 8 * 16 + k % 8 / 2 * 4 + k % 2 * 2 + (k < 16 ? 1 : 0);
+}
 
 struct fp8_weights_args_t {
     const uint8_t *panels = nullptr; // of 64 columns

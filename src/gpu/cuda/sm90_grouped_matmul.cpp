@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/grouped_exec.hpp"
+#include "common/problem_util.hpp"
 #include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
@@ -34,11 +35,11 @@ int64_t listed_rows(const problem_t &p) {
 // itself, if need be from made rows.
 class rows_multiplier_t {
 public:
-    rows_multiplier_t(const exec_ctx_t &ctx, family_t family, char *rows, const grouped_exec_t &x,
+    rows_multiplier_t(const exec_ctx_t &ctx, family_t family, bool fp8, char *rows, const grouped_exec_t &x,
             sm90::launch_args_t &launch)
         : ctx_(ctx), launch_(launch), rows_(rows), all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_sm90_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch);
+        kernel_ = plan_sm90_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
         // Groups look at nothing before what comes before them has ended.
         launch.early = kernel_ != kernel_id_t::portable_rows;
         const bool in_place = !sm90_makes_rows(p)
@@ -49,7 +50,7 @@ public:
         makes_ = gathers_ || !in_place;
         source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
         listed_ = gathers_ || !x.gather;
-        if (makes_ && listed_) each_ = sm90_rows_each(p, all_);
+        if (makes_ && listed_) each_ = sm90_rows_each(p, all_, is_fp8());
         quantises_ = sm90_makes_codes(p) && !x.scatter;
         if (quantises_) each_ = std::min(each_, sm90_results_at_once(p));
         if (gathers_) launch.matmul.gather = nullptr;
@@ -83,13 +84,16 @@ private:
     bool listed_;        // the kernel reads rows of the list, one after the other
     sm90_rows_t source_; // what is made, of one part all
 
+    bool is_fp8() const {
+        return kernel_ == kernel_id_t::sm90_many_rows && launch_.variant == sm90::many_rows_fp8;
+    }
     status_t make(int64_t first, int64_t count) {
         if (listed_ && each_ < all_)
             source_.first = first, source_.count = count;
         else if (made_)
             return mxdnn_success;
         made_ = true;
-        return make_sm90_rows(ctx_, source_, rows_, launch_.matmul);
+        return (is_fp8() ? make_sm90_fp8_rows : make_sm90_rows)(ctx_, source_, rows_, launch_.matmul);
     }
 };
 
@@ -132,8 +136,25 @@ std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1)));
+                + to_string(plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
     return text;
+}
+
+reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
+    const mxdnn_accumulation_mode_t sums = problem.attr.accumulation;
+    if (sums != mxdnn_accumulation_mode_relaxed && sums != mxdnn_accumulation_mode_any)
+        return no("accumulation mode", "strict sums", "relaxed or any");
+    quant_t q;
+    if (source_format(problem, q) != mxdnn_f8_e4m3 || !has_row_scale(mxdnn_f8_e4m3, q))
+        return no("src", to_string(problem.src).c_str(), "f8_e4m3 with a scale per row, or a recipe for it");
+    const memory_desc_t &wei = problem.weights;
+    if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
+        return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    const int64_t rows = listed_rows(problem);
+    if (rows != runtime_dim && !sm90::fp8_pays(rows, int(wei.dims[0])))
+        return no("rows", std::to_string(rows).c_str(), "enough for each expert");
+    fp8 = true;
+    return sm90_grouped_matmul_t::pd_t::init();
 }
 
 template <family_t family>
@@ -181,7 +202,7 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.activation_params = x.activation_params;
     a.activation_stride = int32_t(x.activation_stride);
 
-    rows_multiplier_t rows(ctx, family, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
+    rows_multiplier_t rows(ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
     // Where rows of results go.
     char *const to = makes_codes ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
     const int64_t to_stride = makes_codes ? sm90_results_stride(p) : dst_stride;

@@ -21,6 +21,7 @@ struct rows_grouped_matmul_t : primitive_impl_t {
         std::string plan_text() const override;
         // Of the scratchpad: rows that meet, results that become codes, and last made rows of the source.
         int64_t sum_bytes = 0, result_bytes = 0;
+        bool fp8 = false; // whether many rows are multiplied at the rate of FP8
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -28,6 +29,18 @@ struct rows_grouped_matmul_t : primitive_impl_t {
 
 using sm90_grouped_matmul_t = rows_grouped_matmul_t<family_t::sm90>;
 using portable_grouped_matmul_t = rows_grouped_matmul_t<family_t::portable>;
+
+// The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or made
+// in execute.
+struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
+    static constexpr const char *impl_name = "cuda:sm_90:f8_e4m3";
+
+    struct pd_t : sm90_grouped_matmul_t::pd_t {
+        using sm90_grouped_matmul_t::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+    };
+};
 
 } // namespace cuda
 } // namespace impl

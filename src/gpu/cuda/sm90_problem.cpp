@@ -75,7 +75,9 @@ sm90::value_type_t sm90_value_type(data_type_t dt) {
     }
 }
 
-sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups) {
+sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
+    if (fp8 && sm90::fp8_pays(rows, int(groups)))
+        return sm90::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
     if (family == family_t::portable || (sm90_takes_few_rows(p) && rows > sm90::dense_rows_most))
         return sm90::plan_portable_matmul(
                 rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), sm90_source_terms(p));
@@ -87,8 +89,8 @@ sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows,
 }
 
 kernel_id_t plan_sm90_launch(
-        const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch) {
-    const sm90::matmul_plan_t plan = plan_sm90(p, family, rows, groups);
+        const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch, bool fp8) {
+    const sm90::matmul_plan_t plan = plan_sm90(p, family, rows, groups, fp8);
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;

@@ -125,14 +125,19 @@ int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes) {
     return rows;
 }
 
-int64_t sm90_rows_at_once(const problem_t &p) { return sm90_rows_with_room(p, stride_of(p) * 2); }
+int64_t sm90_rows_at_once(const problem_t &p, bool fp8) {
+    return sm90_rows_with_room(p, stride_of(p) * (fp8 ? 1 : 2));
+}
 
-int64_t sm90_rows_each(const problem_t &p, int64_t rows) {
-    const int64_t parts = std::max<int64_t>(div_up(rows, sm90_rows_at_once(p)), 1);
+int64_t sm90_rows_each(const problem_t &p, int64_t rows, bool fp8) {
+    const int64_t parts = std::max<int64_t>(div_up(rows, sm90_rows_at_once(p, fp8)), 1);
     return round_up(div_up(rows, parts), row_align);
 }
 
-int64_t sm90_rows_bytes(const problem_t &p) { return sm90_rows_at_once(p) * (stride_of(p) * 2 + 4); }
+int64_t sm90_rows_bytes(const problem_t &p) {
+    // Of FP8 twice as many at most, of half the size.
+    return sm90_rows_at_once(p) * (stride_of(p) * 2 + 8);
+}
 
 status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
@@ -151,6 +156,20 @@ status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *sp
     a.row_factors = r.in_pieces || r.terms > 1 ? nullptr : r.factors; // which are 1
     a.src_global = src.global;
     a.src_global_step = src.one_global ? 0 : 1;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+}
+
+status_t make_sm90_fp8_rows(
+        const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
+    const problem_t &p = ctx.pd.problem;
+    sm90::source_rows_args_t r =
+            source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
+    r.codes = reinterpret_cast<uint8_t *>(space);
+    r.register_order = true;
+    r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p, true) * r.stride);
+    a.src = r.codes;
+    a.src_stride = r.stride;
+    a.row_factors = r.factors;
     return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
 }
 

@@ -29,11 +29,12 @@ int64_t sm90_row_step(const memory_t &m, int bits);
 // How many rows of so many bytes the scratchpad has room for: all, as far as they are known, within bounds.
 int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes);
 
-// Of a problem whose rows are made: how many there is room for, and what they take of the scratchpad.
-int64_t sm90_rows_at_once(const problem_t &p);
+// Of a problem whose rows are made, as bf16 or as FP8: how many there is room for, and what they take of the
+// scratchpad.
+int64_t sm90_rows_at_once(const problem_t &p, bool fp8 = false);
 int64_t sm90_rows_bytes(const problem_t &p);
 // How many at a time `rows` are made: as few equal parts as possible.
-int64_t sm90_rows_each(const problem_t &p, int64_t rows);
+int64_t sm90_rows_each(const problem_t &p, int64_t rows, bool fp8 = false);
 
 // Rows of the source, or of the list that gathers them.
 struct sm90_rows_t {
@@ -44,6 +45,10 @@ struct sm90_rows_t {
 
 // Makes them, at most sm90_rows_at_once(), where `space` begins, and tells `a` of them.
 status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a);
+
+// The same for many_rows at the rate of FP8.
+status_t make_sm90_fp8_rows(
+        const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a);
 
 // Makes the codes [count, K] of rows of f8_e4m3, K being a multiple of 64, and their scales [count].
 status_t make_fp8_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, uint8_t *codes, float *scales);

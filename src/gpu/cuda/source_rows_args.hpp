@@ -35,9 +35,10 @@ struct source_rows_args_t {
     // parts of a row of `out`, the least first.
     int32_t terms = 1;
     float *factors = nullptr; // [rows]: what the sums of a row are multiplied by
-    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(). K and stride
-    // are multiples of 64 then.
+    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(), or in that of
+    // fp8_register_place(). stride is a multiple of 64 then.
     uint8_t *codes = nullptr;
+    bool register_order = false;
     const int32_t *wanted = nullptr; // [wanted_count]: rows are made if one is not 0; null: always
     int32_t wanted_count = 0;
     bool in_pieces = false; // bf16, in whole pieces of 16 bytes: copied, without factors

@@ -40,7 +40,7 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     a.bf16_products =
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
     a.bf16_rows = a.bf16_products || impl_name == "cuda:sm_90" || impl_name == "rows:sm_80";
-    a.fp8_sums = impl_name == "cublaslt:f8_e4m3";
+    a.fp8_sums = impl_name == "cublaslt:f8_e4m3" || impl_name == "cuda:sm_90:f8_e4m3";
     return a;
 }
 

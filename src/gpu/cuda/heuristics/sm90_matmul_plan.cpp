@@ -160,6 +160,21 @@ matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_c
     return {kernel_t::portable_rows, v, 1, int(std::max<int64_t>(grid, 1))};
 }
 
+bool fp8_pays(int64_t rows, int groups) {
+    constexpr int64_t least_rows = 128; // of a group
+    return rows >= least_rows * std::max(groups, 1);
+}
+
+matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
+    constexpr int pair = many_rows_pair(many_rows_fp8_width);
+    const spread_t spread(std::max<int64_t>(rows, 1), groups);
+    const double blocks = spread.busy * spread.mean([](int64_t of_group) {
+        return double(div_up(of_group, many_rows_fp8_width));
+    });
+    const int64_t grid = spread.grid(blocks * double(div_up(N, 4 * tile)), clusters_of(pair, sm_count));
+    return {kernel_t::many_rows, many_rows_fp8, 1, int(grid) * pair};
+}
+
 std::string to_string(const matmul_plan_t &p) {
     const int v = p.variant;
     const dense_rows_shape_t &d = dense_rows_variants[p.kernel == kernel_t::dense_rows ? v : 0];
@@ -170,7 +185,8 @@ std::string to_string(const matmul_plan_t &p) {
                    : p.kernel == kernel_t::dense_rows
                            ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x" + std::to_string(d.panels)
                                      + "panels"
-                           : "many_rows:" + std::to_string(many_rows_widths[v]) + "wide")
+                           : (v == many_rows_fp8 ? "many_rows_fp8:" : "many_rows:")
+                                     + std::to_string(many_rows_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

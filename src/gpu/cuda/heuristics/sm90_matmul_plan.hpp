@@ -33,6 +33,9 @@ constexpr int dense_rows_source_bytes = 129 * 1024;
 constexpr int many_rows_widths[] = {32, 64, 128, 256, 48, 96, 144};
 constexpr int many_rows_all = sizeof(many_rows_widths) / sizeof(many_rows_widths[0]), many_rows_common = 4;
 // An item is 256 columns; those of the widest are divided between two CTAs that share the source rows.
+// At the rate of FP8, for MXFP4: one width more.
+constexpr int many_rows_fp8 = many_rows_all, many_rows_fp8_width = 288;
+constexpr int many_rows_width(int v) { return v == many_rows_fp8 ? many_rows_fp8_width : many_rows_widths[v]; }
 constexpr int many_rows_pair(int width) { return width > 144 ? 2 : 1; }
 // Rows that are copied at once: of wide blocks not many more than there are.
 constexpr int many_rows_box_rows(int width) { return width > 144 ? 32 : width; }
@@ -61,6 +64,11 @@ matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int ti
 
 // The same on a device of any architecture. groups: 0 or 1 where there is one matrix.
 matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms = 1);
+
+// Whether products of f8_e4m3 rows by MXFP4 weights of so many experts are faster at the rate of FP8 than as
+// bf16: decoding to FP8 costs more, so rows have to be many of each.
+bool fp8_pays(int64_t rows, int groups);
+matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count);
 
 std::string to_string(const matmul_plan_t &plan);
 

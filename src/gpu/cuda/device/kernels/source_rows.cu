@@ -232,6 +232,23 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
         *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
 }
 
+// The same in the order of fp8_register_place(), by all threads of four that have 32 neighbours: the first and
+// the third, and the second and the fourth, have what alternates.
+__device__ __forceinline__ void store_codes_for_registers(uint8_t *row, int64_t k, const float (&x)[each]) {
+    static_assert(each == 8 && fp8_register_place(0) == 1 && fp8_register_place(16) == 0
+                          && fp8_register_place(1) == 3 && fp8_register_place(2) == 5
+                          && fp8_register_place(8) == 17,
+            "bytes of two threads in turn");
+    const uint32_t codes[2] = {to_e4m3x2(x[0], x[1]) | uint32_t(to_e4m3x2(x[2], x[3])) << 16,
+            to_e4m3x2(x[4], x[5]) | uint32_t(to_e4m3x2(x[6], x[7])) << 16};
+    const bool second = k % 32 >= 16; // of the two
+    const uint32_t four = 0xFu << (threadIdx.x % 32 / 4 * 4),
+                   other = __shfl_xor_sync(four, second ? codes[0] : codes[1], 2),
+                   low = second ? codes[1] : other, high = second ? other : codes[0];
+    *reinterpret_cast<uint2 *>(row + k / 32 * 32 + k % 16 / 8 * 16 + (second ? 8 : 0)) =
+            make_uint2(__byte_perm(low, high, 0x5140), __byte_perm(low, high, 0x7362));
+}
+
 template <scales_t kind, recipe_kind_t recipe = recipe_kind_t::none>
 __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ source_rows_args_t a) {
     __shared__ float table[kind == scales_t::none ? 1 : 256];
@@ -292,7 +309,11 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                 for (int i = 0; i < each; i++) x[i] = i < n ? table[code[i]] * scale : 0.f;
             }
             if (has_fp8_codes<kind, recipe> && a.codes) {
-                store_codes(a.codes + r * a.stride, k, x);
+                uint8_t *to = a.codes + r * a.stride;
+                if (a.register_order)
+                    store_codes_for_registers(to, k, x);
+                else
+                    store_codes(to, k, x);
                 continue;
             }
             if constexpr (takes_terms)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma for bf16 with A in registers: 64 columns of the weights x N rows of the source x 16 of K,
-// accumulated in f32. B lies in shared memory, rows of 64 bf16 (128 bytes) under the 128-byte
+// wgmma with A in registers: 64 columns of the weights x N rows of the source x 32 bytes of K, which are 16 of
+// bf16 or 32 of FP8, accumulated in f32. B lies in shared memory, rows of 128 bytes under the 128-byte
 // swizzle: of row r, 16-byte chunk c stands at chunk c ^ (r % 8), and eight rows are 1024 bytes.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace wgmma {
 // / 16, and 128-byte swizzle in bits 62...
 __device__ __forceinline__ uint32_t b_descriptor(uint32_t at) { return (at >> 4 & 0x3FFF) | 1u << 16; }
 #define MXDNN_B_UPPER "0x40000040" // swizzle 1 << 30, 1024 / 16
-// What 16 of K further on adds to the descriptor.
-constexpr uint32_t b_step = 16 * 2 / 16;
+// What 32 bytes of K further on add to the descriptor.
+constexpr uint32_t b_step = 32 / 16;
 
 // Before the first wgmma that reads registers which ordinary instructions wrote.
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -35,6 +35,11 @@ __device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
 
 template <int rows>
 __device__ void mma(float *d, const uint32_t (&a)[4], uint32_t b);
+// f8_e4m3 rows; weights of f8_e4m3, or of f8_e5m2, which has Inf. `add`: to the sums, which else begin here.
+template <int rows>
+__device__ void mma_e4m3(float *d, const uint32_t (&a)[4], uint32_t b, bool add);
+template <int rows>
+__device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add);
 
 // For every multiple of 16 rows: the names of the sums' operands and the operands themselves, each list
 // continuing the one before.
@@ -100,8 +105,25 @@ MXDNN_MMA(208, 104, 105, 106, 107, 108)
 MXDNN_MMA(224, 112, 113, 114, 115, 116)
 MXDNN_MMA(240, 120, 121, 122, 123, 124)
 MXDNN_MMA(256, 128, 129, 130, 131, 132)
+#define MXDNN_MMA_F8(name, rows, a0, a1, a2, a3, b_, add_)                                          \
+    template <>                                                                                     \
+    __device__ __forceinline__ void mma_##name<rows>(float *d, const uint32_t (&a)[4], uint32_t b, bool add) { \
+        asm volatile("{.reg .pred p; .reg .b64 b; setp.ne.u32 p, %" #add_ ", 0; mov.b64 b, {%" #b_ ", " MXDNN_B_UPPER "}; "                              \
+                     "wgmma.mma_async.sync.aligned.m64n" #rows "k32.f32." #name ".e4m3 {" MXDNN_NAMES_##rows \
+                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, b, p, 1, 1;}"              \
+                : MXDNN_SUMS_##rows                                                                 \
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(int(add)));               \
+    }
+#define MXDNN_MMA_F8S(rows, ...) MXDNN_MMA_F8(e4m3, rows, __VA_ARGS__) MXDNN_MMA_F8(e5m2, rows, __VA_ARGS__)
+MXDNN_MMA_F8S(16, 8, 9, 10, 11, 12, 13)
+MXDNN_MMA_F8S(32, 16, 17, 18, 19, 20, 21)
+MXDNN_MMA_F8S(48, 24, 25, 26, 27, 28, 29)
+MXDNN_MMA_F8S(64, 32, 33, 34, 35, 36, 37)
+MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 // clang-format on
 #undef MXDNN_MMA
+#undef MXDNN_MMA_F8
+#undef MXDNN_MMA_F8S
 #undef MXDNN_B_UPPER
 #undef MXDNN_8
 #undef MXDNN_NAMES_16

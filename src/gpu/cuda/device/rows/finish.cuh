@@ -69,7 +69,7 @@ struct sum_scale_t {
 // Whether results are rounded sums with a bias, in whole chunks of 16 bytes of dst.
 __device__ inline bool is_tiles_of_dst(const matmul_args_t &a) {
     return a.dst_type == value_type_t::bf16 && a.activation == activation_t::none && !a.row_weights
-           && !a.row_factors && a.old_scale == 0.f && a.N % 8 == 0 && a.dst_stride % 8 == 0
+           && a.old_scale == 0.f && a.N % 8 == 0 && a.dst_stride % 8 == 0
            && a.dst_first % 8 == 0 && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
 }
 
@@ -79,11 +79,12 @@ struct columns_t {
     float bias[4], up_bias[4];
     sum_scale_t scale;
     float alpha, beta, limit;
+    bool factors; // whether sums have to be multiplied by those of their rows
 
     // n: the first one of the weights, a multiple of 4; with halves that of the gates. format_scale: that of
-    // the sums of the weight format.
-    __device__ columns_t(const matmul_args_t &a, int expert, int n, float format_scale)
-        : scale(a, expert, format_scale) {
+    // the sums of the weight format. bare: sums have not been multiplied by the factors of their rows.
+    __device__ columns_t(const matmul_args_t &a, int expert, int n, float format_scale, bool bare = true)
+        : scale(a, expert, format_scale), factors(bare && a.row_factors) {
         const bool halves = a.activation == activation_t::gated_halves;
         const int end = min(halves ? a.N / 2 : a.N, a.panel_end * panel_columns);
         const int weights_valid = min(4, end - n);
@@ -123,7 +124,7 @@ struct columns_t {
         float weight[rows], factor[rows];
 #pragma unroll
         for (int i = 0; i < rows; i++) {
-            factor[i] = m + i * step < end ? row_factor_of(a, m + i * step) : 1.f;
+            factor[i] = factors && m + i * step < end ? row_factor_of(a, m + i * step) : 1.f;
             weight[i] = a.row_weights && m + i * step < end
                                 ? load_value(a.row_weights, a.row_weights_type, m + i * step)
                                 : 1.f;

@@ -13,10 +13,16 @@
 // wgmma reads. A warpgroup that starts wgmma with A in registers stands still until the last one of them has
 // begun, so what hides decoding is the other consumers' wgmma more than its own.
 //
+// Rows of f8_e4m3 meet MXFP4 weights at the rate of FP8 (fp8_units.cuh); their stages have 128 rows of K.
+//
 // Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
 // part of the columns from the shared memory of all, in fixed order.
 #pragma once
 
+#include <cstddef>
+#include <type_traits>
+
+#include "gpu/cuda/device/kernels/sm90/fp8_units.cuh"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
@@ -34,9 +40,9 @@ struct many_rows_t {
     static constexpr int panel_columns = sm90::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
-    // Warps of the producer: 0 and 1 copy weights, 2 the source.
-    static constexpr int weight_warps = 2;
-    static constexpr int tile_rows = 64, src_row_bytes = tile_rows * 2;
+    // Warps of the producer: 0 and 1 copy weights, 2 the source, 3 looks at scales for FP8.
+    static constexpr int weight_warps = 2, scales_warp = 3;
+    static constexpr int tile_rows = 64, src_row_bytes = 128; // of a stage
     static constexpr int max_stages = 8;
     // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
     // lanes of a fragment write to different banks; rows_out rows at a time where K is not shared.
@@ -52,6 +58,9 @@ struct many_rows_t {
 template <typename format, int width>
 struct many_rows_shared_t {
     using k = many_rows_t;
+    // Rows of K in a stage fill src_row_bytes, as bf16 or as FP8.
+    static constexpr bool fp8 = std::is_same_v<format, mxfp4_as_fp8_t>;
+    static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
     // CTAs of a cluster that work on the same rows of the source, and send them to each other.
     static constexpr int pair = many_rows_pair(width), panels = 4 / pair;
     static constexpr int panels_each = width <= 64 || pair == 2 ? 1 : 2,
@@ -67,21 +76,25 @@ struct many_rows_shared_t {
     // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
     // for forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr int producer_registers = consumer_groups == 4 ? 32 : 56,
-                         consumer_registers = consumer_groups == 4 ? 112 : 224;
+    static constexpr int producer_registers = consumer_groups == 4 ? 32 : fp8 ? 40 : 56,
+                         consumer_registers = consumer_groups == 4 ? 112 : fp8 ? 232 : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
     struct head_t {
-        uint64_t full[k::max_stages], empty[k::max_stages];
+        uint64_t full[k::max_stages], empty[k::max_stages], seen[k::max_stages];
+        alignas(8) float row_factors[consumer_groups][width]; // of a consumer's block
         work_list_t list;
     };
+    // From the first barrier, with which the head begins.
+    static constexpr int factors_offset = int(offsetof(head_t, row_factors));
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
-    // A panel's scales and codes in a stage.
-    static constexpr int slot_bytes = format::max_header + step_bytes;
+    // A panel's scales and codes in a stage, and what is known of them.
+    static constexpr int packed_bytes = stage_tiles * (format::max_header + step_bytes),
+                         slot_bytes = packed_bytes + (fp8 ? int(sizeof(fp8_scales_t)) : 0);
     static constexpr int stage_bytes = (src_bytes + panels * slot_bytes + 1023) / 1024 * 1024;
     static constexpr int fit = (k::shared_budget - head_bytes - teams * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
@@ -120,7 +133,7 @@ struct many_rows_cta_t {
 
     const matmul_args_t &args;
     uint8_t *shared;
-    uint32_t full, empty, stages; // shared addresses
+    uint32_t full, empty, seen, stages; // shared addresses
     panels_t<shared_t::panels> panel_map;
     int stage_begin, stage_end;
     int tiles; // of K; the stages of further terms of the source have the weights of the first one's
@@ -144,10 +157,11 @@ struct many_rows_cta_t {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
             const int tile = tile_of(s), step = tile & ((1 << t.tile_steps_shift) - 1); // in its tile
-            const int64_t from = int64_t(tile >> t.tile_steps_shift) * t.tile_bytes;
+            const int64_t from = int64_t(tile >> t.tile_steps_shift) * shared_t::stage_tiles * t.tile_bytes;
             // The last tile may end early; so far it is one step.
             const int bytes = t.tile_steps_shift ? t.header_bytes + shared_t::step_bytes
-                                                 : int(min(int64_t(t.tile_bytes), t.panel_bytes - from));
+                                                 : int(min(int64_t(shared_t::stage_tiles * t.tile_bytes),
+                                                           t.panel_bytes - from));
             const uint32_t to =
                     stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * shared_t::slot_bytes;
             if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * bytes);
@@ -175,17 +189,55 @@ struct many_rows_cta_t {
                 const uint32_t box = to + b * shared_t::box_bytes;
                 const int row = block.first - args.row_begin + b * box_rows;
                 if constexpr (pair > 1)
-                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * k::tile_rows, row,
+                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * shared_t::stage_rows, row,
                             full + 8 * slot);
                 else
-                    tensor_copy(box, map, s * k::tile_rows, row, full + 8 * slot);
+                    tensor_copy(box, map, s * shared_t::stage_rows, row, full + 8 * slot);
             }
         }
     }
 
+    // FP8: what consumers have to know of the scales, by a warp.
+    __device__ void look_at_scales(int lane, int position, int panel_group) const {
+        using namespace ptx;
+        const int panels = panel_map.slots(panel_group);
+        for (int s = stage_begin; s < stage_end; s++) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(full + 8 * slot, n / shared_t::stages % 2);
+            for (int p = 0; p < shared_t::panels; p++) {
+                const uint32_t panel =
+                        stages + slot * shared_t::stage_bytes + shared_t::src_bytes + p * shared_t::slot_bytes;
+                if (p < panels)
+                    fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
+                else if (lane == 0)
+                    scales_of(panel).one_by_one = 0;
+            }
+            barrier_arrive(seen + 8 * slot);
+        }
+    }
+    __device__ fp8_scales_t &scales_of(uint32_t panel) const {
+        return *reinterpret_cast<fp8_scales_t *>(
+                shared + (panel - ptx::shared_address(shared)) + shared_t::packed_bytes);
+    }
+    __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
+
     static constexpr int panels_each = shared_t::panels_each;
     // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
     using sums_t = float[panels_each][width / 2];
+
+    // That a warp has read a stage. All lanes arrive, so that each one's reads are seen to be over, but where the
+    // other CTA is told, too: that would cost more.
+    __device__ __forceinline__ void tell_read(int slot, int lane) const {
+        using namespace ptx;
+        if constexpr (shared_t::pair > 1) {
+            __syncwarp();
+            if (lane < shared_t::pair)
+                cluster_barrier_arrive_relaxed(
+                        cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
+        } else {
+            barrier_arrive(empty + 8 * slot);
+        }
+    }
 
     // A consumer's part of a block that is at most `rows` long, by units: a panel of a stage. While one is
     // multiplied, the next one is decoded.
@@ -265,19 +317,37 @@ struct many_rows_cta_t {
                 decode(next, raw[0]);
             }
             end(now);
-            // All lanes arrive, so that each one's reads are seen to be over, but where the other CTA is
-            // told, too: that would cost more.
-            if constexpr (shared_t::pair > 1) {
-                __syncwarp();
-                if (lane < shared_t::pair)
-                    cluster_barrier_arrive_relaxed(
-                            cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
-            } else {
-                barrier_arrive(empty + 8 * slot);
-            }
+            tell_read(slot, lane);
             return s < stage_end;
         };
         while (stage(0) && (panels_each == 2 || stage(1))) {
+        }
+    }
+
+    // The same at the rate of FP8: a consumer has one panel.
+    template <int rows>
+    __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
+        using namespace ptx;
+        static_assert(panels_each == 1, "a unit is a stage");
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group, lane = thread % 32;
+        const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
+#pragma unroll 1
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(seen + 8 * ring.slot, ring.round);
+            const uint32_t b = wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes),
+                           panel = own + ring.slot * shared_t::stage_bytes;
+            const fp8_scales_t &scales = scales_of(panel);
+            fp8_unit_t::part_t part;
+            if (__builtin_expect(scales.one_by_one, 0)) {
+                fp8_unit_t::multiply_one_by_one<rows>(
+                        sum[0], part, panel, b, thread, has_second_tile(s));
+            } else {
+                fp8_unit_t::unit_t a;
+                fp8_unit_t::decode(a, scales, panel, thread);
+                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4]);
+                wgmma::keep(a);
+            }
+            tell_read(ring.slot, lane);
         }
     }
 
@@ -287,7 +357,8 @@ struct many_rows_cta_t {
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
         const auto columns_of = [&](int quad) {
-            return columns_t(args, block.expert, panel_map.column(panel_group, quad), format::sum_scale);
+            return columns_t(
+                    args, block.expert, panel_map.column(panel_group, quad), format::sum_scale, false);
         };
         const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
         if (splits == 1 && tiles_of_dst) {
@@ -420,16 +491,43 @@ struct many_rows_cta_t {
         if constexpr (less > 0) {
             if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows);
         }
-        multiply<rows>(ring, sum);
+        if constexpr (shared_t::fp8)
+            multiply_fp8<rows>(ring, sum);
+        else
+            multiply<rows>(ring, sum);
     }
     __device__ __forceinline__ void consume(
             ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
+        using namespace ptx;
+        if (args.row_factors) {
+            const int consumer = threadIdx.x / k::group - 1;
+            named_barrier(k::group_barrier + consumer, k::group); // those of the block before are used no more
+            for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
+                store_shared(full + shared_t::factors_offset + (consumer * width + r) * 4,
+                        row_factor_of(args, block.first + r));
+        }
         sums_t sum;
 #pragma unroll
         for (int p = 0; p < panels_each; p++)
 #pragma unroll
             for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
         multiply_as_wide<width>(ring, sum, block.rows);
+        if (args.row_factors) {
+            int thread = threadIdx.x;
+            asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile
+            const int consumer = thread / k::group - 1;
+            named_barrier(k::group_barrier + consumer, k::group); // all factors are there
+            const uint32_t own = full + shared_t::factors_offset + (consumer * width + thread % 4 * 2) * 4;
+#pragma unroll
+            for (int r = 0; r < width; r += 8) {
+                const uint2 f = shared_reader_t{own}.read_8(r * 4);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+#pragma unroll
+                    for (int p = 0; p < panels_each; p++)
+                        sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
+            }
+        }
         finish(sum, block, panel_group, splits);
     }
 };
@@ -446,9 +544,11 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     constexpr int pair = shared_t::pair;
     const int splits = args.splits, rank = splits * pair > 1 ? int(cluster_rank()) : 0;
     const panels_t<shared_t::panels> panel_map(args);
-    const int tiles = (args.K + k::tile_rows - 1) / k::tile_rows, stages_all = tiles * args.src_terms;
+    const int tiles = (args.K + shared_t::stage_rows - 1) / shared_t::stage_rows,
+              stages_all = tiles * args.src_terms;
     const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
-            shared_address(head.empty), shared_address(shared) + shared_t::head_bytes, panel_map,
+            shared_address(head.empty), shared_address(head.seen),
+            shared_address(shared) + shared_t::head_bytes, panel_map,
             int(int64_t(stages_all) * (rank / pair) / splits),
             int(int64_t(stages_all) * (rank / pair + 1) / splits), tiles, rank / pair, rank % pair,
             is_tiles_of_dst(args)};
@@ -457,6 +557,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
             barrier_init(cta.empty + 8 * i, pair > 1 ? pair * shared_t::consumers / 32 : shared_t::consumers);
+            barrier_init(cta.seen + 8 * i, 32);
         }
         barrier_init_fence();
     }
@@ -490,6 +591,8 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
                 cta.produce_weights(warp, lane, position, block, panel_group(item));
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
+            else if (shared_t::fp8 && warp == k::scales_warp)
+                cta.look_at_scales(lane, position, panel_group(item));
             position += cta.stage_end - cta.stage_begin;
         }
     } else {
