@@ -149,13 +149,52 @@ TEST(matmul_plan, blocks_of_a_quantised_destination_stay_whole) {
 }
 
 TEST(matmul_plan, dense_calls_waste_few_rows) {
-    EXPECT_EQ(plan_dense_rows(14, 14), 14);
-    EXPECT_EQ(plan_dense_rows(16, 14), 8);
-    EXPECT_EQ(plan_dense_rows(64, 14), 13);
-    for (int64_t M = 1; M < 2000; M++) {
-        const int rows = plan_dense_rows(M, 14);
-        EXPECT_TRUE(rows > 7 && rows <= 14) << M;
-        EXPECT_LE(round_up(M, rows), round_up(M, 14) + 14) << M;
+    EXPECT_EQ(plan_dense_rows(14, 14, 1), 14);
+    EXPECT_EQ(plan_dense_rows(16, 14, 1), 8);
+    EXPECT_EQ(plan_dense_rows(64, 14, 1), 13);
+    EXPECT_EQ(plan_dense_rows(15, 14, any_dense_rows_step), 8);
+    for (int step : {1, any_dense_rows_step})
+        for (int64_t M = 1; M < 2000; M++) {
+            const int rows = plan_dense_rows(M, 14, step);
+            EXPECT_TRUE(rows > 7 && rows <= 14 && (14 - rows) % step == 0) << M;
+            EXPECT_LE(round_up(M, rows), round_up(M, 14)) << M; // what is readable
+        }
+}
+
+// The kernel of a call for n rows: the smallest that suffices.
+int rows_of_call(const std::vector<int> &kernels, int64_t n) {
+    return *std::find_if(kernels.begin(), kernels.end(), [&](int rows) { return rows >= n; });
+}
+
+TEST(matmul_plan, direct_calls_waste_few_rows) {
+    for (int most : {1, 3, 4, 12}) {
+        const std::vector<int> any = plan_direct_kernels(MXDNN_RUNTIME_DIM_VAL, most);
+        EXPECT_TRUE(std::is_sorted(any.begin(), any.end()));
+        EXPECT_EQ(any.back(), most);
+        for (int n = 1; n <= most; n++)
+            EXPECT_LE(rows_of_call(any, n), n == 1 ? 1 : n + 1) << n << " " << most;
+        for (int64_t M = 1; M < 100; M++) {
+            const std::vector<int> known = plan_direct_kernels(M, most);
+            for (int64_t r = 0; r < M; r += most) {
+                const int n = int(std::min<int64_t>(M - r, most));
+                EXPECT_EQ(rows_of_call(known, n), n) << M << " " << most;
+            }
+            EXPECT_LE(known.size(), 2u);
+        }
+    }
+}
+
+TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
+    for (int64_t M : {int64_t(MXDNN_RUNTIME_DIM_VAL), int64_t(1), int64_t(16), int64_t(17), int64_t(96),
+                 int64_t(100)}) {
+        const std::vector<int> kernels = plan_tile_kernels(M, 48);
+        for (int rows : kernels) EXPECT_EQ(rows % 16, 0) << M;
+        const bool any = M == MXDNN_RUNTIME_DIM_VAL;
+        EXPECT_EQ(kernels.back(), any || M >= 48 ? 48 : round_up(M, 16)) << M;
+        EXPECT_EQ(rows_of_call(kernels, any ? 17 : M % 48), any      ? 32
+                                                            : M % 48 ? round_up(M % 48, 16)
+                                                                     : 48)
+                << M;
     }
 }
 

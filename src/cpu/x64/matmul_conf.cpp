@@ -123,7 +123,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::block_rows)
                            : c.many                     ? plan_tile_rows(M, c.many->max_rows)
                            : M == runtime_dim || M == 0 ? c.dense->max_rows
-                                                        : plan_dense_rows(M, c.dense->max_rows);
+                                                        : plan_dense_rows(M, c.dense->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.dense_rows; // whole calls
     c.kernels.dense_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.dense);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;

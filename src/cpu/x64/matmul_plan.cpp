@@ -18,11 +18,11 @@ constexpr int64_t own_source_bytes = 1 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
-int plan_dense_rows(int64_t M, int most) {
+int plan_dense_rows(int64_t M, int most, int step) {
     // Rows beyond M are multiplied for nothing; a smaller kernel does more loads for every product.
     int best = most;
     const auto cost = [&](int rows) { return div_up(M, int64_t(rows)) * (rows + 1); };
-    for (int rows = most - 1; rows > most / 2; rows--)
+    for (int rows = most - step; rows > most / 2; rows -= step)
         if (cost(rows) < cost(best)) best = rows;
     return best;
 }
@@ -34,6 +34,32 @@ int plan_tile_rows(int64_t M, int most) {
     if (M == runtime_dim) return std::min(most, few);
     const int64_t calls = std::max<int64_t>(div_up(M, int64_t(most)), 1);
     return int(std::max<int64_t>(round_up(div_up(M, calls), tile_source_rows), tile_source_rows));
+}
+
+std::vector<int> plan_direct_kernels(int64_t M, int most) {
+    std::vector<int> rows;
+    if (M != runtime_dim) {
+        if (M % most) rows.push_back(int(M % most));
+        if (M >= most || M == 0) rows.push_back(most);
+        return rows;
+    }
+    // Every kernel takes its time to generate: one, and even numbers.
+    for (int r = 1; r<most; r += r> 1 ? 2 : 1) rows.push_back(r);
+    rows.push_back(most);
+    return rows;
+}
+
+std::vector<int> plan_tile_kernels(int64_t M, int most) {
+    std::vector<int> rows;
+    if (M == runtime_dim) {
+        for (int r = tile_source_rows; r < most; r += tile_source_rows) rows.push_back(r);
+        rows.push_back(most);
+        return rows;
+    }
+    const int last = std::min(int(round_up(M % most, tile_source_rows)), most);
+    if (last && last < most) rows.push_back(last);
+    if (M >= most || rows.empty()) rows.push_back(most);
+    return rows;
 }
 
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "cpu/x64/isa.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
@@ -49,12 +50,19 @@ struct matmul_plan_t {
     int64_t k_chunk = 0;  // rows of the weights that are decoded at a time (fused kernels: a part)
 };
 
-// Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less.
-int plan_dense_rows(int64_t M, int most);
+// Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less, by steps.
+int plan_dense_rows(int64_t M, int most, int step);
+// Where kernels are there for any number of rows: every kernel takes its time to generate.
+constexpr int any_dense_rows_step = 2;
 
 // Rows of a call on tiles, of the `most` that the kernel can take, if there are M in all (runtime_dim: any
 // number).
 int plan_tile_rows(int64_t M, int most);
+
+// Rows, ascending, that kernels are made for whose calls take `most` of M rows at a time, the last call what
+// is left: those that M needs, or (runtime_dim) so many that a last call multiplies few rows of zeros.
+std::vector<int> plan_direct_kernels(int64_t M, int most);
+std::vector<int> plan_tile_kernels(int64_t M, int most); // whole tiles
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);

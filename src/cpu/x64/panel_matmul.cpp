@@ -63,19 +63,11 @@ status_t panel_matmul_t::create(
                            rows, panels, reason ? reason : "no reason given");
 }
 
-// Row counts in powers of two, and the most; a call with fewer rows has rows of zeros. On tiles whole tiles.
+// A call with fewer rows than its kernel has rows of zeros.
 status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
         int64_t tasks_per_thread, row_kernels_t &k) const {
     k.row = &row;
-    for (int r = 1; r < most && !row.on_tiles; r *= 2) k.rows.push_back(r);
-    for (int r = tile_source_rows; r < most && row.on_tiles; r += tile_source_rows) k.rows.push_back(r);
-    k.rows.push_back(most);
-    if (M != runtime_dim) {
-        // Only those that this M uses: whole calls of the most rows, and a last one.
-        const int64_t tail = M % most;
-        const int last = tail ? k.rows[k.index(tail)] : most;
-        k.rows = M >= most && last != most ? std::vector<int>{last, most} : std::vector<int>{last};
-    }
+    k.rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
     for (std::vector<kernel_t> &v : k.kernels) v.resize(k.rows.size());
     // A call goes with a larger one before it, or with all of M: it has the panels of that.
     std::array<bool, 3> used = {};
@@ -100,11 +92,18 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_t
     if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.dense_panels, fused_);
     if (c_.many) return create(p, *c_.many, M, c_.kernels.dense_rows, tasks_per_thread, many_);
     MXDNN_CHECK(create(p, *c_.decode, 1, 1, decode_));
-    return create(p, *c_.dense, c_.kernels.dense_rows, c_.kernels.dense_panels, dense_);
+    const int most = c_.kernels.dense_rows;
+    for (int rows = most; rows == most || (M == runtime_dim && rows > most / 2);
+            rows -= any_dense_rows_step) {
+        dense_.emplace_back();
+        MXDNN_CHECK(create(p, *c_.dense, rows, c_.kernels.dense_panels, dense_.back()));
+    }
+    return mxdnn_success;
 }
 
 int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
-    // Whole kernels; the last call of a run has the smallest that suffices.
+    // Whole kernels; the last call of a run has the smallest that suffices. Dense calls may be shorter, as
+    // parts of the rows come to, but read no more.
     const kernel_row_t *beside = c_.beside(direct);
     if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
     if (!beside) return round_up(rows, c_.kernels.dense_rows);
@@ -214,6 +213,9 @@ void panel_matmul_t::multiply_dense(
         const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
     const int64_t step = c_.kernels.dense_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
     const int64_t k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
+    const int most = c_.kernels.dense_rows;
+    const int rows = dense_.size() > 1 ? plan_dense_rows(o.rows, most, any_dense_rows_step) : most;
+    const jit_kernel_t &dense = *dense_[size_t((most - rows) / any_dense_rows_step)];
     dense_args_t d;
     d.src_stride = o.source_stride;
     d.wei = panels;
@@ -234,11 +236,11 @@ void panel_matmul_t::multiply_dense(
             }
             d.k = round_up(n, k_step);
             d.accumulate = k > 0;
-            for (int64_t r = 0; r < o.rows; r += c_.kernels.dense_rows) {
+            for (int64_t r = 0; r < o.rows; r += rows) {
                 d.src = static_cast<const char *>(o.source) + r * o.source_stride
                         + k * c_.kernels.compute_bytes;
                 d.acc = sums + r * c_.scratch.acc_columns;
-                (*dense_)(&d);
+                dense(&d);
             }
         }
     }

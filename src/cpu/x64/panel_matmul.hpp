@@ -40,8 +40,8 @@ public:
     // thread.
     status_t create(const problem_t &p, dim_t M, int64_t tasks_per_thread);
 
-    // Rows of source that calls for `rows` rows read: those beyond have to be readable; their sums
-    // are left in acc and mean nothing.
+    // Rows of source that calls for `rows` rows, or for parts of them, read at most: those beyond have to be
+    // readable; their sums are left in acc and mean nothing.
     int64_t padded_rows(bool direct, int64_t rows) const;
 
     // Whether multiply() can store results itself, of rows that have scales of their own or none.
@@ -80,7 +80,8 @@ private:
 
     matmul_conf_t c_;
     row_kernels_t direct_, many_;
-    kernel_t decode_, dense_, fused_;
+    kernel_t decode_, fused_;
+    std::vector<kernel_t> dense_; // for the most rows, then any_dense_rows_step less each
 };
 
 } // namespace x64
