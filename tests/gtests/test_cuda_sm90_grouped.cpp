@@ -108,7 +108,9 @@ struct problem_of_test_t {
         }
         std::vector<int> counts;
         for (int64_t g = 0; g < G; g++)
-            counts.push_back(fp8    ? (g == 0 ? 700 : g == 1 ? 0 : d.one_of(larger))
+            counts.push_back(fp8    ? (g == 0    ? 700
+                                        : g == 1 ? 0
+                                                 : d.one_of(larger))
                              : many ? d.one_of(large) * (huge ? 9 : 1)
                              : wide ? d.one_of(sparse)
                                     : d.one_of(sizes));
@@ -169,8 +171,7 @@ struct problem_of_test_t {
             source_recipe_t recipe;
             recipe.kind = recipe_kind_t::row_fp8;
             uint32_t amax = 0;
-            for (int64_t k = 0; k < K; k++)
-                amax = std::max(amax, magnitude_bits(src[size_t(r * K + k)]));
+            for (int64_t k = 0; k < K; k++) amax = std::max(amax, magnitude_bits(src[size_t(r * K + k)]));
             for (int64_t k = 0; k < K; k++) {
                 float &x = src[size_t(r * K + k)];
                 before_recipe.push_back(x);
@@ -222,7 +223,8 @@ struct problem_of_test_t {
                 return memory::desc({G, group_rows, c}, type, tag::abc);
             return memory::desc({n, c}, type, tag::ab);
         };
-        return mxdnn::grouped_matmul::primitive_desc(gpu(), rows_desc(src_rows, K, codes.empty() ? dt::bf16 : dt::f8_e4m3, gathers),
+        return mxdnn::grouped_matmul::primitive_desc(gpu(),
+                rows_desc(src_rows, K, codes.empty() ? dt::bf16 : dt::f8_e4m3, gathers),
                 memory::desc({E, K, N}, dt::f4_e2m1, tag::any),
                 bias.empty() ? memory::desc() : memory::desc({E, N}, bias_type, tag::ab),
                 rows_desc(dst_rows, columns(), dst_type, scatters), attr);
@@ -272,9 +274,9 @@ struct problem_of_test_t {
         if (!codes.empty()) {
             memory::dims dims = pd.src_desc().get_dims();
             dims.back() = 1;
-            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = make_memory(
-                    memory::desc(dims, dt::f32, dims.size() == 3 ? tag::abc : tag::ab), gpu(),
-                    bytes_of(row_scales));
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
+                    make_memory(memory::desc(dims, dt::f32, dims.size() == 3 ? tag::abc : tag::ab), gpu(),
+                            bytes_of(row_scales));
         }
         const memory w = make_memory(pd.weights_desc(), gpu(), packed);
         if (pointers) {
@@ -329,8 +331,7 @@ struct problem_of_test_t {
         // FP8: 32 products and the sum so far are cut off 2^-13 below the largest, four times before the sum
         // becomes f32.
         const double cut = fp8 ? 4 * 33 * std::ldexp(1., -13) * magnitude * std::fabs(f) : 0.;
-        return {x * f + b,
-                cut + std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)};
+        return {x * f + b, cut + std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)};
     }
 
     value_t result_of(int64_t row, int expert, int64_t c) const {
@@ -409,11 +410,12 @@ struct problem_of_test_t {
                + (topk.empty()      ? ""
                        : topk_input ? " topk in"
                                     : " topk out")
-               + (!fp8                ? ""
+               + (!fp8                 ? ""
                        : codes.empty() ? " recipe"
                                        : " codes")
-               + (scale_spread > 15 ? " apart" : "") + (pointers ? " pointers" : "") + (params.empty() ? "" : " params") + " old "
-               + std::to_string(old_scale) + " dst " + std::to_string(int(dst_type));
+               + (scale_spread > 15 ? " apart" : "") + (pointers ? " pointers" : "")
+               + (params.empty() ? "" : " params") + " old " + std::to_string(old_scale) + " dst "
+               + std::to_string(int(dst_type));
     }
 };
 

@@ -136,7 +136,8 @@ std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
+                + to_string(
+                        plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
     return text;
 }
 

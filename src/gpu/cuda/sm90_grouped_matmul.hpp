@@ -30,8 +30,8 @@ struct rows_grouped_matmul_t : primitive_impl_t {
 using sm90_grouped_matmul_t = rows_grouped_matmul_t<family_t::sm90>;
 using portable_grouped_matmul_t = rows_grouped_matmul_t<family_t::portable>;
 
-// The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or made
-// in execute.
+// The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or
+// made in execute.
 struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
     static constexpr const char *impl_name = "cuda:sm_90:f8_e4m3";
 

@@ -88,8 +88,8 @@ sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows,
             sm90_source_terms(p));
 }
 
-kernel_id_t plan_sm90_launch(
-        const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch, bool fp8) {
+kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
+        sm90::launch_args_t &launch, bool fp8) {
     const sm90::matmul_plan_t plan = plan_sm90(p, family, rows, groups, fp8);
     launch.variant = plan.variant;
     launch.grid = plan.grid;

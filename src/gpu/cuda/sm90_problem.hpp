@@ -32,12 +32,14 @@ reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
 // The sizes, what the weights are and the post-ops; the rest is the caller's.
 void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
 
-// For so many rows that fall into so many groups; 0: of one matrix, as above. fp8: the rate of FP8 is allowed.
-sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
+// For so many rows that fall into so many groups; 0: of one matrix, as above. fp8: the rate of FP8 is
+// allowed.
+sm90::matmul_plan_t plan_sm90(
+        const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
 
 // The kernel for them; sets variant, grid and splits of its launch.
-kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups, sm90::launch_args_t &launch,
-        bool fp8 = false);
+kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
+        sm90::launch_args_t &launch, bool fp8 = false);
 
 // Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
 bool sm90_writes_no_weights(kernel_id_t id);

@@ -182,11 +182,10 @@ std::string to_string(const matmul_plan_t &p) {
         return "portable_rows:" + std::to_string(8 * portable_rows_tiles[v]) + "rows:grid"
                + std::to_string(p.grid);
     return (p.kernel == kernel_t::few_rows ? "few_rows:" + std::to_string(8 * few_rows_tiles[v]) + "rows"
-                   : p.kernel == kernel_t::dense_rows
-                           ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x" + std::to_string(d.panels)
-                                     + "panels"
-                           : (v == many_rows_fp8 ? "many_rows_fp8:" : "many_rows:")
-                                     + std::to_string(many_rows_width(v)) + "wide")
+                   : p.kernel == kernel_t::dense_rows ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x"
+                                                                + std::to_string(d.panels) + "panels"
+                                                      : (v == many_rows_fp8 ? "many_rows_fp8:" : "many_rows:")
+                                                                + std::to_string(many_rows_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

@@ -6,18 +6,13 @@
 //
 // A CTA takes whole rows: it looks through the scales of one first, then a thread makes eight neighbours
 // at a time, which are 16 bytes of the result.
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
-
+//
+// Rows of f8_e4m3 that are to stay codes have a kernel of their own, fp8_rows.cuh, where they lie well.
 #include <algorithm>
 
-#include "common/formats/plain_bits.hpp"
-#include "common/formats/quantize_block.hpp"
-#include "common/formats/swizzle_128x4.hpp"
+#include "gpu/cuda/device/kernels/fp8_rows.cuh"
+#include "gpu/cuda/device/kernels/source_row.cuh"
 #include "gpu/cuda/device/launch.cuh"
-#include "gpu/cuda/device/ptx/barrier.cuh"
-#include "gpu/cuda/fp8_weights_args.hpp"
-#include "gpu/cuda/source_rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -95,21 +90,6 @@ __device__ __forceinline__ void load_codes(
     }
 }
 
-__device__ __forceinline__ const uint8_t *scale_at(const source_rows_args_t &a, int64_t row, int64_t block) {
-    return a.scales
-           + (a.swizzled ? swizzle_128x4::offset(row, block, a.swizzle_cols)
-                         : row * a.scale_row_step + block * a.scale_col_step);
-}
-
-// Of one of the few types that floating-point scales of rows have.
-__device__ float row_scale(data_type_t dt, const uint8_t *p) {
-    uint32_t code = 0;
-    for (int i = 0; i < (dt == mxdnn_f32 ? 4 : 2); i++) code |= uint32_t(p[i]) << (8 * i);
-    return dt == mxdnn_f32    ? float_of(code)
-           : dt == mxdnn_bf16 ? float_of(code << 16)
-                              : __half2float(__ushort_as_half(uint16_t(code)));
-}
-
 // The largest that any thread has; all of them ask.
 __device__ uint32_t largest_of_all(uint32_t mine) {
     __shared__ uint32_t largest[threads / 32];
@@ -160,13 +140,6 @@ __device__ void through_mx_int8(float (&x)[each], const source_recipe_t &recipe)
     for (int i = 0; i < each; i++) x[i] = mx_dequantize<s8_t>(mx_quantize<s8_t>(x[i], scale), scale);
 }
 
-// The source row of row r of those that are made; -1: zeros.
-__device__ int64_t source_row_of(const source_rows_args_t &a, int64_t r) {
-    if (!a.gather) return a.first + r;
-    const int64_t m = a.gather[a.first + r];
-    return m < 0 || m >= a.src_rows ? -1 : m;
-}
-
 // bf16 as it is, in pieces of 16 bytes.
 __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ source_rows_args_t a) {
     ptx::let_later_kernels_start();
@@ -179,10 +152,6 @@ __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ s
             *reinterpret_cast<uint4 *>(a.out + r * a.stride + k) =
                     k < K ? *reinterpret_cast<const uint4 *>(row + k * 2) : make_uint4(0, 0, 0, 0);
     }
-}
-
-__device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
-    return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }
 
 // Values of the codes of f8_e4m3 under one step, without it: row_fp8_quantize() by the device's own
@@ -232,8 +201,8 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
         *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
 }
 
-// The same in the order of fp8_register_place(), by all threads of four that have 32 neighbours: the first and
-// the third, and the second and the fourth, have what alternates.
+// The same in the order of fp8_register_place(), by all threads of four that have 32 neighbours: the first
+// and the third, and the second and the fourth, have what alternates.
 __device__ __forceinline__ void store_codes_for_registers(uint8_t *row, int64_t k, const float (&x)[each]) {
     static_assert(each == 8 && fp8_register_place(0) == 1 && fp8_register_place(16) == 0
                           && fp8_register_place(1) == 3 && fp8_register_place(2) == 5
@@ -343,7 +312,8 @@ kernel_t find(const source_rows_args_t &a) {
 }
 
 cudaError_t prepare() {
-    if (const cudaError_t e = load_kernel(copied_rows)) return e;
+    for (const kernel_t kernel : {copied_rows, fp8_rows<false>, fp8_rows<true>})
+        if (const cudaError_t e = load_kernel(kernel)) return e;
     for (const recipe_kind_t recipe :
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
         for (const data_type_t dt : {mxdnn_data_type_undef, mxdnn_e8m0, mxdnn_f8_e4m3, mxdnn_f32}) {
@@ -357,6 +327,13 @@ cudaError_t prepare() {
 
 cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const source_rows_args_t *>(args);
+    if (fp8_rows_t::takes(a)) {
+        const bool quantises = fp8_rows_t::quantises(a);
+        const unsigned grid = unsigned(std::min<int64_t>(
+                div_up(a.rows, fp8_rows_t::warps), int64_t(at.sm_count) * fp8_rows_t::ctas(quantises)));
+        return launch_kernel(
+                at, quantises ? fp8_rows<true> : fp8_rows<false>, {grid, fp8_rows_t::threads, 0, a.early}, a);
+    }
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
     return launch_kernel(at, find(a), {grid, threads, 0, a.early}, a);

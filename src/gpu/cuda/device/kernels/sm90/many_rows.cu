@@ -15,7 +15,7 @@ namespace sm90 {
 
 template <typename format>
 const built_t<many_rows_args_t> *many_rows_variant(int v); // many_rows_*.cu
-const built_t<many_rows_args_t> *many_rows_of_fp8();      // many_rows_fp8.cu
+const built_t<many_rows_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
 
 } // namespace sm90
 
@@ -42,8 +42,8 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
             many_rows_args_t m{};
             m.matmul = a.matmul;
             if (m.matmul.K > 0) {
-                // The terms of a row are one after the other in K; rows of FP8 are in another order, in which their
-                // last block of 32 ends with zeros.
+                // The terms of a row are one after the other in K; rows of FP8 are in another order, in which
+                // their last block of 32 ends with zeros.
                 const bool fp8 = a.variant == many_rows_fp8;
                 const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,

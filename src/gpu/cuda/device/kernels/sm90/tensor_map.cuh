@@ -37,10 +37,10 @@ inline cudaError_t make_row_map(uint8_t (&map)[128], bool fp8, const void *rows,
     const cuuint64_t dims[2] = {cuuint64_t(columns), cuuint64_t(count)},
                      strides[1] = {cuuint64_t(fp8 ? stride : 2 * stride)};
     const cuuint32_t box[2] = {fp8 ? 128u : 64u, cuuint32_t(box_rows)}, steps[2] = {1, 1};
-    const CUresult r = encode(&m,
-            fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
-            const_cast<void *>(rows), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult r = encode(&m, fp8 ? CU_TENSOR_MAP_DATA_TYPE_UINT8 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+            const_cast<void *>(rows), dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+            CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     std::memcpy(map, &m, sizeof(m));
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
