@@ -106,6 +106,30 @@ TEST_P(decode_kernels, all_codes_under_all_scales) {
     }
 }
 
+// Every code in tiles of one scale each: kernels look at all scales of a tile before they choose how to
+// decode it.
+TEST_P(decode_kernels, all_codes_in_tiles_of_one_scale) {
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        if (f.quant.block > 32 || data_type_info(f.quant.scale_dt)->bits != 8) continue;
+        const int64_t tile_rows = n16_frame_t::tile_rows(matrix_t(f, 1, panel_columns).shape);
+        std::vector<uint32_t> scales; // all, or those at the ends
+        for (uint32_t s = 0; s < 256; s++)
+            if (!brief() || s < 32 || s >= 224) scales.push_back(s);
+        matrix_t w(f, int64_t(scales.size()) * tile_rows, panel_columns);
+        w.fill(g);
+        for (int64_t k = 0; k < w.shape.K; k++)
+            for (int64_t n = 0; n < panel_columns; n++) {
+                if (k % f.quant.block == 0) w.view().set_scale(k, n, scales[size_t(k / tile_rows)]);
+                w.view().set_code(k, n, uint32_t(k * panel_columns + n) % (1u << f.bits()));
+            }
+        const auto kernel = make(row(), f, w.shape.K, 1, 1);
+        ASSERT_TRUE(kernel);
+        check_decode(row(), *kernel, w, 0, int64_t(scales.size()), false, guarded_t::at_end);
+        if (HasFailure()) return;
+    }
+}
+
 } // namespace
 } // namespace test
 } // namespace x64

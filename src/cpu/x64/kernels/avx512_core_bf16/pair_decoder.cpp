@@ -27,6 +27,8 @@ uint16_t pair_value(const pair_values_t &v, uint32_t code) {
 
 // d |= s & mask
 constexpr int or_masked = 0xf8;
+// d = d & mask | s
+constexpr int masked_or = 0xec;
 // d = mask ? d : s, bit by bit
 constexpr int select = 0xe4;
 
@@ -155,7 +157,10 @@ private:
     int low_, high_, two_bits_, four_bits_;
 };
 
-// Tables of 128 bytes, indexed by the code without its sign, which goes on top of the high byte.
+// Tables of 128 bytes, indexed by the code without its sign, which goes on top of the high byte. A low byte has
+// the last bit of the exponent and the mantissa, so that a table of 64 does for codes with few bits of mantissa:
+// an upper bit of the exponent only has to keep large numbers from subnormal ones, whose last bits mean something
+// else. NaN is left NaN by any low byte with the exponent's last bit and some mantissa.
 class b8_decoder_t : public byte_decoder_t {
 public:
     b8_decoder_t(jit_base_t &j, const pair_values_t &v) : byte_decoder_t(j), is_int_(v.wei_dt == mxdnn_s8) {
@@ -164,10 +169,13 @@ public:
             low[i] = uint8_t(pair_value(v, i));
             high[i] = uint8_t(pair_value(v, i) >> 8);
         }
+        for (uint32_t i = 0; i < 128; i++)
+            if (const uint8_t shared = low[(i | (i >> 1 & fold)) % 64]; shared != low[i])
+                folds_ = folds_ && high[i] == 0xff && shared > 0x80;
         const uint8_t sign = 0x80;
         low0_ = add_constant(low, 64, true);
         high0_ = add_constant(high, 64, true);
-        low1_ = add_constant(low + 64, 64);
+        low1_ = folds_ ? add_constant(&fold, 1) : add_constant(low + 64, 64);
         high1_ = add_constant(high + 64, 64);
         sign_ = add_constant(&sign, 1);
         if (is_int_) {
@@ -182,8 +190,14 @@ public:
             j_.vpabsb(w[0], mem);
         else
             j_.vmovdqu64(w[0], mem);
-        j_.vmovdqa64(w[1], w[0]);
-        j_.vpermi2b(w[1], reg(low0_), constant(low1_));
+        if (folds_) {
+            j_.vpsrlw(w[1], w[0], 1);
+            j_.vpternlogd(w[1], w[0], constant(low1_), masked_or);
+            j_.vpermb(w[1], w[1], reg(low0_));
+        } else {
+            j_.vmovdqa64(w[1], w[0]);
+            j_.vpermi2b(w[1], reg(low0_), constant(low1_));
+        }
         j_.vmovdqa64(temp, w[0]);
         j_.vpermi2b(temp, reg(high0_), constant(high1_));
         if (is_int_) {
@@ -198,7 +212,9 @@ public:
     }
 
 private:
+    static constexpr uint8_t fold = 0x20; // the bit that takes the one above it
     const bool is_int_;
+    bool folds_ = true; // low1_ is the mask for that then
     int low0_, low1_, high0_, high1_, sign_, two_ = 0;
 };
 

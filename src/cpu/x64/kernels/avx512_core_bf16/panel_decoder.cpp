@@ -54,7 +54,13 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         // The bf16 exponent field of a result is e + byte: from 1 to 254.
         lowest_ = 1 - e.lowest;
         highest_ = 254 - e.highest;
-        v.exponent_shift = fast_ == scaling_t::subtract ? 127 - e.highest : -126 - e.lowest;
+        v.exponent_shift = 127 - e.highest;
+        // The least exponent is 2 in the table, not 1: the largest one is odd then, as NaN's has to be where tables
+        // of low bytes are folded.
+        if (fast_ == scaling_t::add) {
+            lowest_++;
+            v.exponent_shift = -125 - e.lowest;
+        }
     } else if (quant_.scale_dt == mxdnn_f8_e4m3 && p.wei_dt == mxdnn_f4_e2m1) {
         fast_ = scaling_t::subtract_f8;
         kinds_ = 2;
