@@ -49,7 +49,7 @@ status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
             kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows};
     if (family == family_t::sm90)
         for (const kernel_id_t id : hopper) MXDNN_CHECK(prepare_kernel(problem, id));
-    if (family == family_t::portable || sm90_takes_few_rows(problem) || sm90_source_terms(problem) > 1)
+    if (family == family_t::portable || sm90_takes_few_rows(problem))
         MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
     if (sm90_makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
     if (sm90_makes_codes(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_quantise_rows));

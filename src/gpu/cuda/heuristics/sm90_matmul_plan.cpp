@@ -141,7 +141,6 @@ matmul_plan_t plan_matmul(
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
     // than the wider tiles of wgmma.
     if (groups == 0 && rows * terms <= dense_rows_most) return plan_dense_rows(rows * terms, N, sm_count);
-    if (few.most() <= 16 && terms > 1) return plan_portable_matmul(rows, N, groups, sm_count, terms);
     if (few.most() <= 16)
         consider_few_rows(best, few, N, K, tile_bytes, sm_count);
     else

@@ -3,8 +3,8 @@
 // arranged for an uninterrupted stream of them, and for multiprocessors that end together.
 //
 // A CTA gets an equal share of all panels of 64 columns that row blocks meet (stretch.cuh), and works on up
-// to four at a time: an item, with a block of up to 8 * row_tiles rows of the source and all of K. Its warps
-// pass items on to each other and never meet:
+// to four at a time: an item, with a block of up to 8 * row_tiles rows of bf16 (a row of the source is one,
+// or the sum of two or three) and all of K. Its warps pass items on to each other and never meet:
 //
 // - Two producers keep a ring of stages full: 128 rows of K (two tiles) of every panel by bulk copies, and
 //   the same 128 columns of the source rows by copies of 16 bytes. (A bulk copy takes its warp about 30 ns
@@ -115,6 +115,9 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     const panels_t<panels> panel_map(args);
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
+    // Rows of bf16 for each row of the source, whose sums the finishers add up.
+    const int terms = args.src_terms;
+    const block_cost_t<row_tiles> cost{terms};
     // K is shared with the other CTA of a cluster, or not.
     const bool shares = args.splits > 1;
     const int rank = shares ? int(cluster_rank()) : 0;
@@ -158,7 +161,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         wait_for_earlier_kernels();
         let_later_kernels_start();
     }
-    head.list.build(args, block_cost_t<row_tiles>::of_group);
+    head.list.build(args, [&](int group_rows) { return cost.of_group(group_rows); });
     if (shares) cluster_sync();
 
     const stretch_t<panels, row_tiles> stretch(
@@ -187,21 +190,23 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             const int first_row = thread / quads, row_step = k::finishers / quads;
             const columns_t columns(
                     args, block.expert, panel_map.column_from(item.first, quad), format::sum_scale);
+            const auto add = [](float4 &v, const float4 &o) {
+                v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
+            };
             const auto sum_at = [&](int row, int column) {
                 const int at = (row * k::sum_pitch + column) * 4;
                 float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-                const auto add = [&v](const float4 &o) { v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w; };
                 if (shares) {
 #pragma unroll 1
                     for (int r = 0; r < 2; r++)
 #pragma unroll
                         for (int part = 0; part < k::teams; part++)
-                            add(cluster_load(cluster_address(sums + part * variant::part_bytes + at, r)));
+                            add(v, cluster_load(cluster_address(sums + part * variant::part_bytes + at, r)));
                 } else {
 #pragma unroll
                     for (int part = 0; part < k::teams; part++)
-                        add(*reinterpret_cast<const float4 *>(
-                                shared + variant::head_bytes + part * variant::part_bytes + at));
+                        add(v, *reinterpret_cast<const float4 *>(
+                                       shared + variant::head_bytes + part * variant::part_bytes + at));
                 }
                 return v;
             };
@@ -211,8 +216,14 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                 const int column = panel_map.slot_column(quad);
 #pragma unroll 1
                 for (int row = first_row; row < block.rows; row += row_step) {
-                    const float4 v = sum_at(row, column),
-                                 up = panel_map.up ? sum_at(row, column + panel_columns) : v;
+                    const auto sum_of_terms = [&](int column) {
+                        float4 v = sum_at(row * terms, column);
+#pragma unroll 1
+                        for (int term = 1; term < terms; term++) add(v, sum_at(row * terms + term, column));
+                        return v;
+                    };
+                    const float4 v = sum_of_terms(column),
+                                 up = panel_map.up ? sum_of_terms(column + panel_columns) : v;
                     const int m = block.first + row;
                     columns.store<1>(args, m, 1, m + 1, &v.x, &up.x, 0);
                 }
@@ -251,17 +262,19 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             stages + to.slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
                             weights + from, bytes, bar);
             };
+            const int64_t term_stride = terms == 1 ? 0 : args.src_stride / terms;
             const auto find_rows = [&] {
                 if (block.first == first_known) return;
                 first_known = block.first, there = 0;
 #pragma unroll
                 for (int j = 0; j < copies; j++) {
-                    const int r = first_row + j * rows_at_once,
-                              row = r < block.rows ? source_row_of(args, block.first + r) : -1;
+                    const int r = first_row + j * rows_at_once, of = terms == 1 ? r : r / terms,
+                              row = of < block.rows ? source_row_of(args, block.first + of) : -1;
                     if (row >= 0) there |= 1u << j;
-                    source[j] =
-                            static_cast<const uint8_t *>(args.src)
-                            + (max(row, 0) * args.src_stride + stage_begin * k::stage_rows + chunk * 8) * 2;
+                    source[j] = static_cast<const uint8_t *>(args.src)
+                                + (max(row, 0) * args.src_stride + (r - of * terms) * term_stride
+                                          + stage_begin * k::stage_rows + chunk * 8)
+                                          * 2;
                 }
             };
             const auto start_source = [&](const few_rows_place_t<variant> &to, int i) {
@@ -270,7 +283,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                 const uint32_t at = stages + to.slot * stage_bytes + first_row * k::src_pitch + chunk * 16;
 #pragma unroll
                 for (int j = 0; j < copies; j++) {
-                    if (j * rows_at_once >= block.rows) break;
+                    if (j * rows_at_once >= block.rows * terms) break;
                     copy_16(at + j * rows_at_once * k::src_pitch,
                             source[j] + (valid ? i * k::stage_rows * 2 : 0), valid >> j & 1);
                 }
@@ -315,7 +328,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             const bool all_tiles = row_tiles == 1 || item.has_two();
             // Instead of rows that the block lacks, the row of zeros is multiplied: that takes less power
             // than what an earlier block has left there, and power is what limits the clock.
-            const int rows_here = item.block().rows;
+            const int rows_here = item.block().rows * terms;
             uint32_t source_at[row_tiles];
 #pragma unroll
             for (int t = 0; t < row_tiles; t++) {

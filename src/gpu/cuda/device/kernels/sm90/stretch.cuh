@@ -10,21 +10,27 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-// Blocks of up to 8 * row_tiles rows, and what a unit of them costs: less where there is one eight of rows
-// though there could be two.
+// Blocks of up to 8 * row_tiles rows of bf16, and what a unit of them costs: less where there is one eight of
+// rows though there could be two.
 template <int row_tiles>
 struct block_cost_t {
     static_assert(row_tiles == 1 || row_tiles == 2, "those whose costs are known");
     static constexpr int rows = 8 * row_tiles, one = row_tiles == 1 ? 1 : 5, two = 6;
 
-    __device__ static int blocks(int group_rows) { return (group_rows + rows - 1) / rows; }
+    int terms; // rows of bf16 for each row of a group; at most three
+
+    __device__ int blocks(int group_rows) const {
+        return terms == 1 ? (group_rows + rows - 1) / rows : (group_rows + rows / terms - 1) / (rows / terms);
+    }
+    // Rows of a group are divided in multiples of so many, which a block has room for.
+    __device__ int step() const { return terms < 3 ? 8 / terms : 1; }
     // The blocks of a group are about equally large: all have more than eight rows, or none has.
-    __device__ static bool has_two(int group_rows) { return row_tiles == 2 && group_rows > 8; }
-    __device__ static int of_group(int group_rows) {
+    __device__ bool has_two(int group_rows) const { return row_tiles == 2 && group_rows * terms > 8; }
+    __device__ int of_group(int group_rows) const {
         return blocks(group_rows) * (has_two(group_rows) ? two : one);
     }
     // Units of a group that begin before a position among its costs.
-    __device__ static int units_before(int group_rows, unsigned position) {
+    __device__ int units_before(int group_rows, unsigned position) const {
         return int(has_two(group_rows) ? (position + two - 1) / two : (position + one - 1) / one);
     }
 };
@@ -32,13 +38,12 @@ struct block_cost_t {
 // A walk through a stretch, by whole warps. The units that begin in it are its own.
 template <int panels, int row_tiles>
 struct stretch_t {
-    using cost = block_cost_t<row_tiles>;
-
     int first, units = 0; // of this item: the first unit of its row block, and how many; none: the end
 
     __device__ stretch_t(const work_list_t &list, const matmul_args_t &args,
             const panels_t<panels> &panel_map, int cluster, int clusters)
-        : list_(list), args_(args), units_block_(panel_map.units()), units_each_(panel_map.units_each()) {
+        : list_(list), args_(args), cost_{args.src_terms}, units_block_(panel_map.units()),
+          units_each_(panel_map.units_each()) {
         const unsigned block = unsigned(units_block_), all = unsigned(list.shares(args)) * block,
                        each = all / unsigned(clusters),
                        more = all - each * unsigned(clusters); // of the first stretches have one more
@@ -46,28 +51,29 @@ struct stretch_t {
                        end = begin + each + (unsigned(cluster) < more);
         if (begin == end) return;
         last_group_ = list.group_of(args, int((end - 1) / block));
-        end_ = cost::units_before(list.rows[last_group_], end - list.first_share[last_group_] * block);
+        end_ = cost_.units_before(list.rows[last_group_], end - list.first_share[last_group_] * block);
         enter(list.group_of(args, int(begin / block)));
-        unit_ = cost::units_before(list.rows[group_], begin - list.first_share[group_] * block);
+        unit_ = cost_.units_before(list.rows[group_], begin - list.first_share[group_] * block);
         choose();
     }
     __device__ void next() {
         unit_ += units;
         choose();
     }
-    __device__ row_block_t block() const { return list_.block_of(group_, at_, blocks_, 8); }
+    __device__ row_block_t block() const { return list_.block_of(group_, at_, blocks_, cost_.step()); }
     // Whether the row block may have two eights of rows.
-    __device__ bool has_two() const { return cost::has_two(list_.rows[group_]); }
+    __device__ bool has_two() const { return cost_.has_two(list_.rows[group_]); }
 
 private:
     const work_list_t &list_;
     const matmul_args_t &args_;
+    block_cost_t<row_tiles> cost_;
     int units_block_, units_each_; // of a row block; of an item, at most
     int group_, blocks_, at_;      // of this item: the group, its row blocks, and which one this is
     int unit_;                     // the first one among those of all of the group's row blocks
     int last_group_, end_;         // of the stretch, and its end in there
 
-    __device__ void enter(int group) { group_ = group, blocks_ = cost::blocks(list_.rows[group]); }
+    __device__ void enter(int group) { group_ = group, blocks_ = cost_.blocks(list_.rows[group]); }
     // An item of the units from here on. The last two of a row block are about equally large.
     __device__ void choose() {
         units = 0;
