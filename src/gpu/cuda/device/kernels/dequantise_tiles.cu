@@ -31,8 +31,14 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
         if (element_t::bits == 4 && !element_t::is_float) t.zp[i / tile_n][i % tile_n] = bits_of(v.offset);
     }
     __syncthreads();
-    if constexpr (std::is_same<element_t, f4_e2m1_t>::value)
-        if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_f4_to_bf16(t, a, at);
+    // Scales are bf16 themselves: E8M0 and E4M3 are, too.
+    if constexpr (std::is_same<element_t, f4_e2m1_t>::value) {
+        if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_pairs_to_bf16<f4_pairs_t>(t, a, at);
+    } else if constexpr (element_t::bits == 4) {
+        if (a.dst.dt == mxdnn_bf16 && a.scale_dt == mxdnn_bf16
+                && (a.zp == zero_point_kind_t::none || (!element_t::is_signed && a.zp == zero_point_kind_t::u8)))
+            return dequantise_pairs_to_bf16<int4_pairs_t<element_t::is_signed>>(t, a, at);
+    }
     switch (a.dst.dt) {
     case mxdnn_bf16: dequantise_tile<element_t, to_bf16_t>(t, a, at); break;
     case mxdnn_f16: dequantise_tile<element_t, to_f16_t>(t, a, at); break;

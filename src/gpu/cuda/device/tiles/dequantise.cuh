@@ -110,17 +110,39 @@ __device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bo
     store_words<to_t>(p, w, whole, n);
 }
 
-// Two bf16 from the i-th E2M1 codes of the halves of a word, under factors that are bf16 themselves: their
-// product is what rounding makes of it once.
-__device__ __forceinline__ uint32_t f4_pair_values(uint32_t codes, int i, uint32_t factors) {
-    // Exponent and mantissa where bf16 has them count from another bias; the subnormal is in its place, too.
-    const uint32_t magnitudes = (i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) & 0x01c001c0u;
-    const uint32_t signs = codes << (12 - 4 * i) & 0x80008000u;
-    return bf16x2_t::mul(bf16x2_t::mul(magnitudes | signs, bf16x2_t::of(exp2_f32(126))), factors);
-}
+// Two bf16 from the i-th 4-bit codes of the halves of a word, under factors and zero points that are bf16
+// themselves: the product is what rounding makes of it once.
+struct f4_pairs_t {
+    static constexpr bool zeros = false;
+    __device__ static __forceinline__ uint32_t values(uint32_t codes, int i, uint32_t factors, uint32_t) {
+        // Exponent and mantissa where bf16 has them count from another bias; the subnormal is in its place.
+        const uint32_t magnitudes = (i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) & 0x01c001c0u;
+        const uint32_t signs = codes << (12 - 4 * i) & 0x80008000u;
+        return bf16x2_t::mul(bf16x2_t::mul(magnitudes | signs, bf16x2_t::of(exp2_f32(126))), factors);
+    }
+};
+// Signed codes without zero points, or unsigned ones with zero points of a byte.
+template <bool is_signed>
+struct int4_pairs_t {
+    static constexpr bool zeros = !is_signed;
+    __device__ static __forceinline__ uint32_t values(
+            uint32_t codes, int i, uint32_t factors, uint32_t zero_points) {
+        // In the mantissa of 128, as integers; all differences are integers up to 255.
+        const uint32_t landed = (codes >> 4 * i & 0x000f000fu) ^ (is_signed ? 0x43084308u : 0x43004300u);
+        uint32_t v = add(landed, bf16x2_t::of(is_signed ? -136.f : -128.f));
+        if (zeros) v = add(v, zero_points ^ 0x80008000u);
+        return bf16x2_t::mul(v, factors);
+    }
 
-// E2M1 under scales that are bf16 themselves, as E8M0 and E4M3 are.
-__device__ __forceinline__ void dequantise_f4_to_bf16(
+private:
+    __device__ static __forceinline__ uint32_t add(uint32_t a, uint32_t b) {
+        return bf16x2_t::fma(a, bf16x2_t::of(1.f), b);
+    }
+};
+
+// Of 4-bit codes.
+template <typename pairs_t>
+__device__ __forceinline__ void dequantise_pairs_to_bf16(
         const code_tile_t<4> &t, const tile_args_t &a, const tile_place_t &at) {
     uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step;
     const bool whole = at.whole && a.dst.aligned;
@@ -134,9 +156,10 @@ __device__ __forceinline__ void dequantise_f4_to_bf16(
             const int column = first + pass * columns;
             const uint32_t codes = t.at<uint32_t>(column, part * 8);
             const uint32_t factors = __byte_perm(t.scale[b][column], 0, 0x3232);
+            const uint32_t zeros = pairs_t::zeros ? __byte_perm(t.zp[b][column], 0, 0x3232) : 0;
             uint32_t v[4]; // values i and i + 4
 #pragma unroll
-            for (int i = 0; i < 4; i++) v[i] = f4_pair_values(codes, i, factors);
+            for (int i = 0; i < 4; i++) v[i] = pairs_t::values(codes, i, factors, zeros);
             const uint32_t w[4] = {__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410),
                     __byte_perm(v[0], v[1], 0x7632), __byte_perm(v[2], v[3], 0x7632)};
             if (whole || column < at.columns)
@@ -150,19 +173,22 @@ __device__ __forceinline__ void dequantise_f4_to_bf16(
 #pragma unroll
     for (int pass = 0; pass < code_tile_t<4>::rows / down / 8; pass++) {
         const int row = first + pass * down * 8, b = row >> a.block_shift;
-        uint32_t codes[2][4], factors[4]; // of two columns, four rows and four rows
+        uint32_t codes[2][4], factors[4], zeros[4] = {}; // of two columns, four rows and four rows
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const uint32_t x = t.at<uint32_t>(column + 2 * j, row),
                            y = t.at<uint32_t>(column + 2 * j + 1, row);
             codes[0][j] = __byte_perm(x, y, 0x5410), codes[1][j] = __byte_perm(x, y, 0x7632);
             factors[j] = __byte_perm(t.scale[b][column + 2 * j], t.scale[b][column + 2 * j + 1], 0x7632);
+            if (pairs_t::zeros)
+                zeros[j] = __byte_perm(t.zp[b][column + 2 * j], t.zp[b][column + 2 * j + 1], 0x7632);
         }
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             uint32_t w[4];
 #pragma unroll
-            for (int j = 0; j < 4; j++) w[j] = f4_pair_values(codes[i / 4][j], i % 4, factors[j]);
+            for (int j = 0; j < 4; j++)
+                w[j] = pairs_t::values(codes[i / 4][j], i % 4, factors[j], zeros[j]);
             if (whole || row + i < at.rows)
                 store_words<to_bf16_t>(
                         p + (pass * down * 8 + i) * a.dst.line_step, w, whole, at.columns - column);
