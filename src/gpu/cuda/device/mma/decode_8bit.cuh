@@ -38,6 +38,13 @@ struct codes_8bit_t {
     }
 };
 
+// The low or the high bytes of a word's halves with copies of their top bits above them.
+__device__ __forceinline__ uint32_t extended_bytes(uint32_t w, bool high) {
+    uint32_t r;
+    asm("prmt.b32 %0, %1, %1, %2;" : "=r"(r) : "r"(w), "r"(high ? 0xB391u : 0xA280u));
+    return r;
+}
+
 // A code lands as bits of a bf16 that are its value times a power of two. Infinities and NaN would land as
 // numbers: they are special.
 template <int exponent_bits>
@@ -67,33 +74,38 @@ struct mxfp8_t : codes_8bit_t {
         } else {
             // Exponent and mantissa in bits 10..4 (e4m3) or 11..5 (e5m2) of each half.
             constexpr int at = e4m3 ? 4 : 5;
-            constexpr uint32_t value = 0x007F007Fu << at, sign = 0x80008000u;
+            constexpr uint32_t value_and_sign = (0x007F007Fu << at) | 0x80008000u;
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const uint32_t w = r.codes[step * 2 + i / 2];
-                a[i] = i % 2 ? (w >> (8 - at) & value) | (w & sign) : (w << at & value) | (w << 8 & sign);
-            }
+            for (int i = 0; i < 4; i++)
+                a[i] = extended_bytes(r.codes[step * 2 + i / 2], i % 2) << at & value_and_sign;
             // e4m3 has bias 7, e5m2 15, bf16 127.
             e8m0_scales_t::apply<false, e4m3 ? 120 : 112>(a, r.scales, step);
         }
     }
 };
 
-// MXINT8: a code is an integer, 2^-6 of it the element.
+// (a & mask) ^ c in one instruction, as and_or().
+__device__ __forceinline__ uint32_t and_xor(uint32_t a, uint32_t mask, uint32_t c) {
+    uint32_t r;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6A;" : "=r"(r) : "r"(a), "r"(mask), "r"(c));
+    return r;
+}
+
+// MXINT8: a code is an integer, 2^-6 of it the element. With its top bit turned around it is 128 more; as the
+// bits of a bf16 that is so many times 2^-133, and 8 bits are what the product is exact for.
 struct mxint8_t : codes_8bit_t {
-    // Scales whose factor is no normal bf16.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        return e8m0_scales_t::outside<7>(r.scales);
+        return e8m0_scales_t::outside<1>(r.scales);
     }
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
+        constexpr uint32_t minus_128 = power_of_two_bf16x2(7 - 6) | 0x80008000u;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            // 128 + the low seven bits, and -128 or, where the code is negative, -256.
-            const uint32_t w = r.low_bytes(step, i);
-            a[i] = add_bf16x2(and_or(w, 0x007F007Fu, 0x43004300u), and_or(w, 0x00800080u, 0xC300C300u));
+            const uint32_t landed = and_xor(r.low_bytes(step, i), 0x00FF00FFu, 0x00800080u);
+            a[i] = cuda::bf16x2_t::fma(landed, power_of_two_bf16x2(133 - 6), minus_128);
         }
-        e8m0_scales_t::apply<any, -6>(a, r.scales, step);
+        e8m0_scales_t::apply<any, 0>(a, r.scales, step);
     }
 };
 

@@ -74,11 +74,12 @@ struct nvfp4_t {
         const uint2 s = scales.read_8();
         return {{c.x, c.y, c.z, c.w}, {s.x, s.y}};
     }
-    // Bytes that are subnormal, negative or NaN.
+    // Bytes that are subnormal, negative or NaN: each reaches its top bit by one of the sums, and what a sum
+    // carries into the next byte comes from a special one.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = 0;
 #pragma unroll
-        for (uint32_t s : r.scales) bits |= s | (s + 0x01010101u) | (s - 0x08080808u);
+        for (uint32_t s : r.scales) bits |= (s + 0x01010101u) | (s - 0x08080808u);
         return bits & 0x80808080u;
     }
 

@@ -36,18 +36,32 @@ struct mxfp6_t {
 
     template <bool any>
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
-        // The low four bits land from bit `at` on, the fifth above them, the sign at the top.
-        constexpr int at = exponent_bits == 2 ? 4 : 5;
-        constexpr uint32_t low_mask = 0x000F000Fu << at, fifth = 0x00100010u << at, sign = 0x80008000u;
-        constexpr int first[4] = {4, 0, 8, 12}; // where the low plane has a register's bits
         const uint32_t w = r.low[step], t = r.top[step / 2];
+        if constexpr (exponent_bits == 2) {
+            // The low four bits land in the upper half of the low byte, the fifth and the sign at the ends of the
+            // high one. Shifts and masks serve all bytes of a word, then each register takes four bytes: low ones
+            // of its codes, high ones from the same rotation for both steps of the plane's word.
+            constexpr uint32_t high_nibbles = 0xF0F0F0F0u, ends = 0x81818181u;
+            const uint32_t upper = w & high_nibbles, lower = w << 4 & high_nibbles;
+            constexpr bool odd_byte[4] = {false, false, true, true}; // of the low plane's halves
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int up = at - first[i];
-            const uint32_t low = up >= 0 ? w << up : w >> -up;
-            const uint32_t top = rotate_right(t, 2 * (step % 2 * 4 + i)); // sign at bit 15, fifth at bit 8
-            const uint32_t high = at == 4 ? top & (sign | fifth) : and_or(top, sign, top << (at - 4) & fifth);
-            a[i] = and_or(low, low_mask, high);
+            for (int i = 0; i < 4; i++) {
+                const uint32_t high = rotate_right(t, 2 * i) & ends;
+                const uint32_t low_selector = odd_byte[i] ? 0x0301 : 0x0200;
+                const uint32_t high_selector = step % 2 ? 0x4060 : 0x7050;
+                a[i] = __byte_perm(i % 3 ? lower : upper, high, low_selector | high_selector);
+            }
+        } else {
+            // The low four bits land from bit 5 on, the fifth above them, the sign at the top.
+            constexpr uint32_t low_mask = 0x01E001E0u, fifth = 0x02000200u, sign = 0x80008000u;
+            constexpr int first[4] = {4, 0, 8, 12}; // where the low plane has a register's bits
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int up = 5 - first[i];
+                const uint32_t low = up >= 0 ? w << up : w >> -up;
+                const uint32_t top = rotate_right(t, 2 * (step % 2 * 4 + i)); // sign at bit 15, fifth at bit 8
+                a[i] = and_or(low, low_mask, and_or(top, sign, top << 1 & fifth));
+            }
         }
         // e2m3 has bias 1, e3m2 3, bf16 127.
         e8m0_scales_t::apply<any, exponent_bits == 2 ? 126 : 124>(a, r.scales, step);

@@ -2,10 +2,9 @@
 // int4 weights in the layout n64_b4: (code - zero point) * scale, with bf16 scales and u8 zero points, in
 // blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
-// A code becomes the integer 32 or 128 + code by landing in the mantissa of a bf16; what is to be subtracted
-// comes off exactly. The product with the scale has up to 16 bits: it is two bf16, itself rounded and the
-// rest, which the tensor cores multiply one after the other. The rest is exact, because an integer times the
-// scale is a multiple of the scale's last bit.
+// The code less its zero point comes exactly from two products with powers of two. Its product with the scale
+// has up to 16 bits: it is two bf16, itself rounded and the rest, which the tensor cores multiply one after the
+// other. The rest is exact, because an integer times the scale is a multiple of the scale's last bit.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
@@ -33,88 +32,82 @@ struct int4_t {
     __device__ static __forceinline__ raw_t load(
             const reader_t &scales, const reader_t &codes, const tiling_t &t) {
         const uint4 c = codes.read_16();
-        raw_t r = {{c.x, c.y, c.z, c.w}, {}, 0};
-        const int zeros = (64 * 2 - int(threadIdx.x) % 128 / 4 * 2) * t.blocks; // from the scales on
-        if (t.blocks == 2) {
-            const uint2 s = scales.read_8();
-            r.scales[0] = s.x, r.scales[1] = s.y;
-            if (zero_points) r.zeros = scales.read_4(zeros);
-        } else {
-            r.scales[0] = r.scales[1] = scales.read_4();
-            if (zero_points) r.zeros = scales.read_2(zeros) * 0x00010001u;
+        // Where both halves of the rows share a block they read the same twice.
+        const int second = t.blocks == 2;
+        raw_t r = {{c.x, c.y, c.z, c.w}, {scales.read_4(), scales.read_4(4 * second)}, 0};
+        if constexpr (zero_points) {
+            const int zeros = (64 * 2 - int(threadIdx.x) % 128 / 4 * 2) * t.blocks; // from the scales on
+            r.zeros = scales.read_2(zeros) | scales.read_2(zeros + 2 * second) << 16;
         }
         return r;
     }
-    // Zero points that do not land as codes do, and scales from 2^64 on, some of whose
-    // products are beyond bf16.
+    // Scales from 2^65 on, NaN among them, whose exponents begin with two ones: some of their products are
+    // beyond bf16.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        uint32_t bits = r.zeros & 0xE0E0E0E0u;
+        uint32_t bits = 0;
 #pragma unroll
-        for (uint32_t s : r.scales) bits |= ((s & 0x7FFF7FFFu) + 0x20802080u) & 0x80008000u;
-        return bits;
+        for (uint32_t s : r.scales) bits |= s & s << 1;
+        return bits & 0x40004000u;
     }
 
     template <bool any>
     __device__ static __forceinline__ void decode(
             uint32_t (&a)[4], uint32_t (&rest)[4], const raw_t &r, int step) {
         uint32_t v[4];
-        land<0, any>(v, r, step);
+        decode_unscaled(v, r, step);
+        const uint32_t scales = mul_bf16x2(r.scales[step / 2], power_of_two_bf16x2(unscaled_down));
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int column = i % 2;
             if constexpr (any) {
-                const float zero =
-                        zero_points ? float(r.zeros >> e8m0_scales_t::byte(step, column) * 8 & 255) : 8.f;
-                v[i] = add_bf16x2(v[i], to_bf16x2(-zero, -zero));
                 const float scale = factor(r, step, column);
-                const float first = bf16_to_float(v[i], 0) * scale, second = bf16_to_float(v[i], 1) * scale;
+                const float first = bf16_to_float(v[i], 0) * unscaled_up * scale,
+                            second = bf16_to_float(v[i], 1) * unscaled_up * scale;
                 a[i] = __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
                 rest[i] = to_bf16x2(rest_of(first), rest_of(second));
             } else {
-                const uint32_t scale = half_of(r.scales[step / 2], column);
+                const uint32_t scale = half_of(scales, column);
                 a[i] = mul_bf16x2(v[i], scale);
                 rest[i] = cuda::bf16x2_t::fma(v[i], scale, a[i] ^ 0x80008000u);
             }
         }
     }
 
-    // Of blocks that are not special: weights without their scale, which are exact in one bf16. They are 2^9
-    // too small, so that their sums with any source are within f32.
+    // Weights without their scale, which are exact in one bf16. They are 2^9 too small, so that their sums with
+    // any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
-        land<unscaled_down, false>(a, r, step);
+        // A bit alone in a half is a power of two, wherever it is below the sign; bits side by side are an
+        // integer times 2^-133 below bit 8. Two rotations bring bit 3 and bits 2..0 of all registers to such
+        // places (see n64_b4.hpp). Register i's bit 0, and its bit 3:
+        constexpr int low_at[4] = {0, 4, 0, 4}, top_at[4] = {9, 11, 9, 13};
+        constexpr uint32_t each = 0x00010001u, sign = 0x80008000u;
+        const uint32_t w = r.codes[step], by_6 = rotate_right(w, 6), by_8 = rotate_right(w, 8);
+        const uint32_t low[4] = {by_6 & 7 * each << 0, by_6 & 7 * each << 4, w & 7 * each << 0,
+                and_or(by_8, 6 * each << 4, w & each << 4)};
+        const uint32_t top[4] = {by_6, by_8, w, by_8};
+        const uint32_t zeros = zero_points ? mul_bf16x2(__byte_perm(r.zeros, 0, step / 2 ? 0x4342 : 0x4140),
+                                       power_of_two_bf16x2(133 - unscaled_down) | sign)
+                                           : 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int top_exponent = (1 << (top_at[i] - 7)) - 127; // of that bit alone
+            // s4 counts it as -8.
+            const uint32_t eight = power_of_two_bf16x2(3 - unscaled_down - top_exponent) | (zero_points ? 0 : sign);
+            const uint32_t bit = top[i] & each << top_at[i];
+            const uint32_t rest = zero_points ? cuda::bf16x2_t::fma(bit, eight, half_of(zeros, i % 2))
+                                              : mul_bf16x2(bit, eight);
+            a[i] = cuda::bf16x2_t::fma(
+                    low[i], power_of_two_bf16x2(133 - low_at[i] - unscaled_down), rest);
+        }
     }
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
-        return factor(r, step, column) * float(1 << unscaled_down);
+        return factor(r, step, column) * unscaled_up;
     }
 
 private:
     static constexpr int unscaled_down = 9;
+    static constexpr float unscaled_up = 1 << unscaled_down;
 
-    // 2^-down times the codes less their zero points or, where any of these are dealt with, s4 codes and 8
-    // more, u4 codes as they are.
-    template <int down, bool any>
-    __device__ static __forceinline__ void land(uint32_t (&v)[4], const raw_t &r, int step) {
-        // Where register i's codes land: the bit of the mantissa that counts 1. Few rotations bring bits 2..0
-        // and bit 3 of all registers there (see n64_b4.hpp).
-        constexpr int at[4] = {2, 0, 2, 2};
-        constexpr uint32_t each = 0x00010001u, minus = 0x80008000u;
-        const uint32_t w = r.codes[step];
-        const uint32_t by_4 = rotate_right(w, 4), by_10 = rotate_right(w, 10), by_16 = rotate_right(w, 16);
-        const uint32_t low[4] = {by_4, by_10, w << 2, (by_10 & ~(each << at[3])) | (w >> 2 & each << at[3])};
-        const uint32_t high[4] = {by_10, by_16, by_4, by_16};
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t one = each << at[i], top = 8 * one;
-            const uint32_t landing = power_of_two_bf16x2(7 - at[i] - down);
-            // What XOR makes of an s4 code is 8 more than its value.
-            v[i] = and_or(low[i], 7 * one, zero_points ? landing : landing | top) ^ (high[i] & top);
-            const uint32_t zero = any ? 0
-                                  : zero_points
-                                          ? byte_to_halves(r.zeros, e8m0_scales_t::byte(step, i % 2)) << at[i]
-                                          : top;
-            v[i] = add_bf16x2(v[i], zero + (landing | minus));
-        }
-    }
     __device__ static __forceinline__ float factor(const raw_t &r, int step, int column) {
         return bf16_to_float(r.scales[step / 2], column);
     }
