@@ -37,7 +37,8 @@ class rows_multiplier_t {
 public:
     rows_multiplier_t(const exec_ctx_t &ctx, family_t family, bool fp8, char *rows, const grouped_exec_t &x,
             sm90::launch_args_t &launch)
-        : ctx_(ctx), launch_(launch), rows_(rows), all_(x.groups.rows), each_(all_) {
+        : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
+          all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
         kernel_ = plan_sm90_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
         // Groups look at nothing before what comes before them has ended.
@@ -51,25 +52,21 @@ public:
         source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
         listed_ = gathers_ || !x.gather;
         if (makes_ && listed_) each_ = sm90_rows_each(p, all_, is_fp8());
-        quantises_ = sm90_makes_codes(p) && !x.scatter;
-        if (quantises_) each_ = std::min(each_, sm90_results_at_once(p));
+        if (sm90_finishes_apart(p) && !x.scatter) each_ = std::min(each_, sm90_results_at_once(p));
         if (gathers_) launch.matmul.gather = nullptr;
     }
 
-    status_t multiply() {
+    status_t multiply() { return multiply(nullptr, nullptr, sm90_sweep_t::all); }
+    // With results in the scratchpad, for so many rows at a time as they have room there.
+    status_t multiply(char *results, sm90_finisher_t *finisher, sm90_sweep_t sweep) {
         sm90::matmul_args_t &a = launch_.matmul;
-        const char *src = static_cast<const char *>(a.src);
-        char *results = static_cast<char *>(a.dst);
+        const bool kept = sweep == sm90_sweep_t::stores && each_ >= all_;
         for (int64_t first = 0; first < all_; first += each_) {
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each_, all_ - first));
-            if (makes_)
-                MXDNN_CHECK(make(first, a.M));
-            else if (listed_)
-                a.src = src + first * a.src_stride * 2;
-            if (quantises_) a.dst = results - first * a.dst_stride * int64_t(sizeof(float));
-            MXDNN_CHECK(launch_kernel(ctx_, kernel_, launch_));
-            if (quantises_) MXDNN_CHECK(quantise_sm90_rows(ctx_, results, first, a.M, &a.groups));
+            if (finisher) a.dst = results - first * a.dst_stride * int64_t(sizeof(float));
+            if (!kept) MXDNN_CHECK(multiply_rows(first));
+            if (finisher) MXDNN_CHECK(finisher->finish(sweep, results, first, a.M, kept));
         }
         return mxdnn_success;
     }
@@ -77,15 +74,24 @@ public:
 private:
     const exec_ctx_t &ctx_;
     sm90::launch_args_t &launch_;
+    const char *src_;
     char *rows_; // of the scratchpad: made rows
     kernel_id_t kernel_;
     int64_t all_, each_; // rows of the list, and how many of them at a time
-    bool gathers_, makes_, quantises_, made_ = false;
+    bool gathers_, makes_, made_ = false;
     bool listed_;        // the kernel reads rows of the list, one after the other
     sm90_rows_t source_; // what is made, of one part all
 
     bool is_fp8() const {
         return kernel_ == kernel_id_t::sm90_many_rows && launch_.variant == sm90::many_rows_fp8;
+    }
+    status_t multiply_rows(int64_t first) {
+        sm90::matmul_args_t &a = launch_.matmul;
+        if (makes_)
+            MXDNN_CHECK(make(first, a.M));
+        else if (listed_)
+            a.src = src_ + first * a.src_stride * 2;
+        return launch_kernel(ctx_, kernel_, launch_);
     }
     status_t make(int64_t first, int64_t count) {
         if (listed_ && each_ < all_)
@@ -105,8 +111,6 @@ reason_t rows_grouped_matmul_t<family>::pd_t::init() {
     if (!r.ok()) return r;
     if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
         return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
-    r = check_sm90_post_ops(problem, true);
-    if (!r.ok()) return r;
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
         return no("row grouping", "an id per row", "groups of rows");
     sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
@@ -122,10 +126,10 @@ status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
         for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
             MXDNN_CHECK(prepare_kernel(problem, id));
     if (family == family_t::portable) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    for (const kernel_id_t id :
-            {kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum, kernel_id_t::sm90_source_rows,
-                    kernel_id_t::sm90_quantise_rows, kernel_id_t::ref_grouped_matmul})
+    for (const kernel_id_t id : {kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
+                 kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
+    MXDNN_CHECK(prepare_sm90_results(problem));
     primitive = std::make_shared<rows_grouped_matmul_t>();
     return mxdnn_success;
 }
@@ -172,14 +176,17 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const sm90::sum_plan_t space =
             sm90::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-    const bool makes_codes = sm90_makes_codes(p);
-    // What is known only now.
-    if (!sm90_takes_results(ctx) || (makes_codes && x.scatter && x.dst_rows > sm90_results_at_once(p))
-            || src_stride < 0 || (scales && sm90_row_stride(scales->md) < 0)
-            || x.groups.groups > sm90::max_groups || x.groups.rows > INT32_MAX / 2
-            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (x.scatter && space.panels == 0))
+    const bool apart = sm90_finishes_apart(p);
+    const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0);
+    // What is known only now. Post-ops are for rows before they meet.
+    if (dst_stride < 0 || (apart && x.scatter && x.dst_rows > sm90_results_at_once(p))
+            || (x.scatter && !sm90_applies_post_ops(p))
+            || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
+            || (scales && sm90_row_stride(scales->md) < 0) || x.groups.groups > sm90::max_groups
+            || x.groups.rows > INT32_MAX / 2 || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2
+            || (x.scatter && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
-    if (x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0)) return mxdnn_success;
+    if (nothing) return mxdnn_success;
 
     a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
     a.weights_ptrs = x.weights_ptrs;
@@ -191,9 +198,11 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.groups = x.groups;
     a.gather = x.gather;
     a.expert_alpha = x.expert_alpha;
-    a.row_weights = x.topk;
-    a.row_weights_type = sm90_value_type(x.topk_dt);
     a.row_weights_on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+    if (a.row_weights_on_input || sm90_applies_post_ops(p)) {
+        a.row_weights = x.topk;
+        a.row_weights_type = sm90_value_type(x.topk_dt);
+    }
     if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
         a.bias = bias->handle;
         a.bias_type = sm90_value_type(bias->md.dt);
@@ -204,14 +213,16 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
 
     rows_multiplier_t rows(ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
     // Where rows of results go.
-    char *const to = makes_codes ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
-    const int64_t to_stride = makes_codes ? sm90_results_stride(p) : dst_stride;
-    const sm90::value_type_t to_type = makes_codes ? sm90::value_type_t::f32 : sm90_value_type(dst.md.dt);
+    char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
+    const int64_t to_stride = apart ? sm90_results_stride(p) : dst_stride;
+    const sm90::value_type_t to_type = apart ? sm90::value_type_t::f32 : sm90_value_type(dst.md.dt);
     if (!x.scatter) {
         a.dst = to;
         a.dst_stride = to_stride;
         a.dst_type = to_type;
-        return rows.multiply();
+        if (!apart) return rows.multiply();
+        sm90_finisher_t finisher(ctx, true);
+        return finisher.run([&](sm90_sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
     }
 
     sm90::scatter_sum_args_t sum;
@@ -243,7 +254,12 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
         MXDNN_CHECK(rows.multiply());
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
     }
-    return makes_codes ? quantise_sm90_rows(ctx, to, 0, x.dst_rows) : mxdnn_success;
+    if (!apart) return mxdnn_success;
+    // They are all there.
+    sm90_finisher_t finisher(ctx, false);
+    return finisher.run([&](sm90_sweep_t sweep) {
+        return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sm90_sweep_t::stores);
+    });
 }
 
 template struct rows_grouped_matmul_t<family_t::sm90>;

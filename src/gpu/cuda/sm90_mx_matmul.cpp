@@ -21,7 +21,7 @@ namespace {
 // As plans count: 0 where every column of the results has one of the weights for itself.
 int64_t groups_of(const problem_t &p) {
     const post_op_t *gated = p.attr.gated();
-    return gated && gated->gated_layout == mxdnn_gated_halves ? 1 : 0;
+    return gated && gated->gated_layout == mxdnn_gated_halves && sm90_applies_post_ops(p) ? 1 : 0;
 }
 
 // Rows that are counted through the matrices of a batch lie equally far apart, as far as it is known.
@@ -39,7 +39,7 @@ reason_t rows_mx_matmul_t<family>::pd_t::init() {
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
     result_bytes = round_up(sm90_results_bytes(problem), 256);
     scratchpad_bytes = result_bytes + (sm90_makes_rows(problem) ? sm90_rows_bytes(problem) : 0);
-    return check_sm90_post_ops(problem, false);
+    return yes();
 }
 
 template <family_t family>
@@ -52,7 +52,7 @@ status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
     if (family == family_t::portable || sm90_takes_few_rows(problem))
         MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
     if (sm90_makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
-    if (sm90_makes_codes(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_quantise_rows));
+    MXDNN_CHECK(prepare_sm90_results(problem));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
     primitive = std::make_shared<rows_mx_matmul_t>();
     return mxdnn_success;
@@ -72,10 +72,11 @@ namespace {
 // The rows of one part of a batch, as many at a time as there is room for.
 class part_multiplier_t {
 public:
-    part_multiplier_t(
-            const exec_ctx_t &ctx, family_t family, char *results, char *rows, const int32_t *wanted)
+    // finisher: null where results stay where the kernels put them, in dst.
+    part_multiplier_t(const exec_ctx_t &ctx, family_t family, char *results, char *rows,
+            const int32_t *wanted, sm90_finisher_t *finisher)
         : ctx_(ctx), p_(ctx.pd.problem), family_(family), results_(results), rows_(rows), wanted_(wanted),
-          makes_rows_(sm90_makes_rows(p_)), makes_codes_(sm90_makes_codes(p_)) {
+          finisher_(finisher), makes_rows_(sm90_makes_rows(p_)) {
         sm90::matmul_args_t &a = launch_.matmul;
         set_sm90_args(p_, launch_);
         a.expert_stride = p_.weights.packed.stride;
@@ -84,11 +85,12 @@ public:
             if (batch_of(bias->md) > 1) a.bias_stride = sm90_row_stride(bias->md);
         }
         a.src_stride = sm90_row_stride(memory(MXDNN_ARG_SRC).md);
-        a.dst_stride = makes_codes_ ? sm90_results_stride(p_) : sm90_row_stride(memory(MXDNN_ARG_DST).md);
-        a.dst_type = makes_codes_ ? sm90::value_type_t::f32 : sm90_value_type(p_.dst.dt);
+        a.dst_stride = finisher ? sm90_results_stride(p_) : sm90_row_stride(memory(MXDNN_ARG_DST).md);
+        a.dst_type = finisher ? sm90::value_type_t::f32 : sm90_value_type(p_.dst.dt);
     }
 
-    status_t multiply(const sm90_part_t &part) {
+    // only: there is no other part.
+    status_t multiply(const sm90_part_t &part, sm90_sweep_t sweep, bool only) {
         sm90::matmul_args_t &a = launch_.matmul;
         a.weights =
                 static_cast<const char *>(memory(MXDNN_ARG_WEIGHTS).handle) + part.weights * a.expert_stride;
@@ -98,23 +100,13 @@ public:
         if (a.grouped) a.groups = sm90_equal_groups(part.groups, part.rows);
         const int64_t groups = a.grouped ? part.groups : groups_of(p_);
         int64_t each = makes_rows_ ? sm90_rows_each(p_, part.rows) : part.rows;
-        if (makes_codes_) each = std::min(each, sm90_results_at_once(p_));
+        if (finisher_) each = std::min(each, sm90_results_at_once(p_));
+        const bool kept = sweep == sm90_sweep_t::stores && only && each >= part.rows;
         for (int64_t first = 0; first < part.rows; first += each) {
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each, part.rows - first));
-            const kernel_id_t kernel = plan_sm90_launch(p_, family_, a.M, groups, launch_);
-            a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
-            MXDNN_CHECK(set_source(part, first));
-            // Row `first` of the part is where dst, or the space for results, begins.
-            const memory_t &dst = memory(MXDNN_ARG_DST);
-            a.dst = makes_codes_ ? results_ - first * a.dst_stride * int64_t(sizeof(float))
-                                 : static_cast<char *>(dst.handle)
-                                           + part.dst_row * a.dst_stride * bytes_of(dst.md);
-            // Groups look at nothing before what comes before them has ended.
-            launch_.early = kernel != kernel_id_t::portable_rows
-                            && (a.grouped || sm90_writes_no_weights(ctx_.stream.cuda->last_kernel()));
-            MXDNN_CHECK(launch_kernel(ctx_, kernel, launch_));
-            if (makes_codes_) MXDNN_CHECK(quantise_sm90_rows(ctx_, results_, part.dst_row + first, a.M));
+            if (!kept) MXDNN_CHECK(multiply_rows(part, first, groups));
+            if (finisher_) MXDNN_CHECK(finisher_->finish(sweep, results_, part.dst_row + first, a.M, kept));
         }
         return mxdnn_success;
     }
@@ -125,12 +117,27 @@ private:
     family_t family_;
     char *results_, *rows_; // of the scratchpad
     const int32_t *wanted_;
-    bool makes_rows_, makes_codes_;
+    sm90_finisher_t *finisher_;
+    bool makes_rows_;
     sm90::launch_args_t launch_;
 
     const memory_t &memory(int arg) const { return *ctx_.memory(arg); }
     static int64_t bytes_of(const memory_desc_t &md) { return data_type_info(md.dt)->bits / 8; }
 
+    status_t multiply_rows(const sm90_part_t &part, int64_t first, int64_t groups) {
+        sm90::matmul_args_t &a = launch_.matmul;
+        const kernel_id_t kernel = plan_sm90_launch(p_, family_, a.M, groups, launch_);
+        a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
+        MXDNN_CHECK(set_source(part, first));
+        // Row `first` of the part is where dst, or the space for results, begins.
+        const memory_t &dst = memory(MXDNN_ARG_DST);
+        a.dst = finisher_ ? results_ - first * a.dst_stride * int64_t(sizeof(float))
+                          : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
+        // Groups look at nothing before what comes before them has ended.
+        launch_.early = kernel != kernel_id_t::portable_rows
+                        && (a.grouped || sm90_writes_no_weights(ctx_.stream.cuda->last_kernel()));
+        return launch_kernel(ctx_, kernel, launch_);
+    }
     status_t set_source(const sm90_part_t &part, int64_t first) {
         sm90::matmul_args_t &a = launch_.matmul;
         const int64_t row = part.src_row + first;
@@ -154,16 +161,22 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
     const int64_t rows = batch_of(dst.md) * dim_from_end(dst.md, 2);
     // What is known only now: where a caller's rows start, how many there are, gaps between matrices.
     if ((!sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes)
-            || rows > INT32_MAX / 2 || !sm90_takes_results(ctx) || sm90_row_stride(src.md) < 0
+            || rows > INT32_MAX / 2 || sm90_row_stride(dst.md) < 0 || sm90_row_stride(src.md) < 0
             || (scales && sm90_row_stride(scales->md) < 0))
         return ref_mx_matmul_t().execute(ctx);
     if (rows == 0 || dim_from_end(dst.md, 1) == 0) return mxdnn_success;
     const sm90_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
             family == family_t::portable || !sm90_takes_few_rows(p), !global || global->md.dims[0] == 1);
     const auto &pd = static_cast<const typename rows_mx_matmul_t<family>::pd_t &>(ctx.pd);
-    part_multiplier_t multiplier(ctx, family, space, space + pd.result_bytes, wanted);
-    for (int64_t i = 0; i < batch.parts(); i++) MXDNN_CHECK(multiplier.multiply(batch.part(i)));
-    return mxdnn_success;
+    const auto all = [&](sm90_finisher_t *finisher, sm90_sweep_t sweep) -> status_t {
+        part_multiplier_t multiplier(ctx, family, space, space + pd.result_bytes, wanted, finisher);
+        for (int64_t i = 0; i < batch.parts(); i++)
+            MXDNN_CHECK(multiplier.multiply(batch.part(i), sweep, batch.parts() == 1));
+        return mxdnn_success;
+    };
+    if (!sm90_finishes_apart(p)) return all(nullptr, sm90_sweep_t::all);
+    sm90_finisher_t finisher(ctx, false);
+    return finisher.run([&](sm90_sweep_t sweep) { return all(&finisher, sweep); });
 }
 
 } // namespace

@@ -136,21 +136,19 @@ reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix
     return yes();
 }
 
-reason_t check_sm90_post_ops(const problem_t &p, bool with_sum) {
+bool sm90_applies_post_ops(const problem_t &p) {
     const auto &ops = p.attr.post_ops.ops;
     size_t n = ops.size();
     if (n && ops[n - 1].kind == mxdnn_sum) {
         const post_op_t &o = ops[n - 1];
-        if (!with_sum || o.zero_point || (o.dt != mxdnn_data_type_undef && o.dt != p.dst.dt))
-            return no("post-ops", "a sum", with_sum ? "one of dst's own type without zero point" : "none");
+        if (p.kind != mxdnn_primitive_kind_grouped_matmul || o.zero_point
+                || (o.dt != mxdnn_data_type_undef && o.dt != p.dst.dt))
+            return false;
         n--;
     }
-    if (n > 1 || (n == 1 && !is_relu(ops[0]) && !is_gate(ops[0])))
-        return no("post-ops", "others", "one gated swiglu or silu, one relu or relu2, or none");
-    if (n == 1 && ops[0].kind == mxdnn_gated && ops[0].gated_layout == mxdnn_gated_halves
-            && dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns)
-        return no("gated halves", "N/2 that is no multiple of 64", "one");
-    return yes();
+    if (n > 1 || (n == 1 && !is_relu(ops[0]) && !is_gate(ops[0]))) return false;
+    return n == 0 || ops[0].kind != mxdnn_gated || ops[0].gated_layout != mxdnn_gated_halves
+           || dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns == 0;
 }
 
 void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch) {
@@ -162,6 +160,7 @@ void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch) {
     a.N = int32_t(dim_from_end(p.weights, 1));
     a.K = int32_t(dim_from_end(p.weights, 2));
     for (const post_op_t &o : p.attr.post_ops.ops) {
+        if (!sm90_applies_post_ops(p)) break;
         if (o.kind == mxdnn_sum) {
             a.old_scale = o.scale;
         } else if (o.kind == mxdnn_eltwise) {

@@ -26,8 +26,9 @@ sm90::value_type_t sm90_value_type(data_type_t dt);
 reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix);
 // Whether Hopper's own kernels take few rows of one matrix only; more are for the portable one.
 bool sm90_takes_few_rows(const problem_t &p);
-// An activation, and a sum as the last; with_sum says whether one is taken.
-reason_t check_sm90_post_ops(const problem_t &p, bool with_sum);
+// Whether the kernels apply the post-ops, one activation and, of grouped_matmul, a sum as the last; else
+// results are finished apart (sm90_results.hpp).
+bool sm90_applies_post_ops(const problem_t &p);
 
 // The sizes, what the weights are and the post-ops; the rest is the caller's.
 void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);

@@ -5,7 +5,6 @@
 #include "common/formats/plain_bits.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
-#include "gpu/cuda/quantise_rows_args.hpp"
 #include "gpu/cuda/sm90_problem.hpp"
 #include "gpu/cuda/sm90_source.hpp"
 
@@ -21,72 +20,104 @@ reason_t check_sm90_results(const problem_t &p) {
     if ((dst.strides[nd - 1] != 1 && dst.dims[nd - 1] != 1) || dst.strides[nd - 2] == runtime_dim)
         return no("dst", "columns apart, or rows at a distance known only at execution",
                 "rows of neighbours at a known distance");
-    if (!sm90_makes_codes(p)) return yes();
-    const arg_attr_t &a = p.attr.dst;
-    quant_t q;
-    int axis = 0;
-    quant_of("dst", dst, a, q, &axis);
-    const quant_family_t family = quant_family(dst.dt, q);
-    if (family != quant_family_t::mx && family != quant_family_t::nvfp4)
-        return no("dst", data_type_name(dst.dt), "f32, bf16, f16, MX or NVFP4");
-    if (!a.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
-    if (a.global == mxdnn_quantization_mode_dynamic_fp)
-        return no("global scale of dst", "a computed one", "a given one");
-    if (a.layout != mxdnn_scales_linear) return no("scales of dst", "in tiles of 128x4", "in order");
-    if (a.packing == mxdnn_element_packing_dense) return no("dst", "dense 6-bit codes", "a byte for each");
     if (data_type_info(dst.dt)->bits < 8 && inner_dim(dst) != nd - 1)
         return no("dst", "codes that share bytes along M", "along N");
-    for (const post_op_t &o : p.attr.post_ops.ops)
-        if (o.kind == mxdnn_sum) return no("post-ops", "a sum onto codes", "none");
-    return yes();
+    return check_post_op_count(p.attr);
 }
 
 bool sm90_makes_codes(const problem_t &p) { return !has_role(p.dst.dt, role_high_precision); }
 
-bool sm90_takes_results(const exec_ctx_t &ctx) {
-    const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST),
-                   *global = ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
-    return sm90_row_stride(ctx.memory(MXDNN_ARG_DST)->md) >= 0
-           && (!scales || sm90_row_stride(scales->md) >= 0) && (!global || global->md.dims[0] == 1);
+bool sm90_finishes_apart(const problem_t &p) { return sm90_makes_codes(p) || !sm90_applies_post_ops(p); }
+
+status_t prepare_sm90_results(const problem_t &p) {
+    if (!sm90_finishes_apart(p)) return mxdnn_success;
+    return prepare_kernel(p, kernel_id_t::sm90_quantise_rows);
 }
 
-int64_t sm90_results_stride(const problem_t &p) { return round_up(dim_from_end(p.dst, 1), 8); }
+int64_t sm90_results_stride(const problem_t &p) {
+    // Gates that come later have both halves until then.
+    return round_up(dim_from_end(sm90_applies_post_ops(p) ? p.dst : p.weights, 1), 8);
+}
 
 int64_t sm90_results_at_once(const problem_t &p) {
     return sm90_rows_with_room(p, sm90_results_stride(p) * int64_t(sizeof(float)));
 }
 
 int64_t sm90_results_bytes(const problem_t &p) {
-    if (!sm90_makes_codes(p)) return 0;
+    if (!sm90_finishes_apart(p)) return 0;
     return sm90_results_at_once(p) * sm90_results_stride(p) * int64_t(sizeof(float));
 }
 
-status_t quantise_sm90_rows(
-        const exec_ctx_t &ctx, const void *values, int64_t first, int64_t count, const row_groups_t *groups) {
-    const problem_t &p = ctx.pd.problem;
-    const memory_t &dst = *ctx.memory(MXDNN_ARG_DST),
-                   &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
-    const matrix_args_t m = matrix_args(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst);
-    sm90::quantise_rows_args_t a;
-    a.values = static_cast<const float *>(values);
-    a.stride = sm90_results_stride(p);
-    a.first = first;
-    a.rows = count;
-    a.columns = dim_from_end(dst.md, 1);
+sm90_finisher_t::sm90_finisher_t(const exec_ctx_t &ctx, bool listed)
+    : ctx_(ctx), p_(ctx.pd.problem), codes_(sm90_makes_codes(p_)), quick_(quantises_quickly()) {
+    args_.grouped = p_.kind == mxdnn_primitive_kind_grouped_matmul;
+    args_.listed = listed;
+    args_.stride = sm90_results_stride(p_);
+    args_.to_dst = !codes_;
+    if (args_.grouped)
+        make_grouped_args(ctx, args_.all);
+    else
+        make_matmul_args(ctx, args_.all.m);
+}
+
+// What quantise_rows makes.
+bool sm90_finisher_t::quantises_quickly() const {
+    if (!codes_) return false;
+    const arg_attr_t &a = p_.attr.dst;
+    quant_t q;
+    int axis = 0;
+    quant_of("dst", p_.dst, a, q, &axis);
+    const quant_family_t family = quant_family(p_.dst.dt, q);
+    if ((family != quant_family_t::mx && family != quant_family_t::nvfp4) || !a.is_dynamic()
+            || a.layout != mxdnn_scales_linear || a.packing == mxdnn_element_packing_dense)
+        return false;
+    const memory_t *global = ctx_.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
+    return sm90_row_stride(ctx_.memory(MXDNN_ARG_DST)->md) >= 0
+           && sm90_row_stride(ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST)->md) >= 0
+           && (!global || global->md.dims[0] == 1);
+}
+
+status_t sm90_finisher_t::launch(finish_step_t step) {
+    args_.step = step;
+    return launch_kernel(ctx_, kernel_id_t::sm90_quantise_rows, args_);
+}
+
+status_t sm90_finisher_t::finish(sm90_sweep_t sweep, void *values, int64_t first, int64_t count, bool kept) {
+    if (count == 0) return mxdnn_success;
+    args_.values = static_cast<float *>(values);
+    args_.first = first;
+    args_.rows = count;
+    args_.applies = !sm90_applies_post_ops(p_);
+    args_.finds_largest = sweep == sm90_sweep_t::looks;
+    if (!kept && (args_.applies || args_.finds_largest)) MXDNN_CHECK(launch(finish_step_t::apply_ops));
+    if (!codes_ || sweep == sm90_sweep_t::looks) return mxdnn_success;
+    return quick_ ? quantise() : launch(finish_step_t::store_codes);
+}
+
+status_t sm90_finisher_t::quantise() {
+    const memory_t &dst = *ctx_.memory(MXDNN_ARG_DST),
+                   &scales = *ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
+    const matrix_args_t &m = args_.all.m.dst;
+    sm90::quantise_rows_args_t &a = args_.quick;
+    a.values = args_.values;
+    a.stride = args_.stride;
+    a.first = args_.first;
+    a.rows = args_.rows;
+    a.columns = args_.all.m.columns;
     a.codes = m.elements.data;
     a.row_bytes = sm90_row_step(dst, storage_bits(m.elements.bits, m.elements.packing));
     a.scales = m.scales.data;
     a.scale_row_step = sm90_row_step(scales, m.scales.bits);
     a.scale_col_step = m.scales.step[m.scales.ndims - 1];
     a.global = m.global;
-    a.dt = p.dst.dt;
+    a.dt = p_.dst.dt;
     a.block = int32_t(m.quant.block);
-    a.rounding = p.attr.dst.rounding;
-    if (groups) {
+    a.rounding = p_.attr.dst.rounding;
+    if (args_.listed) {
         a.listed = true;
-        a.groups = *groups;
+        a.groups = args_.all.groups;
     }
-    return count ? launch_kernel(ctx, kernel_id_t::sm90_quantise_rows, a) : mxdnn_success;
+    return launch(finish_step_t::quantise);
 }
 
 } // namespace cuda

@@ -1,32 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// The destination as the Hopper kernels write it: rows of high precision in place, or rows of f32 in the
-// scratchpad, so many at a time, which device/kernels/quantise_rows.cu makes codes of.
+// The destination as the kernels of rows write it: rows of high precision in place, or rows of f32 in the
+// scratchpad, so many at a time, which are finished apart: device/kernels/finish_rows.cu applies post-ops
+// that the kernels do not have, and device/kernels/quantise_rows.cu makes codes, or the first does where it
+// cannot.
 #pragma once
 
 #include "common/primitive.hpp"
-#include "common/row_groups.hpp"
+#include "gpu/cuda/finish_rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Whether rows of this destination can be written or quantised; else the reason to decline.
+// Whether rows of this destination can be written or finished; else the reason to decline.
 reason_t check_sm90_results(const problem_t &p);
-// Whether they have to be quantised.
+// Whether results become codes, and whether they have to be finished apart.
 bool sm90_makes_codes(const problem_t &p);
-// What is known at execution only.
-bool sm90_takes_results(const exec_ctx_t &ctx);
+bool sm90_finishes_apart(const problem_t &p);
+status_t prepare_sm90_results(const problem_t &p);
 
-// Of a problem whose results are quantised: how many rows there is room for, what they take of the
+// Of a problem whose results are finished apart: how many rows there is room for, what they take of the
 // scratchpad, and how far they are apart there, in elements.
 int64_t sm90_results_at_once(const problem_t &p);
 int64_t sm90_results_bytes(const problem_t &p);
 int64_t sm90_results_stride(const problem_t &p);
 
-// Rows [first, first + count) of the destination, from their values in f32, where they are, to codes. groups:
-// rows that belong to none of them stay as they are; null: all belong.
-status_t quantise_sm90_rows(const exec_ctx_t &ctx, const void *values, int64_t first, int64_t count,
-        const row_groups_t *groups = nullptr);
+// Results are made once and all is done with them; or twice, or once and kept, since a global scale is
+// computed of all of them before the first becomes codes.
+enum class sm90_sweep_t { all, looks, stores };
+
+// One execution of such a problem.
+class sm90_finisher_t {
+public:
+    // listed: rows of a grouped_matmul that belong to no group stay as they are; else they are all finished,
+    // after post-ops.
+    sm90_finisher_t(const exec_ctx_t &ctx, bool listed);
+
+    // Calls sweep(sm90_sweep_t) for each of them: it makes all results, and has them finished.
+    template <typename F>
+    status_t run(F &&sweep) {
+        if (!args_.all.m.dynamic_global) return sweep(sm90_sweep_t::all);
+        MXDNN_CHECK(launch(finish_step_t::clear_globals));
+        MXDNN_CHECK(sweep(sm90_sweep_t::looks));
+        MXDNN_CHECK(launch(finish_step_t::make_globals));
+        return sweep(sm90_sweep_t::stores);
+    }
+
+    // Rows [first, first + count) of the destination, from sums with a bias, in f32 at `values`. kept: they
+    // are those that this has made of the sweep before.
+    status_t finish(sm90_sweep_t sweep, void *values, int64_t first, int64_t count, bool kept);
+
+private:
+    const exec_ctx_t &ctx_;
+    const problem_t &p_;
+    bool codes_, quick_;
+    finish_rows_args_t args_{};
+
+    bool quantises_quickly() const;
+    status_t quantise();
+    status_t launch(finish_step_t step);
+};
 
 } // namespace cuda
 } // namespace impl

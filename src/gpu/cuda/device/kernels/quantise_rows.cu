@@ -5,12 +5,12 @@
 // A CTA takes whole rows; a thread has eight neighbours of one, its own and its neighbours' a block.
 #include <algorithm>
 
+#include "gpu/cuda/device/kernels/finish_rows.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/tiles/code_tile.cuh"
 #include "gpu/cuda/device/tiles/encode.cuh"
 #include "gpu/cuda/device/tiles/quantisers.cuh"
-#include "gpu/cuda/quantise_rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -92,8 +92,15 @@ struct kernels_t {
     }
 };
 
+cudaError_t prepare_rows() {
+    const cudaError_t e = prepare_finish_rows();
+    return e == cudaSuccess ? tiles::load_quantiser_kernels<kernels_t>() : e;
+}
+
 cudaError_t launch_rows(const launch_t &at, const void *args) {
-    const auto &a = *static_cast<const quantise_rows_args_t *>(args);
+    const auto &all = *static_cast<const finish_rows_args_t *>(args);
+    if (all.step != finish_step_t::quantise) return launch_finish_rows(at, all);
+    const quantise_rows_args_t &a = all.quick;
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
     const bool nvfp4 = a.block == 1 << tiles::nvfp4_quantiser_t::block_shift;
@@ -103,8 +110,8 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t sm90_quantise_rows_kernel = {kernel_id_t::sm90_quantise_rows,
-        sizeof(quantise_rows_args_t), tiles::load_quantiser_kernels<kernels_t>, launch_rows};
+const kernel_entry_t sm90_quantise_rows_kernel = {
+        kernel_id_t::sm90_quantise_rows, sizeof(finish_rows_args_t), prepare_rows, launch_rows};
 
 } // namespace cuda
 } // namespace impl

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps that results take before quantise_rows, or instead of it; one entry of the kernel table has all.
+#pragma once
+
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/finish_rows_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+cudaError_t prepare_finish_rows();
+// All steps but quantise.
+cudaError_t launch_finish_rows(const launch_t &at, const finish_rows_args_t &a);
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
