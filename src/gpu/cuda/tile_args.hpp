@@ -50,8 +50,8 @@ struct tile_args_t {
     bool two_levels;    // under a global scale
     const float *given; // that global scale, where it is the caller's
     int64_t given_step; //
-    uint32_t *amax;     // else the largest magnitudes it is made from, one a matrix; behind them those
-    int amax_parts;     // of so many parts of each
+    uint32_t *amax;     // else the largest magnitudes that it is made from
+    int amax_parts;     // of so many parts of each matrix
     uint8_t *clear;     // bytes that padding makes zero
     int64_t clear_bytes;
 };
@@ -61,7 +61,7 @@ constexpr int amax_parts(int64_t batch) {
     constexpr int64_t all = 512;
     return int(batch < 1 ? all : batch > all ? 1 : all / batch);
 }
-constexpr int64_t amax_words(int64_t batch) { return batch * (1 + amax_parts(batch)); }
+constexpr int64_t amax_words(int64_t batch) { return batch * amax_parts(batch); }
 
 // One source to two sides, whose blocks run along different dims: k of the one is n of the other. A CTA has
 // as many of each as a tile of bytes has rows.

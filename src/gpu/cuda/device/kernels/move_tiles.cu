@@ -13,8 +13,9 @@ namespace {
 
 using namespace tiles;
 
+// Many CTAs keep many loads in flight.
 template <int bits>
-__global__ void __launch_bounds__(threads) move_tiles(const __grid_constant__ tile_args_t a) {
+__global__ void __launch_bounds__(threads, 10) move_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = bits == 4 ? 4 : 8;
     __shared__ code_tile_t<width> t;
     tile_place_t at;

@@ -13,6 +13,15 @@ namespace {
 
 using namespace tiles;
 
+// Of what find_largest() has left for each part of a matrix; every warp asks.
+__device__ __forceinline__ float largest_of_matrix(const tile_args_t &a, int64_t matrix) {
+    const uint32_t *parts = a.amax + matrix * a.amax_parts;
+    uint32_t m = 0;
+#pragma unroll 16
+    for (int i = threadIdx.x % 32; i < a.amax_parts; i += 32) m = max(m, parts[i]);
+    return float_of(__reduce_max_sync(~0u, m));
+}
+
 // Many CTAs keep many loads in flight.
 template <typename quantiser_t>
 __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_constant__ tile_args_t a) {
@@ -27,8 +36,8 @@ __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_consta
     start_of_early_kernel();
     float global = 1.f;
     if (a.two_levels)
-        global =
-                a.given ? a.given[at.matrix * a.given_step] : nvfp4_global_scale(float_of(a.amax[at.matrix]));
+        global = a.given ? a.given[at.matrix * a.given_step]
+                         : nvfp4_global_scale(largest_of_matrix(a, at.matrix));
     const auto quantise_words = [&](auto words) {
         using words_t = decltype(words);
         if constexpr (words_t::per_word == 2)
@@ -112,18 +121,7 @@ __global__ void __launch_bounds__(amax_threads, 4) find_largest(const __grid_con
     const uint32_t m = largest_of_cta(a.src.dt == mxdnn_bf16  ? largest_of_lines<bf16_words_t>(a, matrix)
                                       : a.src.dt == mxdnn_f16 ? largest_of_lines<f16_words_t>(a, matrix)
                                                               : largest_of_lines<f32_words_t>(a, matrix));
-    if (threadIdx.x == 0) a.amax[a.batch + matrix * gridDim.x + blockIdx.x] = m;
-}
-
-// Of what the CTAs of a matrix have found.
-__global__ void __launch_bounds__(amax_threads) join_largest(const __grid_constant__ tile_args_t a) {
-    start_of_early_kernel();
-    const int64_t matrix = blockIdx.x;
-    uint32_t m = 0;
-    for (int i = threadIdx.x; i < a.amax_parts; i += amax_threads)
-        m = max(m, a.amax[a.batch + matrix * a.amax_parts + i]);
-    m = largest_of_cta(m);
-    if (threadIdx.x == 0) a.amax[matrix] = m;
+    if (threadIdx.x == 0) a.amax[matrix * gridDim.x + blockIdx.x] = m;
 }
 
 struct kernels_t {
@@ -135,8 +133,7 @@ struct kernels_t {
 };
 
 cudaError_t prepare() {
-    cudaError_t e = load_kernel(find_largest);
-    if (e == cudaSuccess) e = load_kernel(join_largest);
+    const cudaError_t e = load_kernel(find_largest);
     return e == cudaSuccess ? load_quantiser_kernels<kernels_t>() : e;
 }
 
@@ -146,11 +143,9 @@ cudaError_t launch(const launch_t &at, const void *args) {
     if (a.clear_bytes > 0)
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     if (a.two_levels && !a.given) {
-        const unsigned batch = unsigned(a.batch);
-        const dim3 parts(unsigned(a.amax_parts), batch);
-        cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, true}, a);
-        if (e == cudaSuccess) e = launch_kernel(at, join_largest, {batch, amax_threads, 0, true}, a);
-        if (e != cudaSuccess) return e;
+        const dim3 parts(unsigned(a.amax_parts), unsigned(a.batch));
+        if (const cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, true}, a))
+            return e;
     }
     const bool nvfp4 = a.block_shift == nvfp4_quantiser_t::block_shift;
     return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, nvfp4, a.two_levels),

@@ -121,8 +121,9 @@ struct code_group_t {
     }
 };
 
-// A word of codes from as many values.
-template <typename element_t>
+// A word of codes from as many values. clamps: they may be beyond the largest code's by more than half a
+// step.
+template <typename element_t, bool clamps = true>
 __device__ __forceinline__ uint32_t encode_word(const float *x) {
     using group_t = code_group_t<element_t>;
     constexpr int n = group_t::per_word, width = group_t::width;
@@ -151,7 +152,7 @@ __device__ __forceinline__ uint32_t encode_word(const float *x) {
             uint32_t sum_of_integers = 0;
 #pragma unroll
             for (int i = n - 1; i >= 0; i--) {
-                const float m = fminf(fabsf(x[i]), element_t::max);
+                const float m = clamps ? fminf(fabsf(x[i]), element_t::max) : fabsf(x[i]);
                 codes = (codes << width) + three_lines_code<element_t>(m);
                 sum_of_integers = (sum_of_integers << width) + integers;
             }
@@ -168,12 +169,13 @@ __device__ __forceinline__ uint32_t encode_word(const float *x) {
     }
 }
 
-template <typename element_t>
+template <typename element_t, bool clamps = true>
 __device__ __forceinline__ code_group_t<element_t> encode_group(const float (&x)[8]) {
     using group_t = code_group_t<element_t>;
     group_t g;
 #pragma unroll
-    for (int i = 0; i < group_t::words; i++) g.w[i] = encode_word<element_t>(x + i * group_t::per_word);
+    for (int i = 0; i < group_t::words; i++)
+        g.w[i] = encode_word<element_t, clamps>(x + i * group_t::per_word);
     return g;
 }
 
@@ -184,6 +186,8 @@ __device__ __forceinline__ code_group_t<element_t> encode_group(const float (&x)
 // For quantisers that take values one by one: derived_t::encode(block, x).
 template <typename derived_t>
 struct value_quantiser_t {
+    static constexpr bool takes_long = false;
+
     template <typename words_t, typename block_t>
     __device__ __forceinline__ auto encode_row(const block_t &b, const uint32_t *w) const {
         float x[8];
@@ -321,9 +325,11 @@ struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
     using element = f4_e2m1_t;
     using group_t = code_group_t<element>;
     static constexpr int block_shift = 4;
+    static constexpr bool takes_long = true;
     struct block_t {
         uint32_t scale;
         float factor, divisor;
+        bool usual; // the factor is all there is to know, and makes no value as large as 7
     };
     float global, inverse;
     bool middling;
@@ -334,17 +340,24 @@ struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
     __device__ __forceinline__ block_t block(uint32_t amax) const {
         const float a = float_of(amax);
         if (middling && is_middling(a)) {
-            const uint32_t scale =
-                    nvfp4_scale_code(divide(divide(a, element::max, 1 / element::max), global, inverse));
+            const float s = divide(divide(a, element::max, 1 / element::max), global, inverse);
+            const uint32_t scale = nvfp4_scale_code(s);
             const float value = nvfp4_scale_value(scale);
-            return {scale, divide(inverse, value, inverse_of_scale(value)), 0};
+            // A scale is rounded by a sixteenth at most, but for negative ones and those beyond the largest.
+            return {scale, divide(inverse, value, inverse_of_scale(value)), 0,
+                    bits_of(s) < bits_of(f8_e4m3_t::max * 1.0625f)};
         }
         // By the rules as they stand: zeros, NaN, infinities and what is near the ends of the exponents.
         const uint32_t scale = odd_scale(amax, global);
         const float value = f8_e4m3_t::decode(scale);
-        return {scale, quotient(inverse, value), mul_f32(global, value)};
+        return {scale, quotient(inverse, value), mul_f32(global, value), false};
     }
     __device__ __forceinline__ group_t encode(const block_t &b, float (&x)[8]) const {
+        if (b.usual) {
+#pragma unroll
+            for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
+            return encode_group<element, false>(x);
+        }
         if (is_finite(b.factor)) {
 #pragma unroll
             for (int i = 0; i < 8; i++) x[i] = mul_f32(x[i], b.factor);
@@ -401,6 +414,7 @@ template <typename derived_t, typename element_t, typename pair_t>
 struct pair_quantiser_t {
     using element = element_t;
     using group_t = code_group_t<element_t>;
+    static constexpr bool takes_long = false;
     static constexpr uint32_t sign_code = element_t::sign_code;
 
     template <typename words_t, typename block_t>

@@ -78,7 +78,9 @@ struct side_source_t {
 };
 
 // Lines along k: a thread has 16 rows of a column at a time, and its neighbour the rest of a longer block.
-template <typename quantiser_t, typename words_t, typename tile_t, typename source_t, typename sink_t>
+// all_there: the tile is known to be whole, to be read by whole words.
+template <typename quantiser_t, typename words_t, bool all_there = false, typename tile_t, typename source_t,
+        typename sink_t>
 __device__ __forceinline__ void quantise_along_k(
         tile_t &t, const source_t &s, const sink_t &sink, const tile_place_t &at, const quantiser_t &q) {
     using element_t = typename quantiser_t::element;
@@ -88,7 +90,7 @@ __device__ __forceinline__ void quantise_along_k(
     const int part = threadIdx.x % parts, first = threadIdx.x / parts;
     const uint8_t *p = s.template at<width>(first, part * unit);
     const int64_t step = columns * s.line_step();
-    const bool whole = s.whole();
+    const bool whole = all_there || s.whole(), at_whole = all_there || at.whole;
 #pragma unroll 1
     for (int pass = 0; pass < tile_n / columns; pass += at_once) {
         uint32_t w[at_once][words];
@@ -114,12 +116,12 @@ __device__ __forceinline__ void quantise_along_k(
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 g[h] = q.template encode_row<words_t>(b, w[j] + h * words / 2);
-                if (!at.whole) drop_rows(g[h], at.rows - part * unit - 8 * h);
+                if (!at_whole) drop_rows(g[h], at.rows - part * unit - 8 * h);
             }
             put_codes<element_t>(sink.at(column, part * unit), g[0], g[1]);
             if (part % parts_of_block == 0)
                 t.scale[part / parts_of_block][column] =
-                        at.whole || (column < at.columns && part * unit < at.rows) ? b.scale : 0;
+                        at_whole || (column < at.columns && part * unit < at.rows) ? b.scale : 0;
         }
     }
 }
@@ -178,7 +180,11 @@ __device__ __forceinline__ void quantise_tile(
         tile_t &t, const tile_args_t &a, const source_t &s, const tile_place_t &at, float global) {
     using quantiser_t = typename best_quantiser_t<format_t, words_t>::type;
     const quantiser_t q(a.rounding, global);
-    if (s.lines_along_k())
+    // What takes many instructions is compiled once more without those for edges.
+    constexpr bool twice = quantiser_t::takes_long;
+    if (twice && s.lines_along_k() && at.whole && s.whole())
+        quantise_along_k<quantiser_t, words_t, twice>(t, s, tile_sink_t<tile_t>{t}, at, q);
+    else if (s.lines_along_k())
         quantise_along_k<quantiser_t, words_t>(t, s, tile_sink_t<tile_t>{t}, at, q);
     else
         quantise_along_n<quantiser_t, words_t, tile_t::rows>(s, tile_sink_t<tile_t>{t}, at, q);
