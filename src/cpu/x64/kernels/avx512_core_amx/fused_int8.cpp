@@ -22,6 +22,7 @@
 #include "cpu/x64/jit/jit_base.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/weave.hpp"
 #include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
@@ -242,33 +243,40 @@ private:
         ret();
     }
 
-    // To dst_, which is panel 0's.
-    void decode_tile(int panel, int rows) {
-        const Reg64 &at = codes_of(panel);
-        const int to = panel * panel_bytes_;
+    // A tile of both panels, to dst_, which is panel 0's.
+    pieces_t decoding(int rows) {
         const int header = int(n16_frame_t::header_bytes(shape_, rows)), blocks = int(div_up(rows, block));
-        vmovdqu64(header_, ptr[at]);
-        vpcmpub(some_, header_, limit(panel), not_less);
-        vpsubb(header_, header_, base(panel));
-        vmovdqu8(header_ | some_, nan_bytes_);
-        for (int b = 0; b < blocks; b++) {
-            vpermb(shift_, spread(b), header_);
-            vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
-            vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
-            for (int u = 0; u < block / unit_rows; u++) {
-                const int unit_at = b * block / unit_rows + u;
-                vmovdqu64(raw_, ptr[at + header + unit_at * amx_row_bytes]);
-                vpsrlw(high_, raw_, 4);
-                for (const Zmm &w : {raw_, high_}) {
-                    vpternlogd(w, low_, shift_, 0xea); // (w & low) | shift
-                    vpermb(w | some_ | T_z, w, table_);
-                }
-                vmovdqu64(ptr[dst_ + to + 2 * unit_at * amx_row_bytes], raw_);
-                vmovdqu64(ptr[dst_ + to + (2 * unit_at + 1) * amx_row_bytes], high_);
-                vpternlogd(any_, raw_, high_, 0xfe); // or
-            }
+        pieces_t pieces;
+        for (int p = 0; p < panels; p++) {
+            const Reg64 &at = codes_of(p);
+            pieces.push_back([=, &at] {
+                vmovdqu64(header_, ptr[at]);
+                vpcmpub(some_, header_, limit(p), not_less);
+                vpsubb(header_, header_, base(p));
+                vmovdqu8(header_ | some_, nan_bytes_);
+            });
+            for (int u = 0; u < blocks * block / unit_rows; u++)
+                pieces.push_back([=, &at] {
+                    if (u % (block / unit_rows) == 0) {
+                        vpermb(shift_, spread(u / (block / unit_rows)), header_);
+                        vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
+                        vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
+                    }
+                    const int to = p * panel_bytes_ + 2 * u * amx_row_bytes;
+                    vmovdqu64(raw_, ptr[at + header + u * amx_row_bytes]);
+                    vpsrlw(high_, raw_, 4);
+                    for (const Zmm &w : {raw_, high_}) {
+                        vpternlogd(w, low_, shift_, 0xea); // (w & low) | shift
+                        vpermb(w | some_ | T_z, w, table_);
+                    }
+                    vmovdqu64(ptr[dst_ + to], raw_);
+                    vmovdqu64(ptr[dst_ + to + amx_row_bytes], high_);
+                    vpternlogd(any_, raw_, high_, 0xfe); // or
+                });
+            pieces.push_back([=, &at] { add(at, tile_bytes_); });
         }
-        add(at, tile_bytes_);
+        pieces.push_back([=] { add(dst_, int(div_up(rows, parts_.step)) * amx_tile_bytes); });
+        return pieces;
     }
 
     // ---- multiplying ----
@@ -398,8 +406,8 @@ private:
         L(done);
     }
 
-    // Leaves the comparison of the rows that are left with 0. The first block's tiles of weights are decoded
-    // while those before them are multiplied.
+    // Leaves the comparison of the rows that are left with 0. The first block decodes the weights that all
+    // multiply.
     void rows_block(bool decode) {
         Label one, after;
         fetch_destination();
@@ -425,15 +433,10 @@ private:
         if (decode) {
             mov(dst_, wei_);
             for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
-            for_tiles(false, [&](int rows) {
-                for (int p = 0; p < panels; p++) decode_tile(p, rows);
-                const int steps = int(div_up(rows, parts_.step));
-                add(dst_, steps * amx_tile_bytes);
-                for (int i = 0; i < steps; i++) step(halves);
-            });
+            decode_and_multiply(halves);
         } else {
             mov(steps_, var(part_steps));
-            loop_down(steps_, [&] { step(halves); });
+            loop_down(steps_, [&] { multiply(int(parts_.step), halves); });
         }
         // Sums of the block before have arrived in the first-level cache by now.
         call(add_up_);
@@ -478,22 +481,68 @@ private:
         L(done);
     }
 
+    // Every tile of both panels is decoded beside the products of the one before it.
+    void decode_and_multiply(int halves) {
+        Label more, last, no_tail, no_tiles, done;
+        mov(tiles_, var(part_tiles));
+        test(tiles_, tiles_);
+        jz(no_tiles, T_NEAR);
+        weave(decoding(tile_rows_), {});
+        align(16);
+        L(more);
+        dec(tiles_);
+        jz(last, T_NEAR);
+        weave(decoding(tile_rows_), products(tile_rows_, halves));
+        jmp(more, T_NEAR);
+        L(last);
+        if (tail_rows_) {
+            cmp(var(part_tail), 0);
+            je(no_tail, T_NEAR);
+            weave(decoding(tail_rows_), products(tile_rows_, halves));
+            multiply(tail_rows_, halves);
+            jmp(done, T_NEAR);
+            L(no_tail);
+        }
+        multiply(tile_rows_, halves);
+        jmp(done, T_NEAR);
+        L(no_tiles);
+        if (tail_rows_) {
+            weave(decoding(tail_rows_), {});
+            multiply(tail_rows_, halves);
+        }
+        L(done);
+    }
+
     // The source is one ascending stream, from step to step and from block to block; each of its lines is
     // read once in a pass: the hint leaves the cache to the weights.
-    void step(int halves) {
-        tileloaddt1(src(0), ptr[src_ + row_bytes_]);
-        tileloadd(wei(0), ptr[wei_ + row_bytes_]);
-        tdpbssd(sum(0, 0), src(0), wei(0));
-        if (halves == 2) {
-            tileloaddt1(src(1), ptr[src_ + row_bytes_ + amx_tile_bytes]);
-            tdpbssd(sum(1, 0), src(1), wei(0));
+    pieces_t products(int rows, int halves) {
+        pieces_t pieces;
+        for (int s = 0; s < int(div_up(rows, parts_.step)); s++) {
+            pieces.push_back([=] {
+                tileloaddt1(src(0), ptr[src_ + row_bytes_]);
+                tileloadd(wei(0), ptr[wei_ + row_bytes_]);
+                tdpbssd(sum(0, 0), src(0), wei(0));
+            });
+            if (halves == 2)
+                pieces.push_back([=] {
+                    tileloaddt1(src(1), ptr[src_ + row_bytes_ + amx_tile_bytes]);
+                    tdpbssd(sum(1, 0), src(1), wei(0));
+                });
+            pieces.push_back([=] {
+                fetch_ahead();
+                tileloadd(wei(1), ptr[wei_ + row_bytes_ + panel_bytes_]);
+                if (halves == 2) tdpbssd(sum(1, 1), src(1), wei(1));
+            });
+            pieces.push_back([=] {
+                tdpbssd(sum(0, 1), src(0), wei(1));
+                add(src_, src_step_);
+                add(wei_, amx_tile_bytes);
+            });
         }
-        fetch_ahead();
-        tileloadd(wei(1), ptr[wei_ + row_bytes_ + panel_bytes_]);
-        if (halves == 2) tdpbssd(sum(1, 1), src(1), wei(1));
-        tdpbssd(sum(0, 1), src(0), wei(1));
-        add(src_, src_step_);
-        add(wei_, amx_tile_bytes);
+        return pieces;
+    }
+    void multiply(int rows, int halves) {
+        for (const auto &piece : products(rows, halves)) piece();
     }
 
     // So many lines that two blocks of rows fetch all, to where they do not displace the part at hand.
