@@ -32,7 +32,7 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         }
                         EXPECT_EQ(p.kernel == kernel_t::dense_rows, groups == 0 && rows <= 16);
                         if (p.kernel == kernel_t::dense_rows) {
-                            EXPECT_GE(8 * dense_rows_variants[p.variant].row_tiles, rows);
+                            EXPECT_GE(8 * dense_rows_tiles[p.variant], rows);
                         }
                         // Sums over more than one CTA take one round of many_rows.
                         if (p.kernel == kernel_t::many_rows && p.splits > 1) {
@@ -53,7 +53,7 @@ TEST(sm90_matmul_plan, has_room_for_the_terms_of_rows) {
                         plan_matmul(rows, 4096, 4096, groups, 2176, 132, many_rows_all, terms);
                 EXPECT_EQ(p.kernel == kernel_t::dense_rows, groups == 0 && rows * terms <= 16);
                 if (p.kernel == kernel_t::dense_rows) {
-                    EXPECT_GE(8 * dense_rows_variants[p.variant].row_tiles, rows * terms);
+                    EXPECT_GE(8 * dense_rows_tiles[p.variant], rows * terms);
                 }
                 if (groups <= 1 && rows * terms > 16) {
                     EXPECT_EQ(p.kernel, kernel_t::many_rows);
@@ -85,6 +85,19 @@ TEST(sm90_matmul_plan, fills_the_device) {
     EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
+}
+
+// A CTA of a decoding kernel on every multiprocessor, so that the next one's lie beside them, one by one; but
+// not where most would have nothing of their own to do, and two where there is work for more.
+TEST(sm90_matmul_plan, few_rows_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
+    const auto grid = [](int64_t rows, int64_t panels) {
+        return plan_matmul(rows, 64 * panels, 4096, 0, 2176, 132).grid;
+    };
+    for (int64_t rows : {1, 8, 16}) {
+        for (int64_t panels : {34, 40, 64, 66}) EXPECT_EQ(grid(rows, panels), 132) << rows << ", " << panels;
+        for (int64_t panels : {1, 8, 33, 67, 128, 132}) EXPECT_EQ(grid(rows, panels), 2 * panels) << rows;
+        EXPECT_EQ(grid(rows, 1000), 264);
+    }
 }
 
 // Rows fall into groups at random: what is chosen has room for more than the mean, so that few groups need a

@@ -56,14 +56,16 @@ struct spread_t {
 // What the busiest of so many clusters does; items are handed out in turn.
 double rounds_of(double items, int64_t clusters) { return std::ceil(items / double(clusters) - 1e-9); }
 
-// Few rows of one matrix. Up to four rows leave room for the next kernel's CTAs beside this one's. Sharing K
-// makes work for every multiprocessor, and halves what a CTA needs of the source.
+// Few rows of one matrix. Two CTAs share K, which makes work for every multiprocessor. Where half of the
+// clusters and more have an item, and none has two, the others get a spare one (dense_rows.cuh says why);
+// more items than clusters use the room that is for the next kernel.
 matmul_plan_t plan_dense_rows(int64_t rows, int64_t N, int sm_count) {
-    const int v = rows <= 4 ? 0 : rows <= 8 ? 1 : 2;
-    const dense_rows_shape_t &f = dense_rows_variants[v];
-    const int64_t items = div_up(div_up(N, tile), f.panels), slots = int64_t(sm_count) * f.ctas;
-    const int splits = slots > 1 && (v != 1 || 2 * items <= sm_count) ? 2 : 1;
-    return {kernel_t::dense_rows, v, splits, int(std::min(items, slots / splits)) * splits};
+    const int v = rows <= 8 * dense_rows_tiles[0] ? 0 : 1, splits = std::min(2, sm_count);
+    const int64_t items = div_up(N, tile), clusters = sm_count / splits;
+    const int64_t used = items > clusters       ? std::min(items, clusters * dense_rows_ctas)
+                         : 2 * items > clusters ? clusters
+                                                : items;
+    return {kernel_t::dense_rows, v, splits, int(used) * splits};
 }
 
 // Clusters that run at a time. Those of three and more leave some multiprocessors of their group of them
@@ -176,15 +178,14 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
 
 std::string to_string(const matmul_plan_t &p) {
     const int v = p.variant;
-    const dense_rows_shape_t &d = dense_rows_variants[p.kernel == kernel_t::dense_rows ? v : 0];
     if (p.kernel == kernel_t::portable_rows)
         return "portable_rows:" + std::to_string(8 * portable_rows_tiles[v]) + "rows:grid"
                + std::to_string(p.grid);
     return (p.kernel == kernel_t::few_rows ? "few_rows:" + std::to_string(8 * few_rows_tiles[v]) + "rows"
-                   : p.kernel == kernel_t::dense_rows ? "dense_rows:" + std::to_string(8 * d.row_tiles) + "x"
-                                                                + std::to_string(d.panels) + "panels"
-                                                      : (v == many_rows_fp8 ? "many_rows_fp8:" : "many_rows:")
-                                                                + std::to_string(many_rows_width(v)) + "wide")
+                   : p.kernel == kernel_t::dense_rows
+                           ? "dense_rows:" + std::to_string(8 * dense_rows_tiles[v]) + "rows"
+                           : (v == many_rows_fp8 ? "many_rows_fp8:" : "many_rows:")
+                                     + std::to_string(many_rows_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

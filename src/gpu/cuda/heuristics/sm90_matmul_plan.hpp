@@ -15,19 +15,9 @@ namespace sm90 {
 // eights.
 constexpr int few_rows_tiles[] = {1, 2};
 constexpr int dense_rows_most = 16; // rows
-struct dense_rows_shape_t {
-    int row_tiles; // rows of the source, in eights, at most
-    int panels;    // of 64 columns that a CTA works on at a time
-    int teams;     // of four warps, for each of them
-    int ctas;      // that a multiprocessor holds
-};
-constexpr dense_rows_shape_t dense_rows_variants[] = {
-        {1, 1, 2, 2}, // the source is little: one CTA begins while another ends
-        {1, 1, 4, 1},
-        {2, 2, 2, 1},
-};
-// What dense_rows keeps of the source, at most, in a multiprocessor.
-constexpr int dense_rows_source_bytes = 129 * 1024;
+// Of dense_rows: rows of the source, in eights, at most.
+constexpr int dense_rows_tiles[] = {1, 2};
+constexpr int dense_rows_ctas = 2; // that a multiprocessor holds
 // Of many_rows: the first ones are built for every weight format, the others for MXFP4, because every width
 // takes the compiler long.
 constexpr int many_rows_widths[] = {32, 64, 128, 256, 48, 96, 144};
@@ -35,7 +25,9 @@ constexpr int many_rows_all = sizeof(many_rows_widths) / sizeof(many_rows_widths
 // An item is 256 columns; those of the widest are divided between two CTAs that share the source rows.
 // At the rate of FP8, for MXFP4: one width more.
 constexpr int many_rows_fp8 = many_rows_all, many_rows_fp8_width = 288;
-constexpr int many_rows_width(int v) { return v == many_rows_fp8 ? many_rows_fp8_width : many_rows_widths[v]; }
+constexpr int many_rows_width(int v) {
+    return v == many_rows_fp8 ? many_rows_fp8_width : many_rows_widths[v];
+}
 constexpr int many_rows_pair(int width) { return width > 144 ? 2 : 1; }
 // Rows that are copied at once: of wide blocks not many more than there are.
 constexpr int many_rows_box_rows(int width) { return width > 144 ? 32 : width; }

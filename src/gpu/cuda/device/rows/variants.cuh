@@ -14,20 +14,21 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-template <typename kernel_t, typename format, size_t... i>
-const built_t<matmul_args_t> *variant_of_format(int v, std::index_sequence<i...>) {
+template <typename kernel_t, typename format, typename args_t, size_t... i>
+const built_t<args_t> *variant_of_format(int v, std::index_sequence<i...>) {
     if constexpr (kernel_t::template takes<format>) {
-        static const built_t<matmul_args_t> list[] = {kernel_t::template built<format, i>()...};
+        static const built_t<args_t> list[] = {kernel_t::template built<format, i>()...};
         return v < int(sizeof...(i)) ? &list[v] : nullptr;
     } else {
         return nullptr;
     }
 }
 
-template <typename kernel_t>
-const built_t<matmul_args_t> *variant_of(format_t f, int v) {
+template <typename kernel_t, typename args_t = matmul_args_t>
+const built_t<args_t> *variant_of(format_t f, int v) {
     return of_format(f, [v](auto format) {
-        return variant_of_format<kernel_t, decltype(format)>(v, std::make_index_sequence<kernel_t::count>());
+        return variant_of_format<kernel_t, decltype(format), args_t>(
+                v, std::make_index_sequence<kernel_t::count>());
     });
 }
 

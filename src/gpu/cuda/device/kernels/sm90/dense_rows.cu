@@ -2,6 +2,7 @@
 // The variants of dense_rows that plans choose from.
 #include "gpu/cuda/device/kernels/sm90/dense_rows.cuh"
 
+#include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 
@@ -16,19 +17,35 @@ using namespace sm90;
 struct dense_rows_list_t {
     template <typename format>
     static constexpr bool takes = true;
-    static constexpr size_t count = sizeof(dense_rows_variants) / sizeof(dense_rows_variants[0]);
+    static constexpr size_t count = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]);
     template <typename format, size_t i>
-    static built_t<matmul_args_t> built() {
-        using variant_t = dense_rows_variant_t<format, dense_rows_variants[i].row_tiles,
-                dense_rows_variants[i].panels, dense_rows_variants[i].teams, dense_rows_variants[i].ctas>;
+    static built_t<mapped_args_t> built() {
+        using variant_t = dense_rows_variant_t<format, dense_rows_tiles[i]>;
         return {dense_rows<variant_t>, variant_t::threads, variant_t::bytes};
     }
 };
 
+const built_t<mapped_args_t> *variant(format_t f, int v) {
+    return variant_of<dense_rows_list_t, mapped_args_t>(f, v);
+}
+
 } // namespace
 
-const kernel_entry_t sm90_dense_rows_kernel =
-        entry_of_variants<dense_rows_list_t>(kernel_id_t::sm90_dense_rows);
+const kernel_entry_t sm90_dense_rows_kernel = {kernel_id_t::sm90_dense_rows, sizeof(launch_args_t),
+        [] { return prepare_built(variant); },
+        [](const launch_t &at, const void *args) {
+            const launch_args_t &a = *static_cast<const launch_args_t *>(args);
+            mapped_args_t m{};
+            m.matmul = a.matmul;
+            if (m.matmul.K > 0) {
+                // Terms of a row are rows of their own.
+                const int terms = m.matmul.src_terms;
+                const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K,
+                        m.matmul.M * terms, m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);
+                if (e != cudaSuccess) return e;
+            }
+            return launch_built(*variant(a.format, a.variant), at, a, m);
+        }};
 
 } // namespace cuda
 } // namespace impl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel table's entry of many_rows.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/rows/built.cuh"
@@ -14,8 +14,8 @@ namespace cuda {
 namespace sm90 {
 
 template <typename format>
-const built_t<many_rows_args_t> *many_rows_variant(int v); // many_rows_*.cu
-const built_t<many_rows_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
+const built_t<mapped_args_t> *many_rows_variant(int v); // many_rows_*.cu
+const built_t<mapped_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
 
 } // namespace sm90
 
@@ -23,9 +23,9 @@ namespace {
 
 using namespace sm90;
 
-const built_t<many_rows_args_t> *variant(format_t f, int v) {
+const built_t<mapped_args_t> *variant(format_t f, int v) {
     if (v == many_rows_fp8) return f == format_t::mxfp4 ? many_rows_of_fp8() : nullptr;
-    return of_format(f, [v](auto format) -> const built_t<many_rows_args_t> * {
+    return of_format(f, [v](auto format) -> const built_t<mapped_args_t> * {
         if constexpr (decltype(format)::terms == 1)
             return many_rows_variant<decltype(format)>(v);
         else
@@ -39,7 +39,7 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
         [] { return prepare_built(variant); },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            many_rows_args_t m{};
+            mapped_args_t m{};
             m.matmul = a.matmul;
             if (m.matmul.K > 0) {
                 // The terms of a row are one after the other in K; rows of FP8 are in another order, in which

@@ -23,7 +23,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/fp8_units.cuh"
-#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -534,7 +534,7 @@ struct many_rows_cta_t {
 
 template <typename format, int width>
 __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
-        many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
+        many_rows(const __grid_constant__ mapped_args_t kernel_args) {
     using namespace ptx;
     using k = many_rows_t;
     using shared_t = many_rows_shared_t<format, width>;

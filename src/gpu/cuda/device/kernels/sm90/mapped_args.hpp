@@ -10,7 +10,7 @@ namespace sm90 {
 
 // Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
 // 128 bytes of box_rows rows.
-struct many_rows_args_t {
+struct mapped_args_t {
     matmul_args_t matmul;
     alignas(64) uint8_t source_map[128]; // CUtensorMap
 };
