@@ -220,14 +220,14 @@ uint32_t encode(dt type, float x) {
 
 // Values of many magnitudes, and in some blocks everything that is special.
 void fill_values(const guarded_t &g, dt type, std::mt19937 &rng, bool usual) {
-    constexpr int usual_styles[] = {0, 0, 0, 0, 20, 23, 25};
+    constexpr int usual_styles[] = {0, 0, 0, 0, 20, 23, 25, 26};
     const int bytes = bytes_of(type);
     std::normal_distribution<float> normal;
     float size = 1;
     int style = 0;
     for (size_t i = 0; i + bytes <= g.size(); i += bytes) {
         if (i / bytes % 16 == 0) {
-            style = usual ? usual_styles[rng() % 7] : int(rng() % 40);
+            style = usual ? usual_styles[rng() % 8] : int(rng() % 40);
             size = std::ldexp(1.f, usual || style < 20 ? int(rng() % 6) - 3 : int(rng() % 250) - 125);
         }
         uint32_t u = encode(type, normal(rng) * size);
@@ -238,6 +238,7 @@ void fill_values(const guarded_t &g, dt type, std::mt19937 &rng, bool usual) {
         if (style == 23) u = encode(type, std::ldexp(float(rng() % 64), -3));                // ties
         if (style == 24 && rng() % 16 == 0) u = encode(type, std::ldexp(1.f, 200));          // Inf
         if (style == 25) u = encode(type, -0.f);
+        if (style == 26 && rng() % 64 == 0) u = encode(type, std::ldexp(normal(rng) * size, -14)); // tiny
         std::memcpy(g.data() + i, &u, size_t(bytes));
     }
 }
@@ -491,30 +492,34 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                 }
 }
 
-// Between bf16 and whole blocks of whole panels, nothing in which is out of the ordinary; both orders.
+// Between bf16 and whole blocks of whole panels, or of as many plain lines, nothing in which is out of the
+// ordinary; all orders.
 void check_panels(const format_t &f) {
     const unsigned seed = seed_of_run();
     std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)) ^ 17);
-    constexpr dim ks[] = {32, 64, 96, 128, 160, 256, 288, 544}, ns[] = {32, 48, 64, 96, 256, 272, 320, 544};
-    for (bool to_high : {false, true})
-        for (bool last : {true, false})
-            for (dim k : ks) {
-                if (!to_high && !f.computable()) continue;
-                problem_t p;
-                p.usual = true;
-                p.seed = unsigned(rng());
-                side_t &high = to_high ? p.dst : p.src, &packed = to_high ? p.src : p.dst;
-                high.type = dt::bf16;
-                high.last_contiguous = last;
-                high.padding = rng() % 3 ? 0 : dim(rng() % 3);
-                packed.form = form_t::packed;
-                packed.format = &f;
-                p.dims = {k, ns[rng() % 8]};
-                p.rounding = static_cast<mxdnn::scale_rounding>(rng() % (f.elem == dt::s8 ? 2 : 4));
-                SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
-                reorder_test_t(p).check();
-                if (testing::Test::HasFailure()) return;
-            }
+    constexpr dim ks[] = {32, 64, 96, 128, 160, 256, 288, 544, 576},
+                  ns[] = {32, 48, 64, 96, 256, 272, 320, 544};
+    for (form_t codes_are : {form_t::packed, form_t::plain})
+        for (bool to_high : {false, true})
+            for (bool last : {true, false})
+                for (dim k : ks) {
+                    if (!to_high && !f.computable()) continue;
+                    problem_t p;
+                    p.usual = true;
+                    p.seed = unsigned(rng());
+                    side_t &high = to_high ? p.dst : p.src, &codes = to_high ? p.src : p.dst;
+                    high.type = dt::bf16;
+                    high.last_contiguous = last;
+                    high.padding = rng() % 3 ? 0 : dim(rng() % 3);
+                    codes.form = codes_are;
+                    codes.format = &f;
+                    codes.last_contiguous = codes_are == form_t::plain && rng() % 4 == 0;
+                    p.dims = {k, ns[rng() % 8]};
+                    p.rounding = static_cast<mxdnn::scale_rounding>(rng() % (f.elem == dt::s8 ? 2 : 4));
+                    SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
+                    reorder_test_t(p).check();
+                    if (testing::Test::HasFailure()) return;
+                }
 }
 
 // More lines and positions than are worked on together, alone on one thread: what is written does not stay in

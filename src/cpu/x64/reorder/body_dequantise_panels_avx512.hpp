@@ -82,7 +82,7 @@ struct moved_words_t {
         return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(-127 * 128))};
     }
     MXDNN_INLINE moved_words_t of_line(const blocks_t &b, int i, int) {
-        return {words((int(b.scale[i]) - 127) * 128)};
+        return {load_words_of_line(b.shift + i)};
     }
     __m512i value(__m512i w, int place) const {
         const __m512i x = bf16_words_t<E>::value(w, place);
@@ -90,19 +90,23 @@ struct moved_words_t {
     }
 };
 
-// What is to be added to a subnormal of an 8-bit type that is moved like a normal number.
+// What is to be added to a subnormal of an 8-bit type that is moved like a normal number: low bytes, then
+// high ones.
 template <typename E>
 struct subnormal_fixes_t {
-    uint16_t value[32];
-    constexpr subnormal_fixes_t() : value() {
-        for (uint32_t i = 1; i < (1u << E::mantissa_bits); i++)
-            value[i] = uint16_t((bits_of(E::decode(i)) >> 16) - (uint32_t(127 - E::bias) << 7)
-                                - (i << (7 - E::mantissa_bits)));
+    alignas(16) uint8_t byte[16];
+    constexpr subnormal_fixes_t() : byte() {
+        for (uint32_t i = 1; i < (1u << E::mantissa_bits); i++) {
+            const uint32_t fix = (bits_of(E::decode(i)) >> 16) - (uint32_t(127 - E::bias) << 7)
+                                 - (i << (7 - E::mantissa_bits));
+            byte[i] = uint8_t(fix);
+            byte[8 + i] = uint8_t(fix >> 8);
+        }
     }
 };
 
 // Field and mantissa of an 8-bit type are moved into bf16's place, where the scale makes up for the bias,
-// too; subnormals are looked up.
+// too; subnormals are looked up. Of numbers only: any_words_t has the rest.
 template <typename E>
 struct moved_words_t<E, true> {
     static constexpr int m = E::mantissa_bits, bias = (127 - E::bias) << 7;
@@ -114,20 +118,53 @@ struct moved_words_t<E, true> {
         return {_mm512_add_epi16(_mm512_slli_epi16(load_words_of(b.scale + i), 7), words(bias - 127 * 128))};
     }
     MXDNN_INLINE moved_words_t of_line(const blocks_t &b, int i, int) {
-        return {words((int(b.scale[i]) - 127) * 128 + bias)};
+        return {load_words_of_line(b.shift + i)};
+    }
+    MXDNN_INLINE __m512i unscaled(__m512i w) {
+        return _mm512_and_si512(_mm512_srai_epi16(w, 1 + m), words(0x8000 | magnitude));
     }
     __m512i value(__m512i w, int place) const {
-        if (place == 0) w = _mm512_slli_epi16(w, 8);
-        const __m512i x = _mm512_and_si512(_mm512_srai_epi16(w, 1 + m), words(0x8000 | magnitude));
-        const __m512i index = _mm512_srli_epi16(x, 7 - m);
-        const __mmask32 subnormal = _mm512_testn_epi16_mask(x, words(field));
-        const __m512i fix = _mm512_maskz_permutexvar_epi16(subnormal, index, load512(fixes.value));
-        const __mmask32 nonzero = _mm512_test_epi16_mask(x, words(magnitude));
-        return specials(x, _mm512_mask_add_epi16(x, nonzero, _mm512_add_epi16(x, fix), offset));
+        return value_of_both(
+                shuffle512(w, place ? _mm_setr_epi8(1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15)
+                                    : _mm_setr_epi8(0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14)));
     }
+    // Of a code that stands in both bytes of a word.
+    __m512i value_of_both(__m512i w) const {
+        constexpr int mantissa = (1 << m) - 1;
+        const __m512i x = unscaled(w);
+        const __m512i index = and_or(w, words(mantissa << 8 | mantissa), words(8 << 8));
+        const __m512i fix = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load128(fixes.byte)), index);
+        const __mmask32 subnormal = _mm512_testn_epi16_mask(x, words(field)),
+                        nonzero = _mm512_test_epi16_mask(x, words(magnitude));
+        return _mm512_mask_add_epi16(x, nonzero, _mm512_mask_add_epi16(x, subnormal, x, fix), offset);
+    }
+};
+
+// What moved_words_t::of_line() finds in b.shift.
+MXDNN_INLINE void make_offsets(blocks_t &b, int n, const block_format_t &f) {
+    if (f.family != quant_family_t::mx) return;
+    int bias = 0;
+    visit_type(mx_element_types(), f.elem, [&](auto e) {
+        using E = decltype(e);
+        if constexpr (E::is_float && E::bits == 8) bias = moved_words_t<E>::bias;
+    });
+    for_blocks(n, [&](int i) { b.shift[i] = uint32_t((int(b.scale[i]) - 127) * 128 + bias); });
+    double_words(b.shift, n);
+}
+
+// The same, and Inf and NaN, which are what they are under any scale.
+template <typename E>
+struct any_words_t {
+    using moved_t = moved_words_t<E, true>;
+    static constexpr int magnitude = moved_t::magnitude, field = moved_t::field;
+    moved_t moved;
+    __m512i value(__m512i w, int place) const {
+        return specials(moved_t::unscaled(place ? w : _mm512_slli_epi16(w, 8)), moved.value(w, place));
+    }
+    __m512i value_of_both(__m512i w) const { return value(w, 8); }
 
 private:
-    // Inf and NaN are what they are under any scale. x: moved, y: the value if it is a number.
+    // x: moved, y: the value if it is a number.
     MXDNN_INLINE __m512i specials(__m512i x, __m512i y) {
         if (E::specials == specials_t::nan) {
             const __mmask32 nan =
@@ -140,6 +177,30 @@ private:
         return _mm512_mask_blend_epi16(nan, y, _mm512_or_si512(x, words(0x7fc0)));
     }
 };
+
+// Whether codes of a type are numbers, as W wants them. A whole number of vectors.
+template <typename E, typename W>
+MXDNN_INLINE bool fits(const W &, const uint8_t *, int) {
+    return true;
+}
+template <typename E>
+MXDNN_INLINE bool fits(const moved_words_t<E, true> &, const uint8_t *codes, int bytes) {
+    constexpr uint32_t first = E::specials == specials_t::nan ? E::nan_code : E::inf_code;
+    __m512i most = _mm512_setzero_si512();
+    for (int i = 0; i < bytes; i += 64) {
+        const __m512i c = load512(codes + i);
+        most = _mm512_max_epu8(most, _mm512_add_epi8(c, c)); // without signs
+    }
+    return _mm512_cmpge_epu8_mask(most, _mm512_set1_epi8(char(2 * first))) == 0;
+}
+template <typename W>
+MXDNN_INLINE const W &any_of(const W &w) {
+    return w;
+}
+template <typename E>
+MXDNN_INLINE any_words_t<E> any_of(const moved_words_t<E, true> &w) {
+    return {w};
+}
 
 // f32 to bf16, nearest even, of anything but NaN; or of what bf16 has.
 template <bool exact>
@@ -158,7 +219,7 @@ struct scaled_words_t {
     halves_t factor;
     MXDNN_INLINE scaled_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.factor + i)}; }
     MXDNN_INLINE scaled_words_t of_line(const blocks_t &b, int i, int j) {
-        return {load_halves_of(b.factor, i, j)};
+        return {load_halves_of_line(b.factor, i, j)};
     }
     __m512i value(__m512i w, int place) const {
         return to_bf16<exact>(multiply(bf16_halves(bf16_words_t<E>::value(w, place)), factor));
@@ -172,8 +233,9 @@ struct affine_bf16_words_t {
     MXDNN_INLINE affine_bf16_words_t of(const blocks_t &b, int i) {
         return {load_halves_of(b.factor + i), load_halves_of(b.above + i), load_halves_of(b.zero + i)};
     }
-    MXDNN_INLINE affine_bf16_words_t of_line(const blocks_t &b, int i, int j) {
-        return {load_halves_of(b.factor, i, j), load_halves_of(b.above, i, j), load_halves_of(b.zero, i, j)};
+    MXDNN_INLINE affine_bf16_words_t of_line(const blocks_t &b, int i, int) {
+        return {load_halves_of_line(b.factor, i), load_halves_of_line(b.above, i),
+                load_halves_of_line(b.zero, i)};
     }
     __m512i value(__m512i w, int place) const {
         halves_t x = bf16_halves(bf16_words_t<E>::value(w, place));
@@ -189,8 +251,8 @@ struct affine_bf16_words_t {
 struct mxint8_bf16_words_t {
     halves_t step;
     MXDNN_INLINE mxint8_bf16_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.divisor + i)}; }
-    MXDNN_INLINE mxint8_bf16_words_t of_line(const blocks_t &b, int i, int j) {
-        return {load_halves_of(b.divisor, i, j)};
+    MXDNN_INLINE mxint8_bf16_words_t of_line(const blocks_t &b, int i, int) {
+        return {load_halves_of_line(b.divisor, i)};
     }
     __m512i value(__m512i w, int place) const {
         const __m512i even = place ? _mm512_slli_epi32(w, 16) : _mm512_slli_epi32(w, 24);
@@ -199,6 +261,7 @@ struct mxint8_bf16_words_t {
                 _mm512_cvtepi32_ps(_mm512_srai_epi32(odd, 24))};
         return to_bf16<true>(multiply(x, step));
     }
+    __m512i value_of_both(__m512i w) const { return value(w, 8); }
 };
 
 // ---- pairs of panels, of one block each ----
@@ -210,9 +273,9 @@ struct packed_group_t {
 struct packed_rows_t {
     int rows = 0, groups = 0;
     packed_group_t group[most_groups];
-    int64_t pitch = 0;   // bytes from row to row, or from line to line
-    bool around = false; // rows
-    int64_t ahead = 0;   // how far ahead codes are fetched
+    int64_t pitch = 0; // bytes from row to row, or from line to line
+    bool around = false;
+    int64_t ahead = 0; // how far ahead codes are fetched
 };
 
 template <typename E, typename W>
@@ -220,15 +283,26 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
     using pack_t = n16_words_t<E::bits>;
     constexpr int bytes = reorder_lines * E::bits / 8;
     W w[most_groups];
-    for (int i = 0; i < q.groups; i++) w[i] = W::of(b, i * pair_lines);
+    bool fit[most_groups];
+    for (int i = 0; i < q.groups; i++) {
+        w[i] = W::of(b, i * pair_lines);
+        fit[i] = fits<E>(w[i], q.group[i].codes[0], q.rows * bytes)
+                 && fits<E>(w[i], q.group[i].codes[1], q.rows * bytes);
+    }
     for (int r = 0; r < q.rows; r += pack_t::rows)
         for (int i = 0; i < q.groups; i++) {
             const packed_group_t &g = q.group[i];
             for (int k = 0; k < pack_t::rows * bytes; k += 64)
                 for (int j = 0; j < 2; j++) fetch(g.codes[j] + r * bytes + q.ahead + k);
-            pack_t::unpack(g.codes, r * bytes, [&](int k, __m512i c, int place) {
-                write512(q.around, g.out + (r + k) * q.pitch, w[i].value(c, place));
-            });
+            const auto decode_with = [&](const auto &w) {
+                pack_t::unpack(g.codes, r * bytes, [&](int k, __m512i c, int place) {
+                    write512(q.around, g.out + (r + k) * q.pitch, w.value(c, place));
+                });
+            };
+            if (fit[i])
+                decode_with(w[i]);
+            else
+                decode_with(any_of(w[i]));
         }
 }
 
@@ -244,42 +318,60 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
                 const uint8_t *codes = q.group[i].codes[j] + k * bytes;
                 uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * row_bytes;
                 for (int c = 0; c < bytes; c += 64) fetch(codes + q.ahead + c);
-                n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {
-                    store512(out + l * q.pitch, W::of_line(b, first + l, first + l + other).value(c, place));
-                });
+                const auto decode_as = [&](auto &&kind) {
+                    n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {
+                        const auto &w = kind(W::of_line(b, first + l, first + l + other));
+                        __m512i v;
+                        if constexpr (E::bits == 8)
+                            v = w.value_of_both(c);
+                        else
+                            v = w.value(c, place);
+                        write512(q.around, out + l * q.pitch, v);
+                    });
+                };
+                if (fits<E>(W::of_line(b, first, first), codes, bytes))
+                    decode_as([](const W &w) { return w; });
+                else
+                    decode_as([](const W &w) { return any_of(w); });
             }
 }
 
-using decode_rows_t = void (*)(const packed_rows_t &q, const blocks_t &b);
-
-template <typename E, typename W>
-constexpr decode_rows_t decode_with(bool lines) {
-    return lines ? decode_lines<E, W> : decode_rows<E, W>;
-}
+// What decodes: its type, and what it is for codes of a type and their values.
+struct to_rows_t {
+    using type = void (*)(const packed_rows_t &q, const blocks_t &b);
+    template <typename E, typename W>
+    static constexpr type with = decode_rows<E, W>;
+};
+struct to_lines_t {
+    using type = to_rows_t::type;
+    template <typename E, typename W>
+    static constexpr type with = decode_lines<E, W>;
+};
 
 // Null where parameters want more care.
-decode_rows_t decode_rows_of(const block_format_t &f, calm_t calm, bool lines) {
+template <typename T>
+typename T::type decode_of(const block_format_t &f, calm_t calm) {
     if (calm == calm_t::no) return nullptr;
     using e2m1 = f4_e2m1_t;
-    decode_rows_t decode = nullptr;
+    typename T::type decode = nullptr;
     if (f.family == quant_family_t::nvfp4)
-        return calm == calm_t::exact ? decode_with<e2m1, scaled_words_t<e2m1, true>>(lines)
-                                     : decode_with<e2m1, scaled_words_t<e2m1, false>>(lines);
+        return calm == calm_t::exact ? T::template with<e2m1, scaled_words_t<e2m1, true>>
+                                     : T::template with<e2m1, scaled_words_t<e2m1, false>>;
     if (f.family == quant_family_t::mx) {
         if (calm == calm_t::exact)
             visit_type(mx_element_types(), f.elem, [&](auto e) {
                 using E = decltype(e);
                 if constexpr (E::is_float)
-                    decode = decode_with<E, moved_words_t<E>>(lines);
+                    decode = T::template with<E, moved_words_t<E>>;
                 else
-                    decode = decode_with<E, mxint8_bf16_words_t>(lines);
+                    decode = T::template with<E, mxint8_bf16_words_t>;
             });
         return decode;
     }
     visit_type(affine_element_types(), f.elem, [&](auto e) {
         using E = decltype(e);
-        decode = f.zp == zero_point_kind_t::float_zero ? decode_with<E, affine_bf16_words_t<E, true>>(lines)
-                                                       : decode_with<E, affine_bf16_words_t<E, false>>(lines);
+        decode = f.zp == zero_point_kind_t::float_zero ? T::template with<E, affine_bf16_words_t<E, true>>
+                                                       : T::template with<E, affine_bf16_words_t<E, false>>;
     });
     return decode;
 }
@@ -322,22 +414,6 @@ MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
 
 // ---- a tile ----
 
-// Fewer bytes than a cache line, inside one.
-MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
-    int k = 0;
-    for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
-    for (; k < bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
-}
-// As many bytes as whole vectors have, which may begin anywhere. A run's last and the next one's first cache
-// line are the same, so those go into cache.
-MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
-    const bool around = how == write_t::around;
-    int k = around ? int(-reinterpret_cast<uintptr_t>(to) & 63) : 0;
-    write_part(to, from, k);
-    for (; k + 64 <= bytes; k += 64) write512(around, to + k, load512(from + k));
-    write_part(to + k, from + k, bytes - k);
-}
-
 void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes, int header_bytes,
         int64_t ahead, float global, const panels_values_t &dst, write_t how) {
     const bool lines_apart = dst.pos_bytes == 2;
@@ -346,22 +422,24 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
               row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
     const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
-    // Rows go where they belong if whole cache lines do, else through `x`.
+    // Around the caches rows go where they belong if whole cache lines do, else through `x`; so do lines, of
+    // which a cache line here and there takes longer than longer runs do.
     const bool direct =
-            !lines_apart && (how == write_t::cached || goes_around512(how, dst.data, dst.pos_bytes));
+            how == write_t::cached || (!lines_apart && goes_around512(how, dst.data, dst.pos_bytes));
     const int step = lines_apart ? min_of(dst.rows, most_panel_bytes / 2 / row_bytes) : pair_lines;
     alignas(64) uint8_t x[most_panel_bytes / 2];
 
     blocks_t b;
     clear_blocks(b, most_blocks);
     packed_rows_t q;
-    q.pitch = direct ? dst.pos_bytes : 2 * dst.lines;
+    q.pitch = !direct ? 2 * dst.lines : lines_apart ? dst.line_bytes : dst.pos_bytes;
     q.around = direct && how == write_t::around;
     q.ahead = ahead;
     const auto decode_all = [&] {
         if (q.groups == 0) return;
-        const decode_rows_t decode =
-                decode_rows_of(f, decode_params(b, q.groups * pair_lines, f, global, unit), lines_apart);
+        const calm_t calm = decode_params(b, q.groups * pair_lines, f, global, unit);
+        const auto decode = lines_apart ? decode_of<to_lines_t>(f, calm) : decode_of<to_rows_t>(f, calm);
+        if (lines_apart) make_offsets(b, q.groups * pair_lines, f);
         if (decode)
             decode(q, b);
         else
@@ -371,7 +449,7 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     for (int r = 0; r < dst.rows; r += step) {
         const int rows = min_of(step, dst.rows - r);
         uint8_t *to = static_cast<uint8_t *>(dst.data) + r * dst.pos_bytes;
-        if (lines_apart) q.pitch = 2 * rows;
+        if (lines_apart && !direct) q.pitch = 2 * rows;
         for (int first = 0, n; first < rows; first += n) {
             const int block = (r + first) / f.block;
             n = min_of(rows - first, (block + 1) * f.block - r - first);
@@ -387,15 +465,16 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
                         store512(b.zp + i, load_panel_codes(f.zp_bytes, at + zps_at + block * zp_line));
                 }
                 q.group[q.groups++] = {{codes, codes + panel_bytes},
-                        lines_apart ? x + 2 * first
-                                    : (direct ? to : x) + first * q.pitch + p * reorder_lines * 2};
+                        (direct ? to : x)
+                                + (lines_apart ? 2 * first : first * q.pitch + p * reorder_lines * 2)};
             }
         }
         decode_all();
+        if (direct) continue;
         if (lines_apart) {
             for (int l = 0; l < pair_lines; l++)
                 write_run(how, to + l * dst.line_bytes, x + l * q.pitch, int(q.pitch));
-        } else if (!direct) {
+        } else {
             for (int i = 0; i < rows; i++)
                 write_run(how, to + i * dst.pos_bytes, x + i * q.pitch, int(q.pitch));
         }

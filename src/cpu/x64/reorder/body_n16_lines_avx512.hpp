@@ -56,24 +56,21 @@ MXDNN_INLINE largest_t largest_of_lines(F &&line) {
 
 // ---- codes of a panel ----
 
-// pack(out, around, code): code(l) is line l, a code in each word and nothing above it. unpack(in, line):
-// line(l, words, place) has a code at bit `place` of each word; the rest of it is anything.
+// pack(out, around, codes): codes(i, j) has lines i and j, a code in each byte and nothing else, in each lane
+// eight of one line, then eight of the other. unpack(in, line): line(l, words, place) has a code at bit
+// `place` of each word; the rest of it is anything.
 template <int bits>
 struct n16_lines_t;
 
-// A dword is eight positions: each pair of words is shifted to its place there.
+// A dword is eight positions of a line: 0 2 4 6 in the low word, 1 3 5 7 in the high one.
 template <>
 struct n16_lines_t<4> {
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&code) {
+    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&codes) {
         __m512i g[4];
-        for (int i = 0; i < 4; i++) {
-            const auto line = [&](int j) { return _mm512_sllv_epi32(code(4 * i + j), places()); };
-            const __m512i a = line(0), b = line(1), c = line(2), d = line(3);
-            const __m512i ab = _mm512_or_si512(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b)),
-                          cd = _mm512_or_si512(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-            g[i] = _mm512_or_si512(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-        }
+        for (int i = 0; i < 4; i++)
+            g[i] = _mm512_unpacklo_epi64(
+                    dwords_of(codes(4 * i, 4 * i + 1)), dwords_of(codes(4 * i + 2, 4 * i + 3)));
         const lanes_t t = turn_lanes(g);
         for (int i = 0; i < 4; i++) write512(around, out + 64 * i, t.v[i]);
     }
@@ -92,6 +89,12 @@ struct n16_lines_t<4> {
 
 private:
     MXDNN_INLINE __m512i places() { return _mm512_set4_epi32(12, 8, 4, 0); }
+    // Of both lines of a lane, in its first quadword.
+    MXDNN_INLINE __m512i dwords_of(__m512i bytes) {
+        // Positions two apart meet in a byte.
+        const __m512i v = _mm512_or_si512(bytes, _mm512_srli_epi64(bytes, 12));
+        return shuffle512(v, _mm_setr_epi8(0, 4, 1, 5, 8, 12, 9, 13, -1, -1, -1, -1, -1, -1, -1, -1));
+    }
 };
 
 // Vectors of n16_b8, each four positions of all columns: of four columns positions 0 and 1, then 2 and 3.
@@ -99,11 +102,10 @@ struct quads_t {
     __m512i v[8];
 };
 template <typename F>
-MXDNN_INLINE quads_t pack_lines(F &&code) {
+MXDNN_INLINE quads_t pack_lines(F &&codes) {
     __m512i even[4], odd[4];
     for (int i = 0; i < 4; i++) {
-        const __m512i ac = _mm512_packus_epi16(code(4 * i), code(4 * i + 2)),
-                      bd = _mm512_packus_epi16(code(4 * i + 1), code(4 * i + 3));
+        const __m512i ac = codes(4 * i, 4 * i + 2), bd = codes(4 * i + 1, 4 * i + 3);
         const __m512i ab = _mm512_unpacklo_epi16(ac, bd), cd = _mm512_unpackhi_epi16(ac, bd);
         even[i] = _mm512_unpacklo_epi32(ab, cd);
         odd[i] = _mm512_unpackhi_epi32(ab, cd);
@@ -129,8 +131,8 @@ MXDNN_INLINE void unpack_lines(const quads_t &t, F &&line) {
 template <>
 struct n16_lines_t<8> {
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&code) {
-        const quads_t t = pack_lines(code);
+    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&codes) {
+        const quads_t t = pack_lines(codes);
         for (int i = 0; i < 8; i++) write512(around, out + 64 * i, t.v[i]);
     }
     template <typename F>
@@ -145,8 +147,8 @@ struct n16_lines_t<8> {
 template <>
 struct n16_lines_t<6> {
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&code) {
-        const quads_t t = pack_lines(code);
+    MXDNN_INLINE void pack(uint8_t *out, bool around, F &&codes) {
+        const quads_t t = pack_lines(codes);
         for (int i = 0; i < 2; i++)
             for (int q = 0; q < 3; q++)
                 write512(around, out + 192 * i + 64 * q,

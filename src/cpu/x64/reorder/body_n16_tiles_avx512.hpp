@@ -65,9 +65,6 @@ MXDNN_INLINE void join_tile(const uint8_t *columns, int64_t pitch, F &&dword, G 
 // ---- dwords of a column as the layouts and as plain memory have them ----
 
 // Four rows of a column: words of two rows each, of four columns, to dwords and back.
-MXDNN_INLINE __m512i shuffle512(__m512i v, const __m128i &order) {
-    return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(order));
-}
 MXDNN_INLINE __m512i dwords_of_b8(__m512i v) {
     return shuffle512(v, _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
 }

@@ -25,14 +25,16 @@ MXDNN_INLINE __m512i high_lanes_in_turn(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), b);
 }
 
-// Four rows of words, the vectors of n16_b8 for both panels. Codes have eight bits at most.
+// Four rows, the vectors of n16_b8 for both panels: bytes(i, j) has rows i and j, in each lane eight codes of
+// one row, then eight of the other.
 struct pair_t {
     __m512i panel[2];
 };
-MXDNN_INLINE pair_t pack_four(const __m512i *c) {
+template <typename F>
+MXDNN_INLINE pair_t pack_four(F &&bytes) {
+    const __m512i even = bytes(0, 2), odd = bytes(1, 3);
     // Rows 0 and 1, and rows 2 and 3, in the bytes of a word for each column.
-    const __m512i a = _mm512_or_si512(c[0], _mm512_slli_epi16(c[1], 8)),
-                  b = _mm512_or_si512(c[2], _mm512_slli_epi16(c[3], 8));
+    const __m512i a = _mm512_unpacklo_epi8(even, odd), b = _mm512_unpackhi_epi8(even, odd);
     return {{low_quads_in_turn(a, b), high_quads_in_turn(a, b)}};
 }
 // Rows 0 and 1 (2 and 3) in the bytes of the words of the first (second).
@@ -44,7 +46,8 @@ MXDNN_INLINE two_t unpack_four(const pair_t &p) {
             _mm512_permutex2var_epi64(p.panel[0], _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), p.panel[1])}};
 }
 
-// Rows that are packed at a time: code(i) makes row i. Codes may have no bit above their own.
+// Rows that are packed at a time: codes(i, j, place) makes rows i and j as pack_four() takes them, at bit
+// `place` of each byte, which holds nothing else.
 template <int bits>
 struct n16_words_t;
 
@@ -52,9 +55,8 @@ template <>
 struct n16_words_t<8> {
     static constexpr int rows = 4;
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
-        const __m512i c[4] = {code(0), code(1), code(2), code(3)};
-        const pair_t p = pack_four(c);
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
+        const pair_t p = pack_four([&](int i, int j) { return codes(i, j, 0); });
         for (int j = 0; j < 2; j++) write512(around, out[j] + at, p.panel[j]);
     }
     // row(i, words, place): a code in the low (place 0) or the high byte of each word; the other is anything.
@@ -70,12 +72,10 @@ template <>
 struct n16_words_t<6> {
     static constexpr int rows = 16;
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
         pair_t v[4];
-        for (int q = 0; q < 4; q++) {
-            const __m512i c[4] = {code(4 * q), code(4 * q + 1), code(4 * q + 2), code(4 * q + 3)};
-            v[q] = pack_four(c);
-        }
+        for (int q = 0; q < 4; q++)
+            v[q] = pack_four([&](int i, int j) { return codes(4 * q + i, 4 * q + j, 0); });
         const __m512i top = _mm512_set1_epi8(char(0xc0));
         for (int j = 0; j < 2; j++)
             for (int q = 0; q < 3; q++)
@@ -106,14 +106,12 @@ template <>
 struct n16_words_t<4> {
     static constexpr int rows = 8;
     template <typename F>
-    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&code) {
-        __m512i w[2];
-        for (int odd = 0; odd < 2; odd++) {
-            w[odd] = code(odd);
-            for (int i = 1; i < 4; i++)
-                w[odd] = _mm512_or_si512(w[odd], _mm512_slli_epi16(code(2 * i + odd), unsigned(4 * i)));
-        }
-        const __m512i a = _mm512_unpacklo_epi16(w[0], w[1]), b = _mm512_unpackhi_epi16(w[0], w[1]);
+    MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
+        // Rows 0 and 2, and in the other half of a lane 1 and 3; 4 and 6, and 5 and 7.
+        const __m512i first = _mm512_or_si512(codes(0, 1, 0), codes(2, 3, 4)),
+                      second = _mm512_or_si512(codes(4, 5, 0), codes(6, 7, 4));
+        const __m512i even = _mm512_unpacklo_epi8(first, second), odd = _mm512_unpackhi_epi8(first, second);
+        const __m512i a = _mm512_unpacklo_epi16(even, odd), b = _mm512_unpackhi_epi16(even, odd);
         write512(around, out[0] + at, low_lanes_in_turn(a, b));
         write512(around, out[1] + at, high_lanes_in_turn(a, b));
     }

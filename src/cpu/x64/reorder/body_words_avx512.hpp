@@ -31,6 +31,22 @@ MXDNN_INLINE bool goes_around512(write_t how, const void *p, int64_t step = 64) 
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 63) == 0;
 }
 
+// Fewer bytes than a cache line, inside one.
+MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
+    int k = 0;
+    for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
+    for (; k < bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
+}
+// As many bytes as whole vectors have, which may begin anywhere. A run's last and the next one's first cache
+// line are the same, so those go into cache.
+MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
+    const bool around = how == write_t::around;
+    int k = around ? int(-reinterpret_cast<uintptr_t>(to) & 63) : 0;
+    write_part(to, from, k);
+    for (; k + 64 <= bytes; k += 64) write512(around, to + k, load512(from + k));
+    write_part(to + k, from + k, bytes - k);
+}
+
 // Into the second-level cache.
 MXDNN_INLINE void fetch(const uint8_t *p) { _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T1); }
 
@@ -58,8 +74,17 @@ MXDNN_INLINE __m512i dwords(uint32_t x) { return _mm512_set1_epi32(int(x)); }
 MXDNN_INLINE __m512i or_and(__m512i a, __m512i b, __m512i c) {
     return _mm512_ternarylogic_epi32(a, b, c, 0xf8);
 }
+// (a & b) | c
+MXDNN_INLINE __m512i and_or(__m512i a, __m512i b, __m512i c) {
+    return _mm512_ternarylogic_epi32(a, b, c, 0xea);
+}
 // Table of 32 words, looked up by the low five bits.
 MXDNN_INLINE __m512i look_up(__m512i table, __m512i index) { return _mm512_permutexvar_epi16(index, table); }
+
+// The bytes of every lane.
+MXDNN_INLINE __m512i shuffle512(__m512i v, const __m128i &order) {
+    return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(order));
+}
 
 // ---- words as f32: those with an even and those with an odd number ----
 
@@ -88,11 +113,13 @@ MXDNN_INLINE halves_t load_halves_of(const float *p) {
     return {_mm512_permutex2var_ps(a, even, b),
             _mm512_permutex2var_ps(a, _mm512_or_si512(even, dwords(1)), b)};
 }
-// The same of a line, whose first 16 elements are of block i and whose others are of block j.
-MXDNN_INLINE halves_t load_halves_of(const float *p, int i, int j) {
-    const __m512 first = _mm512_set1_ps(p[i]);
-    if (i == j) return {first, first};
-    const __m512 both = _mm512_mask_broadcastss_ps(first, 0xff00, _mm_load_ss(p + j));
+// The same of a line, of block i; or of two blocks of 16.
+MXDNN_INLINE halves_t load_halves_of_line(const float *p, int i) {
+    const __m512 all = _mm512_set1_ps(p[i]);
+    return {all, all};
+}
+MXDNN_INLINE halves_t load_halves_of_line(const float *p, int i, int j) {
+    const __m512 both = _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[i]), 0xff00, _mm_load_ss(p + j));
     return {both, both};
 }
 // Integers of a line that stand doubled in their dwords (double_words()).
@@ -141,9 +168,6 @@ MXDNN_INLINE void turn32(const uint8_t *in, int64_t in_pitch, uint8_t *out, int6
 }
 
 // ---- a part of a tile in the first-level cache ----
-
-// Values of some positions of all lines, or of all positions of a pair of panels.
-using values_rows_t = uint8_t[most_panel_bytes];
 
 // Positions that are worked on at a time: as many as the blocks that are prepared together have, of a pair of
 // panels; else a block, or 32 of them.

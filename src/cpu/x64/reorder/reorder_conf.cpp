@@ -25,10 +25,9 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
 }
 
-// Rows of values, and lines of codes that stand as kernels for tiles take and leave them.
-bool turns_tiles(const reorder_conf_t &c) {
-    const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
-    return c.by_rows && !codes.packed && codes.along_line && codes.storage != code_storage_t::dense_6;
+// Lines of codes that stand as kernels take and leave them.
+bool are_plain_lines(const reorder_side_conf_t &codes) {
+    return !codes.packed && codes.along_line && codes.storage != code_storage_t::dense_6;
 }
 
 } // namespace
@@ -81,7 +80,12 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
-    c.turns_tiles = has_panel_kernels(c) && turns_tiles(c);
+    c.turns_tiles = has_panel_kernels(c) && c.by_rows && are_plain_lines(codes);
+    c.codes_in_lines = has_panel_kernels(c) && !c.by_rows && are_plain_lines(codes);
+    if (c.codes_in_lines) {
+        c.panel_lines = 2 * reorder_lines;
+        c.tables = false;
+    }
     if (c.turns_tiles) {
         c.group = reorder_max_lines;
         c.tile = make_packed_shape(tile, reorder_lines, codes.bits, codes_quant);

@@ -26,7 +26,9 @@ struct reorder_conf_t {
     // whole pairs of panels and blocks; what is left goes the other way.
     int panel_lines = 0;
 
-    // Or the same between bf16 in rows and lines of codes, by way of packed tiles in cache.
+    // Or the same between lines of bf16 and lines of codes.
+    bool codes_in_lines = false;
+    // Or between bf16 in rows and lines of codes, by way of packed tiles in cache.
     bool turns_tiles = false;
     packed_shape_t tile;
 

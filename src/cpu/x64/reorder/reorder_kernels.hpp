@@ -128,9 +128,17 @@ struct reorder_kernels_t {
     // Affine formats have scales of 16 bits. Null where an ISA has no such kernels.
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
             int64_t panel_bytes, int header_bytes, write_t how);
+    // The same of 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4
+    // bits.
+    void (*quantise_code_lines)(const block_format_t &f, const panels_values_t &src, float global,
+            const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how);
     // `ahead`: bytes to the tile that is next.
     void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
             int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how);
+    // `next`: the lines that are next.
+    void (*dequantise_code_lines)(const block_format_t &f, const uint8_t *codes, int64_t line_bytes,
+            const uint8_t *next, const line_params_t &params, float global, const panels_values_t &dst,
+            write_t how);
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;

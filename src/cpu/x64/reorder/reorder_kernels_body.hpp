@@ -6,9 +6,9 @@
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
 #ifdef __AVX512BW__
-#include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
+#include "cpu/x64/reorder/body_dequantise_lines_avx512.hpp"
 #include "cpu/x64/reorder/body_n16_tiles_avx512.hpp"
-#include "cpu/x64/reorder/body_quantise_panels_avx512.hpp"
+#include "cpu/x64/reorder/body_quantise_lines_avx512.hpp"
 #endif
 
 namespace mxdnn {
@@ -20,10 +20,11 @@ const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequan
         dequantise_rows, finite_amax, transpose, unpack_row, pack_row,
 #ifdef __AVX512BW__
         n16_pack_tiles, n16_unpack_tiles, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles_tiles,
-        n16_unpack_nibbles_tiles, fence, quantise_panels, dequantise_panels
+        n16_unpack_nibbles_tiles, fence, quantise_panels, quantise_code_lines, dequantise_panels,
+        dequantise_code_lines
 #else
         n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence,
-        nullptr, nullptr
+        nullptr, nullptr, nullptr, nullptr
 #endif
 };
 

@@ -114,6 +114,7 @@ private:
             turn_tiles(v, line, pos);
             return lines;
         }
+        if (c_.codes_in_lines) return code_lines(v, line, pos, next);
         const packed_shape_t &shape = panels.conf().shape;
         const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
         const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
@@ -241,6 +242,24 @@ private:
         p.scales += at * s.format.scale_bytes;
         if (p.zero_points) p.zero_points += at * s.format.zp_bytes;
         return p;
+    }
+
+    // ---- between lines of values and lines of codes ----
+
+    int code_lines(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next) {
+        if (v.rows % 64 != 0) return 0;
+        const reorder_side_t &codes = c_.dst.quantised ? dst_ : src_;
+        const block_format_t &f = codes.conf().format;
+        const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
+        if (c_.dst.quantised) {
+            k_.quantise_code_lines(f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_);
+            dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
+        } else {
+            src_.read_params(k_, line, v.lines, pos, v.rows, params);
+            k_.dequantise_code_lines(f, src_.at(line, pos), src_.line_bytes(), src_.at(next.line, next.pos),
+                    params, src_.global(), v, how_);
+        }
+        return v.lines;
     }
 
     // ---- by way of packed tiles in cache ----
