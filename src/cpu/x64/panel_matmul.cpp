@@ -75,10 +75,14 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, dim
         const int together = M == runtime_dim ? k.rows[i] : k.rows.back();
         const std::array<bool, 3> more =
                 panels_of_tasks(row, row.on_tiles ? walked_panels(together) : 4, tasks_per_thread);
-        for (size_t j = 0; j < used.size(); j++) {
-            used[j] = used[j] || more[j];
-            if (used[j]) MXDNN_CHECK(create(p, row, k.rows[i], row.panels[j], k.kernels[j][i]));
-        }
+        for (size_t j = 0; j < used.size(); j++) used[j] = used[j] || more[j];
+        // Of any number of rows the last columns, with fewer panels, make do with kernels for powers of two.
+        const size_t widest = used[2] ? 2 : used[1] ? 1 : 0;
+        const bool coarse =
+                M != runtime_dim || row.on_tiles || k.rows[i] == most || (k.rows[i] & (k.rows[i] - 1)) == 0;
+        for (size_t j = 0; j < used.size(); j++)
+            if (used[j] && (coarse || j == widest))
+                MXDNN_CHECK(create(p, row, k.rows[i], row.panels[j], k.kernels[j][i]));
     }
     return mxdnn_success;
 }
@@ -108,13 +112,16 @@ int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
     if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
     if (!beside) return round_up(rows, c_.kernels.dense_rows);
     const int64_t most = c_.kernels.direct_rows, tail = rows % most;
-    return rows - tail + (tail ? direct_.rows[direct_.index(tail)] : 0);
+    if (!tail) return rows;
+    int last = 0;
+    for (size_t j = 0; j < std::size(direct_.kernels); j++) last = std::max(last, direct_.find(j, tail).rows);
+    return rows - tail + last;
 }
 
-size_t panel_matmul_t::row_kernels_t::index(int64_t n) const {
-    size_t i = 0;
-    while (i + 1 < rows.size() && rows[i] < n) i++;
-    return i;
+panel_matmul_t::row_kernels_t::found_t panel_matmul_t::row_kernels_t::find(size_t j, int64_t n) const {
+    for (size_t i = 0; i < rows.size(); i++)
+        if (rows[i] >= n && kernels[j][i]) return {kernels[j][i].get(), rows[i]};
+    return {nullptr, 0};
 }
 
 void panel_matmul_t::multiply(
@@ -150,10 +157,11 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     a.dst_stride = o.dst_stride;
     a.scale = o.scale;
     const jit_kernel_t *kernel = nullptr;
-    const size_t largest = k.index(std::min(o.rows, most));
+    const int64_t largest = std::min(o.rows, most);
     for (int64_t p = first; p < last;) {
-        int j = 2; // the most panels that are left
-        while (j > 0 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p || !k.kernels[j][largest])) j--;
+        size_t j = 2; // the most panels that are left
+        while (j > 0 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p || !k.find(j, largest).kernel))
+            j--;
         const int64_t columns = k.row->panels[j] * panel_columns, at = (p - first) * panel_columns;
         a.wei = panel(o, p);
         for (int64_t r = 0; r < o.rows; r += most) {
@@ -164,7 +172,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
             a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
             a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
             if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
-            kernel = k.kernels[j][k.index(a.rows)].get();
+            kernel = k.find(j, a.rows).kernel;
             (*kernel)(&a);
             if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
         }

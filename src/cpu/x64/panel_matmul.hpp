@@ -58,13 +58,18 @@ public:
 private:
     using kernel_t = std::unique_ptr<jit_kernel_t>;
     // Of one row of the kernel list: kernels[j][i] for calls of rows[i] rows and row->panels[j] panels, or
-    // null where no task needs it.
+    // null where no task needs it or, of fewer panels than most calls have, one for more rows does.
     struct row_kernels_t {
         const kernel_row_t *row = nullptr;
         std::vector<int> rows; // ascending
         std::vector<kernel_t> kernels[3];
 
-        size_t index(int64_t n) const; // the smallest that suffices
+        // For row->panels[j] panels the smallest that suffices; null, and no rows, without.
+        struct found_t {
+            const jit_kernel_t *kernel;
+            int rows;
+        };
+        found_t find(size_t j, int64_t n) const;
     };
     status_t create(
             const problem_t &p, const kernel_row_t &row, int rows, int panels, kernel_t &kernel) const;
