@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda:sm_90 and rows:sm_80 with quantised destinations: the bytes that mx_reorder makes of its results in
-// f32, in every format, and rows of no group as they were.
+// f32, in every format, by scales that are computed or given, in order or in tiles, after post-ops of any
+// kind; and rows of no group as they were.
 #include "cuda_formats.hpp"
 
 using namespace cuda_test;
@@ -82,6 +83,71 @@ TEST_P(cuda_results, are_the_bytes_of_a_reorder) {
         }
     }
     EXPECT_EQ(formats_met, 8);
+}
+
+enum class scales_t { computed, given, tiles };
+
+// The destination and post-ops that the kernels leave to what comes after them.
+void set_destination(mxdnn::primitive_attr &a, const format_t &f, scales_t scales) {
+    set_format(a, MXDNN_ARG_DST, f, false, 2, scales != scales_t::given);
+    if (scales == scales_t::tiles) a.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
+}
+void set_post_ops(mxdnn::primitive_attr &a, const case_t &c, int kind) {
+    mxdnn::post_ops ops;
+    if (c.gated) {
+        ops.append_gated(mxdnn::algorithm::gated_gelu_tanh, 1.f, 0.f,
+                kind ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved);
+    } else if (kind) {
+        ops.append_eltwise(mxdnn::algorithm::eltwise_gelu_erf, 0.f, 0.f);
+        ops.append_binary(mxdnn::algorithm::binary_mul, memory::desc({1, c.N}, dt::bf16, tag::ab));
+    }
+    a.set_post_ops(ops);
+}
+
+TEST_P(cuda_results, finished_apart_are_the_bytes_of_a_reorder) {
+    int met = 0;
+    for (const format_t &f : formats)
+        for (scales_t scales : {scales_t::computed, scales_t::given, scales_t::tiles})
+            for (const case_t &c : {case_t{7, 100, 200, false}, case_t{40, 260, 96, true},
+                         case_t{384, 512, 64, false, 128}, case_t{256, 1024, 64, true, 64}}) {
+                if (scales != scales_t::given && f.mode == quant_mode_t::undef) continue;
+                const memory::dim columns = c.gated ? c.N / 2 : c.N;
+                // Padding of tiles is written by one of the two only.
+                if (scales == scales_t::tiles
+                        && (f.mode == quant_mode_t::dynamic_affine || c.M % 128 || columns % (f.block * 4)))
+                    continue;
+                for (int kind : {0, 1}) {
+                    const auto make = [&](dt type) {
+                        mxdnn::primitive_attr a;
+                        if (type == f.elem) set_destination(a, f, scales);
+                        a.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
+                        if (c.rows_hint) a.set_max_rows_hint(c.rows_hint);
+                        set_post_ops(a, c, kind);
+                        return mxdnn::mx_matmul::primitive_desc(gpu(),
+                                memory::desc({c.M, c.K}, dt::bf16, tag::ab),
+                                memory::desc({c.K, c.N}, dt::f4_e2m1, tag::any),
+                                memory::desc({c.M, columns}, type, tag::ab), a);
+                    };
+                    auto pd = make(f.elem), plain = make(dt::f32);
+                    ASSERT_TRUE(go_to(pd, GetParam()) && go_to(plain, GetParam()));
+                    mxdnn::primitive_attr to_codes;
+                    set_destination(to_codes, f, scales);
+                    const mxdnn::mx_reorder::primitive_desc reorder(gpu(),
+                            memory::desc({c.M, columns}, dt::f32, tag::ab), gpu(),
+                            memory::desc({c.M, columns}, f.elem, tag::ab), to_codes);
+                    std::mt19937 rng{unsigned(c.M)};
+                    const values_t in = random_inputs(pd, rng);
+                    values_t from = in;
+                    from[MXDNN_ARG_SRC] = run(plain, gpu(), in).at(MXDNN_ARG_DST);
+                    const values_t want = run(reorder, gpu(), from), got = run(pd, gpu(), in);
+                    for (const auto &w : want)
+                        ASSERT_EQ(got.at(w.first), w.second)
+                                << pd.dst_desc().to_string() << " " << c.M << " " << c.N << " scales "
+                                << int(scales) << " post-ops " << kind << " argument " << w.first;
+                    met++;
+                }
+            }
+    EXPECT_EQ(met, 224);
 }
 
 // Four experts with rows, one without, and rows of nobody at the end.

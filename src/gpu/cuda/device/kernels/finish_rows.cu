@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a matmul's results, in f32, through post-ops that its kernels do not have, and to codes that
-// quantise_rows does not make. A CTA takes whole rows.
+// quantise_rows does not make. A CTA has a part of a row, or takes whole rows where codes or the halves of
+// gates need that.
 #include <algorithm>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels/finish_rows.cuh"
@@ -14,7 +18,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int threads = 256, each = 4; // neighbours of a row that a thread has
+constexpr int threads = 128, each = 4; // neighbours of a row that a thread has
 
 // Which row of the destination a CTA works on.
 struct place_t {
@@ -27,8 +31,9 @@ struct place_t {
     __device__ place_t(const finish_rows_args_t &a, int64_t r) : row(a.first + r) {
         const matmul_args_t &m = a.all.m;
         if (!a.grouped) {
-            batch_index(row / m.M, m.dst.ndims, m.dims, idx);
-            idx[m.dst.ndims - 2] = row % m.M;
+            const uint32_t M = uint32_t(m.M), matrix = uint32_t(row) / M; // rows are below 2^31
+            if (m.dst.ndims > 2) batch_index(matrix, m.dst.ndims, m.dims, idx);
+            idx[m.dst.ndims - 2] = uint32_t(row) - matrix * M;
             return;
         }
         const int64_t group_rows = a.all.dst_group_rows;
@@ -55,107 +60,130 @@ private:
 };
 
 // `count` neighbours of a tensor's row from column n on, at most four.
-__device__ __forceinline__ void load_neighbours(
-        const plain_args_t &t, data_type_t dt, const place_t &at, int nd, int64_t n, int count, float *x) {
+__device__ __forceinline__ float4 load_neighbours(
+        const plain_args_t &t, data_type_t dt, const place_t &at, int nd, int64_t n, int count) {
     const int last = t.ndims - 1;
+    const int64_t step = t.step[last];
     const uint8_t *p = t.data;
     for (int i = 0; i < last; i++) p += at.idx[nd - t.ndims + i] * t.step[i];
-    p += n * t.step[last];
+    p += n * step;
+    if (dt == mxdnn_bf16 && step == 2 && count == each && reinterpret_cast<uintptr_t>(p) % 8 == 0) {
+        const uint2 v = *reinterpret_cast<const uint2 *>(p);
+        return make_float4(float_of(v.x << 16), float_of(v.x & 0xffff0000u), float_of(v.y << 16),
+                float_of(v.y & 0xffff0000u));
+    }
+    float x[each] = {};
 #pragma unroll
-    for (int j = 0; j < each; j++, p += t.step[last]) {
-        x[j] = 0.f;
-        if (j >= count) continue;
+    for (int j = 0; j < each; j++, p += step) {
+        if (j >= count) break;
         switch (dt) {
         case mxdnn_f32: x[j] = *reinterpret_cast<const float *>(p); break;
-        case mxdnn_bf16: x[j] = bf16_t::decode(*reinterpret_cast<const uint16_t *>(p)); break;
-        case mxdnn_f16: x[j] = f16_t::decode(*reinterpret_cast<const uint16_t *>(p)); break;
+        case mxdnn_bf16: x[j] = __bfloat162float(*reinterpret_cast<const __nv_bfloat16 *>(p)); break;
+        case mxdnn_f16: x[j] = __half2float(*reinterpret_cast<const __half *>(p)); break;
         default: x[j] = decode(dt, load_bytes(p, t.bits / 8)); break;
         }
     }
+    return make_float4(x[0], x[1], x[2], x[3]);
 }
 __device__ __forceinline__ void store_neighbours(
-        const matmul_args_t &m, const place_t &at, int64_t n, int count, const float *x) {
+        const matmul_args_t &m, const place_t &at, int64_t n, int count, const float (&x)[each]) {
     const plain_args_t &t = m.dst.elements;
+    const bool wide = t.dt == mxdnn_f32;
     uint8_t *p = t.data;
     for (int i = 0; i < t.ndims - 1; i++) p += at.idx[i] * t.step[i];
-    p += n * (t.bits / 8);
+    p += n * (wide ? 4 : 2);
     uint32_t code[each];
 #pragma unroll
     for (int j = 0; j < each; j++)
-        code[j] = t.dt == mxdnn_f32    ? bits_of(x[j])
-                  : t.dt == mxdnn_bf16 ? uint32_t(bf16_t::encode(x[j]))
-                                       : uint32_t(f16_t::encode(x[j]));
+        code[j] = wide                 ? bits_of(x[j])
+                  : t.dt == mxdnn_bf16 ? uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(x[j])))
+                                       : uint32_t(__half_as_ushort(__float2half_rn(x[j])));
     const auto to = reinterpret_cast<uintptr_t>(p);
-    if (t.dt != mxdnn_f32 && count == each && to % 8 == 0) {
+    if (!wide && count == each && to % 8 == 0) {
         *reinterpret_cast<uint2 *>(p) = make_uint2(code[0] | code[1] << 16, code[2] | code[3] << 16);
         return;
     }
-    if (t.dt == mxdnn_f32 && count == each && to % 16 == 0) {
+    if (wide && count == each && to % 16 == 0) {
         *reinterpret_cast<uint4 *>(p) = make_uint4(code[0], code[1], code[2], code[3]);
         return;
     }
 #pragma unroll
     for (int j = 0; j < each; j++) {
         if (j >= count) break;
-        if (t.dt == mxdnn_f32)
+        if (wide)
             reinterpret_cast<uint32_t *>(p)[j] = code[j];
         else
             reinterpret_cast<uint16_t *>(p)[j] = uint16_t(code[j]);
     }
 }
 
-// Once each: they are large.
-__device__ __noinline__ float eltwise(mxdnn_alg_kind_t alg, float x, float alpha, float beta) {
-    return ref_eltwise<float>(alg, x, alpha, beta);
+// Four values through an algorithm that is known when this is compiled.
+template <mxdnn_alg_kind_t alg>
+__device__ __forceinline__ float4 eltwise(float4 x, float alpha, float beta) {
+    return make_float4(ref_eltwise<float>(alg, x.x, alpha, beta), ref_eltwise<float>(alg, x.y, alpha, beta),
+            ref_eltwise<float>(alg, x.z, alpha, beta), ref_eltwise<float>(alg, x.w, alpha, beta));
+}
+__device__ __noinline__ float any_eltwise(const post_op_args_t &o, float x) {
+    return ref_eltwise<float>(o.alg, x, o.alpha, o.beta);
+}
+__device__ __forceinline__ float4 eltwise(const post_op_args_t &o, float4 x) {
+    switch (o.alg) { // those that models have, and all others
+    case mxdnn_eltwise_relu: return eltwise<mxdnn_eltwise_relu>(x, o.alpha, o.beta);
+    case mxdnn_eltwise_swish: return eltwise<mxdnn_eltwise_swish>(x, o.alpha, o.beta);
+    case mxdnn_eltwise_gelu_erf: return eltwise<mxdnn_eltwise_gelu_erf>(x, o.alpha, o.beta);
+    case mxdnn_eltwise_gelu_tanh: return eltwise<mxdnn_eltwise_gelu_tanh>(x, o.alpha, o.beta);
+    default:
+        return make_float4(
+                any_eltwise(o, x.x), any_eltwise(o, x.y), any_eltwise(o, x.z), any_eltwise(o, x.w));
+    }
+}
+__device__ __forceinline__ float4 binary(mxdnn_alg_kind_t alg, float4 x, float4 y) {
+    return make_float4(ref_binary<float>(alg, x.x, y.x), ref_binary<float>(alg, x.y, y.y),
+            ref_binary<float>(alg, x.z, y.z), ref_binary<float>(alg, x.w, y.w));
+}
+
+// Post-ops [begin, end), none of them a gate, on neighbours from column n on. One piece of code for all that
+// call it.
+__device__ __noinline__ float4 apply(
+        const matmul_args_t &m, int begin, int end, const place_t &at, int64_t n, int count, float4 x) {
+    const int nd = m.dst.ndims;
+    for (int i = begin; i < end; i++) {
+        const post_op_args_t &o = m.ops[i];
+        if (o.kind == mxdnn_eltwise) {
+            x = eltwise(o, x);
+        } else if (o.kind == mxdnn_binary) {
+            x = binary(o.alg, x, load_neighbours(o.src1, o.src1.dt, at, nd, n, count));
+        } else if (o.kind == mxdnn_sum) {
+            const float4 old = load_neighbours(m.dst.elements, o.dt, at, nd, n, count);
+            const float zero = float(o.zero_point);
+            x.x += o.scale * (old.x - zero), x.y += o.scale * (old.y - zero);
+            x.z += o.scale * (old.z - zero), x.w += o.scale * (old.w - zero);
+        }
+    }
+    return x;
 }
 __device__ __noinline__ float gated(
         mxdnn_alg_kind_t alg, float g, float u, float alpha, float limit, float beta) {
     return ref_gated<float>(alg, g, u, alpha, limit, beta);
 }
 
-// Post-ops [begin, end), none of them a gate, on neighbours from column n on.
-__device__ __forceinline__ void apply(const matmul_args_t &m, int begin, int end, const place_t &at,
-        int64_t n, int count, float (&x)[each]) {
-    const int nd = m.dst.ndims;
-    for (int i = begin; i < end; i++) {
-        const post_op_args_t &o = m.ops[i];
-        float y[each];
-        switch (o.kind) {
-        case mxdnn_eltwise:
-#pragma unroll
-            for (int j = 0; j < each; j++) x[j] = eltwise(o.alg, x[j], o.alpha, o.beta);
-            break;
-        case mxdnn_binary: load_neighbours(o.src1, o.src1.dt, at, nd, n, count, y);
-#pragma unroll
-            for (int j = 0; j < each; j++) x[j] = ref_binary<float>(o.alg, x[j], y[j]);
-            break;
-        case mxdnn_sum: load_neighbours(m.dst.elements, o.dt, at, nd, n, count, y);
-#pragma unroll
-            for (int j = 0; j < each; j++) x[j] += o.scale * (y[j] - float(o.zero_point));
-            break;
-        default: break;
-        }
-    }
-}
-
 // From a row of the scratchpad.
-__device__ __forceinline__ void load_values(const float *p, int64_t n, int count, float (&x)[each]) {
-    if (n % each == 0 && count >= each) {
-        const float4 v = *reinterpret_cast<const float4 *>(p + n);
-        x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-        return;
-    }
+__device__ __forceinline__ float4 load_values(const float *p, int64_t n, int count) {
+    if (n % each == 0 && count >= each) return *reinterpret_cast<const float4 *>(p + n);
+    float x[each] = {};
 #pragma unroll
-    for (int j = 0; j < each; j++) x[j] = j < count ? p[n + j] : 0.f;
+    for (int j = 0; j < each; j++)
+        if (j < count) x[j] = p[n + j];
+    return make_float4(x[0], x[1], x[2], x[3]);
 }
 
 // The results from column n on, of values that have been sums with a bias.
-__device__ __forceinline__ void results(const finish_rows_args_t &a, const place_t &at, int gate,
-        const float *values, int64_t n, int count, float (&x)[each]) {
+__device__ __forceinline__ float4 results(
+        const finish_rows_args_t &a, const place_t &at, int gate, const float *values, int64_t n, int count) {
     const matmul_args_t &m = a.all.m;
+    float4 x;
     if (gate == m.post_ops) {
-        load_values(values, n, count, x);
-        apply(m, 0, gate, at, n, count, x);
+        x = apply(m, 0, gate, at, n, count, load_values(values, n, count));
     } else {
         const post_op_args_t &o = m.ops[gate];
         float alpha = o.alpha, beta = 1.f, limit = o.beta;
@@ -163,77 +191,74 @@ __device__ __forceinline__ void results(const finish_rows_args_t &a, const place
             const float *v = a.all.activation_params + a.all.activation_stride * at.expert;
             alpha = v[0], beta = v[1], limit = v[2];
         }
-        // Of the gates, and of what they gate; side by side these are taken apart first.
-        float g[each], u[each];
-        if (o.halves) {
-            load_values(values, n, count, g);
-            load_values(values, m.columns + n, count, u);
-            apply(m, 0, gate, at, n, count, g);
-            apply(m, 0, gate, at, m.columns + n, count, u);
-        } else {
-            float lower[each], upper[each];
-            const int all = 2 * count;
-            load_values(values, 2 * n, all, lower);
-            load_values(values, 2 * n + each, all - each, upper);
-            apply(m, 0, gate, at, 2 * n, min(all, each), lower);
-            apply(m, 0, gate, at, 2 * n + each, all - each, upper);
-#pragma unroll
-            for (int j = 0; j < each / 2; j++) {
-                g[j] = lower[2 * j], u[j] = lower[2 * j + 1];
-                g[each / 2 + j] = upper[2 * j], u[each / 2 + j] = upper[2 * j + 1];
-            }
+        // The first of what lies side by side, and the second; pairs are taken apart.
+        const int64_t at_g = o.halves ? n : 2 * n, at_u = o.halves ? m.columns + n : 2 * n + each;
+        const int of_g = o.halves ? count : min(2 * count, each), of_u = o.halves ? count : 2 * count - of_g;
+        float4 g = apply(m, 0, gate, at, at_g, of_g, load_values(values, at_g, of_g)),
+               u = apply(m, 0, gate, at, at_u, of_u, load_values(values, at_u, of_u));
+        if (!o.halves) {
+            const float4 first = g, second = u;
+            g = make_float4(first.x, first.z, second.x, second.z);
+            u = make_float4(first.y, first.w, second.y, second.w);
         }
-#pragma unroll
-        for (int j = 0; j < each; j++) x[j] = gated(o.alg, g[j], u[j], alpha, limit, beta);
-        apply(m, gate + 1, m.post_ops, at, n, count, x);
+        x = make_float4(gated(o.alg, g.x, u.x, alpha, limit, beta),
+                gated(o.alg, g.y, u.y, alpha, limit, beta), gated(o.alg, g.z, u.z, alpha, limit, beta),
+                gated(o.alg, g.w, u.w, alpha, limit, beta));
+        if (gate + 1 < m.post_ops) x = apply(m, gate + 1, m.post_ops, at, n, count, x);
     }
-    if (!a.grouped) return;
+    if (!a.grouped) return x;
     if (a.all.topk && !a.all.topk_on_input) {
         const float weight = a.all.topk_dt == mxdnn_f32
                                      ? static_cast<const float *>(a.all.topk)[at.row]
                                      : bf16_t::decode(static_cast<const uint16_t *>(a.all.topk)[at.row]);
-#pragma unroll
-        for (float &v : x) v *= weight;
+        x.x *= weight, x.y *= weight, x.z *= weight, x.w *= weight;
     }
     if (a.all.has_old) {
-        float old[each];
-        load_neighbours(m.dst.elements, a.all.old_dt, at, m.dst.ndims, n, count, old);
-#pragma unroll
-        for (int j = 0; j < each; j++) x[j] += a.all.old_scale * (old[j] - float(a.all.old_zero_point));
+        const float4 old = load_neighbours(m.dst.elements, a.all.old_dt, at, m.dst.ndims, n, count);
+        const float scale = a.all.old_scale, zero = float(a.all.old_zero_point);
+        x.x += scale * (old.x - zero), x.y += scale * (old.y - zero);
+        x.z += scale * (old.z - zero), x.w += scale * (old.w - zero);
     }
+    return x;
 }
 
+constexpr int part = threads * each; // of a row, at a time
+
+__device__ int gate_of(const matmul_args_t &m) {
+    int gate = 0;
+    while (gate < m.post_ops && m.ops[gate].kind != mxdnn_gated) gate++;
+    return gate;
+}
+
+// gridDim.y CTAs share each row.
 __global__ void __launch_bounds__(threads) apply_ops(const __grid_constant__ finish_rows_args_t a) {
     start_of_early_kernel();
     const matmul_args_t &m = a.all.m;
-    int gate = 0;
-    while (gate < m.post_ops && m.ops[gate].kind != mxdnn_gated) gate++;
+    const int gate = gate_of(m);
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
         const place_t at(a, r);
         if (at.expert < 0) continue;
         float *values = a.values + r * a.stride;
         float largest = 0.f;
-        for (int64_t begin = 0; begin < m.columns; begin += threads * each) {
+        for (int64_t begin = blockIdx.y * part; begin < m.columns; begin += gridDim.y * part) {
             const int64_t n = begin + threadIdx.x * each;
             const int count = n < m.columns ? int(min(int64_t(each), m.columns - n)) : 0;
             float x[each];
             if (count > 0) {
-                if (a.applies)
-                    results(a, at, gate, values, n, count, x);
-                else
-                    load_values(values, n, count, x);
+                const float4 v =
+                        a.applies ? results(a, at, gate, values, n, count) : load_values(values, n, count);
+                x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
             }
             // Pairs are read at or beyond the places of what becomes of them.
             __syncthreads();
-            if (count > 0) {
-                if (a.to_dst)
-                    store_neighbours(m, at, n, count, x);
-                else if (a.applies)
-                    *reinterpret_cast<float4 *>(values + n) = make_float4(x[0], x[1], x[2], x[3]);
+            if (count == 0) continue;
+            if (a.to_dst)
+                store_neighbours(m, at, n, count, x);
+            else if (a.applies)
+                *reinterpret_cast<float4 *>(values + n) = make_float4(x[0], x[1], x[2], x[3]);
 #pragma unroll
-                for (int j = 0; j < each; j++)
-                    if (j < count) largest = nvfp4_global_amax(largest, x[j]);
-            }
+            for (int j = 0; j < each; j++)
+                if (j < count) largest = nvfp4_global_amax(largest, x[j]);
         }
         if (!a.finds_largest) continue;
         matrix_view_t dst(m.dst, at.idx);
@@ -288,11 +313,24 @@ cudaError_t prepare_finish_rows() {
     return cudaSuccess;
 }
 
+// How many CTAs share a row.
+unsigned parts_of_row(const finish_rows_args_t &a) {
+    const matmul_args_t &m = a.all.m;
+    if (a.step != finish_step_t::apply_ops) return 1;
+    // What becomes of pairs takes the place of others.
+    for (int i = 0; i < m.post_ops; i++)
+        if (a.applies && !a.to_dst && m.ops[i].kind == mxdnn_gated && !m.ops[i].halves) return 1;
+    return unsigned(std::min<int64_t>(div_up(m.columns, int64_t(part)), 65535));
+}
+
 cudaError_t launch_finish_rows(const launch_t &at, const finish_rows_args_t &a) {
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const bool of_rows = a.step == finish_step_t::apply_ops || a.step == finish_step_t::store_codes;
-    const int64_t most = of_rows ? std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas) : 1;
-    return launch_kernel(at, find(a.step), {unsigned(most), threads, 0, true}, a);
+    if (!of_rows) return launch_kernel(at, find(a.step), {1, threads, 0, true}, a);
+    const unsigned parts = parts_of_row(a);
+    const int64_t most = div_up(int64_t(at.sm_count) * ctas, int64_t(parts));
+    return launch_kernel(
+            at, find(a.step), {dim3(unsigned(std::min<int64_t>(a.rows, most)), parts), threads, 0, true}, a);
 }
 
 } // namespace cuda
