@@ -13,19 +13,23 @@ namespace {
 
 using namespace tiles;
 
+// How whole tiles go: without shared memory where that is possible, which is decided for all of them when
+// the kernel is launched, or in it.
+enum class route_t { tile, pack, unpack, any };
+
 // Many CTAs keep many loads in flight.
-template <int bits>
+template <int bits, route_t route>
 __global__ void __launch_bounds__(threads, 10) move_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = bits == 4 ? 4 : 8;
     __shared__ code_tile_t<width> t;
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
     start_of_early_kernel();
-    if (at.whole && packs_lines(a)) {
-        if (a.dst.packed)
-            pack_lines<bits>(a, at);
-        else
-            unpack_lines<bits>(a, at);
+    const bool lines = at.whole && (route == route_t::any ? packs_lines(a) : route != route_t::tile);
+    if (lines && (route == route_t::pack || (route == route_t::any && a.dst.packed))) {
+        pack_lines<bits>(a, at);
+    } else if (lines) {
+        unpack_lines<bits>(a, at);
     } else {
         load_tile<bits>(t, a, a.src, at);
         __syncthreads();
@@ -36,11 +40,24 @@ __global__ void __launch_bounds__(threads, 10) move_tiles(const __grid_constant_
 
 using kernel_t = void (*)(tile_args_t);
 
-kernel_t find(int bits) { return bits == 4 ? move_tiles<4> : bits == 6 ? move_tiles<6> : move_tiles<8>; }
+// Six bits spill registers in kernels for one route, and lose more than they gain.
+constexpr route_t routes[] = {route_t::tile, route_t::pack, route_t::unpack};
+template <int bits>
+kernel_t find(route_t route) {
+    switch (route) {
+    case route_t::pack: return move_tiles<bits, route_t::pack>;
+    case route_t::unpack: return move_tiles<bits, route_t::unpack>;
+    default: return move_tiles<bits, route_t::tile>;
+    }
+}
+kernel_t find(int bits, route_t route) {
+    return bits == 4 ? find<4>(route) : bits == 6 ? move_tiles<6, route_t::any> : find<8>(route);
+}
 
 cudaError_t prepare() {
     for (int bits : {4, 6, 8})
-        if (const cudaError_t e = load_kernel(find(bits))) return e;
+        for (route_t route : routes)
+            if (const cudaError_t e = load_kernel(find(bits, route))) return e;
     return cudaSuccess;
 }
 
@@ -51,7 +68,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     int bits = 8;
     visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
-    return launch_kernel(at, find(bits), {tile_grid(a), threads, 0, true}, a);
+    const route_t route = !packs_lines(a) ? route_t::tile : a.dst.packed ? route_t::pack : route_t::unpack;
+    return launch_kernel(at, find(bits, route), {tile_grid(a), threads, 0, true}, a);
 }
 
 } // namespace

@@ -112,7 +112,7 @@ struct quad_t {
 // Where four neighbouring lanes have four words of packed scales, each two blocks of a pair of columns.
 enum class scales_kind_t { none, along_n, along_k };
 
-__device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t &a, const tile_params_t &s) {
+__host__ __device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t &a, const tile_params_t &s) {
     const uint64_t all = reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step);
     if (a.scale_bytes != 1 || a.zp_bytes || a.block_shift > 5) return scales_kind_t::none;
     if ((s.swizzle_cols || s.k_step == 1) && (all | uint64_t(s.n_step)) % 2 == 0)
@@ -182,10 +182,17 @@ __device__ __forceinline__ void unpack_scales(const tile_args_t &a, const tile_p
 }
 
 // Whether a problem's whole tiles can go this way.
-__device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
+__host__ __device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
     const tile_side_t &plain = a.src.packed ? a.dst : a.src, &packed = a.src.packed ? a.src : a.dst;
     return packed.packed && !plain.packed && plain.lines_along_k && plain.aligned && packed.tile_shift == 6
            && scales_kind(a, plain.scales) != scales_kind_t::none;
+}
+
+// Codes of four bits as what is read once: so the compiler has all of a tile's loads under way first.
+template <int bits>
+__device__ __forceinline__ uint4 load_line(const uint8_t *p) {
+    const auto *line = reinterpret_cast<const uint4 *>(p);
+    return bits == 4 ? __ldcs(line) : *line;
 }
 
 // A whole tile.
@@ -201,7 +208,7 @@ __device__ __forceinline__ void pack_lines(const tile_args_t &a, const tile_plac
     for (int i = 0; i < quads; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++)
-            line[i][c] = *reinterpret_cast<const uint4 *>(p + c * 8 * a.src.line_step + i * quad_bytes);
+            line[i][c] = load_line<bits>(p + c * 8 * a.src.line_step + i * quad_bytes);
     pack_scales(a, at, tile_rows(quad::width) / 64);
 #pragma unroll
     for (int i = 0; i < quads; i++) {
