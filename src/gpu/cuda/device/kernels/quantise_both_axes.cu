@@ -52,6 +52,13 @@ struct square_source_t {
     const square_t &s;
     bool along_k;
 
+    // Eight threads read 16 bytes at a time from places 32 bytes apart: of two lines, these are in banks of
+    // their own.
+    template <int parts>
+    __device__ static thread_place_t place_of(int thread) {
+        static_assert(parts == 8 && square_t::pitch % 128 == 16, "four parts of each line");
+        return {thread % 4 + thread / 8 % 2 * 4, thread / 16 * 2 + thread / 4 % 2};
+    }
     __device__ bool lines_along_k() const { return along_k; }
     __device__ static constexpr bool whole() { return true; } // there are zeros where nothing is
     __device__ static constexpr int64_t line_step() { return square_t::pitch; }

@@ -61,11 +61,20 @@ struct line_sink_t {
     }
 };
 
+// Which part of which line a thread has, neighbouring threads two parts of a line.
+struct thread_place_t {
+    int part, line;
+};
+
 // Where the values of a tile lie: an element of a line of it, and whether all can be read by whole words.
 struct side_source_t {
     const tile_side_t &s;
     const tile_place_t &place;
 
+    template <int parts>
+    __device__ static thread_place_t place_of(int thread) {
+        return {thread % parts, thread / parts};
+    }
     __device__ bool lines_along_k() const { return s.lines_along_k; }
     __device__ bool whole() const { return place.whole && s.aligned; }
     __device__ int64_t line_step() const { return s.line_step; }
@@ -87,7 +96,8 @@ __device__ __forceinline__ void quantise_along_k(
     constexpr int unit = 16, parts = tile_t::rows / unit, columns = threads / parts; // at a time
     constexpr int words = unit / words_t::per_word, width = 4 / words_t::per_word;
     constexpr int at_once = words_t::per_word == 2 ? 4 : 2; // as many loads in flight for every type
-    const int part = threadIdx.x % parts, first = threadIdx.x / parts;
+    const thread_place_t own = source_t::template place_of<parts>(threadIdx.x);
+    const int part = own.part, first = own.line;
     const uint8_t *p = s.template at<width>(first, part * unit);
     const int64_t step = columns * s.line_step();
     const bool whole = all_there || s.whole(), at_whole = all_there || at.whole;
