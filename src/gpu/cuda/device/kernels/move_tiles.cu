@@ -17,9 +17,11 @@ using namespace tiles;
 // the kernel is launched, or in it.
 enum class route_t { tile, pack, unpack, any };
 
-// Many CTAs keep many loads in flight.
+// Many CTAs keep many loads in flight, as long as their registers are enough.
+constexpr int ctas_of(route_t route) { return route == route_t::tile ? 8 : 10; }
+
 template <int bits, route_t route>
-__global__ void __launch_bounds__(threads, 10) move_tiles(const __grid_constant__ tile_args_t a) {
+__global__ void __launch_bounds__(threads, ctas_of(route)) move_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = bits == 4 ? 4 : 8;
     __shared__ code_tile_t<width> t;
     tile_place_t at;
