@@ -66,7 +66,7 @@ private:
     const Reg64 result_ = rbx;
 
     // Stack: tile configuration, variables, ring, converted parameters of the panels.
-    enum slot_t { args, acc, acc_stride, dst, rows_before, slots };
+    enum slot_t { args, acc, acc_stride, dst, dst_stride, dst_rows, rows_before, slots };
     static constexpr int slots_offset = 64, ring_offset = slots_offset + 64;
     static_assert(slots * 8 <= 64, "");
     const int params_offset_ = ring_offset + ring_steps_ * group_ * amx_tile_bytes;
@@ -110,6 +110,7 @@ private:
         keep(acc, offsetof(direct_args_t, acc));
         keep(acc_stride, offsetof(direct_args_t, acc_stride));
         keep(dst, offsetof(direct_args_t, dst));
+        keep(dst_stride, offsetof(direct_args_t, dst_stride));
         keep(rows_before, offsetof(direct_args_t, before) + offsetof(direct_args_t::stored_t, rows));
         load_arg(temp_, offsetof(direct_args_t, rows));
         test(temp_, temp_);
@@ -160,16 +161,19 @@ private:
     }
 
     void group() {
-        fetch_destination();
         load_arg(src_, offsetof(direct_args_t, src));
         for (int i = 0; i < sums_; i++) tilezero(Tmm(i));
         const int tile_rows = decoder_.tile_rows();
         if (whole_tiles_ > 0) {
             tile(tile_rows, whole_tiles_ == 1 && !tail_rows_);
             store_before();
+            begin_destination();
         }
         // Every tile leaves as many units to the next one.
-        loop(tiles_, whole_tiles_ - 1, [&] { tile(tile_rows, false); });
+        loop(tiles_, whole_tiles_ - 1, [&] {
+            fetch_destination();
+            tile(tile_rows, false);
+        });
         if (tail_rows_) tile(tail_rows_, true);
         if (whole_tiles_ == 0) store_before();
         while (!decoded_.empty()) multiply_next();
@@ -302,25 +306,44 @@ private:
         const int row_tile = back ? row_tiles_ - i : i - 1;
         if (u.panel == 0 || (shared && i > 1))
             tileloadd(src(row_tile), ptr[src_ + src_stride_ + row_tile * amx_tile_bytes]);
+        if (u.panel == 0) fetch_source(row_tile);
         tdpbf16ps(sum(row_tile, u.panel), src(row_tile), wei(u.panel));
         if (u.panel == group_ - 1 && i == row_tiles_) add(src_, src_step_);
     }
 
+    // The same tile of the next step, where rows are a stream: the second-level cache is slow. With one panel
+    // every product reads a tile, and that cache cannot give more lines.
+    void fetch_source(int row_tile) {
+        if (row_tiles_ == 1 || group_ == 1) return;
+        for (int b = 0; b < amx_tile_bytes; b += 64)
+            prefetcht0(ptr[src_ + src_step_ + row_tile * amx_tile_bytes + b]);
+    }
+
     // ---- results ----
 
-    // The results follow later, and storing them would wait for memory.
+    // The results follow later, and storing them would wait for memory: lines of a few rows are fetched in
+    // every tile, since all at once would hold up the source.
+    void begin_destination() {
+        Label none;
+        mov(var(dst_rows), 0);
+        mov(result_, var(dst));
+        load_arg(temp_, offsetof(direct_args_t, dst));
+        test(temp_, temp_);
+        jz(none);
+        load_arg(temp_, offsetof(direct_args_t, rows));
+        mov(var(dst_rows), temp_);
+        L(none);
+    }
     void fetch_destination() {
         Label none;
-        load_arg(result_, offsetof(direct_args_t, dst));
-        test(result_, result_);
-        jz(none, T_NEAR);
-        mov(result_, var(dst));
-        load_arg(steps_, offsetof(direct_args_t, rows));
-        load_arg(temp_, offsetof(direct_args_t, dst_stride));
-        loop_down(steps_, [&] {
+        const int rows = int(div_up(row_tiles_ * amx_tile_rows, whole_tiles_ - 1));
+        cmp(var(dst_rows), 0);
+        jle(none, T_NEAR);
+        for (int r = 0; r < rows; r++) {
             for (int b = 0; b < group_ * panel_columns * 2; b += 64) prefetchw(ptr[result_ + b]);
-            add(result_, temp_);
-        });
+            add(result_, var(dst_stride));
+        }
+        sub(var(dst_rows), rows);
         L(none);
     }
 
