@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of f8_e4m3 in the order of wgmma's registers, at the speed of memory: from codes, which move only, or
-// from bf16. A warp takes a row, a lane 32 neighbours of it at a time, as whole pieces of 16 bytes.
+// Rows of f8_e4m3 at the speed of memory: from codes or from bf16, as codes in the order of wgmma's registers
+// or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as whole pieces of 16 bytes.
 #pragma once
 
 #include "gpu/cuda/device/kernels/source_row.cuh"
@@ -19,10 +19,12 @@ struct fp8_rows_t {
     // Whether rows lie so that it can read them.
     static bool takes(const source_rows_args_t &a) {
         const int bytes = quantises(a) ? 2 : 1;
-        return a.codes && a.register_order && !a.wanted && a.K % unit == 0
+        return (!a.codes || a.register_order) && !a.wanted && a.K % unit == 0 && a.terms == 1
                && a.dt == (quantises(a) ? mxdnn_bf16 : mxdnn_f8_e4m3) && a.col_step == bytes
-               && a.row_step % 16 == 0 && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0;
+               && a.row_step % 16 == 0 && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0
+               && (quantises(a) || (a.recipe.kind == recipe_kind_t::none && scales_rows(a.quant.scale_dt)));
     }
+    static bool scales_rows(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }
     static bool quantises(const source_rows_args_t &a) { return a.recipe.kind == recipe_kind_t::row_fp8; }
 };
 
@@ -36,6 +38,20 @@ __device__ __forceinline__ void store_unit(uint8_t *to, const uint32_t (&w)[8]) 
         reinterpret_cast<uint4 *>(to)[i] = make_uint4(__byte_perm(w[4 + 2 * i], w[2 * i], 0x5140),
                 __byte_perm(w[4 + 2 * i], w[2 * i], 0x7362), __byte_perm(w[5 + 2 * i], w[1 + 2 * i], 0x5140),
                 __byte_perm(w[5 + 2 * i], w[1 + 2 * i], 0x7362));
+}
+
+// The values of 32 codes, in words of neighbours.
+__device__ __forceinline__ void store_values(uint16_t *to, const uint32_t (&w)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i += 2) {
+        uint32_t pairs[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const __half2 pair(__nv_cvt_fp8x2_to_halfraw2(uint16_t(w[i + j / 2] >> j % 2 * 16), __NV_E4M3));
+            pairs[j] = to_bf16x2(__low2float(pair), __high2float(pair));
+        }
+        reinterpret_cast<uint4 *>(to)[i / 2] = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
 }
 
 // x / step as div_f32() has it, as far as codes of f8_e4m3 tell: where a remainder is not exact, the quotient
@@ -52,8 +68,8 @@ struct divisor_t {
     }
 };
 
-// quantises: bf16 under the step of their row; else codes, whose scales are given.
-template <bool quantises>
+// quantises: bf16 under the step of their row; else codes, whose scales are given. makes_codes: else bf16.
+template <bool quantises, bool makes_codes>
 __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantises))
         fp8_rows(const __grid_constant__ source_rows_args_t a) {
     using k = fp8_rows_t;
@@ -103,9 +119,9 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
             for (int h = 0; h < k::held; h++) {
                 const int u = first + 32 * h + lane;
                 if (u >= units) break;
-                uint8_t *to = a.codes + r * a.stride + int64_t(u) * k::unit;
+                const int64_t to = r * a.stride + int64_t(u) * k::unit;
+                uint32_t codes[8];
                 if constexpr (quantises) {
-                    uint32_t codes[8];
 #pragma unroll
                     for (int i = 0; i < words; i++) {
                         const float low = float_of(x[h][i] << 16), high = float_of(x[h][i] & 0xFFFF0000u);
@@ -115,10 +131,14 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
                                                       : to_e4m3x2(div_f32(low, step), div_f32(high, step));
                         codes[i / 2] = i % 2 ? codes[i / 2] | pair << 16 : pair;
                     }
-                    store_unit(to, codes);
                 } else {
-                    store_unit(to, x[h]);
+#pragma unroll
+                    for (int i = 0; i < 8; i++) codes[i] = x[h][i];
                 }
+                if constexpr (makes_codes)
+                    store_unit(a.codes + to, codes);
+                else
+                    store_values(a.out + to, codes);
             }
         }
     }

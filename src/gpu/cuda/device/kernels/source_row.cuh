@@ -38,6 +38,12 @@ __device__ inline float row_scale(data_type_t dt, const uint8_t *p) {
                               : __half2float(__ushort_as_half(uint16_t(code)));
 }
 
+__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
 __device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
     return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }

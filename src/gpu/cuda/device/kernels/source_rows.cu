@@ -7,7 +7,7 @@
 // A CTA takes whole rows: it looks through the scales of one first, then a thread makes eight neighbours
 // at a time, which are 16 bytes of the result.
 //
-// Rows of f8_e4m3 that are to stay codes have a kernel of their own, fp8_rows.cuh, where they lie well.
+// Rows of f8_e4m3 have a kernel of their own, fp8_rows.cuh, where they lie well.
 #include <algorithm>
 
 #include "gpu/cuda/device/kernels/fp8_rows.cuh"
@@ -23,12 +23,6 @@ namespace {
 using namespace sm90;
 
 constexpr int threads = 256, each = 8;
-
-__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-}
 
 __device__ __forceinline__ void store_row_piece(uint16_t *to, const float (&x)[each]) {
     *reinterpret_cast<uint4 *>(to) = make_uint4(
@@ -312,7 +306,8 @@ kernel_t find(const source_rows_args_t &a) {
 }
 
 cudaError_t prepare() {
-    for (const kernel_t kernel : {copied_rows, fp8_rows<false>, fp8_rows<true>})
+    for (const kernel_t kernel : {copied_rows, fp8_rows<false, false>, fp8_rows<false, true>,
+                 fp8_rows<true, false>, fp8_rows<true, true>})
         if (const cudaError_t e = load_kernel(kernel)) return e;
     for (const recipe_kind_t recipe :
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
@@ -331,8 +326,10 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
         const bool quantises = fp8_rows_t::quantises(a);
         const unsigned grid = unsigned(std::min<int64_t>(
                 div_up(a.rows, fp8_rows_t::warps), int64_t(at.sm_count) * fp8_rows_t::ctas(quantises)));
-        return launch_kernel(
-                at, quantises ? fp8_rows<true> : fp8_rows<false>, {grid, fp8_rows_t::threads, 0, a.early}, a);
+        const kernel_t kernel = quantises ? a.codes ? fp8_rows<true, true> : fp8_rows<true, false>
+                                : a.codes ? fp8_rows<false, true>
+                                          : fp8_rows<false, false>;
+        return launch_kernel(at, kernel, {grid, fp8_rows_t::threads, 0, a.early}, a);
     }
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));

@@ -50,7 +50,8 @@ struct many_rows_t {
                          rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is that of all threads.
-    static constexpr int consumers_barrier = 1, team_barrier = 2, group_barrier = team_barrier + max_teams;
+    static constexpr int consumers_barrier = 1, team_barrier = 2, group_barrier = team_barrier + max_teams,
+                         turn_barrier = group_barrier + 4;
 };
 
 // `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
@@ -76,14 +77,17 @@ struct many_rows_shared_t {
     // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
     // for forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr int producer_registers = consumer_groups == 4 ? 32 : fp8 ? 40 : 56,
-                         consumer_registers = consumer_groups == 4 ? 112 : fp8 ? 232 : 224;
+    static constexpr int producer_registers = consumer_groups == 4 ? 32 : 56,
+                         consumer_registers = consumer_groups == 4 ? 112 : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
+    // Factors of rows: of a consumer's block; for FP8, of an item, for all consumers. Those are written when
+    // its last stage is there, so that the ring has come around since all items but `stages` before it.
+    static constexpr int factor_sets = fp8 ? 5 : consumer_groups;
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages], seen[k::max_stages];
-        alignas(8) float row_factors[consumer_groups][width]; // of a consumer's block
+        alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
     };
     // From the first barrier, with which the head begins.
@@ -100,6 +104,8 @@ struct many_rows_shared_t {
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
+    static_assert(!fp8 || consumer_groups == 2, "consumers take turns");
+    static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");
     static_assert(stages * stage_bytes + teams * out_bytes >= width * sum_pitch * 4,
             "where K is shared, the sums take the place of the ring");
     // Finished rows of a panel on their way to dst, 64 at a time, in the swizzle of the source.
@@ -124,6 +130,13 @@ struct ring_t {
         if (++slot == stages) slot = 0, round ^= 1;
     }
 };
+
+// The same of products of neighbouring columns.
+__device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
+    matmul_args_t plain = a;
+    plain.activation = activation_t::none;
+    return a.activation == activation_t::gated_pairs && is_tiles_of_dst(plain) && a.N % 16 == 0;
+}
 
 template <typename format, int width>
 struct many_rows_cta_t {
@@ -159,9 +172,10 @@ struct many_rows_cta_t {
             const int tile = tile_of(s), step = tile & ((1 << t.tile_steps_shift) - 1); // in its tile
             const int64_t from = int64_t(tile >> t.tile_steps_shift) * shared_t::stage_tiles * t.tile_bytes;
             // The last tile may end early; so far it is one step.
-            const int bytes = t.tile_steps_shift ? t.header_bytes + shared_t::step_bytes
-                                                 : int(min(int64_t(shared_t::stage_tiles * t.tile_bytes),
-                                                           t.panel_bytes - from));
+            const int bytes =
+                    t.tile_steps_shift
+                            ? t.header_bytes + shared_t::step_bytes
+                            : int(min(int64_t(shared_t::stage_tiles * t.tile_bytes), t.panel_bytes - from));
             const uint32_t to =
                     stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * shared_t::slot_bytes;
             if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * bytes);
@@ -189,31 +203,43 @@ struct many_rows_cta_t {
                 const uint32_t box = to + b * shared_t::box_bytes;
                 const int row = block.first - args.row_begin + b * box_rows;
                 if constexpr (pair > 1)
-                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * shared_t::stage_rows, row,
-                            full + 8 * slot);
+                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * shared_t::stage_rows,
+                            row, full + 8 * slot);
                 else
                     tensor_copy(box, map, s * shared_t::stage_rows, row, full + 8 * slot);
             }
         }
     }
 
-    // FP8: what consumers have to know of the scales, by a warp.
-    __device__ void look_at_scales(int lane, int position, int panel_group) const {
+    // FP8: what consumers have to know of the scales, and the factors of rows with the last stage, by a warp.
+    __device__ void look_at_scales(
+            int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         const int panels = panel_map.slots(panel_group);
         for (int s = stage_begin; s < stage_end; s++) {
             const int n = position + s - stage_begin, slot = n % shared_t::stages;
             barrier_wait(full + 8 * slot, n / shared_t::stages % 2);
             for (int p = 0; p < shared_t::panels; p++) {
-                const uint32_t panel =
-                        stages + slot * shared_t::stage_bytes + shared_t::src_bytes + p * shared_t::slot_bytes;
+                const uint32_t panel = stages + slot * shared_t::stage_bytes + shared_t::src_bytes
+                                       + p * shared_t::slot_bytes;
                 if (p < panels)
                     fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
                 else if (lane == 0)
                     scales_of(panel).one_by_one = 0;
             }
+            if (args.row_factors && s == stage_end - 1)
+#pragma unroll 4
+                for (int r = lane; r < block.rows; r += 32)
+                    store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
             barrier_arrive(seen + 8 * slot);
         }
+    }
+    // FP8 has every item wanted, so that the sets take turns.
+    __device__ __forceinline__ int factor_set(int item) const {
+        return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
+    }
+    __device__ __forceinline__ uint32_t factors_at(int set) const {
+        return full + shared_t::factors_offset + set * width * 4;
     }
     __device__ fp8_scales_t &scales_of(uint32_t panel) const {
         return *reinterpret_cast<fp8_scales_t *>(
@@ -225,8 +251,8 @@ struct many_rows_cta_t {
     // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
     using sums_t = float[panels_each][width / 2];
 
-    // That a warp has read a stage. All lanes arrive, so that each one's reads are seen to be over, but where the
-    // other CTA is told, too: that would cost more.
+    // That a warp has read a stage. All lanes arrive, so that each one's reads are seen to be over, but where
+    // the other CTA is told, too: that would cost more.
     __device__ __forceinline__ void tell_read(int slot, int lane) const {
         using namespace ptx;
         if constexpr (shared_t::pair > 1) {
@@ -324,6 +350,10 @@ struct many_rows_cta_t {
         }
     }
 
+    __device__ static __forceinline__ fp8_turns_t turns_of(int consumer) {
+        return {k::turn_barrier + consumer, k::turn_barrier + 1 - consumer};
+    }
+
     // The same at the rate of FP8: a consumer has one panel.
     template <int rows>
     __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
@@ -331,20 +361,23 @@ struct many_rows_cta_t {
         static_assert(panels_each == 1, "a unit is a stage");
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group, lane = thread % 32;
         const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
+        const fp8_turns_t turns = turns_of(consumer);
 #pragma unroll 1
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(seen + 8 * ring.slot, ring.round);
-            const uint32_t b = wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes),
-                           panel = own + ring.slot * shared_t::stage_bytes;
+            // Of lane 0, so that the compiler sees it is equal in all: else every wgmma moves its descriptor.
+            const uint32_t b =
+                    __shfl_sync(~0u, wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes), 0);
+            const uint32_t panel = own + ring.slot * shared_t::stage_bytes;
             const fp8_scales_t &scales = scales_of(panel);
             fp8_unit_t::part_t part;
             if (__builtin_expect(scales.one_by_one, 0)) {
-                fp8_unit_t::multiply_one_by_one<rows>(
-                        sum[0], part, panel, b, thread, has_second_tile(s));
+                for (int i = 0; i < fp8_unit_t::parts<rows>; i++) turns.wait(), turns.give();
+                fp8_unit_t::multiply_one_by_one<rows>(sum[0], part, panel, b, thread, has_second_tile(s));
             } else {
                 fp8_unit_t::unit_t a;
                 fp8_unit_t::decode(a, scales, panel, thread);
-                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4]);
+                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4], turns);
                 wgmma::keep(a);
             }
             tell_read(ring.slot, lane);
@@ -363,9 +396,16 @@ struct many_rows_cta_t {
         const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
         if (splits == 1 && tiles_of_dst) {
 #pragma unroll
-            for (int p = 0; p < panels_each; p++)
-                store_tiles(sum[p], block, consumer,
-                        panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns);
+            for (int p = 0; p < panels_each; p++) {
+                const int first = panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns;
+                if constexpr (shared_t::fp8) {
+                    if (args.activation == activation_t::gated_pairs) {
+                        store_pairs(sum[p], block, consumer, first);
+                        continue;
+                    }
+                }
+                store_tiles(sum[p], block, consumer, first);
+            }
             return;
         }
         if (splits == 1) {
@@ -484,6 +524,81 @@ struct many_rows_cta_t {
         }
     }
 
+    // The same of gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8: that with
+    // the gates of both takes what gates c, the other one gives it, and gets, what belongs to c + 8. So a
+    // warp has eight columns of results, the first four of them in every other lane.
+    __device__ __forceinline__ void store_pairs(
+            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile =
+                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const int column = first_column + warp * 16 + lane / 4;
+        const bool odd = lane / 4 % 2;
+        const columns_t gate(args, block.expert, first_column, format::sum_scale);
+        // Results are bf16, for which approximations are enough.
+        const float exponent = -1.4426950409f * gate.alpha;
+        const float most = gate.limit > 0.f ? gate.limit : __int_as_float(int(f32_inf_bits));
+        const auto gated = [&](float x, float up) {
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(most));
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(most));
+            asm("max.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(-most));
+            float e, inverse;
+            asm("ex2.approx.f32 %0, %1;" : "=f"(e) : "f"(x * exponent));
+            asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(1.f + e));
+            return x * inverse * (up + gate.beta);
+        };
+        float bias[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
+                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
+                                                                                      : 0.f;
+        // Rows of 64 bytes; two of them share the 128 that all banks are, so that chunks of 16 bytes take
+        // turns every other row.
+        constexpr int rows_at_once = 128, row_bytes = k::panel_columns;
+        const uint32_t put = tile + lane * row_bytes + (warp ^ lane / 2 % 4) * 16;
+        const int row = thread / 4, chunk = thread % 4;
+        const shared_reader_t take{tile + row * row_bytes + (chunk ^ row / 2 % 4) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column / 2 + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 16 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += rows_at_once) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + rows_at_once && r < width; r += 32) {
+                uint32_t m[4] = {};
+#pragma unroll
+                for (int i = 0; i < 4 && r + i * 8 < width; i++) {
+                    const float *v = sum + (r + i * 8) / 2;
+                    float x[4];
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        x[j] = v[j] * gate.scale.sum * gate.scale.expert + bias[j / 2];
+                    float result[2];
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        const float other = __shfl_xor_sync(~0u, odd ? x[j] : x[2 + j], 4);
+                        result[j] = gated(odd ? other : x[j], odd ? x[2 + j] : other);
+                    }
+                    m[i] = to_bf16x2(result[0], result[1]);
+                }
+                store_matrix_4_transposed(put + (r - first) * row_bytes, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+#pragma unroll
+            for (int r = 0; r < rows_at_once; r += k::group / 4)
+                if (valid && first + r + row < block.rows) {
+                    const uint4 v = take.read_16(r * row_bytes);
+                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
+                            make_uint4(__byte_perm(v.x, v.y, 0x5410), __byte_perm(v.z, v.w, 0x5410),
+                                    __byte_perm(v.x, v.y, 0x7632), __byte_perm(v.z, v.w, 0x7632));
+                }
+        }
+    }
+
     // The widths that blocks run in, see many_rows_narrower.
     template <int rows>
     __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
@@ -497,14 +612,14 @@ struct many_rows_cta_t {
             multiply<rows>(ring, sum);
     }
     __device__ __forceinline__ void consume(
-            ring_t &ring, const row_block_t &block, int panel_group, int splits) const {
+            ring_t &ring, int item, const row_block_t &block, int panel_group, int splits) const {
         using namespace ptx;
-        if (args.row_factors) {
+        if (args.row_factors && !shared_t::fp8) {
             const int consumer = threadIdx.x / k::group - 1;
-            named_barrier(k::group_barrier + consumer, k::group); // those of the block before are used no more
+            named_barrier(
+                    k::group_barrier + consumer, k::group); // those of the block before are used no more
             for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
-                store_shared(full + shared_t::factors_offset + (consumer * width + r) * 4,
-                        row_factor_of(args, block.first + r));
+                store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
         }
         sums_t sum;
 #pragma unroll
@@ -512,12 +627,13 @@ struct many_rows_cta_t {
 #pragma unroll
             for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
         multiply_as_wide<width>(ring, sum, block.rows);
-        if (args.row_factors) {
+        if (args.row_factors && stage_begin < stage_end) {
             int thread = threadIdx.x;
             asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile
             const int consumer = thread / k::group - 1;
-            named_barrier(k::group_barrier + consumer, k::group); // all factors are there
-            const uint32_t own = full + shared_t::factors_offset + (consumer * width + thread % 4 * 2) * 4;
+            // All factors are there; for FP8 they came with the last stage.
+            if (!shared_t::fp8) named_barrier(k::group_barrier + consumer, k::group);
+            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
 #pragma unroll
             for (int r = 0; r < width; r += 8) {
                 const uint2 f = shared_reader_t{own}.read_8(r * 4);
@@ -551,7 +667,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
             shared_address(shared) + shared_t::head_bytes, panel_map,
             int(int64_t(stages_all) * (rank / pair) / splits),
             int(int64_t(stages_all) * (rank / pair + 1) / splits), tiles, rank / pair, rank % pair,
-            is_tiles_of_dst(args)};
+            is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
@@ -592,17 +708,21 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
             else if (shared_t::fp8 && warp == k::scales_warp)
-                cta.look_at_scales(lane, position, panel_group(item));
+                cta.look_at_scales(lane, position, cta.factor_set(item), block, panel_group(item));
             position += cta.stage_end - cta.stage_begin;
         }
     } else {
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
+        // The first consumer begins; in the end all turns have been taken.
+        const int consumer = threadIdx.x / k::group - 1;
+        if (shared_t::fp8 && consumer == 1) cta.turns_of(consumer).give();
         for (int item = first_item; item < items; item += item_step) {
             if (!wanted(item)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            cta.consume(ring, block, panel_group(item), splits);
+            cta.consume(ring, item, block, panel_group(item), splits);
         }
+        if (shared_t::fp8 && consumer == 0) cta.turns_of(consumer).wait();
     }
     if constexpr (pair > 1) {
         __syncwarp();
