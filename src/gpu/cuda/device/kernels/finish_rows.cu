@@ -20,42 +20,44 @@ namespace {
 
 constexpr int threads = 128, each = 4; // neighbours of a row that a thread has
 
-// Which row of the destination a CTA works on.
+// Which row of the destination a CTA works on; in shared memory.
 struct place_t {
-    int64_t idx[max_ndims] = {}; // all dims but columns
-    int64_t row;                 // counted through all matrices
-    int64_t group = 0;           // of a grouped_matmul
-    int expert = 0;              // -1: nobody's row
+    int64_t idx[max_ndims]; // all dims but columns
+    int64_t row;            // counted through all matrices
+    int group;              // of a grouped_matmul; -1: none
+    int expert;             // -1: nobody's row
 
     // All threads ask.
-    __device__ place_t(const finish_rows_args_t &a, int64_t r) : row(a.first + r) {
+    __device__ void find(const finish_rows_args_t &a, int64_t r) {
+        __syncthreads(); // they are done with the row before
+        if (threadIdx.x == 0) locate(a, a.first + r);
+        __syncthreads();
+        if (!a.listed) return;
+        for (int64_t g = threadIdx.x; g < a.all.groups.groups; g += threads) {
+            const row_group_t of = a.all.groups.group(g);
+            if (of.expert >= 0 && row >= of.first && row < of.first + of.count) group = int(g);
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) expert = group < 0 ? -1 : a.all.groups.group(group).expert;
+        __syncthreads();
+    }
+    __device__ int64_t row_of_matrix(const matmul_args_t &m) const { return idx[m.dst.ndims - 2]; }
+
+private:
+    __device__ void locate(const finish_rows_args_t &a, int64_t r) {
         const matmul_args_t &m = a.all.m;
+        row = r;
+        group = a.listed ? -1 : 0;
+        expert = 0;
         if (!a.grouped) {
             const uint32_t M = uint32_t(m.M), matrix = uint32_t(row) / M; // rows are below 2^31
-            if (m.dst.ndims > 2) batch_index(matrix, m.dst.ndims, m.dims, idx);
+            batch_index(matrix, m.dst.ndims, m.dims, idx);
             idx[m.dst.ndims - 2] = uint32_t(row) - matrix * M;
             return;
         }
         const int64_t group_rows = a.all.dst_group_rows;
         if (group_rows) idx[0] = row / group_rows;
         idx[group_rows ? 1 : 0] = group_rows ? row % group_rows : row;
-        if (a.listed) find_group(a.all.groups);
-    }
-    __device__ int64_t row_of_matrix(const matmul_args_t &m) const { return idx[m.dst.ndims - 2]; }
-
-private:
-    __device__ void find_group(const row_groups_t &groups) {
-        __shared__ int found;
-        if (threadIdx.x == 0) found = -1;
-        __syncthreads();
-        for (int64_t g = threadIdx.x; g < groups.groups; g += threads) {
-            const row_group_t of = groups.group(g);
-            if (of.expert >= 0 && row >= of.first && row < of.first + of.count) found = int(g);
-        }
-        __syncthreads();
-        group = found < 0 ? 0 : found;
-        expert = found < 0 ? -1 : groups.group(found).expert;
-        __syncthreads();
     }
 };
 
@@ -232,11 +234,12 @@ __device__ int gate_of(const matmul_args_t &m) {
 
 // gridDim.y CTAs share each row.
 __global__ void __launch_bounds__(threads) apply_ops(const __grid_constant__ finish_rows_args_t a) {
+    __shared__ place_t at;
     start_of_early_kernel();
     const matmul_args_t &m = a.all.m;
     const int gate = gate_of(m);
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        const place_t at(a, r);
+        at.find(a, r);
         if (at.expert < 0) continue;
         float *values = a.values + r * a.stride;
         float largest = 0.f;
@@ -269,11 +272,12 @@ __global__ void __launch_bounds__(threads) apply_ops(const __grid_constant__ fin
 }
 
 __global__ void __launch_bounds__(threads) store_codes(const __grid_constant__ finish_rows_args_t a) {
+    __shared__ place_t at;
     start_of_early_kernel();
     const matmul_args_t &m = a.all.m;
     const int64_t block = m.dst.quant.block;
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        const place_t at(a, r);
+        at.find(a, r);
         if (at.expert < 0) continue;
         matrix_view_t dst(m.dst, at.idx);
         if (a.grouped) {
