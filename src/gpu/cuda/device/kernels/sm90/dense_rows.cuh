@@ -246,7 +246,9 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
                     barrier_wait(full + to_empty, parity);
                     barrier_arrive_expect(full, bytes);
                     bulk_copy(ring_of(lane) + at * stage_bytes, panel + from, bytes, full);
-                    if (++at == ring) at = 0, parity ^= 1;
+                    if (++at < ring) continue;
+                    at = 0, parity ^= 1;
+                    wait_for_earlier_kernels(); // before which nothing leaves the ring
                 }
             }
         }
@@ -323,6 +325,9 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         return;
     }
 
+    // Nothing can be multiplied yet; to wait for it at barriers would take instructions from the kernel
+    // before.
+    wait_for_earlier_kernels();
     const int team = warp / k::team_warps, quarter = warp % k::team_warps, thread = threadIdx.x % k::team;
     const int begin = team_begin(team) << shift, my_steps = min(team_begin(team + 1) << shift, steps) - begin;
     // The 16 columns of this warp go to the CTA that finishes them.
