@@ -101,7 +101,7 @@ struct int4_t {
         }
     }
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
-        return factor(r, step, column) * unscaled_up;
+        return bf16_to_float(mul_bf16x2(r.scales[step / 2], power_of_two_bf16x2(unscaled_down)), column);
     }
 
 private:
