@@ -53,11 +53,12 @@ struct mxfp8_t : codes_8bit_t {
     static constexpr bool e4m3 = exponent_bits == 4;
 
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        // Adding one to the largest exponent (e4m3: to the only NaN) reaches the sign's place.
-        constexpr uint32_t mask = e4m3 ? 0x7F7F7F7Fu : 0x7C7C7C7Cu, one = e4m3 ? 0x01010101u : 0x04040404u;
+        // Adding one to the largest exponent (e4m3: to the only NaN) turns the sign's bit around; what it
+        // carries into the next byte comes from a special one.
+        constexpr uint32_t one = e4m3 ? 0x01010101u : 0x04040404u;
         uint32_t bits = e8m0_scales_t::outside<1>(r.scales);
 #pragma unroll
-        for (uint32_t w : r.codes) bits |= (w & mask) + one;
+        for (uint32_t w : r.codes) bits |= (w + one) ^ w;
         return bits & 0x80808080u;
     }
     template <bool any>
