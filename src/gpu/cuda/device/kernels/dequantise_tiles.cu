@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
         if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_pairs_to_bf16<f4_pairs_t>(t, a, at);
     } else if constexpr (element_t::bits == 4) {
         if (a.dst.dt == mxdnn_bf16 && a.scale_dt == mxdnn_bf16
-                && (a.zp == zero_point_kind_t::none || (!element_t::is_signed && a.zp == zero_point_kind_t::u8)))
+                && (a.zp == zero_point_kind_t::none
+                        || (!element_t::is_signed && a.zp == zero_point_kind_t::u8)))
             return dequantise_pairs_to_bf16<int4_pairs_t<element_t::is_signed>>(t, a, at);
     }
     switch (a.dst.dt) {

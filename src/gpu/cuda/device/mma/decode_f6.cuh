@@ -38,9 +38,9 @@ struct mxfp6_t {
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
         const uint32_t w = r.low[step], t = r.top[step / 2];
         if constexpr (exponent_bits == 2) {
-            // The low four bits land in the upper half of the low byte, the fifth and the sign at the ends of the
-            // high one. Shifts and masks serve all bytes of a word, then each register takes four bytes: low ones
-            // of its codes, high ones from the same rotation for both steps of the plane's word.
+            // The low four bits land in the upper half of the low byte, the fifth and the sign at the ends of
+            // the high one. Shifts and masks serve all bytes of a word, then each register takes four bytes:
+            // low ones of its codes, high ones from the same rotation for both steps of the plane's word.
             constexpr uint32_t high_nibbles = 0xF0F0F0F0u, ends = 0x81818181u;
             const uint32_t upper = w & high_nibbles, lower = w << 4 & high_nibbles;
             constexpr bool odd_byte[4] = {false, false, true, true}; // of the low plane's halves
@@ -59,7 +59,8 @@ struct mxfp6_t {
             for (int i = 0; i < 4; i++) {
                 const int up = 5 - first[i];
                 const uint32_t low = up >= 0 ? w << up : w >> -up;
-                const uint32_t top = rotate_right(t, 2 * (step % 2 * 4 + i)); // sign at bit 15, fifth at bit 8
+                const uint32_t top =
+                        rotate_right(t, 2 * (step % 2 * 4 + i)); // sign at bit 15, fifth at bit 8
                 a[i] = and_or(low, low_mask, and_or(top, sign, top << 1 & fifth));
             }
         }

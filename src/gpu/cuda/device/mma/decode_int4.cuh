@@ -3,8 +3,8 @@
 // blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
 // The code less its zero point comes exactly from two products with powers of two. Its product with the scale
-// has up to 16 bits: it is two bf16, itself rounded and the rest, which the tensor cores multiply one after the
-// other. The rest is exact, because an integer times the scale is a multiple of the scale's last bit.
+// has up to 16 bits: it is two bf16, itself rounded and the rest, which the tensor cores multiply one after
+// the other. The rest is exact, because an integer times the scale is a multiple of the scale's last bit.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
@@ -73,8 +73,8 @@ struct int4_t {
         }
     }
 
-    // Weights without their scale, which are exact in one bf16. They are 2^9 too small, so that their sums with
-    // any source are within f32.
+    // Weights without their scale, which are exact in one bf16. They are 2^9 too small, so that their sums
+    // with any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
         // A bit alone in a half is a power of two, wherever it is below the sign; bits side by side are an
         // integer times 2^-133 below bit 8. Two rotations bring bit 3 and bits 2..0 of all registers to such
@@ -92,12 +92,12 @@ struct int4_t {
         for (int i = 0; i < 4; i++) {
             const int top_exponent = (1 << (top_at[i] - 7)) - 127; // of that bit alone
             // s4 counts it as -8.
-            const uint32_t eight = power_of_two_bf16x2(3 - unscaled_down - top_exponent) | (zero_points ? 0 : sign);
+            const uint32_t eight =
+                    power_of_two_bf16x2(3 - unscaled_down - top_exponent) | (zero_points ? 0 : sign);
             const uint32_t bit = top[i] & each << top_at[i];
             const uint32_t rest = zero_points ? cuda::bf16x2_t::fma(bit, eight, half_of(zeros, i % 2))
                                               : mul_bf16x2(bit, eight);
-            a[i] = cuda::bf16x2_t::fma(
-                    low[i], power_of_two_bf16x2(133 - low_at[i] - unscaled_down), rest);
+            a[i] = cuda::bf16x2_t::fma(low[i], power_of_two_bf16x2(133 - low_at[i] - unscaled_down), rest);
         }
     }
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {

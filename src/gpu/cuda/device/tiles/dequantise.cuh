@@ -187,8 +187,7 @@ __device__ __forceinline__ void dequantise_pairs_to_bf16(
         for (int i = 0; i < 8; i++) {
             uint32_t w[4];
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                w[j] = pairs_t::values(codes[i / 4][j], i % 4, factors[j], zeros[j]);
+            for (int j = 0; j < 4; j++) w[j] = pairs_t::values(codes[i / 4][j], i % 4, factors[j], zeros[j]);
             if (whole || row + i < at.rows)
                 store_words<to_bf16_t>(
                         p + (pass * down * 8 + i) * a.dst.line_step, w, whole, at.columns - column);

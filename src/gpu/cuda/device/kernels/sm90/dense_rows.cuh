@@ -62,8 +62,8 @@ struct dense_rows_variant_t {
     static constexpr int weights_warp = warps, source_warp = warps + 1, finish_warp = warps + 2;
     static constexpr int finishers = row_tiles == 1 ? 1 : 4; // warps
     static constexpr int consumers = teams * k::team, threads = consumers + (2 + finishers) * 32;
-    // Long stages take fewer instructions, and those of 8 bits more room and registers than 16 rows leave. Tiles
-    // of int4 have up to four steps.
+    // Long stages take fewer instructions, and those of 8 bits more room and registers than 16 rows leave.
+    // Tiles of int4 have up to four steps.
     static constexpr int stage_steps = format::bits < 8 || row_tiles == 1 ? 4 : 2;
     static constexpr int source_steps = row_tiles == 1 ? stage_steps : 2; // of a stage of the source
     static_assert(stage_steps % source_steps == 0, "a stage has whole stages of the source");
