@@ -47,8 +47,10 @@ private:
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
 
     // Steps of 32 rows that are decoded before one is multiplied: stores take a while to arrive in the cache,
-    // and loads of a tile are not served from the store buffer.
-    const int lag_steps_ = group_ == 1 ? 2 : 1, ring_steps_ = 2 * lag_steps_;
+    // and loads of a tile are not served from the store buffer. A step of more products, or of four panels,
+    // takes as long itself.
+    const int lag_steps_ = group_ == 1 || (group_ == 2 && row_tiles_ == 2) ? 2 : 1;
+    const int ring_steps_ = 2 * lag_steps_;
 
     // Sums first, weights last, tiles of the source between them.
     const int sums_ = row_tiles_ * group_;

@@ -157,10 +157,10 @@ private:
     int low_, high_, two_bits_, four_bits_;
 };
 
-// Tables of 128 bytes, indexed by the code without its sign, which goes on top of the high byte. A low byte has
-// the last bit of the exponent and the mantissa, so that a table of 64 does for codes with few bits of mantissa:
-// an upper bit of the exponent only has to keep large numbers from subnormal ones, whose last bits mean something
-// else. NaN is left NaN by any low byte with the exponent's last bit and some mantissa.
+// Tables of 128 bytes, indexed by the code without its sign, which goes on top of the high byte. A low byte
+// has the last bit of the exponent and the mantissa, so that a table of 64 does for codes with few bits of
+// mantissa: an upper bit of the exponent only has to keep large numbers from subnormal ones, whose last bits
+// mean something else. NaN is left NaN by any low byte with the exponent's last bit and some mantissa.
 class b8_decoder_t : public byte_decoder_t {
 public:
     b8_decoder_t(jit_base_t &j, const pair_values_t &v) : byte_decoder_t(j), is_int_(v.wei_dt == mxdnn_s8) {

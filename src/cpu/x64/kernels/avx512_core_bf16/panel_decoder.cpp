@@ -55,8 +55,8 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         lowest_ = 1 - e.lowest;
         highest_ = 254 - e.highest;
         v.exponent_shift = 127 - e.highest;
-        // The least exponent is 2 in the table, not 1: the largest one is odd then, as NaN's has to be where tables
-        // of low bytes are folded.
+        // The least exponent is 2 in the table, not 1: the largest one is odd then, as NaN's has to be where
+        // tables of low bytes are folded.
         if (fast_ == scaling_t::add) {
             lowest_++;
             v.exponent_shift = -125 - e.lowest;
