@@ -15,8 +15,8 @@
 namespace mxdnn {
 namespace impl {
 
-// Products by these are shifts to the left for the pipe of integer products, which has little to do here, where
-// that of shifts has much; the compiler, which would turn them back, does not know the factors.
+// Products by these are shifts to the left for the pipe of integer products, which has little to do here,
+// where that of shifts has much; the compiler, which would turn them back, does not know the factors.
 static __constant__ uint32_t shift_2 = 1 << 2, shift_4 = 1 << 4, shift_6 = 1 << 6;
 
 struct mxfp4_as_fp8_t : mxfp4_t {
@@ -35,9 +35,9 @@ struct mxfp4_as_fp8_t : mxfp4_t {
     }
 
     // The registers of column c (0) or c + 8 (1) of a block, the first and second 16 rows of which a word has
-    // each. Bytes of a register are rows 2q + 16, 2q, 2q + 17 and 2q + 1 for lane q of four, and eight further
-    // in registers 2 and 3. encode(x, y): magnitudes of the codes that landed in x, in the high bytes of the
-    // halves, and in y, in the low ones.
+    // each. Bytes of a register are rows 2q + 16, 2q, 2q + 17 and 2q + 1 for lane q of four, and eight
+    // further in registers 2 and 3. encode(x, y): magnitudes of the codes that landed in x, in the high bytes
+    // of the halves, and in y, in the low ones.
     template <int column, typename encode_t>
     __device__ static __forceinline__ void decode_column(
             uint32_t (&a)[4], uint32_t first, uint32_t second, const encode_t &encode) {
@@ -77,7 +77,9 @@ struct mxfp4_as_fp8_t : mxfp4_t {
         uint32_t scale;
         __device__ __forceinline__ uint32_t operator()(uint32_t x, uint32_t y) const {
             const uint32_t small = 0x3E3C3800u, // 0, 0.5, 1, 1.5; then 2, 3, 4, 6
-                    large = scale < 253 ? 0x46444240u : scale == 253 ? 0x7C7C4240u : 0x7C7C7C7Cu;
+                    large = scale < 253    ? 0x46444240u
+                            : scale == 253 ? 0x7C7C4240u
+                                           : 0x7C7C7C7Cu;
             return __byte_perm(small, large,
                     (y >> 6 & 7) | (x >> 6 & 7) << 4 | (y >> 22 & 7) << 8 | (x >> 22 & 7) << 12);
         }

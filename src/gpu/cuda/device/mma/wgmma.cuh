@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma with A in registers: 64 columns of the weights x N rows of the source x 32 bytes of K, which are 16 of
-// bf16 or 32 of FP8, accumulated in f32. B lies in shared memory, rows of 128 bytes under the 128-byte
+// wgmma with A in registers: 64 columns of the weights x N rows of the source x 32 bytes of K, which are 16
+// of bf16 or 32 of FP8, accumulated in f32. B lies in shared memory, rows of 128 bytes under the 128-byte
 // swizzle: of row r, 16-byte chunk c stands at chunk c ^ (r % 8), and eight rows are 1024 bytes.
 #pragma once
 

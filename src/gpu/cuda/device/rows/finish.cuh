@@ -69,8 +69,8 @@ struct sum_scale_t {
 // Whether results are rounded sums with a bias, in whole chunks of 16 bytes of dst.
 __device__ inline bool is_tiles_of_dst(const matmul_args_t &a) {
     return a.dst_type == value_type_t::bf16 && a.activation == activation_t::none && !a.row_weights
-           && a.old_scale == 0.f && a.N % 8 == 0 && a.dst_stride % 8 == 0
-           && a.dst_first % 8 == 0 && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
+           && a.old_scale == 0.f && a.N % 8 == 0 && a.dst_stride % 8 == 0 && a.dst_first % 8 == 0
+           && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
 }
 
 // Four neighbouring columns of one expert: what is the same for all their rows.
