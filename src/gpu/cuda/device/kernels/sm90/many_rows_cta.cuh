@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the warps of a CTA of many_rows do: producers of weights, of rows and of factors of scales, and
+// consumers, who multiply and finish.
+#pragma once
+
+#include "gpu/cuda/device/kernels/sm90/many_rows_shared.cuh"
+#include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
+#include "gpu/cuda/device/mma/wgmma.cuh"
+#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/rows/finish.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace sm90 {
+
+// The position in the ring of stages.
+template <int stages>
+struct ring_t {
+    int slot = 0, round = 0;
+    __device__ void next() {
+        if (++slot == stages) slot = 0, round ^= 1;
+    }
+};
+
+// is_tiles_of_dst() for results that are made of two neighbouring columns each.
+__device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
+    matmul_args_t plain = a;
+    plain.activation = activation_t::none;
+    return a.activation == activation_t::gated_pairs && is_tiles_of_dst(plain) && a.N % 16 == 0;
+}
+
+template <typename format, int width>
+struct many_rows_cta_t {
+    using k = many_rows_t;
+    using shared_t = many_rows_shared_t<format, width>;
+    using ring_t = sm90::ring_t<shared_t::stages>;
+
+    const matmul_args_t &args;
+    uint8_t *shared;
+    uint32_t full, empty, seen, stages; // shared addresses
+    panels_t<shared_t::panels> panel_map;
+    int stage_begin, stage_end;
+    int tiles; // of K; the stages of further terms of the source have the weights of the first one's
+    int split_rank, pair_rank;
+    bool tiles_of_dst;
+
+    __device__ __forceinline__ int tile_of(int stage) const {
+        while (stage >= tiles) stage -= tiles;
+        return stage;
+    }
+
+    // Weights of an item, every other stage; `position` counts the stages of all items before it.
+    __device__ void produce_weights(
+            int warp, int lane, int position, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        const int panels = panel_map.slots(panel_group);
+        const tiling_t &t = args.tiling;
+        const uint8_t *weights = packed_of(args, block.expert) + args.prefix
+                                 + panel_map.panel(panel_group, lane) * t.panel_bytes;
+        for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
+            const int tile = tile_of(s), step = tile & ((1 << t.tile_steps_shift) - 1); // in its tile
+            const int64_t from = int64_t(tile >> t.tile_steps_shift) * shared_t::stage_tiles * t.tile_bytes;
+            // The last tile may end early; so far it is one step.
+            const int bytes =
+                    t.tile_steps_shift
+                            ? t.header_bytes + shared_t::step_bytes
+                            : int(min(int64_t(shared_t::stage_tiles * t.tile_bytes), t.panel_bytes - from));
+            const uint32_t to =
+                    stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * shared_t::slot_bytes;
+            if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * bytes);
+            __syncwarp();
+            if (lane >= panels) continue;
+            const int first =
+                    step ? t.header_bytes : bytes; // the codes of a later step are not beside the scales
+            bulk_copy(to, weights + from, first, full + 8 * slot);
+            if (step)
+                bulk_copy(to + first, weights + from + first + step * shared_t::step_bytes, bytes - first,
+                        full + 8 * slot);
+        }
+    }
+    // By one thread. Rows of other blocks may come along, and are never used.
+    __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
+        using namespace ptx;
+        constexpr int box_rows = shared_t::box_rows, pair = shared_t::pair;
+        const int boxes = (block.rows + box_rows - 1) / box_rows;
+        for (int s = stage_begin; s < stage_end; s++) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
+            barrier_arrive_expect(full + 8 * slot, boxes * shared_t::box_bytes);
+            const uint32_t to = stages + slot * shared_t::stage_bytes;
+            for (int b = pair_rank; b < boxes; b += pair) {
+                const uint32_t box = to + b * shared_t::box_bytes;
+                const int row = block.first - args.row_begin + b * box_rows;
+                if constexpr (pair > 1)
+                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * shared_t::stage_rows,
+                            row, full + 8 * slot);
+                else
+                    tensor_copy(box, map, s * shared_t::stage_rows, row, full + 8 * slot);
+            }
+        }
+    }
+
+    // FP8: what consumers have to know of the scales, and the factors of rows with the last stage, by a warp.
+    __device__ void look_at_scales(
+            int lane, int position, int set, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        const int panels = panel_map.slots(panel_group);
+        for (int s = stage_begin; s < stage_end; s++) {
+            const int n = position + s - stage_begin, slot = n % shared_t::stages;
+            barrier_wait(full + 8 * slot, n / shared_t::stages % 2);
+            for (int p = 0; p < shared_t::panels; p++) {
+                const uint32_t panel = stages + slot * shared_t::stage_bytes + shared_t::src_bytes
+                                       + p * shared_t::slot_bytes;
+                if (p < panels)
+                    fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
+                else if (lane == 0)
+                    scales_of(panel).one_by_one = 0;
+            }
+            if (args.row_factors && s == stage_end - 1)
+#pragma unroll 4
+                for (int r = lane; r < block.rows; r += 32)
+                    store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
+            barrier_arrive(seen + 8 * slot);
+        }
+    }
+    // FP8 has every item wanted, so that the sets take turns.
+    __device__ __forceinline__ int factor_set(int item) const {
+        return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
+    }
+    __device__ __forceinline__ uint32_t factors_at(int set) const {
+        return full + shared_t::factors_offset + set * width * 4;
+    }
+    __device__ fp8_scales_t &scales_of(uint32_t panel) const {
+        return *reinterpret_cast<fp8_scales_t *>(
+                shared + (panel - ptx::shared_address(shared)) + shared_t::packed_bytes);
+    }
+    __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
+
+    static constexpr int panels_each = shared_t::panels_each;
+    // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+    using sums_t = float[panels_each][width / 2];
+
+    // That a warp has read a stage. All lanes arrive, so that each one's reads are seen to be over, but where
+    // the other CTA is told, too: that would cost more.
+    __device__ __forceinline__ void tell_read(int slot, int lane) const {
+        using namespace ptx;
+        if constexpr (shared_t::pair > 1) {
+            __syncwarp();
+            if (lane < shared_t::pair)
+                cluster_barrier_arrive_relaxed(
+                        cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
+        } else {
+            barrier_arrive(empty + 8 * slot);
+        }
+    }
+
+    // A consumer's part of a block that is at most `rows` long, by units: a panel of a stage. While one is
+    // multiplied, the next one is decoded.
+    template <int rows>
+    __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
+        using namespace ptx;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        const place_t place = format::place(thread, args.tiling);
+        const uint32_t own = stages + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes,
+                       first_b = wgmma::b_descriptor(stages);
+        uint32_t scales_at = own + place.scales, codes_at = own + place.codes;
+        int lane = thread % 32;
+        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(lane)); // else they are computed again for every stage
+        // The step of 64 rows that has codes for 32 only.
+        const int rest = args.K % k::tile_rows,
+                  short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
+
+        // The codes of stage s, when they are there.
+        typename format::raw_t raw[panels_each];
+        const auto load = [&](int s) {
+            barrier_wait(full + 8 * ring.slot, ring.round);
+            const uint32_t stage = ring.slot * shared_t::stage_bytes;
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const shared_reader_t scales{scales_at + stage + p * shared_t::slot_bytes},
+                        codes{codes_at + stage + p * shared_t::slot_bytes};
+                if constexpr (format::bits == 8)
+                    raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
+                else
+                    raw[p] = format::load(scales, codes, args.tiling);
+            }
+        };
+        constexpr int steps = 4; // of 16 rows of K
+        using unit_t = uint32_t[steps][4];
+        const auto decode = [&](unit_t &a, const typename format::raw_t &raw) {
+            if (__any_sync(~0u, format::special(raw) != 0)) {
+#pragma unroll
+                for (int i = 0; i < steps; i++) format::template decode<true>(a[i], raw, i);
+            } else {
+#pragma unroll
+                for (int i = 0; i < steps; i++) format::template decode<false>(a[i], raw, i);
+            }
+        };
+        const auto start = [&](float *d, const unit_t &a, uint32_t b) {
+            wgmma::fence();
+#pragma unroll
+            for (int i = 0; i < steps; i++) wgmma::mma<rows>(d, a[i], b + i * wgmma::b_step);
+            wgmma::commit();
+        };
+        const auto end = [&](unit_t &a) {
+            wgmma::wait<0>();
+            wgmma::keep(a);
+        };
+
+        if (stage_begin == stage_end) return;
+        unit_t a[2];
+        int s = stage_begin;
+        load(s);
+        decode(a[0], raw[0]);
+        // Multiplies a stage whose first unit is a[first]; whether there is another one, whose first unit is
+        // decoded then.
+        const auto stage = [&](int first) {
+            const int slot = ring.slot;
+            const uint32_t b = first_b + slot * (shared_t::stage_bytes / 16); // no carry into other fields
+            ring.next();
+            s++;
+            if constexpr (panels_each == 2) {
+                start(sum[0], a[0], b);
+                decode(a[1], raw[1]);
+                end(a[0]);
+            }
+            constexpr int last = panels_each - 1;
+            unit_t &now = a[last ? 1 : first], &next = a[last ? 0 : first ^ 1];
+            start(sum[last], now, b);
+            if (s < stage_end) {
+                load(s);
+                decode(next, raw[0]);
+            }
+            end(now);
+            tell_read(slot, lane);
+            return s < stage_end;
+        };
+        while (stage(0) && (panels_each == 2 || stage(1))) {
+        }
+    }
+
+    __device__ static __forceinline__ fp8_turns_t turns_of(int consumer) {
+        return {k::turn_barrier + consumer, k::turn_barrier + 1 - consumer};
+    }
+
+    // The same at the rate of FP8: a consumer has one panel.
+    template <int rows>
+    __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
+        using namespace ptx;
+        static_assert(panels_each == 1, "a unit is a stage");
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group, lane = thread % 32;
+        const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
+        const fp8_turns_t turns = turns_of(consumer);
+#pragma unroll 1
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(seen + 8 * ring.slot, ring.round);
+            // Of lane 0, so that the compiler sees it is equal in all: else every wgmma moves its descriptor.
+            const uint32_t b =
+                    __shfl_sync(~0u, wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes), 0);
+            const uint32_t panel = own + ring.slot * shared_t::stage_bytes;
+            const fp8_scales_t &scales = scales_of(panel);
+            fp8_unit_t::part_t part;
+            if (__builtin_expect(scales.one_by_one, 0)) {
+                for (int i = 0; i < fp8_unit_t::parts<rows>; i++) turns.wait(), turns.give();
+                fp8_unit_t::multiply_one_by_one<rows>(sum[0], part, panel, b, thread, has_second_tile(s));
+            } else {
+                fp8_unit_t::unit_t a;
+                fp8_unit_t::decode(a, scales, panel, thread);
+                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4], turns);
+                wgmma::keep(a);
+            }
+            tell_read(ring.slot, lane);
+        }
+    }
+
+    __device__ __forceinline__ void finish(
+            const sums_t &sum, const row_block_t &block, int panel_group, int splits) const {
+        using namespace ptx;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
+        const auto columns_of = [&](int quad) {
+            return columns_t(
+                    args, block.expert, panel_map.column(panel_group, quad), format::sum_scale, false);
+        };
+        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
+        if (splits == 1 && tiles_of_dst) {
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const int first = panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns;
+                if constexpr (shared_t::fp8) {
+                    if (args.activation == activation_t::gated_pairs) {
+                        store_pairs(sum[p], block, consumer, first);
+                        continue;
+                    }
+                }
+                store_tiles(sum[p], block, consumer, first);
+            }
+            return;
+        }
+        if (splits == 1) {
+            const int team = consumer / shared_t::team_groups,
+                      member = int(threadIdx.x - k::group) % shared_t::team;
+            float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
+                                                   + shared_t::stages * shared_t::stage_bytes
+                                                   + team * shared_t::out_bytes);
+            const int own = consumer % shared_t::team_groups * k::panel_columns + column;
+            const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
+            const columns_t columns = columns_of(team * quads + quad);
+            // One loop whose code is small; only what names registers stands there once for every part.
+#pragma unroll 1
+            for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
+#pragma unroll
+                for (int part = 0; part < width; part += k::rows_out) {
+                    if (r0 != part) continue;
+#pragma unroll
+                    for (int p = 0; p < panels_each; p++)
+#pragma unroll
+                        for (int i = 0; i < k::rows_out / 2; i++)
+                            if (part / 2 + i < width / 2)
+                                out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                                        + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
+                }
+                named_barrier(k::team_barrier + team, shared_t::team);
+                constexpr int at_once = 2; // rows_out is a multiple of so many steps
+                const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
+                for (int r = member / quads; r < end; r += at_once * r_step) {
+                    const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
+                    columns.template store<at_once>(args, block.first + r0 + r, r_step,
+                            block.first + r0 + end, at, at + up, r_step * k::out_pitch);
+                }
+                named_barrier(k::team_barrier + team, shared_t::team);
+            }
+            return;
+        }
+        // K is shared: the ring has been read to its end, and holds the sums from here on.
+        named_barrier(k::consumers_barrier, shared_t::consumers);
+        float *sums = reinterpret_cast<float *>(shared + (stages - shared_address(shared)));
+#pragma unroll
+        for (int p = 0; p < panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < width / 2; i++)
+                sums[(i / 4 * 8 + row + i % 2) * shared_t::sum_pitch
+                        + (consumer * panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
+                        sum[p][i];
+        cluster_sync();
+        const int quads_all = panel_map.quads(), quads = (quads_all + splits - 1) / splits;
+        const int rows_at_once = shared_t::consumers / quads, reader = int(threadIdx.x) - k::group;
+        const bool reads = reader / quads < rows_at_once && quads * split_rank + reader % quads < quads_all;
+        const int quad = min(quads * split_rank + reader % quads, quads_all - 1),
+                  c = panel_map.slot_column(quad);
+        const columns_t columns = columns_of(quad);
+        for (int r = reader / quads; reads && r < block.rows; r += rows_at_once) {
+            const auto sum_at = [&](int column) {
+                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
+                for (int other = 0; other < splits; other++) {
+                    const float4 o =
+                            cluster_load(cluster_address(stages + (r * shared_t::sum_pitch + column) * 4,
+                                    other * shared_t::pair + pair_rank));
+                    v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
+                }
+                return v;
+            };
+            const float4 v = sum_at(c), u = up ? sum_at(c + up) : v;
+            columns.template store<1>(args, block.first + r, 1, block.first + block.rows, &v.x, &u.x, 0);
+        }
+        cluster_sync(); // nobody may leave before all have read
+    }
+
+    // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
+    __device__ __forceinline__ void store_tiles(
+            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile =
+                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const int column = first_column + warp * 16 + lane / 4;
+        const sum_scale_t scale(args, block.expert, format::sum_scale);
+        float bias[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
+                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
+                                                                                      : 0.f;
+        // Lane l of stmatrix has the address of row l % 8 of matrix l / 8: columns 0 and 8, then rows 8 on.
+        const uint32_t put =
+                tile + (lane / 16 * 8 + lane % 8) * 128 + ((warp * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+        const int row = thread / 8, chunk = thread % 8;
+        const shared_reader_t take{tile + row * 128 + (chunk ^ row % 8) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 8 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += 64) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + 64 && r < width; r += 16) {
+                uint32_t m[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float *v = sum + r / 2 + i * 2;
+                    m[i] = to_bf16x2(v[0] * scale.sum * scale.expert + bias[i % 2],
+                            v[1] * scale.sum * scale.expert + bias[i % 2]);
+                }
+                store_matrix_4_transposed(put + (r - first) * 128, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+#pragma unroll
+            for (int r = 0; r < 64; r += k::group / 8)
+                if (valid && first + r + row < block.rows)
+                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
+                            take.read_16(r * 128);
+        }
+    }
+
+    // The same of gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8: that with
+    // the gates of both takes what gates c, the other one gives it, and gets, what belongs to c + 8. So a
+    // warp has eight columns of results, the first four of them in every other lane.
+    __device__ __forceinline__ void store_pairs(
+            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile =
+                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const int column = first_column + warp * 16 + lane / 4;
+        const bool odd = lane / 4 % 2;
+        const columns_t gate(args, block.expert, first_column, format::sum_scale);
+        // Results are bf16, for which approximations are enough.
+        const float exponent = -1.4426950409f * gate.alpha;
+        const float most = gate.limit > 0.f ? gate.limit : __int_as_float(int(f32_inf_bits));
+        const auto gated = [&](float x, float up) {
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(most));
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(most));
+            asm("max.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(-most));
+            float e, inverse;
+            asm("ex2.approx.f32 %0, %1;" : "=f"(e) : "f"(x * exponent));
+            asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(1.f + e));
+            return x * inverse * (up + gate.beta);
+        };
+        float bias[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
+                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
+                                                                                      : 0.f;
+        // Rows of 64 bytes; two of them share the 128 that all banks are, so that chunks of 16 bytes take
+        // turns every other row.
+        constexpr int rows_at_once = 128, row_bytes = k::panel_columns;
+        const uint32_t put = tile + lane * row_bytes + (warp ^ lane / 2 % 4) * 16;
+        const int row = thread / 4, chunk = thread % 4;
+        const shared_reader_t take{tile + row * row_bytes + (chunk ^ row / 2 % 4) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column / 2 + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 16 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += rows_at_once) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + rows_at_once && r < width; r += 32) {
+                uint32_t m[4] = {};
+#pragma unroll
+                for (int i = 0; i < 4 && r + i * 8 < width; i++) {
+                    const float *v = sum + (r + i * 8) / 2;
+                    float x[4];
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        x[j] = v[j] * gate.scale.sum * gate.scale.expert + bias[j / 2];
+                    float result[2];
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        const float other = __shfl_xor_sync(~0u, odd ? x[j] : x[2 + j], 4);
+                        result[j] = gated(odd ? other : x[j], odd ? x[2 + j] : other);
+                    }
+                    m[i] = to_bf16x2(result[0], result[1]);
+                }
+                store_matrix_4_transposed(put + (r - first) * row_bytes, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+#pragma unroll
+            for (int r = 0; r < rows_at_once; r += k::group / 4)
+                if (valid && first + r + row < block.rows) {
+                    const uint4 v = take.read_16(r * row_bytes);
+                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
+                            make_uint4(__byte_perm(v.x, v.y, 0x5410), __byte_perm(v.z, v.w, 0x5410),
+                                    __byte_perm(v.x, v.y, 0x7632), __byte_perm(v.z, v.w, 0x7632));
+                }
+        }
+    }
+
+    // The widths that blocks run in, see many_rows_narrower.
+    template <int rows>
+    __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
+        constexpr int less = many_rows_narrower(width, rows);
+        if constexpr (less > 0) {
+            if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows);
+        }
+        if constexpr (shared_t::fp8)
+            multiply_fp8<rows>(ring, sum);
+        else
+            multiply<rows>(ring, sum);
+    }
+    __device__ __forceinline__ void consume(
+            ring_t &ring, int item, const row_block_t &block, int panel_group, int splits) const {
+        using namespace ptx;
+        if (args.row_factors && !shared_t::fp8) {
+            const int consumer = threadIdx.x / k::group - 1;
+            named_barrier(
+                    k::group_barrier + consumer, k::group); // those of the block before are used no more
+            for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
+                store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
+        }
+        sums_t sum;
+#pragma unroll
+        for (int p = 0; p < panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
+        multiply_as_wide<width>(ring, sum, block.rows);
+        if (args.row_factors && stage_begin < stage_end) {
+            int thread = threadIdx.x;
+            asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile
+            const int consumer = thread / k::group - 1;
+            // All factors are there; for FP8 they came with the last stage.
+            if (!shared_t::fp8) named_barrier(k::group_barrier + consumer, k::group);
+            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
+#pragma unroll
+            for (int r = 0; r < width; r += 8) {
+                const uint2 f = shared_reader_t{own}.read_8(r * 4);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+#pragma unroll
+                    for (int p = 0; p < panels_each; p++)
+                        sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
+            }
+        }
+        finish(sum, block, panel_group, splits);
+    }
+};
+
+} // namespace sm90
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
