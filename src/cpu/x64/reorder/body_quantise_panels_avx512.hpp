@@ -197,9 +197,9 @@ void quantise_group(const unit_t &u, const group_t &g) {
     const int bits = data_type_info(f.elem)->bits;
     for (int j = 0; j < 2; j++) {
         __builtin_memcpy(g.scales[j], scales + j * reorder_lines * f.scale_bytes,
-                size_t(reorder_lines * f.scale_bytes));
+                size_t(reorder_lines) * size_t(f.scale_bytes));
         __builtin_memcpy(g.zero_points[j], zero_points + j * reorder_lines * f.zp_bytes,
-                size_t(reorder_lines * f.zp_bytes));
+                size_t(reorder_lines) * size_t(f.zp_bytes));
         n16_pack_rows(bits, codes[0] + j * reorder_lines, pair_lines, f.block, g.codes[j], write_t::cached);
     }
 }
