@@ -58,14 +58,7 @@ dense_matmul_t dense_of(const problem_t &p, int64_t rows, int64_t columns) {
 
 reason_t cublaslt_fp8_mx_matmul_t::pd_t::init() {
     const memory_desc_t &wei = problem.weights, &dst = problem.dst;
-    const mxdnn_accumulation_mode_t sums = problem.attr.accumulation;
-    if (sums != mxdnn_accumulation_mode_relaxed && sums != mxdnn_accumulation_mode_any)
-        return no("accumulation mode", "strict sums", "relaxed or any");
-    quant_t q;
-    if (source_format(problem, q) != mxdnn_f8_e4m3 || !has_row_scale(mxdnn_f8_e4m3, q))
-        return no("src", to_string(problem.src).c_str(), "f8_e4m3 with a scale per row, or a recipe for it");
-    if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
-        return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
     const int64_t K = dim_from_end(wei, 2), N = dim_from_end(wei, 1), M = dim_from_end(dst, 2);
     if (K % step || N % dense_align) return no("K or N", "no multiple of 64, or of 16", "ones");
     if (dst.dt != mxdnn_bf16 && dst.dt != mxdnn_f32) return no("dst", data_type_name(dst.dt), "bf16 or f32");

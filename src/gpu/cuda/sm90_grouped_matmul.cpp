@@ -145,17 +145,9 @@ std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
 }
 
 reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
-    const mxdnn_accumulation_mode_t sums = problem.attr.accumulation;
-    if (sums != mxdnn_accumulation_mode_relaxed && sums != mxdnn_accumulation_mode_any)
-        return no("accumulation mode", "strict sums", "relaxed or any");
-    quant_t q;
-    if (source_format(problem, q) != mxdnn_f8_e4m3 || !has_row_scale(mxdnn_f8_e4m3, q))
-        return no("src", to_string(problem.src).c_str(), "f8_e4m3 with a scale per row, or a recipe for it");
-    const memory_desc_t &wei = problem.weights;
-    if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
-        return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
     const int64_t rows = listed_rows(problem);
-    if (rows != runtime_dim && !sm90::fp8_pays(rows, int(wei.dims[0])))
+    if (rows != runtime_dim && !sm90::fp8_pays(rows, int(problem.weights.dims[0])))
         return no("rows", std::to_string(rows).c_str(), "enough for each expert");
     fp8 = true;
     return sm90_grouped_matmul_t::pd_t::init();

@@ -108,6 +108,19 @@ bool sm90_writes_no_weights(kernel_id_t id) {
            || id == kernel_id_t::sm90_quantise_rows || id == kernel_id_t::sm90_fp8_weights;
 }
 
+reason_t check_fp8_problem(const problem_t &p) {
+    const mxdnn_accumulation_mode_t sums = p.attr.accumulation;
+    if (sums != mxdnn_accumulation_mode_relaxed && sums != mxdnn_accumulation_mode_any)
+        return no("accumulation mode", "strict sums", "relaxed or any");
+    quant_t q;
+    if (source_format(p, q) != mxdnn_f8_e4m3 || !has_row_scale(mxdnn_f8_e4m3, q))
+        return no("src", to_string(p.src).c_str(), "f8_e4m3 with a scale per row, or a recipe for it");
+    const memory_desc_t &wei = p.weights;
+    if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
+        return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    return {};
+}
+
 bool sm90_takes_few_rows(const problem_t &p) {
     const sm90::format_t f = format_of(p.weights);
     return f == sm90::format_t::int4 || f == sm90::format_t::int4_zeros;

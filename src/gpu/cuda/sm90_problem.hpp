@@ -24,6 +24,8 @@ sm90::value_type_t sm90_value_type(data_type_t dt);
 // What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
 // column of the results having one of them for itself.
 reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix);
+// Of what may be multiplied at the rate of FP8: sums, source and weights.
+reason_t check_fp8_problem(const problem_t &p);
 // Whether Hopper's own kernels take few rows of one matrix only; more are for the portable one.
 bool sm90_takes_few_rows(const problem_t &p);
 // Whether the kernels apply the post-ops, one activation and, of grouped_matmul, a sum as the last; else
