@@ -369,13 +369,17 @@ struct many_rows_cta_t {
         cluster_sync(); // nobody may leave before all have read
     }
 
+    // Where a consumer puts results that leave by whole rows.
+    __device__ __forceinline__ uint32_t tile_of_results(int consumer) const {
+        return stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+    }
+
     // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
     __device__ __forceinline__ void store_tiles(
             const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
         using namespace ptx;
         const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
-        const uint32_t tile =
-                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const uint32_t tile = tile_of_results(consumer);
         const int column = first_column + warp * 16 + lane / 4;
         const sum_scale_t scale(args, block.expert, format::sum_scale);
         float bias[2];
@@ -423,8 +427,7 @@ struct many_rows_cta_t {
             const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
         using namespace ptx;
         const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
-        const uint32_t tile =
-                stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+        const uint32_t tile = tile_of_results(consumer);
         const int column = first_column + warp * 16 + lane / 4;
         const bool odd = lane / 4 % 2;
         const columns_t gate(args, block.expert, first_column, format::sum_scale);
