@@ -51,15 +51,6 @@ __device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
         asm("{\n\t.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tmov.b32 %0, {l, l};\n\t}" : "=r"(both) : "r"(v));
     return both;
 }
-__device__ __forceinline__ uint32_t add_bf16x2(uint32_t a, uint32_t b) {
-#if __CUDA_ARCH__ >= 900
-    uint32_t r;
-    asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
-    return r;
-#else
-    return cuda::bf16x2_t::fma(a, cuda::bf16x2_t::of(1), b);
-#endif
-}
 __device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
     uint32_t r;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
@@ -72,11 +63,6 @@ __device__ __forceinline__ uint32_t and_or(uint32_t a, uint32_t mask, uint32_t c
     return r;
 }
 __device__ __forceinline__ uint32_t rotate_right(uint32_t v, int by) { return __funnelshift_r(v, v, by); }
-
-// Byte `place` of a word in both halves of a register.
-__device__ __forceinline__ uint32_t byte_to_halves(uint32_t word, int place) {
-    return __byte_perm(word, 0, 0x4040 + place * 0x0101);
-}
 
 // 2^(byte - 127) in f32; 255 is NaN.
 __device__ __forceinline__ float e8m0_to_float(uint32_t byte) {
