@@ -8,9 +8,9 @@
 #include "gpu/cuda/fp8_weights_args.hpp"
 #include "gpu/cuda/heuristics/cublaslt_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
-#include "gpu/cuda/sm90_mx_matmul.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
-#include "gpu/cuda/sm90_source.hpp"
+#include "gpu/cuda/rows/rows_mx_matmul.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -135,7 +135,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         w.count = int32_t(div_up(columns, step));
         w.columns = int32_t(columns);
         w.left = left + n / step;
-        w.early = sm90_writes_no_weights(s.last_kernel());
+        w.early = writes_no_weights(s.last_kernel());
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_fp8_weights, w));
         for (int64_t m = 0; m < M; m += rows_each) {
             const int64_t rows = std::min(rows_each, M - m);
@@ -147,7 +147,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
                     "a product by cuBLASLt"));
         }
     }
-    return multiply_sm90(exact_ctx, at(space_t::first(N)), left);
+    return multiply_packed(exact_ctx, at(space_t::first(N)), left);
 }
 
 } // namespace cuda

@@ -7,8 +7,8 @@
 #include "common/problem_util.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tile_args.hpp"
-#include "gpu/cuda/sm90_mx_matmul.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/rows/rows_mx_matmul.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -20,7 +20,7 @@ namespace {
 // H200 for the implementation that takes a format there. 1 leaves the format to that one. Many rows of int4
 // run the kernel of cuda:sm_80 wherever they are taken.
 double speed_of_others(bool is_sm90, const problem_t &p) {
-    if (!is_sm90 || sm90_takes_few_rows(p)) return .03;
+    if (!is_sm90 || takes_few_rows(p)) return .03;
     switch (data_type_info(p.weights.dt)->bits) {
     case 4: return p.weights.packed.quant.scale_dt == mxdnn_e8m0 ? .94 : .93;
     case 6: return .85;
@@ -90,7 +90,7 @@ reason_t cublaslt_mx_matmul_t::pd_t::init() {
     if (!others) return no("others", "none", "one for few rows");
     const bool is_sm90 = others->name() == std::string(sm90_mx_matmul_t::impl_name);
     plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(is_sm90, problem));
-    if (is_sm90 && sm90_takes_few_rows(problem))
+    if (is_sm90 && takes_few_rows(problem))
         plan.least_rows = std::max<int64_t>(plan.least_rows, sm90::dense_rows_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
                   most = M != runtime_dim ? M

@@ -13,8 +13,8 @@
 #include "gpu/cuda/ref/ref_moe.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/ref/ref_mx_reorder.hpp"
-#include "gpu/cuda/sm90_grouped_matmul.hpp"
-#include "gpu/cuda/sm90_mx_matmul.hpp"
+#include "gpu/cuda/rows/rows_grouped_matmul.hpp"
+#include "gpu/cuda/rows/rows_mx_matmul.hpp"
 #include "gpu/cuda/tiles_mx_reorder.hpp"
 
 namespace mxdnn {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_mx_matmul.hpp"
+#include "gpu/cuda/rows/rows_mx_matmul.hpp"
 
 #include <algorithm>
 
@@ -7,10 +7,10 @@
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
-#include "gpu/cuda/sm90_batch.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
-#include "gpu/cuda/sm90_results.hpp"
-#include "gpu/cuda/sm90_source.hpp"
+#include "gpu/cuda/rows/rows_batch.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
+#include "gpu/cuda/rows/rows_results.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -21,24 +21,24 @@ namespace {
 // As plans count: 0 where every column of the results has one of the weights for itself.
 int64_t groups_of(const problem_t &p) {
     const post_op_t *gated = p.attr.gated();
-    return gated && gated->gated_layout == mxdnn_gated_halves && sm90_applies_post_ops(p) ? 1 : 0;
+    return gated && gated->gated_layout == mxdnn_gated_halves && applies_post_ops(p) ? 1 : 0;
 }
 
 // Rows that are counted through the matrices of a batch lie equally far apart, as far as it is known.
-bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || sm90_row_stride(md) >= 0; }
+bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || even_row_stride(md) >= 0; }
 
 } // namespace
 
 template <family_t family>
 reason_t rows_mx_matmul_t<family>::pd_t::init() {
-    const reason_t r = check_sm90_problem(problem, family, groups_of(problem) == 0);
+    const reason_t r = check_rows_problem(problem, family, groups_of(problem) == 0);
     if (!r.ok()) return r;
     const memory_desc_t &bias = problem.bias;
     if (!has_even_rows(problem.src) || !has_even_rows(problem.dst))
         return no("src and dst", "matrices with gaps between them", "rows equally far apart");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
-    result_bytes = round_up(sm90_results_bytes(problem), 256);
-    scratchpad_bytes = result_bytes + (sm90_makes_rows(problem) ? sm90_rows_bytes(problem) : 0);
+    result_bytes = round_up(results_bytes(problem), 256);
+    scratchpad_bytes = result_bytes + (makes_rows(problem) ? made_rows_bytes(problem) : 0);
     return yes();
 }
 
@@ -49,10 +49,10 @@ status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
             kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows};
     if (family == family_t::sm90)
         for (const kernel_id_t id : hopper) MXDNN_CHECK(prepare_kernel(problem, id));
-    if (family == family_t::portable || sm90_takes_few_rows(problem))
+    if (family == family_t::portable || takes_few_rows(problem))
         MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    if (sm90_makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
-    MXDNN_CHECK(prepare_sm90_results(problem));
+    if (makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
+    MXDNN_CHECK(prepare_rows_results(problem));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
     primitive = std::make_shared<rows_mx_matmul_t>();
     return mxdnn_success;
@@ -63,7 +63,7 @@ std::string rows_mx_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {1, 16, 64, 256, 4096})
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
-                + to_string(plan_sm90(problem, family, rows, groups_of(problem)));
+                + to_string(plan_rows(problem, family, rows, groups_of(problem)));
     return text;
 }
 
@@ -74,34 +74,34 @@ class part_multiplier_t {
 public:
     // finisher: null where results stay where the kernels put them, in dst.
     part_multiplier_t(const exec_ctx_t &ctx, family_t family, char *results, char *rows,
-            const int32_t *wanted, sm90_finisher_t *finisher)
+            const int32_t *wanted, finisher_t *finisher)
         : ctx_(ctx), p_(ctx.pd.problem), family_(family), results_(results), rows_(rows), wanted_(wanted),
-          finisher_(finisher), makes_rows_(sm90_makes_rows(p_)) {
+          finisher_(finisher), makes_rows_(makes_rows(p_)) {
         sm90::matmul_args_t &a = launch_.matmul;
-        set_sm90_args(p_, launch_);
+        set_rows_args(p_, launch_);
         a.expert_stride = p_.weights.packed.stride;
         if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
-            a.bias_type = sm90_value_type(bias->md.dt);
-            if (batch_of(bias->md) > 1) a.bias_stride = sm90_row_stride(bias->md);
+            a.bias_type = value_type_of(bias->md.dt);
+            if (batch_of(bias->md) > 1) a.bias_stride = even_row_stride(bias->md);
         }
-        a.src_stride = sm90_row_stride(memory(MXDNN_ARG_SRC).md);
-        a.dst_stride = finisher ? sm90_results_stride(p_) : sm90_row_stride(memory(MXDNN_ARG_DST).md);
-        a.dst_type = finisher ? sm90::value_type_t::f32 : sm90_value_type(p_.dst.dt);
+        a.src_stride = even_row_stride(memory(MXDNN_ARG_SRC).md);
+        a.dst_stride = finisher ? results_stride(p_) : even_row_stride(memory(MXDNN_ARG_DST).md);
+        a.dst_type = finisher ? sm90::value_type_t::f32 : value_type_of(p_.dst.dt);
     }
 
     // only: there is no other part.
-    status_t multiply(const sm90_part_t &part, sm90_sweep_t sweep, bool only) {
+    status_t multiply(const rows_part_t &part, sweep_t sweep, bool only) {
         sm90::matmul_args_t &a = launch_.matmul;
         a.weights =
                 static_cast<const char *>(memory(MXDNN_ARG_WEIGHTS).handle) + part.weights * a.expert_stride;
         if (const memory_t *bias = ctx_.memory(MXDNN_ARG_BIAS))
             a.bias = static_cast<const char *>(bias->handle) + part.bias * bytes_of(bias->md);
         a.grouped = part.groups > 0;
-        if (a.grouped) a.groups = sm90_equal_groups(part.groups, part.rows);
+        if (a.grouped) a.groups = equal_groups(part.groups, part.rows);
         const int64_t groups = a.grouped ? part.groups : groups_of(p_);
-        int64_t each = makes_rows_ ? sm90_rows_each(p_, part.rows) : part.rows;
-        if (finisher_) each = std::min(each, sm90_results_at_once(p_));
-        const bool kept = sweep == sm90_sweep_t::stores && only && each >= part.rows;
+        int64_t each = makes_rows_ ? made_rows_each(p_, part.rows) : part.rows;
+        if (finisher_) each = std::min(each, results_at_once(p_));
+        const bool kept = sweep == sweep_t::stores && only && each >= part.rows;
         for (int64_t first = 0; first < part.rows; first += each) {
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each, part.rows - first));
@@ -117,16 +117,16 @@ private:
     family_t family_;
     char *results_, *rows_; // of the scratchpad
     const int32_t *wanted_;
-    sm90_finisher_t *finisher_;
+    finisher_t *finisher_;
     bool makes_rows_;
     sm90::launch_args_t launch_;
 
     const memory_t &memory(int arg) const { return *ctx_.memory(arg); }
     static int64_t bytes_of(const memory_desc_t &md) { return data_type_info(md.dt)->bits / 8; }
 
-    status_t multiply_rows(const sm90_part_t &part, int64_t first, int64_t groups) {
+    status_t multiply_rows(const rows_part_t &part, int64_t first, int64_t groups) {
         sm90::matmul_args_t &a = launch_.matmul;
-        const kernel_id_t kernel = plan_sm90_launch(p_, family_, a.M, groups, launch_);
+        const kernel_id_t kernel = plan_rows_launch(p_, family_, a.M, groups, launch_);
         a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
         MXDNN_CHECK(set_source(part, first));
         // Row `first` of the part is where dst, or the space for results, begins.
@@ -135,17 +135,17 @@ private:
                           : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
         // Groups look at nothing before what comes before them has ended.
         launch_.early = kernel != kernel_id_t::portable_rows
-                        && (a.grouped || sm90_writes_no_weights(ctx_.stream.cuda->last_kernel()));
+                        && (a.grouped || writes_no_weights(ctx_.stream.cuda->last_kernel()));
         return launch_kernel(ctx_, kernel, launch_);
     }
-    status_t set_source(const sm90_part_t &part, int64_t first) {
+    status_t set_source(const rows_part_t &part, int64_t first) {
         sm90::matmul_args_t &a = launch_.matmul;
         const int64_t row = part.src_row + first;
         if (!makes_rows_) {
             a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;
             return mxdnn_success;
         }
-        MXDNN_CHECK(make_sm90_rows(ctx_, {row, a.M}, rows_, a));
+        MXDNN_CHECK(make_rows(ctx_, {row, a.M}, rows_, a));
         if (a.src_global) a.src_global += part.src_matrix * a.src_global_step;
         return mxdnn_success;
     }
@@ -160,23 +160,23 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
                    *global = ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
     const int64_t rows = batch_of(dst.md) * dim_from_end(dst.md, 2);
     // What is known only now: where a caller's rows start, how many there are, gaps between matrices.
-    if ((!sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % sm90_copy_bytes)
-            || rows > INT32_MAX / 2 || sm90_row_stride(dst.md) < 0 || sm90_row_stride(src.md) < 0
-            || (scales && sm90_row_stride(scales->md) < 0))
+    if ((!makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % row_copy_bytes) || rows > INT32_MAX / 2
+            || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0
+            || (scales && even_row_stride(scales->md) < 0))
         return ref_mx_matmul_t().execute(ctx);
     if (rows == 0 || dim_from_end(dst.md, 1) == 0) return mxdnn_success;
-    const sm90_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
-            family == family_t::portable || !sm90_takes_few_rows(p), !global || global->md.dims[0] == 1);
+    const rows_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
+            family == family_t::portable || !takes_few_rows(p), !global || global->md.dims[0] == 1);
     const auto &pd = static_cast<const typename rows_mx_matmul_t<family>::pd_t &>(ctx.pd);
-    const auto all = [&](sm90_finisher_t *finisher, sm90_sweep_t sweep) -> status_t {
+    const auto all = [&](finisher_t *finisher, sweep_t sweep) -> status_t {
         part_multiplier_t multiplier(ctx, family, space, space + pd.result_bytes, wanted, finisher);
         for (int64_t i = 0; i < batch.parts(); i++)
             MXDNN_CHECK(multiplier.multiply(batch.part(i), sweep, batch.parts() == 1));
         return mxdnn_success;
     };
-    if (!sm90_finishes_apart(p)) return all(nullptr, sm90_sweep_t::all);
-    sm90_finisher_t finisher(ctx, false);
-    return finisher.run([&](sm90_sweep_t sweep) { return all(&finisher, sweep); });
+    if (!finishes_apart(p)) return all(nullptr, sweep_t::all);
+    finisher_t finisher(ctx, false);
+    return finisher.run([&](sweep_t sweep) { return all(&finisher, sweep); });
 }
 
 } // namespace
@@ -186,7 +186,7 @@ status_t rows_mx_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     return multiply_rows<family>(ctx, ctx.scratchpad, nullptr);
 }
 
-status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+status_t multiply_packed(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
     return multiply_rows<family_t::sm90>(ctx, space, wanted);
 }
 

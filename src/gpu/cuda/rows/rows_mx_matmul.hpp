@@ -3,7 +3,7 @@
 // (device/kernels/sm90), and one for every device (device/kernels/portable_rows.cuh).
 #pragma once
 
-#include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -30,7 +30,7 @@ using portable_mx_matmul_t = rows_mx_matmul_t<family_t::portable>;
 
 // What sm90_mx_matmul_t executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
 // columns] those that have a 0 need not be computed; null: all are.
-status_t multiply_sm90(const exec_ctx_t &ctx, char *space, const int32_t *wanted = nullptr);
+status_t multiply_packed(const exec_ctx_t &ctx, char *space, const int32_t *wanted = nullptr);
 
 } // namespace cuda
 } // namespace impl

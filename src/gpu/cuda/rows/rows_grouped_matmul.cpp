@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_grouped_matmul.hpp"
+#include "gpu/cuda/rows/rows_grouped_matmul.hpp"
 
 #include <algorithm>
 
@@ -8,10 +8,10 @@
 #include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
+#include "gpu/cuda/rows/rows_results.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 #include "gpu/cuda/scatter_sum_args.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
-#include "gpu/cuda/sm90_results.hpp"
-#include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -40,27 +40,27 @@ public:
         : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
           all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_sm90_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
+        kernel_ = plan_rows_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
         // Groups look at nothing before what comes before them has ended.
         launch.early = kernel_ != kernel_id_t::portable_rows;
-        const bool in_place = !sm90_makes_rows(p)
-                              && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % sm90_copy_bytes == 0;
+        const bool in_place =
+                !makes_rows(p) && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % row_copy_bytes == 0;
         gathers_ = x.gather
                    && (kernel_ == kernel_id_t::sm90_many_rows
-                           || (!in_place && x.src_rows > sm90_rows_at_once(p)));
+                           || (!in_place && x.src_rows > made_rows_at_once(p)));
         makes_ = gathers_ || !in_place;
         source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
         listed_ = gathers_ || !x.gather;
-        if (makes_ && listed_) each_ = sm90_rows_each(p, all_, is_fp8());
-        if (sm90_finishes_apart(p) && !x.scatter) each_ = std::min(each_, sm90_results_at_once(p));
+        if (makes_ && listed_) each_ = made_rows_each(p, all_, is_fp8());
+        if (finishes_apart(p) && !x.scatter) each_ = std::min(each_, results_at_once(p));
         if (gathers_) launch.matmul.gather = nullptr;
     }
 
-    status_t multiply() { return multiply(nullptr, nullptr, sm90_sweep_t::all); }
+    status_t multiply() { return multiply(nullptr, nullptr, sweep_t::all); }
     // With results in the scratchpad, for so many rows at a time as they have room there.
-    status_t multiply(char *results, sm90_finisher_t *finisher, sm90_sweep_t sweep) {
+    status_t multiply(char *results, finisher_t *finisher, sweep_t sweep) {
         sm90::matmul_args_t &a = launch_.matmul;
-        const bool kept = sweep == sm90_sweep_t::stores && each_ >= all_;
+        const bool kept = sweep == sweep_t::stores && each_ >= all_;
         for (int64_t first = 0; first < all_; first += each_) {
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each_, all_ - first));
@@ -80,7 +80,7 @@ private:
     int64_t all_, each_; // rows of the list, and how many of them at a time
     bool gathers_, makes_, made_ = false;
     bool listed_;        // the kernel reads rows of the list, one after the other
-    sm90_rows_t source_; // what is made, of one part all
+    made_rows_t source_; // what is made, of one part all
 
     bool is_fp8() const {
         return kernel_ == kernel_id_t::sm90_many_rows && launch_.variant == sm90::many_rows_fp8;
@@ -99,7 +99,7 @@ private:
         else if (made_)
             return mxdnn_success;
         made_ = true;
-        return (is_fp8() ? make_sm90_fp8_rows : make_sm90_rows)(ctx_, source_, rows_, launch_.matmul);
+        return (is_fp8() ? make_rows_of_fp8 : make_rows)(ctx_, source_, rows_, launch_.matmul);
     }
 };
 
@@ -107,15 +107,15 @@ private:
 
 template <family_t family>
 reason_t rows_grouped_matmul_t<family>::pd_t::init() {
-    reason_t r = check_sm90_problem(problem, family, false);
+    reason_t r = check_rows_problem(problem, family, false);
     if (!r.ok()) return r;
     if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
         return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
     if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
         return no("row grouping", "an id per row", "groups of rows");
     sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
-    result_bytes = round_up(sm90_results_bytes(problem), 256);
-    scratchpad_bytes = sum_bytes + result_bytes + sm90_rows_bytes(problem);
+    result_bytes = round_up(results_bytes(problem), 256);
+    scratchpad_bytes = sum_bytes + result_bytes + made_rows_bytes(problem);
     return yes();
 }
 
@@ -129,7 +129,7 @@ status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
     for (const kernel_id_t id : {kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
                  kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
-    MXDNN_CHECK(prepare_sm90_results(problem));
+    MXDNN_CHECK(prepare_rows_results(problem));
     primitive = std::make_shared<rows_grouped_matmul_t>();
     return mxdnn_success;
 }
@@ -140,7 +140,7 @@ std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
                 + to_string(
-                        plan_sm90(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
+                        plan_rows(problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
     return text;
 }
 
@@ -160,21 +160,21 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
-    set_sm90_args(p, launch);
+    set_rows_args(p, launch);
     const auto &pd = static_cast<const pd_t &>(ctx.pd);
-    const int64_t src_stride = sm90_row_stride(src.md), dst_stride = sm90_row_stride(dst.md);
+    const int64_t src_stride = even_row_stride(src.md), dst_stride = even_row_stride(dst.md);
     const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
     const int64_t dst_columns = dim_from_end(dst.md, 1);
     const sm90::sum_plan_t space =
             sm90::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-    const bool apart = sm90_finishes_apart(p);
+    const bool apart = finishes_apart(p);
     const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0);
     // What is known only now. Post-ops are for rows before they meet.
-    if (dst_stride < 0 || (apart && x.scatter && x.dst_rows > sm90_results_at_once(p))
-            || (x.scatter && !sm90_applies_post_ops(p))
+    if (dst_stride < 0 || (apart && x.scatter && x.dst_rows > results_at_once(p))
+            || (x.scatter && !applies_post_ops(p))
             || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
-            || (scales && sm90_row_stride(scales->md) < 0) || x.groups.groups > sm90::max_groups
+            || (scales && even_row_stride(scales->md) < 0) || x.groups.groups > sm90::max_groups
             || x.groups.rows > INT32_MAX / 2 || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2
             || (x.scatter && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
@@ -191,13 +191,13 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.gather = x.gather;
     a.expert_alpha = x.expert_alpha;
     a.row_weights_on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
-    if (a.row_weights_on_input || sm90_applies_post_ops(p)) {
+    if (a.row_weights_on_input || applies_post_ops(p)) {
         a.row_weights = x.topk;
-        a.row_weights_type = sm90_value_type(x.topk_dt);
+        a.row_weights_type = value_type_of(x.topk_dt);
     }
     if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
         a.bias = bias->handle;
-        a.bias_type = sm90_value_type(bias->md.dt);
+        a.bias_type = value_type_of(bias->md.dt);
         a.bias_stride = bias->md.strides[0];
     }
     a.activation_params = x.activation_params;
@@ -206,15 +206,15 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     rows_multiplier_t rows(ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
     // Where rows of results go.
     char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
-    const int64_t to_stride = apart ? sm90_results_stride(p) : dst_stride;
-    const sm90::value_type_t to_type = apart ? sm90::value_type_t::f32 : sm90_value_type(dst.md.dt);
+    const int64_t to_stride = apart ? results_stride(p) : dst_stride;
+    const sm90::value_type_t to_type = apart ? sm90::value_type_t::f32 : value_type_of(dst.md.dt);
     if (!x.scatter) {
         a.dst = to;
         a.dst_stride = to_stride;
         a.dst_type = to_type;
         if (!apart) return rows.multiply();
-        sm90_finisher_t finisher(ctx, true);
-        return finisher.run([&](sm90_sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
+        finisher_t finisher(ctx, true);
+        return finisher.run([&](sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
     }
 
     sm90::scatter_sum_args_t sum;
@@ -248,9 +248,9 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     }
     if (!apart) return mxdnn_success;
     // They are all there.
-    sm90_finisher_t finisher(ctx, false);
-    return finisher.run([&](sm90_sweep_t sweep) {
-        return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sm90_sweep_t::stores);
+    finisher_t finisher(ctx, false);
+    return finisher.run([&](sweep_t sweep) {
+        return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sweep_t::stores);
     });
 }
 

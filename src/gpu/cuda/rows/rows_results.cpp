@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_results.hpp"
+#include "gpu/cuda/rows/rows_results.hpp"
 
 #include "common/formats/format_list.hpp"
 #include "common/formats/plain_bits.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
-#include "gpu/cuda/sm90_source.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-reason_t check_sm90_results(const problem_t &p) {
+reason_t check_rows_results(const problem_t &p) {
     const memory_desc_t &dst = p.dst;
     const int nd = dst.ndims;
     if (!is_strided(dst) && dst.kind != mxdnn_format_kind_grouped)
@@ -25,34 +25,34 @@ reason_t check_sm90_results(const problem_t &p) {
     return check_post_op_count(p.attr);
 }
 
-bool sm90_makes_codes(const problem_t &p) { return !has_role(p.dst.dt, role_high_precision); }
+bool makes_result_codes(const problem_t &p) { return !has_role(p.dst.dt, role_high_precision); }
 
-bool sm90_finishes_apart(const problem_t &p) { return sm90_makes_codes(p) || !sm90_applies_post_ops(p); }
+bool finishes_apart(const problem_t &p) { return makes_result_codes(p) || !applies_post_ops(p); }
 
-status_t prepare_sm90_results(const problem_t &p) {
-    if (!sm90_finishes_apart(p)) return mxdnn_success;
+status_t prepare_rows_results(const problem_t &p) {
+    if (!finishes_apart(p)) return mxdnn_success;
     return prepare_kernel(p, kernel_id_t::sm90_quantise_rows);
 }
 
-int64_t sm90_results_stride(const problem_t &p) {
+int64_t results_stride(const problem_t &p) {
     // Gates that come later have both halves until then.
-    return round_up(dim_from_end(sm90_applies_post_ops(p) ? p.dst : p.weights, 1), 8);
+    return round_up(dim_from_end(applies_post_ops(p) ? p.dst : p.weights, 1), 8);
 }
 
-int64_t sm90_results_at_once(const problem_t &p) {
-    return sm90_rows_with_room(p, sm90_results_stride(p) * int64_t(sizeof(float)));
+int64_t results_at_once(const problem_t &p) {
+    return rows_with_room(p, results_stride(p) * int64_t(sizeof(float)));
 }
 
-int64_t sm90_results_bytes(const problem_t &p) {
-    if (!sm90_finishes_apart(p)) return 0;
-    return sm90_results_at_once(p) * sm90_results_stride(p) * int64_t(sizeof(float));
+int64_t results_bytes(const problem_t &p) {
+    if (!finishes_apart(p)) return 0;
+    return results_at_once(p) * results_stride(p) * int64_t(sizeof(float));
 }
 
-sm90_finisher_t::sm90_finisher_t(const exec_ctx_t &ctx, bool listed)
-    : ctx_(ctx), p_(ctx.pd.problem), codes_(sm90_makes_codes(p_)), quick_(quantises_quickly()) {
+finisher_t::finisher_t(const exec_ctx_t &ctx, bool listed)
+    : ctx_(ctx), p_(ctx.pd.problem), codes_(makes_result_codes(p_)), quick_(quantises_quickly()) {
     args_.grouped = p_.kind == mxdnn_primitive_kind_grouped_matmul;
     args_.listed = listed;
-    args_.stride = sm90_results_stride(p_);
+    args_.stride = results_stride(p_);
     args_.to_dst = !codes_;
     if (args_.grouped)
         make_grouped_args(ctx, args_.all);
@@ -61,7 +61,7 @@ sm90_finisher_t::sm90_finisher_t(const exec_ctx_t &ctx, bool listed)
 }
 
 // What quantise_rows makes.
-bool sm90_finisher_t::quantises_quickly() const {
+bool finisher_t::quantises_quickly() const {
     if (!codes_) return false;
     const arg_attr_t &a = p_.attr.dst;
     quant_t q;
@@ -72,29 +72,29 @@ bool sm90_finisher_t::quantises_quickly() const {
             || a.layout != mxdnn_scales_linear || a.packing == mxdnn_element_packing_dense)
         return false;
     const memory_t *global = ctx_.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
-    return sm90_row_stride(ctx_.memory(MXDNN_ARG_DST)->md) >= 0
-           && sm90_row_stride(ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST)->md) >= 0
+    return even_row_stride(ctx_.memory(MXDNN_ARG_DST)->md) >= 0
+           && even_row_stride(ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST)->md) >= 0
            && (!global || global->md.dims[0] == 1);
 }
 
-status_t sm90_finisher_t::launch(finish_step_t step) {
+status_t finisher_t::launch(finish_step_t step) {
     args_.step = step;
     return launch_kernel(ctx_, kernel_id_t::sm90_quantise_rows, args_);
 }
 
-status_t sm90_finisher_t::finish(sm90_sweep_t sweep, void *values, int64_t first, int64_t count, bool kept) {
+status_t finisher_t::finish(sweep_t sweep, void *values, int64_t first, int64_t count, bool kept) {
     if (count == 0) return mxdnn_success;
     args_.values = static_cast<float *>(values);
     args_.first = first;
     args_.rows = count;
-    args_.applies = !sm90_applies_post_ops(p_);
-    args_.finds_largest = sweep == sm90_sweep_t::looks;
+    args_.applies = !applies_post_ops(p_);
+    args_.finds_largest = sweep == sweep_t::looks;
     if (!kept && (args_.applies || args_.finds_largest)) MXDNN_CHECK(launch(finish_step_t::apply_ops));
-    if (!codes_ || sweep == sm90_sweep_t::looks) return mxdnn_success;
+    if (!codes_ || sweep == sweep_t::looks) return mxdnn_success;
     return quick_ ? quantise() : launch(finish_step_t::store_codes);
 }
 
-status_t sm90_finisher_t::quantise() {
+status_t finisher_t::quantise() {
     const memory_t &dst = *ctx_.memory(MXDNN_ARG_DST),
                    &scales = *ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
     const matrix_args_t &m = args_.all.m.dst;
@@ -105,9 +105,9 @@ status_t sm90_finisher_t::quantise() {
     a.rows = args_.rows;
     a.columns = args_.all.m.columns;
     a.codes = m.elements.data;
-    a.row_bytes = sm90_row_step(dst, storage_bits(m.elements.bits, m.elements.packing));
+    a.row_bytes = row_byte_step(dst, storage_bits(m.elements.bits, m.elements.packing));
     a.scales = m.scales.data;
-    a.scale_row_step = sm90_row_step(scales, m.scales.bits);
+    a.scale_row_step = row_byte_step(scales, m.scales.bits);
     a.scale_col_step = m.scales.step[m.scales.ndims - 1];
     a.global = m.global;
     a.dt = p_.dst.dt;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_batch.hpp"
+#include "gpu/cuda/rows/rows_batch.hpp"
 
 #include <algorithm>
 
+#include "gpu/cuda/rows/rows_source.hpp"
 #include "gpu/cuda/sm90_args.hpp"
-#include "gpu/cuda/sm90_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -34,7 +34,7 @@ int64_t matrix_of(const memory_desc_t &md, const memory_desc_t &dst, int64_t ent
 
 } // namespace
 
-sm90_batch_t::sm90_batch_t(const memory_desc_t &src, const memory_desc_t &weights, const memory_desc_t *bias,
+rows_batch_t::rows_batch_t(const memory_desc_t &src, const memory_desc_t &weights, const memory_desc_t *bias,
         const memory_desc_t &dst, bool with_groups, bool one_factor)
     : src_(src), weights_(weights), bias_(bias && bias->ndims > 2 ? bias : nullptr), dst_(dst),
       matrices_(batch_of(dst)), each_(1) {
@@ -44,19 +44,19 @@ sm90_batch_t::sm90_batch_t(const memory_desc_t &src, const memory_desc_t &weight
         each_ = std::max<int64_t>(matrices_, 1);
         return;
     }
-    const bool even_bias = biases == 1 || (biases == matrices_ && sm90_row_stride(*bias_) >= 0);
+    const bool even_bias = biases == 1 || (biases == matrices_ && even_row_stride(*bias_) >= 0);
     groups_ = with_groups && each_src && batch_of(weights) == matrices_ && even_bias;
     if (groups_) each_ = sm90::max_groups;
 }
 
-sm90_part_t sm90_batch_t::part(int64_t i) const {
+rows_part_t rows_batch_t::part(int64_t i) const {
     const int64_t M = dim_from_end(dst_, 2), first = i * each_, count = std::min(each_, matrices_ - first);
     const int64_t src = matrix_of(src_, dst_, first);
     const int64_t bias = bias_ ? place_of(*bias_, dst_, first, [&](int d) { return bias_->strides[d]; }) : 0;
     return {src * M, first * M, count * M, src, matrix_of(weights_, dst_, first), bias, groups_ ? count : 0};
 }
 
-row_groups_t sm90_equal_groups(int64_t groups, int64_t rows) {
+row_groups_t equal_groups(int64_t groups, int64_t rows) {
     row_groups_t g;
     g.grouping = mxdnn_row_grouping_padded;
     g.groups = g.ids = g.experts = groups;

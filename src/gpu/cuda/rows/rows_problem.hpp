@@ -13,39 +13,39 @@ namespace impl {
 namespace cuda {
 
 // Source rows are copied in pieces of so many bytes, aligned to as many.
-constexpr int64_t sm90_copy_bytes = 16;
+constexpr int64_t row_copy_bytes = 16;
 
 // Which kernels: Hopper's own, or those of every device from sm_80 on, which take the same arguments.
 enum class family_t { sm90, portable };
 
 // none: a type that the kernels do not read or write.
-sm90::value_type_t sm90_value_type(data_type_t dt);
+sm90::value_type_t value_type_of(data_type_t dt);
 
 // What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
 // column of the results having one of them for itself.
-reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix);
+reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix);
 // Of what may be multiplied at the rate of FP8: sums, source and weights.
 reason_t check_fp8_problem(const problem_t &p);
 // Whether Hopper's own kernels take few rows of one matrix only; more are for the portable one.
-bool sm90_takes_few_rows(const problem_t &p);
+bool takes_few_rows(const problem_t &p);
 // Whether the kernels apply the post-ops, one activation and, of grouped_matmul, a sum as the last; else
-// results are finished apart (sm90_results.hpp).
-bool sm90_applies_post_ops(const problem_t &p);
+// results are finished apart (rows_results.hpp).
+bool applies_post_ops(const problem_t &p);
 
 // The sizes, what the weights are and the post-ops; the rest is the caller's.
-void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch);
+void set_rows_args(const problem_t &p, sm90::launch_args_t &launch);
 
 // For so many rows that fall into so many groups; 0: of one matrix, as above. fp8: the rate of FP8 is
 // allowed.
-sm90::matmul_plan_t plan_sm90(
+sm90::matmul_plan_t plan_rows(
         const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
 
 // The kernel for them; sets variant, grid and splits of its launch.
-kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
+kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         sm90::launch_args_t &launch, bool fp8 = false);
 
 // Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
-bool sm90_writes_no_weights(kernel_id_t id);
+bool writes_no_weights(kernel_id_t id);
 
 } // namespace cuda
 } // namespace impl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_source.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include "common/formats/plain_bits.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
-#include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -20,7 +20,7 @@ constexpr int64_t most_bytes = 128 << 20, row_align = 64;
 
 // Of a row that is made: its terms one after the other.
 int64_t stride_of(const problem_t &p) {
-    return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align) * sm90_source_terms(p);
+    return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align) * source_terms(p);
 }
 
 int64_t rows_of(const memory_desc_t &md) {
@@ -34,13 +34,13 @@ int64_t rows_of(const memory_desc_t &md) {
 
 // All but where rows go, and in what form.
 sm90::source_rows_args_t source_rows_args(
-        const exec_ctx_t &ctx, const matrix_args_t &src, const sm90_rows_t &rows) {
+        const exec_ctx_t &ctx, const matrix_args_t &src, const made_rows_t &rows) {
     const problem_t &p = ctx.pd.problem;
     const memory_t &m = *ctx.memory(MXDNN_ARG_SRC);
     const int nd = m.md.ndims;
     sm90::source_rows_args_t r;
     r.elements = src.elements.data;
-    r.row_step = sm90_row_step(m, storage_bits(src.elements.bits, src.elements.packing));
+    r.row_step = row_byte_step(m, storage_bits(src.elements.bits, src.elements.packing));
     r.col_step = src.elements.step[nd - 1];
     r.dt = src.elements.dt;
     r.bits = src.elements.bits;
@@ -49,7 +49,7 @@ sm90::source_rows_args_t source_rows_args(
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
         r.quant = src.quant;
         r.scales = src.scales.data;
-        r.scale_row_step = sm90_row_step(scales, src.scales.bits);
+        r.scale_row_step = row_byte_step(scales, src.scales.bits);
         r.scale_col_step = src.scales.step[nd - 1];
         r.swizzled = src.swizzled;
         r.swizzle_cols = src.swizzle_cols;
@@ -61,15 +61,15 @@ sm90::source_rows_args_t source_rows_args(
     r.rows = rows.count;
     r.K = dim_from_end(p.weights, 2);
     r.stride = stride_of(p);
-    r.early = sm90_writes_no_weights(ctx.stream.cuda->last_kernel());
+    r.early = writes_no_weights(ctx.stream.cuda->last_kernel());
     return r;
 }
 
 } // namespace
 
-reason_t check_sm90_source(const problem_t &p) {
+reason_t check_rows_source(const problem_t &p) {
     const memory_desc_t &src = p.src;
-    if (!sm90_makes_rows(p)) return yes();
+    if (!makes_rows(p)) return yes();
     for (int i : {src.ndims - 2, src.ndims - 1})
         if (src.strides[i] == runtime_dim) return no("src", "strides known only at execution", "known ones");
     if (has_role(src.dt, role_high_precision)) {
@@ -86,22 +86,22 @@ reason_t check_sm90_source(const problem_t &p) {
     return yes();
 }
 
-int sm90_source_terms(const problem_t &p) {
+int source_terms(const problem_t &p) {
     const bool rounds = p.attr.src.is_dynamic() || p.attr.fpmath == mxdnn_fpmath_mode_bf16
                         || p.attr.fpmath == mxdnn_fpmath_mode_any;
     return rounds ? 1 : sm90::source_terms_of(p.src.dt);
 }
 
-bool sm90_makes_rows(const problem_t &p) {
+bool makes_rows(const problem_t &p) {
     const memory_desc_t &src = p.src;
     const int nd = src.ndims;
-    constexpr int64_t elements = sm90_copy_bytes / 2;
+    constexpr int64_t elements = row_copy_bytes / 2;
     const bool in_rows = src.strides[nd - 1] == 1 || src.dims[nd - 1] == 1;
     return src.dt != mxdnn_bf16 || !p.attr.src.is_default() || !in_rows || src.strides[nd - 2] % elements != 0
            || dim_from_end(p.weights, 2) % elements != 0;
 }
 
-int64_t sm90_row_stride(const memory_desc_t &md) {
+int64_t even_row_stride(const memory_desc_t &md) {
     const int inner = md.ndims - 2;
     int64_t rows = md.dims[inner];
     for (int i = inner - 1; i >= 0; i--) {
@@ -111,11 +111,11 @@ int64_t sm90_row_stride(const memory_desc_t &md) {
     return md.strides[inner];
 }
 
-int64_t sm90_row_step(const memory_t &m, int bits) {
-    return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : sm90_row_stride(m.md) * (bits / 8);
+int64_t row_byte_step(const memory_t &m, int bits) {
+    return bits % 8 ? stride_bytes(m.md, m.md.ndims - 2, bits) : even_row_stride(m.md) * (bits / 8);
 }
 
-int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes) {
+int64_t rows_with_room(const problem_t &p, int64_t row_bytes) {
     int64_t rows = std::max(row_align, most_bytes / std::max<int64_t>(row_bytes, 1) / row_align * row_align);
     const int64_t src_rows = rows_of(p.src), dst_rows = rows_of(p.dst);
     if (p.attr.max_rows_hint > 0)
@@ -125,31 +125,31 @@ int64_t sm90_rows_with_room(const problem_t &p, int64_t row_bytes) {
     return rows;
 }
 
-int64_t sm90_rows_at_once(const problem_t &p, bool fp8) {
-    return sm90_rows_with_room(p, stride_of(p) * (fp8 ? 1 : 2));
+int64_t made_rows_at_once(const problem_t &p, bool fp8) {
+    return rows_with_room(p, stride_of(p) * (fp8 ? 1 : 2));
 }
 
-int64_t sm90_rows_each(const problem_t &p, int64_t rows, bool fp8) {
-    const int64_t parts = std::max<int64_t>(div_up(rows, sm90_rows_at_once(p, fp8)), 1);
+int64_t made_rows_each(const problem_t &p, int64_t rows, bool fp8) {
+    const int64_t parts = std::max<int64_t>(div_up(rows, made_rows_at_once(p, fp8)), 1);
     return round_up(div_up(rows, parts), row_align);
 }
 
-int64_t sm90_rows_bytes(const problem_t &p) {
+int64_t made_rows_bytes(const problem_t &p) {
     // Of FP8 twice as many at most, of half the size.
-    return sm90_rows_at_once(p) * (stride_of(p) * 2 + 8);
+    return made_rows_at_once(p) * (stride_of(p) * 2 + 8);
 }
 
-status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
+status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
     const matrix_args_t src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
     sm90::source_rows_args_t r = source_rows_args(ctx, src, rows);
     r.out = reinterpret_cast<uint16_t *>(space);
-    r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p) * r.stride * 2);
-    r.in_pieces = !sm90_makes_rows(p) && reinterpret_cast<uintptr_t>(r.elements) % sm90_copy_bytes == 0
-                  && r.row_step % sm90_copy_bytes == 0;
+    r.factors = reinterpret_cast<float *>(space + made_rows_at_once(p) * r.stride * 2);
+    r.in_pieces = !makes_rows(p) && reinterpret_cast<uintptr_t>(r.elements) % row_copy_bytes == 0
+                  && r.row_step % row_copy_bytes == 0;
     r.wanted = a.wanted;
     r.wanted_count = a.panel_end;
-    r.terms = sm90_source_terms(p);
+    r.terms = source_terms(p);
     a.src = r.out;
     a.src_stride = r.stride;
     a.src_terms = r.terms;
@@ -159,21 +159,21 @@ status_t make_sm90_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, char *sp
     return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
 }
 
-status_t make_sm90_fp8_rows(
-        const exec_ctx_t &ctx, const sm90_rows_t &rows, char *space, sm90::matmul_args_t &a) {
+status_t make_rows_of_fp8(
+        const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
     sm90::source_rows_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
     r.codes = reinterpret_cast<uint8_t *>(space);
     r.register_order = true;
-    r.factors = reinterpret_cast<float *>(space + sm90_rows_at_once(p, true) * r.stride);
+    r.factors = reinterpret_cast<float *>(space + made_rows_at_once(p, true) * r.stride);
     a.src = r.codes;
     a.src_stride = r.stride;
     a.row_factors = r.factors;
     return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
 }
 
-status_t make_fp8_rows(const exec_ctx_t &ctx, const sm90_rows_t &rows, uint8_t *codes, float *scales) {
+status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales) {
     const problem_t &p = ctx.pd.problem;
     sm90::source_rows_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);

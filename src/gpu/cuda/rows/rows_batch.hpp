@@ -11,7 +11,7 @@ namespace impl {
 namespace cuda {
 
 // What one launch does: rows of src and dst, counted through all their matrices, by some matrices of weights.
-struct sm90_part_t {
+struct rows_part_t {
     int64_t src_row, dst_row, rows;
     int64_t src_matrix, weights; // the first ones
     int64_t bias;                // where its first row is, in elements
@@ -21,12 +21,12 @@ struct sm90_part_t {
 // One part where all rows meet one matrix of weights; groups where every matrix has its own, if with_groups;
 // else a part for each matrix of dst. one_factor: no factor of src differs between matrices. bias: null where
 // there is none.
-class sm90_batch_t {
+class rows_batch_t {
 public:
-    sm90_batch_t(const memory_desc_t &src, const memory_desc_t &weights, const memory_desc_t *bias,
+    rows_batch_t(const memory_desc_t &src, const memory_desc_t &weights, const memory_desc_t *bias,
             const memory_desc_t &dst, bool with_groups, bool one_factor);
     int64_t parts() const { return div_up(matrices_, each_); }
-    sm90_part_t part(int64_t i) const;
+    rows_part_t part(int64_t i) const;
 
 private:
     const memory_desc_t &src_, &weights_, *bias_, &dst_;
@@ -35,7 +35,7 @@ private:
 };
 
 // The groups of such a part.
-row_groups_t sm90_equal_groups(int64_t groups, int64_t rows);
+row_groups_t equal_groups(int64_t groups, int64_t rows);
 
 } // namespace cuda
 } // namespace impl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 #include "common/layouts/n64.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
-#include "gpu/cuda/sm90_results.hpp"
-#include "gpu/cuda/sm90_source.hpp"
+#include "gpu/cuda/rows/rows_results.hpp"
+#include "gpu/cuda/rows/rows_source.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -66,7 +66,7 @@ int sm_count_of(const problem_t &p) {
 
 } // namespace
 
-sm90::value_type_t sm90_value_type(data_type_t dt) {
+sm90::value_type_t value_type_of(data_type_t dt) {
     switch (dt) {
     case mxdnn_f32: return sm90::value_type_t::f32;
     case mxdnn_bf16: return sm90::value_type_t::bf16;
@@ -75,22 +75,22 @@ sm90::value_type_t sm90_value_type(data_type_t dt) {
     }
 }
 
-sm90::matmul_plan_t plan_sm90(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
+sm90::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
     if (fp8 && sm90::fp8_pays(rows, int(groups)))
         return sm90::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
-    if (family == family_t::portable || (sm90_takes_few_rows(p) && rows > sm90::dense_rows_most))
+    if (family == family_t::portable || (takes_few_rows(p) && rows > sm90::dense_rows_most))
         return sm90::plan_portable_matmul(
-                rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), sm90_source_terms(p));
+                rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), source_terms(p));
     const sm90::tiling_t t = tiling_of(shape_of(p.weights));
     return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
             t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
             format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common,
-            sm90_source_terms(p));
+            source_terms(p));
 }
 
-kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
+kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         sm90::launch_args_t &launch, bool fp8) {
-    const sm90::matmul_plan_t plan = plan_sm90(p, family, rows, groups, fp8);
+    const sm90::matmul_plan_t plan = plan_rows(p, family, rows, groups, fp8);
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
@@ -102,7 +102,7 @@ kernel_id_t plan_sm90_launch(const problem_t &p, family_t family, int64_t rows, 
     }
 }
 
-bool sm90_writes_no_weights(kernel_id_t id) {
+bool writes_no_weights(kernel_id_t id) {
     return id == kernel_id_t::sm90_dense_rows || id == kernel_id_t::sm90_few_rows
            || id == kernel_id_t::sm90_many_rows || id == kernel_id_t::sm90_source_rows
            || id == kernel_id_t::sm90_quantise_rows || id == kernel_id_t::sm90_fp8_weights;
@@ -121,12 +121,12 @@ reason_t check_fp8_problem(const problem_t &p) {
     return {};
 }
 
-bool sm90_takes_few_rows(const problem_t &p) {
+bool takes_few_rows(const problem_t &p) {
     const sm90::format_t f = format_of(p.weights);
     return f == sm90::format_t::int4 || f == sm90::format_t::int4_zeros;
 }
 
-reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix) {
+reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix) {
     const memory_desc_t &wei = p.weights, &bias = p.bias;
     const engine_t &engine = exec_engine(p);
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
@@ -135,21 +135,21 @@ reason_t check_sm90_problem(const problem_t &p, family_t family, bool one_matrix
     if (format_of(wei) == sm90::format_t::count)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 with bf16 scales and integer zeros");
     // Of Hopper's own, dense_rows alone multiplies weights of two terms.
-    if (family == family_t::sm90 && sm90_takes_few_rows(p) && (!one_matrix || sm90_makes_rows(p)))
+    if (family == family_t::sm90 && takes_few_rows(p) && (!one_matrix || makes_rows(p)))
         return no("weights", "int4 of many experts, with gated halves or another source than bf16",
                 "one matrix of int4 and rows of bf16");
-    reason_t r = check_sm90_results(p);
+    reason_t r = check_rows_results(p);
     if (!r.ok()) return r;
-    r = check_sm90_source(p);
+    r = check_rows_source(p);
     if (!r.ok()) return r;
     if (bias.ndims
-            && (!is_strided(bias) || sm90_value_type(bias.dt) == sm90::value_type_t::none
+            && (!is_strided(bias) || value_type_of(bias.dt) == sm90::value_type_t::none
                     || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1))
         return no("bias", to_string(bias).c_str(), "dense rows of f32, bf16 or f16");
     return yes();
 }
 
-bool sm90_applies_post_ops(const problem_t &p) {
+bool applies_post_ops(const problem_t &p) {
     const auto &ops = p.attr.post_ops.ops;
     size_t n = ops.size();
     if (n && ops[n - 1].kind == mxdnn_sum) {
@@ -164,7 +164,7 @@ bool sm90_applies_post_ops(const problem_t &p) {
            || dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns == 0;
 }
 
-void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch) {
+void set_rows_args(const problem_t &p, sm90::launch_args_t &launch) {
     const packed_shape_t shape = shape_of(p.weights);
     launch.format = format_of(p.weights);
     sm90::matmul_args_t &a = launch.matmul;
@@ -173,7 +173,7 @@ void set_sm90_args(const problem_t &p, sm90::launch_args_t &launch) {
     a.N = int32_t(dim_from_end(p.weights, 1));
     a.K = int32_t(dim_from_end(p.weights, 2));
     for (const post_op_t &o : p.attr.post_ops.ops) {
-        if (!sm90_applies_post_ops(p)) break;
+        if (!applies_post_ops(p)) break;
         if (o.kind == mxdnn_sum) {
             a.old_scale = o.scale;
         } else if (o.kind == mxdnn_eltwise) {

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "common/memory_desc.hpp"
+#include "gpu/cuda/rows/rows_batch.hpp"
 #include "gpu/cuda/sm90_args.hpp"
-#include "gpu/cuda/sm90_batch.hpp"
 
 using namespace mxdnn::impl;
 using namespace mxdnn::impl::cuda;
@@ -37,7 +37,7 @@ struct case_t {
     bool groups;
 };
 
-TEST(sm90_batch, every_matrix_is_made_once_of_its_own) {
+TEST(rows_batch, every_matrix_is_made_once_of_its_own) {
     constexpr dim_t M = 5, K = 64, N = 40, most = sm90::max_groups;
     const case_t cases[] = {
             {{M, K}, {K, N}, {1, N}, {M, N}, 1, false},
@@ -55,12 +55,12 @@ TEST(sm90_batch, every_matrix_is_made_once_of_its_own) {
     for (const case_t &c : cases) {
         const memory_desc_t src = tensor(c.src), weights = tensor(c.weights), bias = tensor(c.bias),
                             dst = tensor(c.dst);
-        const sm90_batch_t batch(src, weights, &bias, dst, true, true);
+        const rows_batch_t batch(src, weights, &bias, dst, true, true);
         const int64_t rows_each = c.dst[c.dst.size() - 2];
         ASSERT_EQ(batch.parts(), c.parts);
         int64_t entry = 0;
         for (int64_t i = 0; i < batch.parts(); i++) {
-            const sm90_part_t part = batch.part(i);
+            const rows_part_t part = batch.part(i);
             EXPECT_EQ(part.groups > 0, c.groups);
             EXPECT_LE(part.groups, int64_t(sm90::max_groups));
             ASSERT_EQ(part.rows % rows_each, 0);
@@ -78,15 +78,15 @@ TEST(sm90_batch, every_matrix_is_made_once_of_its_own) {
     }
 }
 
-TEST(sm90_batch, groups_only_where_they_are_allowed) {
+TEST(rows_batch, groups_only_where_they_are_allowed) {
     const memory_desc_t src = tensor({3, 5, 64}), weights = tensor({3, 64, 40}), dst = tensor({3, 5, 40});
-    EXPECT_EQ(sm90_batch_t(src, weights, nullptr, dst, false, true).parts(), 3);
+    EXPECT_EQ(rows_batch_t(src, weights, nullptr, dst, false, true).parts(), 3);
     // A factor of each matrix of src keeps rows that share weights apart.
-    EXPECT_EQ(sm90_batch_t(src, tensor({1, 64, 40}), nullptr, dst, true, false).parts(), 3);
+    EXPECT_EQ(rows_batch_t(src, tensor({1, 64, 40}), nullptr, dst, true, false).parts(), 3);
 }
 
-TEST(sm90_batch, groups_are_equal) {
-    const row_groups_t g = sm90_equal_groups(4, 20);
+TEST(rows_batch, groups_are_equal) {
+    const row_groups_t g = equal_groups(4, 20);
     for (int64_t i = 0; i < 4; i++) {
         const row_group_t group = g.group(i);
         EXPECT_EQ(group.first, i * 5);

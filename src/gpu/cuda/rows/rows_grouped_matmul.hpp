@@ -3,7 +3,7 @@
 // up rows which meet.
 #pragma once
 
-#include "gpu/cuda/sm90_problem.hpp"
+#include "gpu/cuda/rows/rows_problem.hpp"
 
 namespace mxdnn {
 namespace impl {

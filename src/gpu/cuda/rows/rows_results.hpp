@@ -13,42 +13,42 @@ namespace impl {
 namespace cuda {
 
 // Whether rows of this destination can be written or finished; else the reason to decline.
-reason_t check_sm90_results(const problem_t &p);
+reason_t check_rows_results(const problem_t &p);
 // Whether results become codes, and whether they have to be finished apart.
-bool sm90_makes_codes(const problem_t &p);
-bool sm90_finishes_apart(const problem_t &p);
-status_t prepare_sm90_results(const problem_t &p);
+bool makes_result_codes(const problem_t &p);
+bool finishes_apart(const problem_t &p);
+status_t prepare_rows_results(const problem_t &p);
 
 // Of a problem whose results are finished apart: how many rows there is room for, what they take of the
 // scratchpad, and how far they are apart there, in elements.
-int64_t sm90_results_at_once(const problem_t &p);
-int64_t sm90_results_bytes(const problem_t &p);
-int64_t sm90_results_stride(const problem_t &p);
+int64_t results_at_once(const problem_t &p);
+int64_t results_bytes(const problem_t &p);
+int64_t results_stride(const problem_t &p);
 
 // Results are made once and all is done with them; or twice, or once and kept, since a global scale is
 // computed of all of them before the first becomes codes.
-enum class sm90_sweep_t { all, looks, stores };
+enum class sweep_t { all, looks, stores };
 
 // One execution of such a problem.
-class sm90_finisher_t {
+class finisher_t {
 public:
     // listed: rows of a grouped_matmul that belong to no group stay as they are; else they are all finished,
     // after post-ops.
-    sm90_finisher_t(const exec_ctx_t &ctx, bool listed);
+    finisher_t(const exec_ctx_t &ctx, bool listed);
 
-    // Calls sweep(sm90_sweep_t) for each of them: it makes all results, and has them finished.
+    // Calls sweep(sweep_t) for each of them: it makes all results, and has them finished.
     template <typename F>
     status_t run(F &&sweep) {
-        if (!args_.all.m.dynamic_global) return sweep(sm90_sweep_t::all);
+        if (!args_.all.m.dynamic_global) return sweep(sweep_t::all);
         MXDNN_CHECK(launch(finish_step_t::clear_globals));
-        MXDNN_CHECK(sweep(sm90_sweep_t::looks));
+        MXDNN_CHECK(sweep(sweep_t::looks));
         MXDNN_CHECK(launch(finish_step_t::make_globals));
-        return sweep(sm90_sweep_t::stores);
+        return sweep(sweep_t::stores);
     }
 
     // Rows [first, first + count) of the destination, from sums with a bias, in f32 at `values`. kept: they
     // are those that this has made of the sweep before.
-    status_t finish(sm90_sweep_t sweep, void *values, int64_t first, int64_t count, bool kept);
+    status_t finish(sweep_t sweep, void *values, int64_t first, int64_t count, bool kept);
 
 private:
     const exec_ctx_t &ctx_;
