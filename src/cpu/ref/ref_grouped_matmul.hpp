@@ -2,7 +2,7 @@
 // grouped_matmul for every legal problem, written to be read: the truth that kernels are compared with.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "common/stateless_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -10,14 +10,9 @@ namespace impl {
 struct ref_grouped_matmul_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<ref_grouped_matmul_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<ref_grouped_matmul_t>();
-            return mxdnn_success;
-        }
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -2,6 +2,7 @@
 // moe_permute and moe_unpermute, one element at a time.
 #pragma once
 
+#include "common/stateless_pd.hpp"
 #include "cpu/moe_plan.hpp"
 
 namespace mxdnn {
@@ -10,16 +11,11 @@ namespace impl {
 struct ref_moe_permute_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<ref_moe_permute_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init() {
             scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
             return yes();
-        }
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<ref_moe_permute_t>();
-            return mxdnn_success;
         }
     };
 
@@ -29,16 +25,11 @@ struct ref_moe_permute_t : primitive_impl_t {
 struct ref_moe_unpermute_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<ref_moe_unpermute_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init() {
             scratchpad_bytes = unpermute_plan_t::scratchpad_bytes;
             return yes();
-        }
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<ref_moe_unpermute_t>();
-            return mxdnn_success;
         }
     };
 

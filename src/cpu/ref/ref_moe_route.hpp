@@ -2,7 +2,7 @@
 // moe_route, one token and one expert at a time.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "common/stateless_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -10,17 +10,12 @@ namespace impl {
 struct ref_moe_route_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<ref_moe_route_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init() {
             // Scores, keys, and a counter or position of each expert.
             scratchpad_bytes = 3 * 4 * problem.src.dims[1];
             return yes();
-        }
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<ref_moe_route_t>();
-            return mxdnn_success;
         }
     };
 

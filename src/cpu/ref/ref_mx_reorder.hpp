@@ -2,7 +2,7 @@
 // mx_reorder for every legal pair of forms, one element at a time.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "common/stateless_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -13,14 +13,9 @@ bool moves_codes(const problem_t &p);
 struct ref_mx_reorder_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<ref_mx_reorder_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init() { return yes(); }
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<ref_mx_reorder_t>();
-            return mxdnn_success;
-        }
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

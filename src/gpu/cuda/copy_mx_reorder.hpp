@@ -3,7 +3,7 @@
 // they are.
 #pragma once
 
-#include "common/primitive_desc.hpp"
+#include "common/stateless_pd.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -12,14 +12,9 @@ namespace cuda {
 struct copy_mx_reorder_t : primitive_impl_t {
     static constexpr const char *impl_name = "copy:cuda";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<copy_mx_reorder_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init();
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<copy_mx_reorder_t>();
-            return mxdnn_success;
-        }
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -2,6 +2,7 @@
 // moe_permute and moe_unpermute by whole rows and several threads.
 #pragma once
 
+#include "common/stateless_pd.hpp"
 #include "cpu/moe_plan.hpp"
 #include "cpu/x64/moe/row_mover.hpp"
 #include "cpu/x64/moe/simd_moe_route.hpp"
@@ -17,16 +18,11 @@ reason_t takes_rows(const problem_t &p);
 struct rows_moe_permute_t : primitive_impl_t {
     static constexpr const char *impl_name = "rows:any";
 
-    struct pd_t : impl::pd_t {
-        using impl::pd_t::pd_t;
-        const char *name() const override { return impl_name; }
+    struct pd_t : stateless_pd_t<rows_moe_permute_t> {
+        using stateless_pd_t::stateless_pd_t;
         reason_t init() {
             scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
             return takes_rows(problem);
-        }
-        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-            primitive = std::make_shared<rows_moe_permute_t>();
-            return mxdnn_success;
         }
     };
 
