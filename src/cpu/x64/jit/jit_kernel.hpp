@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+
+#include "common/types.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -10,19 +13,30 @@ namespace x64 {
 
 class jit_kernel_t {
 public:
-    virtual ~jit_kernel_t() = default;
+    // Copies `bytes` of an image, constants and then code from `entry` on, which may be anywhere at a multiple
+    // of 64, into pages of its own; these can be executed then and no longer be written. On failure *kernel is
+    // untouched and *reason says why.
+    static status_t make(const char *name, const void *image, size_t bytes, size_t entry,
+            std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
+    ~jit_kernel_t();
+    jit_kernel_t(const jit_kernel_t &) = delete;
+    jit_kernel_t &operator=(const jit_kernel_t &) = delete;
 
     const char *name() const { return name_; }
     const void *code() const { return code_; }
-    size_t code_size() const { return code_size_; }
+    size_t code_size() const { return size_t(static_cast<char *>(pages_) + bytes_ - static_cast<char *>(code_)); }
 
     // args is the structure of the kernel's kind (kernel_types.hpp).
     void operator()(const void *args) const { reinterpret_cast<void (*)(const void *)>(code_)(args); }
 
-protected:
-    const char *name_ = nullptr; // of the row in the kernel list: it outlives every kernel
-    void *code_ = nullptr;
-    size_t code_size_ = 0;
+private:
+    jit_kernel_t(const char *name, void *pages, size_t bytes, size_t entry)
+        : name_(name), pages_(pages), bytes_(bytes), code_(static_cast<char *>(pages) + entry) {}
+
+    const char *const name_; // of the row in the kernel list: it outlives every kernel
+    void *const pages_;
+    const size_t bytes_;
+    void *const code_;
 };
 
 } // namespace x64

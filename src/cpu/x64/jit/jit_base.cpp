@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where code is generated, its constants, and the way to a kernel.
+#include "cpu/x64/jit/jit_base.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+// No kernel is larger.
+struct alignas(64) code_buffer_t {
+    uint8_t bytes[256 << 10];
+};
+
+// Null where there is no memory: Xbyak asks for its own then, and says so if it gets none either.
+uint8_t *code_buffer() {
+    thread_local const std::unique_ptr<code_buffer_t> buffer(new (std::nothrow) code_buffer_t);
+    return buffer ? buffer->bytes : nullptr;
+}
+
+} // namespace
+
+jit_base_t::jit_base_t()
+    : evex_code_t(sizeof(code_buffer_t), code_buffer()),
+      begin_(const_cast<uint8_t *>(getCode()) + max_constants * constant_bytes) {
+    setSize(size_t(max_constants * constant_bytes));
+}
+
+Xbyak::Address jit_base_t::constant(const void *bytes, size_t n) {
+    if (constants_ == max_constants) Xbyak::local::SetError(Xbyak::ERR_CODE_IS_TOO_BIG);
+    if (Xbyak::GetError()) return ptr[rip + static_cast<const void *>(begin_)]; // nothing is made then
+    uint8_t *const made = place_of_constant(constants_);
+    for (size_t at = 0; at < constant_bytes; at += n) std::memcpy(made + at, bytes, n);
+    int i = 0;
+    while (std::memcmp(place_of_constant(i), made, constant_bytes)) i++;
+    if (i == constants_) constants_++;
+    return ptr[rip + static_cast<const void *>(place_of_constant(i))];
+}
+
+status_t jit_base_t::finish(const char *name, std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    if (!Xbyak::GetError()) generate();
+    if (!Xbyak::GetError()) ready();
+    if (const int error = Xbyak::GetError()) {
+        *reason = Xbyak::ConvertErrorToString(error);
+        Xbyak::ClearError();
+        return error == Xbyak::ERR_CANT_ALLOC ? mxdnn_out_of_memory : mxdnn_runtime_error;
+    }
+    const size_t entry = size_t(constants_) * constant_bytes;
+    return jit_kernel_t::make(
+            name, begin_ - entry, size_t(getCurr() - begin_) + entry, entry, kernel, reason);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
