@@ -43,9 +43,7 @@ std::vector<int> plan_direct_kernels(int64_t M, int most) {
         if (M >= most || M == 0) rows.push_back(most);
         return rows;
     }
-    // Every kernel takes its time to generate: one, and even numbers.
-    for (int r = 1; r<most; r += r> 1 ? 2 : 1) rows.push_back(r);
-    rows.push_back(most);
+    for (int r = 1; r <= most; r++) rows.push_back(r);
     return rows;
 }
 

@@ -60,9 +60,9 @@ constexpr int any_dense_rows_step = 2;
 int plan_tile_rows(int64_t M, int most);
 
 // Rows, ascending, that kernels are made for whose calls take `most` of M rows at a time, the last call what
-// is left: those that M needs, or (runtime_dim) so many that a last call multiplies few rows of zeros.
+// is left: those that M needs, or (runtime_dim) any number up to `most`; on tiles whole tiles.
 std::vector<int> plan_direct_kernels(int64_t M, int most);
-std::vector<int> plan_tile_kernels(int64_t M, int most); // whole tiles
+std::vector<int> plan_tile_kernels(int64_t M, int most);
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);

@@ -22,12 +22,14 @@ public:
         // Chains of dependent dot products: with few sums several for each, to hide their latency.
         // Not a matter of panels: their number must not change results.
         chains_ = rows_ == 1 ? 4 : rows_ <= 4 ? 2 : 1;
+        unroll_ = rows_ <= 4 ? 8 : 2;
     }
 
 private:
-    static constexpr int unroll = 8; // pairs in the loop's body; half of k_step
     const int rows_, panels_;
     int chains_ = 1;
+    int unroll_ =
+            1; // pairs in the loop's body, 16 of which make a k_step: few, since they take long to generate
 
     Zmm sum(int row, int panel, int chain) const { return Zmm((row * panels_ + panel) * chains_ + chain); }
     Zmm wei(int panel) const { return Zmm(31 - panel); }
@@ -50,12 +52,12 @@ private:
         for (int i = 0; i < rows_ * panels_ * chains_; i++) vpxord(Zmm(i), Zmm(i), Zmm(i));
 
         Xbyak::Label done;
-        shr(k_, 4); // two rows to a pair, `unroll` pairs to a pass
+        shr(k_, unroll_ == 8 ? 4 : 2); // two rows to a pair
         jz(done, T_NEAR);
         loop_down(k_, [&] {
-            for (int pair = 0; pair < unroll; pair++) dot(pair);
-            add(wei_, unroll * vec_bytes);
-            src_at_.advance(*this, rows_, unroll * 4);
+            for (int pair = 0; pair < unroll_; pair++) dot(pair);
+            add(wei_, unroll_ * vec_bytes);
+            src_at_.advance(*this, rows_, unroll_ * 4);
         });
         L(done);
         store();

@@ -25,6 +25,7 @@ using Xbyak::RegExp;
 using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64; // of a row of a panel: 16 dwords
+constexpr int step_rows = 16; // of K: what is unrolled. More takes longer to generate, not less to run.
 
 class direct_t : public jit_base_t {
 public:
@@ -54,12 +55,13 @@ private:
     const int panels_;
     const int block_ = int(shape_.block);
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
-    const int unit_rows_ = std::max(block_, k_step); // what one pass of the inner loop covers
-    const int half_bytes_ = k_step / 2 * panel_columns * shape_.bits / 8;
+    const int step_bytes_ = step_rows * panel_columns * shape_.bits / 8;
+    const int tail_rows_ = int(shape_.K % tile_rows_); // of the last tile, if it is not a whole one
     // A tile ahead: the processor's own prefetching stops at page ends and is late on several streams.
     const int prefetch_ahead_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
     int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
     int blocks(int rows) const { return int(div_up(rows, block_)); }
+    int steps(int rows) const { return int(div_up(rows, step_rows)); } // codes are there for whole ones
 
     // --- registers ---
 
@@ -119,8 +121,8 @@ private:
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
     const Xbyak::Reg64 codes_ = r8; // where the next codes, or the next tile's header, are
     const Xbyak::Reg64 wei_stride_ = r9, wei_stride3_ = r10;
-    const Xbyak::Reg64 params_ = rcx; // of the current block
-    const Xbyak::Reg64 tiles_ = rdx, units_ = r14, steps_ = r15;
+    const Xbyak::Reg64 params_ = rcx;                             // of the current block
+    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // that are left
 
     RegExp panel_at(const Xbyak::Reg64 &base, int panel) const {
         switch (panel) {
@@ -197,16 +199,9 @@ private:
         src_at_.set_multiples(*this, rows_);
         src_at_.set_second_base(*this, rows_);
         zero_acc();
-        for_tiles([&](int rows) { tile(rows); });
+        tiles();
         if (float_zero()) add_zeros();
         store();
-    }
-
-    // tile(rows) for every tile, the last one with the rows that are left.
-    template <typename F>
-    void for_tiles(F tile) {
-        loop(tiles_, shape_.K / tile_rows_, [&] { tile(tile_rows_); });
-        if (const int tail = int(shape_.K % tile_rows_)) tile(tail);
     }
 
     void zero(const Zmm &z) { vpxord(z, z, z); }
@@ -222,26 +217,62 @@ private:
             }
     }
 
-    void tile(int rows) {
+    // The last tile has the rows that are left; the code that multiplies is the same.
+    void tiles() {
+        const int64_t whole = shape_.K / tile_rows_;
+        Xbyak::Label again, tail, codes, large;
+        mov(tiles_, whole + (tail_rows_ > 0));
+        align(16);
+        L(again);
+        if (whole && tail_rows_) {
+            cmp(tiles_, 1);
+            je(tail, T_NEAR);
+        }
+        if (whole) begin_tile(tile_rows_, large);
+        if (whole && tail_rows_) {
+            jmp(codes, T_NEAR);
+            L(tail);
+        }
+        if (tail_rows_) begin_tile(tail_rows_, large);
+        L(codes);
+        codes_of_tile(false);
+        dec(tiles_);
+        jnz(again, T_NEAR);
+        if (!byte_zero_points()) return;
+        Xbyak::Label done;
+        jmp(done, T_NEAR);
+        L(large);
+        codes_of_tile(true);
+        dec(tiles_);
+        jnz(again, T_NEAR);
+        L(done);
+    }
+
+    // Converts the parameters of a tile, leads to its codes and counts its blocks. Jumps to `large` if it has
+    // zero points beyond 15: the decoder takes no others. Encoders make none, but the type has them.
+    void begin_tile(int rows, Xbyak::Label &large) {
         const int n = blocks(rows);
         tile_params_t convert(*this, temps_, k1);
         for (int p = 0; p < group_; p++)
             convert.to_f32(quant_.scale_dt, panel_at(codes_, p), tile_params(p, scales), n);
-        if (!byte_zero_points()) return codes_of_tile(rows, false);
+        const auto first_codes = [&] {
+            add(codes_, header_bytes(rows));
+            lea(params_, ptr[rsp + params_offset()]);
+            mov(blocks_, n);
+        };
+        if (!byte_zero_points()) return first_codes();
 
-        // The decoder takes zero points up to 15. Encoders make no others, but the type has them.
-        Xbyak::Label large, done;
+        Xbyak::Label small;
         zero(temps_[3]);
         for_zero_points(n, [&](const RegExp &dst) { small_zero_points(dst); });
         vptestmd(k2, temps_[3], temps_[3]);
         kortestw(k2, k2);
-        jnz(large, T_NEAR);
-        codes_of_tile(rows, false);
-        jmp(done, T_NEAR);
-        L(large);
+        jz(small, T_NEAR);
         for_zero_points(n, [&](const RegExp &dst) { large_zero_points(dst); });
-        codes_of_tile(rows, true);
-        L(done);
+        first_codes();
+        jmp(large, T_NEAR);
+        L(small);
+        first_codes();
     }
 
     // f(where parameters of kind 0 of the block go) with temps_[0] the block's zero points as
@@ -276,54 +307,45 @@ private:
         vmovaps(ptr[dst + int(rest_of_zero_points) * param_bytes_], temps_[0]);
     }
 
-    void codes_of_tile(int rows, bool large) {
-        add(codes_, header_bytes(rows));
-        lea(params_, ptr[rsp + params_offset()]);
-        loop(units_, rows / unit_rows_, [&] { unit(unit_rows_, large); });
-        if (rows % unit_rows_) unit(rows % unit_rows_, large);
-    }
-
-    void unit(int rows, bool large) {
-        const int steps = int(div_up(rows, k_step));
-        if (block_ < k_step) {
-            for (int half = 0; half < 2; half++) {
-                zero_parts();
-                half_step(half, large);
-                scale(half);
-            }
-            advance();
-            add(params_, 2 * vec_bytes);
-        } else {
+    void codes_of_tile(bool large) {
+        const int n = steps(block_), last = block_ > k_step ? steps(int(shape_.K % block_)) : 0;
+        loop_down(blocks_, [&] {
             zero_parts();
-            loop(steps_, steps, [&] {
-                for (int half = 0; half < 2; half++) half_step(half, large);
-                advance();
-            });
-            scale(0);
+            if (n > 1) {
+                if (last) lea(steps_, ptr[tiles_ + blocks_]);
+                if (last) cmp(steps_, 2); // the last block of the last tile
+                mov(steps_, n);
+                Xbyak::Label whole;
+                if (last) jne(whole);
+                if (last) mov(steps_, last);
+                L(whole);
+                loop_down(steps_, [&] { step(large); });
+            } else {
+                step(large);
+            }
+            scale();
             add(params_, vec_bytes);
-        }
-    }
-    void advance() {
-        add(codes_, 2 * half_bytes_);
-        src_at_.advance(*this, rows_, k_step * 2);
+        });
     }
     void zero_parts() {
         for (int i = 0; i < rows_ * group_ * parts_; i++) zero(part_[i]);
     }
 
     // Sixteen rows of the weights.
-    void half_step(int half, bool large) {
+    void step(bool large) {
         for (int p = 0; p < group_; p++)
-            for (int b = 0; b < half_bytes_; b += 64)
-                prefetcht0(ptr[panel_at(codes_, p) + half * half_bytes_ + b + prefetch_ahead_]);
+            for (int b = 0; b < step_bytes_; b += 64)
+                prefetcht0(ptr[panel_at(codes_, p) + b + prefetch_ahead_]);
         for (int f = 0; f < decoder_->fetches(); f++) {
             for (int p = 0; p < group_; p++)
-                decoder_->emit(f, {panel_at(codes_, p) + half * half_bytes_, block_params(p, zero_points)},
-                        &wei(p, 0), temp_, has_keep_ ? &keep_[p] : nullptr);
+                decoder_->emit(f, {panel_at(codes_, p), block_params(p, zero_points)}, &wei(p, 0), temp_,
+                        has_keep_ ? &keep_[p] : nullptr);
             for (int p = 0; large && p < group_; p++)
                 for (int i = 0; i < decoder_->pairs(); i++) subtract_rest(p, wei(p, i));
-            for (int i = 0; i < decoder_->pairs(); i++) dot(f, i, half);
+            for (int i = 0; i < decoder_->pairs(); i++) dot(f, i);
         }
+        add(codes_, step_bytes_);
+        src_at_.advance(*this, rows_, step_rows * 2);
     }
     // The pair in f32, where the difference is exact, as it is in bf16. It has to be one number
     // before it is multiplied: products with its parts would make NaN of an Inf source.
@@ -338,11 +360,11 @@ private:
         vpord(w, w, temp_);
     }
     // Pair i of the fetch, of every panel.
-    void dot(int fetch, int i, int half) {
+    void dot(int fetch, int i) {
         const int pair = decoder_->pair(fetch, i);
         const int chain = parts_ > 1 ? pair % 2 : 0;
         for (int r = 0; r < rows_; r++) {
-            const RegExp src = src_at_(r) + (half * 8 + pair) * 4;
+            const RegExp src = src_at_(r) + pair * 4;
             if (group_ == 1) {
                 vdpbf16ps(part(r, 0, chain), wei(0, i), ptr_b[src]);
                 continue;
@@ -352,11 +374,10 @@ private:
         }
     }
 
-    // Adds the finished sums of a block to the result; block: 0 or 1 from params_ on. A NaN scale
-    // makes NaN of a sum of 0 as well.
-    void scale(int block) {
+    // Adds the finished sums of a block to the result. A NaN scale makes NaN of a sum of 0 as well.
+    void scale() {
         for (int p = 0; p < group_; p++) {
-            const Xbyak::Address s = ptr[block_params(p, scales) + block * vec_bytes];
+            const Xbyak::Address s = ptr[block_params(p, scales)];
             if (rows_ > 1) vmovaps(wei(p, 0), s);
             for (int r = 0; r < rows_; r++) {
                 const Zmm &sum = part(r, p, 0);
@@ -383,7 +404,7 @@ private:
         src_at_.set_second_base(*this, rows_);
         tile_params_t convert(*this, temps_, k1);
         const Zmm &sum = temps_[2], &zeros = temps_[3];
-        for_tiles([&](int rows) {
+        const auto tile = [&](int rows) {
             const int n = blocks(rows);
             const int first = n * panel_columns * shape_.scale_bytes;
             for (int p = 0; p < group_; p++)
@@ -403,7 +424,9 @@ private:
                 }
             add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)));
             src_at_.advance(*this, rows_, n * 4);
-        });
+        };
+        loop(tiles_, shape_.K / tile_rows_, [&] { tile(tile_rows_); });
+        if (tail_rows_) tile(tail_rows_);
     }
 
     void store() {

@@ -11,6 +11,22 @@ namespace x64 {
 
 using Xbyak::Zmm;
 
+namespace {
+
+// The two upper bytes of the f32 of a code without its sign.
+struct e4m3_table_t {
+    uint8_t low[128], high[128];
+    e4m3_table_t() {
+        for (uint32_t i = 0; i < 128; i++) {
+            const uint32_t bits = bits_of(f8_e4m3_t::decode(i));
+            low[i] = uint8_t(bits >> 16);
+            high[i] = uint8_t(bits >> 24);
+        }
+    }
+};
+
+} // namespace
+
 void tile_params_t::prepare(data_type_t dt, const Xbyak::Reg64 &temp) {
     if (dt != mxdnn_f8_e4m3) return;
     j_.mov(temp, 0xccccccccccccccccull); // the upper half of every dword
@@ -57,20 +73,15 @@ void tile_params_t::to_f32(data_type_t dt, const Xbyak::RegExp &src, const Xbyak
 // per block brings them into their dwords. A header is whole cache lines, so reading 64 bytes is
 // safe; blocks that do not exist are zeros there.
 void tile_params_t::e4m3_to_f32(const Xbyak::RegExp &src, const Xbyak::RegExp &dst, int blocks) {
-    uint8_t low[128], high[128];
-    for (uint32_t i = 0; i < 128; i++) {
-        const uint32_t bits = bits_of(f8_e4m3_t::decode(i));
-        low[i] = uint8_t(bits >> 16);
-        high[i] = uint8_t(bits >> 24);
-    }
+    static const e4m3_table_t table;
     const uint32_t signs = 0x80808080;
     const Zmm &codes = t_[0], &l = t_[1], &h = t_[2], &out = t_[3];
     for (int b = 0; b < blocks; b += 4) {
         j_.vmovdqu64(codes, j_.ptr[src + b * panel_columns]);
-        j_.vmovdqa64(l, j_.constant(low, 64));
-        j_.vpermt2b(l, codes, j_.constant(low + 64, 64));
-        j_.vmovdqa64(h, j_.constant(high, 64));
-        j_.vpermt2b(h, codes, j_.constant(high + 64, 64));
+        j_.vmovdqa64(l, j_.constant(table.low, 64));
+        j_.vpermt2b(l, codes, j_.constant(table.low + 64, 64));
+        j_.vmovdqa64(h, j_.constant(table.high, 64));
+        j_.vpermt2b(h, codes, j_.constant(table.high + 64, 64));
         j_.vpternlogd(h, codes, j_.constant(signs), 0xf8); // h |= codes & signs
         for (int i = 0; i < 4; i++) {
             uint8_t index[64] = {};
