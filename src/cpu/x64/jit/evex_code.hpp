@@ -119,8 +119,8 @@ private:
         evex(op, extension, d, s, d.getIdx(), imm);
     }
 
-    // reg: the register that the ModRM byte names, or an extension of the opcode. d: which has the mask. v: the
-    // register that the prefix names. Displacements of one byte count `bytes` of memory.
+    // reg: the register that the ModRM byte names, or an extension of the opcode. d: which has the mask. v:
+    // the register that the prefix names. Displacements of one byte count `bytes` of memory.
     void evex(const op_t &op, int reg, const Zmm &d, const Operand &rm, int v, int imm = -1, int bytes = 64) {
         if (!begin()) return;
         bool broadcast = false;

@@ -35,8 +35,14 @@ Xbyak::Address jit_base_t::constant(const void *bytes, size_t n) {
     if (Xbyak::GetError()) return ptr[rip + static_cast<const void *>(begin_)]; // nothing is made then
     uint8_t *const made = place_of_constant(constants_);
     for (size_t at = 0; at < constant_bytes; at += n) std::memcpy(made + at, bytes, n);
+    const auto differs = [&](const uint8_t *other) {
+        uint64_t a, b; // most differ at once
+        std::memcpy(&a, made, sizeof(a));
+        std::memcpy(&b, other, sizeof(b));
+        return a != b || std::memcmp(other, made, constant_bytes) != 0;
+    };
     int i = 0;
-    while (std::memcmp(place_of_constant(i), made, constant_bytes)) i++;
+    while (differs(place_of_constant(i))) i++;
     if (i == constants_) constants_++;
     return ptr[rip + static_cast<const void *>(place_of_constant(i))];
 }

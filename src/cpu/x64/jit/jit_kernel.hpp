@@ -13,9 +13,9 @@ namespace x64 {
 
 class jit_kernel_t {
 public:
-    // Copies `bytes` of an image, constants and then code from `entry` on, which may be anywhere at a multiple
-    // of 64, into pages of its own; these can be executed then and no longer be written. On failure *kernel is
-    // untouched and *reason says why.
+    // Copies `bytes` of an image, constants and then code from `entry` on, which may be anywhere at a
+    // multiple of 64, into pages of its own; these can be executed then and no longer be written. On failure
+    // *kernel is untouched and *reason says why.
     static status_t make(const char *name, const void *image, size_t bytes, size_t entry,
             std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
     ~jit_kernel_t();
@@ -24,7 +24,9 @@ public:
 
     const char *name() const { return name_; }
     const void *code() const { return code_; }
-    size_t code_size() const { return size_t(static_cast<char *>(pages_) + bytes_ - static_cast<char *>(code_)); }
+    size_t code_size() const {
+        return size_t(static_cast<char *>(pages_) + bytes_ - static_cast<char *>(code_));
+    }
 
     // args is the structure of the kernel's kind (kernel_types.hpp).
     void operator()(const void *args) const { reinterpret_cast<void (*)(const void *)>(code_)(args); }

@@ -33,6 +33,7 @@ public:
         : rows_(p.rows), quant_(p.quant), shape_(shape_of(p)), panels_(p.panels) {
         pair_values_t v;
         v.wei_dt = p.wei_dt;
+        v.beside_dots = true;
         v.zero_points = byte_zero_points();
         v.subtract = float_zero() ? 8 : 0;
         decoder_ = make_pair_decoder(*this, v);

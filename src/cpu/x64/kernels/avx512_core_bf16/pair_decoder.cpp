@@ -43,7 +43,7 @@ public:
         table_ = add_constant(table, sizeof(table));
         // Byte shifts do what word shifts do, but on the permute port: Intel's processors do word shifts,
         // saturating sums and half of a word permute on the other one.
-        for (int s = 1; s < 4; s++) {
+        for (int s = 1; s < 4 && !v.beside_dots; s++) {
             uint8_t from[8];
             for (int b = 0; b < 8; b++) from[b] = uint8_t(b / 2 * 16 + 4 * s + b % 2 * 8);
             shift_[s] = add_constant(from, sizeof(from));
@@ -51,24 +51,23 @@ public:
     }
 
     void emit(int fetch, const source_t &s, const Zmm *w, const Zmm &, const Zmm *keep) override {
-        const Xbyak::Address mem = j_.ptr[s.codes + fetch / 4 * 64];
         const int n = fetch % 4;
         if (n == 0) {
             const Zmm &codes = keep ? *keep : w[0];
-            j_.vmovdqu64(codes, mem);
+            j_.vmovdqu64(codes, j_.ptr[s.codes + fetch / 4 * 64]);
             j_.vpermw(w[0], codes, constant(table_));
             return;
         }
-        if (shift_[n] >= 0 && in_reg(shift_[n])) {
-            if (keep)
-                j_.vpmultishiftqb(w[0], reg(shift_[n]), *keep);
+        const auto shift = [&](const Xbyak::Operand &codes) {
+            if (shift_[n] >= 0 && in_reg(shift_[n]))
+                j_.vpmultishiftqb(w[0], reg(shift_[n]), codes);
             else
-                j_.vpmultishiftqb(w[0], reg(shift_[n]), mem);
-        } else if (keep) {
-            j_.vpsrlw(w[0], *keep, uint8_t(4 * n));
-        } else {
-            j_.vpsrlw(w[0], mem, uint8_t(4 * n));
-        }
+                j_.vpsrlw(w[0], codes, uint8_t(4 * n));
+        };
+        if (keep)
+            shift(*keep);
+        else
+            shift(j_.ptr[s.codes + fetch / 4 * 64]);
         j_.vpermw(w[0], w[0], constant(table_));
     }
 

@@ -20,6 +20,8 @@ struct pair_values_t {
     // Added to the exponent of every value but 0, which must leave it normal. NaN then becomes
     // 0xffff, so that saturating additions leave it alone; Inf is not supported.
     int exponent_shift = 0;
+    // Decoded beside vdpbf16ps, which leaves less room on the port of permutes than on that of word shifts.
+    bool beside_dots = false;
     // The upper bit of the mantissa, the only one that f4 has, is repeated in all lower ones.
     bool spread_mantissa = false;
 };
@@ -39,7 +41,7 @@ public:
     // Where to read: the codes of 16 rows of one panel; with zero points also 64 bytes that hold,
     // for every column, four times the byte 16 - zero point.
     struct source_t {
-        Xbyak::RegExp codes, zero_points;
+        const Xbyak::RegExp &codes, &zero_points;
     };
 
     virtual ~pair_decoder_t() = default;

@@ -35,6 +35,30 @@ uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // of values that bf16 
 
 constexpr uint16_t above_mantissa = 0xff80; // bits of a bf16
 
+// Beyond every f8_e4m3 scale's exponent: what is subtracted is positive.
+constexpr int f8_exponent_shift = 16;
+
+// For the codes of scales without a sign: the word that is subtracted, and the second parameter's low byte.
+struct f8_scales_t {
+    uint8_t low[128], high[128], second[128];
+    uint8_t index[4][64]; // both bytes, twice, of the scales of block i of four
+    f8_scales_t() {
+        for (uint32_t i = 0; i < 128; i++) {
+            const float s = f8_e4m3_t::decode(i);
+            uint32_t first = 0xffff; // a scale of 0: everything saturates
+            second[i] = 0;
+            if (s > 0) {
+                first = (uint32_t(f8_exponent_shift) << 7) + bf16_bits(1.f) - bf16_bits(s);
+                second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s)); // 64 to 96
+            }
+            low[i] = uint8_t(first);
+            high[i] = uint8_t(first >> 8);
+        }
+        for (int b = 0; b < 4; b++)
+            for (int c = 0; c < 64; c++) index[b][c] = uint8_t(c % 2 * 64 + b * 16 + c / 4);
+    }
+};
+
 } // namespace
 
 panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
@@ -65,13 +89,12 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         fast_ = scaling_t::subtract_f8;
         kinds_ = 2;
         lowest_ = 0;
-        highest_ = 0x7e;       // no sign, no NaN
-        v.exponent_shift = 16; // beyond every scale's exponent: what is subtracted is positive
+        highest_ = 0x7e; // no sign, no NaN
+        v.exponent_shift = f8_exponent_shift;
         v.spread_mantissa = true;
     } else {
         return;
     }
-    exponent_shift_ = v.exponent_shift;
     shifted_ = make_pair_decoder(j, v);
 }
 
@@ -167,37 +190,25 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
 // First kind: what is subtracted from the word of 2^e. Second: ones, and in the bits of the mantissa what a
 // word of 1.5 * 2^e has more, which may carry into the exponent.
 void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int rows) {
-    uint8_t low[128], high[128], second[128];
-    for (uint32_t i = 0; i < 128; i++) {
-        const float s = f8_e4m3_t::decode(i);
-        uint32_t first = 0xffff; // a scale of 0: everything saturates
-        second[i] = 0;
-        if (s > 0) {
-            first = (uint32_t(exponent_shift_) << 7) + bf16_bits(1.f) - bf16_bits(s);
-            second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s)); // 64 to 96
-        }
-        low[i] = uint8_t(first);
-        high[i] = uint8_t(first >> 8);
-    }
+    static const f8_scales_t table;
     const Zmm &l = temps_[0], &h = temps_[1], &s = temps_[2], &t = temps_[3];
     for (int b = 0; b < blocks(rows); b++) {
         if (b % 4 == 0) {
             const Xbyak::Address scales = j_.ptr[header + b * panel_columns];
-            const auto look_up = [&](const Zmm &d, const uint8_t *table) {
+            const auto look_up = [&](const Zmm &d, const uint8_t *of) {
                 j_.vmovdqu64(d, scales);
-                j_.vmovdqa64(t, j_.constant(table, 64));
-                j_.vpermi2b(d, t, j_.constant(table + 64, 64));
+                j_.vmovdqa64(t, j_.constant(of, 64));
+                j_.vpermi2b(d, t, j_.constant(of + 64, 64));
             };
-            look_up(l, low);
-            look_up(h, high);
-            look_up(s, second);
+            look_up(l, table.low);
+            look_up(h, table.high);
+            look_up(s, table.second);
         }
-        uint8_t index[64];
-        for (int c = 0; c < 4 * panel_columns; c++) index[c] = uint8_t(c % 2 * 64 + b % 4 * 16 + c / 4);
-        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        const Xbyak::Address index = j_.constant(table.index[b % 4], 64);
+        j_.vmovdqa64(t, index);
         j_.vpermi2b(t, l, h);
         j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
-        j_.vmovdqa64(t, j_.constant(index, sizeof(index)));
+        j_.vmovdqa64(t, index);
         j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, s);
         j_.vpord(t, t, j_.constant(above_mantissa));
         j_.vmovdqa64(j_.ptr[to + kind_bytes() + b * vec_bytes], t);
@@ -222,7 +233,8 @@ void panel_decoder_t::fetch(int f, const RegExp &codes, const RegExp &dst, int r
     if (int4_) return int4_->decode_pair(f, codes, dst, rows);
     const uint32_t low = 0x0000ffff;
     pair_decoder_t &decoder = fast ? *shifted_ : *exact_;
-    decoder.emit(f, {codes, RegExp()}, wei_, temp_, decoder.can_keep() ? &keep_ : nullptr);
+    decoder.emit(f, {codes, codes /* nobody reads zero points */}, wei_, temp_,
+            decoder.can_keep() ? &keep_ : nullptr);
     for (int i = 0; i < decoder.pairs(); i++) {
         const int pair = decoder.pair(f, i), left = rows - 2 * pair;
         const Zmm &w = wei_[i];

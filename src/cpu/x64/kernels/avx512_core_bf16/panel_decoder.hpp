@@ -78,7 +78,6 @@ private:
     int kinds_ = 1;
     scaling_t fast_ = scaling_t::multiply;
     int lowest_ = 0, highest_ = 0; // scale bytes that the fast way takes
-    int exponent_shift_ = 0;
     std::unique_ptr<pair_decoder_t> exact_, shifted_;
     std::unique_ptr<int4_decoder_t> int4_; // instead of these
 

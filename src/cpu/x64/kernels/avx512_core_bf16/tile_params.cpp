@@ -16,12 +16,18 @@ namespace {
 // The two upper bytes of the f32 of a code without its sign.
 struct e4m3_table_t {
     uint8_t low[128], high[128];
+    uint8_t index[4][64] = {}; // where they go from block i of four: the upper bytes of dwords
     e4m3_table_t() {
         for (uint32_t i = 0; i < 128; i++) {
             const uint32_t bits = bits_of(f8_e4m3_t::decode(i));
             low[i] = uint8_t(bits >> 16);
             high[i] = uint8_t(bits >> 24);
         }
+        for (int i = 0; i < 4; i++)
+            for (int c = 0; c < panel_columns; c++) {
+                index[i][c * 4 + 2] = uint8_t(i * panel_columns + c);
+                index[i][c * 4 + 3] = uint8_t(64 + i * panel_columns + c);
+            }
     }
 };
 
@@ -84,12 +90,7 @@ void tile_params_t::e4m3_to_f32(const Xbyak::RegExp &src, const Xbyak::RegExp &d
         j_.vpermt2b(h, codes, j_.constant(table.high + 64, 64));
         j_.vpternlogd(h, codes, j_.constant(signs), 0xf8); // h |= codes & signs
         for (int i = 0; i < 4; i++) {
-            uint8_t index[64] = {};
-            for (int c = 0; c < panel_columns; c++) {
-                index[c * 4 + 2] = uint8_t(i * panel_columns + c);
-                index[c * 4 + 3] = uint8_t(64 + i * panel_columns + c);
-            }
-            j_.vmovdqa64(out, j_.constant(index, 64));
+            j_.vmovdqa64(out, j_.constant(table.index[i], 64));
             j_.vpermi2b(out | mask_ | Xbyak::util::T_z, l, h);
             j_.vmovaps(j_.ptr[dst + (b + i) * 64], out);
         }
