@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/types.hpp"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
 #include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 
@@ -25,7 +26,8 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         const int pair = p.kernel == kernel_t::many_rows
                                                  ? many_rows_pair(many_rows_widths[p.variant])
                                                  : 1;
-                        EXPECT_TRUE(p.splits >= 1 && p.splits * pair <= 4);
+                        EXPECT_TRUE(p.splits >= 1
+                                    && p.splits <= (p.kernel == kernel_t::many_rows ? most_parts : 2));
                         EXPECT_EQ(p.grid % (p.splits * pair), 0);
                         if (groups <= 1) {
                             EXPECT_EQ(p.kernel != kernel_t::many_rows, rows <= 16);
@@ -34,9 +36,10 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
                         if (p.kernel == kernel_t::dense_rows) {
                             EXPECT_GE(8 * dense_rows_tiles[p.variant], rows);
                         }
-                        // Sums over more than one CTA take one round of many_rows.
+                        // Sums over more than one CTA take one round of many_rows, and there is room.
                         if (p.kernel == kernel_t::many_rows && p.splits > 1) {
-                            EXPECT_LE(groups, 1);
+                            EXPECT_EQ(groups, 0);
+                            EXPECT_LE(p.splits * rows * parts_stride(N), sms * most_sums);
                             EXPECT_LE(div_up(rows, many_rows_widths[p.variant]) * div_up(N, 256) * p.splits
                                               * pair,
                                     p.grid);
@@ -84,6 +87,9 @@ TEST(sm90_matmul_plan, fills_the_device) {
         EXPECT_GE(plan_matmul(rows, 8192, 8192, 0, 2176, 132).grid, 120) << rows;
     EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
+    // K is shared by CTAs of no cluster, so that few are left out.
+    EXPECT_GE(plan_matmul(64, 8192, 8192, 0, 2176, 132).grid, 128);
+    EXPECT_GE(plan_matmul(64, 2880, 2880, 0, 2176, 132).grid, 96);
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
 }
 
@@ -109,8 +115,9 @@ TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
     EXPECT_EQ(plan(256).kernel, kernel_t::few_rows);
     EXPECT_EQ(few_rows_tiles[plan(256).variant], 2);
     EXPECT_EQ(plan(1024).kernel, kernel_t::many_rows);
-    EXPECT_EQ(many_rows_widths[plan(1024).variant], 64);
+    EXPECT_EQ(many_rows_widths[plan(1024).variant], 48);
     EXPECT_EQ(many_rows_widths[plan(4096).variant], 144);
+    EXPECT_EQ(many_rows_widths[plan(8192).variant], 288); // half of the groups have more than the mean of 256
 }
 
 // Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/types.hpp"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -68,12 +69,6 @@ matmul_plan_t plan_dense_rows(int64_t rows, int64_t N, int sm_count) {
     return {kernel_t::dense_rows, v, splits, int(used) * splits};
 }
 
-// Clusters that run at a time. Those of three and more leave some multiprocessors of their group of them
-// over: an H200 takes 30 of four.
-int64_t clusters_of(int size, int sm_count) {
-    return std::max(sm_count / size - (size > 2 ? sm_count / 44 : 0), 1);
-}
-
 // Few rows: in bytes that the busiest multiprocessor reads.
 void consider_few_rows(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
@@ -101,8 +96,8 @@ void consider_few_rows(
 }
 
 // Many rows: in cycles of the busiest multiprocessor.
-void consider_many_rows(
-        candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths) {
+void consider_many_rows(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count,
+        int widths, int parts) {
     const int64_t tiles = div_up(K, tile), column_groups = div_up(N, 4 * tile);
     for (int v = 0; v < widths; v++) {
         const int width = many_rows_widths[v], pair = many_rows_pair(width);
@@ -116,20 +111,23 @@ void consider_many_rows(
             const int64_t each = div_up(rows, div_up(rows, width));
             int runs = width;
             for (int less; (less = many_rows_narrower(width, runs)) >= each;) runs = less;
-            const double tensor = 60. / pair + 8. * runs / pair;
+            const double tensor = (60. + 8. * runs) / pair;
             return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
-                   : width <= 64 ? std::max(tensor, 720. + 2. * runs)
+                   : width <= 64 ? std::max(tensor, 700. + 2. * runs + .3 * width)
                                  : std::max(tensor + 80., 700. + 4. * runs);
         });
-        const double per_item = 3500.;
-        for (int splits = 1; splits * pair <= std::min(4, sm_count); splits++) {
-            const int64_t clusters = clusters_of(splits * pair, sm_count);
-            const double rounds = rounds_of(items, clusters);
-            // The kernel shares K in one round only, and how many rounds groups take is known on the device.
-            if (splits > 1 && (rounds > 1 || spread.busy > 1)) continue;
-            const double cost = rounds * (double(div_up(tiles, splits)) * stage + splits * per_item);
-            const int64_t grid = spread.grid(items, clusters);
-            consider(best, {{kernel_t::many_rows, v, splits, int(grid) * splits * pair}, cost});
+        constexpr double per_item = 3500.;
+        // Of the kernel that adds up parts, and bytes of them that it reads in a cycle.
+        constexpr double per_sum = 4000., sum_bytes = 2400.;
+        const int64_t clusters = sm_count / pair;
+        for (int splits = 1; splits <= parts && clusters > 0; splits++) {
+            const double rounds = rounds_of(items * splits, clusters);
+            if (splits > 1 && rounds > 1) continue; // K is shared in one round only
+            double cost = rounds * (double(div_up(tiles, splits)) * stage + per_item);
+            if (splits > 1) cost += per_sum + double(splits * spread.most() * N * 4) / sum_bytes;
+            const int64_t grid =
+                    splits > 1 ? int64_t(std::ceil(items)) * splits : spread.grid(items, clusters);
+            consider(best, {{kernel_t::many_rows, v, splits, int(grid) * pair}, cost});
         }
     }
 }
@@ -146,8 +144,8 @@ matmul_plan_t plan_matmul(
     if (few.most() <= 16)
         consider_few_rows(best, few, N, K, tile_bytes, sm_count);
     else
-        consider_many_rows(
-                best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths);
+        consider_many_rows(best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths,
+                groups == 0 ? most_parts : 1);
     return best.plan;
 }
 
@@ -172,7 +170,8 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
     const double blocks = spread.busy * spread.mean([](int64_t of_group) {
         return double(div_up(of_group, many_rows_fp8_width));
     });
-    const int64_t grid = spread.grid(blocks * double(div_up(N, 4 * tile)), clusters_of(pair, sm_count));
+    const double items = blocks * double(div_up(N, 4 * tile));
+    const int64_t grid = spread.grid(items, sm_count / pair);
     return {kernel_t::many_rows, many_rows_fp8, 1, int(grid) * pair};
 }
 

@@ -20,17 +20,17 @@ constexpr int dense_rows_tiles[] = {1, 2};
 constexpr int dense_rows_ctas = 2; // that a multiprocessor holds
 // Of many_rows: the first ones are built for every weight format, the others for MXFP4, because every width
 // takes the compiler long.
-constexpr int many_rows_widths[] = {32, 64, 128, 256, 48, 96, 144};
+constexpr int many_rows_widths[] = {32, 64, 128, 256, 48, 96, 144, 288};
 constexpr int many_rows_all = sizeof(many_rows_widths) / sizeof(many_rows_widths[0]), many_rows_common = 4;
-// An item is 256 columns; those of the widest are divided between two CTAs that share the source rows.
 // At the rate of FP8, for MXFP4: one width more.
 constexpr int many_rows_fp8 = many_rows_all, many_rows_fp8_width = 288;
 constexpr int many_rows_width(int v) {
     return v == many_rows_fp8 ? many_rows_fp8_width : many_rows_widths[v];
 }
+// An item is 256 columns; those of the widest are divided between two CTAs that share the source rows.
 constexpr int many_rows_pair(int width) { return width > 144 ? 2 : 1; }
 // Rows that are copied at once: of wide blocks not many more than there are.
-constexpr int many_rows_box_rows(int width) { return width > 144 ? 32 : width; }
+constexpr int many_rows_box_rows(int width) { return width > 256 ? 48 : width > 144 ? 32 : width; }
 // Blocks run as wide as their rows need, in steps of 16 down to half of the width: the next width below
 // `rows`, 0: none.
 constexpr int many_rows_narrower(int width, int rows) { return rows - 16 >= width / 2 ? rows - 16 : 0; }
@@ -43,7 +43,7 @@ enum class kernel_t { few_rows, many_rows, dense_rows, portable_rows };
 struct matmul_plan_t {
     kernel_t kernel;
     int variant; // index into the kernel's list
-    int splits;  // CTAs of a cluster that share K
+    int splits;  // CTAs that share K: of a cluster, of many_rows any
     int grid;
 };
 

@@ -91,7 +91,7 @@ private:
             MXDNN_CHECK(make(first, a.M));
         else if (listed_)
             a.src = src_ + first * a.src_stride * 2;
-        return launch_kernel(ctx_, kernel_, launch_);
+        return launch_rows(ctx_, kernel_, launch_);
     }
     status_t make(int64_t first, int64_t count) {
         if (listed_ && each_ < all_)

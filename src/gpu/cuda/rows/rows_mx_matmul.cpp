@@ -38,7 +38,8 @@ reason_t rows_mx_matmul_t<family>::pd_t::init() {
         return no("src and dst", "matrices with gaps between them", "rows equally far apart");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
     result_bytes = round_up(results_bytes(problem), 256);
-    scratchpad_bytes = result_bytes + (makes_rows(problem) ? made_rows_bytes(problem) : 0);
+    parts_bytes = family == family_t::sm90 ? parts_bytes_of(problem) : 0;
+    scratchpad_bytes = result_bytes + parts_bytes + (makes_rows(problem) ? made_rows_bytes(problem) : 0);
     return yes();
 }
 
@@ -69,14 +70,21 @@ std::string rows_mx_matmul_t<family>::pd_t::plan_text() const {
 
 namespace {
 
+// Of the scratchpad.
+struct space_t {
+    char *results; // that become codes
+    float *parts;  // sums of CTAs that share K
+    char *rows;    // that are made of the source
+};
+
 // The rows of one part of a batch, as many at a time as there is room for.
 class part_multiplier_t {
 public:
     // finisher: null where results stay where the kernels put them, in dst.
-    part_multiplier_t(const exec_ctx_t &ctx, family_t family, char *results, char *rows,
-            const int32_t *wanted, finisher_t *finisher)
-        : ctx_(ctx), p_(ctx.pd.problem), family_(family), results_(results), rows_(rows), wanted_(wanted),
-          finisher_(finisher), makes_rows_(makes_rows(p_)) {
+    part_multiplier_t(const exec_ctx_t &ctx, family_t family, const space_t &space, const int32_t *wanted,
+            finisher_t *finisher)
+        : ctx_(ctx), p_(ctx.pd.problem), family_(family), space_(space), wanted_(wanted), finisher_(finisher),
+          makes_rows_(makes_rows(p_)) {
         sm90::matmul_args_t &a = launch_.matmul;
         set_rows_args(p_, launch_);
         a.expert_stride = p_.weights.packed.stride;
@@ -106,7 +114,8 @@ public:
             a.row_begin = int32_t(first);
             a.M = int32_t(std::min(each, part.rows - first));
             if (!kept) MXDNN_CHECK(multiply_rows(part, first, groups));
-            if (finisher_) MXDNN_CHECK(finisher_->finish(sweep, results_, part.dst_row + first, a.M, kept));
+            if (finisher_)
+                MXDNN_CHECK(finisher_->finish(sweep, space_.results, part.dst_row + first, a.M, kept));
         }
         return mxdnn_success;
     }
@@ -115,7 +124,7 @@ private:
     const exec_ctx_t &ctx_;
     const problem_t &p_;
     family_t family_;
-    char *results_, *rows_; // of the scratchpad
+    space_t space_;
     const int32_t *wanted_;
     finisher_t *finisher_;
     bool makes_rows_;
@@ -131,12 +140,12 @@ private:
         MXDNN_CHECK(set_source(part, first));
         // Row `first` of the part is where dst, or the space for results, begins.
         const memory_t &dst = memory(MXDNN_ARG_DST);
-        a.dst = finisher_ ? results_ - first * a.dst_stride * int64_t(sizeof(float))
+        a.dst = finisher_ ? space_.results - first * a.dst_stride * int64_t(sizeof(float))
                           : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
         // Groups look at nothing before what comes before them has ended.
         launch_.early = kernel != kernel_id_t::portable_rows
                         && (a.grouped || writes_no_weights(ctx_.stream.cuda->last_kernel()));
-        return launch_kernel(ctx_, kernel, launch_);
+        return launch_rows(ctx_, kernel, launch_, space_.parts);
     }
     status_t set_source(const rows_part_t &part, int64_t first) {
         sm90::matmul_args_t &a = launch_.matmul;
@@ -145,7 +154,7 @@ private:
             a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;
             return mxdnn_success;
         }
-        MXDNN_CHECK(make_rows(ctx_, {row, a.M}, rows_, a));
+        MXDNN_CHECK(make_rows(ctx_, {row, a.M}, space_.rows, a));
         if (a.src_global) a.src_global += part.src_matrix * a.src_global_step;
         return mxdnn_success;
     }
@@ -168,8 +177,10 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
     const rows_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
             family == family_t::portable || !takes_few_rows(p), !global || global->md.dims[0] == 1);
     const auto &pd = static_cast<const typename rows_mx_matmul_t<family>::pd_t &>(ctx.pd);
+    char *const behind = space + pd.result_bytes;
+    const space_t spaces = {space, reinterpret_cast<float *>(behind), behind + pd.parts_bytes};
     const auto all = [&](finisher_t *finisher, sweep_t sweep) -> status_t {
-        part_multiplier_t multiplier(ctx, family, space, space + pd.result_bytes, wanted, finisher);
+        part_multiplier_t multiplier(ctx, family, spaces, wanted, finisher);
         for (int64_t i = 0; i < batch.parts(); i++)
             MXDNN_CHECK(multiplier.multiply(batch.part(i), sweep, batch.parts() == 1));
         return mxdnn_success;

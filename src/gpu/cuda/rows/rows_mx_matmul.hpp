@@ -19,7 +19,9 @@ struct rows_mx_matmul_t : primitive_impl_t {
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
-        int64_t result_bytes = 0; // of the scratchpad, for results that become codes; made rows come after
+        // Of the scratchpad: for results that become codes, then for sums of parts of K; made rows come
+        // after.
+        int64_t result_bytes = 0, parts_bytes = 0;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -7,6 +7,8 @@
 #include "common/layouts/n64.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
+#include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/rows/rows_results.hpp"
 #include "gpu/cuda/rows/rows_source.hpp"
 
@@ -88,6 +90,14 @@ sm90::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows,
             source_terms(p));
 }
 
+int64_t parts_bytes_of(const problem_t &p) {
+    const int64_t most = sm_count_of(p) * sm90::most_sums;
+    if (has_runtime_dims(p.dst)) return int64_t(sizeof(float)) * most;
+    const int64_t rows = batch_of(p.dst) * dim_from_end(p.dst, 2),
+                  sums = sm90::most_parts * rows * sm90::parts_stride(dim_from_end(p.weights, 1));
+    return round_up(int64_t(sizeof(float)) * std::min(most, sums), 256);
+}
+
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         sm90::launch_args_t &launch, bool fp8) {
     const sm90::matmul_plan_t plan = plan_rows(p, family, rows, groups, fp8);
@@ -100,6 +110,12 @@ kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, 
     case sm90::kernel_t::portable_rows: return kernel_id_t::portable_rows;
     default: return kernel_id_t::sm90_many_rows;
     }
+}
+
+status_t launch_rows(const exec_ctx_t &ctx, kernel_id_t id, const sm90::launch_args_t &launch, float *parts) {
+    if (id != kernel_id_t::sm90_many_rows) return launch_kernel(ctx, id, launch);
+    return launch_kernel(
+            ctx, id, sm90::many_rows_launch_t{launch, launch.matmul.splits > 1 ? parts : nullptr});
 }
 
 bool writes_no_weights(kernel_id_t id) {

@@ -44,6 +44,12 @@ sm90::matmul_plan_t plan_rows(
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         sm90::launch_args_t &launch, bool fp8 = false);
 
+// What the sums of CTAs of many_rows that share K take of the scratchpad, at most.
+int64_t parts_bytes_of(const problem_t &p);
+// Runs that kernel. parts: room for those sums, where it may share K.
+status_t launch_rows(
+        const exec_ctx_t &ctx, kernel_id_t id, const sm90::launch_args_t &launch, float *parts = nullptr);
+
 // Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
 bool writes_no_weights(kernel_id_t id);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel table's entry of many_rows.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/sum_parts.cuh"
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/rows/built.cuh"
@@ -14,8 +15,8 @@ namespace cuda {
 namespace sm90 {
 
 template <typename format>
-const built_t<mapped_args_t> *many_rows_variant(int v); // many_rows_*.cu
-const built_t<mapped_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
+const built_t<many_rows_args_t> *many_rows_variant(int v); // many_rows_*.cu
+const built_t<many_rows_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
 
 } // namespace sm90
 
@@ -23,9 +24,9 @@ namespace {
 
 using namespace sm90;
 
-const built_t<mapped_args_t> *variant(format_t f, int v) {
+const built_t<many_rows_args_t> *variant(format_t f, int v) {
     if (v == many_rows_fp8) return f == format_t::mxfp4 ? many_rows_of_fp8() : nullptr;
-    return of_format(f, [v](auto format) -> const built_t<mapped_args_t> * {
+    return of_format(f, [v](auto format) -> const built_t<many_rows_args_t> * {
         if constexpr (decltype(format)::terms == 1)
             return many_rows_variant<decltype(format)>(v);
         else
@@ -35,12 +36,21 @@ const built_t<mapped_args_t> *variant(format_t f, int v) {
 
 } // namespace
 
-const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeof(launch_args_t),
-        [] { return prepare_built(variant); },
+const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeof(many_rows_launch_t),
+        [] {
+            for (const int splits : {2, 4, most_parts}) {
+                const cudaError_t e = load_kernel(sum_parts_for(splits));
+                if (e != cudaSuccess) return e;
+            }
+            return prepare_built(variant);
+        },
         [](const launch_t &at, const void *args) {
-            const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            mapped_args_t m{};
+            const many_rows_launch_t &a = *static_cast<const many_rows_launch_t *>(args);
+            const built_t<many_rows_args_t> &b = *variant(a.format, a.variant);
+            many_rows_args_t m{};
             m.matmul = a.matmul;
+            m.parts = a.parts;
+            m.parts_stride = parts_stride(a.matmul.N);
             if (m.matmul.K > 0) {
                 // The terms of a row are one after the other in K; rows of FP8 are in another order, in which
                 // their last block of 32 ends with zeros.
@@ -50,7 +60,13 @@ const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeo
                         m.matmul.src_stride, many_rows_box_rows(many_rows_width(a.variant)));
                 if (e != cudaSuccess) return e;
             }
-            return launch_built(*variant(a.format, a.variant), at, a, m);
+            const cudaError_t e = launch_kernel(at, b.kernel,
+                    {dim3(unsigned(a.grid)), dim3(unsigned(b.threads)), size_t(b.shared_bytes), a.early,
+                            b.pair},
+                    m);
+            if (e != cudaSuccess || !a.parts) return e;
+            const auto scale = [](auto format) { return decltype(format)::sum_scale; };
+            return launch_sum_parts(at, {m.matmul, m.parts, m.parts_stride, of_format(a.format, scale)});
         }};
 
 } // namespace cuda

@@ -15,8 +15,8 @@
 //
 // Rows of f8_e4m3 meet MXFP4 weights at the rate of FP8 (fp8_units.cuh); their stages have 128 rows of K.
 //
-// Where there are fewer items than multiprocessors, the CTAs of a cluster share K; each adds up a
-// part of the columns from the shared memory of all, in fixed order.
+// Where there are fewer items than multiprocessors, several CTAs share the K of one, and put their sums where
+// sum_parts.cuh adds them up.
 #pragma once
 
 #include "gpu/cuda/device/kernels/sm90/many_rows_cta.cuh"
@@ -37,7 +37,7 @@ __device__ __forceinline__ void more_registers() {
 
 template <typename format, int width>
 __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
-        many_rows(const __grid_constant__ mapped_args_t kernel_args) {
+        many_rows(const __grid_constant__ many_rows_args_t kernel_args) {
     using namespace ptx;
     using k = many_rows_t;
     using shared_t = many_rows_shared_t<format, width>;
@@ -45,15 +45,15 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     const matmul_args_t &args = kernel_args.matmul;
     typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
     constexpr int pair = shared_t::pair;
-    const int splits = args.splits, rank = splits * pair > 1 ? int(cluster_rank()) : 0;
+    const int splits = args.splits, cluster = int(blockIdx.x) / pair, k_part = cluster % splits,
+              pair_rank = pair > 1 ? int(cluster_rank()) : 0;
     const panels_t<shared_t::panels> panel_map(args);
     const int tiles = (args.K + shared_t::stage_rows - 1) / shared_t::stage_rows,
               stages_all = tiles * args.src_terms;
-    const many_rows_cta_t<format, width> cta{args, shared, shared_address(head.full),
-            shared_address(head.empty), shared_address(head.seen),
-            shared_address(shared) + shared_t::head_bytes, panel_map,
-            int(int64_t(stages_all) * (rank / pair) / splits),
-            int(int64_t(stages_all) * (rank / pair + 1) / splits), tiles, rank / pair, rank % pair,
+    const many_rows_cta_t<format, width> cta{args, kernel_args.parts, kernel_args.parts_stride, shared,
+            shared_address(head.full), shared_address(head.empty), shared_address(head.seen),
+            shared_address(shared) + shared_t::head_bytes, panel_map, stages_all * k_part / splits,
+            stages_all * (k_part + 1) / splits, tiles, k_part, pair_rank, 
             is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
 
     if (threadIdx.x == 0) {
@@ -64,18 +64,20 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         }
         barrier_init_fence();
     }
-    if (!args.grouped) let_later_kernels_start();
-    wait_for_earlier_kernels();
+    // What says which rows and panels there are, earlier kernels may write. Weights they do not: without
+    // those, only rows and results wait.
+    const bool waits = args.grouped || args.wanted || shared_t::fp8;
+    if (waits) wait_for_earlier_kernels();
     // Later kernels may read their weights when they start; grouped ones start before what wrote those may
     // have ended.
-    if (args.grouped) let_later_kernels_start();
+    let_later_kernels_start();
     head.list.build(args, width);
 
     if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
 
     const int panel_groups = (panel_map.groups() + pair - 1) / pair; // of the CTAs of a pair together
     const int items = head.list.shares(args) * panel_groups;
-    const int first_item = int(blockIdx.x) / (splits * pair), item_step = int(gridDim.x) / (splits * pair);
+    const int first_item = cluster / splits, item_step = int(gridDim.x) / (splits * pair);
     const auto panel_group = [&](int item) { return item % panel_groups * pair + cta.pair_rank; };
     // By either CTA of a pair: they go through the same items.
     const auto wanted = [&](int item) {
@@ -107,7 +109,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         for (int item = first_item; item < items; item += item_step) {
             if (!wanted(item)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            cta.consume(ring, item, block, panel_group(item), splits);
+            cta.consume(ring, item, block, panel_group(item));
         }
         if (shared_t::fp8 && consumer == 0) cta.turns_of(consumer).wait();
     }

@@ -3,8 +3,10 @@
 // consumers, who multiply and finish.
 #pragma once
 
+#include <utility>
+
+#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/many_rows_shared.cuh"
-#include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
@@ -18,6 +20,8 @@ namespace sm90 {
 template <int stages>
 struct ring_t {
     int slot = 0, round = 0;
+    ring_t() = default;
+    __device__ explicit ring_t(int position) : slot(position % stages), round(position / stages & 1) {}
     __device__ void next() {
         if (++slot == stages) slot = 0, round ^= 1;
     }
@@ -37,12 +41,14 @@ struct many_rows_cta_t {
     using ring_t = sm90::ring_t<shared_t::stages>;
 
     const matmul_args_t &args;
+    float *parts;
+    int64_t parts_stride;
     uint8_t *shared;
     uint32_t full, empty, seen, stages; // shared addresses
     panels_t<shared_t::panels> panel_map;
     int stage_begin, stage_end;
     int tiles; // of K; the stages of further terms of the source have the weights of the first one's
-    int split_rank, pair_rank;
+    int k_part, pair_rank; // of the CTAs that share K; of a pair
     bool tiles_of_dst;
 
     __device__ __forceinline__ int tile_of(int stage) const {
@@ -54,51 +60,47 @@ struct many_rows_cta_t {
     __device__ void produce_weights(
             int warp, int lane, int position, const row_block_t &block, int panel_group) const {
         using namespace ptx;
-        const int panels = panel_map.slots(panel_group);
-        const tiling_t &t = args.tiling;
+        static_assert(format::one_step_tiles, "a tile for every stage");
+        const int panels = panel_map.slots(panel_group),
+                  tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes;
+        const int64_t panel_bytes = args.tiling.panel_bytes;
+        // The last tile may end early.
+        const int last_bytes = panel_bytes - int64_t(tiles - 1) * tile_bytes;
         const uint8_t *weights = packed_of(args, block.expert) + args.prefix
-                                 + panel_map.panel(panel_group, lane) * t.panel_bytes;
-        for (int s = stage_begin + (warp + position) % k::weight_warps; s < stage_end; s += k::weight_warps) {
-            const int n = position + s - stage_begin, slot = n % shared_t::stages;
-            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            const int tile = tile_of(s), step = tile & ((1 << t.tile_steps_shift) - 1); // in its tile
-            const int64_t from = int64_t(tile >> t.tile_steps_shift) * shared_t::stage_tiles * t.tile_bytes;
-            // The last tile may end early; so far it is one step.
-            const int bytes =
-                    t.tile_steps_shift
-                            ? t.header_bytes + shared_t::step_bytes
-                            : int(min(int64_t(shared_t::stage_tiles * t.tile_bytes), t.panel_bytes - from));
-            const uint32_t to =
-                    stages + slot * shared_t::stage_bytes + shared_t::src_bytes + lane * shared_t::slot_bytes;
-            if (lane == 0) barrier_arrive_expect(full + 8 * slot, panels * bytes);
+                                 + panel_map.panel(panel_group, lane) * panel_bytes;
+        const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes;
+        int s = stage_begin + (warp + position) % k::weight_warps;
+        ring_t ring(position + s - stage_begin);
+        for (; s < stage_end; s += k::weight_warps) {
+            const int tile = tile_of(s);
+            const uint32_t bar = full + 8 * ring.slot;
+            barrier_wait(empty + 8 * ring.slot, ring.round ^ 1);
+            const int bytes = tile == tiles - 1 ? last_bytes : tile_bytes;
+            const uint8_t *from = weights + int64_t(tile) * tile_bytes;
+            if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
             __syncwarp();
-            if (lane >= panels) continue;
-            const int first =
-                    step ? t.header_bytes : bytes; // the codes of a later step are not beside the scales
-            bulk_copy(to, weights + from, first, full + 8 * slot);
-            if (step)
-                bulk_copy(to + first, weights + from + first + step * shared_t::step_bytes, bytes - first,
-                        full + 8 * slot);
+            if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
+            for (int i = 0; i < k::weight_warps; i++) ring.next();
         }
     }
     // By one thread. Rows of other blocks may come along, and are never used.
     __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
         using namespace ptx;
+        wait_for_earlier_kernels();
         constexpr int box_rows = shared_t::box_rows, pair = shared_t::pair;
         const int boxes = (block.rows + box_rows - 1) / box_rows;
-        for (int s = stage_begin; s < stage_end; s++) {
-            const int n = position + s - stage_begin, slot = n % shared_t::stages;
-            barrier_wait(empty + 8 * slot, n / shared_t::stages % 2 ^ 1);
-            barrier_arrive_expect(full + 8 * slot, boxes * shared_t::box_bytes);
-            const uint32_t to = stages + slot * shared_t::stage_bytes;
+        ring_t ring(position);
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            const uint32_t bar = full + 8 * ring.slot, to = stages + ring.slot * shared_t::stage_bytes;
+            barrier_wait(empty + 8 * ring.slot, ring.round ^ 1);
+            barrier_arrive_expect(bar, boxes * shared_t::box_bytes);
             for (int b = pair_rank; b < boxes; b += pair) {
                 const uint32_t box = to + b * shared_t::box_bytes;
                 const int row = block.first - args.row_begin + b * box_rows;
                 if constexpr (pair > 1)
-                    tensor_copy_to(((1 << pair) - 1) << split_rank * pair, box, map, s * shared_t::stage_rows,
-                            row, full + 8 * slot);
+                    tensor_copy_to((1 << pair) - 1, box, map, s * shared_t::stage_rows, row, bar);
                 else
-                    tensor_copy(box, map, s * shared_t::stage_rows, row, full + 8 * slot);
+                    tensor_copy(box, map, s * shared_t::stage_rows, row, bar);
             }
         }
     }
@@ -108,11 +110,11 @@ struct many_rows_cta_t {
             int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         const int panels = panel_map.slots(panel_group);
-        for (int s = stage_begin; s < stage_end; s++) {
-            const int n = position + s - stage_begin, slot = n % shared_t::stages;
-            barrier_wait(full + 8 * slot, n / shared_t::stages % 2);
+        ring_t ring(position);
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(full + 8 * ring.slot, ring.round);
             for (int p = 0; p < shared_t::panels; p++) {
-                const uint32_t panel = stages + slot * shared_t::stage_bytes + shared_t::src_bytes
+                const uint32_t panel = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
                                        + p * shared_t::slot_bytes;
                 if (p < panels)
                     fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
@@ -123,7 +125,7 @@ struct many_rows_cta_t {
 #pragma unroll 4
                 for (int r = lane; r < block.rows; r += 32)
                     store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
-            barrier_arrive(seen + 8 * slot);
+            barrier_arrive(seen + 8 * ring.slot);
         }
     }
     // FP8 has every item wanted, so that the sets take turns.
@@ -143,103 +145,128 @@ struct many_rows_cta_t {
     // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
     using sums_t = float[panels_each][width / 2];
 
-    // That a warp has read a stage. All lanes arrive, so that each one's reads are seen to be over, but where
-    // the other CTA is told, too: that would cost more.
-    __device__ __forceinline__ void tell_read(int slot, int lane) const {
+    // The `empty` barriers that a lane tells of stages that its warp has read: where two CTAs share rows,
+    // each of two lanes has those of one.
+    __device__ __forceinline__ uint32_t told(uint32_t first_barrier) const {
+        const uint32_t own = first_barrier + shared_t::empty_offset;
+        return shared_t::pair > 1 ? ptx::cluster_address(own, threadIdx.x % shared_t::pair) : own;
+    }
+    // All lanes arrive, so that each one's reads are seen to be over, but where the other CTA is told, too:
+    // that would cost more.
+    __device__ __forceinline__ void tell_read(int slot, uint32_t told) const {
         using namespace ptx;
         if constexpr (shared_t::pair > 1) {
             __syncwarp();
-            if (lane < shared_t::pair)
-                cluster_barrier_arrive_relaxed(
-                        cluster_address(empty + 8 * slot, split_rank * shared_t::pair + lane));
+            if (threadIdx.x % 32 < shared_t::pair) cluster_barrier_arrive_relaxed(told + 8 * slot);
         } else {
-            barrier_arrive(empty + 8 * slot);
+            barrier_arrive(told + 8 * slot);
         }
     }
 
-    // A consumer's part of a block that is at most `rows` long, by units: a panel of a stage. While one is
-    // multiplied, the next one is decoded.
+    // A consumer's part of a block that is at most `rows` long, in two units of a stage: its panels, or
+    // halves of its one panel. While one is multiplied, the next one is decoded.
     template <int rows>
     __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
         using namespace ptx;
+        if (stage_begin == stage_end) return;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const place_t place = format::place(thread, args.tiling);
         const uint32_t own = stages + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes,
-                       first_b = wgmma::b_descriptor(stages);
+                       first_b = __shfl_sync(~0u, wgmma::b_descriptor(stages), 0);
         uint32_t scales_at = own + place.scales, codes_at = own + place.codes;
-        int lane = thread % 32;
-        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(lane)); // else they are computed again for every stage
+        uint32_t full = this->full;
+        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(full)); // else they are computed again for every stage
+        const uint32_t told = this->told(full);
         // The step of 64 rows that has codes for 32 only.
         const int rest = args.K % k::tile_rows,
                   short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
+        constexpr int slots = shared_t::stages;
+        const auto next = [](int slot) { return slot == slots - 1 ? 0 : slot + 1; };
 
-        // The codes of stage s, when they are there.
         typename format::raw_t raw[panels_each];
-        const auto load = [&](int s) {
-            barrier_wait(full + 8 * ring.slot, ring.round);
-            const uint32_t stage = ring.slot * shared_t::stage_bytes;
+        bool special[panels_each]; // of a warp
+        int round = ring.round;    // of the stage that is read next
+        const auto read = [&](int s, int slot) {
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
-                const shared_reader_t scales{scales_at + stage + p * shared_t::slot_bytes},
-                        codes{codes_at + stage + p * shared_t::slot_bytes};
+                const uint32_t at = slot * shared_t::stage_bytes + p * shared_t::slot_bytes;
+                const shared_reader_t scales{scales_at + at}, codes{codes_at + at};
                 if constexpr (format::bits == 8)
                     raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
                 else
                     raw[p] = format::load(scales, codes, args.tiling);
+                special[p] = __any_sync(~0u, format::special(raw[p]) != 0);
+            }
+            if (slot == slots - 1) round ^= 1;
+        };
+        constexpr int steps = panels_each == 2 ? 4 : 2; // of a unit, of 16 rows of K
+        uint32_t a[2][steps][4];
+        const auto decode = [&](int unit) {
+            const int panel = panels_each == 2 ? unit : 0, step = panels_each == 2 ? 0 : unit * steps;
+#pragma unroll
+            for (int i = 0; i < steps; i++) format::template decode<false>(a[unit][i], raw[panel], step + i);
+            if (__builtin_expect(special[panel], 0)) {
+#pragma unroll
+                for (int i = 0; i < steps; i++)
+                    format::template decode<true>(a[unit][i], raw[panel], step + i);
             }
         };
-        constexpr int steps = 4; // of 16 rows of K
-        using unit_t = uint32_t[steps][4];
-        const auto decode = [&](unit_t &a, const typename format::raw_t &raw) {
-            if (__any_sync(~0u, format::special(raw) != 0)) {
-#pragma unroll
-                for (int i = 0; i < steps; i++) format::template decode<true>(a[i], raw, i);
-            } else {
-#pragma unroll
-                for (int i = 0; i < steps; i++) format::template decode<false>(a[i], raw, i);
-            }
-        };
-        const auto start = [&](float *d, const unit_t &a, uint32_t b) {
+        // More rows than one wgmma takes are divided between two.
+        constexpr int first_rows = width <= 256 ? rows : width / 2;
+        const auto start = [&](int unit, uint32_t b) {
+            const int panel = panels_each == 2 ? unit : 0, step = panels_each == 2 ? 0 : unit * steps;
             wgmma::fence();
 #pragma unroll
-            for (int i = 0; i < steps; i++) wgmma::mma<rows>(d, a[i], b + i * wgmma::b_step);
+            for (int i = 0; i < steps; i++)
+                wgmma::mma<first_rows>(sum[panel], a[unit][i], b + (step + i) * wgmma::b_step);
+            if constexpr (first_rows < rows) {
+#pragma unroll
+                for (int i = 0; i < steps; i++)
+                    wgmma::mma<rows - first_rows>(sum[panel] + first_rows / 2, a[unit][i],
+                            b + first_rows * (k::src_row_bytes / 16) + (step + i) * wgmma::b_step);
+            }
             wgmma::commit();
         };
-        const auto end = [&](unit_t &a) {
-            wgmma::wait<0>();
-            wgmma::keep(a);
-        };
-
-        if (stage_begin == stage_end) return;
-        unit_t a[2];
-        int s = stage_begin;
-        load(s);
-        decode(a[0], raw[0]);
-        // Multiplies a stage whose first unit is a[first]; whether there is another one, whose first unit is
-        // decoded then.
-        const auto stage = [&](int first) {
-            const int slot = ring.slot;
+        // Multiplies a stage that is so many before the end, whose first unit has been decoded.
+        const auto stage = [&](auto in_slot, int left) {
+            const int s = stage_end - left, slot = in_slot, then = next(slot);
             const uint32_t b = first_b + slot * (shared_t::stage_bytes / 16); // no carry into other fields
-            ring.next();
-            s++;
-            if constexpr (panels_each == 2) {
-                start(sum[0], a[0], b);
-                decode(a[1], raw[1]);
-                end(a[0]);
+            start(0, b);
+            decode(1);
+            const bool more = left > 1, there = !more || barrier_try_wait(full + 8 * then, round);
+            start(1, b);
+            wgmma::wait<1>();
+            wgmma::keep(a[0]);
+            if (more) {
+                if (!there) barrier_wait(full + 8 * then, round);
+                read(s + 1, then);
+                decode(0);
             }
-            constexpr int last = panels_each - 1;
-            unit_t &now = a[last ? 1 : first], &next = a[last ? 0 : first ^ 1];
-            start(sum[last], now, b);
-            if (s < stage_end) {
-                load(s);
-                decode(next, raw[0]);
-            }
-            end(now);
-            tell_read(slot, lane);
-            return s < stage_end;
+            wgmma::wait<0>();
+            wgmma::keep(a[1]);
+            tell_read(slot, told);
         };
-        while (stage(0) && (panels_each == 2 || stage(1))) {
+        int slot = ring.slot, left = stage_end - stage_begin;
+        ring.round ^= (slot + left) / slots & 1;
+        ring.slot = (slot + left) % slots;
+        barrier_wait(full + 8 * slot, round);
+        read(stage_begin, slot);
+        decode(0);
+        if constexpr (shared_t::unrolls) {
+            for (; left > 0; slot = 0)
+                left = in_slots(stage, slot, left, std::make_integer_sequence<int, slots>());
+        } else {
+            for (; left > 0; left--, slot = next(slot)) stage(slot, left);
         }
+    }
+    // The stages in the slots from `first` on, one for each; how many are left after the last slot.
+    template <typename stage_t, int... slot>
+    __device__ __forceinline__ static int in_slots(
+            const stage_t &stage, int first, int left, std::integer_sequence<int, slot...>) {
+        const int end = first + left; // the slot after the last stage, were there so many
+        (void)((slot < first || (stage(std::integral_constant<int, slot>(), end - slot), slot + 1 < end))
+                && ...);
+        return end - int(sizeof...(slot));
     }
 
     __device__ static __forceinline__ fp8_turns_t turns_of(int consumer) {
@@ -251,7 +278,7 @@ struct many_rows_cta_t {
     __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
         using namespace ptx;
         static_assert(panels_each == 1, "a unit is a stage");
-        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group, lane = thread % 32;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
         const fp8_turns_t turns = turns_of(consumer);
 #pragma unroll 1
@@ -272,21 +299,34 @@ struct many_rows_cta_t {
                 fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4], turns);
                 wgmma::keep(a);
             }
-            tell_read(ring.slot, lane);
+            tell_read(ring.slot, told(full));
         }
     }
 
     __device__ __forceinline__ void finish(
-            const sums_t &sum, const row_block_t &block, int panel_group, int splits) const {
+            const sums_t &sum, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
-        const auto columns_of = [&](int quad) {
-            return columns_t(
-                    args, block.expert, panel_map.column(panel_group, quad), format::sum_scale, false);
-        };
-        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
-        if (splits == 1 && tiles_of_dst) {
+        if (parts) {
+            const int64_t stride = parts_stride;
+            float *to =
+                    parts + (int64_t(k_part) * args.M + block.first - args.row_begin + row) * stride + column;
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const int slot = consumer * panels_each + p;
+                if (slot >= panel_map.slots(panel_group)) break;
+                float *at = to + panel_map.panel(panel_group, slot) * k::panel_columns;
+#pragma unroll
+                for (int i = 0; i < width / 2; i += 4, at += 8 * stride) {
+                    if (row + i * 2 < block.rows) at[0] = sum[p][i], at[8] = sum[p][i + 2];
+                    if (row + i * 2 + 1 < block.rows)
+                        at[stride] = sum[p][i + 1], at[stride + 8] = sum[p][i + 3];
+                }
+            }
+            return;
+        }
+        if (tiles_of_dst) {
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
                 const int first = panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns;
@@ -300,73 +340,40 @@ struct many_rows_cta_t {
             }
             return;
         }
-        if (splits == 1) {
-            const int team = consumer / shared_t::team_groups,
-                      member = int(threadIdx.x - k::group) % shared_t::team;
-            float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
-                                                   + shared_t::stages * shared_t::stage_bytes
-                                                   + team * shared_t::out_bytes);
-            const int own = consumer % shared_t::team_groups * k::panel_columns + column;
-            const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
-            const columns_t columns = columns_of(team * quads + quad);
-            // One loop whose code is small; only what names registers stands there once for every part.
+        const int team = consumer / shared_t::team_groups,
+                  member = int(threadIdx.x - k::group) % shared_t::team;
+        float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
+                                               + shared_t::stages * shared_t::stage_bytes
+                                               + team * shared_t::out_bytes);
+        const int own = consumer % shared_t::team_groups * k::panel_columns + column;
+        const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
+        const columns_t columns(args, block.expert, panel_map.column(panel_group, team * quads + quad),
+                format::sum_scale, false);
+        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
+        // One loop whose code is small; only what names registers stands there once for every part.
 #pragma unroll 1
-            for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
+        for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
 #pragma unroll
-                for (int part = 0; part < width; part += k::rows_out) {
-                    if (r0 != part) continue;
+            for (int part = 0; part < width; part += k::rows_out) {
+                if (r0 != part) continue;
 #pragma unroll
-                    for (int p = 0; p < panels_each; p++)
+                for (int p = 0; p < panels_each; p++)
 #pragma unroll
-                        for (int i = 0; i < k::rows_out / 2; i++)
-                            if (part / 2 + i < width / 2)
-                                out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
-                                        + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
-                }
-                named_barrier(k::team_barrier + team, shared_t::team);
-                constexpr int at_once = 2; // rows_out is a multiple of so many steps
-                const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
-                for (int r = member / quads; r < end; r += at_once * r_step) {
-                    const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
-                    columns.template store<at_once>(args, block.first + r0 + r, r_step,
-                            block.first + r0 + end, at, at + up, r_step * k::out_pitch);
-                }
-                named_barrier(k::team_barrier + team, shared_t::team);
+                    for (int i = 0; i < k::rows_out / 2; i++)
+                        if (part / 2 + i < width / 2)
+                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                                    + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
             }
-            return;
+            named_barrier(k::team_barrier + team, shared_t::team);
+            constexpr int at_once = 2; // rows_out is a multiple of so many steps
+            const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
+            for (int r = member / quads; r < end; r += at_once * r_step) {
+                const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
+                columns.template store<at_once>(args, block.first + r0 + r, r_step, block.first + r0 + end,
+                        at, at + up, r_step * k::out_pitch);
+            }
+            named_barrier(k::team_barrier + team, shared_t::team);
         }
-        // K is shared: the ring has been read to its end, and holds the sums from here on.
-        named_barrier(k::consumers_barrier, shared_t::consumers);
-        float *sums = reinterpret_cast<float *>(shared + (stages - shared_address(shared)));
-#pragma unroll
-        for (int p = 0; p < panels_each; p++)
-#pragma unroll
-            for (int i = 0; i < width / 2; i++)
-                sums[(i / 4 * 8 + row + i % 2) * shared_t::sum_pitch
-                        + (consumer * panels_each + p) * k::panel_columns + column + i % 4 / 2 * 8] =
-                        sum[p][i];
-        cluster_sync();
-        const int quads_all = panel_map.quads(), quads = (quads_all + splits - 1) / splits;
-        const int rows_at_once = shared_t::consumers / quads, reader = int(threadIdx.x) - k::group;
-        const bool reads = reader / quads < rows_at_once && quads * split_rank + reader % quads < quads_all;
-        const int quad = min(quads * split_rank + reader % quads, quads_all - 1),
-                  c = panel_map.slot_column(quad);
-        const columns_t columns = columns_of(quad);
-        for (int r = reader / quads; reads && r < block.rows; r += rows_at_once) {
-            const auto sum_at = [&](int column) {
-                float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
-                for (int other = 0; other < splits; other++) {
-                    const float4 o =
-                            cluster_load(cluster_address(stages + (r * shared_t::sum_pitch + column) * 4,
-                                    other * shared_t::pair + pair_rank));
-                    v.x += o.x, v.y += o.y, v.z += o.z, v.w += o.w;
-                }
-                return v;
-            };
-            const float4 v = sum_at(c), u = up ? sum_at(c + up) : v;
-            columns.template store<1>(args, block.first + r, 1, block.first + block.rows, &v.x, &u.x, 0);
-        }
-        cluster_sync(); // nobody may leave before all have read
     }
 
     // Where a consumer puts results that leave by whole rows.
@@ -507,9 +514,10 @@ struct many_rows_cta_t {
             multiply<rows>(ring, sum);
     }
     __device__ __forceinline__ void consume(
-            ring_t &ring, int item, const row_block_t &block, int panel_group, int splits) const {
+            ring_t &ring, int item, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         if (args.row_factors && !shared_t::fp8) {
+            wait_for_earlier_kernels();
             const int consumer = threadIdx.x / k::group - 1;
             named_barrier(
                     k::group_barrier + consumer, k::group); // those of the block before are used no more
@@ -539,7 +547,8 @@ struct many_rows_cta_t {
                         sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
             }
         }
-        finish(sum, block, panel_group, splits);
+        wait_for_earlier_kernels();
+        finish(sum, block, panel_group);
     }
 };
 

@@ -8,9 +8,9 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-const built_t<mapped_args_t> *many_rows_of_fp8() {
+const built_t<many_rows_args_t> *many_rows_of_fp8() {
     using shared_t = many_rows_shared_t<mxfp4_as_fp8_t, many_rows_fp8_width>;
-    static const built_t<mapped_args_t> built = {many_rows<mxfp4_as_fp8_t, many_rows_fp8_width>,
+    static const built_t<many_rows_args_t> built = {many_rows<mxfp4_as_fp8_t, many_rows_fp8_width>,
             shared_t::threads, shared_t::bytes, shared_t::pair};
     return &built;
 }

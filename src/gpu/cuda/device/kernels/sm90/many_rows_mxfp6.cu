@@ -7,8 +7,8 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-template const built_t<mapped_args_t> *many_rows_variant<mxfp6_t<2>>(int);
-template const built_t<mapped_args_t> *many_rows_variant<mxfp6_t<3>>(int);
+template const built_t<many_rows_args_t> *many_rows_variant<mxfp6_t<2>>(int);
+template const built_t<many_rows_args_t> *many_rows_variant<mxfp6_t<3>>(int);
 
 } // namespace sm90
 } // namespace cuda

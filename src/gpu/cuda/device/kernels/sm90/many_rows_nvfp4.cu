@@ -7,7 +7,7 @@ namespace impl {
 namespace cuda {
 namespace sm90 {
 
-template const built_t<mapped_args_t> *many_rows_variant<nvfp4_t>(int);
+template const built_t<many_rows_args_t> *many_rows_variant<nvfp4_t>(int);
 
 } // namespace sm90
 } // namespace cuda

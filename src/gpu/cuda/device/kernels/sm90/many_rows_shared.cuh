@@ -29,7 +29,7 @@ struct many_rows_t {
                          rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is that of all threads.
-    static constexpr int consumers_barrier = 1, team_barrier = 2, group_barrier = team_barrier + max_teams,
+    static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams,
                          turn_barrier = group_barrier + 4;
 };
 
@@ -49,15 +49,19 @@ struct many_rows_shared_t {
     static constexpr int consumers = consumer_groups * k::group, threads = consumers + k::group;
     static constexpr int teams = panels / k::team_panels, team_groups = consumer_groups / teams,
                          team = team_groups * k::group;
-    static constexpr int sum_pitch = panels * k::panel_columns + 4;
     // Rows of a tensor copy.
     static constexpr int box_rows = many_rows_box_rows(width), box_bytes = box_rows * k::src_row_bytes;
     // Registers of a thread. They move from the producer, which needs few, to the consumers, within what the
     // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
     // for forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr int producer_registers = consumer_groups == 4 ? 32 : 56,
-                         consumer_registers = consumer_groups == 4 ? 112 : 224;
+    static constexpr bool widest = width > 256 && !fp8;
+    static constexpr int producer_registers = consumer_groups == 4 ? 32
+                                              : widest             ? 40
+                                                                   : 56,
+                         consumer_registers = consumer_groups == 4 ? 112
+                                              : widest             ? 232
+                                                                   : 224;
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
@@ -70,7 +74,8 @@ struct many_rows_shared_t {
         work_list_t list;
     };
     // From the first barrier, with which the head begins.
-    static constexpr int factors_offset = int(offsetof(head_t, row_factors));
+    static constexpr int empty_offset = int(offsetof(head_t, empty)),
+                         factors_offset = int(offsetof(head_t, row_factors));
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
@@ -81,12 +86,13 @@ struct many_rows_shared_t {
     static constexpr int stage_bytes = (src_bytes + panels * slot_bytes + 1023) / 1024 * 1024;
     static constexpr int fit = (k::shared_budget - head_bytes - teams * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
+    // Of the width that experts with few rows get: slots of the ring have their own code, which is less to do
+    // for a stage and more to fetch in the beginning.
+    static constexpr bool unrolls = width == 48;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
     static_assert(!fp8 || consumer_groups == 2, "consumers take turns");
     static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");
-    static_assert(stages * stage_bytes + teams * out_bytes >= width * sum_pitch * 4,
-            "where K is shared, the sums take the place of the ring");
     // Finished rows of a panel on their way to dst, 64 at a time, in the swizzle of the source.
     static constexpr int tile_bytes = 64 * 2 * k::panel_columns;
     static_assert(tile_bytes * consumer_groups <= teams * out_bytes, "a tile of each consumer");

@@ -19,8 +19,8 @@ namespace cuda {
 namespace sm90 {
 
 template <typename format, size_t... i>
-const built_t<mapped_args_t> *many_rows_of(int v, std::index_sequence<i...>) {
-    static const built_t<mapped_args_t> list[] = {{many_rows<format, many_rows_widths[i]>,
+const built_t<many_rows_args_t> *many_rows_of(int v, std::index_sequence<i...>) {
+    static const built_t<many_rows_args_t> list[] = {{many_rows<format, many_rows_widths[i]>,
             many_rows_shared_t<format, many_rows_widths[i]>::threads,
             many_rows_shared_t<format, many_rows_widths[i]>::bytes, many_rows_pair(many_rows_widths[i])}...};
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
@@ -28,7 +28,7 @@ const built_t<mapped_args_t> *many_rows_of(int v, std::index_sequence<i...>) {
 
 // Null behind the last one.
 template <typename format>
-const built_t<mapped_args_t> *many_rows_variant(int v) {
+const built_t<many_rows_args_t> *many_rows_variant(int v) {
     constexpr int widths = std::is_same_v<format, mxfp4_t> ? many_rows_all : many_rows_common;
     return many_rows_of<format>(v, std::make_index_sequence<widths>());
 }
