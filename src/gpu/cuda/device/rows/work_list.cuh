@@ -129,18 +129,11 @@ struct work_list_t {
                 blocks == 1 ? rows[group] : ((rows[group] + blocks - 1) / blocks + step - 1) / step * step;
         return {expert[group], first_row[group] + at * each, min(rows[group] - at * each, each)};
     }
-    // The same by its number in all groups, where a share is a row block.
+    // The same by its number in all groups, where a share is a row block; by a warp.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
         if (!a.grouped && shares(a) == 1) return {0, a.row_begin, a.M};
-        int low = 0, high = groups_of(a); // first_share[low] <= index < first_share[high]
-        while (high - low > 1) {
-            const int middle = (low + high) / 2;
-            if (first_share[middle] <= index)
-                low = middle;
-            else
-                high = middle;
-        }
-        return block_of(low, index - first_share[low], first_share[low + 1] - first_share[low], step);
+        const int group = group_of(a, index);
+        return block_of(group, index - first_share[group], first_share[group + 1] - first_share[group], step);
     }
 };
 

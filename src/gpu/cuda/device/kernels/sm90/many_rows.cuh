@@ -53,13 +53,14 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     const many_rows_cta_t<format, width> cta{args, kernel_args.parts, kernel_args.parts_stride, shared,
             shared_address(head.full), shared_address(head.empty), shared_address(head.seen),
             shared_address(shared) + shared_t::head_bytes, panel_map, stages_all * k_part / splits,
-            stages_all * (k_part + 1) / splits, tiles, k_part, pair_rank, 
+            stages_all * (k_part + 1) / splits, tiles, k_part, pair_rank,
             is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
 
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
-            barrier_init(cta.empty + 8 * i, pair > 1 ? pair * shared_t::consumers / 32 : shared_t::consumers);
+            if (pair > 1) barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
+            barrier_init(cta.full + shared_t::read_offset + 8 * i, shared_t::consumers);
             barrier_init(cta.seen + 8 * i, 32);
         }
         barrier_init_fence();

@@ -68,13 +68,14 @@ struct many_rows_cta_t {
         const int last_bytes = panel_bytes - int64_t(tiles - 1) * tile_bytes;
         const uint8_t *weights = packed_of(args, block.expert) + args.prefix
                                  + panel_map.panel(panel_group, lane) * panel_bytes;
-        const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes;
+        const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes,
+                       read = full + shared_t::read_offset;
         int s = stage_begin + (warp + position) % k::weight_warps;
         ring_t ring(position + s - stage_begin);
         for (; s < stage_end; s += k::weight_warps) {
             const int tile = tile_of(s);
             const uint32_t bar = full + 8 * ring.slot;
-            barrier_wait(empty + 8 * ring.slot, ring.round ^ 1);
+            barrier_wait(read + 8 * ring.slot, ring.round ^ 1);
             const int bytes = tile == tiles - 1 ? last_bytes : tile_bytes;
             const uint8_t *from = weights + int64_t(tile) * tile_bytes;
             if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
@@ -145,21 +146,19 @@ struct many_rows_cta_t {
     // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
     using sums_t = float[panels_each][width / 2];
 
-    // The `empty` barriers that a lane tells of stages that its warp has read: where two CTAs share rows,
-    // each of two lanes has those of one.
-    __device__ __forceinline__ uint32_t told(uint32_t first_barrier) const {
-        const uint32_t own = first_barrier + shared_t::empty_offset;
-        return shared_t::pair > 1 ? ptx::cluster_address(own, threadIdx.x % shared_t::pair) : own;
+    // That a warp has read a stage. All lanes arrive, so that each one's reads of weights are seen to be
+    // over. Where two CTAs share rows, which wgmma reads, a lane tells each of them; more arrivals there
+    // would cost. told: of `full`, a base of the barriers that the lane arrives at.
+    __device__ __forceinline__ uint32_t told(uint32_t full) const {
+        const uint32_t empty = full + shared_t::empty_offset;
+        return shared_t::pair > 1 ? ptx::cluster_address(empty, threadIdx.x % shared_t::pair) : empty;
     }
-    // All lanes arrive, so that each one's reads are seen to be over, but where the other CTA is told, too:
-    // that would cost more.
-    __device__ __forceinline__ void tell_read(int slot, uint32_t told) const {
+    __device__ __forceinline__ void tell_read(int slot, uint32_t full, uint32_t told) const {
         using namespace ptx;
+        barrier_arrive(full + shared_t::read_offset + 8 * slot);
         if constexpr (shared_t::pair > 1) {
             __syncwarp();
             if (threadIdx.x % 32 < shared_t::pair) cluster_barrier_arrive_relaxed(told + 8 * slot);
-        } else {
-            barrier_arrive(told + 8 * slot);
         }
     }
 
@@ -244,7 +243,7 @@ struct many_rows_cta_t {
             }
             wgmma::wait<0>();
             wgmma::keep(a[1]);
-            tell_read(slot, told);
+            tell_read(slot, full, told);
         };
         int slot = ring.slot, left = stage_end - stage_begin;
         ring.round ^= (slot + left) / slots & 1;
@@ -299,7 +298,7 @@ struct many_rows_cta_t {
                 fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4], turns);
                 wgmma::keep(a);
             }
-            tell_read(ring.slot, told(full));
+            tell_read(ring.slot, full, told(full));
         }
     }
 

@@ -69,12 +69,14 @@ struct many_rows_shared_t {
     // its last stage is there, so that the ring has come around since all items but `stages` before it.
     static constexpr int factor_sets = fp8 ? 5 : consumer_groups;
     struct head_t {
-        uint64_t full[k::max_stages], empty[k::max_stages], seen[k::max_stages];
+        // A pair of CTAs has `empty` for the rows of both; weights come when their own CTA has `read` them.
+        uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
         alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
     };
     // From the first barrier, with which the head begins.
     static constexpr int empty_offset = int(offsetof(head_t, empty)),
+                         read_offset = pair > 1 ? int(offsetof(head_t, read)) : empty_offset,
                          factors_offset = int(offsetof(head_t, row_factors));
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
