@@ -208,6 +208,13 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         return shared_address(head.source_full) + 8 * team * source_ring;
     };
 
+    // The other CTA's barriers stand, and the earlier kernel has ended. Every warp that has arrived at the
+    // cluster's barrier waits there or ends: racecheck lets nobody through as long as one is at work.
+    const auto wait_for_others = [&] {
+        if (shares) cluster_wait();
+        wait_for_earlier_kernels();
+    };
+
     if (warp == variant::weights_warp) {
         // Makes all barriers, because making one waits for all copies of the CTA that are under way, and goes
         // on before the others are there.
@@ -235,8 +242,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             const int64_t past = tile_begin + end == tiles_all ? args.tiling.panel_bytes
                                                                : int64_t(tile_begin + end) * tile_bytes;
             const uint8_t *weights = static_cast<const uint8_t *>(args.weights) + args.prefix;
-            int at = 0;
-            uint32_t parity = 1;
+            int at = 0, lap = 0;
             for (int item = number; item < items; item += item_step) {
                 if (begin == end) continue;
                 const uint8_t *panel = weights + item * args.tiling.panel_bytes;
@@ -244,12 +250,12 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
                 for (int64_t from = first; from < past; from += stage_bytes) {
                     const int bytes = int(min(int64_t(stage_bytes), past - from));
                     const uint32_t full = full_of(lane) + 8 * at;
-                    barrier_wait(full + to_empty, parity);
+                    barrier_wait(full + to_empty, ~lap & 1);
                     barrier_arrive_expect(full, bytes);
                     bulk_copy(ring_of(lane) + at * stage_bytes, panel + from, bytes, full);
                     if (++at < ring) continue;
-                    at = 0, parity ^= 1;
-                    wait_for_earlier_kernels(); // before which nothing leaves the ring
+                    if (lap == 0) wait_for_others(); // before which nothing leaves the ring
+                    at = 0, lap++;
                 }
             }
         }
@@ -261,12 +267,12 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     if (shares) cluster_arrive();
 
     if (warp == variant::source_warp) {
+        if (lane == 0 && steps > 0) prefetch_map(kernel_args.source_map);
+        wait_for_others();
         if (lane < teams) {
             const int begin = team_begin(lane) << shift, past = min(team_begin(lane + 1) << shift, steps);
             int at = 0;
             uint32_t parity = 1;
-            if (begin < past) prefetch_map(kernel_args.source_map);
-            wait_for_earlier_kernels();
             for (int item = number; item < items; item += item_step) {
 #pragma unroll 1
                 for (int s = begin; s < past; s += source_steps) {
@@ -296,7 +302,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         const int quad = thread % quads, first_row = thread / quads;
         const int row_step = variant::finishers * 32 / quads, row_end = a.M, terms = a.src_terms;
         uint32_t parity = 0;
-        wait_for_earlier_kernels();
+        wait_for_others();
         for (int item = number; item < items; item += item_step) {
             const columns_t columns(
                     a, 0, item * panel_columns + (rank * quads + quad) * 4, format::sum_scale);
@@ -328,7 +334,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     // Nothing can be multiplied yet; to wait for it at barriers would take instructions from the kernel
     // before.
-    wait_for_earlier_kernels();
+    wait_for_others();
     const int team = warp / k::team_warps, quarter = warp % k::team_warps, thread = threadIdx.x % k::team;
     const int begin = team_begin(team) << shift, my_steps = min(team_begin(team + 1) << shift, steps) - begin;
     // The 16 columns of this warp go to the CTA that finishes them.
@@ -415,7 +421,6 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         // Sums go to the CTA that finishes the columns. Lanes have columns lane / 4 and 8 more of the 16 of
         // their warp, and two rows of every eight.
         const bool first = item == number;
-        if (shares && first) cluster_wait(); // the other's barriers stand
         if (!first) {
             barrier_wait_cluster(sums_free, sums_parity);
             sums_parity ^= 1;
