@@ -111,11 +111,21 @@ TEST_P(decode_kernels, all_codes_under_all_scales) {
 TEST_P(decode_kernels, all_codes_in_tiles_of_one_scale) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
-        if (f.quant.block > 32 || data_type_info(f.quant.scale_dt)->bits != 8) continue;
+        const bool bytes = data_type_info(f.quant.scale_dt)->bits == 8;
+        if (f.quant.block > 32 || (!bytes && f.quant.scale_dt != mxdnn_bf16)) continue;
         const int64_t tile_rows = n16_frame_t::tile_rows(matrix_t(f, 1, panel_columns).shape);
         std::vector<uint32_t> scales; // all, or those at the ends
-        for (uint32_t s = 0; s < 256; s++)
-            if (!brief() || s < 32 || s >= 224) scales.push_back(s);
+        for (uint32_t s = 0; s < 256; s++) {
+            if (brief() && s >= 32 && s < 224) continue;
+            if (bytes) {
+                scales.push_back(s);
+                continue;
+            }
+            // Every exponent, some of them negative, and every mantissa, some with exponents at the ends.
+            scales.push_back(s << 7 | below(g, 128) | below(g, 8) / 7 << 15);
+            for (uint32_t exponent : {1u, 127u, 251u})
+                if (s < 128 && (exponent == 127 || s % 8 == 7)) scales.push_back(exponent << 7 | s);
+        }
         matrix_t w(f, int64_t(scales.size()) * tile_rows, panel_columns);
         w.fill(g);
         for (int64_t k = 0; k < w.shape.K; k++)

@@ -22,6 +22,7 @@ uint16_t pair_value(const pair_values_t &v, uint32_t code) {
     // The sign of a zero never matters in a sum, and +0 survives a saturating subtraction.
     if (value == 0) return 0;
     const uint16_t word = uint16_t(bf16_of(value) + v.exponent_shift * (1 << 7)); // the shift may be negative
+    if (v.number_mantissa) return uint16_t(word | (word >> 5 & 3));
     return v.spread_mantissa && (word & 0x40) ? uint16_t(word | 0x3f) : word;
 }
 

@@ -24,6 +24,9 @@ struct pair_values_t {
     bool beside_dots = false;
     // The upper bit of the mantissa, the only one that f4 has, is repeated in all lower ones.
     bool spread_mantissa = false;
+    // The two upper bits of the mantissa, the only ones that magnitudes up to 8 have, are repeated in the
+    // lowest.
+    bool number_mantissa = false;
 };
 
 // Register numbers, first come first served.

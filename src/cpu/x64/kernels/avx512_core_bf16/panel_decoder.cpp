@@ -59,6 +59,25 @@ struct f8_scales_t {
     }
 };
 
+// Likewise beyond every bf16 scale's exponent.
+constexpr int bf16_exponent_shift = 125;
+
+// For the mantissas of scales: what the product with 1 + i / 4 has more than a word of that and the scale's.
+struct bf16_scales_t {
+    static constexpr int least = 4; // is added: nothing is below 0
+    uint8_t beyond[4][128];
+    uint64_t by_lanes[8]; // columns of two blocks: four of each in every lane
+    bf16_scales_t() {
+        for (uint32_t m = 0; m < 128; m++)
+            for (uint32_t i = 0; i < 4; i++) {
+                const float scale = 1.f + float(m) / 128;
+                const uint32_t product = bf16_t::encode(scale * (1.f + float(i) / 4)); // rounded
+                beyond[i][m] = uint8_t(product - bf16_bits(scale) - 33 * i + least);   // 33: number_mantissa
+            }
+        for (uint64_t i = 0; i < 8; i++) by_lanes[i] = i / 2 + i % 2 * 4;
+    }
+};
+
 } // namespace
 
 panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
@@ -69,6 +88,14 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
     if (p.wei_dt == mxdnn_s4 || p.wei_dt == mxdnn_u4) {
         int4_ = std::make_unique<int4_decoder_t>(j, p.wei_dt, quant_);
         kinds_ = 1 + has_zero_points();
+        if (p.wei_dt != mxdnn_s4 || quant_.scale_dt != mxdnn_bf16 || has_zero_points()) return;
+        fast_ = scaling_t::subtract_bf16;
+        kinds_ = 2;
+        lowest_ = 0x0080;  // the least normal number
+        highest_ = 0x7dff; // times 8 it is below Inf
+        v.exponent_shift = bf16_exponent_shift;
+        v.number_mantissa = true;
+        shifted_ = make_pair_decoder(j, v);
         return;
     }
     exact_ = make_pair_decoder(j, v);
@@ -100,19 +127,32 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
 
 void panel_decoder_t::take_registers(zmm_pool_t &pool) {
     for (Zmm &z : wei_) z = pool.take();
+    for (Zmm &z : temps_) z = pool.take();
     if (int4_) {
-        for (Zmm &z : temps_) z = pool.take();
-        return int4_->take_registers(pool);
+        int4_->take_registers(pool);
+        if (!shifted_) return;
+        for (Zmm *z : {&keep_, &scale_, &second_, &even_, &high_, &bits_}) *z = pool.take();
+        return shifted_->take_constants(pool, 0);
     }
     for (Zmm *z : {&temp_, &keep_, &even_, &odd_, &scale_, &second_, &merge_, &high_, &bits_})
         *z = pool.take();
-    for (Zmm &z : temps_) z = pool.take();
     if (shifted_) shifted_->take_constants(pool, exact_->required_constants());
     exact_->take_constants(pool, 0);
 }
 
 void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
-    if (int4_) return int4_->load_constants();
+    if (int4_) {
+        int4_->load_constants();
+        if (!shifted_) return;
+        shifted_->load_constants();
+        // Which byte of a dword's four columns: the mantissa's number, and for the upper byte of a word none.
+        uint16_t columns[32];
+        const uint16_t number = 3;
+        for (int i = 0; i < 32; i++) columns[i] = uint16_t(0x8000 | i / 2 % 4 * 4);
+        j_.vmovdqu64(high_, j_.constant(columns, sizeof(columns)));
+        j_.vmovdqa64(bits_, j_.constant(number));
+        return;
+    }
     exact_->load_constants();
     if (shifted_) shifted_->load_constants();
     const uint32_t high = 0xffff0000;
@@ -136,18 +176,26 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
 
 void panel_decoder_t::check(const RegExp &header, int rows, Xbyak::Label &slow, const Xbyak::Reg64 &temp) {
     constexpr uint8_t greater = 6;
+    const bool words = shape_.scale_bytes == 2;
     const uint8_t lowest = uint8_t(lowest_), range = uint8_t(highest_ - lowest_);
-    const int bytes = blocks(rows) * panel_columns;
+    const uint16_t lowest_word = uint16_t(lowest_), range_word = uint16_t(highest_ - lowest_);
+    const int bytes = blocks(rows) * panel_columns * int(shape_.scale_bytes);
     for (int at = 0; at < bytes; at += vec_bytes) {
         // What follows the scales in the header is no scale.
         const int n = std::min(bytes - at, vec_bytes);
         if (n < vec_bytes) {
-            j_.mov(temp, (uint64_t(1) << n) - 1);
+            j_.mov(temp, (uint64_t(1) << n / shape_.scale_bytes) - 1);
             j_.kmovq(j_.k3, temp);
         }
+        const Xbyak::Opmask &found = n < vec_bytes ? j_.k2 | j_.k3 : j_.k2;
         j_.vmovdqu64(temps_[0], j_.ptr[header + at]);
-        if (lowest) j_.vpsubb(temps_[0], temps_[0], j_.constant(lowest));
-        j_.vpcmpub(n < vec_bytes ? j_.k2 | j_.k3 : j_.k2, temps_[0], j_.constant(range), greater);
+        if (words) {
+            j_.vpsubw(temps_[0], temps_[0], j_.constant(lowest_word));
+            j_.vpcmpuw(found, temps_[0], j_.constant(range_word), greater);
+        } else {
+            if (lowest) j_.vpsubb(temps_[0], temps_[0], j_.constant(lowest));
+            j_.vpcmpub(found, temps_[0], j_.constant(range), greater);
+        }
         j_.kortestq(j_.k2, j_.k2);
         j_.jnz(slow, Xbyak::CodeGenerator::T_NEAR);
     }
@@ -155,6 +203,7 @@ void panel_decoder_t::check(const RegExp &header, int rows, Xbyak::Label &slow, 
 
 void panel_decoder_t::convert(const RegExp &header, const RegExp &to, int rows, bool fast) {
     if (fast && fast_ == scaling_t::subtract_f8) return convert_f8(header, to, rows);
+    if (fast && fast_ == scaling_t::subtract_bf16) return convert_bf16(header, to, rows);
     if (fast) return convert_powers(header, to, rows);
     const int n = blocks(rows);
     tile_params_t params(j_, temps_, j_.k1);
@@ -215,14 +264,49 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
     }
 }
 
+// Two blocks at a time, words of a column in the order of its lanes. First kind: what is subtracted from a
+// value's word. Second: four bytes for each column, what the four mantissas add to that.
+void panel_decoder_t::convert_bf16(const RegExp &header, const RegExp &to, int rows) {
+    static const bf16_scales_t tables;
+    const uint16_t none = bf16_scales_t::least, low = 0x00ff;
+    const uint16_t first = uint16_t((bf16_exponent_shift << 7) + bf16_bits(1.f) + none);
+    const Zmm &scales = temps_[0], &l = temps_[1], &h = temps_[2], &t = temps_[3];
+    for (int b = 0; b < blocks(rows); b += 2) {
+        const auto look_up = [&](const Zmm &d, int i) {
+            j_.vmovdqa64(d, scales);
+            j_.vmovdqa64(t, j_.constant(tables.beyond[i], 64));
+            j_.vpermi2b(d, t, j_.constant(tables.beyond[i] + 64, 64));
+        };
+        const auto store = [&](const Zmm &low_words, const Zmm &high_words, int kind) {
+            j_.vpunpcklwd(t, low_words, high_words);
+            j_.vmovdqa64(j_.ptr[to + kind * kind_bytes() + b * vec_bytes], t);
+            j_.vpunpckhwd(t, low_words, high_words);
+            j_.vmovdqa64(j_.ptr[to + kind * kind_bytes() + (b + 1) * vec_bytes], t);
+        };
+        j_.vmovdqu64(scales, j_.constant(tables.by_lanes, sizeof(tables.by_lanes)));
+        j_.vpermq(scales, scales, j_.ptr[header + b * panel_columns * 2]);
+        look_up(h, 1);
+        j_.vpsllw(h, h, 8);
+        j_.vpord(h, h, j_.constant(none));
+        look_up(l, 3);
+        j_.vpsllw(l, l, 8);
+        look_up(wei_[0], 2);
+        j_.vpternlogd(l, wei_[0], j_.constant(low), 0xf8);
+        store(h, l, 1);
+        j_.vmovdqa64(l, j_.constant(first));
+        j_.vpsubw(l, l, scales);
+        store(l, l, 0);
+    }
+}
+
 void panel_decoder_t::load_params(const RegExp &at, bool fast) {
-    if (int4_) return int4_->load_params(at, at + kind_bytes());
+    if (int4_ && !fast) return int4_->load_params(at, at + kind_bytes());
     j_.vmovdqa64(scale_, j_.ptr[at]);
-    if (fast && fast_ == scaling_t::subtract_f8) j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
+    if (fast && kinds_ == 2) j_.vmovdqa64(second_, j_.ptr[at + kind_bytes()]);
 }
 
 int panel_decoder_t::fetches(bool fast) const {
-    return int4_ ? int4_decoder_t::pairs : (fast ? *shifted_ : *exact_).fetches();
+    return fast ? shifted_->fetches() : int4_ ? int4_decoder_t::pairs : exact_->fetches();
 }
 
 void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows, bool fast) {
@@ -230,7 +314,7 @@ void panel_decoder_t::half_step(const RegExp &codes, const RegExp &dst, int rows
 }
 
 void panel_decoder_t::fetch(int f, const RegExp &codes, const RegExp &dst, int rows, bool fast) {
-    if (int4_) return int4_->decode_pair(f, codes, dst, rows);
+    if (int4_ && !fast) return int4_->decode_pair(f, codes, dst, rows);
     const uint32_t low = 0x0000ffff;
     pair_decoder_t &decoder = fast ? *shifted_ : *exact_;
     decoder.emit(f, {codes, codes /* nobody reads zero points */}, wei_, temp_,
@@ -254,6 +338,13 @@ void panel_decoder_t::apply(const Zmm &w, scaling_t scaling) {
         break;
     case scaling_t::subtract_f8:
         j_.vpandd(w, w, second_);
+        j_.vpsubusw(w, w, scale_);
+        break;
+    case scaling_t::subtract_bf16:
+        j_.vmovdqa64(even_, w);
+        j_.vpternlogd(even_, bits_, high_, 0xea); // and, or
+        j_.vpshufb(even_, second_, even_);
+        j_.vpaddw(w, w, even_);
         j_.vpsubusw(w, w, scale_);
         break;
     case scaling_t::multiply:

@@ -69,6 +69,11 @@ private:
         // fits in the bits of the mantissa, all of which the table sets for 1.5: a mask leaves it. Zeros
         // saturate.
         subtract_f8,
+        // s4 with bf16 scales. A magnitude is 2^e times 1, 1.25, 1.5 or 1.75, so a result is one of four
+        // words,
+        // the rounded products of these and the scale, with e added to its exponent. They lie a little beyond
+        // where the sum of both logarithms has them: up to 22, found by column and mantissa.
+        subtract_bf16,
         multiply // in f32: the product has no more bits than bf16 (or is no normal number)
     };
 
@@ -79,7 +84,7 @@ private:
     scaling_t fast_ = scaling_t::multiply;
     int lowest_ = 0, highest_ = 0; // scale bytes that the fast way takes
     std::unique_ptr<pair_decoder_t> exact_, shifted_;
-    std::unique_ptr<int4_decoder_t> int4_; // instead of these
+    std::unique_ptr<int4_decoder_t> int4_; // instead of exact_
 
     Xbyak::Zmm wei_[2], temp_, keep_, even_, odd_, scale_, second_, merge_, high_, bits_;
     Xbyak::Zmm temps_[tile_params_t::temps];
@@ -87,6 +92,7 @@ private:
     bool has_zero_points() const { return quant_.zp != zero_point_kind_t::none; }
     void convert_powers(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void convert_f8(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
+    void convert_bf16(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows);
     void apply(const Xbyak::Zmm &w, scaling_t scaling);
 };
 
