@@ -64,8 +64,8 @@ protected:
     const kernel_row_t &row() const { return *GetParam(); }
 };
 
-std::unique_ptr<jit_kernel_t> make(
-        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels, int64_t part_rows = 0);
+std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, int64_t K, int rows,
+        int panels, decoded_t decoded = decoded_t::dropped, int64_t part_rows = 0);
 // For messages.
 std::string where(const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels);
 

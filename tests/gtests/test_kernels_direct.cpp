@@ -86,8 +86,9 @@ struct stored_t {
     static constexpr uint16_t poison = 0x7f81;
 };
 
-// Calls a direct kernel; results in [rows][panels * 16].
-std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, stored_t *stored = nullptr) {
+// Calls a direct kernel; results in [rows][panels * 16]. `kept`: of kernels that keep decoded panels.
+std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, stored_t *stored = nullptr,
+        guarded_t *kept = nullptr) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
     // A gap between rows, which must stay untouched, and no gap after the last one.
     const bool int8 = p.row.compute_dt == mxdnn_s8;
@@ -143,6 +144,7 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, st
     args.xsum = has_xsum ? xsum.data<float>() : nullptr;
     args.xsum_stride = xsum_stride;
     args.rows = p.rows;
+    if (kept) args.panels = kept->data();
     const int64_t dst_columns = stored ? stored->columns + stored_t::gap : 1;
     guarded_t dst(size_t((stored ? p.rows * dst_columns - stored_t::gap : 1) * 2), p.place);
     guarded_t bias(size_t(acc_columns * 4), p.place);
@@ -310,6 +312,46 @@ TEST_P(direct_kernels, rows_do_not_change_bits) {
     }
 }
 
+// Nor whether panels are decoded once for several calls, by a call of the most rows that two panels are
+// walked with: also in tiles with scales that take the slow way.
+TEST_P(direct_kernels, decoding_once_does_not_change_bits) {
+    if (!row().keeps) GTEST_SKIP() << "decodes panels for every call";
+    rng_t g(seed());
+    const int most = std::min(row().max_rows, 3 * tile_source_rows);
+    int turn = 0;
+    for (const format_t &f : formats_of(row()))
+        for (int64_t K : {32, 96, 300, 389})
+            for (int panels : {1, 2}) {
+                matrix_t w(f, K, panels * panel_columns);
+                w.fill(g);
+                if (turn % 2)
+                    for (int64_t k = 0; k < K; k += f.quant.block)
+                        if (below(g, 3) == 0) w.view().set_scale(k, below(g, uint32_t(w.shape.N)), 0);
+                guarded_t kept(size_t(panels * panel_columns * round_up(K, k_step) * 2), places[turn++ % 3]);
+                for (int rows : {most, 32}) {
+                    problem_t p(row(), w, rows, panels);
+                    p.fill(g);
+                    const auto want = run_direct(*make(row(), f, K, rows, panels), p);
+                    std::memset(kept.data(), 0xff, kept.size());
+                    const auto first = make(row(), f, K, rows, panels, decoded_t::kept);
+                    ASSERT_TRUE(first);
+                    ASSERT_EQ(run_direct(*first, p, nullptr, &kept), want)
+                            << where(row(), f, K, rows, panels) << ", which keeps panels";
+                    EXPECT_TRUE(kept.intact()) << "writes beside the panels";
+                    for (int n : {1, 16, 25, 48}) {
+                        if (n > most) continue;
+                        problem_t other(row(), w, n, panels);
+                        other.fill(g);
+                        const auto found = make(row(), f, K, n, panels, decoded_t::found);
+                        ASSERT_TRUE(found);
+                        ASSERT_EQ(run_direct(*found, other, nullptr, &kept),
+                                run_direct(*make(row(), f, K, n, panels), other))
+                                << where(row(), f, K, n, panels) << ", which finds them";
+                    }
+                }
+            }
+}
+
 // Results in bf16: of the sums that a call without a destination leaves in acc.
 TEST_P(direct_kernels, stores_results) {
     if (!row().on_tiles) GTEST_SKIP() << "an epilogue stores results";
@@ -425,7 +467,8 @@ TEST_P(direct_kernels, ways_of_decoding_alternate) {
     if (row().compute_dt == mxdnn_s8) GTEST_SKIP() << "integers are decoded in one way, whatever the scale";
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
-        if (f.quant.scale_dt != mxdnn_e8m0) continue;
+        const bool powers = f.quant.scale_dt == mxdnn_e8m0;
+        if (!powers && f.quant.scale_dt != mxdnn_bf16) continue;
         for (int64_t K : {128, 256, 500, 680})
             for (int panels : panels_of(row())) {
                 const int rows = row().max_rows - int(below(g, uint32_t(row().max_rows)));
@@ -435,9 +478,9 @@ TEST_P(direct_kernels, ways_of_decoding_alternate) {
                               panel = below(g, uint32_t(panels)) * panel_columns;
                 for (int64_t n = panel; n < panel + panel_columns; n++)
                     for (int64_t k = tile; k < std::min(K, tile + 128); k += f.quant.block)
-                        w.view().set_scale(k, n, 254);
+                        w.view().set_scale(k, n, powers ? 254 : encode(mxdnn_bf16, -1.5));
                 problem_t p(row(), w, rows, panels);
-                p.fill(g, std::exp2(-90.));
+                p.fill(g, powers ? std::exp2(-90.) : 1.);
                 check_direct(p, run_direct(*make(row(), f, K, rows, panels), p));
                 if (HasFailure()) return;
             }

@@ -64,7 +64,7 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     const matrix_t &w = p.w;
     const panel_parts_t parts(
             w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape), bytes_of(row.compute_dt));
-    const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, parts.rows);
+    const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, decoded_t::dropped, parts.rows);
     const int64_t rows = how.rows < 0 ? p.rows : how.rows;
     const int64_t all_panels = div_up(w.shape.N, panel_columns), calls = div_up(all_panels, call_panels);
     const source_blocks_t blocks = {parts, p.rows};

@@ -108,16 +108,19 @@ TEST(matmul_plan, tiles_take_all_rows_directly) {
 }
 
 TEST(matmul_plan, rows_of_a_call_on_tiles) {
-    EXPECT_EQ(plan_tile_rows(1, 48), 16);
-    EXPECT_EQ(plan_tile_rows(33, 48), 48);
-    EXPECT_EQ(plan_tile_rows(64, 48), 32) << "two of equal length";
-    EXPECT_EQ(plan_tile_rows(256, 48), 48);
-    EXPECT_EQ(plan_tile_rows(80, 96), 80) << "one call";
-    EXPECT_EQ(plan_tile_rows(112, 96), 64) << "two of about equal length";
-    EXPECT_EQ(plan_tile_rows(runtime_dim, 96), 48);
+    EXPECT_EQ(plan_tile_rows(1, 48, false), 16);
+    EXPECT_EQ(plan_tile_rows(33, 48, false), 48);
+    EXPECT_EQ(plan_tile_rows(64, 48, false), 32) << "two of equal length";
+    EXPECT_EQ(plan_tile_rows(256, 48, false), 48);
+    EXPECT_EQ(plan_tile_rows(80, 96, false), 80) << "one call";
+    EXPECT_EQ(plan_tile_rows(112, 96, false), 64) << "two of about equal length";
+    EXPECT_EQ(plan_tile_rows(112, 96, true), 48) << "several calls, whose panels are decoded once";
+    EXPECT_EQ(plan_tile_rows(96, 96, true), 96);
+    EXPECT_EQ(plan_tile_rows(runtime_dim, 96, false), 48);
+    EXPECT_EQ(plan_tile_rows(runtime_dim, 96, true), 48);
     for (int most : {48, 96})
         for (int64_t M = 1; M < 1000; M++) {
-            const int rows = plan_tile_rows(M, most);
+            const int rows = plan_tile_rows(M, most, false);
             EXPECT_TRUE(rows >= 16 && rows <= most && rows % 16 == 0) << M;
             EXPECT_EQ(div_up(M, int64_t(rows)), div_up(M, int64_t(most))) << M << ": no more calls";
         }

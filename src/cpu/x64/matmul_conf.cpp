@@ -55,6 +55,12 @@ reason_t check_source(const problem_t &p, data_type_t compute_dt) {
     return yes();
 }
 
+// Decoded panels of a call for many rows.
+int64_t kept_bytes(const matmul_conf_t &c) {
+    return walked_panels(3 * tile_source_rows) * panel_columns * round_up(c.weights.K, k_step)
+           * int64_t(sizeof(uint16_t));
+}
+
 } // namespace
 
 reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
@@ -113,15 +119,17 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.many = c.many != nullptr;
     c.kernels.fused = c.fused != nullptr;
     c.kernels.direct_on_tiles = c.direct->on_tiles;
+    const kernel_row_t *on_tiles = c.many ? c.many : c.direct;
+    c.keeps = on_tiles->keeps && !c.fused && kept_bytes(c) <= c.machine.l2 / 4;
     if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
     if (c.direct->on_tiles)
         c.kernels.direct_rows =
-                c.fused ? int(source_blocks_t::block_rows) : plan_tile_rows(M, c.direct->max_rows);
+                c.fused ? int(source_blocks_t::block_rows) : plan_tile_rows(M, c.direct->max_rows, c.keeps);
     c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::block_rows)
-                           : c.many                     ? plan_tile_rows(M, c.many->max_rows)
+                           : c.many                     ? plan_tile_rows(M, c.many->max_rows, c.keeps)
                            : M == runtime_dim || M == 0 ? c.dense->max_rows
                                                         : plan_dense_rows(M, c.dense->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.dense_rows; // whole calls
@@ -149,7 +157,7 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
                      : c.many || c.kernels.only_direct ? 0
                                                        : panel_columns * k_chunk * bytes;
     if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
-    s.panels = (c.fused ? 1 : c.kernels.dense_panels) * s.panel_stride;
+    s.panels = c.keeps ? kept_bytes(c) : (c.fused ? 1 : c.kernels.dense_panels) * s.panel_stride;
     // Gated tasks have twice the columns, and those of halves may start inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;

@@ -57,7 +57,7 @@ constexpr int any_dense_rows_step = 2;
 
 // Rows of a call on tiles, of the `most` that the kernel can take, if there are M in all (runtime_dim: any
 // number).
-int plan_tile_rows(int64_t M, int most);
+int plan_tile_rows(int64_t M, int most, bool keeps);
 
 // Rows, ascending, that kernels are made for whose calls take `most` of M rows at a time, the last call what
 // is left: those that M needs, or (runtime_dim) any number up to `most`; on tiles whole tiles.

@@ -46,8 +46,8 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(
     return used;
 }
 
-status_t panel_matmul_t::create(
-        const problem_t &p, const kernel_row_t &row, int rows, int panels, kernel_t &kernel) const {
+status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int rows, int panels,
+        decoded_t decoded, kernel_t &kernel) const {
     kernel_params_t k;
     k.wei_dt = p.weights.dt;
     k.quant = p.weights.packed.quant;
@@ -55,6 +55,7 @@ status_t panel_matmul_t::create(
     k.rows = rows;
     k.panels = panels;
     k.part_rows = c_.parts().rows;
+    k.decoded = decoded;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, k, &kernel, &reason);
     return status == mxdnn_success
@@ -63,44 +64,71 @@ status_t panel_matmul_t::create(
                            rows, panels, reason ? reason : "no reason given");
 }
 
-// A call with fewer rows than its kernel has rows of zeros.
-status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
-        int64_t tasks_per_thread, row_kernels_t &k) const {
+// A call with fewer rows than its kernel has rows of zeros. `together`: there are calls of the most rows, and
+// others go with them; or there is any number of rows.
+status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, const std::vector<int> &rows,
+        bool together, decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const {
     k.row = &row;
-    k.rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
-    for (std::vector<kernel_t> &v : k.kernels) v.resize(k.rows.size());
+    k.rows = rows;
+    for (std::vector<kernel_t> &v : k.kernels) v.resize(rows.size());
     // A call goes with a larger one before it, or with all of M: it has the panels of that.
     std::array<bool, 3> used = {};
-    for (size_t i = k.rows.size(); i-- > 0;) {
-        const int together = M == runtime_dim ? k.rows[i] : k.rows.back();
-        const std::array<bool, 3> more =
-                panels_of_tasks(row, row.on_tiles ? walked_panels(together) : 4, tasks_per_thread);
+    for (size_t i = rows.size(); i-- > 0;) {
+        const std::array<bool, 3> more = panels_of_tasks(
+                row, row.on_tiles ? walked_panels(together ? rows.back() : rows[i]) : 4, tasks_per_thread);
         for (size_t j = 0; j < used.size(); j++) used[j] = used[j] || more[j];
         // Of any number of rows the last columns, with fewer panels, make do with kernels for powers of two.
         const size_t widest = used[2] ? 2 : used[1] ? 1 : 0;
         const bool coarse =
-                M != runtime_dim || row.on_tiles || k.rows[i] == most || (k.rows[i] & (k.rows[i] - 1)) == 0;
+                together || row.on_tiles || rows[i] == rows.back() || (rows[i] & (rows[i] - 1)) == 0;
         for (size_t j = 0; j < used.size(); j++)
             if (used[j] && (coarse || j == widest))
-                MXDNN_CHECK(create(p, row, k.rows[i], row.panels[j], k.kernels[j][i]));
+                MXDNN_CHECK(create(p, row, rows[i], row.panels[j], decoded, k.kernels[j][i]));
     }
     return mxdnn_success;
+}
+
+status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
+        int64_t tasks_per_thread, row_kernels_t &k) {
+    k.row = &row;
+    const bool any = M == runtime_dim;
+    const std::vector<int> rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
+    if (!row.on_tiles || !c_.keeps || (!any && M <= most))
+        return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
+    MXDNN_CHECK(create(p, row, {most}, true, decoded_t::kept, tasks_per_thread, keeping_));
+    MXDNN_CHECK(create(p, row, rows, true, decoded_t::found, tasks_per_thread, found_));
+    // Runs of rows that one call multiplies keep nothing.
+    if (any) return create(p, row, rows, false, decoded_t::dropped, tasks_per_thread, k);
+    const int64_t last = last_run(M, p);
+    return last > most ? mxdnn_success
+                       : create(p, row, plan_tile_kernels(last, most), true, decoded_t::dropped,
+                               tasks_per_thread, k);
+}
+
+int64_t panel_matmul_t::last_run(dim_t M, const problem_t &p) const {
+    matmul_shape_t s;
+    s.M = M;
+    s.K = c_.weights.K;
+    s.N = c_.weights.N;
+    const int64_t rows =
+            std::min(plan_mx_matmul(s, p.attr.max_rows_hint, c_.machine, c_.kernels).rows, c_.source_rows);
+    return M - (div_up(M, rows) - 1) * rows;
 }
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {
     if (c_.weights.K == 0 || c_.weights.N == 0) return mxdnn_success;
     const int64_t limit = direct_rows_limit(c_.machine, c_.kernels);
     if (M == runtime_dim || M <= limit)
-        MXDNN_CHECK(create(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
+        MXDNN_CHECK(create_beside(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
     if (c_.kernels.only_direct || (M != runtime_dim && M <= limit)) return mxdnn_success;
-    if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.dense_panels, fused_);
-    if (c_.many) return create(p, *c_.many, M, c_.kernels.dense_rows, tasks_per_thread, many_);
-    MXDNN_CHECK(create(p, *c_.decode, 1, 1, decode_));
+    if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.dense_panels, decoded_t::dropped, fused_);
+    if (c_.many) return create_beside(p, *c_.many, M, c_.kernels.dense_rows, tasks_per_thread, many_);
+    MXDNN_CHECK(create(p, *c_.decode, 1, 1, decoded_t::dropped, decode_));
     const int most = c_.kernels.dense_rows;
     for (int rows = most; rows == most || (M == runtime_dim && rows > most / 2);
             rows -= any_dense_rows_step) {
         dense_.emplace_back();
-        MXDNN_CHECK(create(p, *c_.dense, rows, c_.kernels.dense_panels, dense_.back()));
+        MXDNN_CHECK(create(p, *c_.dense, rows, c_.kernels.dense_panels, decoded_t::dropped, dense_.back()));
     }
     return mxdnn_success;
 }
@@ -135,7 +163,7 @@ void panel_matmul_t::multiply(
     }
     if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc, panels);
     if (!c_.beside(o.direct)) return multiply_dense(o, first, last, acc, panels);
-    multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc);
+    multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc, panels);
 }
 
 const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const {
@@ -143,7 +171,7 @@ const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const
 }
 
 void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first,
-        int64_t last, int64_t n1, float *acc) const {
+        int64_t last, int64_t n1, float *acc, char *panels) const {
     const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.dense_rows;
     const bool stream = c_.streams(o.direct, o.stream_rows);
     const panel_parts_t parts = c_.stream_parts(o.direct);
@@ -156,11 +184,18 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     a.xsum_stride = c_.scratch.sums_per_row * int64_t(sizeof(float));
     a.dst_stride = o.dst_stride;
     a.scale = o.scale;
+    a.panels = panels;
     const jit_kernel_t *kernel = nullptr;
     const int64_t largest = std::min(o.rows, most);
+    const bool keeps = c_.keeps && o.rows > most;
+    const auto kernels = [&](int64_t r) -> const row_kernels_t & {
+        return !keeps ? k : r > 0 ? found_ : keeping_;
+    };
     for (int64_t p = first; p < last;) {
         size_t j = 2; // the most panels that are left
-        while (j > 0 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p || !k.find(j, largest).kernel))
+        while (j > 0
+                && (k.row->panels[j] == 0 || k.row->panels[j] > last - p
+                        || !kernels(0).find(j, largest).kernel))
             j--;
         const int64_t columns = k.row->panels[j] * panel_columns, at = (p - first) * panel_columns;
         a.wei = panel(o, p);
@@ -172,7 +207,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
             a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
             a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
             if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
-            kernel = k.find(j, a.rows).kernel;
+            kernel = kernels(r).find(j, a.rows).kernel;
             (*kernel)(&a);
             if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
         }

@@ -71,13 +71,16 @@ private:
         };
         found_t find(size_t j, int64_t n) const;
     };
-    status_t create(
-            const problem_t &p, const kernel_row_t &row, int rows, int panels, kernel_t &kernel) const;
-    status_t create(const problem_t &p, const kernel_row_t &row, dim_t M, int most, int64_t tasks_per_thread,
-            row_kernels_t &k) const;
+    status_t create(const problem_t &p, const kernel_row_t &row, int rows, int panels, decoded_t decoded,
+            kernel_t &kernel) const;
+    status_t create(const problem_t &p, const kernel_row_t &row, const std::vector<int> &rows, bool together,
+            decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const;
+    status_t create_beside(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
+            int64_t tasks_per_thread, row_kernels_t &k);
+    int64_t last_run(dim_t M, const problem_t &p) const; // its rows, where M is known
     std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
     void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
-            int64_t n1, float *acc) const;
+            int64_t n1, float *acc, char *panels) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
     void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
@@ -85,6 +88,7 @@ private:
 
     matmul_conf_t c_;
     row_kernels_t direct_, many_;
+    row_kernels_t keeping_, found_; // where several calls have the same panels: the first, and the others
     kernel_t decode_, fused_;
     std::vector<kernel_t> dense_; // for the most rows, then any_dense_rows_step less each
 };

@@ -32,6 +32,8 @@ struct kernel_row_t {
     // decode kernels leave them, zeros of float_zero included. More rows than a tile has are read in the
     // order of source_blocks_t, and up to 15 more may be read, and written to acc.
     bool on_tiles = false;
+    // Of these, formats that take long to decode: several calls for the same panels decode them once.
+    bool keeps = false;
 };
 
 // All rows, best ISA first.

@@ -27,6 +27,13 @@ constexpr int k_step = 32; // the source is padded to whole steps
 
 enum class kernel_kind_t { direct, decode, dense, many, fused };
 
+// Kernels on tiles: what becomes of panels that they decode.
+enum class decoded_t {
+    dropped, // once they are multiplied
+    kept,    // direct_args_t::panels has them afterwards
+    found,   // nothing is decoded: they are there
+};
+
 // What a kernel is generated for.
 struct kernel_params_t {
     data_type_t wei_dt = mxdnn_data_type_undef; // unused by dense kernels
@@ -35,6 +42,7 @@ struct kernel_params_t {
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
     int64_t part_rows = 0;                      // fused kernels: of the weights, whole tiles of their layout
+    decoded_t decoded = decoded_t::dropped;
 };
 
 struct direct_args_t {
@@ -61,6 +69,7 @@ struct direct_args_t {
         const float *bias; // of 32 columns, or 64 if there are more than 32
     } before;
     float scale;
+    void *panels; // decoded_t other than dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
 };
 
 struct decode_args_t {

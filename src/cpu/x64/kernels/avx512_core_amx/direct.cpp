@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct kernels on AMX tiles: up to 96 rows of source times packed weights. Vector instructions decode
-// weights, 32 rows of a panel at a time, into a small ring in the first-level cache, while tiles multiply
-// what was decoded a little earlier; the two are woven together instruction by instruction, since the
-// processor does not look far ahead. Sums stay in tiles for the whole of K. With fewer rows configured, tile
-// instructions take less time, so that one row runs at the speed of decoding.
+// weights, 32 rows of a panel at a time, into a small ring in the first-level cache (or, for more rows, to where
+// all decoded panels are kept), while tiles multiply what was decoded a little earlier; the two are woven
+// together instruction by instruction, since the processor does not look far ahead. One step of K is generated,
+// and called: what a kernel costs to make is its instructions. Sums stay in tiles for the whole of K. With fewer
+// rows configured, tile instructions take less time, so that one row runs at the speed of decoding.
 //
 // A sum is one chain of additions along k, whatever the number of panels or rows. tdpbf16ps takes
 // subnormal numbers for zero and flushes subnormal sums to zero.
-#include <cstddef>
-#include <deque>
+#include <algorithm>
 
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
-#include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/tile_sums.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
-#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -24,22 +23,18 @@ namespace {
 using Xbyak::Label;
 using Xbyak::Reg64;
 using Xbyak::RegExp;
-using Xbyak::Tmm;
 using Xbyak::Zmm;
 
-class amx_direct_t : public jit_base_t {
+class amx_direct_t : public tile_sums_t {
 public:
     explicit amx_direct_t(const kernel_params_t &p)
-        : panels_(p.panels), row_tiles_(int(div_up(p.rows, amx_tile_rows))),
-          group_(std::min(p.panels, walked_panels(p.rows))), decoder_(*this, p) {
+        : tile_sums_t(p), keeps_(p.decoded == decoded_t::kept), decoder_(*this, p) {
         zmm_pool_t pool;
         decoder_.take_registers(pool);
     }
 
 private:
-    const int panels_;
-    const int row_tiles_; // of the source
-    const int group_;     // panels that are walked at once
+    const bool keeps_; // decoded panels, for more rows
     panel_decoder_t decoder_;
     const packed_shape_t &shape_ = decoder_.shape();
     const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
@@ -50,48 +45,30 @@ private:
     // and loads of a tile are not served from the store buffer. A step of more products, or of four panels,
     // takes as long itself.
     const int lag_steps_ = group_ == 1 || (group_ == 2 && row_tiles_ == 2) ? 2 : 1;
-    const int ring_steps_ = 2 * lag_steps_;
+    const int step_bytes_ = group_ * amx_tile_bytes, lag_bytes_ = lag_steps_ * step_bytes_;
+    const int ring_bytes_ = 2 * lag_bytes_; // a power of two, to a multiple of which it is aligned
 
-    // Sums first, weights last, tiles of the source between them.
-    const int sums_ = row_tiles_ * group_;
-    const int wei_tiles_ = sums_ <= 4 ? 2 : 1, src_tiles_ = 8 - sums_ - wei_tiles_;
-    Tmm sum(int row_tile, int panel) const { return Tmm(row_tile * group_ + panel); }
-    Tmm src(int row_tile) const { return Tmm(sums_ + row_tile % src_tiles_); }
-    Tmm wei(int panel) const { return Tmm(8 - wei_tiles_ + panel % wei_tiles_); }
+    const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10;
+    const Reg64 place_ = r14;               // of the step that is decoded next
+    const Reg64 params_ = a_, block_ = rdx; // of the step; of its block
+    const Reg64 steps_ = b_, ahead_ = c_;   // the first panel's codes that are fetched into the cache
 
-    const Reg64 src_ = rsi, src_stride_ = rax, src_step_ = r11, codes_ = r8, wei_stride_ = r9,
-                wei_stride3_ = r10;
-    const Reg64 row_bytes_ = rcx, tiles_ = rdx, temp_ = r15;
-    const Reg64 params_ = r12, steps_ = r13; // in the slow way, and where results are stored
-    const Reg64 groups_ = r14;
-    const Reg64 ahead_ = rdi; // the first panel's codes that are fetched into the cache
-    const Reg64 result_ = rbx;
+    // Stack: ring and room to align it, unless panels are kept; converted parameters of the panels.
+    enum { tiles = own_slot, step_routine, first_routine };
+    const int params_offset_ = own_offset + (keeps_ ? 0 : 2 * ring_bytes_);
+    int own_stack_bytes() const override {
+        return params_offset_ - own_offset + group_ * decoder_.param_bytes();
+    }
+    Zmm spare(int i) const override { return decoder_.spare(i); }
 
-    // Stack: tile configuration, variables, ring, converted parameters of the panels.
-    enum slot_t { args, acc, acc_stride, dst, dst_stride, dst_rows, rows_before, slots };
-    static constexpr int slots_offset = 64, ring_offset = slots_offset + 64;
-    static_assert(slots * 8 <= 64, "");
-    const int params_offset_ = ring_offset + ring_steps_ * group_ * amx_tile_bytes;
-    int stack_bytes() const { return params_offset_ + group_ * decoder_.param_bytes(); }
-    RegExp tile_params(int panel) const { return rsp + params_offset_ + panel * decoder_.param_bytes(); }
-    Xbyak::Address var(int s) { return qword[rsp + slots_offset + s * 8]; }
-
-    Zmm scale() const { return decoder_.spare(0); }
-    Zmm result(int i) const { return decoder_.spare(1 + i); }
-
-    // 32 rows of a panel.
-    struct unit_t {
-        int step, panel;
+    // Routines. `begin` says which of the others decode a tile: its scales may be out of the ordinary.
+    struct way_t {
+        Label step;  // decodes a step and multiplies another
+        Label first; // without products
     };
-    RegExp place_of(const unit_t &u) const {
-        return rsp + ring_offset + (u.step % ring_steps_ * group_ + u.panel) * amx_tile_bytes;
-    }
-    std::deque<unit_t> decoded_; // and not multiplied yet, where code is being generated
+    way_t exact_, fast_;
+    Label begin_;
 
-    void load_arg(const Reg64 &r, size_t offset) {
-        mov(r, var(args));
-        mov(r, qword[r + int(offset)]);
-    }
     RegExp panel_at(const Reg64 &base, int panel) const {
         switch (panel) {
         case 0: return base;
@@ -101,314 +78,181 @@ private:
         }
     }
 
-    void generate() override {
-        Label only_results;
-        preamble(stack_bytes());
-        mov(var(args), abi_param);
-        const auto keep = [&](int slot, size_t offset) {
-            load_arg(temp_, offset);
-            mov(var(slot), temp_);
-        };
-        keep(acc, offsetof(direct_args_t, acc));
-        keep(acc_stride, offsetof(direct_args_t, acc_stride));
-        keep(dst, offsetof(direct_args_t, dst));
-        keep(dst_stride, offsetof(direct_args_t, dst_stride));
-        keep(rows_before, offsetof(direct_args_t, before) + offsetof(direct_args_t::stored_t, rows));
-        load_arg(temp_, offsetof(direct_args_t, rows));
-        test(temp_, temp_);
-        jz(only_results, T_NEAR);
-        configure();
+    void load_own() override {
         decoder_.load_constants(rax);
-        load_arg(src_stride_, offsetof(direct_args_t, src_stride));
-        load_arg(src_step_, offsetof(direct_args_t, src_step));
         load_arg(wei_stride_, offsetof(direct_args_t, wei_stride));
         if (group_ > 2) lea(wei_stride3_, ptr[wei_stride_ + wei_stride_ * 2]);
-        mov(row_bytes_, amx_row_bytes);
-        load_arg(codes_, offsetof(direct_args_t, wei));
-        loop(groups_, panels_ / group_, [&] {
-            group();
-            if (panels_ == group_) return;
-            // From the end of this group's first panel to the next group's.
-            lea(temp_, ptr[wei_stride_ * group_]);
-            add(codes_, temp_);
-            mov(temp_, n16_frame_t::panel_bytes(shape_));
-            sub(codes_, temp_);
-            add(var(acc), group_ * amx_row_bytes);
-            add(var(dst), group_ * amx_row_bytes / 2);
-        });
-        tilerelease();
-        postamble();
-        L(only_results);
-        store_before();
-        postamble();
-    }
-
-    // The last tile of rows has those that are left, where tiles have registers of their own; elsewhere rows
-    // that are not there are multiplied too.
-    void configure() {
-        const tile_config_t whole = whole_tiles();
-        const int last = row_tiles_ - 1;
-        const auto rows_of = [&](const Tmm &t) {
-            return byte[rsp + int(offsetof(tile_config_t, rows)) + t.getIdx()];
-        };
-        vmovdqa64(Zmm(0), constant(&whole, sizeof(whole)));
-        vmovdqa64(ptr[rsp], Zmm(0));
-        if (row_tiles_ <= src_tiles_) {
-            load_arg(temp_, offsetof(direct_args_t, rows));
-            if (last) sub(temp_, last * amx_tile_rows);
-            mov(rows_of(src(last)), temp_.cvt8());
-            for (int p = 0; p < group_; p++) mov(rows_of(sum(last, p)), temp_.cvt8());
+        if (keeps_) {
+            load_arg(place_, offsetof(direct_args_t, panels));
+        } else {
+            lea(place_, ptr[rsp + own_offset + ring_bytes_]);
+            and_(place_, -ring_bytes_);
         }
-        ldtilecfg(ptr[rsp]);
+        load_arg(codes_, offsetof(direct_args_t, wei));
     }
 
-    void group() {
-        load_arg(src_, offsetof(direct_args_t, src));
-        for (int i = 0; i < sums_; i++) tilezero(Tmm(i));
-        const int tile_rows = decoder_.tile_rows();
+    // From the end of this group's first panel to the next group's.
+    void next_group() override {
+        lea(temp_, ptr[wei_stride_ * group_]);
+        add(codes_, temp_);
+        mov(temp_, n16_frame_t::panel_bytes(shape_));
+        sub(codes_, temp_);
+    }
+
+    void routines() override {
         if (whole_tiles_ > 0) {
-            tile(tile_rows, whole_tiles_ == 1 && !tail_rows_);
+            align(16);
+            L(begin_);
+            begin(decoder_.tile_rows(), decoder_.has_fast());
+            ret();
+        }
+        for (bool fast : {true, false}) {
+            if (fast && !decoder_.has_fast()) continue;
+            way_t &way = fast ? fast_ : exact_;
+            align(16);
+            L(way.first);
+            step(k_step, fast, false);
+            ret();
+            align(16);
+            L(way.step);
+            step(k_step, fast, true);
+            ret();
+        }
+    }
+
+    void walk() override {
+        const int tile_rows = decoder_.tile_rows();
+        int64_t steps = 0; // so far
+        const auto tile = [&](int rows) {
+            look_ahead(rows < tile_rows || (whole_tiles_ == 1 && !tail_rows_), steps > 0);
+            lea(params_, ptr[rsp + params_offset_]);
+            const int header = decoder_.header_bytes(rows), left = rows % k_step;
+            const bool fast = decoder_.has_fast() && !left;
+            if (rows == tile_rows)
+                call(begin_);
+            else
+                begin(rows, fast, false);
+            add(codes_, header);
+            const int whole = rows / k_step,
+                      firsts = int(std::min<int64_t>(whole, std::max<int64_t>(lag_steps_ - steps, 0)));
+            for (int i = 0; i < firsts; i++) fast ? call(var(first_routine)) : call(exact_.first);
+            loop(steps_, whole - firsts, [&] { fast ? call(var(step_routine)) : call(exact_.step); });
+            if (left) step(left, false, steps + whole >= lag_steps_);
+            steps += div_up(rows, k_step);
+            add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)) - header
+                                - int(div_up(rows, k_step)) * 2 * decoder_.half_bytes());
+        };
+        if (whole_tiles_ > 0) {
+            tile(tile_rows);
             store_before();
             begin_destination();
         }
-        // Every tile leaves as many units to the next one.
-        loop(tiles_, whole_tiles_ - 1, [&] {
-            fetch_destination();
-            tile(tile_rows, false);
+        loop_over(tiles, whole_tiles_ - 1, [&] {
+            fetch_destination(whole_tiles_ - 1);
+            tile(tile_rows);
         });
-        if (tail_rows_) tile(tail_rows_, true);
+        if (tail_rows_) tile(tail_rows_);
         if (whole_tiles_ == 0) store_before();
-        while (!decoded_.empty()) multiply_next();
-        store_sums();
-    }
-
-    void tile(int rows, bool last) {
-        look_ahead(last);
-        Label slow, done;
-        if (decoder_.has_fast()) {
-            for (int p = 0; p < group_; p++) decoder_.check(panel_at(codes_, p), rows, slow, temp_);
-            const std::deque<unit_t> before = decoded_;
-            woven_tile(rows, last, true);
-            jmp(done, T_NEAR);
-            L(slow);
-            decoded_ = before;
-            slow_tile(rows, last);
-        } else {
-            woven_tile(rows, last, false);
+        // What is decoded and not multiplied yet.
+        for (int64_t i = steps; i < lag_steps_; i++) next_place();
+        for (int64_t i = std::min<int64_t>(steps, lag_steps_); i > 0; i--) {
+            products_place();
+            for (int p = 0; p < group_; p++)
+                for (int piece = 0; piece < pieces(); piece++)
+                    multiply_piece(temp_ + p * amx_tile_bytes, p, piece);
+            next_place();
         }
-        L(done);
-        add(codes_, int(n16_frame_t::tile_bytes(shape_, rows)));
+        if (keeps_) sub(place_, lag_bytes_);
     }
 
     // A tile ahead; in the last tile the first of the next group of panels, which the next call
     // starts with if not this one.
-    void look_ahead(bool last) {
+    void look_ahead(bool last, bool in_loop) {
         const int64_t last_tile = whole_tiles_ - (tail_rows_ == 0);
         const int64_t to_next = group_ * n16_frame_t::panel_bytes(shape_) - last_tile * tile_bytes_;
         mov(ahead_, last ? to_next : tile_bytes_);
-        if (!decoded_.empty() && !tail_rows_ && whole_tiles_ > 1) { // in the loop
+        if (!last && in_loop && !tail_rows_) {
             if (whole_tiles_ == 2) {
                 mov(ahead_, to_next);
             } else {
                 mov(temp_, to_next);
-                cmp(tiles_, 1);
+                cmp(var(tiles), 1);
                 cmove(ahead_, temp_);
             }
         }
         add(ahead_, codes_);
     }
 
-    void convert(int rows, bool fast) {
-        for (int p = 0; p < group_; p++) decoder_.convert(panel_at(codes_, p), tile_params(p), rows, fast);
+    // A tile's parameters, to params_.
+    void begin(int rows, bool fast, bool in_routine = true) {
+        Label exact, done;
+        const auto convert = [&](bool fast_way) {
+            for (int p = 0; p < group_; p++)
+                decoder_.convert(panel_at(codes_, p), params_ + p * decoder_.param_bytes(), rows, fast_way);
+            if (!fast) return;
+            way_t &way = fast_way ? fast_ : exact_;
+            lea(temp_, ptr[rip + way.step]);
+            mov(var(step_routine, in_routine), temp_);
+            lea(temp_, ptr[rip + way.first]);
+            mov(var(first_routine, in_routine), temp_);
+        };
+        if (fast) {
+            for (int p = 0; p < group_; p++) decoder_.check(panel_at(codes_, p), rows, exact, temp_);
+            convert(true);
+            jmp(done, T_NEAR);
+            L(exact);
+        }
+        convert(false);
+        L(done);
+        const int header = decoder_.header_bytes(decoder_.tile_rows());
+        for (int b = 0; b < header; b += 64)
+            for (int p = 0; p < group_; p++) prefetcht0(ptr[panel_at(ahead_, p) + b]);
+        add(ahead_, header);
     }
 
-    // Straight code.
-    void woven_tile(int rows, bool last, bool fast) {
-        convert(rows, fast);
-        const int header = decoder_.header_bytes(rows), fetches = decoder_.fetches(fast);
-        const int units = int(div_up(rows, k_step)) * group_;
-        for (int u = 0; u < units; u++) {
-            const unit_t unit = {u / group_, u % group_};
-            const bool multiplies = int(decoded_.size()) == lag_steps_ * group_;
+    // Decodes a step, of `rows` rows, and multiplies the one that was decoded lag_steps_ before.
+    void step(int rows, bool fast, bool multiplies) {
+        const int fetches = decoder_.fetches(fast), half_bytes = decoder_.half_bytes();
+        if (multiplies) products_place();
+        mov(block_, params_);
+        if (shape_.block > k_step) and_(block_, -64); // params_ is somewhere among those of the block
+        for (int p = 0; p < group_; p++) {
             int done = 0;
             for (int i = 0; i < 2 * fetches; i++) {
-                const int half = i / fetches, at = (unit.step * 2 + half) * decoder_.half_bytes();
+                const int half = i / fetches;
                 if (i % fetches == 0) {
-                    prefetch(panel_at(ahead_, unit.panel) + at, u == 0 && half == 0);
-                    load_params(tile_params(unit.panel) + unit.step * k_step / int(shape_.block) * 64, half,
-                            fast);
+                    for (int b = 0; b < half_bytes; b += 64)
+                        prefetcht0(ptr[panel_at(ahead_, p) + half * half_bytes + b]);
+                    if (half == 0 || decoder_.two_blocks())
+                        decoder_.load_params(block_ + p * decoder_.param_bytes() + half * 64, fast);
                 }
-                decoder_.fetch(i % fetches, panel_at(codes_, unit.panel) + header + at,
-                        place_of(unit) + half * amx_tile_bytes / 2,
-                        rows - unit.step * k_step - half * k_step / 2, fast);
+                decoder_.fetch(i % fetches, panel_at(codes_, p) + half * half_bytes,
+                        place_ + p * amx_tile_bytes + half * amx_tile_bytes / 2, rows - half * k_step / 2,
+                        fast);
                 for (; multiplies && done < pieces() * (i + 1) / (2 * fetches); done++)
-                    multiply_piece(decoded_.front(), done);
+                    multiply_piece(temp_ + p * amx_tile_bytes, p, done);
             }
-            if (multiplies) decoded_.pop_front();
-            decoded_.push_back(unit);
         }
-        while (last && !decoded_.empty()) multiply_next();
+        add(codes_, 2 * half_bytes);
+        add(ahead_, 2 * half_bytes);
+        add(params_, 64 * k_step / int(shape_.block));
+        next_place();
     }
 
-    // Scales out of the ordinary: a loop over the steps, which have a block or two each, but for those that
-    // are left to the next tile.
-    void slow_tile(int rows, bool last) {
-        const int steps = int(div_up(rows, k_step)), left = last ? 0 : lag_steps_;
-        while (!decoded_.empty()) multiply_next();
-        convert(rows, false);
-        lea(params_, ptr[tile_params(0)]);
-        add(codes_, decoder_.header_bytes(rows));
-        const auto step = [&](int at, int step_rows) {
-            for (int p = 0; p < group_; p++)
-                for (int half = 0; half < 2; half++) {
-                    prefetch(panel_at(ahead_, p) + half * decoder_.half_bytes(), false);
-                    load_params(params_ + p * decoder_.param_bytes(), half, false);
-                    decoder_.half_step(panel_at(codes_, p) + half * decoder_.half_bytes(),
-                            place_of({at, p}) + half * amx_tile_bytes / 2, step_rows - half * k_step / 2,
-                            false);
-                }
-            for (int p = 0; p < group_; p++) decoded_.push_back({at, p});
-            add(params_, (1 + decoder_.two_blocks()) * 64);
-            add(codes_, 2 * decoder_.half_bytes());
-            add(ahead_, 2 * decoder_.half_bytes());
-        };
-        const auto step_and_multiply = [&](int step_rows) {
-            step(0, step_rows);
-            while (!decoded_.empty()) multiply_next();
-        };
-        loop(steps_, rows / k_step - left, [&] { step_and_multiply(k_step); });
-        if (rows % k_step) step_and_multiply(rows % k_step);
-        for (int s = steps - left; s < steps; s++) step(s, k_step);
-        sub(codes_, steps * 2 * decoder_.half_bytes() + decoder_.header_bytes(rows));
+    // temp_: of the step that is multiplied next.
+    void products_place() {
+        if (keeps_) return lea(temp_, ptr[place_ - lag_bytes_]);
+        mov(temp_, place_);
+        xor_(temp_, lag_bytes_); // half of the ring
     }
-
-    // Of a block, or of two that a step has.
-    void load_params(const RegExp &at, int half, bool fast) {
-        if (half == 0 || decoder_.two_blocks()) decoder_.load_params(at + half * 64, fast);
-    }
-
-    // What a half step reads; the header goes with the first one.
-    void prefetch(const RegExp &at, bool first) {
-        const int header = decoder_.header_bytes(decoder_.tile_rows());
-        for (int b = 0; b < decoder_.half_bytes(); b += 64) prefetcht0(ptr[at + header + b]);
-        for (int b = 0; first && b < header; b += 64)
-            for (int p = 0; p < group_; p++) prefetcht0(ptr[panel_at(ahead_, p) + b]);
-    }
-
-    void multiply_next() {
-        for (int i = 0; i < pieces(); i++) multiply_piece(decoded_.front(), i);
-        decoded_.pop_front();
-    }
-    // A unit is multiplied in pieces: its tile of weights, then a tile of rows and the product for each.
-    int pieces() const { return 1 + row_tiles_; }
-    void multiply_piece(const unit_t &u, int i) {
-        if (i == 0) return tileloadd(wei(u.panel), ptr[place_of(u) + row_bytes_]);
-        // Where tiles of rows share a register: there and back.
-        const bool shared = row_tiles_ > src_tiles_, back = shared && u.panel % 2;
-        const int row_tile = back ? row_tiles_ - i : i - 1;
-        if (u.panel == 0 || (shared && i > 1))
-            tileloadd(src(row_tile), ptr[src_ + src_stride_ + row_tile * amx_tile_bytes]);
-        if (u.panel == 0) fetch_source(row_tile);
-        tdpbf16ps(sum(row_tile, u.panel), src(row_tile), wei(u.panel));
-        if (u.panel == group_ - 1 && i == row_tiles_) add(src_, src_step_);
-    }
-
-    // The same tile of the next step, where rows are a stream: the second-level cache is slow. With one panel
-    // every product reads a tile, and that cache cannot give more lines.
-    void fetch_source(int row_tile) {
-        if (row_tiles_ == 1 || group_ == 1) return;
-        for (int b = 0; b < amx_tile_bytes; b += 64)
-            prefetcht0(ptr[src_ + src_step_ + row_tile * amx_tile_bytes + b]);
-    }
-
-    // ---- results ----
-
-    // The results follow later, and storing them would wait for memory: lines of a few rows are fetched in
-    // every tile, since all at once would hold up the source.
-    void begin_destination() {
-        Label none;
-        mov(var(dst_rows), 0);
-        mov(result_, var(dst));
-        load_arg(temp_, offsetof(direct_args_t, dst));
-        test(temp_, temp_);
-        jz(none);
-        load_arg(temp_, offsetof(direct_args_t, rows));
-        mov(var(dst_rows), temp_);
-        L(none);
-    }
-    void fetch_destination() {
-        Label none;
-        const int rows = int(div_up(row_tiles_ * amx_tile_rows, whole_tiles_ - 1));
-        cmp(var(dst_rows), 0);
-        jle(none, T_NEAR);
-        for (int r = 0; r < rows; r++) {
-            for (int b = 0; b < group_ * panel_columns * 2; b += 64) prefetchw(ptr[result_ + b]);
-            add(result_, var(dst_stride));
-        }
-        sub(var(dst_rows), rows);
-        L(none);
-    }
-
-    void store_sums() {
-        mov(result_, var(acc));
-        load_arg(temp_, offsetof(direct_args_t, acc_stride));
-        mov(steps_, temp_);
-        shl(steps_, 4);
-        for (int t = 0; t < row_tiles_; t++) {
-            for (int p = 0; p < group_; p++) tilestored(ptr[result_ + temp_ + p * amx_row_bytes], sum(t, p));
-            add(result_, steps_);
-        }
-    }
-
-    // Results of the call before this one, whose sums have arrived in the first-level cache by now: reading
-    // them right after tiles were stored would wait for that.
-    void store_before() {
-        Label none, two_pairs, done;
-        const Reg64 &rows = temp_, &from = steps_, &bias = params_, &stride = ahead_;
-        const auto of_before = [&](size_t offset) {
-            return qword[ahead_ + int(offsetof(direct_args_t, before) + offset)];
-        };
-        mov(rows, var(rows_before));
-        test(rows, rows);
-        jz(none, T_NEAR);
-        mov(var(rows_before), 0);
-        mov(ahead_, var(args));
-        // Masks of 32 columns each.
-        mov(from, of_before(offsetof(direct_args_t::stored_t, columns)));
-        mov(bias, -1);
-        bzhi(result_, bias, from);
-        kmovd(k5, result_.cvt32());
-        sub(from, 2 * panel_columns);
-        bzhi(result_, bias, from);
-        kmovd(k6, result_.cvt32());
-        vbroadcastss(scale(), dword[ahead_ + int(offsetof(direct_args_t, scale))]);
-        mov(bias, of_before(offsetof(direct_args_t::stored_t, bias)));
-        mov(result_, of_before(offsetof(direct_args_t::stored_t, dst)));
-        cmp(from, 0);
-        mov(from, qword[ahead_ + int(offsetof(direct_args_t, acc))]);
-        const auto all_rows = [&](int pairs) {
-            loop_down(rows, [&] {
-                for (int pair = 0; pair < pairs; pair++) {
-                    for (int i = 0; i < 2; i++) {
-                        const int at = (2 * pair + i) * amx_row_bytes;
-                        vmulps(result(i), scale(), ptr[from + at]);
-                        vaddps(result(i), result(i), ptr[bias + at]);
-                    }
-                    vcvtne2ps2bf16(result(0), result(1), result(0));
-                    vmovdqu16(ptr[result_ + pair * amx_row_bytes] | (pair ? k6 : k5), result(0));
-                }
-                add(from, var(acc_stride));
-                add(result_, stride);
-            });
-        };
-        mov(stride, qword[ahead_ + int(offsetof(direct_args_t, dst_stride))]);
-        jg(two_pairs, T_NEAR);
-        all_rows(1);
-        jmp(done, T_NEAR);
-        L(two_pairs);
-        all_rows(2);
-        L(done);
-        L(none);
+    void next_place() {
+        Label inside;
+        add(place_, step_bytes_);
+        if (keeps_) return;
+        test(place_, ring_bytes_ - 1);
+        jnz(inside);
+        sub(place_, ring_bytes_);
+        L(inside);
     }
 };
 
@@ -416,6 +260,7 @@ private:
 
 status_t make_avx512_core_amx_direct(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    if (p.decoded == decoded_t::found) return make_avx512_core_amx_kept(name, p, kernel, reason);
     return create_jit<amx_direct_t>(name, kernel, reason, p);
 }
 

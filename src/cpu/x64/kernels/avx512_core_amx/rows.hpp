@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for AMX tiles. The direct kernel of these machines for a row or two of int4 is that of
 // avx512_core_bf16, which applies scales to sums: for tiles the weights have to be rounded to bf16, which
-// takes longer to decode. Formats that take longer have more rows to a call, which costs loads of the source.
+// takes longer to decode. Formats that take longest are decoded once for several calls, and some have more rows
+// to a call, which costs loads of the source.
 #pragma once
 
 #include "cpu/x64/kernels/kernel_list.hpp"
@@ -12,6 +13,8 @@ namespace x64 {
 
 status_t make_avx512_core_amx_direct(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+status_t make_avx512_core_amx_kept(
+        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 status_t make_avx512_core_amx_fused_int8(
         const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
 
@@ -19,9 +22,9 @@ status_t make_avx512_core_amx_fused_int8(
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
         {"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
         {"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-        {"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct, true},
+        {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
+        {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
+        {"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct, true, true},
         // The code is the same for any number of rows.
         {"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8, true},
 };
