@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <mxdnn/mxdnn.hpp>
 #include <numeric>
 
 #include "benchdnn/common/ceilings.hpp"
@@ -69,6 +70,16 @@ void time_beside_copies(const std::function<void()> &f, double bytes, int thread
     }
 }
 
+void time_creation(const std::function<void()> &create, perf_t &r) {
+    constexpr int times = 50;
+    const int capacity = mxdnn::get_primitive_cache_capacity();
+    mxdnn::set_primitive_cache_capacity(0);
+    for (int i = 0; i < times; i++) r.create_times.ms.push_back(timed(create));
+    mxdnn::set_primitive_cache_capacity(capacity);
+    create();
+    for (int i = 0; i < times; i++) r.cached_times.ms.push_back(timed(create));
+}
+
 double least_ms(const perf_t &p) {
     const ceilings_t &c = p.limits ? *p.limits : ceilings(p.threads);
     // A device is known by its rate for bf16 alone.
@@ -115,6 +126,10 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else if (field == "roof")
             line += number(100 * (p.copy_times.ms.empty() ? least_ms(p) : time_of(p.copy_times, sign)) / ms)
                     + "%";
+        else if (field == "ctime")
+            line += number(time_of(p.create_times, sign));
+        else if (field == "cachedtime")
+            line += number(time_of(p.cached_times, sign));
         else if (field == "against")
             line += p.peer.empty() ? "none" : p.peer;
         else if (field == "peertime")
@@ -124,7 +139,7 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else
             throw usage_error_t("perf field '%" + field
                                 + "%' is not known; possible are engine impl prb threads Gops time "
-                                  "Gflops Gbytes gbw roof against peertime vs");
+                                  "Gflops Gbytes gbw roof ctime cachedtime against peertime vs");
     }
     return line;
 }

@@ -37,7 +37,11 @@ struct perf_t {
     int threads = 1;
     const ceilings_t *limits = nullptr; // of a device; null: those of this machine with so many threads
     times_t times, peer_times;
+    times_t create_times, cached_times; // of making the primitive: with no cache, and when the cache has it
 };
+
+// Times create() with and without the primitive cache.
+void time_creation(const std::function<void()> &create, perf_t &r);
 
 // That the limits allow: the larger of the times of its bytes and its operations.
 double least_ms(const perf_t &p);

@@ -9,6 +9,10 @@ using pd_t = mxdnn::mx_matmul::primitive_desc;
 
 namespace {
 
+pd_t make_pd(const problem_t &p, const descs_t &d, const mxdnn::engine &eng) {
+    return p.bias ? pd_t(eng, d.src, d.wei, d.bias, d.dst, d.attr) : pd_t(eng, d.src, d.wei, d.dst, d.attr);
+}
+
 // Weights are cold when the copies taken in turn are beyond every cache together.
 constexpr double cold_bytes = 512e6;
 
@@ -122,6 +126,9 @@ void measure(const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, c
     }
     r.peer = peer.name;
     time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
+    const descs_t d = make_descs(p);
+    std::vector<mxdnn::mx_matmul> made; // nothing is destroyed meanwhile
+    time_creation([&] { made.emplace_back(make_pd(p, d, eng)); }, r);
     print(r);
 }
 
@@ -130,9 +137,7 @@ void measure(const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, c
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const descs_t d = make_descs(p);
-        const pd_t pd = p.bias ? pd_t(eng, d.src, d.wei, d.bias, d.dst, d.attr)
-                               : pd_t(eng, d.src, d.wei, d.dst, d.attr);
+        const pd_t pd = make_pd(p, make_descs(p), eng);
         std::string wrong;
         if (settings.correctness) {
             execution_t x(p, eng, pd.weights_desc());
