@@ -58,8 +58,9 @@ private:
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int step_bytes_ = step_rows * panel_columns * shape_.bits / 8;
     const int tail_rows_ = int(shape_.K % tile_rows_); // of the last tile, if it is not a whole one
-    // A tile ahead: the processor's own prefetching stops at page ends and is late on several streams.
-    const int prefetch_ahead_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
+    // About a thousand cycles ahead: the processor's own prefetching stops at page ends and is late on
+    // several streams, and what is fetched long before it is needed has left the first-level cache again.
+    const int prefetch_ahead_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_)) / (rows_ <= 2 ? 2 : 4);
     int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
     int blocks(int rows) const { return int(div_up(rows, block_)); }
     int steps(int rows) const { return int(div_up(rows, step_rows)); } // codes are there for whole ones
@@ -257,6 +258,7 @@ private:
         for (int p = 0; p < group_; p++)
             convert.to_f32(quant_.scale_dt, panel_at(codes_, p), tile_params(p, scales), n);
         const auto first_codes = [&] {
+            fetch_ahead(header_bytes(tile_rows_));
             add(codes_, header_bytes(rows));
             lea(params_, ptr[rsp + params_offset()]);
             mov(blocks_, n);
@@ -332,11 +334,15 @@ private:
         for (int i = 0; i < rows_ * group_ * parts_; i++) zero(part_[i]);
     }
 
+    // What lies so far ahead of bytes that are being read.
+    void fetch_ahead(int bytes) {
+        for (int p = 0; p < group_; p++)
+            for (int b = 0; b < bytes; b += 64) prefetcht0(ptr[panel_at(codes_, p) + b + prefetch_ahead_]);
+    }
+
     // Sixteen rows of the weights.
     void step(bool large) {
-        for (int p = 0; p < group_; p++)
-            for (int b = 0; b < step_bytes_; b += 64)
-                prefetcht0(ptr[panel_at(codes_, p) + b + prefetch_ahead_]);
+        fetch_ahead(step_bytes_);
         for (int f = 0; f < decoder_->fetches(); f++) {
             for (int p = 0; p < group_; p++)
                 decoder_->emit(f, {panel_at(codes_, p), block_params(p, zero_points)}, &wei(p, 0), temp_,
