@@ -7,6 +7,12 @@
 
 namespace bench {
 
+void prefer_large_pages(void *memory, size_t bytes) {
+#if defined(MADV_HUGEPAGE)
+    if (bytes >= 8 << 20) (void)madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+}
+
 buffer_t::buffer_t(size_t bytes, size_t align) : size_(bytes) {
     const size_t page = size_t(sysconf(_SC_PAGESIZE));
     const size_t padded = (bytes + align - 1) / align * align;
@@ -17,6 +23,7 @@ buffer_t::buffer_t(size_t bytes, size_t align) : size_(bytes) {
         map_ = nullptr;
         throw std::bad_alloc();
     }
+    prefer_large_pages(map_, map_bytes_);
     uint8_t *first = static_cast<uint8_t *>(map_) + page;
     mprotect(map_, page, PROT_NONE);
     mprotect(first + inner, page, PROT_NONE);

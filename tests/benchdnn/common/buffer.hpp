@@ -9,6 +9,9 @@
 
 namespace bench {
 
+// Large memory in large pages where the system has them, as memory that the library allocates.
+void prefer_large_pages(void *memory, size_t bytes);
+
 class buffer_t {
 public:
     buffer_t() = default;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "benchdnn/common/buffer.hpp"
 #include "cpu/x64/isa.hpp"
 
 namespace bench {
@@ -201,6 +202,7 @@ far_memory_t::far_memory_t(int threads) : part_(size_t(512) << 20 >> (threads > 
     for (int t = 0; t < threads; t++) {
         char *p = static_cast<char *>(std::aligned_alloc(4096, part_));
         if (!p) break;
+        prefer_large_pages(p, part_);
         std::memset(p, t + 1, part_);
         parts_.push_back(p);
     }
