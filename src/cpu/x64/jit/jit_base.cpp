@@ -25,7 +25,7 @@ uint8_t *code_buffer() {
 } // namespace
 
 jit_base_t::jit_base_t()
-    : evex_code_t(sizeof(code_buffer_t), code_buffer()),
+    : Xbyak::CodeGenerator(sizeof(code_buffer_t), code_buffer()),
       begin_(const_cast<uint8_t *>(getCode()) + max_constants * constant_bytes) {
     setSize(size_t(max_constants * constant_bytes));
 }

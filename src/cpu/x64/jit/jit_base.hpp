@@ -1,20 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base of all code generators. It owns the calling convention, loops, the pool of constants, and the way
-// from a generator to a kernel.
+// Base of all code generators: the only header that includes Xbyak. It owns the calling convention,
+// loops, the pool of constants, and the way from a generator to a kernel.
 #pragma once
 
+// Errors are values here: Xbyak keeps the first one of a thread until it is cleared, which
+// create_jit() does before and finish() checks.
+#define XBYAK64
+#define XBYAK_NO_EXCEPTION
+#define XBYAK_NO_OP_NAMES
+#include <xbyak/xbyak.h>
+
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "common/types.hpp"
-#include "cpu/x64/jit/evex_code.hpp"
 #include "cpu/x64/jit/jit_kernel.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-class jit_base_t : public evex_code_t {
+// Xbyak would make an expression of the number first, and merge the two: that takes longer than writing an
+// instruction.
+inline Xbyak::RegExp operator+(const Xbyak::RegExp &e, int disp) { return e - size_t(-int64_t(disp)); }
+
+class jit_base_t : public Xbyak::CodeGenerator {
 public:
     // Code is generated where the thread has generated before, in memory that is there and in cache, and
     // copied to pages of its own when it is complete: it refers to nothing but its own constants.
