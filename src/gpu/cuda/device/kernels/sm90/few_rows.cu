@@ -16,17 +16,24 @@ using namespace sm90;
 struct few_rows_list_t {
     template <typename format>
     static constexpr bool takes = format::terms == 1;
-    static constexpr size_t count = sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0]);
+    // Those of the plan, for rows of bf16, and then for rows that are sums of several.
+    static constexpr size_t planned = sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0]), count = 2 * planned;
     template <typename format, size_t i>
     static built_t<matmul_args_t> built() {
-        using variant_t = few_rows_variant_t<format, few_rows_tiles[i]>;
+        using variant_t = few_rows_variant_t<format, few_rows_tiles[i % planned], (i >= planned)>;
         return {few_rows<variant_t>, few_rows_t::threads, variant_t::bytes};
     }
 };
 
 } // namespace
 
-const kernel_entry_t sm90_few_rows_kernel = entry_of_variants<few_rows_list_t>(kernel_id_t::sm90_few_rows);
+const kernel_entry_t sm90_few_rows_kernel = {kernel_id_t::sm90_few_rows, sizeof(launch_args_t),
+        [] { return prepare_built(variant_of<few_rows_list_t>); },
+        [](const launch_t &at, const void *args) {
+            const launch_args_t &a = *static_cast<const launch_args_t *>(args);
+            const int sums = a.matmul.src_terms > 1 ? int(few_rows_list_t::planned) : 0;
+            return launch_built(*variant_of<few_rows_list_t>(a.format, a.variant + sums), at, a, a.matmul);
+        }};
 
 } // namespace cuda
 } // namespace impl

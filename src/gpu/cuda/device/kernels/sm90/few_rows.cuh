@@ -56,12 +56,14 @@ struct few_rows_t {
     static_assert(panels * panel_columns / 4 <= finishers, "a finisher has one quad of columns");
 };
 
-// One variant of the kernel: rows in eights.
-template <typename format_, int row_tiles_>
+// One variant of the kernel: rows in eights. sums: whether a row of the source may be the sum of several of
+// bf16; where it never is, the kernel has fewer instructions.
+template <typename format_, int row_tiles_, bool sums_>
 struct few_rows_variant_t {
     using format = format_;
     using k = few_rows_t;
     static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles;
+    static constexpr bool sums = sums_;
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         uint64_t sums_ready, sums_read;
@@ -116,7 +118,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
     // Rows of bf16 for each row of the source, whose sums the finishers add up.
-    const int terms = args.src_terms;
+    const int terms = variant::sums ? args.src_terms : 1;
     const block_cost_t<row_tiles> cost{terms};
     // K is shared with the other CTA of a cluster, or not.
     const bool shares = args.splits > 1;
@@ -165,7 +167,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     if (shares) cluster_sync();
 
     const stretch_t<panels, row_tiles> stretch(
-            head.list, args, panel_map, int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+            head.list, args, panel_map, cost, int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
     // By every thread, here and in the other CTA.
     const auto arrive = [&](uint32_t barrier) {
         barrier_arrive(barrier);

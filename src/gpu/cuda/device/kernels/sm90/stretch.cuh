@@ -41,8 +41,8 @@ struct stretch_t {
     int first, units = 0; // of this item: the first unit of its row block, and how many; none: the end
 
     __device__ stretch_t(const work_list_t &list, const matmul_args_t &args,
-            const panels_t<panels> &panel_map, int cluster, int clusters)
-        : list_(list), args_(args), cost_{args.src_terms}, units_block_(panel_map.units()),
+            const panels_t<panels> &panel_map, const block_cost_t<row_tiles> &cost, int cluster, int clusters)
+        : list_(list), args_(args), cost_(cost), units_block_(panel_map.units()),
           units_each_(panel_map.units_each()) {
         const unsigned block = unsigned(units_block_), all = unsigned(list.shares(args)) * block,
                        each = all / unsigned(clusters),
