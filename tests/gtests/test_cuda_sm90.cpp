@@ -197,6 +197,9 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
     const case_t cases[] = {
             {1, 64, 64, dt::f32, false, false},
             {1, 1, 8, dt::f32, true, false},
+            {1, 130, 1000, dt::bf16, true, false},
+            {1, 9000, 264, dt::f32, true, false}, // more panels than CTAs
+            {1, 70, 4136, dt::f16, false, false},
             {7, 100, 200, dt::bf16, true, false},
             {8, 130, 1000, dt::f32, false, false},
             {16, 321, 576, dt::f16, true, false},
@@ -228,8 +231,9 @@ TEST(cuda_sm90, every_size_is_within_its_bound) {
 TEST(cuda_sm90, every_format_is_within_its_bound) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (const format_t &f : formats)
-        for (const auto &size : {std::array<memory::dim, 3>{1, 64, 64}, {3, 70, 8}, {6, 100, 1048},
-                     {16, 130, 576}, {24, 257, 296}, {70, 130, 1032}, {130, 65, 352}}) {
+        for (const auto &size :
+                {std::array<memory::dim, 3>{1, 64, 64}, {1, 70, 8}, {1, 130, 1304}, {3, 70, 8},
+                        {6, 100, 1048}, {16, 130, 576}, {24, 257, 296}, {70, 130, 1032}, {130, 65, 352}}) {
             const case_t c = {size[0], size[1], size[2], dt::f32, size[0] % 2 == 0, false, f};
             const std::string what = std::string(f.name) + " M " + std::to_string(c.M) + " N "
                                      + std::to_string(c.N) + " K " + std::to_string(c.K);
@@ -276,11 +280,47 @@ TEST(cuda_sm90, infinities_and_nan_of_codes_are_kept) {
     }
 }
 
+TEST(cuda_sm90, infinities_and_nan_of_the_source_are_kept) {
+    if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
+    for (const format_t &f : formats)
+        for (memory::dim M : {1, 3, 40})
+            for (uint16_t special : {0x7F80, 0xFF80, 0x7FC0}) {
+                const case_t c{M, 128, 320, dt::f32, false, false, f};
+                // int4 in two terms: the second may be 0, and 0 times Inf is NaN.
+                if (M > 16 && f.scale == dt::bf16) continue;
+                std::mt19937 rng(6);
+                const auto pd = make_pd(gpu(), c);
+                result_t r = without_weights(pd, rng);
+                const uint32_t one = f.scale == dt::e8m0 ? 127 : f.scale == dt::bf16 ? 0x3F80 : 0x38;
+                for (int64_t k = 0; k < c.K; k++)
+                    for (int64_t n = 0; n < c.N; n++) {
+                        r.view.set_code(k, n, 1);
+                        r.view.set_scale(k, n, one);
+                    }
+                if (f.global) std::memcpy(r.weights.data(), &global_scale, sizeof(global_scale));
+                r.in[MXDNN_ARG_WEIGHTS] = r.weights;
+                bytes_t &src = r.in[MXDNN_ARG_SRC];
+                for (int64_t i = 0; i < M * c.K; i++) {
+                    const uint16_t x = i % c.K == 197 ? special : 0x3F80;
+                    std::memcpy(&src[size_t(i) * 2], &x, 2);
+                }
+                const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
+                const float want = decode_value(mxdnn_bf16, special);
+                for (int64_t i = 0; i < M * c.N; i++) {
+                    float got;
+                    std::memcpy(&got, &out[size_t(i) * 4], 4);
+                    EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
+                            << f.name << " row " << i / c.N << " of " << M << " column " << i % c.N << " is "
+                            << got;
+                }
+            }
+}
+
 TEST(cuda_sm90, every_scale_byte_counts) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (auto scale : {byte_of_column, fast_byte_of_column})
-        for (memory::dim M : {4, 40}) {
-            const case_t c{M, 256, 32, dt::f32, false, false};
+        for (memory::dim M : {1, 4, 40}) {
+            const case_t c{M, 256, M == 1 ? 328 : 32, dt::f32, false, false};
             const result_t r = run_case(c, 3, scale);
             for (int64_t m = 0; m < c.M; m++)
                 for (int64_t n = 0; n < c.N; n++) {
@@ -299,7 +339,7 @@ TEST(cuda_sm90, every_scale_byte_counts) {
 
 TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
-    for (memory::dim M : {2, 50, 250}) {
+    for (memory::dim M : {1, 2, 50, 250}) {
         const case_t c{M, 96, 128, dt::f32, false, false};
         const result_t r = run_case(c, 4, nan_in_column_5);
         for (int64_t i = 0; i < c.M * c.N; i++) EXPECT_EQ(std::isnan(r.got[size_t(i)]), i % c.N == 5) << i;

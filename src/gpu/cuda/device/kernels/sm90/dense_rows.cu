@@ -14,13 +14,18 @@ namespace {
 
 using namespace sm90;
 
+// Besides the plan's variants one for one row, where the format has it.
+constexpr int one_row_variant = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]);
+
 struct dense_rows_list_t {
     template <typename format>
     static constexpr bool takes = true;
-    static constexpr size_t count = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]);
+    static constexpr size_t count = one_row_variant + 1;
     template <typename format, size_t i>
     static built_t<mapped_args_t> built() {
-        using variant_t = dense_rows_variant_t<format, dense_rows_tiles[i]>;
+        constexpr bool one_row = i == one_row_variant;
+        using variant_t = dense_rows_variant_t<format, one_row ? 1 : dense_rows_tiles[i % one_row_variant],
+                one_row && unscaled_t<format>::exists>;
         return {dense_rows<variant_t>, variant_t::threads, variant_t::bytes};
     }
 };
@@ -37,14 +42,15 @@ const kernel_entry_t sm90_dense_rows_kernel = {kernel_id_t::sm90_dense_rows, siz
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
             mapped_args_t m{};
             m.matmul = a.matmul;
+            // Terms of a row are rows of their own.
+            const int terms = m.matmul.src_terms, rows = m.matmul.M * terms;
+            const int v = rows == 1 ? one_row_variant : a.variant;
             if (m.matmul.K > 0) {
-                // Terms of a row are rows of their own.
-                const int terms = m.matmul.src_terms;
-                const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K,
-                        m.matmul.M * terms, m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);
+                const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K, rows,
+                        m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);
                 if (e != cudaSuccess) return e;
             }
-            return launch_built(*variant(a.format, a.variant), at, a, m);
+            return launch_built(*variant(a.format, v), at, a, m);
         }};
 
 } // namespace cuda

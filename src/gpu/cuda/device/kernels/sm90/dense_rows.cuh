@@ -29,6 +29,7 @@
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/one_row.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/ahead.cuh"
@@ -52,11 +53,12 @@ struct dense_rows_t {
     static constexpr int shared_per_sm = 228 * 1024, shared_reserved = 1024; // the second for each CTA
 };
 
-// One variant of the kernel: rows in eights.
-template <typename format_, int row_tiles_>
+// One variant of the kernel: rows in eights, or one (one_row.cuh).
+template <typename format_, int row_tiles_, bool one_row_ = false>
 struct dense_rows_variant_t {
     using format = format_;
     using k = dense_rows_t;
+    static constexpr bool one_row = one_row_;
     static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles, teams = 2;
     static constexpr int warps = teams * k::team_warps;
     static constexpr int weights_warp = warps, source_warp = warps + 1, finish_warp = warps + 2;
@@ -65,11 +67,10 @@ struct dense_rows_variant_t {
     // Long stages take fewer instructions, and those of 8 bits more room and registers than 16 rows leave.
     // Tiles of int4 have up to four steps.
     static constexpr int stage_steps = format::bits < 8 || row_tiles == 1 ? 4 : 2;
-    static constexpr int source_steps = row_tiles == 1 ? stage_steps : 2; // of a stage of the source
-    static_assert(stage_steps % source_steps == 0, "a stage has whole stages of the source");
     static constexpr int step_bytes = k::step_rows * panel_columns * format::bits / 8;
-    static constexpr int source_step = rows * k::row_bytes, source_stage = source_steps * source_step;
+    static constexpr int source_step = rows * k::row_bytes, source_stage = stage_steps * source_step;
     static_assert(source_step % k::swizzle_bytes == 0, "a box begins where the swizzle does");
+    static_assert(!one_row || (row_tiles == 1 && stage_steps == one_row_t::steps), "one_row.cuh");
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         uint64_t source_full[k::max_stages], source_empty[k::max_stages];
@@ -78,8 +79,9 @@ struct dense_rows_variant_t {
     };
     // Sums of all teams, or, where K is shared, of twice as many for half of the columns. Rows are 4 floats
     // further apart than their columns need, for the banks.
+    static constexpr int sum_rows = one_row ? 1 : rows;
     static constexpr int sums_at = (int(sizeof(head_t)) + 127) / 128 * 128,
-                         sum_bytes = teams * rows * (panel_columns + 2 * 4) * 4;
+                         sum_bytes = teams * sum_rows * (panel_columns + 2 * 4) * 4;
     // The rings of the source, those of the weights, and what a stage of these has at most.
     static constexpr int source_at = (sums_at + sum_bytes + k::swizzle_bytes - 1) / k::swizzle_bytes
                                      * k::swizzle_bytes,
@@ -165,9 +167,8 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     using format = typename variant::format;
     using raw_t = typename format::raw_t;
     const matmul_args_t &args = kernel_args.matmul;
-    constexpr int rows = variant::rows, row_tiles = variant::row_tiles, teams = variant::teams;
-    constexpr int stage_steps = variant::stage_steps, source_steps = variant::source_steps;
-    constexpr int source_ring = variant::source_ring;
+    constexpr int sum_rows = variant::sum_rows, row_tiles = variant::row_tiles, teams = variant::teams;
+    constexpr int stage_steps = variant::stage_steps, source_ring = variant::source_ring;
     extern __shared__ __align__(1024) uint8_t shared[];
     typename variant::head_t &head = *reinterpret_cast<typename variant::head_t *>(shared);
     let_later_kernels_start();
@@ -223,7 +224,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             barrier_init(full_of(0) + to_empty + 8 * lane, k::team);
         }
         if (lane < teams * source_ring) {
-            barrier_init(source_full_of(0) + 8 * lane, 1);
+            barrier_init(source_full_of(0) + 8 * lane, variant::one_row ? 32 : 1);
             barrier_init(source_full_of(0) + to_empty + 8 * lane, k::team);
         }
         if (lane == 0) {
@@ -263,26 +264,57 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     }
     // For those who finish: constant memory is cold in every launch.
     if (warp == variant::finish_warp && lane == 0) *reinterpret_cast<matmul_args_t *>(head.args) = args;
+    if constexpr (variant::one_row) { // zeros where no source will be
+        constexpr int all = teams * source_ring * variant::source_stage / 16;
+        for (int i = threadIdx.x; i < all && warp < variant::warps; i += variant::consumers)
+            reinterpret_cast<uint4 *>(shared + variant::source_at)[i] = make_uint4(0, 0, 0, 0);
+    }
     named_barrier(k::all_barrier, variant::threads);
     if (shares) cluster_arrive();
 
     if (warp == variant::source_warp) {
-        if (lane == 0 && steps > 0) prefetch_map(kernel_args.source_map);
+        if (!variant::one_row && lane == 0 && steps > 0) prefetch_map(kernel_args.source_map);
         wait_for_others();
-        if (lane < teams) {
+        if constexpr (variant::one_row) {
+            const uint8_t *src = static_cast<const uint8_t *>(args.src);
+            const uint32_t place = one_row_t::place(lane);
+            int at[teams] = {};
+            uint32_t parity[teams];
+            for (uint32_t &p : parity) p = 1;
+            for (int item = number; item < items; item += item_step) {
+#pragma unroll 1
+                for (int s = 0; s < tiles_each << shift; s += stage_steps) {
+#pragma unroll
+                    for (int t = 0; t < teams; t++) {
+                        const int begin = team_begin(t) << shift,
+                                  past = min(team_begin(t + 1) << shift, steps);
+                        if (begin + s >= past) continue;
+                        const int end = min(args.K, (step_begin + past) * k::step_rows);
+                        const int row = (step_begin + begin + s) * k::step_rows + lane * one_row_t::lane_rows;
+                        const int valid = min(max(end - row, 0), one_row_t::lane_rows);
+                        const uint32_t full = source_full_of(t) + 8 * at[t];
+                        barrier_wait(full + to_empty, parity[t]);
+                        one_row_t::copy(source_of(t) + at[t] * variant::source_stage + place,
+                                src + (valid ? int64_t(row) * 2 : 0), valid * 2);
+                        copy_arrive(full);
+                        if (++at[t] == source_ring) at[t] = 0, parity[t] ^= 1;
+                    }
+                }
+            }
+        } else if (lane < teams) {
             const int begin = team_begin(lane) << shift, past = min(team_begin(lane + 1) << shift, steps);
             int at = 0;
             uint32_t parity = 1;
             for (int item = number; item < items; item += item_step) {
 #pragma unroll 1
-                for (int s = begin; s < past; s += source_steps) {
-                    const int here = min(past - s, source_steps);
+                for (int s = begin; s < past; s += stage_steps) {
+                    const int here = min(past - s, stage_steps);
                     const uint32_t full = source_full_of(lane) + 8 * at;
                     const uint32_t to = source_of(lane) + at * variant::source_stage;
                     barrier_wait(full + to_empty, parity);
                     barrier_arrive_expect(full, here * variant::source_step);
 #pragma unroll
-                    for (int j = 0; j < source_steps; j++)
+                    for (int j = 0; j < stage_steps; j++)
                         if (j < here)
                             tensor_copy(to + j * variant::source_step, kernel_args.source_map,
                                     (step_begin + s + j) * k::step_rows, 0, full);
@@ -295,7 +327,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     // Who finishes: rank q of the cluster the q-th half of the results, which come in quads of columns.
     const int quads = panel_columns / 4 >> shares;
-    const int sum_pitch = quads * 4 + 4, part_bytes = rows * sum_pitch * 4;
+    const int sum_pitch = quads * 4 + 4, part_bytes = sum_rows * sum_pitch * 4;
     if (warp >= variant::finish_warp) {
         const matmul_args_t &a = *reinterpret_cast<const matmul_args_t *>(head.args);
         const int thread = int(threadIdx.x) - variant::finish_warp * 32;
@@ -350,24 +382,25 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     for (int item = number; item < items; item += item_step) {
         // Two sums, of even and odd steps of 16, because a product waits for the one before it.
         float sum[2][row_tiles][4] = {};
+        [[maybe_unused]] one_row_sums_t<format> one_row;
+        // The source's fragments of eight rows for step j of a stage.
+        const auto load_source = [&](uint32_t(&b)[2][4], int j, int t) {
+            const uint32_t from = source_row + source_at * variant::source_stage + j * variant::source_step
+                                  + t * 8 * k::row_bytes;
+            load_matrix_4(b[0], from);
+            load_matrix_4(b[1], from ^ 64); // 32 columns further on
+        };
         // Step j of a stage.
         const auto multiply = [&](auto any, const raw_t &raw, int j) {
-            const uint32_t box =
-                    source_row + source_at * variant::source_stage + j % source_steps * variant::source_step;
             uint32_t b[row_tiles][2][4];
 #pragma unroll
-            for (int t = 0; t < row_tiles; t++) {
-                const uint32_t from = box + t * 8 * k::row_bytes;
-                load_matrix_4(b[t][0], from);
-                load_matrix_4(b[t][1], from ^ 64); // 32 columns further on
-            }
-            add_step<format, decltype(any)::value>(sum, raw, b);
+            for (int t = 0; t < row_tiles; t++) load_source(b[t], j, t);
+            if constexpr (!variant::one_row)
+                add_step<format, decltype(any)::value>(sum, raw, b);
+            else
+                one_row.add_special(raw, b[0], lane % 4 == j);
         };
         const auto source_full = [&] { return source_full_of(team) + 8 * source_at; };
-        const auto release_source = [&] {
-            barrier_arrive(source_full() + to_empty);
-            if (++source_at == source_ring) source_at = 0, source_parity ^= 1;
-        };
 #pragma unroll 1
         for (int s = 0; s < my_steps; s += stage_steps) {
             const int here = min(my_steps - s, stage_steps);
@@ -384,7 +417,23 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             };
             // The usual case: a whole stage of which nothing is special.
             bool done = false;
-            if (here == stage_steps) {
+            if constexpr (variant::one_row) {
+                // Of steps past the end anything is read: the source has zeros there, and weights without
+                // scales are finite, whatever the bits.
+                const int mine = lane % stage_steps;
+                const scales_reader_t scales{{stage + (mine >> shift) * tile_bytes + place.scales}};
+                const raw_t of = format::load(scales, scales, args.tiling);
+                raw_t raw[stage_steps];
+#pragma unroll
+                for (int j = 0; j < stage_steps; j++) raw[j] = load(j);
+                if (!__any_sync(~0u, mine < here && unscaled_t<format>::special(of) != 0)) {
+                    barrier_arrive(full + to_empty);
+                    barrier_wait(source_full(), source_parity);
+                    one_row.add(
+                            raw, of, mine < here, [&](int j, uint32_t(&b)[2][4]) { load_source(b, j, 0); });
+                    done = true;
+                }
+            } else if (here == stage_steps) {
                 raw_t raw[stage_steps];
                 uint32_t special = 0;
 #pragma unroll
@@ -393,28 +442,26 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
                 for (int j = 0; j < stage_steps; j++) special |= format::special(raw[j]);
                 if (!__any_sync(~0u, special != 0)) {
                     barrier_arrive(full + to_empty);
+                    barrier_wait(source_full(), source_parity);
 #pragma unroll
-                    for (int j = 0; j < stage_steps; j++) {
-                        if (j % source_steps == 0) barrier_wait(source_full(), source_parity);
-                        multiply(std::false_type(), raw[j], j);
-                        if (j % source_steps == source_steps - 1) release_source();
-                    }
+                    for (int j = 0; j < stage_steps; j++) multiply(std::false_type(), raw[j], j);
                     done = true;
                 }
             }
             if (!done) {
+                barrier_wait(source_full(), source_parity);
 #pragma unroll 1
                 for (int j = 0; j < here; j++) {
-                    if (j % source_steps == 0) barrier_wait(source_full(), source_parity);
                     const raw_t raw = load(j);
                     if (__any_sync(~0u, format::special(raw) != 0))
                         multiply(std::true_type(), raw, j);
                     else
                         multiply(std::false_type(), raw, j);
-                    if (j % source_steps == source_steps - 1 || j == here - 1) release_source();
                 }
                 barrier_arrive(full + to_empty);
             }
+            barrier_arrive(source_full() + to_empty);
+            if (++source_at == source_ring) source_at = 0, source_parity ^= 1;
             if (++at == ring) at = 0, parity ^= 1;
         }
 
@@ -425,19 +472,25 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             barrier_wait_cluster(sums_free, sums_parity);
             sums_parity ^= 1;
         }
+        if constexpr (variant::one_row) one_row.finish();
         const uint32_t part = sums + (rank * teams + team) * part_bytes
                               + (lane % 4 * 2 * sum_pitch + quarter * 16 - owner * quads * 4 + lane / 4) * 4;
         const auto put = [&](auto store) {
+            if constexpr (variant::one_row) {
+                if (lane % 4 == 0)
+                    for (int i = 0; i < 2; i++) store(i * 32, one_row.sum[i]);
+            } else {
 #pragma unroll
-            for (int t = 0; t < row_tiles; t++)
+                for (int t = 0; t < row_tiles; t++)
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    store((t * 8 + i % 2) * sum_pitch * 4 + i / 2 * 32, sum[0][t][i] + sum[1][t][i]);
+                    for (int i = 0; i < 4; i++)
+                        store((t * 8 + i % 2) * sum_pitch * 4 + i / 2 * 32, sum[0][t][i] + sum[1][t][i]);
+            }
         };
         if (owner == rank) {
             put([&](int offset, float v) { store_shared(part + offset, v); });
             // Each thread here announces what one of the other CTA sends.
-            barrier_arrive_expect(sums_ready, shares ? rows * 16 * 4 / 32 : 0);
+            barrier_arrive_expect(sums_ready, shares ? sum_rows * 16 * 4 / 32 : 0);
         } else {
             const uint32_t there = cluster_address(part, owner), bar = cluster_address(sums_ready, owner);
             put([&](int offset, float v) { cluster_store_async(there + offset, v, bar); });
