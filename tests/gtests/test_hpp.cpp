@@ -243,6 +243,19 @@ TEST(Hpp, DescriptorsAreValues) {
     EXPECT_FALSE(a.is_zero());
 }
 
+#if defined(__linux__)
+TEST(Hpp, LargeMemoryStartsALargePage) {
+    constexpr int64_t page = 2 << 20, bytes = 4 * page + 1;
+    mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
+    memory m(memory::desc({bytes}, dt::u8, tag::a), e);
+    char *p = m.map_data<char>();
+    ASSERT_NE(p, nullptr);
+    EXPECT_EQ(uintptr_t(p) % page, 0u);
+    p[0] = p[bytes - 1] = 1;
+    m.unmap_data(p);
+}
+#endif
+
 TEST(Hpp, MemoryKeepsHandles) {
     mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     const memory::desc md({3, 5}, dt::f32, tag::ab);
