@@ -20,35 +20,21 @@ namespace {
 
 constexpr int threads = 128, each = 4; // neighbours of a row that a thread has
 
-// Which row of the destination a CTA works on; in shared memory.
+// A row of the destination; in shared memory.
 struct place_t {
     int64_t idx[max_ndims]; // all dims but columns
     int64_t row;            // counted through all matrices
     int group;              // of a grouped_matmul; -1: none
-    int expert;             // -1: nobody's row
+    int expert;             // -1: nobody's row, or none
 
-    // All threads ask.
-    __device__ void find(const finish_rows_args_t &a, int64_t r) {
-        __syncthreads(); // they are done with the row before
-        if (threadIdx.x == 0) locate(a, a.first + r);
-        __syncthreads();
-        if (!a.listed) return;
-        for (int64_t g = threadIdx.x; g < a.all.groups.groups; g += threads) {
-            const row_group_t of = a.all.groups.group(g);
-            if (of.expert >= 0 && row >= of.first && row < of.first + of.count) group = int(g);
-        }
-        __syncthreads();
-        if (threadIdx.x == 0) expert = group < 0 ? -1 : a.all.groups.group(group).expert;
-        __syncthreads();
-    }
     __device__ int64_t row_of_matrix(const matmul_args_t &m) const { return idx[m.dst.ndims - 2]; }
 
-private:
+    // But for its group.
     __device__ void locate(const finish_rows_args_t &a, int64_t r) {
         const matmul_args_t &m = a.all.m;
         row = r;
         group = a.listed ? -1 : 0;
-        expert = 0;
+        expert = a.listed ? -1 : 0;
         if (!a.grouped) {
             const uint32_t M = uint32_t(m.M), matrix = uint32_t(row) / M; // rows are below 2^31
             batch_index(matrix, m.dst.ndims, m.dims, idx);
@@ -60,6 +46,37 @@ private:
         idx[group_rows ? 1 : 0] = group_rows ? row % group_rows : row;
     }
 };
+
+// Rows [r, r + n) of those that there are. All threads ask; barriers go before and after.
+template <int n>
+__device__ void find_rows(const finish_rows_args_t &a, int64_t r, place_t (&at)[n]) {
+    __syncthreads(); // they are done with the rows before
+    if (threadIdx.x < n) {
+        if (r + threadIdx.x < a.rows)
+            at[threadIdx.x].locate(a, a.first + r + threadIdx.x);
+        else
+            at[threadIdx.x].row = at[threadIdx.x].expert = -1;
+    }
+    __syncthreads();
+    if (!a.listed) return;
+    const row_groups_t &groups = a.all.groups;
+    if (groups.grouping == mxdnn_row_grouping_row_ids) { // a row is a group
+        if (threadIdx.x < n && at[threadIdx.x].row >= 0) {
+            place_t &p = at[threadIdx.x];
+            p.group = int(p.row), p.expert = groups.group(p.row).expert;
+        }
+        __syncthreads();
+        return;
+    }
+    for (int64_t g = threadIdx.x; g < groups.groups; g += threads) {
+        const row_group_t of = groups.group(g);
+        if (of.expert < 0) continue;
+#pragma unroll
+        for (place_t &p : at)
+            if (p.row >= of.first && p.row < of.first + of.count) p.group = int(g), p.expert = of.expert;
+    }
+    __syncthreads();
+}
 
 // `count` neighbours of a tensor's row from column n on, at most four.
 __device__ __forceinline__ float4 load_neighbours(
@@ -179,36 +196,11 @@ __device__ __forceinline__ float4 load_values(const float *p, int64_t n, int cou
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// The results from column n on, of values that have been sums with a bias.
+// What comes after all post-ops.
 __device__ __forceinline__ float4 results(
-        const finish_rows_args_t &a, const place_t &at, int gate, const float *values, int64_t n, int count) {
-    const matmul_args_t &m = a.all.m;
-    float4 x;
-    if (gate == m.post_ops) {
-        x = apply(m, 0, gate, at, n, count, load_values(values, n, count));
-    } else {
-        const post_op_args_t &o = m.ops[gate];
-        float alpha = o.alpha, beta = 1.f, limit = o.beta;
-        if (a.grouped && a.all.activation_params) {
-            const float *v = a.all.activation_params + a.all.activation_stride * at.expert;
-            alpha = v[0], beta = v[1], limit = v[2];
-        }
-        // The first of what lies side by side, and the second; pairs are taken apart.
-        const int64_t at_g = o.halves ? n : 2 * n, at_u = o.halves ? m.columns + n : 2 * n + each;
-        const int of_g = o.halves ? count : min(2 * count, each), of_u = o.halves ? count : 2 * count - of_g;
-        float4 g = apply(m, 0, gate, at, at_g, of_g, load_values(values, at_g, of_g)),
-               u = apply(m, 0, gate, at, at_u, of_u, load_values(values, at_u, of_u));
-        if (!o.halves) {
-            const float4 first = g, second = u;
-            g = make_float4(first.x, first.z, second.x, second.z);
-            u = make_float4(first.y, first.w, second.y, second.w);
-        }
-        x = make_float4(gated(o.alg, g.x, u.x, alpha, limit, beta),
-                gated(o.alg, g.y, u.y, alpha, limit, beta), gated(o.alg, g.z, u.z, alpha, limit, beta),
-                gated(o.alg, g.w, u.w, alpha, limit, beta));
-        if (gate + 1 < m.post_ops) x = apply(m, gate + 1, m.post_ops, at, n, count, x);
-    }
+        const finish_rows_args_t &a, const place_t &at, float4 x, int64_t n, int count) {
     if (!a.grouped) return x;
+    const matmul_args_t &m = a.all.m;
     if (a.all.topk && !a.all.topk_on_input) {
         const float weight = a.all.topk_dt == mxdnn_f32
                                      ? static_cast<const float *>(a.all.topk)[at.row]
@@ -224,6 +216,32 @@ __device__ __forceinline__ float4 results(
     return x;
 }
 
+// The results from column n on, of values that have been sums with a bias; one of the post-ops is a gate.
+__device__ __noinline__ float4 gated_results(
+        const finish_rows_args_t &a, const place_t &at, int gate, const float *values, int64_t n, int count) {
+    const matmul_args_t &m = a.all.m;
+    const post_op_args_t &o = m.ops[gate];
+    float alpha = o.alpha, beta = 1.f, limit = o.beta;
+    if (a.grouped && a.all.activation_params) {
+        const float *v = a.all.activation_params + a.all.activation_stride * at.expert;
+        alpha = v[0], beta = v[1], limit = v[2];
+    }
+    // The first of what lies side by side, and the second; pairs are taken apart.
+    const int64_t at_g = o.halves ? n : 2 * n, at_u = o.halves ? m.columns + n : 2 * n + each;
+    const int of_g = o.halves ? count : min(2 * count, each), of_u = o.halves ? count : 2 * count - of_g;
+    float4 g = apply(m, 0, gate, at, at_g, of_g, load_values(values, at_g, of_g)),
+           u = apply(m, 0, gate, at, at_u, of_u, load_values(values, at_u, of_u));
+    if (!o.halves) {
+        const float4 first = g, second = u;
+        g = make_float4(first.x, first.z, second.x, second.z);
+        u = make_float4(first.y, first.w, second.y, second.w);
+    }
+    const float4 x = make_float4(gated(o.alg, g.x, u.x, alpha, limit, beta),
+            gated(o.alg, g.y, u.y, alpha, limit, beta), gated(o.alg, g.z, u.z, alpha, limit, beta),
+            gated(o.alg, g.w, u.w, alpha, limit, beta));
+    return results(a, at, apply(m, gate + 1, m.post_ops, at, n, count, x), n, count);
+}
+
 constexpr int part = threads * each; // of a row, at a time
 
 __device__ int gate_of(const matmul_args_t &m) {
@@ -232,52 +250,109 @@ __device__ int gate_of(const matmul_args_t &m) {
     return gate;
 }
 
+constexpr int rows_at_once = 4; // of a CTA, whose loads wait for memory together
+
 // gridDim.y CTAs share each row.
-__global__ void __launch_bounds__(threads) apply_ops(const __grid_constant__ finish_rows_args_t a) {
-    __shared__ place_t at;
+__global__ void __launch_bounds__(threads, 5) apply_ops(const __grid_constant__ finish_rows_args_t a) {
+    __shared__ place_t at[rows_at_once];
     start_of_early_kernel();
     const matmul_args_t &m = a.all.m;
     const int gate = gate_of(m);
-    for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        at.find(a, r);
-        if (at.expert < 0) continue;
+    const bool gates = a.applies && gate < m.post_ops;
+    for (int64_t r = int64_t(blockIdx.x) * rows_at_once; r < a.rows; r += int64_t(gridDim.x) * rows_at_once) {
+        find_rows(a, r, at);
         float *values = a.values + r * a.stride;
-        float largest = 0.f;
+        float largest[rows_at_once] = {};
         for (int64_t begin = blockIdx.y * part; begin < m.columns; begin += gridDim.y * part) {
             const int64_t n = begin + threadIdx.x * each;
             const int count = n < m.columns ? int(min(int64_t(each), m.columns - n)) : 0;
-            float x[each];
-            if (count > 0) {
-                const float4 v =
-                        a.applies ? results(a, at, gate, values, n, count) : load_values(values, n, count);
-                x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-            }
-            // Pairs are read at or beyond the places of what becomes of them.
-            __syncthreads();
-            if (count == 0) continue;
-            if (a.to_dst)
-                store_neighbours(m, at, n, count, x);
-            else if (a.applies)
-                *reinterpret_cast<float4 *>(values + n) = make_float4(x[0], x[1], x[2], x[3]);
+            float4 x[rows_at_once];
 #pragma unroll
-            for (int j = 0; j < each; j++)
-                if (j < count) largest = nvfp4_global_amax(largest, x[j]);
+            for (int i = 0; i < rows_at_once; i++)
+                if (count > 0 && at[i].expert >= 0 && !gates)
+                    x[i] = load_values(values + i * a.stride, n, count);
+#pragma unroll
+            for (int i = 0; i < rows_at_once; i++)
+                if (count > 0 && at[i].expert >= 0 && a.applies)
+                    x[i] = gates ? gated_results(a, at[i], gate, values + i * a.stride, n, count)
+                                 : results(a, at[i], apply(m, 0, gate, at[i], n, count, x[i]), n, count);
+            // Pairs are read at or beyond the places of what becomes of them.
+            if (gates) __syncthreads();
+#pragma unroll
+            for (int i = 0; i < rows_at_once; i++) {
+                if (count == 0 || at[i].expert < 0) continue;
+                const float v[each] = {x[i].x, x[i].y, x[i].z, x[i].w};
+                if (a.to_dst)
+                    store_neighbours(m, at[i], n, count, v);
+                else if (a.applies)
+                    *reinterpret_cast<float4 *>(values + i * a.stride + n) = x[i];
+#pragma unroll
+                for (int j = 0; j < each; j++)
+                    if (j < count) largest[i] = nvfp4_global_amax(largest[i], v[j]);
+            }
         }
         if (!a.finds_largest) continue;
-        matrix_view_t dst(m.dst, at.idx);
-        if (a.grouped) dst.set_global_index(at.expert);
-        const uint32_t of_warp = __reduce_max_sync(~0u, bits_of(largest));
-        if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), of_warp);
+#pragma unroll
+        for (int i = 0; i < rows_at_once; i++) {
+            if (at[i].expert < 0) continue;
+            matrix_view_t dst(m.dst, at[i].idx);
+            if (a.grouped) dst.set_global_index(at[i].expert);
+            const uint32_t of_warp = __reduce_max_sync(~0u, bits_of(largest[i]));
+            if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned *>(dst.global_at()), of_warp);
+        }
+    }
+}
+
+// What of these most models have, by itself: one eltwise on whole rows, whose pieces of 16 bytes are in
+// place. A thread has eight neighbours at a time, and waits for nobody.
+constexpr int piece = 8;
+
+__host__ __device__ bool is_one_eltwise(const finish_rows_args_t &a) {
+    const matmul_args_t &m = a.all.m;
+    const plain_args_t &t = m.dst.elements;
+    return !a.grouped && a.applies && a.to_dst && !a.finds_largest && m.post_ops == 1
+           && m.ops[0].kind == mxdnn_eltwise && t.ndims == 2 && m.columns % piece == 0
+           && (reinterpret_cast<uintptr_t>(t.data) | uint64_t(t.step[0])) % 16 == 0;
+}
+
+template <mxdnn_alg_kind_t alg>
+__global__ void __launch_bounds__(threads) apply_eltwise(const __grid_constant__ finish_rows_args_t a) {
+    start_of_early_kernel();
+    const matmul_args_t &m = a.all.m;
+    const plain_args_t &t = m.dst.elements;
+    const float alpha = m.ops[0].alpha, beta = m.ops[0].beta;
+    const uint32_t pieces = uint32_t(m.columns / piece), all = uint32_t(a.rows) * pieces;
+    for (uint32_t i = blockIdx.x * threads + threadIdx.x; i < all; i += gridDim.x * threads) {
+        const uint32_t r = i / pieces, n = (i - r * pieces) * piece;
+        const auto *from = reinterpret_cast<const float4 *>(a.values + r * a.stride + n);
+        float4 x[2] = {from[0], from[1]};
+        for (float4 &v : x) v = eltwise<alg>(v, alpha, beta);
+        auto *to = reinterpret_cast<uint4 *>(t.data + (a.first + r) * t.step[0] + n * (t.bits / 8));
+        if (t.dt == mxdnn_f32) {
+            for (int j = 0; j < 2; j++)
+                to[j] = make_uint4(bits_of(x[j].x), bits_of(x[j].y), bits_of(x[j].z), bits_of(x[j].w));
+            continue;
+        }
+        const auto pair = [&](float lower, float upper) {
+            if (t.dt == mxdnn_bf16)
+                return uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(lower)))
+                       | uint32_t(__bfloat16_as_ushort(__float2bfloat16_rn(upper))) << 16;
+            return uint32_t(__half_as_ushort(__float2half_rn(lower)))
+                   | uint32_t(__half_as_ushort(__float2half_rn(upper))) << 16;
+        };
+        *to = make_uint4(
+                pair(x[0].x, x[0].y), pair(x[0].z, x[0].w), pair(x[1].x, x[1].y), pair(x[1].z, x[1].w));
     }
 }
 
 __global__ void __launch_bounds__(threads) store_codes(const __grid_constant__ finish_rows_args_t a) {
-    __shared__ place_t at;
+    __shared__ place_t place[1];
+    const place_t &at = place[0];
     start_of_early_kernel();
     const matmul_args_t &m = a.all.m;
     const int64_t block = m.dst.quant.block;
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        at.find(a, r);
+        find_rows(a, r, place);
         if (at.expert < 0) continue;
         matrix_view_t dst(m.dst, at.idx);
         if (a.grouped) {
@@ -301,6 +376,17 @@ __global__ void __launch_bounds__(threads) set_globals(const __grid_constant__ f
 
 using kernel_t = void (*)(finish_rows_args_t);
 
+// Null for those that few models have.
+kernel_t find_eltwise(mxdnn_alg_kind_t alg) {
+    switch (alg) {
+    case mxdnn_eltwise_swish: return apply_eltwise<mxdnn_eltwise_swish>;
+    case mxdnn_eltwise_gelu_erf: return apply_eltwise<mxdnn_eltwise_gelu_erf>;
+    case mxdnn_eltwise_gelu_tanh: return apply_eltwise<mxdnn_eltwise_gelu_tanh>;
+    case mxdnn_eltwise_clip: return apply_eltwise<mxdnn_eltwise_clip>;
+    default: return nullptr;
+    }
+}
+
 kernel_t find(finish_step_t step) {
     switch (step) {
     case finish_step_t::apply_ops: return apply_ops;
@@ -312,7 +398,9 @@ kernel_t find(finish_step_t step) {
 } // namespace
 
 cudaError_t prepare_finish_rows() {
-    for (kernel_t k : {apply_ops, store_codes, set_globals})
+    for (kernel_t k : {kernel_t(apply_ops), kernel_t(store_codes), kernel_t(set_globals),
+                 find_eltwise(mxdnn_eltwise_swish), find_eltwise(mxdnn_eltwise_gelu_erf),
+                 find_eltwise(mxdnn_eltwise_gelu_tanh), find_eltwise(mxdnn_eltwise_clip)})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;
 }
@@ -331,10 +419,18 @@ cudaError_t launch_finish_rows(const launch_t &at, const finish_rows_args_t &a) 
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const bool of_rows = a.step == finish_step_t::apply_ops || a.step == finish_step_t::store_codes;
     if (!of_rows) return launch_kernel(at, find(a.step), {1, threads, 0, true}, a);
+    const int64_t rows_by_pieces = a.rows * (a.all.m.columns / piece);
+    if (a.step == finish_step_t::apply_ops && is_one_eltwise(a) && rows_by_pieces <= INT32_MAX)
+        if (const kernel_t k = find_eltwise(a.all.m.ops[0].alg)) {
+            const int64_t grid =
+                    std::min(div_up(rows_by_pieces, int64_t(threads)), int64_t(at.sm_count) * ctas);
+            return launch_kernel(at, k, {unsigned(grid), threads, 0, true}, a);
+        }
     const unsigned parts = parts_of_row(a);
     const int64_t most = div_up(int64_t(at.sm_count) * ctas, int64_t(parts));
+    const int64_t takes = div_up(a.rows, int64_t(a.step == finish_step_t::apply_ops ? rows_at_once : 1));
     return launch_kernel(
-            at, find(a.step), {dim3(unsigned(std::min<int64_t>(a.rows, most)), parts), threads, 0, true}, a);
+            at, find(a.step), {dim3(unsigned(std::min(takes, most)), parts), threads, 0, true}, a);
 }
 
 } // namespace cuda

@@ -33,22 +33,38 @@ __device__ __forceinline__ void store_value(void *p, value_type_t type, int64_t 
     }
 }
 
+// Two neighbours of 16 bits in a word.
+__device__ __forceinline__ uint32_t pair_of(value_type_t type, float a, float b) {
+    if (type == value_type_t::bf16) {
+        const __nv_bfloat162 v = __floats2bfloat162_rn(a, b);
+        return *reinterpret_cast<const uint32_t *>(&v);
+    }
+    const __half2 v = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&v);
+}
+
 // count neighbours from element i on, in one store where the address allows it.
 template <int count>
 __device__ __forceinline__ void store_values(
         void *p, value_type_t type, int64_t i, const float (&v)[count], int valid) {
     static_assert(count == 2 || count == 4, "one store");
-    if (type == value_type_t::bf16 && valid == count) {
-        __nv_bfloat16 *to = static_cast<__nv_bfloat16 *>(p) + i;
-        if (reinterpret_cast<uintptr_t>(to) % (2 * count) == 0) {
-            __nv_bfloat162 packed[count / 2];
-            for (int j = 0; j < count / 2; j++) packed[j] = __floats2bfloat162_rn(v[2 * j], v[2 * j + 1]);
+    const bool wide = type == value_type_t::f32;
+    const auto to = reinterpret_cast<uintptr_t>(p) + i * (wide ? 4 : 2);
+    if (valid == count && to % (wide ? 4 * count : 2 * count) == 0) {
+        if (wide) {
             if constexpr (count == 4)
-                *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<uint2 *>(packed);
+                *reinterpret_cast<float4 *>(to) = make_float4(v[0], v[1], v[2], v[3]);
             else
-                *reinterpret_cast<uint32_t *>(to) = *reinterpret_cast<uint32_t *>(packed);
+                *reinterpret_cast<float2 *>(to) = make_float2(v[0], v[1]);
             return;
         }
+        uint32_t words[count / 2];
+        for (int j = 0; j < count / 2; j++) words[j] = pair_of(type, v[2 * j], v[2 * j + 1]);
+        if constexpr (count == 4)
+            *reinterpret_cast<uint2 *>(to) = make_uint2(words[0], words[1]);
+        else
+            *reinterpret_cast<uint32_t *>(to) = words[0];
+        return;
     }
     for (int j = 0; j < count; j++)
         if (j < valid) store_value(p, type, i + j, v[j]);
