@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "common/formats/plain_bits.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "common/row_groups.hpp"
 #include "cuda_call.hpp"
 
 using namespace cuda_test;
@@ -295,6 +297,91 @@ TEST(cuda_sources, many_rows_in_parts) {
             expect_close(run_case(s, c, 5, moderate, moderate), s, c);
             if (HasFatalFailure()) return;
         }
+}
+
+// Scales in tiles of 128x4 that begin anew with every group give the bits of scales in rows.
+TEST(cuda_sources, tiles_of_scales_begin_with_every_group) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    const int64_t E = 5, K = 200, N = 70, group_rows = 210;
+    const std::vector<int32_t> counts = {5, 0, 130, 1, 200};
+    using grouping_t = mxdnn::row_grouping;
+    for (const char *impl : implementations)
+        for (const source_t &s : sources)
+            for (const grouping_t grouping : {grouping_t::ends, grouping_t::starts, grouping_t::padded}) {
+                const bool padded = grouping == grouping_t::padded;
+                // Codes that share bytes are rows of two dims only.
+                if (!s.block || (padded && data_type_info(mxdnn_data_type_t(s.type))->bits == 4)) continue;
+                std::vector<int32_t> bounds;
+                int32_t rows = 2; // starts: those before the first are nobody's
+                if (grouping == grouping_t::starts) bounds.push_back(rows);
+                if (grouping == grouping_t::ends) rows = 0;
+                for (int32_t c : counts) bounds.push_back(padded ? c : rows += c);
+                rows = padded ? int32_t(E * group_rows) : rows + 3;
+                row_groups_t groups;
+                groups.grouping = mxdnn_row_grouping_t(grouping);
+                groups.groups = groups.ids = groups.experts = E;
+                groups.rows = rows;
+                groups.bounds = bounds.data();
+
+                const auto matrix = [&](int64_t columns, dt type) {
+                    return padded ? memory::desc({E, group_rows, columns}, type, tag::abc)
+                                  : memory::desc({rows, columns}, type, tag::ab);
+                };
+                const auto make = [&](bool tiles) {
+                    mxdnn::primitive_attr attr;
+                    attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0, false, mode_t::static_sazp);
+                    attr.set_scales(
+                            MXDNN_ARG_SRC, padded ? 7 : 3, {1, s.block}, s.scale, false, mode_t::static_sazp);
+                    if (s.global) attr.set_global_scale(MXDNN_ARG_SRC, mode_t::static_sazp);
+                    if (tiles) attr.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+                    attr.set_row_grouping(grouping);
+                    return mxdnn::grouped_matmul::primitive_desc(gpu(), matrix(K, s.type),
+                            memory::desc({E, K, N}, dt::f4_e2m1, tag::any), memory::desc(),
+                            matrix(N, dt::f32), attr);
+                };
+                std::mt19937 rng(8);
+                const int64_t blocks = div_up(K, s.block);
+                const memory::desc in_rows = matrix(blocks, s.scale);
+                const bytes_t codes = random_bytes(mxdnn_u4, matrix(K, s.type).get_size(), rng),
+                              scales = random_bytes(mxdnn_data_type_t(s.scale), size_t(rows * blocks), rng),
+                              weights = random_inputs(make(false), rng).at(MXDNN_ARG_WEIGHTS);
+                const int64_t all = groups.swizzled_rows_before(E);
+                bytes_t in_tiles(size_t(swizzle_128x4::size(all, blocks)), 0xc3);
+                for (int64_t g = 0; g < E; g++)
+                    for (int64_t r = 0; r < groups.group(g).count; r++)
+                        for (int64_t b = 0; b < blocks; b++)
+                            in_tiles[size_t(swizzle_128x4::offset(groups.swizzled_rows_before(g) + r, b,
+                                    blocks))] = scales[size_t((groups.group(g).first + r) * blocks + b)];
+                const auto multiply = [&](bool tiles) {
+                    auto pd = make(tiles);
+                    EXPECT_TRUE(go_to(pd, impl)) << s.name;
+                    std::unordered_map<int, memory> args;
+                    args[MXDNN_ARG_SRC] = make_memory(pd.src_desc(), gpu(), codes);
+                    const memory::dim parts = padded ? E : 1;
+                    args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = make_memory(
+                            tiles ? memory::desc({parts, int64_t(in_tiles.size()) / parts}, s.scale, tag::ab)
+                                  : in_rows,
+                            gpu(), tiles ? in_tiles : scales);
+                    if (s.global)
+                        args[MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC] = make_memory(
+                                memory::desc({1}, dt::f32, tag::a), gpu(), random_bytes(mxdnn_f32, 4, rng));
+                    args[MXDNN_ARG_WEIGHTS] = make_memory(pd.weights_desc(), gpu(), weights);
+                    bytes_t index(bounds.size() * 4);
+                    std::memcpy(index.data(), bounds.data(), index.size());
+                    args[padded ? MXDNN_ARG_GROUP_COUNTS : MXDNN_ARG_GROUP_OFFSETS] = make_memory(
+                            memory::desc({int64_t(bounds.size())}, dt::s32, tag::a), gpu(), index);
+                    args[MXDNN_ARG_DST] =
+                            make_memory(pd.dst_desc(), gpu(), bytes_t(pd.dst_desc().get_size(), 0xc3));
+                    mxdnn::stream stream(gpu());
+                    mxdnn::grouped_matmul(pd).execute(stream, args);
+                    stream.wait();
+                    return read_memory(args[MXDNN_ARG_DST]);
+                };
+                const std::mt19937 before = rng;
+                const bytes_t want = multiply(false);
+                rng = before;
+                ASSERT_EQ(multiply(true), want) << s.name << " " << impl << " grouping " << int(grouping);
+            }
 }
 
 } // namespace

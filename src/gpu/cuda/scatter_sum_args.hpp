@@ -2,6 +2,7 @@
 // What device/kernels/scatter_sum.cu is told: rows of results that are added up where they meet.
 #pragma once
 
+#include "gpu/cuda/group_rows_args.hpp"
 #include "gpu/cuda/sm90_args.hpp"
 
 namespace mxdnn {
@@ -10,6 +11,9 @@ namespace cuda {
 namespace sm90 {
 
 struct scatter_sum_args_t {
+    // Of link: instead of chains the rows of groups, from rows with ids.
+    bool groups_by_ids = false;
+    group_rows_args_t by_ids;
     const float *rows = nullptr; // [M, row_stride], 16-byte aligned, row_stride a multiple of 4
     int64_t row_stride = 0;
     int32_t M = 0, columns = 0;
@@ -20,6 +24,7 @@ struct scatter_sum_args_t {
     value_type_t dst_type = value_type_t::bf16;
     int32_t dst_rows = 0;
     float old_scale = 0.f; // times what dst held
+    bool keeps = false;    // rows of dst that none is for stay as they are
     // Lists of the rows of every row of dst, which link_rows makes: the first, [dst_rows], and what follows
     // each, [M]. Null: every CTA looks through all rows, of which there are at most max_searched_rows.
     int32_t *first = nullptr, *next = nullptr;

@@ -5,6 +5,7 @@
 
 #include "common/formats/source_recipe.hpp"
 #include "common/quant.hpp"
+#include "common/row_groups.hpp"
 #include "common/types.hpp"
 
 namespace mxdnn {
@@ -24,6 +25,8 @@ struct source_rows_args_t {
     int64_t scale_row_step = 0, scale_col_step = 0; // bytes
     bool swizzled = false;
     int64_t swizzle_cols = 0;
+    bool swizzled_by_group = false; // in tiles that begin anew with each of the groups
+    row_groups_t groups;
     source_recipe_t recipe;
 
     const int32_t *gather = nullptr;    // row of the source, else a row of zeros; null: row r is row r

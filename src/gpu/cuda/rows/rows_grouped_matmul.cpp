@@ -30,6 +30,59 @@ int64_t listed_rows(const problem_t &p) {
     return runtime_dim;
 }
 
+// Whether 128x4-swizzled scales of the source begin anew with every group; padded ones are a matrix each.
+bool scales_begin_with_groups(const problem_t &p, const grouped_exec_t &x) {
+    return p.attr.src.layout == mxdnn_scales_swizzle_128x4
+           && (p.src.ndims == 3 || swizzled_by_group(x, true));
+}
+// As many bytes apart as the groups' rows say, which of padded ones the caller decides.
+bool scales_follow_groups(const memory_desc_t &scales, const memory_desc_t &src, int64_t block) {
+    return src.ndims < 3 || src.dims[0] <= 1
+           || scales.strides[0] == swizzle_128x4::size(src.dims[1], div_up(src.dims[2], block));
+}
+
+// Rows with an id each become the rows of groups, in as much of the scratchpad.
+constexpr int64_t most_rows_with_ids = 1 << 17; // where their number is not known
+int64_t bytes_of_ids(const problem_t &p) {
+    if (p.attr.row_grouping != mxdnn_row_grouping_row_ids) return 0;
+    const int64_t rows = listed_rows(p) == runtime_dim ? most_rows_with_ids : listed_rows(p);
+    return round_up(4 * (p.weights.dims[0] + 1 + 3 * rows), 256);
+}
+int64_t bytes_of_ids(const grouped_exec_t &x) { return 4 * (x.groups.experts + 1 + 3 * x.groups.rows); }
+
+status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
+    const int64_t rows = x.groups.rows, experts = x.groups.experts;
+    sm90::scatter_sum_args_t link;
+    link.groups_by_ids = true;
+    group_rows_args_t &g = link.by_ids;
+    g.rows = x.groups;
+    g.gather = x.gather;
+    g.scatter = x.scatter;
+    g.topk = x.topk;
+    g.topk_dt = x.topk_dt;
+    g.starts = reinterpret_cast<int32_t *>(space);
+    g.gather_out = g.starts + experts + 1;
+    g.scatter_out = g.gather_out + rows;
+    if (x.topk) g.topk_out = reinterpret_cast<float *>(g.scatter_out + rows);
+    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, link));
+    x.groups = {};
+    x.groups.grouping = mxdnn_row_grouping_starts;
+    x.groups.groups = x.groups.ids = x.groups.experts = experts;
+    x.groups.rows = rows;
+    x.groups.bounds = g.starts;
+    x.gather = g.gather_out;
+    x.scatter = g.scatter_out;
+    x.topk = g.topk_out;
+    x.topk_dt = mxdnn_f32;
+    return mxdnn_success;
+}
+
+// What a sum as the last post-op multiplies the destination by; 0: there is none.
+float scale_of_old(const problem_t &p) {
+    const auto &ops = p.attr.post_ops.ops;
+    return !ops.empty() && ops.back().kind == mxdnn_sum ? ops.back().scale : 0.f;
+}
+
 // Multiplies the rows of the list, as often as there are columns for, and makes them before where the source
 // does not have them as the kernel reads them: many_rows takes neighbouring rows only, few_rows gathers by
 // itself, if need be from made rows.
@@ -49,7 +102,8 @@ public:
                    && (kernel_ == kernel_id_t::sm90_many_rows
                            || (!in_place && x.src_rows > made_rows_at_once(p)));
         makes_ = gathers_ || !in_place;
-        source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows};
+        source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows,
+                scales_begin_with_groups(p, x) ? &x.groups : nullptr};
         listed_ = gathers_ || !x.gather;
         if (makes_ && listed_) each_ = made_rows_each(p, all_, is_fp8());
         if (finishes_apart(p) && !x.scatter) each_ = std::min(each_, results_at_once(p));
@@ -109,13 +163,10 @@ template <family_t family>
 reason_t rows_grouped_matmul_t<family>::pd_t::init() {
     reason_t r = check_rows_problem(problem, family, false);
     if (!r.ok()) return r;
-    if (problem.attr.src.layout == mxdnn_scales_swizzle_128x4)
-        return no("scales of src", "in tiles of 128x4, which begin with every group", "in order");
-    if (problem.attr.row_grouping == mxdnn_row_grouping_row_ids)
-        return no("row grouping", "an id per row", "groups of rows");
     sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
     result_bytes = round_up(results_bytes(problem), 256);
-    scratchpad_bytes = sum_bytes + result_bytes + made_rows_bytes(problem);
+    id_bytes = bytes_of_ids(problem);
+    scratchpad_bytes = sum_bytes + result_bytes + id_bytes + made_rows_bytes(problem);
     return yes();
 }
 
@@ -156,7 +207,7 @@ reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
 template <family_t family>
 status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
-    const grouped_exec_t x(ctx);
+    grouped_exec_t x(ctx);
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
     sm90::launch_args_t launch;
     sm90::matmul_args_t &a = launch.matmul;
@@ -168,17 +219,24 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const sm90::sum_plan_t space =
             sm90::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-    const bool apart = finishes_apart(p);
-    const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!x.scatter && x.groups.rows == 0);
-    // What is known only now. Post-ops are for rows before they meet.
-    if (dst_stride < 0 || (apart && x.scatter && x.dst_rows > results_at_once(p))
-            || (x.scatter && !applies_post_ops(p))
+    // Rows with ids are put in order and back: they meet, though no two of them.
+    const bool by_ids = x.groups.grouping == mxdnn_row_grouping_row_ids, adds = x.scatter,
+               meets = adds || by_ids;
+    const bool apart = meets ? makes_result_codes(p) : finishes_apart(p);
+    const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!adds && x.groups.rows == 0);
+    // What is known only now.
+    if (dst_stride < 0 || (apart && meets && x.dst_rows > results_at_once(p))
+            || (meets && !applies_post_ops(p) && !applies_post_ops_before_sums(p))
             || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
-            || (scales && even_row_stride(scales->md) < 0) || x.groups.groups > sm90::max_groups
-            || x.groups.rows > INT32_MAX / 2 || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2
-            || (x.scatter && space.panels == 0))
+            || (scales && even_row_stride(scales->md) < 0)
+            || (scales && scales_begin_with_groups(p, x)
+                    && !scales_follow_groups(scales->md, src.md, p.attr.src.scales.groups[1]))
+            || (by_ids ? x.groups.experts : x.groups.groups) > sm90::max_groups
+            || (by_ids && bytes_of_ids(x) > pd.id_bytes) || x.groups.rows > INT32_MAX / 2
+            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (meets && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
     if (nothing) return mxdnn_success;
+    if (by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x));
 
     a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
     a.weights_ptrs = x.weights_ptrs;
@@ -203,12 +261,13 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.activation_params = x.activation_params;
     a.activation_stride = int32_t(x.activation_stride);
 
-    rows_multiplier_t rows(ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x, launch);
+    rows_multiplier_t rows(
+            ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes + pd.id_bytes, x, launch);
     // Where rows of results go.
     char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
     const int64_t to_stride = apart ? results_stride(p) : dst_stride;
     const sm90::value_type_t to_type = apart ? sm90::value_type_t::f32 : value_type_of(dst.md.dt);
-    if (!x.scatter) {
+    if (!meets) {
         a.dst = to;
         a.dst_stride = to_stride;
         a.dst_type = to_type;
@@ -224,7 +283,9 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     sum.dst_stride = to_stride;
     sum.dst_type = to_type;
     sum.dst_rows = int32_t(x.dst_rows);
-    sum.old_scale = a.old_scale;
+    sum.keeps = !adds;
+    const bool ops_apart = !applies_post_ops(p);
+    sum.old_scale = ops_apart ? scale_of_old(p) : a.old_scale;
     a.old_scale = 0.f;
     if (space.next_bytes) {
         sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
@@ -244,11 +305,14 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
         sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
         sum.dst = to + a.dst_first * (to_type == sm90::value_type_t::f32 ? 4 : 2);
         MXDNN_CHECK(rows.multiply());
+        if (ops_apart)
+            MXDNN_CHECK(apply_post_ops_before_sums(
+                    ctx, x, static_cast<float *>(a.dst), sum.row_stride, sum.columns));
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
     }
     if (!apart) return mxdnn_success;
     // They are all there.
-    finisher_t finisher(ctx, false);
+    finisher_t finisher(ctx, !adds, true);
     return finisher.run([&](sweep_t sweep) {
         return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sweep_t::stores);
     });

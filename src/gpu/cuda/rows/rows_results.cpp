@@ -48,8 +48,9 @@ int64_t results_bytes(const problem_t &p) {
     return results_at_once(p) * results_stride(p) * int64_t(sizeof(float));
 }
 
-finisher_t::finisher_t(const exec_ctx_t &ctx, bool listed)
-    : ctx_(ctx), p_(ctx.pd.problem), codes_(makes_result_codes(p_)), quick_(quantises_quickly()) {
+finisher_t::finisher_t(const exec_ctx_t &ctx, bool listed, bool applied)
+    : ctx_(ctx), p_(ctx.pd.problem), codes_(makes_result_codes(p_)), quick_(quantises_quickly()),
+      applied_(applied || applies_post_ops(p_)) {
     args_.grouped = p_.kind == mxdnn_primitive_kind_grouped_matmul;
     args_.listed = listed;
     args_.stride = results_stride(p_);
@@ -87,7 +88,7 @@ status_t finisher_t::finish(sweep_t sweep, void *values, int64_t first, int64_t 
     args_.values = static_cast<float *>(values);
     args_.first = first;
     args_.rows = count;
-    args_.applies = !applies_post_ops(p_);
+    args_.applies = !applied_;
     args_.finds_largest = sweep == sweep_t::looks;
     if (!kept && (args_.applies || args_.finds_largest)) MXDNN_CHECK(launch(finish_step_t::apply_ops));
     if (!codes_ || sweep == sweep_t::looks) return mxdnn_success;
@@ -118,6 +119,33 @@ status_t finisher_t::quantise() {
         a.groups = args_.all.groups;
     }
     return launch(finish_step_t::quantise);
+}
+
+bool applies_post_ops_before_sums(const problem_t &p) {
+    const auto &ops = p.attr.post_ops.ops;
+    for (size_t i = 0; i < ops.size(); i++) {
+        const post_op_t &o = ops[i];
+        const bool sums = o.kind == mxdnn_sum && i + 1 == ops.size() && !o.zero_point
+                          && (o.dt == mxdnn_data_type_undef || o.dt == p.dst.dt);
+        if (o.kind != mxdnn_eltwise && !sums) return false;
+    }
+    return true;
+}
+
+status_t apply_post_ops_before_sums(
+        const exec_ctx_t &ctx, const grouped_exec_t &x, float *rows, int64_t stride, int64_t columns) {
+    finish_rows_args_t a{};
+    make_grouped_args(ctx, a.all);
+    a.all.groups = x.groups;
+    a.all.topk = x.topk;
+    a.all.topk_dt = x.topk_dt;
+    a.all.has_old = false;
+    a.all.m.columns = columns;
+    a.grouped = a.listed = a.applies = true;
+    a.values = rows;
+    a.stride = stride;
+    a.rows = x.groups.rows;
+    return launch_kernel(ctx, kernel_id_t::sm90_quantise_rows, a);
 }
 
 } // namespace cuda

@@ -5,6 +5,7 @@
 // cannot.
 #pragma once
 
+#include "common/grouped_exec.hpp"
 #include "common/primitive.hpp"
 #include "gpu/cuda/finish_rows_args.hpp"
 
@@ -32,9 +33,9 @@ enum class sweep_t { all, looks, stores };
 // One execution of such a problem.
 class finisher_t {
 public:
-    // listed: rows of a grouped_matmul that belong to no group stay as they are; else they are all finished,
-    // after post-ops.
-    finisher_t(const exec_ctx_t &ctx, bool listed);
+    // listed: rows of a grouped_matmul that belong to no group stay as they are; else they are all finished.
+    // applied: all post-ops have been, where rows met.
+    finisher_t(const exec_ctx_t &ctx, bool listed, bool applied = false);
 
     // Calls sweep(sweep_t) for each of them: it makes all results, and has them finished.
     template <typename F>
@@ -53,13 +54,19 @@ public:
 private:
     const exec_ctx_t &ctx_;
     const problem_t &p_;
-    bool codes_, quick_;
+    bool codes_, quick_, applied_;
     finish_rows_args_t args_{};
 
     bool quantises_quickly() const;
     status_t quantise();
     status_t launch(finish_step_t step);
 };
+
+// Of rows that meet: whether their post-ops can be applied before they do, one column by itself; and
+// applies them and the weights of rows to the rows of x's list, where they stand, `stride` elements apart.
+bool applies_post_ops_before_sums(const problem_t &p);
+status_t apply_post_ops_before_sums(
+        const exec_ctx_t &ctx, const grouped_exec_t &x, float *rows, int64_t stride, int64_t columns);
 
 } // namespace cuda
 } // namespace impl

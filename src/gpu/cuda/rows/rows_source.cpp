@@ -54,6 +54,10 @@ sm90::source_rows_args_t source_rows_args(
         r.swizzled = src.swizzled;
         r.swizzle_cols = src.swizzle_cols;
     }
+    if (rows.groups) {
+        r.swizzled_by_group = true;
+        r.groups = *rows.groups;
+    }
     r.recipe = source_recipe(p);
     r.gather = rows.gather;
     r.src_rows = rows.src_rows;

@@ -41,6 +41,8 @@ struct made_rows_t {
     int64_t first = 0, count = 0;
     const int32_t *gather = nullptr; // null: rows of the source
     int64_t src_rows = 0;            // that there are to gather from
+    const row_groups_t *groups =
+            nullptr; // with each of which 128x4-swizzled scales begin anew; null: they do not
 };
 
 // Makes them, at most made_rows_at_once(), where `space` begins, and tells `a` of them.

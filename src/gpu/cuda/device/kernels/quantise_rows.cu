@@ -24,6 +24,7 @@ constexpr int threads = 256, each = 8;
 
 // Whether row m of the destination is somebody's; all threads ask.
 __device__ bool is_listed(const quantise_rows_args_t &a, int64_t m) {
+    if (a.groups.grouping == mxdnn_row_grouping_row_ids) return a.groups.group(m).expert >= 0;
     bool is = false;
     for (int64_t g = threadIdx.x; g < a.groups.groups; g += threads) {
         const row_group_t group = a.groups.group(g);

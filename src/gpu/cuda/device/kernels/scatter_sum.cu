@@ -6,6 +6,7 @@
 // kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
 // in, so they are sorted while they are read.
 #include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/kernels/group_rows.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) 
         follow_chain(a, dst_row, column, sum);
     else
         search_rows(a, dst_row, column, sum);
-    if (column >= a.columns) return;
+    if (column >= a.columns || (a.keeps && !sum.any)) return;
     const int valid = min(columns_each, a.columns - column);
     const int64_t at = dst_row * a.dst_stride + column;
     float v[columns_each] = {sum.v.x, sum.v.y, sum.v.z, sum.v.w};
@@ -158,6 +159,7 @@ constexpr int ctas_at_most = 1024;
 
 cudaError_t launch_link(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
+    if (a.groups_by_ids) return launch_group_rows(at, a.by_ids);
     const unsigned clear = unsigned(std::min((a.dst_rows + threads - 1) / threads, ctas_at_most));
     const cudaError_t e = launch_kernel(at, clear_chains, {clear, threads}, a);
     if (e != cudaSuccess) return e;
@@ -172,8 +174,9 @@ cudaError_t launch_sum(const launch_t &at, const void *args) {
 }
 
 cudaError_t prepare_link() {
-    const cudaError_t e = load_kernel(clear_chains);
-    return e != cudaSuccess ? e : load_kernel(link_rows);
+    for (const auto kernel : {clear_chains, link_rows})
+        if (const cudaError_t e = load_kernel(kernel)) return e;
+    return prepare_group_rows();
 }
 
 } // namespace

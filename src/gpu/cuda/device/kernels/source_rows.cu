@@ -95,6 +95,30 @@ __device__ uint32_t largest_of_all(uint32_t mine) {
     return most;
 }
 
+// The row of the scales that row m of the source has; -1: it has none, as it is in no group. All threads ask.
+__device__ int64_t scale_row_of(const source_rows_args_t &a, int64_t m) {
+    if (!a.swizzled_by_group) return m;
+    __shared__ int own;
+    __shared__ unsigned before; // rows of scales that earlier groups have
+    __syncthreads();            // what was asked before has been read
+    if (threadIdx.x == 0) own = -1, before = 0;
+    __syncthreads();
+    for (int64_t g = threadIdx.x; g < a.groups.groups; g += threads) {
+        const row_group_t of = a.groups.group(g);
+        if (m >= of.first && m < of.first + of.count) own = int(g);
+    }
+    __syncthreads();
+    if (own < 0) return -1;
+    if (a.groups.grouping == mxdnn_row_grouping_padded)
+        return a.groups.swizzled_rows_before(own) + m - a.groups.group(own).first;
+    unsigned mine = 0;
+    for (int g = threadIdx.x; g < own; g += threads)
+        mine += unsigned(round_up(a.groups.group(g).count, swizzle_128x4::tile_rows));
+    if (mine) atomicAdd(&before, mine);
+    __syncthreads();
+    return int64_t(before) + m - a.groups.group(own).first;
+}
+
 // What blocks of row m are multiplied by beside their scales: 2^small_row_shift or 1.
 __device__ float enlarged(const source_rows_args_t &a, int64_t m, int64_t K, int element_emax) {
     uint32_t most = 0;
@@ -232,10 +256,14 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
     }
     __syncthreads();
     for (int64_t r = blockIdx.x; r < a.rows; r += gridDim.x) {
-        const int64_t m = source_row_of(a, r), K = m < 0 ? 0 : a.K;
+        const int64_t m = source_row_of(a, r);
+        int64_t scales = m;
+        if constexpr (kind == scales_t::e8m0 || kind == scales_t::e4m3)
+            if (m >= 0) scales = scale_row_of(a, m);
+        const int64_t K = scales < 0 ? 0 : a.K;
         const uint8_t *row = a.elements + m * a.row_step;
         float scale_factor = 1.f;
-        if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, m, K, emax);
+        if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, scales, K, emax);
         float row_step = 1.f; // of a recipe
         if constexpr (recipe == recipe_kind_t::row_int8)
             row_step = row_int8_scale(row_amax(a, row, K));
@@ -265,9 +293,9 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                 load_codes(code, a, row, k, n);
                 float scale = 1.f;
                 if constexpr (kind == scales_t::e8m0)
-                    scale = e8m0_t::decode(*scale_at(a, m, k / a.quant.block)) * scale_factor;
+                    scale = e8m0_t::decode(*scale_at(a, scales, k / a.quant.block)) * scale_factor;
                 else if constexpr (kind == scales_t::e4m3)
-                    scale = f8_e4m3_t::decode(*scale_at(a, m, k / a.quant.block));
+                    scale = f8_e4m3_t::decode(*scale_at(a, scales, k / a.quant.block));
 #pragma unroll
                 for (int i = 0; i < each; i++) x[i] = i < n ? table[code[i]] * scale : 0.f;
             }
