@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels for AMX tiles. The direct kernel of these machines for a row or two of int4 is that of
 // avx512_core_bf16, which applies scales to sums: for tiles the weights have to be rounded to bf16, which
-// takes longer to decode. Formats that take longest are decoded once for several calls, and some have more rows
-// to a call, which costs loads of the source.
+// takes longer to decode. Formats that take longest are decoded once for several calls, and some have more
+// rows to a call, which costs loads of the source.
 #pragma once
 
 #include "cpu/x64/kernels/kernel_list.hpp"

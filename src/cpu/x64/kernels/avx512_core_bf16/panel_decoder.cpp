@@ -33,29 +33,26 @@ exponents_t exponents_of(data_type_t dt) {
 
 uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // of values that bf16 has
 
-constexpr uint16_t above_mantissa = 0xff80; // bits of a bf16
-
 // Beyond every f8_e4m3 scale's exponent: what is subtracted is positive.
 constexpr int f8_exponent_shift = 16;
 
 // For the codes of scales without a sign: the word that is subtracted, and the second parameter's low byte.
 struct f8_scales_t {
     uint8_t low[128], high[128], second[128];
-    uint8_t index[4][64]; // both bytes, twice, of the scales of block i of four
+    uint32_t by_lanes[16]; // columns of four blocks: four of each in every lane
     f8_scales_t() {
         for (uint32_t i = 0; i < 128; i++) {
             const float s = f8_e4m3_t::decode(i);
             uint32_t first = 0xffff; // a scale of 0: everything saturates
-            second[i] = 0;
+            second[i] = 0x80;        // its highest bit is above the mantissa
             if (s > 0) {
                 first = (uint32_t(f8_exponent_shift) << 7) + bf16_bits(1.f) - bf16_bits(s);
-                second[i] = uint8_t(bf16_bits(1.5f * s) - bf16_bits(s)); // 64 to 96
+                second[i] |= uint8_t(bf16_bits(1.5f * s) - bf16_bits(s)); // 64 to 96
             }
             low[i] = uint8_t(first);
             high[i] = uint8_t(first >> 8);
         }
-        for (int b = 0; b < 4; b++)
-            for (int c = 0; c < 64; c++) index[b][c] = uint8_t(c % 2 * 64 + b * 16 + c / 4);
+        for (uint32_t i = 0; i < 16; i++) by_lanes[i] = i / 4 + i % 4 * 4;
     }
 };
 
@@ -168,9 +165,8 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     j_.vmovdqu64(merge_, j_.constant(merge, sizeof(merge)));
     tile_params_t(j_, temps_, j_.k1).prepare(quant_.scale_dt, temp);
     if (!shifted_) return;
-    // Bytes of a dword that converted powers (the high byte of each word) and the second
-    // parameters of f8 scales (the low ones) occupy.
-    j_.mov(temp, fast_ == scaling_t::subtract_f8 ? 0x5555555555555555ull : 0xaaaaaaaaaaaaaaaaull);
+    // Bytes of a dword that converted powers occupy: the high one of each word.
+    j_.mov(temp, 0xaaaaaaaaaaaaaaaaull);
     j_.kmovq(j_.k4, temp);
 }
 
@@ -240,27 +236,33 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
 // word of 1.5 * 2^e has more, which may carry into the exponent.
 void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int rows) {
     static const f8_scales_t table;
-    const Zmm &l = temps_[0], &h = temps_[1], &s = temps_[2], &t = temps_[3];
-    for (int b = 0; b < blocks(rows); b++) {
-        if (b % 4 == 0) {
-            const Xbyak::Address scales = j_.ptr[header + b * panel_columns];
-            const auto look_up = [&](const Zmm &d, const uint8_t *of) {
-                j_.vmovdqu64(d, scales);
-                j_.vmovdqa64(t, j_.constant(of, 64));
-                j_.vpermi2b(d, t, j_.constant(of + 64, 64));
-            };
-            look_up(l, table.low);
-            look_up(h, table.high);
-            look_up(s, table.second);
-        }
-        const Xbyak::Address index = j_.constant(table.index[b % 4], 64);
-        j_.vmovdqa64(t, index);
-        j_.vpermi2b(t, l, h);
-        j_.vmovdqa64(j_.ptr[to + b * vec_bytes], t);
-        j_.vmovdqa64(t, index);
-        j_.vpermb(t | j_.k4 | Xbyak::util::T_z, t, s);
-        j_.vpord(t, t, j_.constant(above_mantissa));
-        j_.vmovdqa64(j_.ptr[to + kind_bytes() + b * vec_bytes], t);
+    const Zmm &scales = wei_[0], &l = temps_[0], &h = temps_[1], &words = temps_[2], &t = temps_[3];
+    for (int b = 0; b < blocks(rows); b += 4) {
+        const auto look_up = [&](const Zmm &d, const uint8_t *of) {
+            j_.vmovdqa64(d, scales);
+            j_.vmovdqa64(t, j_.constant(of, 64));
+            j_.vpermi2b(d, t, j_.constant(of + 64, 64));
+        };
+        // Words of four blocks, from their low and high bytes, twice.
+        const auto store = [&](int kind) {
+            for (int i = 0; i < 4; i++) {
+                if (i == 0) j_.vpunpcklbw(words, l, h);
+                if (i == 2) j_.vpunpckhbw(words, l, h);
+                if (i % 2)
+                    j_.vpunpckhwd(t, words, words);
+                else
+                    j_.vpunpcklwd(t, words, words);
+                j_.vmovdqa64(j_.ptr[to + kind * kind_bytes() + (b + i) * vec_bytes], t);
+            }
+        };
+        j_.vmovdqu64(scales, j_.constant(table.by_lanes, sizeof(table.by_lanes)));
+        j_.vpermd(scales, scales, j_.ptr[header + b * panel_columns]);
+        look_up(l, table.low);
+        look_up(h, table.high);
+        store(0);
+        look_up(l, table.second);
+        j_.vpternlogd(h, h, h, 0xff);
+        store(1);
     }
 }
 
