@@ -28,17 +28,6 @@ struct fp8_scales_t {
     uint32_t unused[3];
 };
 
-// Two consumers take turns with the tensor cores, a part at a time: one adds while the other multiplies. Else
-// both would multiply together, and then both add.
-struct fp8_turns_t {
-    int own, others; // named barriers, which both have to come to
-    static constexpr int threads = 256;
-    __device__ __forceinline__ void wait() const { ptx::named_barrier(own, threads); }
-    __device__ __forceinline__ void give() const {
-        asm volatile("barrier.arrive %0, %1;" ::"r"(others), "n"(threads) : "memory");
-    }
-};
-
 struct fp8_unit_t {
     static constexpr int blocks = 4; // of 32 rows, in two tiles
     static constexpr int tile_bytes = mxfp4_t::max_header + 64 * 64 / 2, tiles = 2;
@@ -75,7 +64,7 @@ struct fp8_unit_t {
     }
 
     // Rows of a unit are multiplied in parts, so that few registers hold sums of FP8.
-    static constexpr int part_rows = 48;
+    static constexpr int part_rows = 80;
     using part_t = float[part_rows / 2];
     template <int rows>
     static constexpr int parts = (rows + part_rows - 1) / part_rows;
@@ -113,18 +102,16 @@ struct fp8_unit_t {
     // One part after the other.
     template <int rows, int i = 0>
     __device__ static __forceinline__ void multiply(
-            float *sum, part_t &part, const unit_t &a, uint32_t b, float2 f, const fp8_turns_t &turns) {
-        turns.wait();
+            float *sum, part_t &part, const unit_t &a, uint32_t b, float2 f) {
         wgmma::fence();
 #pragma unroll
         for (int j = 0; j < blocks; j++)
             wgmma::mma_e4m3<rows_of<rows>(i)>(
                     part, a[j], b + first_of<rows>(i) * (128 / 16) + j * wgmma::b_step, j != 0);
         wgmma::commit();
-        turns.give();
         wgmma::wait<0>();
         add<rows_of<rows>(i)>(sum + first_of<rows>(i) / 2, part, f);
-        if constexpr (i + 1 < parts<rows>) multiply<rows, i + 1>(sum, part, a, b, f, turns);
+        if constexpr (i + 1 < parts<rows>) multiply<rows, i + 1>(sum, part, a, b, f);
     }
 
     // A block of all parts, one after the other.

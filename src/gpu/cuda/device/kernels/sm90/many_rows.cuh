@@ -104,15 +104,11 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     } else {
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
-        // The first consumer begins; in the end all turns have been taken.
-        const int consumer = threadIdx.x / k::group - 1;
-        if (shared_t::fp8 && consumer == 1) cta.turns_of(consumer).give();
         for (int item = first_item; item < items; item += item_step) {
             if (!wanted(item)) continue;
             const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
             cta.consume(ring, item, block, panel_group(item));
         }
-        if (shared_t::fp8 && consumer == 0) cta.turns_of(consumer).wait();
     }
     if constexpr (pair > 1) {
         __syncwarp();

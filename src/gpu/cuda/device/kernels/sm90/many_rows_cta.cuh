@@ -268,10 +268,6 @@ struct many_rows_cta_t {
         return end - int(sizeof...(slot));
     }
 
-    __device__ static __forceinline__ fp8_turns_t turns_of(int consumer) {
-        return {k::turn_barrier + consumer, k::turn_barrier + 1 - consumer};
-    }
-
     // The same at the rate of FP8: a consumer has one panel.
     template <int rows>
     __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
@@ -279,7 +275,6 @@ struct many_rows_cta_t {
         static_assert(panels_each == 1, "a unit is a stage");
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
-        const fp8_turns_t turns = turns_of(consumer);
 #pragma unroll 1
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(seen + 8 * ring.slot, ring.round);
@@ -290,12 +285,11 @@ struct many_rows_cta_t {
             const fp8_scales_t &scales = scales_of(panel);
             fp8_unit_t::part_t part;
             if (__builtin_expect(scales.one_by_one, 0)) {
-                for (int i = 0; i < fp8_unit_t::parts<rows>; i++) turns.wait(), turns.give();
                 fp8_unit_t::multiply_one_by_one<rows>(sum[0], part, panel, b, thread, has_second_tile(s));
             } else {
                 fp8_unit_t::unit_t a;
                 fp8_unit_t::decode(a, scales, panel, thread);
-                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4], turns);
+                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4]);
                 wgmma::keep(a);
             }
             tell_read(ring.slot, full, told(full));

@@ -29,8 +29,7 @@ struct many_rows_t {
                          rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
     // Named barriers; 0 is that of all threads.
-    static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams,
-                         turn_barrier = group_barrier + 4;
+    static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams;
 };
 
 // `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
@@ -55,7 +54,7 @@ struct many_rows_shared_t {
     // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
     // for forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
-    static constexpr bool widest = width > 256 && !fp8;
+    static constexpr bool widest = width > 256;
     static constexpr int producer_registers = consumer_groups == 4 ? 32
                                               : widest             ? 40
                                                                    : 56,
@@ -93,7 +92,6 @@ struct many_rows_shared_t {
     static constexpr bool unrolls = width == 48;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
-    static_assert(!fp8 || consumer_groups == 2, "consumers take turns");
     static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");
     // Finished rows of a panel on their way to dst, 64 at a time, in the swizzle of the source.
     static constexpr int tile_bytes = 64 * 2 * k::panel_columns;
