@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct kernels on AMX tiles: up to 96 rows of source times packed weights. Vector instructions decode
-// weights, 32 rows of a panel at a time, into a small ring in the first-level cache (or, for more rows, to where
-// all decoded panels are kept), while tiles multiply what was decoded a little earlier; the two are woven
-// together instruction by instruction, since the processor does not look far ahead. One step of K is generated,
-// and called: what a kernel costs to make is its instructions. Sums stay in tiles for the whole of K. With fewer
-// rows configured, tile instructions take less time, so that one row runs at the speed of decoding.
+// weights, 32 rows of a panel at a time, into a small ring in the first-level cache (or, for more rows, to
+// where all decoded panels are kept), while tiles multiply what was decoded a little earlier; the two are
+// woven together instruction by instruction, since the processor does not look far ahead. One step of K is
+// generated, and called: what a kernel costs to make is its instructions. Sums stay in tiles for the whole of
+// K. With fewer rows configured, tile instructions take less time, so that one row runs at the speed of
+// decoding.
 //
 // A sum is one chain of additions along k, whatever the number of panels or rows. tdpbf16ps takes
 // subnormal numbers for zero and flushes subnormal sums to zero.
