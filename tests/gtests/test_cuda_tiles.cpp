@@ -253,4 +253,33 @@ TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
     EXPECT_GT(count, 150);
 }
 
+// Nothing has an edge, and the codes of both sides lie as they are made, or of one, or of none.
+TEST(cuda_tiles, whole_squares_along_both_axes) {
+    std::mt19937 rng(14);
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    int count = 0;
+    for (const format_t &f : formats) {
+        if (f.mode != quant_mode_t::dynamic_mx || f.elem == dt::f4_e2m1) continue;
+        for (const memory::dims &dims : {memory::dims{256, 384}, memory::dims{3, 128, 256}})
+            for (const order_t &from : {orders[0], orders[1]})
+                for (int ways = 0; ways < 8; ways++) {
+                    const int nd = int(dims.size());
+                    const bool first_along_rows = ways & 1;
+                    const order_t &to = orders[ways >> 1 & 1], &to_1 = orders[ways >> 2];
+                    mxdnn::primitive_attr attr;
+                    set_format(attr, MXDNN_ARG_DST, f, first_along_rows, nd, true);
+                    set_format(attr, MXDNN_ARG_DST_1, f, !first_along_rows, nd, true);
+                    if (count++ % 2) attr.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding::rceil);
+                    const memory::desc src(dims, dt::bf16, tag_of(from, dims.size())),
+                            dst = desc_in(to, dims, f), dst_1 = desc_in(to_1, dims, f);
+                    expect_host_bits({target, src, target, dst, dst_1, attr},
+                            {gpu(), src, gpu(), dst, dst_1, attr}, "both_axes:sm_80",
+                            {{MXDNN_ARG_SRC, any_values(dt::bf16, src.get_size(), rng)}},
+                            src.to_string() + " to " + dst.to_string() + " and " + dst_1.to_string());
+                    if (HasFatalFailure()) return;
+                }
+    }
+    EXPECT_GT(count, 100);
+}
+
 } // namespace

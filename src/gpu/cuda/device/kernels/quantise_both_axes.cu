@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from 16-bit values to MX with codes of a byte, along both dims of a matrix at once: a CTA keeps
-// a square of the source in shared memory, and makes two tiles of each side of it.
+// a square of the source in shared memory, and makes two tiles of each side of it. Whole squares whose codes
+// lie as they are made have a kernel of their own, quantise_squares.cu.
+#include "gpu/cuda/device/kernels/quantise_squares.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
@@ -132,7 +134,7 @@ kernel_t find(data_type_t dt) {
 }
 
 cudaError_t prepare() {
-    cudaError_t e = cudaSuccess;
+    cudaError_t e = prepare_quantise_squares();
     for_each_type(mx_element_types(), [&](auto t) {
         const kernel_t k = find(decltype(t)::id);
         if (k && e == cudaSuccess) e = load_kernel(k, int(sizeof(shared_t)));
@@ -147,6 +149,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (side_args->clear_bytes > 0)
             if (const cudaError_t e = cudaMemsetAsync(side_args->clear, 0, size_t(side_args->clear_bytes), s))
                 return e;
+    if (is_of_squares(a)) return launch_quantise_squares(at, a);
     const dim3 grid =
             tile_grid(div_up(a.first.K, int64_t(side)), div_up(a.first.N, int64_t(side)) * a.first.batch);
     return launch_kernel(at, find(a.first.dst.dt), {grid, dim3(threads, teams), sizeof(shared_t), true}, a);
