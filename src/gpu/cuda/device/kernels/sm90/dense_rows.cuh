@@ -7,8 +7,8 @@
 // A work item is a panel of 64 columns, all rows of the source, and a share of K, which the `teams` teams of
 // a CTA divide, four warps each: a team has a part of K for itself, and rings of stages of its own, so that
 // it waits for none of the others. A stage of the weights is `stage_steps` steps of 64 rows of K, which lie
-// one after the other in a panel, one bulk copy; one of the source is boxes of a tensor, which have zeros for
-// rows and columns that are not there. A warp takes 16 columns of its team's steps: it decodes them to
+// one after the other in a panel, one bulk copy; one of the source has the same steps of K, as boxes of eight
+// or 16 rows under the copy engine's swizzle. A warp takes 16 columns of its team's steps: it decodes them to
 // fragments and multiplies with mma.sync, weights as the 16-row A operand, source rows as its 8 columns. At
 // the end of an item the teams' sums add up in shared memory, in fixed order. Two more warps fill the rings
 // of weights and of the source; others finish the results, with all that they need for that in registers when
@@ -70,6 +70,11 @@ struct dense_rows_variant_t {
     static constexpr int step_bytes = k::step_rows * panel_columns * format::bits / 8;
     static constexpr int source_step = rows * k::row_bytes, source_stage = stage_steps * source_step;
     static_assert(source_step % k::swizzle_bytes == 0, "a box begins where the swizzle does");
+    // Few rows are copied by a warp's own instructions, one for each row of a stage, which do not wait in the
+    // copy engine behind the weights of the next kernel; more rows would take too many, and come in boxes of
+    // a tensor.
+    static constexpr bool boxes = row_tiles > 1;
+    static_assert(boxes || stage_steps * k::row_bytes == 32 * 16, "a lane for 16 bytes of a stage's row");
     static_assert(!one_row || (row_tiles == 1 && stage_steps == one_row_t::steps), "one_row.cuh");
     struct head_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
@@ -174,7 +179,8 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     let_later_kernels_start();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    const bool shares = args.splits > 1; // K, with the other CTA of a cluster
+    const int terms = args.src_terms, src_rows = args.M * terms; // whose sums add up at the end
+    const bool shares = args.splits > 1;                         // K, with the other CTA of a cluster
     const int rank = shares ? int(cluster_rank()) : 0;
     const int items = (args.N + panel_columns - 1) / panel_columns;
     const int number = int(blockIdx.x) >> shares, item_step = int(gridDim.x) >> shares;
@@ -218,14 +224,26 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     if (warp == variant::weights_warp) {
         // Makes all barriers, because making one waits for all copies of the CTA that are under way, and goes
-        // on before the others are there.
-        if (lane < teams * ring) {
-            barrier_init(full_of(0) + 8 * lane, 1);
-            barrier_init(full_of(0) + to_empty + 8 * lane, k::team);
-        }
-        if (lane < teams * source_ring) {
-            barrier_init(source_full_of(0) + 8 * lane, variant::one_row ? 32 : 1);
-            barrier_init(source_full_of(0) + to_empty + 8 * lane, k::team);
+        // on before the others are there. One lane makes them at once, where addresses are the same for a
+        // warp; lanes make them one by one, 95 cycles each. The latter is better where the ring does not hold
+        // all weights: those that start at once are in the way of the kernel before, which still has some to
+        // read.
+        const auto make_stage = [&](int i) {
+            barrier_init(full_of(0) + 8 * i, 1);
+            barrier_init(full_of(0) + to_empty + 8 * i, k::team);
+        };
+        const auto make_source_stage = [&](int i) {
+            barrier_init(source_full_of(0) + 8 * i, variant::boxes ? 1 : 32);
+            barrier_init(source_full_of(0) + to_empty + 8 * i, k::team);
+        };
+        if (tiles_each << shift > ring * stage_steps) {
+            if (lane < teams * ring) make_stage(lane);
+            if (lane < teams * source_ring) make_source_stage(lane);
+        } else if (lane == 0) {
+#pragma unroll 4
+            for (int i = 0; i < teams * ring; i++) make_stage(i);
+#pragma unroll
+            for (int i = 0; i < teams * source_ring; i++) make_source_stage(i);
         }
         if (lane == 0) {
             // Where K is shared, half of the warps have columns that this CTA finishes.
@@ -273,11 +291,16 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     if (shares) cluster_arrive();
 
     if (warp == variant::source_warp) {
-        if (!variant::one_row && lane == 0 && steps > 0) prefetch_map(kernel_args.source_map);
+        if (variant::boxes && lane == 0 && steps > 0) prefetch_map(kernel_args.source_map);
         wait_for_others();
-        if constexpr (variant::one_row) {
+        if constexpr (!variant::boxes) {
             const uint8_t *src = static_cast<const uint8_t *>(args.src);
-            const uint32_t place = one_row_t::place(lane);
+            const int64_t row_bytes = (terms == 1 ? args.src_stride : args.src_stride / terms) * 2;
+            // Where a lane's 16 bytes lie in a stage, under the swizzle.
+            const auto place = [&](int row) {
+                constexpr int units = k::row_bytes / 16;
+                return lane / units * variant::source_step + row * k::row_bytes + (lane % units ^ row) * 16;
+            };
             int at[teams] = {};
             uint32_t parity[teams];
             for (uint32_t &p : parity) p = 1;
@@ -294,8 +317,15 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
                         const int valid = min(max(end - row, 0), one_row_t::lane_rows);
                         const uint32_t full = source_full_of(t) + 8 * at[t];
                         barrier_wait(full + to_empty, parity[t]);
-                        one_row_t::copy(source_of(t) + at[t] * variant::source_stage + place,
-                                src + (valid ? int64_t(row) * 2 : 0), valid * 2);
+                        const uint32_t to = source_of(t) + at[t] * variant::source_stage;
+                        const uint8_t *from = src + (valid ? int64_t(row) * 2 : 0);
+                        if constexpr (variant::one_row) {
+                            one_row_t::copy(to + place(one_row_t::block(lane)), from, valid * 2);
+                        } else {
+#pragma unroll
+                            for (int r = 0; r < variant::rows; r++, from += row_bytes)
+                                if (r < src_rows) one_row_t::copy(to + place(r), from, valid * 2);
+                        }
                         copy_arrive(full);
                         if (++at[t] == source_ring) at[t] = 0, parity[t] ^= 1;
                     }
@@ -332,7 +362,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         const matmul_args_t &a = *reinterpret_cast<const matmul_args_t *>(head.args);
         const int thread = int(threadIdx.x) - variant::finish_warp * 32;
         const int quad = thread % quads, first_row = thread / quads;
-        const int row_step = variant::finishers * 32 / quads, row_end = a.M, terms = a.src_terms;
+        const int row_step = variant::finishers * 32 / quads, row_end = a.M;
         uint32_t parity = 0;
         wait_for_others();
         for (int item = number; item < items; item += item_step) {

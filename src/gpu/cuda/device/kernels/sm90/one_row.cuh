@@ -19,12 +19,8 @@ struct one_row_t {
     static constexpr int steps = 4; // of 64 rows of K in a stage, two blocks each
     static constexpr int lane_rows = 8;
 
-    // Where in a stage of the source a lane's 16 bytes of a stage's 512 lie, under the swizzle: steps are
-    // boxes of eight rows of 128 bytes, blocks are rows of them.
-    __device__ static __forceinline__ uint32_t place(int lane) {
-        const int block = lane / 4, chunk = block % 2 * 4 + lane % 4;
-        return block / 2 * 1024 + block * 128 + (chunk ^ block) * 16;
-    }
+    // Of a stage, which a lane's 16 bytes of the source belong to, and which is their row there.
+    __device__ static __forceinline__ int block(int lane) { return lane / 4; }
     // So many bytes, and zeros after them up to 16.
     __device__ static __forceinline__ void copy(uint32_t to, const void *from, int bytes) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
