@@ -113,7 +113,7 @@ void consider_many_rows(candidate_t &best, const spread_t &spread, int64_t N, in
             for (int less; (less = many_rows_narrower(width, runs)) >= each;) runs = less;
             const double tensor = (60. + 8. * runs) / pair;
             return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
-                   : width <= 64 ? std::max(tensor, 700. + 2. * runs + .3 * width)
+                   : width <= 64 ? std::max(tensor, 670. + 2. * runs + 1.2 * width)
                                  : std::max(tensor + 80., 700. + 4. * runs);
         });
         constexpr double per_item = 3500.;

@@ -31,9 +31,12 @@ constexpr int many_rows_width(int v) {
 constexpr int many_rows_pair(int width) { return width > 144 ? 2 : 1; }
 // Rows that are copied at once: of wide blocks not many more than there are.
 constexpr int many_rows_box_rows(int width) { return width > 256 ? 48 : width > 144 ? 32 : width; }
-// Blocks run as wide as their rows need, in steps of 16 down to half of the width: the next width below
-// `rows`, 0: none.
-constexpr int many_rows_narrower(int width, int rows) { return rows - 16 >= width / 2 ? rows - 16 : 0; }
+// Blocks run as wide as their rows need, down to half of the width, in steps of 16, or of 8 for the width of
+// experts with few rows: the next width below `rows`, 0: none.
+constexpr int many_rows_narrower(int width, int rows) {
+    const int less = rows - (width == 48 ? 8 : 16);
+    return less >= width / 2 ? less : 0;
+}
 
 // Of portable_rows: rows of a row block, in eights.
 constexpr int portable_rows_tiles[] = {1, 6};

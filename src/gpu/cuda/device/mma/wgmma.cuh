@@ -45,7 +45,9 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 // continuing the one before.
 // clang-format off
 #define MXDNN_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define MXDNN_NAMES_24 MXDNN_NAMES_16 ", %8, %9, %10, %11"
 #define MXDNN_NAMES_32 MXDNN_NAMES_16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define MXDNN_NAMES_40 MXDNN_NAMES_32 ", %16, %17, %18, %19"
 #define MXDNN_NAMES_48 MXDNN_NAMES_32 ", %16, %17, %18, %19, %20, %21, %22, %23"
 #define MXDNN_NAMES_64 MXDNN_NAMES_48 ", %24, %25, %26, %27, %28, %29, %30, %31"
 #define MXDNN_NAMES_80 MXDNN_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39"
@@ -60,10 +62,12 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 #define MXDNN_NAMES_224 MXDNN_NAMES_208 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define MXDNN_NAMES_240 MXDNN_NAMES_224 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define MXDNN_NAMES_256 MXDNN_NAMES_240 ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define MXDNN_8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), \
-        "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define MXDNN_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define MXDNN_8(i) MXDNN_4(i), MXDNN_4(i + 4)
 #define MXDNN_SUMS_16 MXDNN_8(0)
+#define MXDNN_SUMS_24 MXDNN_SUMS_16, MXDNN_4(8)
 #define MXDNN_SUMS_32 MXDNN_SUMS_16, MXDNN_8(8)
+#define MXDNN_SUMS_40 MXDNN_SUMS_32, MXDNN_4(16)
 #define MXDNN_SUMS_48 MXDNN_SUMS_32, MXDNN_8(16)
 #define MXDNN_SUMS_64 MXDNN_SUMS_48, MXDNN_8(24)
 #define MXDNN_SUMS_80 MXDNN_SUMS_64, MXDNN_8(32)
@@ -90,7 +94,9 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));                              \
     }
 MXDNN_MMA(16, 8, 9, 10, 11, 12)
+MXDNN_MMA(24, 12, 13, 14, 15, 16)
 MXDNN_MMA(32, 16, 17, 18, 19, 20)
+MXDNN_MMA(40, 20, 21, 22, 23, 24)
 MXDNN_MMA(48, 24, 25, 26, 27, 28)
 MXDNN_MMA(64, 32, 33, 34, 35, 36)
 MXDNN_MMA(80, 40, 41, 42, 43, 44)
@@ -125,9 +131,12 @@ MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 #undef MXDNN_MMA_F8
 #undef MXDNN_MMA_F8S
 #undef MXDNN_B_UPPER
+#undef MXDNN_4
 #undef MXDNN_8
 #undef MXDNN_NAMES_16
+#undef MXDNN_NAMES_24
 #undef MXDNN_NAMES_32
+#undef MXDNN_NAMES_40
 #undef MXDNN_NAMES_48
 #undef MXDNN_NAMES_64
 #undef MXDNN_NAMES_80
@@ -143,7 +152,9 @@ MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 #undef MXDNN_NAMES_240
 #undef MXDNN_NAMES_256
 #undef MXDNN_SUMS_16
+#undef MXDNN_SUMS_24
 #undef MXDNN_SUMS_32
+#undef MXDNN_SUMS_40
 #undef MXDNN_SUMS_48
 #undef MXDNN_SUMS_64
 #undef MXDNN_SUMS_80

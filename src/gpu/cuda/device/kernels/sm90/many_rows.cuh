@@ -20,6 +20,7 @@
 #pragma once
 
 #include "gpu/cuda/device/kernels/sm90/many_rows_cta.cuh"
+#include "gpu/cuda/device/ptx/ahead.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -56,6 +57,9 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
             stages_all * (k_part + 1) / splits, tiles, k_part, pair_rank,
             is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
 
+    // (With this line ptxas would let products at the rate of FP8 wait for each other: C7511.)
+    if (!shared_t::fp8 && threadIdx.x == k::weight_warps * 32 && args.K > 0)
+        prefetch_map(kernel_args.source_map);
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
             barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
