@@ -2,6 +2,7 @@
 // Engines, streams and memory of CUDA devices, and how primitives execute there: nothing is read back or
 // waited for, so that everything can be captured; many streams and threads share one primitive; graphs give
 // the bytes of direct calls.
+#include <iostream>
 #include <thread>
 
 #include <cuda_runtime.h>
@@ -102,6 +103,8 @@ TEST(cuda_interop, takes_streams_and_pointers) {
 
 TEST(cuda_execution, can_be_captured_and_replayed) {
     for (const sample_t &c : samples(gpu())) {
+        // Under racecheck this takes minutes: says how far it is.
+        std::cout << c.name << " " << c.pd->impl_info_str() << std::endl;
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
         const values_t in = c.inputs(7), want = run(*c.pd, gpu(), in, c.shapes);
         call_t call(*c.pd, gpu(), in, c.shapes);
