@@ -432,9 +432,9 @@ private:
         if (c_.dst.packed && is_direct(c_.src)) {
             for_tiles(c_.dst, dst_, [&](int l, int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
+                // Of the next panel, as lines end soon.
                 for (int line = 0; line < reorder_lines; line++)
-                    fetch(from + line * src_.line_bytes() + (nibbles ? c_.chunk / 2 : c_.chunk),
-                            nibbles ? rows / 2 : rows);
+                    fetch(from + (line + reorder_lines) * src_.line_bytes(), nibbles ? rows / 2 : rows);
                 if (nibbles)
                     k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
                 else
