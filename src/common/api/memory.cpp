@@ -17,7 +17,7 @@ void *allocate_host(size_t bytes) {
 #if defined(MADV_HUGEPAGE)
     constexpr size_t page = 2 << 20, least = 4 * page;
     if (bytes >= least) {
-        const size_t pages = (bytes + page - 1) / page * page;
+        const size_t pages = round_up(bytes, page);
         void *const p = std::aligned_alloc(page, pages);
         if (p) (void)madvise(p, pages, MADV_HUGEPAGE); // a wish
         return p;

@@ -9,6 +9,7 @@
 
 #include "benchdnn/common/ceilings.hpp"
 #include "benchdnn/common/knobs.hpp"
+#include "benchdnn/common/settings.hpp"
 
 namespace bench {
 
@@ -71,6 +72,10 @@ void time_beside_copies(const std::function<void()> &f, double bytes, int thread
 }
 
 void time_creation(const std::function<void()> &create, perf_t &r) {
+    const auto asked = [](const char *field) {
+        return settings.perf_template.find(field) != std::string::npos;
+    };
+    if (!asked("ctime%") && !asked("cachedtime%")) return;
     constexpr int times = 50;
     const int capacity = mxdnn::get_primitive_cache_capacity();
     mxdnn::set_primitive_cache_capacity(0);

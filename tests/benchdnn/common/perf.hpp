@@ -40,7 +40,7 @@ struct perf_t {
     times_t create_times, cached_times; // of making the primitive: with no cache, and when the cache has it
 };
 
-// Times create() with and without the primitive cache.
+// Times create() with and without the primitive cache, where the template asks for it.
 void time_creation(const std::function<void()> &create, perf_t &r);
 
 // That the limits allow: the larger of the times of its bytes and its operations.

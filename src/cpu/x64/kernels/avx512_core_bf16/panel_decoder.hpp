@@ -70,9 +70,8 @@ private:
         // saturate.
         subtract_f8,
         // s4 with bf16 scales. A magnitude is 2^e times 1, 1.25, 1.5 or 1.75, so a result is one of four
-        // words,
-        // the rounded products of these and the scale, with e added to its exponent. They lie a little beyond
-        // where the sum of both logarithms has them: up to 22, found by column and mantissa.
+        // words, the rounded products of these and the scale, with e added to its exponent. They lie a
+        // little beyond where the sum of both logarithms has them: up to 22, found by column and mantissa.
         subtract_bf16,
         multiply // in f32: the product has no more bits than bf16 (or is no normal number)
     };
