@@ -11,6 +11,7 @@ namespace cuda {
 enum class kernel_id_t : uint32_t {
     empty, // does nothing: what a launch costs
     dequantise_tiles,
+    group_rows,
     mma_mx_matmul,
     moe_permute,
     moe_route,

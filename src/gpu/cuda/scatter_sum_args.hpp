@@ -2,7 +2,6 @@
 // What device/kernels/scatter_sum.cu is told: rows of results that are added up where they meet.
 #pragma once
 
-#include "gpu/cuda/group_rows_args.hpp"
 #include "gpu/cuda/sm90_args.hpp"
 
 namespace mxdnn {
@@ -11,9 +10,6 @@ namespace cuda {
 namespace sm90 {
 
 struct scatter_sum_args_t {
-    // Of link: instead of chains the rows of groups, from rows with ids.
-    bool groups_by_ids = false;
-    group_rows_args_t by_ids;
     const float *rows = nullptr; // [M, row_stride], 16-byte aligned, row_stride a multiple of 4
     int64_t row_stride = 0;
     int32_t M = 0, columns = 0;

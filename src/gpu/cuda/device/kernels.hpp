@@ -30,8 +30,8 @@ cudaError_t load_kernel(F *kernel, int dynamic_shared_bytes = 0) {
 }
 
 // Entries of the kernels, each defined in the file of its kernel.
-extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, mma_mx_matmul_kernel, moe_permute_kernel,
-        moe_route_kernel, moe_unpermute_kernel, move_tiles_kernel, portable_rows_kernel,
+extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, group_rows_kernel, mma_mx_matmul_kernel,
+        moe_permute_kernel, moe_route_kernel, moe_unpermute_kernel, move_tiles_kernel, portable_rows_kernel,
         quantise_both_axes_kernel, quantise_tiles_kernel, ref_grouped_matmul_kernel, ref_moe_permute_kernel,
         ref_moe_route_kernel, ref_moe_unpermute_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel,
         sm90_dense_rows_kernel, sm90_few_rows_kernel, sm90_fp8_weights_kernel, sm90_many_rows_kernel,

@@ -5,6 +5,7 @@
 
 #include "common/grouped_exec.hpp"
 #include "common/problem_util.hpp"
+#include "gpu/cuda/group_rows_args.hpp"
 #include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
@@ -52,9 +53,7 @@ int64_t bytes_of_ids(const grouped_exec_t &x) { return 4 * (x.groups.experts + 1
 
 status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
     const int64_t rows = x.groups.rows, experts = x.groups.experts;
-    sm90::scatter_sum_args_t link;
-    link.groups_by_ids = true;
-    group_rows_args_t &g = link.by_ids;
+    group_rows_args_t g;
     g.rows = x.groups;
     g.gather = x.gather;
     g.scatter = x.scatter;
@@ -64,7 +63,7 @@ status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
     g.gather_out = g.starts + experts + 1;
     g.scatter_out = g.gather_out + rows;
     if (x.topk) g.topk_out = reinterpret_cast<float *>(g.scatter_out + rows);
-    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, link));
+    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::group_rows, g));
     x.groups = {};
     x.groups.grouping = mxdnn_row_grouping_starts;
     x.groups.groups = x.groups.ids = x.groups.experts = experts;
@@ -177,8 +176,9 @@ status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
         for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
             MXDNN_CHECK(prepare_kernel(problem, id));
     if (family == family_t::portable) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    for (const kernel_id_t id : {kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
-                 kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul})
+    for (const kernel_id_t id :
+            {kernel_id_t::group_rows, kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
+                    kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
     MXDNN_CHECK(prepare_rows_results(problem));
     primitive = std::make_shared<rows_grouped_matmul_t>();

@@ -2,8 +2,9 @@
 // Rows with the id of an expert each, one expert's after the other's. A CTA has an expert, and looks through
 // all ids: how many come before its own is where its rows begin. The last one has the rows of nobody.
 #include "common/formats/bf16.hpp"
-#include "gpu/cuda/device/kernels/group_rows.cuh"
+#include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/group_rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -69,11 +70,12 @@ __global__ void __launch_bounds__(threads) group_rows(const __grid_constant__ gr
 
 } // namespace
 
-cudaError_t prepare_group_rows() { return load_kernel(group_rows); }
-
-cudaError_t launch_group_rows(const launch_t &at, const group_rows_args_t &a) {
-    return launch_kernel(at, group_rows, {unsigned(a.rows.experts + 1), threads, 0, true}, a);
-}
+const kernel_entry_t group_rows_kernel = {kernel_id_t::group_rows, sizeof(group_rows_args_t),
+        [] { return load_kernel(group_rows); },
+        [](const launch_t &at, const void *args) {
+            const auto &a = *static_cast<const group_rows_args_t *>(args);
+            return launch_kernel(at, group_rows, {unsigned(a.rows.experts + 1), threads, 0, true}, a);
+        }};
 
 } // namespace cuda
 } // namespace impl

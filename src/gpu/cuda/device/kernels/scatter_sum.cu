@@ -6,7 +6,6 @@
 // kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
 // in, so they are sorted while they are read.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/kernels/group_rows.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
@@ -159,7 +158,6 @@ constexpr int ctas_at_most = 1024;
 
 cudaError_t launch_link(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
-    if (a.groups_by_ids) return launch_group_rows(at, a.by_ids);
     const unsigned clear = unsigned(std::min((a.dst_rows + threads - 1) / threads, ctas_at_most));
     const cudaError_t e = launch_kernel(at, clear_chains, {clear, threads}, a);
     if (e != cudaSuccess) return e;
@@ -174,9 +172,8 @@ cudaError_t launch_sum(const launch_t &at, const void *args) {
 }
 
 cudaError_t prepare_link() {
-    for (const auto kernel : {clear_chains, link_rows})
-        if (const cudaError_t e = load_kernel(kernel)) return e;
-    return prepare_group_rows();
+    const cudaError_t e = load_kernel(clear_chains);
+    return e != cudaSuccess ? e : load_kernel(link_rows);
 }
 
 } // namespace
