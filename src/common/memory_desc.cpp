@@ -317,7 +317,8 @@ status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_
     MXDNN_CHECK(check_shape(ndims, dims, dt));
     if (const char *wrong = check_quant(dt, quant))
         return fail(mxdnn_invalid_arguments, "packed memory descriptor: %s", wrong);
-    const layout_t *layout = preferred_layout(family, data_type_info(dt)->bits);
+    const data_type_info_t &info = *data_type_info(dt);
+    const layout_t *layout = preferred_layout(family, info.bits, !info.is_float);
     if (!layout)
         return fail(mxdnn_unimplemented, "packed memory descriptor: target %s has no layout for %s",
                 target_family_name(family), data_type_name(dt));
@@ -340,10 +341,10 @@ status_t init_packed_as(memory_desc_t &md, int ndims, const dim_t *dims, data_ty
     if (const char *wrong = check_quant(dt, quant))
         return fail(mxdnn_invalid_arguments, "packed memory descriptor: %s", wrong);
     const int bits = data_type_info(dt)->bits;
-    if (bits != layout.bits)
+    if (!layout.holds(bits, !data_type_info(dt)->is_float))
         return fail(mxdnn_invalid_arguments,
-                "packed memory descriptor: %s has %d bits, and layout %s holds codes of %d",
-                data_type_name(dt), bits, layout.name, layout.bits);
+                "packed memory descriptor: %s has %d bits, and layout %s holds %s of %d", data_type_name(dt),
+                bits, layout.name, layout.integers_only ? "integers" : "codes", layout.bits);
 
     const packed_shape_t shape = make_packed_shape(dims[ndims - 2], dims[ndims - 1], bits, quant);
     // At most 2^50 elements, so the layout's own arithmetic stays far from the end of int64.

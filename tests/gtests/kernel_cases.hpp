@@ -87,7 +87,7 @@ struct matrix_t {
 
     matrix_t(const format_t &f, int64_t K, int64_t N) : format(f) {
         shape = make_packed_shape(K, N, f.bits(), f.quant);
-        layout = preferred_layout(target_family_t::cpu_x64, f.bits());
+        layout = preferred_layout(target_family_t::cpu_x64, f.bits(), false);
         bytes.assign(size_t(layout->matrix_bytes(shape)), 0);
     }
     // To change the matrix, or to read it.

@@ -12,7 +12,9 @@
 #include "common/blob/xxh64.hpp"
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
+#include "common/formats/named_formats.hpp"
 #include "common/memory_desc.hpp"
+#include "common/packed_desc.hpp"
 #include "gtests/every_format.hpp"
 #include "gtests/golden/golden.hpp"
 
@@ -104,6 +106,7 @@ static_assert(is_tiny_bijection<n16_b6_t>(shape(3, 18, 6, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b8_t>(shape(37, 7, 8, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n16_b8_t>(shape(1, 1, 8, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_b4_t>(shape(16, 16, 4, 32, 1, 0, false)));
+static_assert(is_tiny_bijection<n64_i4_t>(shape(16, 16, 4, 32, 2, 0, false)));
 static_assert(is_tiny_bijection<n64_b6_t>(shape(35, 2, 6, 32, 1, 0, false)));
 static_assert(is_tiny_bijection<n64_b8_t>(shape(16, 9, 8, 32, 1, 0, false)));
 
@@ -234,7 +237,22 @@ TEST(LayoutList, IdsAndNamesAreUnique) {
         EXPECT_EQ(find_layout(l.family, l.id)->name, l.name);
     }
     EXPECT_EQ(find_layout(target_family_t::cpu_x64, 0xffff), nullptr);
-    EXPECT_EQ(preferred_layout(target_family_t::cpu_x64, 5), nullptr);
+    EXPECT_EQ(preferred_layout(target_family_t::cpu_x64, 5, false), nullptr);
+    EXPECT_STREQ(preferred_layout(target_family_t::cuda, 4, true)->name, "n64_i4");
+    EXPECT_STREQ(preferred_layout(target_family_t::cuda, 4, false)->name, "n64_b4");
+    EXPECT_STREQ(preferred_layout(target_family_t::cuda, 8, true)->name, "n64_b8");
+}
+
+TEST(LayoutList, LayoutsOfIntegersHoldNothingElse) {
+    const dim_t dims[] = {64, 64};
+    memory_desc_t md;
+    const layout_t &integers = *find_layout(target_family_t::cuda, n64_i4_t::id);
+    const layout_t &any = *find_layout(target_family_t::cuda, n64_b4_t::id);
+    const quant_t mxfp4 = named_format("mxfp4")->quant, int4 = named_format("int4")->quant;
+    EXPECT_EQ(init_packed_as(md, 2, dims, mxdnn_f4_e2m1, mxfp4, integers), mxdnn_invalid_arguments);
+    EXPECT_EQ(init_packed_as(md, 2, dims, mxdnn_f4_e2m1, mxfp4, any), mxdnn_success);
+    EXPECT_EQ(init_packed_as(md, 2, dims, mxdnn_s4, int4, integers), mxdnn_success);
+    EXPECT_EQ(init_packed_as(md, 2, dims, mxdnn_s4, int4, any), mxdnn_success); // as it was once
 }
 
 // ---- Golden bytes ----
@@ -279,8 +297,10 @@ TEST(GoldenPacked, EveryMapMakesTheCommittedBytes) {
             EXPECT_EQ(found, sample.second) << "at byte " << sample.first << " of " << line.text;
         }
         // Of CUDA only what differs in the order of codes.
+        const bool integers =
+                line.str("dt") == "s4" && line.str("scale") == "bf16" && line.num("block") == 32;
         if (line.str("dims") == "33x17"
-                && (line.family() == target_family_t::cpu_x64 || line.str("scale") == "e8m0")) {
+                && (line.family() == target_family_t::cpu_x64 || line.str("scale") == "e8m0" || integers)) {
             const std::string file = whole_file(line, shape_of(md));
             const std::vector<uint8_t> expected = golden::read_file(file);
             ASSERT_EQ(data.size(), expected.size()) << file;

@@ -12,6 +12,7 @@
 #include "common/layouts/n64_b4.hpp"
 #include "common/layouts/n64_b6.hpp"
 #include "common/layouts/n64_b8.hpp"
+#include "common/layouts/n64_i4.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -25,30 +26,36 @@ struct layout_t {
     const char *name;
     target_family_t family;
     int bits; // of the codes it holds
+    bool integers_only;
     int64_t align;
     int64_t (*matrix_bytes)(const packed_shape_t &);
     bit_pos_t (*elem_bit)(const packed_shape_t &, int64_t k, int64_t n, int b);
     int64_t (*scale)(const packed_shape_t &, int64_t k, int64_t n);
     int64_t (*zero_point)(const packed_shape_t &, int64_t k, int64_t n);
+
+    constexpr bool holds(int code_bits, bool integers) const {
+        return code_bits == bits && (integers || !integers_only);
+    }
 };
 
 template <typename L>
-constexpr layout_t make_layout(target_family_t family) {
-    return {L::id, L::version, L::name, family, L::bits, L::align, L::matrix_bytes, L::elem_bit, L::scale,
-            L::zero_point};
+constexpr layout_t make_layout(target_family_t family, bool integers_only = false) {
+    return {L::id, L::version, L::name, family, L::bits, integers_only, L::align, L::matrix_bytes,
+            L::elem_bit, L::scale, L::zero_point};
 }
 
 inline constexpr layout_t layout_list[] = {
         make_layout<n16_b4_t>(target_family_t::cpu_x64),
         make_layout<n16_b6_t>(target_family_t::cpu_x64),
         make_layout<n16_b8_t>(target_family_t::cpu_x64),
+        make_layout<n64_i4_t>(target_family_t::cuda, true),
         make_layout<n64_b4_t>(target_family_t::cuda),
         make_layout<n64_b6_t>(target_family_t::cuda),
         make_layout<n64_b8_t>(target_family_t::cuda),
 };
 
 // Layouts of CUDA targets as types: device code reads their maps without function pointers.
-using cuda_layouts = type_list<n64_b4_t, n64_b6_t, n64_b8_t>;
+using cuda_layouts = type_list<n64_b4_t, n64_i4_t, n64_b6_t, n64_b8_t>;
 
 // Calls fn(L()) with the layout of that id; false where there is none.
 template <typename F, typename... layouts>
@@ -67,10 +74,10 @@ inline const layout_t *find_layout(target_family_t family, uint32_t id) {
     return nullptr;
 }
 
-// The layout that a target family gives to codes of so many bits, or null.
-inline const layout_t *preferred_layout(target_family_t family, int bits) {
+// The layout that a target family gives to codes of so many bits, which are integers or not, or null.
+inline const layout_t *preferred_layout(target_family_t family, int bits, bool integers) {
     for (const layout_t &l : layout_list)
-        if (l.family == family && l.bits == bits) return &l;
+        if (l.family == family && l.holds(bits, integers)) return &l;
     return nullptr;
 }
 

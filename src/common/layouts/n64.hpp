@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame that all CUDA layouts share; how the codes of a tile are ordered inside it is the
-// business of n64_b4.hpp, n64_b6.hpp and n64_b8.hpp.
+// business of n64_b4.hpp, n64_i4.hpp, n64_b6.hpp and n64_b8.hpp.
 //
 // A matrix is an optional prefix (64 bytes, the f32 global scale first), then panels of 64
 // columns: the M side of one wgmma, whose A operand the weights are. A panel is a run of K tiles

@@ -2,7 +2,7 @@
 #include "gpu/cuda/make_tile_args.hpp"
 
 #include "common/formats/format_list.hpp"
-#include "common/layouts/n64.hpp"
+#include "common/layouts/n64_i4.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -31,6 +31,7 @@ tile_side_t packed_tile_side(const memory_desc_t &packed, void *data) {
     s.tile_shift = log2_of(rows);
     s.header_bytes = int(n64_frame_t::header_bytes(shape));
     s.prefix_bytes = int(n64_frame_t::prefix(shape));
+    s.codes_in_order = packed.packed.layout_id == n64_i4_t::id;
     return s;
 }
 

@@ -45,7 +45,7 @@ struct tiling_t {
 
 // What both kernels take.
 struct matmul_args_t {
-    const void *weights = nullptr;          // packed, n64_b*
+    const void *weights = nullptr;          // packed, n64_*
     const uint64_t *weights_ptrs = nullptr; // [experts], instead of weights
     int64_t expert_stride = 0;              // bytes between experts
     int32_t prefix = 0;                     // bytes before an expert's panels; NVFP4: its global scale

@@ -37,6 +37,7 @@ struct tile_side_t {
     bool packed;
     int64_t panel_bytes;
     int tile_bytes, prefix_bytes, header_bytes, tile_shift; // a tile has 1 << tile_shift rows
+    bool codes_in_order;                                    // those of 4 bits as in n64_i4, not n64_b4
 };
 
 struct tile_args_t {

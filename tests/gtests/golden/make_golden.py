@@ -27,6 +27,7 @@ TYPES = {"undef": 0, "f16": 1, "bf16": 2, "f32": 3, "s32": 4, "s8": 5, "u8": 6, 
 BITS = {"s8": 8, "f8_e5m2": 8, "f8_e4m3": 8, "s4": 4, "u4": 4, "f4_e2m1": 4, "f6_e2m3": 6, "f6_e3m2": 6}
 BYTES = {"undef": 0, "e8m0": 1, "f8_e4m3": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4}
 LAYOUT_OF_BITS = {4: 1, 6: 2, 8: 3}  # n16_b4, n16_b6, n16_b8 and n64_b4, n64_b6, n64_b8; all of version 1
+LAYOUT_OF_INTEGERS = 4  # n64_i4: for CUDA, s4 and u4
 RUNTIME = 1 << 63
 
 
@@ -182,6 +183,11 @@ def step_n64_b4(frag):
     return words.T.astype("<u4").tobytes()
 
 
+def step_n64_i4(frag):
+    places = np.array([[4 * register + 16 * half for half in range(2)] for register in range(4)], np.uint64)
+    return (frag << places).sum(axis=(2, 3), dtype=np.uint64).T.astype("<u4").tobytes()
+
+
 def step_n64_b6(frag):
     low, top = np.zeros((4, 128), np.uint64), np.zeros((2, 128), np.uint64)
     for register, shift in enumerate([4, 0, 8, 12]):
@@ -200,6 +206,7 @@ def step_n64_b8(frag):
 
 
 STEPS = {4: (64, step_n64_b4), 6: (64, step_n64_b6), 8: (32, step_n64_b8)}
+STEP_OF_INTEGERS = (64, step_n64_i4)
 
 
 def in_lane_order(a, blocks):
@@ -217,7 +224,7 @@ def pack_matrix_cuda(fmt, e, K, N):
     out = bytearray()
     if global_scale != "none":
         out += struct.pack("<f", 1.5 + e) + bytes(60)
-    tile, (step, bytes_of_step) = max(64, block), STEPS[bits]
+    tile, (step, bytes_of_step) = max(64, block), STEP_OF_INTEGERS if elem in ("s4", "u4") else STEPS[bits]
     for n in range(0, N, 64):
         for k in range(0, K, tile):
             of_tile = slice(k // block, k // block + tile // block)
@@ -256,7 +263,8 @@ def blob_grouped(elem, dims, groups):
 
 def blob_packed(fmt, dims, stride, size, options=b"", version=1, family=1):
     elem, scale_dt, block, zp, zp_dt, global_scale = fmt
-    body = struct.pack("<IIIIIBBHHHI", family, LAYOUT_OF_BITS[BITS[elem]], 1, TYPES[scale_dt], TYPES[zp_dt],
+    layout = LAYOUT_OF_INTEGERS if family == 2 and elem in ("s4", "u4") else LAYOUT_OF_BITS[BITS[elem]]
+    body = struct.pack("<IIIIIBBHHHI", family, layout, 1, TYPES[scale_dt], TYPES[zp_dt],
                        ["none", "u8", "float_zero"].index(zp), ["none", "one", "per_expert"].index(global_scale),
                        len(dims) - 2, 0, 0, 64)
     body += struct.pack("<QQQ", block, size, stride) + quads(dims)
@@ -282,6 +290,7 @@ def formats():
 
 SHAPES = [(33, 17), (291, 37), (2880, 33), (2, 65, 18)]
 WHOLE = SHAPES[0]
+INTEGERS = ("s4", "bf16", 32, "none", "undef", "none")  # whose bytes are kept for CUDA, too
 
 
 def words(fmt, dims):
@@ -321,8 +330,9 @@ def make():
             plain = blob_packed(fmt, dims, len(parts[0]), len(data), family=2)
             packed.append(f"family=cuda {words(fmt, dims)} size={len(data)} stride={len(parts[0])} "
                           f"xxh64={xxh64(data):016x} checksum={xxh64(data, xxh64(plain)):016x}")
-            if dims == WHOLE and fmt[1] == "e8m0":
-                files[f"packed/cuda_b{BITS[fmt[0]]}_s1x32_z0_{'x'.join(map(str, dims))}.bin"] = data
+            if dims == WHOLE and (fmt[1] == "e8m0" or fmt == INTEGERS):
+                name = f"cuda_b{BITS[fmt[0]]}_s{BYTES[fmt[1]]}x32_z0"
+                files[f"packed/{name}_{'x'.join(map(str, dims))}.bin"] = data
 
     def x(dims):
         return "x".join(map(str, dims))

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/formats/format_list.hpp"
-#include "common/layouts/n64.hpp"
+#include "common/layouts/n64_i4.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
@@ -34,7 +34,7 @@ sm90::format_t format_of(const memory_desc_t &wei) {
         }
     }
     if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
-    if (q.scale_dt != mxdnn_bf16) return format_t::count;
+    if (q.scale_dt != mxdnn_bf16 || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
     if (wei.dt == mxdnn_s4 && q.zp == zero_point_kind_t::none) return format_t::int4;
     if (wei.dt == mxdnn_u4 && q.zp == zero_point_kind_t::u8) return format_t::int4_zeros;
     return format_t::count;
@@ -149,7 +149,8 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == sm90::format_t::count)
-        return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 with bf16 scales and integer zeros");
+        return no("weights", to_string(wei).c_str(),
+                "MX, NVFP4, or int4 in n64_i4 with bf16 scales and integer zeros");
     // Of Hopper's own, dense_rows alone multiplies weights of two terms.
     if (family == family_t::sm90 && takes_few_rows(p) && (!one_matrix || makes_rows(p)))
         return no("weights", "int4 of many experts, with gated halves or another source than bf16",

@@ -14,6 +14,7 @@
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/tiles/packed.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -77,6 +78,19 @@ __device__ __forceinline__ float scale_value(data_type_t dt, const uint8_t *p) {
 
 // ---- codes of the packed layouts: the four registers of a fragment, two codes each ----
 
+// Where n64_i4 has bit b of the code in one half of register reg, by its own map: in the word of a thread.
+constexpr int n64_i4_bit(int reg, int half, int b) {
+    const packed_shape_t s = {64, 64, 64, 4, 2};
+    const int64_t k = reg / 2 * 8 + half, n = reg % 2 * 8; // of the first thread and word
+    const bit_pos_t p = n64_i4_t::elem_bit(s, k, n, b);
+    return int(p.byte - n64_i4_t::codes(s, k, n)) * 8 + p.bit;
+}
+constexpr bool n64_i4_is_in_order() {
+    for (int i = 0; i < 32; i++)
+        if (n64_i4_bit(i / 4 % 4, i / 16, i % 4) != i) return false;
+    return true;
+}
+
 // One thread's words for 64 rows of K. The next 16 rows' are always in front, so that a loop need not be
 // unrolled.
 template <int bits>
@@ -95,13 +109,16 @@ struct words_t {
             if (upper_half) load_16(4, codes + team_threads * 16 + thread * 16);
         }
     }
-    // The code in one half of register `reg`: the inverse of the maps in common/layouts/n64_b*.hpp.
+    // Goes before code() of 16 rows: four bits of n64_b4 become those of n64_i4.
+    __device__ __forceinline__ void put_in_order([[maybe_unused]] bool in_order) {
+        if constexpr (bits == 4)
+            if (!in_order) w[0] = tiles::gather_bits<tiles::b4_word_t>(w[0]);
+    }
+    // The code in one half of register `reg`: the inverse of the maps in common/layouts/n64_*.hpp.
     __device__ __forceinline__ uint32_t code(int reg, int half) const {
         if constexpr (bits == 4) {
-            uint32_t x = reg == 0 ? w[0] : rotate_right(w[0], reg == 1 ? 4 : reg == 2 ? 26 : 6);
-            if (reg == 3) x = (x & ~0x00400040u) | ((w[0] << 2) & 0x00400040u);
-            x >>= 16 * half;
-            return (x >> 6 & 7) | (x >> 12 & 8);
+            static_assert(n64_i4_is_in_order(), "registers are one after the other");
+            return w[0] >> (4 * reg + 16 * half) & 15;
         } else if constexpr (bits == 6) {
             const int first = reg == 0 ? 4 : reg == 1 ? 0 : reg == 2 ? 8 : 12;
             const uint32_t low = w[0] >> (first + 16 * half) & 15,
@@ -290,6 +307,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     const matrix_view_t src(a.src, at.idx), wei(a.wei, at.idx), dst(a.dst, at.idx);
     const uint8_t *packed = wei.packed_data();
     const packed_shape_t &s = a.wei.shape;
+    const bool in_order = a.wei.layout_id == n64_i4_t::id;
 
     // The 16 columns of this warp: of two halves, gates go to two warps and ups to the others.
     const int64_t first = column_tile * (halves ? tile_n / 2 : tile_n);
@@ -341,6 +359,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
                 for (int t = 0; t < n8_tiles; t++)
                     for (int i = 0; i < 4; i++) sum[t][i] = x_sum[t][i] = 0;
             uint32_t fragment[4];
+            words.put_in_order(in_order);
 #pragma unroll
             for (int r = 0; r < 4; r++)
                 fragment[r] = wei_table[words.code(r, 0)] | uint32_t(wei_table[words.code(r, 1)]) << 16;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// int4 weights in the layout n64_b4: (code - zero point) * scale, with bf16 scales and u8 zero points, in
+// int4 weights in the layout n64_i4: (code - zero point) * scale, with bf16 scales and u8 zero points, in
 // blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
-// The code less its zero point comes exactly from two products with powers of two. Its product with the scale
-// has up to 16 bits: it is two bf16, itself rounded and the rest, which the tensor cores multiply one after
-// the other. The rest is exact, because an integer times the scale is a multiple of the scale's last bit.
+// A code lands as the low bits of a bf16, which are it times a power of two; one multiplication and addition
+// gives it less its zero point, exactly. The product of that with the scale has up to 16 bits: it is two
+// bf16, itself rounded and the rest, which the tensor cores multiply one after the other. The rest is exact,
+// because an integer times the scale is a multiple of the scale's last bit.
 #pragma once
 
-#include "common/layouts/n64_b4.hpp"
+#include "common/layouts/n64_i4.hpp"
+#include "gpu/cuda/device/mma/decode_8bit.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/half2.cuh"
 
@@ -76,28 +78,20 @@ struct int4_t {
     // Weights without their scale, which are exact in one bf16. They are 2^9 too small, so that their sums
     // with any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
-        // A bit alone in a half is a power of two, wherever it is below the sign; bits side by side are an
-        // integer times 2^-133 below bit 8. Two rotations bring bit 3 and bits 2..0 of all registers to such
-        // places (see n64_b4.hpp). Register i's bit 0, and its bit 3:
-        constexpr int low_at[4] = {0, 4, 0, 4}, top_at[4] = {9, 11, 9, 13};
-        constexpr uint32_t each = 0x00010001u, sign = 0x80008000u;
-        const uint32_t w = r.codes[step], by_6 = rotate_right(w, 6), by_8 = rotate_right(w, 8);
-        const uint32_t low[4] = {by_6 & 7 * each << 0, by_6 & 7 * each << 4, w & 7 * each << 0,
-                and_or(by_8, 6 * each << 4, w & each << 4)};
-        const uint32_t top[4] = {by_6, by_8, w, by_8};
+        // Bits below bit 8 are an integer times 2^-133: one mask lands registers 0 and 2, another, 4 higher,
+        // registers 1 and 3. With its top bit turned around an s4 is 8 more.
+        constexpr uint32_t sign = 0x80008000u, minus_eight = power_of_two_bf16x2(3 - unscaled_down) | sign;
+        const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
         const uint32_t zeros = zero_points ? mul_bf16x2(__byte_perm(r.zeros, 0, step / 2 ? 0x4342 : 0x4140),
                                        power_of_two_bf16x2(133 - unscaled_down) | sign)
                                            : 0;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int top_exponent = (1 << (top_at[i] - 7)) - 127; // of that bit alone
-            // s4 counts it as -8.
-            const uint32_t eight =
-                    power_of_two_bf16x2(3 - unscaled_down - top_exponent) | (zero_points ? 0 : sign);
-            const uint32_t bit = top[i] & each << top_at[i];
-            const uint32_t rest = zero_points ? cuda::bf16x2_t::fma(bit, eight, half_of(zeros, i % 2))
-                                              : mul_bf16x2(bit, eight);
-            a[i] = cuda::bf16x2_t::fma(low[i], power_of_two_bf16x2(133 - low_at[i] - unscaled_down), rest);
+            const int at = i % 2 * 4;
+            const uint32_t landed =
+                    and_xor(from[i / 2], 0x000F000Fu << at, zero_points ? 0 : 0x00080008u << at);
+            a[i] = cuda::bf16x2_t::fma(landed, power_of_two_bf16x2(133 - at - unscaled_down),
+                    zero_points ? half_of(zeros, i % 2) : minus_eight);
         }
     }
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {

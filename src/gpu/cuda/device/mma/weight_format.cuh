@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the Hopper kernels know of a weight format: how a step of 64 rows x 64 columns of a packed panel (the
-// layouts n64_b*) becomes bf16 fragments of the A operand. A format is a type with
+// layouts n64_*) becomes bf16 fragments of the A operand. A format is a type with
 //
 //     raw_t                 one thread's codes, scales and zero points for a step
 //     bits, max_header      of a code; bytes of scales and zero points before the codes of a tile, at most

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed codes, scales and zero points to and from a tile: n64_b4, n64_b6 and n64_b8 by their own maps.
+// Packed codes, scales and zero points to and from a tile: n64_b4, n64_i4, n64_b6 and n64_b8 by their own
+// maps.
 //
 // A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns.
 // On their way they are two words, one a column: of codes of four bits two bytes, 2q with 2q + 1 above it and
@@ -52,7 +53,7 @@ __device__ __forceinline__ uint32_t gather_bits(uint32_t w) {
 }
 
 // Words of a thread's 16 bytes (and, n64_b6, 8 more) in terms of the layout's map of a fragment's registers.
-// n64_b4: from four codes of each half, those of registers 0 to 3.
+// n64_b4: from four codes of each half, those of registers 0 to 3, as n64_i4 has them.
 constexpr bit_moves_t b4_moves() {
     bit_moves_t m;
     for (int half = 0; half < 2; half++)
@@ -160,8 +161,9 @@ struct step_t {
     uint4 v;
     uint2 top;
 
-    // a and b: of a thread's two columns.
-    __device__ __forceinline__ void pack(const uint32_t *a, const uint32_t *b) {
+    // a and b: of a thread's two columns; in_order: codes of 4 bits as in n64_i4.
+    __device__ __forceinline__ void pack(
+            const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool in_order = false) {
         uint32_t w[4];
         if constexpr (bits == 4) {
 #pragma unroll
@@ -170,7 +172,10 @@ struct step_t {
                 exchange_nibbles(low, high);
                 w[i] = __byte_perm(low, high, 0x5410);
             }
-            pack_registers(w);
+            if (in_order)
+                v = make_uint4(w[0], w[1], w[2], w[3]);
+            else
+                pack_registers(w);
         } else {
 #pragma unroll
             for (int i = 0; i < fragments; i++) {
@@ -185,12 +190,13 @@ struct step_t {
             if constexpr (bits == 6) top = make_uint2(pack_tops(a, b), pack_tops(a + 2, b + 2));
         }
     }
-    __device__ __forceinline__ void unpack(uint32_t *a, uint32_t *b) const {
+    __device__ __forceinline__ void unpack(
+            uint32_t *a, uint32_t *b, [[maybe_unused]] bool in_order = false) const {
         const uint32_t w[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
         for (int i = 0; i < fragments; i++) {
             if constexpr (bits == 4) {
-                a[i] = gather_bits<b4_word_t>(w[i]), b[i] = a[i] >> 16;
+                a[i] = in_order ? w[i] : gather_bits<b4_word_t>(w[i]), b[i] = a[i] >> 16;
                 exchange_nibbles(a[i], b[i]);
             } else if constexpr (bits == 6) {
                 a[i] = gather_bits<b6_low_t<0>>(w[i]), b[i] = gather_bits<b6_low_t<1>>(w[i]);
@@ -247,7 +253,7 @@ __device__ __forceinline__ void pack_codes(
             b[i] = fragment_word<width>(t, l.column + 8, row + 16 * i, l.q);
         }
         s step;
-        step.pack(a, b);
+        step.pack(a, b, dst.codes_in_order);
         step.store(packed_step<s>(dst, at, row));
     }
 }
@@ -268,12 +274,12 @@ public:
         }
     }
 
-    __device__ __forceinline__ void put(codes_t<width> &t, const tile_side_t &, const tile_place_t &) {
+    __device__ __forceinline__ void put(codes_t<width> &t, const tile_side_t &src, const tile_place_t &) {
         const lane_place_t l = lane_place();
 #pragma unroll
         for (int step = 0; step < steps; step++) {
             uint32_t a[s::fragments], b[s::fragments];
-            step_[step].unpack(a, b);
+            step_[step].unpack(a, b, src.codes_in_order);
 #pragma unroll
             for (int i = 0; i < s::fragments; i++) {
                 put_fragment_word<width>(t, l.column, step * s::rows + 16 * i, l.q, a[i]);
