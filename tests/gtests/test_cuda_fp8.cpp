@@ -46,15 +46,15 @@ using scale_fn = uint32_t (*)(std::mt19937 &, int64_t column, int64_t block);
 uint32_t close_by(std::mt19937 &rng, int64_t, int64_t) { return 115 + rng() % 15; }
 // The widest spread that is exact, up to the largest scale, and down to the smallest.
 uint32_t at_the_edge(std::mt19937 &rng, int64_t column, int64_t block) {
-    const uint32_t top = column % 2 ? cuda::sm90::fp8_most_scale : cuda::sm90::fp8_least_scale;
+    const uint32_t top = column % 2 ? cuda::rows::fp8_most_scale : cuda::rows::fp8_least_scale;
     return block == 0 ? top : top - rng() % 15;
 }
 // Columns of the second group of panels that are not exact: too wide, NaN, too large, too small.
 uint32_t some_not(std::mt19937 &rng, int64_t column, int64_t block) {
     if (column == group + 3 && block == 5) return 100;
     if (column == group + 70 && block == 63) return 255;
-    if (column == group + 200) return cuda::sm90::fp8_most_scale + 1;
-    if (column == N - 1) return cuda::sm90::fp8_least_scale - 1;
+    if (column == group + 200) return cuda::rows::fp8_most_scale + 1;
+    if (column == N - 1) return cuda::rows::fp8_least_scale - 1;
     return close_by(rng, column, block);
 }
 

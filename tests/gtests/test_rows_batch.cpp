@@ -6,7 +6,7 @@
 
 #include "common/memory_desc.hpp"
 #include "gpu/cuda/rows/rows_batch.hpp"
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 using namespace mxdnn::impl;
 using namespace mxdnn::impl::cuda;
@@ -38,7 +38,7 @@ struct case_t {
 };
 
 TEST(rows_batch, every_matrix_is_made_once_of_its_own) {
-    constexpr dim_t M = 5, K = 64, N = 40, most = sm90::max_groups;
+    constexpr dim_t M = 5, K = 64, N = 40, most = rows::max_groups;
     const case_t cases[] = {
             {{M, K}, {K, N}, {1, N}, {M, N}, 1, false},
             {{3, M, K}, {1, K, N}, {1, 1, N}, {3, M, N}, 1, false},
@@ -62,7 +62,7 @@ TEST(rows_batch, every_matrix_is_made_once_of_its_own) {
         for (int64_t i = 0; i < batch.parts(); i++) {
             const rows_part_t part = batch.part(i);
             EXPECT_EQ(part.groups > 0, c.groups);
-            EXPECT_LE(part.groups, int64_t(sm90::max_groups));
+            EXPECT_LE(part.groups, int64_t(rows::max_groups));
             ASSERT_EQ(part.rows % rows_each, 0);
             EXPECT_TRUE(part.groups == 0 || part.rows == part.groups * rows_each);
             for (int64_t j = 0; j < part.rows / rows_each; j++, entry++) {

@@ -90,7 +90,7 @@ std::string cublaslt_fp8_mx_matmul_t::pd_t::plan_text() const {
 
 status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    for (const kernel_id_t id : {kernel_id_t::sm90_fp8_weights, kernel_id_t::sm90_source_rows})
+    for (const kernel_id_t id : {kernel_id_t::sm90_fp8_weights, kernel_id_t::source_rows})
         MXDNN_CHECK(prepare_kernel(problem, id));
     auto p = std::make_shared<cublaslt_fp8_mx_matmul_t>();
     MXDNN_CHECK(exact->create_primitive(p->exact_));
@@ -117,7 +117,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const stream_state_t &s = *ctx.stream.cuda;
     const auto at = [&](int64_t offset) { return ctx.scratchpad + offset; };
     auto *left = reinterpret_cast<int32_t *>(at(0));
-    sm90::fp8_weights_args_t w;
+    rows::fp8_weights_args_t w;
     w.panel_bytes = n64_frame_t::panel_bytes(shape_of(p.weights));
     w.K = int32_t(K);
     w.codes = reinterpret_cast<uint8_t *>(at(space.weights));

@@ -91,7 +91,7 @@ reason_t cublaslt_mx_matmul_t::pd_t::init() {
     const bool is_sm90 = others->name() == std::string(sm90_mx_matmul_t::impl_name);
     plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(is_sm90, problem));
     if (is_sm90 && takes_few_rows(problem))
-        plan.least_rows = std::max<int64_t>(plan.least_rows, sm90::dense_rows_most + 1);
+        plan.least_rows = std::max<int64_t>(plan.least_rows, rows::dense_rows_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
                   most = M != runtime_dim ? M
                          : hint > 0       ? hint

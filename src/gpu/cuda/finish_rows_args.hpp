@@ -30,7 +30,7 @@ struct finish_rows_args_t {
     bool applies = false;             // post-ops; else they have been
     bool finds_largest = false;       // for the global scales
     bool to_dst = false;              // which is of f32, bf16 or f16, and whose columns are neighbours
-    sm90::quantise_rows_args_t quick; // of quantise
+    rows::quantise_rows_args_t quick; // of quantise
 };
 
 } // namespace cuda

@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // f8_e4m3 holds e2m1 * 2^e for e from -8 to 6. A column's largest block takes the last of them, so that a
 // column whose block scales lie within 2^14 of each other is exact.
@@ -38,7 +38,7 @@ struct fp8_weights_args_t {
     int32_t *left = nullptr;        // [count]: whether the panel has a column that is not exact
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

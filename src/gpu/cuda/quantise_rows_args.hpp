@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct quantise_rows_args_t {
     const float *values = nullptr;                  // of row `first` on
@@ -29,7 +29,7 @@ struct quantise_rows_args_t {
     row_groups_t groups;
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

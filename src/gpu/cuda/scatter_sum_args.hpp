@@ -2,12 +2,12 @@
 // What device/kernels/scatter_sum.cu is told: rows of results that are added up where they meet.
 #pragma once
 
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct scatter_sum_args_t {
     const float *rows = nullptr; // [M, row_stride], 16-byte aligned, row_stride a multiple of 4
@@ -28,7 +28,7 @@ struct scatter_sum_args_t {
 
 constexpr int max_searched_rows = 1024;
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -11,7 +11,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct source_rows_args_t {
     const uint8_t *elements = nullptr;
@@ -57,7 +57,7 @@ constexpr int source_terms_of(data_type_t dt) { return dt == mxdnn_f32 ? 3 : dt 
 // rounded: less than 2^-85 of the row's largest block.
 constexpr int small_row_exponent = -48, small_row_shift = 16;
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

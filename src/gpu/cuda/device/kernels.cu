@@ -12,11 +12,11 @@ __global__ void empty() {}
 
 const kernel_entry_t *const list[] = {&empty_kernel, &dequantise_tiles_kernel, &group_rows_kernel,
         &mma_mx_matmul_kernel, &moe_permute_kernel, &moe_route_kernel, &moe_unpermute_kernel,
-        &move_tiles_kernel, &portable_rows_kernel, &quantise_both_axes_kernel, &quantise_tiles_kernel,
-        &ref_mx_matmul_kernel, &ref_mx_reorder_kernel, &ref_grouped_matmul_kernel, &ref_moe_route_kernel,
-        &ref_moe_permute_kernel, &ref_moe_unpermute_kernel, &sm90_dense_rows_kernel, &sm90_few_rows_kernel,
-        &sm90_many_rows_kernel, &sm90_quantise_rows_kernel, &sm90_scatter_link_kernel,
-        &sm90_scatter_sum_kernel, &sm90_source_rows_kernel, &sm90_fp8_weights_kernel};
+        &move_tiles_kernel, &portable_rows_kernel, &quantise_both_axes_kernel, &quantise_rows_kernel,
+        &quantise_tiles_kernel, &ref_grouped_matmul_kernel, &ref_moe_permute_kernel, &ref_moe_route_kernel,
+        &ref_moe_unpermute_kernel, &ref_mx_matmul_kernel, &ref_mx_reorder_kernel, &scatter_link_kernel,
+        &scatter_sum_kernel, &sm90_dense_rows_kernel, &sm90_few_rows_kernel, &sm90_fp8_weights_kernel,
+        &sm90_many_rows_kernel, &source_rows_kernel};
 static_assert(sizeof(list) / sizeof(list[0]) == size_t(kernel_id_t::count), "a row for every kernel");
 
 } // namespace

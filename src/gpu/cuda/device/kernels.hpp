@@ -35,7 +35,7 @@ extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, group_rows_ke
         quantise_both_axes_kernel, quantise_tiles_kernel, ref_grouped_matmul_kernel, ref_moe_permute_kernel,
         ref_moe_route_kernel, ref_moe_unpermute_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel,
         sm90_dense_rows_kernel, sm90_few_rows_kernel, sm90_fp8_weights_kernel, sm90_many_rows_kernel,
-        sm90_quantise_rows_kernel, sm90_scatter_link_kernel, sm90_scatter_sum_kernel, sm90_source_rows_kernel;
+        quantise_rows_kernel, scatter_link_kernel, scatter_sum_kernel, source_rows_kernel;
 
 } // namespace cuda
 } // namespace impl

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "gpu/cuda/rows/rows_source.hpp"
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -46,7 +46,7 @@ rows_batch_t::rows_batch_t(const memory_desc_t &src, const memory_desc_t &weight
     }
     const bool even_bias = biases == 1 || (biases == matrices_ && even_row_stride(*bias_) >= 0);
     groups_ = with_groups && each_src && batch_of(weights) == matrices_ && even_bias;
-    if (groups_) each_ = sm90::max_groups;
+    if (groups_) each_ = rows::max_groups;
 }
 
 rows_part_t rows_batch_t::part(int64_t i) const {

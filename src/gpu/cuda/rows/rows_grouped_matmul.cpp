@@ -6,7 +6,7 @@
 #include "common/grouped_exec.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/group_rows_args.hpp"
-#include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
+#include "gpu/cuda/heuristics/rows_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/rows/rows_problem.hpp"
@@ -88,7 +88,7 @@ float scale_of_old(const problem_t &p) {
 class rows_multiplier_t {
 public:
     rows_multiplier_t(const exec_ctx_t &ctx, family_t family, bool fp8, char *rows, const grouped_exec_t &x,
-            sm90::launch_args_t &launch)
+            rows::launch_args_t &launch)
         : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
           all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
@@ -112,7 +112,7 @@ public:
     status_t multiply() { return multiply(nullptr, nullptr, sweep_t::all); }
     // With results in the scratchpad, for so many rows at a time as they have room there.
     status_t multiply(char *results, finisher_t *finisher, sweep_t sweep) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         const bool kept = sweep == sweep_t::stores && each_ >= all_;
         for (int64_t first = 0; first < all_; first += each_) {
             a.row_begin = int32_t(first);
@@ -126,7 +126,7 @@ public:
 
 private:
     const exec_ctx_t &ctx_;
-    sm90::launch_args_t &launch_;
+    rows::launch_args_t &launch_;
     const char *src_;
     char *rows_; // of the scratchpad: made rows
     kernel_id_t kernel_;
@@ -136,10 +136,10 @@ private:
     made_rows_t source_; // what is made, of one part all
 
     bool is_fp8() const {
-        return kernel_ == kernel_id_t::sm90_many_rows && launch_.variant == sm90::many_rows_fp8;
+        return kernel_ == kernel_id_t::sm90_many_rows && launch_.variant == rows::many_rows_fp8;
     }
     status_t multiply_rows(int64_t first) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         if (makes_)
             MXDNN_CHECK(make(first, a.M));
         else if (listed_)
@@ -162,7 +162,7 @@ template <family_t family>
 reason_t rows_grouped_matmul_t<family>::pd_t::init() {
     reason_t r = check_rows_problem(problem, family, false);
     if (!r.ok()) return r;
-    sum_bytes = sm90::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
+    sum_bytes = rows::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
     result_bytes = round_up(results_bytes(problem), 256);
     id_bytes = bytes_of_ids(problem);
     scratchpad_bytes = sum_bytes + result_bytes + id_bytes + made_rows_bytes(problem);
@@ -176,9 +176,8 @@ status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
         for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
             MXDNN_CHECK(prepare_kernel(problem, id));
     if (family == family_t::portable) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    for (const kernel_id_t id :
-            {kernel_id_t::group_rows, kernel_id_t::sm90_scatter_link, kernel_id_t::sm90_scatter_sum,
-                    kernel_id_t::sm90_source_rows, kernel_id_t::ref_grouped_matmul})
+    for (const kernel_id_t id : {kernel_id_t::group_rows, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
+                 kernel_id_t::source_rows, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
     MXDNN_CHECK(prepare_rows_results(problem));
     primitive = std::make_shared<rows_grouped_matmul_t>();
@@ -198,7 +197,7 @@ std::string rows_grouped_matmul_t<family>::pd_t::plan_text() const {
 reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
     if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
     const int64_t rows = listed_rows(problem);
-    if (rows != runtime_dim && !sm90::fp8_pays(rows, int(problem.weights.dims[0])))
+    if (rows != runtime_dim && !rows::fp8_pays(rows, int(problem.weights.dims[0])))
         return no("rows", std::to_string(rows).c_str(), "enough for each expert");
     fp8 = true;
     return sm90_grouped_matmul_t::pd_t::init();
@@ -209,15 +208,15 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     grouped_exec_t x(ctx);
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
-    sm90::launch_args_t launch;
-    sm90::matmul_args_t &a = launch.matmul;
+    rows::launch_args_t launch;
+    rows::matmul_args_t &a = launch.matmul;
     set_rows_args(p, launch);
     const auto &pd = static_cast<const pd_t &>(ctx.pd);
     const int64_t src_stride = even_row_stride(src.md), dst_stride = even_row_stride(dst.md);
-    const int64_t step = least_columns / (a.activation == sm90::activation_t::gated_pairs ? 2 : 1);
+    const int64_t step = least_columns / (a.activation == rows::activation_t::gated_pairs ? 2 : 1);
     const int64_t dst_columns = dim_from_end(dst.md, 1);
-    const sm90::sum_plan_t space =
-            sm90::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
+    const rows::sum_plan_t space =
+            rows::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
     // Rows with ids are put in order and back: they meet, though no two of them.
     const bool by_ids = x.groups.grouping == mxdnn_row_grouping_row_ids, adds = x.scatter,
@@ -231,7 +230,7 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
             || (scales && even_row_stride(scales->md) < 0)
             || (scales && scales_begin_with_groups(p, x)
                     && !scales_follow_groups(scales->md, src.md, p.attr.src.scales.groups[1]))
-            || (by_ids ? x.groups.experts : x.groups.groups) > sm90::max_groups
+            || (by_ids ? x.groups.experts : x.groups.groups) > rows::max_groups
             || (by_ids && bytes_of_ids(x) > pd.id_bytes) || x.groups.rows > INT32_MAX / 2
             || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (meets && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
@@ -266,7 +265,7 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     // Where rows of results go.
     char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
     const int64_t to_stride = apart ? results_stride(p) : dst_stride;
-    const sm90::value_type_t to_type = apart ? sm90::value_type_t::f32 : value_type_of(dst.md.dt);
+    const rows::value_type_t to_type = apart ? rows::value_type_t::f32 : value_type_of(dst.md.dt);
     if (!meets) {
         a.dst = to;
         a.dst_stride = to_stride;
@@ -276,7 +275,7 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
         return finisher.run([&](sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
     }
 
-    sm90::scatter_sum_args_t sum;
+    rows::scatter_sum_args_t sum;
     sum.M = int32_t(x.groups.rows);
     sum.groups = x.groups;
     sum.scatter = x.scatter;
@@ -290,25 +289,25 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     if (space.next_bytes) {
         sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
         sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + space.next_bytes);
-        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_link, sum));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_link, sum));
     }
     sum.row_stride = space.row_stride;
     sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.next_bytes + space.first_bytes);
     a.dst = ctx.scratchpad + space.next_bytes + space.first_bytes;
     a.dst_stride = sum.row_stride;
-    a.dst_type = sm90::value_type_t::f32;
+    a.dst_type = rows::value_type_t::f32;
     const int panels_all = a.panel_end;
     for (int panel = 0; panel < panels_all; panel += space.panels) {
         a.panel_begin = panel;
         a.panel_end = std::min(panel + space.panels, panels_all);
         a.dst_first = int32_t(panel * step);
         sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
-        sum.dst = to + a.dst_first * (to_type == sm90::value_type_t::f32 ? 4 : 2);
+        sum.dst = to + a.dst_first * (to_type == rows::value_type_t::f32 ? 4 : 2);
         MXDNN_CHECK(rows.multiply());
         if (ops_apart)
             MXDNN_CHECK(apply_post_ops_before_sums(
                     ctx, x, static_cast<float *>(a.dst), sum.row_stride, sum.columns));
-        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_scatter_sum, sum));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_sum, sum));
     }
     if (!apart) return mxdnn_success;
     // They are all there.

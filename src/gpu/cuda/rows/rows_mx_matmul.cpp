@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/formats/format_list.hpp"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/rows/rows_batch.hpp"
@@ -52,7 +52,7 @@ status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
         for (const kernel_id_t id : hopper) MXDNN_CHECK(prepare_kernel(problem, id));
     if (family == family_t::portable || takes_few_rows(problem))
         MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    if (makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_source_rows));
+    if (makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::source_rows));
     MXDNN_CHECK(prepare_rows_results(problem));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
     primitive = std::make_shared<rows_mx_matmul_t>();
@@ -85,7 +85,7 @@ public:
             finisher_t *finisher)
         : ctx_(ctx), p_(ctx.pd.problem), family_(family), space_(space), wanted_(wanted), finisher_(finisher),
           makes_rows_(makes_rows(p_)) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         set_rows_args(p_, launch_);
         a.expert_stride = p_.weights.packed.stride;
         if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
@@ -94,12 +94,12 @@ public:
         }
         a.src_stride = even_row_stride(memory(MXDNN_ARG_SRC).md);
         a.dst_stride = finisher ? results_stride(p_) : even_row_stride(memory(MXDNN_ARG_DST).md);
-        a.dst_type = finisher ? sm90::value_type_t::f32 : value_type_of(p_.dst.dt);
+        a.dst_type = finisher ? rows::value_type_t::f32 : value_type_of(p_.dst.dt);
     }
 
     // only: there is no other part.
     status_t multiply(const rows_part_t &part, sweep_t sweep, bool only) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         a.weights =
                 static_cast<const char *>(memory(MXDNN_ARG_WEIGHTS).handle) + part.weights * a.expert_stride;
         if (const memory_t *bias = ctx_.memory(MXDNN_ARG_BIAS))
@@ -128,13 +128,13 @@ private:
     const int32_t *wanted_;
     finisher_t *finisher_;
     bool makes_rows_;
-    sm90::launch_args_t launch_;
+    rows::launch_args_t launch_;
 
     const memory_t &memory(int arg) const { return *ctx_.memory(arg); }
     static int64_t bytes_of(const memory_desc_t &md) { return data_type_info(md.dt)->bits / 8; }
 
     status_t multiply_rows(const rows_part_t &part, int64_t first, int64_t groups) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         const kernel_id_t kernel = plan_rows_launch(p_, family_, a.M, groups, launch_);
         a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
         MXDNN_CHECK(set_source(part, first));
@@ -148,7 +148,7 @@ private:
         return launch_rows(ctx_, kernel, launch_, space_.parts);
     }
     status_t set_source(const rows_part_t &part, int64_t first) {
-        sm90::matmul_args_t &a = launch_.matmul;
+        rows::matmul_args_t &a = launch_.matmul;
         const int64_t row = part.src_row + first;
         if (!makes_rows_) {
             a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;

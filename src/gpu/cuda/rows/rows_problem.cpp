@@ -19,8 +19,8 @@ namespace cuda {
 namespace {
 
 // The kernels' format of packed weights; format_t::count where they have none.
-sm90::format_t format_of(const memory_desc_t &wei) {
-    using sm90::format_t;
+rows::format_t format_of(const memory_desc_t &wei) {
+    using rows::format_t;
     const quant_t &q = wei.packed.quant;
     if (q.zp == zero_point_kind_t::none && q.scale_dt == mxdnn_e8m0 && q.block == 32) {
         switch (wei.dt) {
@@ -40,9 +40,9 @@ sm90::format_t format_of(const memory_desc_t &wei) {
     return format_t::count;
 }
 
-sm90::tiling_t tiling_of(const packed_shape_t &s) {
+rows::tiling_t tiling_of(const packed_shape_t &s) {
     using frame = n64_frame_t;
-    sm90::tiling_t t;
+    rows::tiling_t t;
     const int64_t rows = frame::tile_rows(s);
     t.panel_bytes = frame::panel_bytes(s);
     t.tile_bytes = int32_t(frame::tile_bytes(s, rows));
@@ -68,60 +68,60 @@ int sm_count_of(const problem_t &p) {
 
 } // namespace
 
-sm90::value_type_t value_type_of(data_type_t dt) {
+rows::value_type_t value_type_of(data_type_t dt) {
     switch (dt) {
-    case mxdnn_f32: return sm90::value_type_t::f32;
-    case mxdnn_bf16: return sm90::value_type_t::bf16;
-    case mxdnn_f16: return sm90::value_type_t::f16;
-    default: return sm90::value_type_t::none;
+    case mxdnn_f32: return rows::value_type_t::f32;
+    case mxdnn_bf16: return rows::value_type_t::bf16;
+    case mxdnn_f16: return rows::value_type_t::f16;
+    default: return rows::value_type_t::none;
     }
 }
 
-sm90::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
-    if (fp8 && sm90::fp8_pays(rows, int(groups)))
-        return sm90::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
-    if (family == family_t::portable || (takes_few_rows(p) && rows > sm90::dense_rows_most))
-        return sm90::plan_portable_matmul(
+rows::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
+    if (fp8 && rows::fp8_pays(rows, int(groups)))
+        return rows::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
+    if (family == family_t::portable || (takes_few_rows(p) && rows > rows::dense_rows_most))
+        return rows::plan_portable_matmul(
                 rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), source_terms(p));
-    const sm90::tiling_t t = tiling_of(shape_of(p.weights));
-    return sm90::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
+    const rows::tiling_t t = tiling_of(shape_of(p.weights));
+    return rows::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
             t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
-            format_of(p.weights) == sm90::format_t::mxfp4 ? sm90::many_rows_all : sm90::many_rows_common,
+            format_of(p.weights) == rows::format_t::mxfp4 ? rows::many_rows_all : rows::many_rows_common,
             source_terms(p));
 }
 
 int64_t parts_bytes_of(const problem_t &p) {
-    const int64_t most = sm_count_of(p) * sm90::most_sums;
+    const int64_t most = sm_count_of(p) * rows::most_sums;
     if (has_runtime_dims(p.dst)) return int64_t(sizeof(float)) * most;
     const int64_t rows = batch_of(p.dst) * dim_from_end(p.dst, 2),
-                  sums = sm90::most_parts * rows * sm90::parts_stride(dim_from_end(p.weights, 1));
+                  sums = rows::most_parts * rows * rows::parts_stride(dim_from_end(p.weights, 1));
     return round_up(int64_t(sizeof(float)) * std::min(most, sums), 256);
 }
 
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
-        sm90::launch_args_t &launch, bool fp8) {
-    const sm90::matmul_plan_t plan = plan_rows(p, family, rows, groups, fp8);
+        rows::launch_args_t &launch, bool fp8) {
+    const rows::matmul_plan_t plan = plan_rows(p, family, rows, groups, fp8);
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
     switch (plan.kernel) {
-    case sm90::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
-    case sm90::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
-    case sm90::kernel_t::portable_rows: return kernel_id_t::portable_rows;
+    case rows::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
+    case rows::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
+    case rows::kernel_t::portable_rows: return kernel_id_t::portable_rows;
     default: return kernel_id_t::sm90_many_rows;
     }
 }
 
-status_t launch_rows(const exec_ctx_t &ctx, kernel_id_t id, const sm90::launch_args_t &launch, float *parts) {
+status_t launch_rows(const exec_ctx_t &ctx, kernel_id_t id, const rows::launch_args_t &launch, float *parts) {
     if (id != kernel_id_t::sm90_many_rows) return launch_kernel(ctx, id, launch);
     return launch_kernel(
-            ctx, id, sm90::many_rows_launch_t{launch, launch.matmul.splits > 1 ? parts : nullptr});
+            ctx, id, rows::many_rows_launch_t{launch, launch.matmul.splits > 1 ? parts : nullptr});
 }
 
 bool writes_no_weights(kernel_id_t id) {
     return id == kernel_id_t::sm90_dense_rows || id == kernel_id_t::sm90_few_rows
-           || id == kernel_id_t::sm90_many_rows || id == kernel_id_t::sm90_source_rows
-           || id == kernel_id_t::sm90_quantise_rows || id == kernel_id_t::sm90_fp8_weights;
+           || id == kernel_id_t::sm90_many_rows || id == kernel_id_t::source_rows
+           || id == kernel_id_t::quantise_rows || id == kernel_id_t::sm90_fp8_weights;
 }
 
 reason_t check_fp8_problem(const problem_t &p) {
@@ -138,8 +138,8 @@ reason_t check_fp8_problem(const problem_t &p) {
 }
 
 bool takes_few_rows(const problem_t &p) {
-    const sm90::format_t f = format_of(p.weights);
-    return f == sm90::format_t::int4 || f == sm90::format_t::int4_zeros;
+    const rows::format_t f = format_of(p.weights);
+    return f == rows::format_t::int4 || f == rows::format_t::int4_zeros;
 }
 
 reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix) {
@@ -148,7 +148,7 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
-    if (format_of(wei) == sm90::format_t::count)
+    if (format_of(wei) == rows::format_t::count)
         return no("weights", to_string(wei).c_str(),
                 "MX, NVFP4, or int4 in n64_i4 with bf16 scales and integer zeros");
     // Of Hopper's own, dense_rows alone multiplies weights of two terms.
@@ -160,7 +160,7 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     r = check_rows_source(p);
     if (!r.ok()) return r;
     if (bias.ndims
-            && (!is_strided(bias) || value_type_of(bias.dt) == sm90::value_type_t::none
+            && (!is_strided(bias) || value_type_of(bias.dt) == rows::value_type_t::none
                     || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1))
         return no("bias", to_string(bias).c_str(), "dense rows of f32, bf16 or f16");
     return yes();
@@ -181,10 +181,10 @@ bool applies_post_ops(const problem_t &p) {
            || dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns == 0;
 }
 
-void set_rows_args(const problem_t &p, sm90::launch_args_t &launch) {
+void set_rows_args(const problem_t &p, rows::launch_args_t &launch) {
     const packed_shape_t shape = shape_of(p.weights);
     launch.format = format_of(p.weights);
-    sm90::matmul_args_t &a = launch.matmul;
+    rows::matmul_args_t &a = launch.matmul;
     a.prefix = int32_t(n64_frame_t::prefix(shape));
     a.tiling = tiling_of(shape);
     a.N = int32_t(dim_from_end(p.weights, 1));
@@ -194,10 +194,10 @@ void set_rows_args(const problem_t &p, sm90::launch_args_t &launch) {
         if (o.kind == mxdnn_sum) {
             a.old_scale = o.scale;
         } else if (o.kind == mxdnn_eltwise) {
-            a.activation = o.alg == mxdnn_eltwise_relu ? sm90::activation_t::relu : sm90::activation_t::relu2;
+            a.activation = o.alg == mxdnn_eltwise_relu ? rows::activation_t::relu : rows::activation_t::relu2;
         } else {
-            a.activation = o.gated_layout == mxdnn_gated_halves ? sm90::activation_t::gated_halves
-                                                                : sm90::activation_t::gated_pairs;
+            a.activation = o.gated_layout == mxdnn_gated_halves ? rows::activation_t::gated_halves
+                                                                : rows::activation_t::gated_pairs;
             const bool silu = o.alg == mxdnn_gated_silu;
             a.alpha = silu ? 1.f : o.alpha;
             a.beta = silu ? 0.f : 1.f;
@@ -205,7 +205,7 @@ void set_rows_args(const problem_t &p, sm90::launch_args_t &launch) {
             a.limit_only = silu;
         }
     }
-    a.panel_end = sm90::panels_of(a);
+    a.panel_end = rows::panels_of(a);
 }
 
 } // namespace cuda

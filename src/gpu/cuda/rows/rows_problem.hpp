@@ -4,9 +4,9 @@
 #pragma once
 
 #include "common/primitive_desc.hpp"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 #include "gpu/cuda/kernel_list.hpp"
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -19,7 +19,7 @@ constexpr int64_t row_copy_bytes = 16;
 enum class family_t { sm90, portable };
 
 // none: a type that the kernels do not read or write.
-sm90::value_type_t value_type_of(data_type_t dt);
+rows::value_type_t value_type_of(data_type_t dt);
 
 // What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
 // column of the results having one of them for itself.
@@ -33,22 +33,22 @@ bool takes_few_rows(const problem_t &p);
 bool applies_post_ops(const problem_t &p);
 
 // The sizes, what the weights are and the post-ops; the rest is the caller's.
-void set_rows_args(const problem_t &p, sm90::launch_args_t &launch);
+void set_rows_args(const problem_t &p, rows::launch_args_t &launch);
 
 // For so many rows that fall into so many groups; 0: of one matrix, as above. fp8: the rate of FP8 is
 // allowed.
-sm90::matmul_plan_t plan_rows(
+rows::matmul_plan_t plan_rows(
         const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
 
 // The kernel for them; sets variant, grid and splits of its launch.
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
-        sm90::launch_args_t &launch, bool fp8 = false);
+        rows::launch_args_t &launch, bool fp8 = false);
 
 // What the sums of CTAs of many_rows that share K take of the scratchpad, at most.
 int64_t parts_bytes_of(const problem_t &p);
 // Runs that kernel. parts: room for those sums, where it may share K.
 status_t launch_rows(
-        const exec_ctx_t &ctx, kernel_id_t id, const sm90::launch_args_t &launch, float *parts = nullptr);
+        const exec_ctx_t &ctx, kernel_id_t id, const rows::launch_args_t &launch, float *parts = nullptr);
 
 // Of the stream's kernel before: a Hopper kernel may then start, and read its weights, while that one runs.
 bool writes_no_weights(kernel_id_t id);

@@ -31,7 +31,7 @@ bool finishes_apart(const problem_t &p) { return makes_result_codes(p) || !appli
 
 status_t prepare_rows_results(const problem_t &p) {
     if (!finishes_apart(p)) return mxdnn_success;
-    return prepare_kernel(p, kernel_id_t::sm90_quantise_rows);
+    return prepare_kernel(p, kernel_id_t::quantise_rows);
 }
 
 int64_t results_stride(const problem_t &p) {
@@ -80,7 +80,7 @@ bool finisher_t::quantises_quickly() const {
 
 status_t finisher_t::launch(finish_step_t step) {
     args_.step = step;
-    return launch_kernel(ctx_, kernel_id_t::sm90_quantise_rows, args_);
+    return launch_kernel(ctx_, kernel_id_t::quantise_rows, args_);
 }
 
 status_t finisher_t::finish(sweep_t sweep, void *values, int64_t first, int64_t count, bool kept) {
@@ -99,7 +99,7 @@ status_t finisher_t::quantise() {
     const memory_t &dst = *ctx_.memory(MXDNN_ARG_DST),
                    &scales = *ctx_.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
     const matrix_args_t &m = args_.all.m.dst;
-    sm90::quantise_rows_args_t &a = args_.quick;
+    rows::quantise_rows_args_t &a = args_.quick;
     a.values = args_.values;
     a.stride = args_.stride;
     a.first = args_.first;
@@ -145,7 +145,7 @@ status_t apply_post_ops_before_sums(
     a.values = rows;
     a.stride = stride;
     a.rows = x.groups.rows;
-    return launch_kernel(ctx, kernel_id_t::sm90_quantise_rows, a);
+    return launch_kernel(ctx, kernel_id_t::quantise_rows, a);
 }
 
 } // namespace cuda

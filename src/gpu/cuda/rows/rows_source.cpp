@@ -33,12 +33,12 @@ int64_t rows_of(const memory_desc_t &md) {
 }
 
 // All but where rows go, and in what form.
-sm90::source_rows_args_t source_rows_args(
+rows::source_rows_args_t source_rows_args(
         const exec_ctx_t &ctx, const matrix_args_t &src, const made_rows_t &rows) {
     const problem_t &p = ctx.pd.problem;
     const memory_t &m = *ctx.memory(MXDNN_ARG_SRC);
     const int nd = m.md.ndims;
-    sm90::source_rows_args_t r;
+    rows::source_rows_args_t r;
     r.elements = src.elements.data;
     r.row_step = row_byte_step(m, storage_bits(src.elements.bits, src.elements.packing));
     r.col_step = src.elements.step[nd - 1];
@@ -93,7 +93,7 @@ reason_t check_rows_source(const problem_t &p) {
 int source_terms(const problem_t &p) {
     const bool rounds = p.attr.src.is_dynamic() || p.attr.fpmath == mxdnn_fpmath_mode_bf16
                         || p.attr.fpmath == mxdnn_fpmath_mode_any;
-    return rounds ? 1 : sm90::source_terms_of(p.src.dt);
+    return rounds ? 1 : rows::source_terms_of(p.src.dt);
 }
 
 bool makes_rows(const problem_t &p) {
@@ -143,10 +143,10 @@ int64_t made_rows_bytes(const problem_t &p) {
     return made_rows_at_once(p) * (stride_of(p) * 2 + 8);
 }
 
-status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a) {
+status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
     const matrix_args_t src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
-    sm90::source_rows_args_t r = source_rows_args(ctx, src, rows);
+    rows::source_rows_args_t r = source_rows_args(ctx, src, rows);
     r.out = reinterpret_cast<uint16_t *>(space);
     r.factors = reinterpret_cast<float *>(space + made_rows_at_once(p) * r.stride * 2);
     r.in_pieces = !makes_rows(p) && reinterpret_cast<uintptr_t>(r.elements) % row_copy_bytes == 0
@@ -160,13 +160,13 @@ status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, 
     a.row_factors = r.in_pieces || r.terms > 1 ? nullptr : r.factors; // which are 1
     a.src_global = src.global;
     a.src_global_step = src.one_global ? 0 : 1;
-    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::source_rows, r) : mxdnn_success;
 }
 
 status_t make_rows_of_fp8(
-        const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a) {
+        const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
-    sm90::source_rows_args_t r =
+    rows::source_rows_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
     r.codes = reinterpret_cast<uint8_t *>(space);
     r.register_order = true;
@@ -174,16 +174,16 @@ status_t make_rows_of_fp8(
     a.src = r.codes;
     a.src_stride = r.stride;
     a.row_factors = r.factors;
-    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::source_rows, r) : mxdnn_success;
 }
 
 status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales) {
     const problem_t &p = ctx.pd.problem;
-    sm90::source_rows_args_t r =
+    rows::source_rows_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), rows);
     r.codes = codes;
     r.factors = scales;
-    return r.rows ? launch_kernel(ctx, kernel_id_t::sm90_source_rows, r) : mxdnn_success;
+    return r.rows ? launch_kernel(ctx, kernel_id_t::source_rows, r) : mxdnn_success;
 }
 
 } // namespace cuda

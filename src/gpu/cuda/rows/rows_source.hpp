@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/primitive.hpp"
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 #include "gpu/cuda/source_rows_args.hpp"
 
 namespace mxdnn {
@@ -46,11 +46,11 @@ struct made_rows_t {
 };
 
 // Makes them, at most made_rows_at_once(), where `space` begins, and tells `a` of them.
-status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a);
+status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a);
 
 // The same for many_rows at the rate of FP8.
 status_t make_rows_of_fp8(
-        const exec_ctx_t &ctx, const made_rows_t &rows, char *space, sm90::matmul_args_t &a);
+        const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a);
 
 // Makes the codes [count, K] of rows of f8_e4m3, K being a multiple of 64, and their scales [count].
 status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales);

@@ -9,7 +9,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct fp8_rows_t {
     static constexpr int threads = 256, warps = threads / 32;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
     }
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

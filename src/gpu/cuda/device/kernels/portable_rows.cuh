@@ -17,7 +17,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct portable_rows_t {
     static constexpr int teams = 4, team_warps = 4, team = team_warps * 32, threads = teams * team;
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(portable_rows_t::threads, 1)
     }
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

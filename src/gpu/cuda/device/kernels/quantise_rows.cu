@@ -18,7 +18,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 constexpr int threads = 256, each = 8;
 
@@ -111,8 +111,8 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t sm90_quantise_rows_kernel = {
-        kernel_id_t::sm90_quantise_rows, sizeof(finish_rows_args_t), prepare_rows, launch_rows};
+const kernel_entry_t quantise_rows_kernel = {
+        kernel_id_t::quantise_rows, sizeof(finish_rows_args_t), prepare_rows, launch_rows};
 
 } // namespace cuda
 } // namespace impl

@@ -17,7 +17,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 constexpr int threads = 256, warps = threads / 32;
 constexpr int columns_each = 4, cta_columns = threads * columns_each;
@@ -178,9 +178,9 @@ cudaError_t prepare_link() {
 
 } // namespace
 
-const kernel_entry_t sm90_scatter_link_kernel = {
-        kernel_id_t::sm90_scatter_link, sizeof(scatter_sum_args_t), prepare_link, launch_link};
-const kernel_entry_t sm90_scatter_sum_kernel = {kernel_id_t::sm90_scatter_sum, sizeof(scatter_sum_args_t),
+const kernel_entry_t scatter_link_kernel = {
+        kernel_id_t::scatter_link, sizeof(scatter_sum_args_t), prepare_link, launch_link};
+const kernel_entry_t scatter_sum_kernel = {kernel_id_t::scatter_sum, sizeof(scatter_sum_args_t),
         [] { return load_kernel(sum_rows); }, launch_sum};
 
 } // namespace cuda

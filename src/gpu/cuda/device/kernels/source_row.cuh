@@ -14,7 +14,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // The source row of row r of those that are made; -1: zeros.
 __device__ __forceinline__ int64_t source_row_of(const source_rows_args_t &a, int64_t r) {
@@ -48,7 +48,7 @@ __device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
     return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -20,7 +20,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 constexpr int threads = 256, each = 8;
 
@@ -366,8 +366,8 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t sm90_source_rows_kernel = {
-        kernel_id_t::sm90_source_rows, sizeof(source_rows_args_t), prepare, launch_rows};
+const kernel_entry_t source_rows_kernel = {
+        kernel_id_t::source_rows, sizeof(source_rows_args_t), prepare, launch_rows};
 
 } // namespace cuda
 } // namespace impl

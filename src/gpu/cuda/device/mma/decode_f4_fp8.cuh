@@ -23,7 +23,7 @@ struct mxfp4_as_fp8_t : mxfp4_t {
     // What codes are multiplied by for e2m1 * 2^(fp8_highest + scale - largest): of column c in the low half,
     // of c + 8 in the high one; scale and largest are bytes in halves.
     __device__ static __forceinline__ uint32_t factors(uint32_t scale, uint32_t largest) {
-        constexpr uint32_t highest = 127 + 126 - 120 + cuda::sm90::fp8_highest;
+        constexpr uint32_t highest = 127 + 126 - 120 + cuda::rows::fp8_highest;
         return (scale - largest + highest * 0x00010001u) << 7;
     }
 

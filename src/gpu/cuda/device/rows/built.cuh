@@ -3,12 +3,12 @@
 #pragma once
 
 #include "gpu/cuda/device/launch.cuh"
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // One variant of a kernel for a format; a list of them ends where the function that looks one up returns
 // null.
@@ -38,7 +38,7 @@ cudaError_t launch_built(
             args);
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

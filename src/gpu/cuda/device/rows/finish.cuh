@@ -13,7 +13,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 __device__ __forceinline__ float load_value(const void *p, value_type_t type, int64_t i) {
     switch (type) {
@@ -227,7 +227,7 @@ private:
     }
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -12,7 +12,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 template <typename kernel_t, typename format, typename args_t, size_t... i>
 const built_t<args_t> *variant_of_format(int v, std::index_sequence<i...>) {
@@ -41,7 +41,7 @@ constexpr kernel_entry_t entry_of_variants(kernel_id_t id) {
             }};
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -5,12 +5,12 @@
 // the stride of the grid or a stretch of it (stretch.cuh).
 #pragma once
 
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 constexpr int panel_columns = 64;
 
@@ -157,7 +157,7 @@ __device__ inline float row_factor_of(const matmul_args_t &a, int m) {
     return row < 0 ? 1.f : a.row_factors[row];
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

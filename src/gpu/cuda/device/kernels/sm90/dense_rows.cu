@@ -4,7 +4,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/rows/variants.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -12,7 +12,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 // Besides the plan's variants one for one row, where the format has it.
 constexpr int one_row_variant = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]);

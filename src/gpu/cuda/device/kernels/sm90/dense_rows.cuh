@@ -35,12 +35,12 @@
 #include "gpu/cuda/device/ptx/ahead.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct dense_rows_t {
     static constexpr int team_warps = 4, team = team_warps * 32;
@@ -528,7 +528,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
     }
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -3,7 +3,7 @@
 #include "gpu/cuda/device/kernels/sm90/few_rows.cuh"
 
 #include "gpu/cuda/device/rows/variants.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -11,7 +11,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 struct few_rows_list_t {
     template <typename format>

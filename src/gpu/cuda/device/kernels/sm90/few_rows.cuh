@@ -34,10 +34,10 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct few_rows_t {
-    static constexpr int panels = 4, panel_columns = sm90::panel_columns, max_stages = 24;
+    static constexpr int panels = 4, panel_columns = rows::panel_columns, max_stages = 24;
     static constexpr int teams = 4, team_warps = 4, pairs = teams / 2, pair_warps = 2 * team_warps;
     static constexpr int consumer_warps = teams * team_warps, producer_warps = 2, finisher_warps = 2;
     static constexpr int consumers = consumer_warps * 32, finishers = finisher_warps * 32;
@@ -441,7 +441,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     if (shares) cluster_sync(); // nobody may leave before the other one has read its sums
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -18,7 +18,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // What is known of a panel of a stage; word l of its scales has columns c and c + 8.
 struct fp8_scales_t {
@@ -143,7 +143,7 @@ struct fp8_unit_t {
     }
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -19,7 +19,7 @@ namespace cuda {
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 constexpr int threads = 256, group = 128, panel_columns = 64, step_rows = 64;
 constexpr int header_bytes = e8m0_scales_t::header_bytes,

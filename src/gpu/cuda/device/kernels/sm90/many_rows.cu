@@ -6,23 +6,23 @@
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/rows/built.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-namespace sm90 {
+namespace rows {
 
 template <typename format>
 const built_t<many_rows_args_t> *many_rows_variant(int v); // many_rows_*.cu
 const built_t<many_rows_args_t> *many_rows_of_fp8();       // many_rows_fp8.cu
 
-} // namespace sm90
+} // namespace rows
 
 namespace {
 
-using namespace sm90;
+using namespace rows;
 
 const built_t<many_rows_args_t> *variant(format_t f, int v) {
     if (v == many_rows_fp8) return f == format_t::mxfp4 ? many_rows_of_fp8() : nullptr;

@@ -25,7 +25,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 template <int registers>
 __device__ __forceinline__ void fewer_registers() {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
     }
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

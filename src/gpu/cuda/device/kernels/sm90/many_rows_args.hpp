@@ -7,7 +7,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // CTAs that share K, at most, and how many sums one of them has, at most.
 constexpr int most_parts = 8;
@@ -26,7 +26,7 @@ struct many_rows_args_t : mapped_args_t {
     int64_t parts_stride;
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

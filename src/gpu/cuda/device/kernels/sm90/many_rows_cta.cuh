@@ -14,7 +14,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // The position in the ring of stages.
 template <int stages>
@@ -38,7 +38,7 @@ template <typename format, int width>
 struct many_rows_cta_t {
     using k = many_rows_t;
     using shared_t = many_rows_shared_t<format, width>;
-    using ring_t = sm90::ring_t<shared_t::stages>;
+    using ring_t = rows::ring_t<shared_t::stages>;
 
     const matmul_args_t &args;
     float *parts;
@@ -545,7 +545,7 @@ struct many_rows_cta_t {
     }
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

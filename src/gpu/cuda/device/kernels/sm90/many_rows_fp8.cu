@@ -6,7 +6,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 const built_t<many_rows_args_t> *many_rows_of_fp8() {
     using shared_t = many_rows_shared_t<mxfp4_as_fp8_t, many_rows_fp8_width>;
@@ -15,7 +15,7 @@ const built_t<many_rows_args_t> *many_rows_of_fp8() {
     return &built;
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -5,12 +5,12 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 template const built_t<many_rows_args_t> *many_rows_variant<mxfp6_t<2>>(int);
 template const built_t<many_rows_args_t> *many_rows_variant<mxfp6_t<3>>(int);
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -5,11 +5,11 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 template const built_t<many_rows_args_t> *many_rows_variant<mxint8_t>(int);
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -8,15 +8,15 @@
 #include "gpu/cuda/device/kernels/sm90/fp8_units.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/rows/work_list.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct many_rows_t {
-    static constexpr int panel_columns = sm90::panel_columns;
+    static constexpr int panel_columns = rows::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
     // Warps of the producer: 0 and 1 copy weights, 2 the source, 3 looks at scales for FP8.
@@ -98,7 +98,7 @@ struct many_rows_shared_t {
     static_assert(tile_bytes * consumer_groups <= teams * out_bytes, "a tile of each consumer");
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -8,7 +8,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/many_rows.cuh"
 #include "gpu/cuda/device/rows/built.cuh"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -16,7 +16,7 @@ namespace impl {
 struct mxfp4_t;
 
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 template <typename format, size_t... i>
 const built_t<many_rows_args_t> *many_rows_of(int v, std::index_sequence<i...>) {
@@ -33,7 +33,7 @@ const built_t<many_rows_args_t> *many_rows_variant(int v) {
     return many_rows_of<format>(v, std::make_index_sequence<widths>());
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

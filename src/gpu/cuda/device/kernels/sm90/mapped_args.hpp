@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "gpu/cuda/sm90_args.hpp"
+#include "gpu/cuda/rows_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
 // 128 bytes of box_rows rows.
@@ -15,7 +15,7 @@ struct mapped_args_t {
     alignas(64) uint8_t source_map[128]; // CUtensorMap
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -13,7 +13,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct one_row_t {
     static constexpr int steps = 4; // of 64 rows of K in a stage, two blocks each
@@ -102,7 +102,7 @@ struct one_row_sums_t {
     }
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -8,7 +8,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // Blocks of up to 8 * row_tiles rows of bf16, and what a unit of them costs: less where there is one eight of
 // rows though there could be two.
@@ -89,7 +89,7 @@ private:
     }
 };
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

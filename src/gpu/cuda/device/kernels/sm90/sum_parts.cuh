@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 struct sum_parts_args_t {
     matmul_args_t matmul;
@@ -76,7 +76,7 @@ inline cudaError_t launch_sum_parts(const launch_t &at, const sum_parts_args_t &
             at, sum_parts_for(a.splits), {dim3(unsigned(ctas)), dim3(sum_parts_threads), 0, true}, args);
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Hopper matmul kernels (device/kernels/sm90) are told at execution; plain data.
+// What the matmul kernels for rows (device/kernels/sm90, portable_rows) are told at execution; plain data.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 enum class value_type_t : int32_t { none = 0, f32 = 1, bf16 = 2, f16 = 3 };
 
@@ -112,7 +112,7 @@ inline int32_t panels_of(const matmul_args_t &a) {
     return (columns + 63) / 64;
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -8,7 +8,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // The room for them: what so many rows need, within bounds; runtime_dim: any number. Less would mean more
 // passes, of which each leaves multiprocessors without work at its end: 4096 tokens of four rows of 2880 take
@@ -27,7 +27,7 @@ struct sum_plan_t {
 // In so many bytes; panels are of `step` columns of dst each, the last one may be narrower.
 sum_plan_t plan_sums(int64_t rows, int64_t dst_rows, int64_t columns, int64_t step, int64_t bytes);
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -6,15 +6,15 @@
 
 #include "common/types.hpp"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
-#include "gpu/cuda/heuristics/sm90_matmul_plan.hpp"
-#include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
+#include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/rows_sum_plan.hpp"
 
 using namespace mxdnn::impl;
-using namespace mxdnn::impl::cuda::sm90;
+using namespace mxdnn::impl::cuda::rows;
 
 namespace {
 
-TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
+TEST(rows_matmul_plan, makes_a_launch_for_every_size) {
     for (int64_t rows : {1, 2, 8, 9, 16, 17, 31, 64, 100, 256, 1000, 4096, 100000})
         for (int64_t N : {1, 64, 100, 2880, 4096, 5760, 8192})
             for (int64_t K : {0, 8, 64, 2880, 8192})
@@ -48,7 +48,7 @@ TEST(sm90_matmul_plan, makes_a_launch_for_every_size) {
 }
 
 // Terms of a source row are rows to few rows, which have to hold them, and passes through K to many.
-TEST(sm90_matmul_plan, has_room_for_the_terms_of_rows) {
+TEST(rows_matmul_plan, has_room_for_the_terms_of_rows) {
     for (int64_t rows : {1, 5, 6, 8, 9, 16, 17, 300})
         for (int terms : {2, 3})
             for (int groups : {0, 1, 128}) {
@@ -82,7 +82,7 @@ TEST(portable_matmul_plan, has_a_block_for_every_row) {
 }
 
 // What the sizes that matter get: every multiprocessor works, but where two panels a CTA are too few.
-TEST(sm90_matmul_plan, fills_the_device) {
+TEST(rows_matmul_plan, fills_the_device) {
     for (int64_t rows : {1, 16, 256, 4096})
         EXPECT_GE(plan_matmul(rows, 8192, 8192, 0, 2176, 132).grid, 120) << rows;
     EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
@@ -95,7 +95,7 @@ TEST(sm90_matmul_plan, fills_the_device) {
 
 // A CTA of a decoding kernel on every multiprocessor, so that the next one's lie beside them, one by one; but
 // not where most would have nothing of their own to do, and two where there is work for more.
-TEST(sm90_matmul_plan, few_rows_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
+TEST(rows_matmul_plan, few_rows_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
     const auto grid = [](int64_t rows, int64_t panels) {
         return plan_matmul(rows, 64 * panels, 4096, 0, 2176, 132).grid;
     };
@@ -108,7 +108,7 @@ TEST(sm90_matmul_plan, few_rows_of_one_matrix_leave_the_next_kernel_one_place_on
 
 // Rows fall into groups at random: what is chosen has room for more than the mean, so that few groups need a
 // second block, which reads and decodes their weights again.
-TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
+TEST(rows_matmul_plan, leaves_room_for_groups_above_the_mean) {
     const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
     EXPECT_EQ(plan(64).kernel, kernel_t::few_rows);
     EXPECT_EQ(few_rows_tiles[plan(64).variant], 1);
@@ -121,7 +121,7 @@ TEST(sm90_matmul_plan, leaves_room_for_groups_above_the_mean) {
 }
 
 // Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.
-TEST(sm90_matmul_plan, rows_of_fp8) {
+TEST(rows_matmul_plan, rows_of_fp8) {
     EXPECT_FALSE(fp8_pays(4 * 1024, 128));
     EXPECT_TRUE(fp8_pays(4 * 8192, 128));
     EXPECT_TRUE(fp8_pays(700, 5));
@@ -141,7 +141,7 @@ TEST(sm90_matmul_plan, rows_of_fp8) {
     EXPECT_EQ(plan_fp8_matmul(32768, 5760, 128, 132).grid, 132);
 }
 
-TEST(sm90_sum_plan, fits_its_room_and_covers_all_columns) {
+TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {
     for (int64_t rows : {1, 8, 1024, 1025, 16384, 100000, 500000})
         for (int64_t dst_rows : {1, 4096, 100000})
             for (int64_t columns : {1, 32, 64, 100, 2880, 8192})
@@ -169,7 +169,7 @@ TEST(sm90_sum_plan, fits_its_room_and_covers_all_columns) {
     EXPECT_EQ(plan_sums(int64_t(1) << 30, 1, 64, 64, most_sum_bytes).panels, 0);
 }
 
-TEST(sm90_sum_plan, expert_layers_take_few_passes) {
+TEST(rows_sum_plan, expert_layers_take_few_passes) {
     EXPECT_EQ(plan_sums(4 * 1024, 1024, 2880, 64, most_sum_bytes).panels, 45);
     EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels, 24); // of 45
     EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels % 4, 0);

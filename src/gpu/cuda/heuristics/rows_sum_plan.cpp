@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/cuda/heuristics/sm90_sum_plan.hpp"
+#include "gpu/cuda/heuristics/rows_sum_plan.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 namespace {
 constexpr int64_t align = 256;  // of the parts, in bytes
@@ -40,7 +40,7 @@ sum_plan_t plan_sums(int64_t rows, int64_t dst_rows, int64_t columns, int64_t st
     return p;
 }
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -9,7 +9,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace sm90 {
+namespace rows {
 
 // The variants that are built; the kernels' files check what fits. Of few_rows: rows of a row block, in
 // eights.
@@ -67,7 +67,7 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
 
 std::string to_string(const matmul_plan_t &plan);
 
-} // namespace sm90
+} // namespace rows
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn
