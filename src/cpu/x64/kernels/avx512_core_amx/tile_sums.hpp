@@ -87,8 +87,7 @@ protected:
         // Where tiles of rows share a register: there and back.
         const bool shared = row_tiles_ > src_tiles_, back = shared && panel % 2;
         const int row_tile = back ? row_tiles_ - i : i - 1;
-        if (panel == 0 || (shared && i > 1))
-            tileloadd(src(row_tile), ptr[src_ + src_stride_ + row_tile * amx_tile_bytes]);
+        if (panel == 0 || (shared && i > 1)) load_source(row_tile);
         if (panel == 0) fetch_source(row_tile);
         tdpbf16ps(sum(row_tile, panel), src(row_tile), wei(panel));
         if (panel == group_ - 1 && i == row_tiles_) add(src_, src_step_);
@@ -231,6 +230,12 @@ private:
             for (int p = 0; p < group_; p++) mov(rows_of(sum(last, p)), temp_.cvt8());
         }
         ldtilecfg(ptr[rsp]);
+    }
+
+    // With one panel every tile is read once, and the first-level cache is left to weights.
+    void load_source(int row_tile) {
+        const Xbyak::Address from = ptr[src_ + src_stride_ + row_tile * amx_tile_bytes];
+        group_ == 1 ? tileloaddt1(src(row_tile), from) : tileloadd(src(row_tile), from);
     }
 
     // The same tile of the next step, where rows are a stream: the second-level cache is slow. With one panel
