@@ -275,7 +275,8 @@ struct packed_rows_t {
     packed_group_t group[most_groups];
     int64_t pitch = 0; // bytes from row to row, or from line to line
     bool around = false;
-    int64_t ahead = 0; // how far ahead codes are fetched
+    int64_t ahead = 0;                // how far ahead codes are fetched
+    written_later_t *later = nullptr; // as many bytes as are decoded
 };
 
 template <typename E, typename W>
@@ -318,6 +319,7 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
                 const uint8_t *codes = q.group[i].codes[j] + k * bytes;
                 uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * row_bytes;
                 for (int c = 0; c < bytes; c += 64) fetch(codes + q.ahead + c);
+                write_some(*q.later, reorder_lines * row_bytes);
                 const auto decode_as = [&](auto &&kind) {
                     n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {
                         const auto &w = kind(W::of_line(b, first + l, first + l + other));
@@ -415,19 +417,18 @@ MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
 // ---- a tile ----
 
 void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes, int header_bytes,
-        int64_t ahead, float global, const panels_values_t &dst, write_t how) {
+        int64_t ahead, float global, const panels_values_t &dst, write_t how, written_later_t &later) {
     const bool lines_apart = dst.pos_bytes == 2;
     const int panels = dst.lines / reorder_lines;
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
     const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
               row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
     const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
-    // Around the caches rows go where they belong if whole cache lines do, else through `x`; so do lines, of
-    // which a cache line here and there takes longer than longer runs do.
+    // Around the caches rows go where they belong if whole cache lines do, else through `later`; so do lines,
+    // of which a cache line here and there takes longer than longer runs do.
     const bool direct =
             how == write_t::cached || (!lines_apart && goes_around512(how, dst.data, dst.pos_bytes));
     const int step = lines_apart ? min_of(dst.rows, most_panel_bytes / 2 / row_bytes) : pair_lines;
-    alignas(64) uint8_t x[most_panel_bytes / 2];
 
     blocks_t b;
     clear_blocks(b, most_blocks);
@@ -435,6 +436,9 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     q.pitch = !direct ? 2 * dst.lines : lines_apart ? dst.line_bytes : dst.pos_bytes;
     q.around = direct && how == write_t::around;
     q.ahead = ahead;
+    q.later = &later;
+    for (int p = 0; p < panels; p++)
+        for (int i = 0; i < header_bytes; i += 64) fetch(tile + p * panel_bytes + ahead + i);
     const auto decode_all = [&] {
         if (q.groups == 0) return;
         const calm_t calm = decode_params(b, q.groups * pair_lines, f, global, unit);
@@ -465,19 +469,16 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
                         store512(b.zp + i, load_panel_codes(f.zp_bytes, at + zps_at + block * zp_line));
                 }
                 q.group[q.groups++] = {{codes, codes + panel_bytes},
-                        (direct ? to : x)
+                        (direct ? to : later.buffer())
                                 + (lines_apart ? 2 * first : first * q.pitch + p * reorder_lines * 2)};
             }
         }
         decode_all();
         if (direct) continue;
-        if (lines_apart) {
-            for (int l = 0; l < pair_lines; l++)
-                write_run(how, to + l * dst.line_bytes, x + l * q.pitch, int(q.pitch));
-        } else {
-            for (int i = 0; i < rows; i++)
-                write_run(how, to + i * dst.pos_bytes, x + i * q.pitch, int(q.pitch));
-        }
+        if (lines_apart)
+            write_later(later, how, to, dst.line_bytes, int(q.pitch), pair_lines);
+        else
+            write_later(later, how, to, dst.pos_bytes, int(q.pitch), rows);
     }
 }
 

@@ -35,14 +35,16 @@ MXDNN_INLINE four_lines512_t transpose_lanes(const four_lines512_t &a) {
 
 // The vectors of a panel are one stream, which the processor follows too late while lines are written around
 // the caches.
-constexpr int fetched_ahead = 4096;
+MXDNN_INLINE void fetch_ahead(const uint8_t *in, int bytes) {
+    constexpr int ahead = 4096, header = 128;
+    for (int i = 0; i < bytes + header; i += 64) fetch(in + ahead + i);
+}
 
 // From 16 vectors to 64 bytes of each column; dword(x) makes of a vector's dwords what columns have.
 template <typename F>
 MXDNN_INLINE void split_tile(const uint8_t *in, uint8_t *columns, int64_t pitch, bool around, F &&dword) {
     for (int q = 0; q < 4; q++) {
         four_lines512_t x;
-        for (int i = 0; i < 4; i++) fetch(in + 64 * (4 * q + i) + fetched_ahead);
         for (int i = 0; i < 4; i++) x.v[i] = dword(load_lanes(in + 64 * i + 16 * q, 4 * 64));
         x = transpose_dwords(x);
         for (int c = 0; c < 4; c++) write512(around, columns + (4 * q + c) * pitch, x.v[c]);
@@ -94,8 +96,10 @@ void n16_pack_nibbles_tiles(const uint8_t *nibbles, int64_t pitch, int rows, uin
 }
 void n16_unpack_nibbles_tiles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch, write_t how) {
     const bool around = goes_around512(how, nibbles, pitch);
-    for (; rows >= 128; rows -= 128, nibbles += 64, in += tile_vector_bytes)
+    for (; rows >= 128; rows -= 128, nibbles += 64, in += tile_vector_bytes) {
+        fetch_ahead(in, tile_vector_bytes);
         split_tile(in, nibbles, pitch, around, [](__m512i v) { return swap_halves512(swap_bytes512(v)); });
+    }
     n16_unpack_nibbles(in, rows, nibbles, pitch, how);
 }
 
@@ -135,6 +139,7 @@ void n16_unpack_tiles(int bits, const uint8_t *in, int rows, uint8_t *codes, int
     alignas(64) uint8_t unfolded[tile_vector_bytes];
     const int bytes = tile_vector_bytes * bits / 8;
     for (; bits > 4 && rows >= 64; rows -= 64, codes += 64, in += bytes) {
+        fetch_ahead(in, bytes);
         for (int i = 0; bits == 6 && i < 4; i++) unfold_four(in + 192 * i, unfolded + 256 * i);
         split_tile(bits == 6 ? unfolded : in, codes, pitch, around, dwords_of_b8);
     }

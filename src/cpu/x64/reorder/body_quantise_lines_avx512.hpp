@@ -10,8 +10,6 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Codes of all lines in cache, before they are written, from line to line.
-constexpr int codes_pitch = reorder_max_length;
 // Positions of a line that are encoded at a time.
 constexpr int run_positions = 2 * pair_lines;
 
@@ -38,7 +36,7 @@ MXDNN_INLINE bool encode_run_with(const unit_t &u, const blocks_t &b, int p) {
     const uint8_t *next = u.ahead.run + reorder_lines * u.ahead.apart + 2 * p;
     uint8_t *to = u.group[0].codes[0] + p * W::bits / (W::bits > 4 ? W::bits : 8);
     typename W::seen_t seen = W::unseen();
-    for (int l = 0; l < pair_lines; l++, x += row_bytes, to += codes_pitch) {
+    for (int l = 0; l < pair_lines; l++, x += row_bytes, to += u.codes_pitch) {
         fetch(next + l % 2 * row_bytes);
         next += l % 2 * u.ahead.apart;
         const __m512i codes = W::codes(seen, W::of_line(b, first + l, first + l + other), load512(x),
@@ -58,8 +56,10 @@ void encode_to_lines(unit_t &u, blocks_t &b) {
     double_words(b.shift, u.groups * pair_lines);
     double_words(b.zp, u.groups * pair_lines);
     const int positions = u.groups * u.format->block;
-    for (int p = 0; p < positions; p += run_positions)
+    for (int p = 0; p < positions; p += run_positions) {
+        write_some(*u.later, run_positions * pair_lines * W::bits / (W::bits > 4 ? W::bits : 8));
         if (encode_run_with<W>(u, b, p)) encode_any_run<any_of_t<W>>(u, b, p);
+    }
     u.ahead.run += 2 * positions;
 }
 
@@ -73,7 +73,7 @@ void quantise_group_of_lines(const unit_t &u, const group_t &g) {
             false, write_t::cached);
     for (int l = 0; l < pair_lines; l++)
         pack_row(nibbles ? code_storage_t::nibbles : code_storage_t::bytes, codes[l], f.block,
-                g.codes[0] + l * codes_pitch, write_t::cached);
+                g.codes[0] + l * u.codes_pitch, write_t::cached);
 }
 
 struct lines_to_lines_t {
@@ -83,15 +83,19 @@ struct lines_to_lines_t {
 };
 
 void quantise_code_lines(const block_format_t &f, const panels_values_t &src, float global,
-        const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how) {
+        const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how,
+        written_later_t &later) {
     const unit_steps_t steps = unit_steps_of<lines_to_lines_t>(f);
     const int halves = data_type_info(f.elem)->bits == 4 ? 1 : 2, step = panel_step(f, src);
-    alignas(64) uint8_t x[most_panel_bytes], buffer[pair_lines * codes_pitch];
+    alignas(64) uint8_t x[most_panel_bytes];
+    uint8_t *const buffer = later.buffer();
     unit_t u;
     u.format = &f;
     u.global = global;
     u.pitch = src.line_bytes;
     u.around = false;
+    u.codes_pitch = src.rows * halves / 2;
+    u.later = &later;
     for (int r = 0; r < src.rows; r += step) {
         const int rows = min_of(step, src.rows - r);
         const uint8_t *from = static_cast<const uint8_t *>(src.data) + 2 * r;
@@ -109,8 +113,7 @@ void quantise_code_lines(const block_format_t &f, const panels_values_t &src, fl
         }
         quantise_unit(u, steps);
     }
-    for (int l = 0; l < pair_lines; l++)
-        write_run(how, codes + l * line_bytes, buffer + l * codes_pitch, src.rows * halves / 2);
+    write_later(later, how, codes, line_bytes, u.codes_pitch, pair_lines);
 }
 
 } // namespace

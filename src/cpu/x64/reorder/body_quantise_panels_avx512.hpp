@@ -28,7 +28,9 @@ struct unit_t {
     float global;
     int64_t pitch; // bytes from row to row, or from line to line, of the source
     bool around;
-    runs_to_fetch_t ahead; // as many cache lines as there are rows of pairs
+    runs_to_fetch_t ahead;  // as many cache lines as there are rows of pairs
+    written_later_t *later; // as many bytes as codes are made
+    int codes_pitch;        // of lines of codes in cache
     int groups;
     group_t group[most_groups];
 };
@@ -138,9 +140,11 @@ __attribute__((noinline)) void encode_any_rows(unit_t &u, const blocks_t &b, int
 template <typename W>
 void encode_rows_of_unit(unit_t &u, blocks_t &b) {
     W::prepare(b, u.groups * pair_lines);
-    for (int i = 0; i < u.groups; i++)
+    for (int i = 0; i < u.groups; i++) {
+        write_some(*u.later, u.format->block * pair_lines * W::bits / 8);
         if (encode_rows_with<W>(u, b, i, n16_words_t<W::bits>::rows / 2))
             encode_any_rows<any_of_t<W>>(u, b, i);
+    }
 }
 
 // 32 positions of the lines of a panel, from block number `first` on. Likewise.
@@ -291,7 +295,7 @@ static_assert(most_header_bytes >= 4 * reorder_lines * (2 + 1) && most_header_by
         "four blocks of an affine format, and eight of NVFP4");
 
 void quantise_panels(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
-        int64_t panel_bytes, int header_bytes, write_t how) {
+        int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later) {
     const bool lines_apart = src.pos_bytes == 2;
     const unit_steps_t steps =
             lines_apart ? unit_steps_of<lines_to_tiles_t>(f) : unit_steps_of<rows_to_tiles_t>(f);
@@ -310,6 +314,7 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
     u.global = global;
     u.pitch = lines_apart ? src.line_bytes : src.pos_bytes;
     u.around = goes_around512(how, tile, panel_bytes);
+    u.later = &later;
     u.groups = 0;
     // Of group i. Two blocks of 16 share 32 positions of lines.
     const auto place = [&](int i) {

@@ -11,86 +11,93 @@ namespace {
 
 // ---- transposing ----
 
-// Blocks of edge x edge elements, each row in one 16-byte vector.
 template <typename T>
-struct square_t;
-
+struct element_t;
 template <>
-struct square_t<uint8_t> {
-    static constexpr int edge = 16;
-    MXDNN_INLINE void transpose(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
-        __m128i a[16], b[16];
-        for (int i = 0; i < 16; i++) a[i] = load128(in + i * in_pitch);
-        // Rows 8 apart interleaved, four times over: each step moves one bit of the row into the column.
-        for (int step = 0; step < 4; step++) {
-            for (int i = 0; i < 8; i++) {
-                b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
-                b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
-            }
-            for (int i = 0; i < 16; i++) a[i] = b[i];
-        }
-        for (int i = 0; i < 16; i++) store128(out + i * out_pitch, a[i]);
-    }
+struct element_t<uint8_t> {
+    MXDNN_INLINE __m128i low(__m128i a, __m128i b) { return _mm_unpacklo_epi8(a, b); }
+    MXDNN_INLINE __m128i high(__m128i a, __m128i b) { return _mm_unpackhi_epi8(a, b); }
+};
+template <>
+struct element_t<uint16_t> {
+    MXDNN_INLINE __m128i low(__m128i a, __m128i b) { return _mm_unpacklo_epi16(a, b); }
+    MXDNN_INLINE __m128i high(__m128i a, __m128i b) { return _mm_unpackhi_epi16(a, b); }
+};
+template <>
+struct element_t<uint32_t> {
+    MXDNN_INLINE __m128i low(__m128i a, __m128i b) { return _mm_unpacklo_epi32(a, b); }
+    MXDNN_INLINE __m128i high(__m128i a, __m128i b) { return _mm_unpackhi_epi32(a, b); }
 };
 
-template <>
-struct square_t<uint16_t> {
-    static constexpr int edge = 8;
-    MXDNN_INLINE void transpose(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
-        __m128i a[8], b[8];
-        for (int i = 0; i < 8; i++) a[i] = load128(in + i * in_pitch);
-        for (int step = 0; step < 3; step++) {
-            for (int i = 0; i < 4; i++) {
-                b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
-                b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
-            }
-            for (int i = 0; i < 8; i++) a[i] = b[i];
+// rows x cols elements, powers of two, that fill vectors: those of the first half of them interleaved with
+// those of the second, once for each bit of the row, which goes where the column was.
+template <typename T, int rows, int cols>
+MXDNN_INLINE void transpose_part(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
+    constexpr int size = int(sizeof(T)), in_bytes = cols * size, out_bytes = rows * size;
+    constexpr int n = rows * cols * size / 16;
+    union {
+        __m128i v[n];
+        uint8_t bytes[16 * n];
+    } x;
+    for (int r = 0; r < rows; r++) __builtin_memcpy(x.bytes + r * in_bytes, in + r * in_pitch, in_bytes);
+    for (int step = 1; cols > 1 && step < rows; step *= 2) {
+        __m128i t[n];
+        for (int i = 0; i < n / 2; i++) {
+            t[2 * i] = element_t<T>::low(x.v[i], x.v[i + n / 2]);
+            t[2 * i + 1] = element_t<T>::high(x.v[i], x.v[i + n / 2]);
         }
-        for (int i = 0; i < 8; i++) store128(out + i * out_pitch, a[i]);
+        for (int i = 0; i < n; i++) x.v[i] = t[i];
     }
-};
+    for (int c = 0; c < cols; c++) __builtin_memcpy(out + c * out_pitch, x.bytes + c * out_bytes, out_bytes);
+}
 
-template <>
-struct square_t<uint32_t> {
-    static constexpr int edge = 4;
-    MXDNN_INLINE void transpose(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
-        __m128i a[4], b[4];
-        for (int i = 0; i < 4; i++) a[i] = load128(in + i * in_pitch);
-        for (int step = 0; step < 2; step++) {
-            for (int i = 0; i < 2; i++) {
-                b[2 * i] = _mm_unpacklo_epi32(a[i], a[i + 2]);
-                b[2 * i + 1] = _mm_unpackhi_epi32(a[i], a[i + 2]);
-            }
-            for (int i = 0; i < 4; i++) a[i] = b[i];
+struct transpose_t {
+    const uint8_t *in;
+    int64_t in_pitch;
+    int rows, cols;
+    uint8_t *out;
+    int64_t out_pitch;
+
+    template <typename T, int height, int width>
+    int columns(int r, int c) const {
+        constexpr int size = int(sizeof(T));
+        for (; c + width <= cols; c += width)
+            transpose_part<T, height, width>(
+                    in + r * in_pitch + c * size, in_pitch, out + c * out_pitch + r * size, out_pitch);
+        return c;
+    }
+    // Rows from r on, `height` at a time; a tile has few blocks, so the other side may be a part of an edge.
+    template <typename T, int height>
+    int strips(int r) const {
+        constexpr int size = int(sizeof(T)), edge = 16 / size;
+        for (; r + height <= rows; r += height) {
+            int c = columns<T, height, edge>(r, 0);
+            if (height == edge) c = columns<T, edge, edge / 4>(r, columns<T, edge, edge / 2>(r, c));
+            one_by_one<T>(r, r + height, c);
         }
-        for (int i = 0; i < 4; i++) store128(out + i * out_pitch, a[i]);
+        return r;
     }
-};
-
-template <typename T>
-void transpose_of(const uint8_t *in, int64_t in_pitch, int rows, int cols, uint8_t *out, int64_t out_pitch) {
-    constexpr int edge = square_t<T>::edge, size = int(sizeof(T));
-    const int whole_rows = rows / edge * edge, whole_cols = cols / edge * edge;
-    const auto one_by_one = [=](int r0, int r1, int c0, int c1) {
-        for (int c = c0; c < c1; c++)
+    template <typename T>
+    void one_by_one(int r0, int r1, int c0) const {
+        constexpr int size = int(sizeof(T));
+        for (int c = c0; c < cols; c++)
             for (int r = r0; r < r1; r++)
                 __builtin_memcpy(out + c * out_pitch + r * size, in + r * in_pitch + c * size, size);
-    };
-    for (int r = 0; r < whole_rows; r += edge)
-        for (int c = 0; c < whole_cols; c += edge)
-            square_t<T>::transpose(
-                    in + r * in_pitch + c * size, in_pitch, out + c * out_pitch + r * size, out_pitch);
-    one_by_one(0, whole_rows, whole_cols, cols);
-    one_by_one(whole_rows, rows, 0, cols);
-}
+    }
+    template <typename T>
+    void all() const {
+        constexpr int edge = 16 / int(sizeof(T));
+        one_by_one<T>(strips<T, edge / 4>(strips<T, edge / 2>(strips<T, edge>(0))), rows, 0);
+    }
+};
 
 void transpose(
         int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch) {
-    const auto *i = static_cast<const uint8_t *>(in);
-    auto *o = static_cast<uint8_t *>(out);
-    if (bytes == 1) return transpose_of<uint8_t>(i, in_pitch, rows, cols, o, out_pitch);
-    if (bytes == 2) return transpose_of<uint16_t>(i, in_pitch, rows, cols, o, out_pitch);
-    transpose_of<uint32_t>(i, in_pitch, rows, cols, o, out_pitch);
+    const transpose_t t = {
+            static_cast<const uint8_t *>(in), in_pitch, rows, cols, static_cast<uint8_t *>(out), out_pitch};
+    if (bytes == 1) return t.all<uint8_t>();
+    if (bytes == 2) return t.all<uint16_t>();
+    t.all<uint32_t>();
 }
 
 // ---- rows of plain codes ----
@@ -175,8 +182,6 @@ void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row,
     }
     }
 }
-
-void fence() { _mm_sfence(); }
 
 } // namespace
 } // namespace x64

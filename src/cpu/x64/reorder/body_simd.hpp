@@ -46,6 +46,59 @@ MXDNN_INLINE void write256(bool around, void *p, __m256i v) {
 MXDNN_INLINE bool goes_around(write_t how, const void *p, int64_t step = 32) {
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 31) == 0;
 }
+
+// A cache line.
+MXDNN_INLINE void write_line(bool around, uint8_t *to, const uint8_t *from) {
+#ifdef __AVX512BW__
+    const __m512i v = _mm512_loadu_si512(from);
+    if (around)
+        _mm512_stream_si512(reinterpret_cast<__m512i *>(to), v);
+    else
+        _mm512_storeu_si512(to, v);
+#else
+    write256(around, to, load256(from));
+    write256(around, to + 32, load256(from + 32));
+#endif
+}
+// Fewer bytes than a cache line, inside one.
+MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
+    int k = 0;
+    for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
+    for (; k + 2 <= bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
+    if (k < bytes) to[k] = from[k];
+}
+// Bytes that may begin and end anywhere. A run's last and the next one's first cache line are the same, so
+// those go into cache.
+MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
+    const bool around = how == write_t::around;
+    int k = around ? min_of(int(-reinterpret_cast<uintptr_t>(to) & 63), bytes) : 0;
+    write_part(to, from, k);
+    for (; k + 64 <= bytes; k += 64) write_line(around, to + k, from + k);
+    write_part(to + k, from + k, bytes - k);
+}
+
+void write_some(written_later_t &later, int bytes) {
+    for (; later.runs > 0 && bytes > 0; later.runs--, bytes -= later.run) {
+        write_run(later.how, later.to, later.from, later.run);
+        later.from += later.run;
+        later.to += later.apart;
+    }
+}
+void write_later(written_later_t &later, write_t how, uint8_t *to, int64_t apart, int run, int runs) {
+    write_some(later, later.run * later.runs);
+    later.from = later.buffer();
+    later.free ^= 1;
+    later.to = to;
+    later.apart = apart;
+    later.run = run;
+    later.runs = runs;
+    later.how = how;
+}
+void finish(written_later_t &later) {
+    write_some(later, later.run * later.runs);
+    _mm_sfence();
+}
+
 // Two 16-byte halves from two places.
 MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);

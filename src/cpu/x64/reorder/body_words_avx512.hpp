@@ -31,22 +31,6 @@ MXDNN_INLINE bool goes_around512(write_t how, const void *p, int64_t step = 64) 
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 63) == 0;
 }
 
-// Fewer bytes than a cache line, inside one.
-MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
-    int k = 0;
-    for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
-    for (; k < bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
-}
-// As many bytes as whole vectors have, which may begin anywhere. A run's last and the next one's first cache
-// line are the same, so those go into cache.
-MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
-    const bool around = how == write_t::around;
-    int k = around ? int(-reinterpret_cast<uintptr_t>(to) & 63) : 0;
-    write_part(to, from, k);
-    for (; k + 64 <= bytes; k += 64) write512(around, to + k, load512(from + k));
-    write_part(to + k, from + k, bytes - k);
-}
-
 // Into the second-level cache.
 MXDNN_INLINE void fetch(const uint8_t *p) { _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T1); }
 

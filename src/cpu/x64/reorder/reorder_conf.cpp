@@ -13,6 +13,12 @@ namespace {
 
 // Lines and positions that are worked on together where codes have to be transposed.
 constexpr int turned_lines = 64, turned_length = 256;
+// Positions of codes that are moved with their parameters, which are few bytes for each of them.
+constexpr int moved_length = 4 * reorder_max_length;
+static_assert(
+        moved_length <= reorder_max_lines * reorder_max_block / reorder_lines, "there is room for as many");
+// Lines of codes that become rows of values by way of tiles: whole cache lines of rows, and few pages.
+constexpr int lines_to_rows = 64;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
@@ -78,7 +84,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
             std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
                     n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
     c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
-    c.chunk = int(turned ? turned_length : c.by_rows ? tile : reorder_max_length);
+    c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     c.turns_tiles = has_panel_kernels(c) && c.by_rows && are_plain_lines(codes);
     c.codes_in_lines = has_panel_kernels(c) && !c.by_rows && are_plain_lines(codes);
@@ -92,7 +98,9 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     }
     if (has_panel_kernels(c) && (codes.packed || c.turns_tiles)) {
         const int block = codes.format.block;
-        c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
+        c.panel_lines = !c.by_rows                          ? 2 * reorder_lines
+                        : c.turns_tiles && !c.dst.quantised ? lines_to_rows
+                                                            : panel_lines_of(block);
         c.chunk = int(tile);
     }
     return yes();

@@ -75,8 +75,22 @@ constexpr int panel_lines_of(int block) {
 }
 
 // Where results go. Around the caches, when what is written does not fit into them: that saves reading it
-// first. The writer calls fence() before anyone else reads.
+// first. The writer calls finish() before anyone else reads.
 enum class write_t { cached, around };
+
+// What is written while something else is worked on, some runs at a time: all at once, it would be waited
+// for.
+struct written_later_t {
+    alignas(64) uint8_t x[2][most_panel_bytes]; // one of them is being written
+    int free = 0;                               // the other
+    const uint8_t *from = nullptr;              // runs side by side
+    uint8_t *to = nullptr;
+    int64_t apart = 0;     // bytes from run to run
+    int run = 0, runs = 0; // bytes of a run; runs that are left
+    write_t how = write_t::cached;
+
+    uint8_t *buffer() { return x[free]; }
+};
 
 struct reorder_kernels_t {
     // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there
@@ -122,19 +136,25 @@ struct reorder_kernels_t {
     void (*n16_unpack_nibbles)(
             const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch, write_t how);
 
-    void (*fence)();
+    // Some bytes of what is to be written; what is in its buffer(), after all of that; and all that is left,
+    // before anyone else reads.
+    void (*write_some)(written_later_t &later, int bytes);
+    void (*write_later)(written_later_t &later, write_t how, uint8_t *to, int64_t apart, int run, int runs);
+    void (*finish)(written_later_t &later);
 
     // bf16 to codes, scales and zero points, which are computed, of a packed tile of each panel, and back.
     // Affine formats have scales of 16 bits. Null where an ISA has no such kernels.
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
-            int64_t panel_bytes, int header_bytes, write_t how);
+            int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later);
     // The same of 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4
     // bits.
     void (*quantise_code_lines)(const block_format_t &f, const panels_values_t &src, float global,
-            const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how);
+            const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how,
+            written_later_t &later);
     // `ahead`: bytes to the tile that is next.
     void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
-            int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how);
+            int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how,
+            written_later_t &later);
     // `next`: the lines that are next.
     void (*dequantise_code_lines)(const block_format_t &f, const uint8_t *codes, int64_t line_bytes,
             const uint8_t *next, const line_params_t &params, float global, const panels_values_t &dst,

@@ -20,11 +20,11 @@ const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequan
         dequantise_rows, finite_amax, transpose, unpack_row, pack_row,
 #ifdef __AVX512BW__
         n16_pack_tiles, n16_unpack_tiles, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles_tiles,
-        n16_unpack_nibbles_tiles, fence, quantise_panels, quantise_code_lines, dequantise_panels,
-        dequantise_code_lines
+        n16_unpack_nibbles_tiles, write_some, write_later, finish, quantise_panels, quantise_code_lines,
+        dequantise_panels, dequantise_code_lines
 #else
-        n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles, fence,
-        nullptr, nullptr, nullptr, nullptr
+        n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles,
+        write_some, write_later, finish, nullptr, nullptr, nullptr, nullptr
 #endif
 };
 

@@ -179,14 +179,23 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         }
 }
 
+// Parameters of up to a panel's lines, side by side.
+void copy_of_panel(uint8_t *to, const uint8_t *from, int lines, int bytes) {
+    if (lines < reorder_lines) return void(std::memcpy(to, from, size_t(lines) * size_t(bytes)));
+    for (int i = 0; i < bytes; i++)
+        std::memcpy(to + i * reorder_lines, from + i * reorder_lines, reorder_lines);
+}
+
 // body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed
 // tiles.
 template <typename F>
 void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
-    for (int l = 0; l < n; l += reorder_lines)
-        for (int i = 0; i < length; i += int(c_.tile_rows()))
-            body(l, std::min(reorder_lines, n - l), i, std::min(int(c_.tile_rows()), length - i),
-                    tile(line + l, pos + i));
+    const int whole = int(c_.tile_rows());
+    for (int l = 0; l < n; l += reorder_lines) {
+        uint8_t *t = tile(line + l, pos);
+        for (int i = 0; i < length; i += whole, t += n16_frame_t::tile_bytes(c_.shape, whole))
+            body(l, std::min(reorder_lines, n - l), i, std::min(whole, length - i), t);
+    }
 }
 
 void reorder_side_t::read_params(
@@ -204,12 +213,10 @@ void reorder_side_t::read_params(
         const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * to.pitch + l, there = b * reorder_lines;
-            std::memcpy(to.scales + at * f.scale_bytes, from + there * f.scale_bytes,
-                    size_t(lines) * size_t(f.scale_bytes));
+            copy_of_panel(to.scales + at * f.scale_bytes, from + there * f.scale_bytes, lines, f.scale_bytes);
             if (f.zp_bytes)
-                std::memcpy(to.zero_points + at * f.zp_bytes,
-                        from + count * f.scale_bytes + there * f.zp_bytes,
-                        size_t(lines) * size_t(f.zp_bytes));
+                copy_of_panel(to.zero_points + at * f.zp_bytes,
+                        from + count * f.scale_bytes + there * f.zp_bytes, lines, f.zp_bytes);
         }
     });
 }
@@ -234,11 +241,11 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
             std::memset(header, 0, size_t(bytes));
         for (int b = 0; b < blocks; b++) {
             const int at = (i / f.block + b) * from.pitch + l, there = b * reorder_lines;
-            std::memcpy(header + there * f.scale_bytes, from.scales + at * f.scale_bytes,
-                    size_t(lines) * size_t(f.scale_bytes));
+            copy_of_panel(
+                    header + there * f.scale_bytes, from.scales + at * f.scale_bytes, lines, f.scale_bytes);
             if (f.zp_bytes)
-                std::memcpy(header + count * f.scale_bytes + there * f.zp_bytes,
-                        from.zero_points + at * f.zp_bytes, size_t(lines) * size_t(f.zp_bytes));
+                copy_of_panel(header + count * f.scale_bytes + there * f.zp_bytes,
+                        from.zero_points + at * f.zp_bytes, lines, f.zp_bytes);
         }
         k.pack_row(code_storage_t::bytes, header, bytes, to, how);
     });

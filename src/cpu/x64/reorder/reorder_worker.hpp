@@ -23,9 +23,7 @@ class reorder_worker_t {
 public:
     reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how)
         : c_(conf), k_(*conf.kernels), how_(how), src_(conf.src, ctx), dst_(conf.dst, ctx) {}
-    ~reorder_worker_t() {
-        if (how_ == write_t::around) k_.fence();
-    }
+    ~reorder_worker_t() { k_.finish(later_); }
 
     void set_batch(const dim_t *idx) {
         src_.set_batch(idx);
@@ -68,6 +66,7 @@ private:
     alignas(64) uint8_t values_[values_bytes];
     // Packed tiles of most_panel_lines lines: codes of a byte have the largest, with a scale for 32 of them.
     alignas(64) uint8_t tiles_[most_panel_lines * n16_frame_t::min_tile_rows * 33 / 32];
+    written_later_t later_;
     alignas(32) nibble_tables_t tables_;
     bool has_tables_ = false;
     // [block][c_.group], at most 4 bytes each; or half as many of twice as many lines.
@@ -111,7 +110,7 @@ private:
         const panels_values_t v = {values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines,
                 length, values.at(next.line, next.pos)};
         if (c_.turns_tiles) {
-            turn_tiles(v, line, pos);
+            turn_tiles(v, line, pos, next);
             return lines;
         }
         if (c_.codes_in_lines) return code_lines(v, line, pos, next);
@@ -120,10 +119,10 @@ private:
         const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
         uint8_t *tile = panels.tile(line, pos);
         if (c_.dst.quantised)
-            k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_);
+            k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_, later_);
         else
             k_.dequantise_panels(f, tile, panel_bytes, header_bytes, panels.tile(next.line, next.pos) - tile,
-                    panels.global(), v, how_);
+                    panels.global(), v, how_, later_);
         return lines;
     }
 
@@ -224,10 +223,11 @@ private:
     }
     template <typename S, typename F>
     void for_tiles_of_panel(const reorder_side_conf_t &conf, const S &side, int l, F &&body) {
-        for (int i = 0; i < length_; i += int(conf.tile_rows())) {
-            const int rows = std::min(int(conf.tile_rows()), length_ - i);
-            body(l, i, int(round_up(rows, 32)),
-                    side.tile(line_ + l, pos_ + i) + n16_frame_t::header_bytes(conf.shape, rows));
+        const int whole = int(conf.tile_rows());
+        auto *tile = side.tile(line_ + l, pos_);
+        for (int i = 0; i < length_; i += whole, tile += n16_frame_t::tile_bytes(conf.shape, whole)) {
+            const int rows = std::min(whole, length_ - i);
+            body(l, i, int(round_up(rows, 32)), tile + n16_frame_t::header_bytes(conf.shape, rows));
         }
     }
 
@@ -252,7 +252,8 @@ private:
         const block_format_t &f = codes.conf().format;
         const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
         if (c_.dst.quantised) {
-            k_.quantise_code_lines(f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_);
+            k_.quantise_code_lines(
+                    f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_, later_);
             dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
         } else {
             src_.read_params(k_, line, v.lines, pos, v.rows, params);
@@ -264,35 +265,41 @@ private:
 
     // ---- by way of packed tiles in cache ----
 
-    void turn_tiles(const panels_values_t &v, dim_t line, dim_t pos) {
+    void turn_tiles(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next) {
         const bool quantises = c_.dst.quantised;
         const reorder_side_t &codes = quantises ? dst_ : src_;
         const block_format_t &f = codes.conf().format;
         const int bits = codes.conf().bits, header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows));
         const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows), line_bytes = codes.line_bytes();
+        const int run = v.rows * (bits == 4 ? 4 : 8) / 8;
         const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
         if (quantises)
-            k_.quantise_panels(f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached);
+            k_.quantise_panels(
+                    f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached, later_);
         else
             src_.read_params(k_, line, v.lines, pos, v.rows, params);
         for (int l = 0; l < v.lines; l += reorder_lines) {
             uint8_t *const tile = tiles_ + l / reorder_lines * tile_bytes, *const vectors =
                                                                                    tile + header_bytes;
-            uint8_t *const lines = codes.at(line + l, pos);
             copy_header(f, tile, l, v, params, !quantises);
-            if (quantises && bits == 4)
-                k_.n16_unpack_nibbles(vectors, v.rows, lines, line_bytes, how_);
-            else if (quantises)
-                k_.n16_unpack(bits, vectors, v.rows, lines, line_bytes, how_);
-            else if (bits == 4)
+            if (quantises) {
+                unpack_lines(bits, vectors, v.rows, later_.buffer() + l * run, run);
+                continue;
+            }
+            const uint8_t *const lines = codes.at(line + l, pos), *ahead = codes.at(next.line + l, next.pos);
+            for (int i = 0; i < reorder_lines && next.line + l + i < codes.lines(); i++)
+                fetch(ahead + i * line_bytes, run);
+            if (bits == 4)
                 k_.n16_pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
             else
                 k_.n16_pack(bits, lines, line_bytes, v.rows, vectors, write_t::cached);
         }
-        if (quantises)
+        if (quantises) {
+            k_.write_later(later_, how_, codes.at(line, pos), line_bytes, run, v.lines);
             dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
-        else
-            k_.dequantise_panels(f, tiles_, tile_bytes, header_bytes, 0, src_.global(), v, how_);
+        } else {
+            k_.dequantise_panels(f, tiles_, tile_bytes, header_bytes, 0, src_.global(), v, how_, later_);
+        }
     }
 
     // Scales and zero points of 16 lines from l on, to or from a tile's header.
@@ -417,12 +424,22 @@ private:
     // ---- codes, scales and zero points as they are ----
 
     void move() {
-        src_.read_params(k_, line_, lines_, pos_, length_, dst_params());
-        if (!move_directly()) {
-            load_codes();
-            store_codes();
+        const dim_t pos = pos_;
+        const int length = length_;
+        if (!c_.src.packed) src_.read_params(k_, line_, lines_, pos, length, dst_params());
+        for (int i = 0; i < length; i += reorder_max_length) {
+            pos_ = pos + i;
+            length_ = std::min(reorder_max_length, length - i);
+            // Of a packed side they stand beside their codes.
+            const line_params_t params = params_from(c_.dst, dst_params(), i);
+            if (c_.src.packed) src_.read_params(k_, line_, lines_, pos_, length_, params);
+            if (!move_directly()) {
+                load_codes();
+                store_codes();
+            }
+            if (c_.dst.packed) dst_.write_params(k_, line_, lines_, pos_, length_, params, how_);
         }
-        dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+        if (!c_.dst.packed) dst_.write_params(k_, line_, lines_, pos, length, dst_params(), how_);
     }
 
     // Between a packed and a plain side without taking bytes apart.
@@ -443,16 +460,23 @@ private:
             return true;
         }
         if (c_.src.packed && is_direct(c_.dst)) {
-            for_tiles(c_.src, src_, [&](int l, int i, int rows, const uint8_t *from) {
-                uint8_t *to = dst_.at(line_ + l, pos_ + i);
-                if (nibbles)
-                    k_.n16_unpack_nibbles(from, rows, to, dst_.line_bytes(), how_);
-                else
-                    k_.n16_unpack(c_.src.bits, from, rows, to, dst_.line_bytes(), how_);
+            const int halves = nibbles ? 1 : 2, run = length_ * halves / 2;
+            for_tiles(c_.src, src_, [&](int, int i, int rows, const uint8_t *from) {
+                k_.write_some(later_, rows * reorder_lines * halves / 2);
+                unpack_lines(c_.src.bits, from, rows, later_.buffer() + i * halves / 2, run);
             });
+            k_.write_later(later_, how_, dst_.at(line_, pos_), dst_.line_bytes(), run, lines_);
             return true;
         }
         return false;
+    }
+
+    // A packed tile's codes to lines in cache.
+    void unpack_lines(int bits, const uint8_t *vectors, int rows, uint8_t *lines, int pitch) const {
+        if (bits == 4)
+            k_.n16_unpack_nibbles(vectors, rows, lines, pitch, write_t::cached);
+        else
+            k_.n16_unpack(bits, vectors, rows, lines, pitch, write_t::cached);
     }
 
     // Plain lines of codes that stand as kernels take and leave them.
