@@ -70,10 +70,9 @@ private:
     dim_t lines_, length_, batch_;
     int64_t chunks_, groups_, per_entry_; // of positions, of lines
 
-    // Along what is contiguous first: where lines stand side by side, a position is on another page.
     item_t item(int64_t i) const {
-        const int64_t group = c_.by_rows ? i % groups_ : i / chunks_,
-                      chunk = c_.by_rows ? i / groups_ : i % chunks_;
+        const int64_t group = c_.along_lines ? i / chunks_ : i % groups_,
+                      chunk = c_.along_lines ? i % chunks_ : i / groups_;
         return {group * c_.item_lines(), chunk * c_.chunk};
     }
 };

@@ -17,8 +17,8 @@ constexpr int turned_lines = 64, turned_length = 256;
 constexpr int moved_length = 4 * reorder_max_length;
 static_assert(
         moved_length <= reorder_max_lines * reorder_max_block / reorder_lines, "there is room for as many");
-// Lines of codes that become rows of values by way of tiles: whole cache lines of rows, and few pages.
-constexpr int lines_to_rows = 64;
+// Lines of codes that become rows of values by way of tiles, which stay in the first-level cache.
+constexpr int lines_to_rows = 128;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
@@ -103,6 +103,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                                                             : panel_lines_of(block);
         c.chunk = int(tile);
     }
+    c.along_lines = !c.by_rows || (c.turns_tiles && !c.dst.quantised);
     return yes();
 }
 

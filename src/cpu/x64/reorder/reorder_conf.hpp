@@ -26,6 +26,10 @@ struct reorder_conf_t {
     // whole pairs of panels and blocks; what is left goes the other way.
     int panel_lines = 0;
 
+    // Whether a thread goes on along lines, or to the next ones: where lines stand side by side, a position
+    // is on another page.
+    bool along_lines = true;
+
     // Or the same between lines of bf16 and lines of codes.
     bool codes_in_lines = false;
     // Or between bf16 in rows and lines of codes, by way of packed tiles in cache.

@@ -251,6 +251,16 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
     });
 }
 
+void reorder_side_t::fetch_params(dim_t line, int n, dim_t pos) const {
+    if (c_.swizzled) return;
+    for (const param_view_t *v : {&scales_, &zero_points_}) {
+        if (!v->md) continue;
+        const uint8_t *first = v->matrix + line * v->line_bytes + pos / c_.format.block * v->block_bytes;
+        for (dim_t l = 0; l < std::min<dim_t>(n, lines() - line); l++)
+            __builtin_prefetch(first + l * v->line_bytes);
+    }
+}
+
 // ---- the global scale ----
 
 float reorder_side_t::global() const {

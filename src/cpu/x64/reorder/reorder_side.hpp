@@ -64,6 +64,9 @@ public:
             const line_params_t &to) const;
     void write_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
             const line_params_t &from, write_t how) const;
+    // Those of lines, as far as there are so many, are few bytes of a cache line of each: a write waits for
+    // it as a read does.
+    void fetch_params(dim_t line, int n, dim_t pos) const;
 
     // The global scale; 1 without.
     float global() const;

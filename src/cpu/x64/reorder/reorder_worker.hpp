@@ -269,52 +269,37 @@ private:
         const bool quantises = c_.dst.quantised;
         const reorder_side_t &codes = quantises ? dst_ : src_;
         const block_format_t &f = codes.conf().format;
-        const int bits = codes.conf().bits, header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows));
+        const int bits = codes.conf().bits, run = v.rows * (bits == 4 ? 4 : 8) / 8;
+        const int header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows)),
+                  scales_bytes = v.rows / f.block * reorder_lines * f.scale_bytes;
         const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows), line_bytes = codes.line_bytes();
-        const int run = v.rows * (bits == 4 ? 4 : 8) / 8;
-        const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
         if (quantises)
             k_.quantise_panels(
                     f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached, later_);
-        else
-            src_.read_params(k_, line, v.lines, pos, v.rows, params);
         for (int l = 0; l < v.lines; l += reorder_lines) {
             uint8_t *const tile = tiles_ + l / reorder_lines * tile_bytes, *const vectors =
                                                                                    tile + header_bytes;
-            copy_header(f, tile, l, v, params, !quantises);
+            const line_params_t params = {tile, f.zp_bytes ? tile + scales_bytes : nullptr, reorder_lines};
             if (quantises) {
+                dst_.fetch_params(line + l + reorder_lines, reorder_lines, pos);
                 unpack_lines(bits, vectors, v.rows, later_.buffer() + l * run, run);
+                dst_.write_params(k_, line + l, reorder_lines, pos, v.rows, params, how_);
                 continue;
             }
             const uint8_t *const lines = codes.at(line + l, pos), *ahead = codes.at(next.line + l, next.pos);
+            src_.fetch_params(next.line + l, reorder_lines, next.pos);
             for (int i = 0; i < reorder_lines && next.line + l + i < codes.lines(); i++)
                 fetch(ahead + i * line_bytes, run);
+            src_.read_params(k_, line + l, reorder_lines, pos, v.rows, params);
             if (bits == 4)
                 k_.n16_pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
             else
                 k_.n16_pack(bits, lines, line_bytes, v.rows, vectors, write_t::cached);
         }
-        if (quantises) {
+        if (quantises)
             k_.write_later(later_, how_, codes.at(line, pos), line_bytes, run, v.lines);
-            dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
-        } else {
+        else
             k_.dequantise_panels(f, tiles_, tile_bytes, header_bytes, 0, src_.global(), v, how_, later_);
-        }
-    }
-
-    // Scales and zero points of 16 lines from l on, to or from a tile's header.
-    static void copy_header(const block_format_t &f, uint8_t *header, int l, const panels_values_t &v,
-            const line_params_t &params, bool to_header) {
-        const auto copy = [&](uint8_t *from, int bytes) {
-            from += l * bytes;
-            for (int k = 0; k < v.rows; k += f.block, from += params.pitch * bytes) {
-                std::memcpy(to_header ? header : from, to_header ? from : header,
-                        size_t(reorder_lines) * size_t(bytes));
-                header += reorder_lines * bytes;
-            }
-        };
-        copy(params.scales, f.scale_bytes);
-        if (params.zero_points) copy(params.zero_points, f.zp_bytes);
     }
 
     // ---- quantising ----
