@@ -129,6 +129,30 @@ void check_large(const format_t &f) {
     mxdnn::set_max_concurrency(threads);
 }
 
+// Codes as they are, likewise.
+void check_large_moves(const format_t &f) {
+    const unsigned seed = seed_of_run();
+    std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)) ^ 29);
+    const int threads = mxdnn::get_max_concurrency();
+    mxdnn::set_max_concurrency(1);
+    for (bool packs : {false, true}) {
+        problem_t p;
+        p.seed = unsigned(rng());
+        p.src.form = packs ? form_t::plain : form_t::packed;
+        p.dst.form = packs ? form_t::packed : form_t::plain;
+        for (side_t *side : {&p.src, &p.dst}) {
+            side->format = &f;
+            side->last_contiguous = false;
+            side->padding = dim(rng() % 2);
+        }
+        p.dims = {dim(1088 + rng() % 80), dim(1030 + rng() % 40)};
+        SCOPED_TRACE("MXDNN_TEST_SEED=" + std::to_string(seed));
+        reorder_test_t(p).check();
+        if (testing::Test::HasFailure()) break;
+    }
+    mxdnn::set_max_concurrency(threads);
+}
+
 class Formats : public testing::TestWithParam<format_t> {};
 
 } // namespace
@@ -148,6 +172,7 @@ TEST_P(Formats, Repack) { check_all(GetParam(), form_t::packed, form_t::packed, 
 TEST_P(Formats, MovePlain) { check_all(GetParam(), form_t::plain, form_t::plain, false); }
 TEST_P(Formats, Panels) { check_panels(GetParam()); }
 TEST_P(Formats, Large) { check_large(GetParam()); }
+TEST_P(Formats, LargeMoves) { check_large_moves(GetParam()); }
 TEST_P(Formats, Requantise) {
     for (const format_t &to : formats) {
         if (!to.computable() || to.elem == GetParam().elem || to.global == global_t::given) continue;

@@ -138,10 +138,10 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     }
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
 
-    // What a thread's own cache does not hold anyhow is written around it. Neighbouring items share no byte:
-    // groups are 16 lines or a multiple, chunks whole blocks.
+    // What a thread's own cache does not hold beside all else is written around it. Neighbouring items share
+    // no byte: groups are 16 lines or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
-    const write_t how = bytes / items.threads() > 2 * cache_sizes().l2 ? write_t::around : write_t::cached;
+    const write_t how = bytes / items.threads() > cache_sizes().l2 / 2 ? write_t::around : write_t::cached;
     items.run(how, [](reorder_worker_t &worker, const item_t &i, const item_t &next) {
         worker.reorder(i.line, i.pos, next);
     });
