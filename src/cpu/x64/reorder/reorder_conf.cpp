@@ -98,9 +98,8 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     }
     if (has_panel_kernels(c) && (codes.packed || c.turns_tiles)) {
         const int block = codes.format.block;
-        c.panel_lines = !c.by_rows                          ? 2 * reorder_lines
-                        : c.turns_tiles && !c.dst.quantised ? lines_to_rows
-                                                            : panel_lines_of(block);
+        c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
+        if (c.turns_tiles && !c.dst.quantised) c.panel_lines = std::min(c.panel_lines, lines_to_rows);
         c.chunk = int(tile);
     }
     c.along_lines = !c.by_rows || (c.turns_tiles && !c.dst.quantised);

@@ -98,7 +98,14 @@ reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src,
 reorder_side_t::reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t &ctx)
     : c_(conf), md_(&ctx.memory(conf.arg)->md), data_(static_cast<uint8_t *>(ctx.memory(conf.arg)->handle)),
       matrix_(data_), stored_bits_(stored_bits(conf)) {
-    if (c_.packed) return;
+    if (c_.packed) {
+        prefix_ = n16_frame_t::prefix(c_.shape);
+        panel_bytes_ = n16_frame_t::panel_bytes(c_.shape);
+        tile_rows_ = int(c_.tile_rows());
+        tile_bytes_ = n16_frame_t::tile_bytes(c_.shape, tile_rows_);
+        header_bytes_ = int(n16_frame_t::header_bytes(c_.shape, tile_rows_));
+        return;
+    }
     line_bytes_ = stride_bytes(*md_, c_.line_dim, stored_bits_);
     pos_bytes_ = stride_bytes(*md_, c_.pos_dim, stored_bits_);
     if (!c_.quantised) return;
@@ -190,11 +197,10 @@ void copy_of_panel(uint8_t *to, const uint8_t *from, int lines, int bytes) {
 // tiles.
 template <typename F>
 void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
-    const int whole = int(c_.tile_rows());
     for (int l = 0; l < n; l += reorder_lines) {
         uint8_t *t = tile(line + l, pos);
-        for (int i = 0; i < length; i += whole, t += n16_frame_t::tile_bytes(c_.shape, whole))
-            body(l, std::min(reorder_lines, n - l), i, std::min(whole, length - i), t);
+        for (int i = 0; i < length; i += tile_rows_, t += tile_bytes_)
+            body(l, std::min(reorder_lines, n - l), i, std::min(tile_rows_, length - i), t);
     }
 }
 
@@ -236,7 +242,7 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         // Put together first, so that whole cache lines are written at once.
         alignas(64) uint8_t header[n16_frame_t::min_tile_rows / 32 * reorder_lines * 2 * sizeof(float)];
         const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
-        const int bytes = int(n16_frame_t::header_bytes(c_.shape, rows));
+        const int bytes = header_bytes(rows);
         if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes)
             std::memset(header, 0, size_t(bytes));
         for (int b = 0; b < blocks; b++) {

@@ -56,7 +56,16 @@ public:
     int64_t line_bytes() const { return line_bytes_; }
     int64_t pos_bytes() const { return pos_bytes_; }
     // Packed: the tile of (position, line) and the bytes of its codes, for so many positions.
-    uint8_t *tile(dim_t line, dim_t pos) const { return matrix_ + n16_frame_t::tile(c_.shape, pos, line); }
+    uint8_t *tile(dim_t line, dim_t pos) const {
+        return matrix_ + prefix_ + line / n16_frame_t::columns * panel_bytes_
+               + pos / tile_rows_ * tile_bytes_;
+    }
+    int tile_rows() const { return tile_rows_; }
+    int64_t tile_bytes() const { return tile_bytes_; } // of a whole one
+    int64_t panel_bytes() const { return panel_bytes_; }
+    int header_bytes(int rows) const {
+        return rows == tile_rows_ ? header_bytes_ : int(n16_frame_t::header_bytes(c_.shape, rows));
+    }
     uint8_t *matrix() const { return matrix_; }
 
     // Scales and zero points of `n` lines and the blocks of `length` positions from `pos` on.
@@ -96,6 +105,9 @@ private:
     uint8_t *data_, *matrix_;
     int stored_bits_ = 8;
     int64_t line_bytes_ = 0, pos_bytes_ = 0;
+    // Of n16_frame_t, which divides to tell: items are small.
+    int64_t prefix_ = 0, panel_bytes_ = 0, tile_bytes_ = 0;
+    int tile_rows_ = 0, header_bytes_ = 0;
     param_view_t scales_, zero_points_;
     const memory_t *global_ = nullptr;
     dim_t batch_[max_ndims] = {};

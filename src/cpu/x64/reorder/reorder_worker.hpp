@@ -114,9 +114,8 @@ private:
             return lines;
         }
         if (c_.codes_in_lines) return code_lines(v, line, pos, next);
-        const packed_shape_t &shape = panels.conf().shape;
-        const int64_t panel_bytes = n16_frame_t::panel_bytes(shape);
-        const int header_bytes = int(n16_frame_t::header_bytes(shape, length));
+        const int64_t panel_bytes = panels.panel_bytes();
+        const int header_bytes = panels.header_bytes(length);
         uint8_t *tile = panels.tile(line, pos);
         if (c_.dst.quantised)
             k_.quantise_panels(f, v, panels.global(), tile, panel_bytes, header_bytes, how_, later_);
@@ -147,7 +146,7 @@ private:
     void load_codes() {
         const reorder_side_conf_t &s = c_.src;
         if (s.packed) {
-            for_tiles(s, src_, [&](int l, int i, int rows, const uint8_t *from) {
+            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
                 if (c_.by_rows)
                     k_.n16_unpack_rows(s.bits, from, rows, codes_ + i * c_.group + l, c_.group);
                 else
@@ -167,7 +166,7 @@ private:
         const reorder_side_conf_t &s = c_.dst;
         if (s.packed) {
             clear_padding(length_);
-            for_tiles(s, dst_, [&](int l, int i, int rows, uint8_t *to) {
+            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
                 if (c_.by_rows)
                     k_.n16_pack_rows(s.bits, codes_ + i * c_.group + l, c_.group, rows, to, how_);
                 else
@@ -195,7 +194,7 @@ private:
     void fetch_tiles(int i, int n) const {
         const reorder_side_conf_t &s = c_.src;
         if (!s.packed || c_.by_rows) return;
-        const int64_t bytes = n16_frame_t::tile_bytes(s.shape, s.tile_rows()) * c_.chunk / s.tile_rows();
+        const int64_t bytes = src_.tile_bytes() * c_.chunk / src_.tile_rows();
         const int64_t part = div_up(bytes / 64, n) * 64;
         fetch(src_.tile(line_, pos_) + bytes + i * part, part);
     }
@@ -217,25 +216,24 @@ private:
     }
 
     // body(line, position, rows of codes, codes) for the packed tiles.
-    template <typename S, typename F>
-    void for_tiles(const reorder_side_conf_t &conf, const S &side, F &&body) {
-        for (int l = 0; l < lines_; l += reorder_lines) for_tiles_of_panel(conf, side, l, body);
+    template <typename F>
+    void for_tiles(const reorder_side_t &side, F &&body) {
+        for (int l = 0; l < lines_; l += reorder_lines) for_tiles_of_panel(side, l, body);
     }
-    template <typename S, typename F>
-    void for_tiles_of_panel(const reorder_side_conf_t &conf, const S &side, int l, F &&body) {
-        const int whole = int(conf.tile_rows());
+    template <typename F>
+    void for_tiles_of_panel(const reorder_side_t &side, int l, F &&body) {
         auto *tile = side.tile(line_ + l, pos_);
-        for (int i = 0; i < length_; i += whole, tile += n16_frame_t::tile_bytes(conf.shape, whole)) {
-            const int rows = std::min(whole, length_ - i);
-            body(l, i, int(round_up(rows, 32)), tile + n16_frame_t::header_bytes(conf.shape, rows));
+        for (int i = 0; i < length_; i += side.tile_rows(), tile += side.tile_bytes()) {
+            const int rows = std::min(side.tile_rows(), length_ - i);
+            body(l, i, int(round_up(rows, 32)), tile + side.header_bytes(rows));
         }
     }
 
     // ---- a tile in rows: some blocks at a time, whose codes stay in the first-level cache ----
 
     static int row_step(const reorder_side_conf_t &s) { return std::max(s.format.block, 32); }
-    uint8_t *codes_of_tile(const reorder_side_conf_t &s, const reorder_side_t &side, int l) const {
-        return side.tile(line_ + l, pos_) + n16_frame_t::header_bytes(s.shape, length_);
+    uint8_t *codes_of_tile(const reorder_side_t &side, int l) const {
+        return side.tile(line_ + l, pos_) + side.header_bytes(length_);
     }
     line_params_t params_from(const reorder_side_conf_t &s, line_params_t p, int i) const {
         const int at = i / s.format.block * p.pitch;
@@ -344,7 +342,7 @@ private:
             clear_padding(rows.lines);
             for (int l = 0; l < lines_; l += reorder_lines)
                 k_.n16_pack_rows(dst.bits, codes_ + l, c_.group, int(round_up(rows.lines, 32)),
-                        codes_of_tile(dst, dst_, l) + i * reorder_lines * dst.bits / 8, how_);
+                        codes_of_tile(dst_, l) + i * reorder_lines * dst.bits / 8, how_);
         }
         if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
@@ -367,7 +365,7 @@ private:
                 encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
             } else if (to_tiles) {
                 encode(codes_, c_.chunk / 2, true, write_t::cached);
-                for_tiles_of_panel(dst, dst_, l, [&](int, int i, int rows, uint8_t *to) {
+                for_tiles_of_panel(dst_, l, [&](int, int i, int rows, uint8_t *to) {
                     k_.n16_pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
                 });
             } else {
@@ -387,8 +385,7 @@ private:
             for (int i = 0; i < length_; i += row_step(src)) {
                 const int rows = std::min(row_step(src), length_ - i);
                 for (int l = 0; l < lines_; l += reorder_lines)
-                    k_.n16_unpack_rows(src.bits,
-                            codes_of_tile(src, src_, l) + i * reorder_lines * src.bits / 8,
+                    k_.n16_unpack_rows(src.bits, codes_of_tile(src_, l) + i * reorder_lines * src.bits / 8,
                             int(round_up(rows, 32)), codes_ + l, c_.group);
                 k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
                         params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
@@ -432,7 +429,7 @@ private:
         if (lines_ != reorder_lines || length_ % 64 != 0) return false;
         const bool nibbles = c_.src.bits == 4;
         if (c_.dst.packed && is_direct(c_.src)) {
-            for_tiles(c_.dst, dst_, [&](int l, int i, int rows, uint8_t *to) {
+            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
                 // Of the next panel, as lines end soon.
                 for (int line = 0; line < reorder_lines; line++)
@@ -446,7 +443,7 @@ private:
         }
         if (c_.src.packed && is_direct(c_.dst)) {
             const int halves = nibbles ? 1 : 2, run = length_ * halves / 2;
-            for_tiles(c_.src, src_, [&](int, int i, int rows, const uint8_t *from) {
+            for_tiles(src_, [&](int, int i, int rows, const uint8_t *from) {
                 k_.write_some(later_, rows * reorder_lines * halves / 2);
                 unpack_lines(c_.src.bits, from, rows, later_.buffer() + i * halves / 2, run);
             });
