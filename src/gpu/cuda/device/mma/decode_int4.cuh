@@ -4,8 +4,14 @@
 //
 // A code lands as the low bits of a bf16, which are it times a power of two; one multiplication and addition
 // gives it less its zero point, exactly. The product of that with the scale has up to 16 bits: it is two
-// bf16, itself rounded and the rest, which the tensor cores multiply one after the other. The rest is exact,
-// because an integer times the scale is a multiple of the scale's last bit.
+// bf16, which the tensor cores multiply one after the other. Both have its sign, and neither is 0 where it is
+// not, so that an infinity times it is that infinity. The one weight that is no such sum is 2^-133.
+//
+// Up to 127, n, times the scale: the first term is the rounded product of n and the next smaller bf16. Take a
+// scale's unit for 1; then it is at most 255, the product has b bits at most, n is more than 2^(b - 9), and
+// rounding to 8 bits adds or takes 2^(b - 9) at most: n and that, an integer from 1 to 191, is the rest.
+// (Where the scale is a power of two, the next smaller bf16 is half a unit below, and the same holds for
+// halves.)
 #pragma once
 
 #include "common/layouts/n64_i4.hpp"
@@ -43,13 +49,16 @@ struct int4_t {
         }
         return r;
     }
-    // Scales from 2^65 on, NaN among them, whose exponents begin with two ones: some of their products are
-    // beyond bf16.
+    // Scales below 2^-62 and from 2^66 on: the terms of others are all within bf16. And zero points that make
+    // more of a code than 127.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        // Exponents at the top of each half, less the least one. What a half borrows from the other comes
+        // from a special one.
         uint32_t bits = 0;
 #pragma unroll
-        for (uint32_t s : r.scales) bits |= s & s << 1;
-        return bits & 0x40004000u;
+        for (uint32_t s : r.scales) bits |= 2 * s - (127 - 62) * 0x01000100u;
+        bits &= 0x80008000u;
+        return zero_points ? bits | (r.zeros & 0x80808080u) : bits;
     }
 
     template <bool any>
@@ -57,20 +66,22 @@ struct int4_t {
             uint32_t (&a)[4], uint32_t (&rest)[4], const raw_t &r, int step) {
         uint32_t v[4];
         decode_unscaled(v, r, step);
-        const uint32_t scales = mul_bf16x2(r.scales[step / 2], power_of_two_bf16x2(unscaled_down));
+        // The scale and the next smaller bf16: a 256th less, rounded.
+        constexpr uint32_t up = power_of_two_bf16x2(unscaled_down);
+        const uint32_t scales = mul_bf16x2(r.scales[step / 2], up),
+                       smaller = mul_bf16x2(r.scales[step / 2], up - 0x00010001u);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int column = i % 2;
             if constexpr (any) {
                 const float scale = factor(r, step, column);
-                const float first = bf16_to_float(v[i], 0) * unscaled_up * scale,
-                            second = bf16_to_float(v[i], 1) * unscaled_up * scale;
-                a[i] = __byte_perm(__float_as_uint(first), __float_as_uint(second), 0x7632);
-                rest[i] = to_bf16x2(rest_of(first), rest_of(second));
+                const float low = bf16_to_float(v[i], 0) * unscaled_up * scale,
+                            high = bf16_to_float(v[i], 1) * unscaled_up * scale;
+                a[i] = __byte_perm(first_of(low), first_of(high), 0x7632);
+                rest[i] = to_bf16x2(rest_of(low), rest_of(high));
             } else {
-                const uint32_t scale = half_of(scales, column);
-                a[i] = mul_bf16x2(v[i], scale);
-                rest[i] = cuda::bf16x2_t::fma(v[i], scale, a[i] ^ 0x80008000u);
+                a[i] = mul_bf16x2(v[i], half_of(smaller, column));
+                rest[i] = cuda::bf16x2_t::fma(v[i], half_of(scales, column), a[i] ^ 0x80008000u);
             }
         }
     }
@@ -108,9 +119,15 @@ private:
     __device__ static __forceinline__ float bf16_to_float(uint32_t pair, int half) {
         return __uint_as_float(half ? pair & 0xFFFF0000u : pair << 16);
     }
-    // What bf16 leaves of a value that is cut off, not rounded.
+    // The bits of a weight of 16 bits' first term: cut off, after one of its last units, so that there is a
+    // rest. That has as many bits as are cut, or is one bit above them.
+    __device__ static __forceinline__ uint32_t first_of(float v) {
+        const uint32_t bits = __float_as_uint(v);
+        return (v == 0.f || !isfinite(v) ? bits : bits - 0x100) & 0xFFFF0000u;
+    }
+    // Of infinities and NaN itself.
     __device__ static __forceinline__ float rest_of(float v) {
-        return isfinite(v) ? v - __uint_as_float(__float_as_uint(v) & 0xFFFF0000u) : 0.f;
+        return isfinite(v) ? v - __uint_as_float(first_of(v)) : v;
     }
 };
 
