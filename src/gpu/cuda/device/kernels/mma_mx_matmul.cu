@@ -14,6 +14,7 @@
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ptx/half2.cuh"
 #include "gpu/cuda/device/tiles/packed.cuh"
 
 namespace mxdnn {
@@ -32,6 +33,7 @@ constexpr int max_src_blocks = tile_k / 16;
 // What 16-bit type products are made of; both hold every code of every format exactly.
 struct bf16_operand_t {
     using format = bf16_t;
+    using pair_t = bf16x2_t;
     __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
                      "{%8,%9}, {%0,%1,%2,%3};"
@@ -41,6 +43,7 @@ struct bf16_operand_t {
 };
 struct f16_operand_t {
     using format = f16_t;
+    using pair_t = f16x2_t;
     __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
                      "{%8,%9}, {%0,%1,%2,%3};"
@@ -318,7 +321,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     const int block = int(s.block < tile_k ? s.block : tile_k);
     const int src_block = block_of_source(a);
     const int steps_per_sum = (block < src_block ? block : src_block) / 16; // k16 steps between scales
-    const bool has_zp = s.zp_bytes != 0, u8_zp = a.wei.quant.zp == zero_point_kind_t::u8;
+    const bool u8_zp = a.wei.quant.zp == zero_point_kind_t::u8, float_zp = s.zp_bytes != 0 && !u8_zp;
     const uint32_t one = operand_t::format::encode(1.f), ones2 = one | one << 16;
     const uint32_t ones[4] = {ones2, ones2, ones2, ones2};
 
@@ -358,28 +361,35 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
             if ((step & steps_mask) == 0)
                 for (int t = 0; t < n8_tiles; t++)
                     for (int i = 0; i < 4; i++) sum[t][i] = x_sum[t][i] = 0;
+            const int b = ((int(k0) & tile_mask) + step * 16) >> block_shift;
+            const int place = (pair * blocks_of_tile + b) * 2; // of columns c and c + 8
             uint32_t fragment[4];
             words.put_in_order(in_order);
 #pragma unroll
             for (int r = 0; r < 4; r++)
                 fragment[r] = wei_table[words.code(r, 0)] | uint32_t(wei_table[words.code(r, 1)]) << 16;
             words.advance(step);
+            if (u8_zp) { // exact in either type
+                const uint8_t *of = zero_points + place;
+                for (int r = 0; r < 4; r++)
+                    fragment[r] = operand_t::pair_t::fma(
+                            ones2, fragment[r], operand_t::format::encode(-float(of[r % 2])) * 0x10001u);
+            }
 #pragma unroll
             for (int t = 0; t < n8_tiles; t++) {
                 if (t * 8 >= rows) break;
                 const auto *row = reinterpret_cast<const uint32_t *>(source.values[t * 8 + lane / 4])
                                   + step * 8 + lane % 4;
                 operand_t::mma(sum[t], fragment, row[0], row[4]);
-                if (has_zp) operand_t::mma(x_sum[t], ones, row[0], row[4]);
+                if (float_zp) operand_t::mma(x_sum[t], ones, row[0], row[4]);
             }
             if (((step + 1) & steps_mask) != 0) continue;
 
-            const int b = ((int(k0) & tile_mask) + step * 16) >> block_shift;
-            const int place = (pair * blocks_of_tile + b) * 2;
             float scale[2], zero[2] = {0, 0};
             for (int h = 0; h < 2; h++) {
                 scale[h] = scale_value(a.wei.quant.scale_dt, tile + (place + h) * s.scale_bytes);
-                if (has_zp) zero[h] = scale_value(a.wei.quant.zp_dt, zero_points + (place + h) * s.zp_bytes);
+                if (float_zp)
+                    zero[h] = scale_value(a.wei.quant.zp_dt, zero_points + (place + h) * s.zp_bytes);
             }
 #pragma unroll
             for (int t = 0; t < n8_tiles; t++) {
@@ -387,20 +397,18 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const int h = i / 2;
-                    // (code - zp) scale, or (code - 8) scale + zero: what belongs to zero points counts sums
-                    // of x.
-                    float v = sum[t][i];
-                    if (u8_zp) v -= zero[h] * x_sum[t][i];
+                    // (code - zp) scale, or (code - 8) scale + zero: that zero counts sums of x.
+                    const float v = sum[t][i];
                     if (!a.src.quantised) {
                         acc[t][i] += v * scale[h];
-                        if (has_zp && !u8_zp) acc[t][i] += x_sum[t][i] * zero[h];
+                        if (float_zp) acc[t][i] += x_sum[t][i] * zero[h];
                         continue;
                     }
                     // Two scales may leave f32's range one after the other and meet inside it.
                     const double x_scale =
                             source.scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 >> src_shift];
                     double d = double(v) * double(scale[h]);
-                    if (has_zp && !u8_zp) d += double(x_sum[t][i]) * double(zero[h]);
+                    if (float_zp) d += double(x_sum[t][i]) * double(zero[h]);
                     acc[t][i] += float(d * x_scale);
                 }
             }
