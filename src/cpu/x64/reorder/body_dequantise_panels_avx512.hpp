@@ -318,7 +318,7 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
                 const int first = i * pair_lines + j * reorder_lines;
                 const uint8_t *codes = q.group[i].codes[j] + k * bytes;
                 uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * row_bytes;
-                for (int c = 0; c < bytes; c += 64) fetch(codes + q.ahead + c);
+                for (int c = 0; c < bytes; c += 64) fetch_near(codes + q.ahead + c);
                 write_some(*q.later, reorder_lines * row_bytes);
                 const auto decode_as = [&](auto &&kind) {
                     n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {

@@ -31,8 +31,11 @@ MXDNN_INLINE bool goes_around512(write_t how, const void *p, int64_t step = 64) 
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 63) == 0;
 }
 
-// Into the second-level cache.
+// Into the second-level cache, and into the first one: what is little, and needed soon.
 MXDNN_INLINE void fetch(const uint8_t *p) { _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T1); }
+MXDNN_INLINE void fetch_near(const uint8_t *p) {
+    _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T0);
+}
 
 // Runs of whole cache lines that are fetched bit by bit, while something else is
 // worked on: all at once they would be waited for.
