@@ -287,6 +287,8 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
     bool fit[most_groups];
     for (int i = 0; i < q.groups; i++) {
         w[i] = W::of(b, i * pair_lines);
+        for (int j = 0; j < 2; j++)
+            for (int k = 0; k < q.rows * bytes; k += 64) fetch_near(q.group[i].codes[j] + k);
         fit[i] = fits<E>(w[i], q.group[i].codes[0], q.rows * bytes)
                  && fits<E>(w[i], q.group[i].codes[1], q.rows * bytes);
     }
