@@ -90,7 +90,7 @@ TEST(matmul_plan, parts_of_integers_are_exact) {
             EXPECT_LE(std::max(parts.rows, parts.last_rows), exact_int8_rows) << l1d << " KiB, K " << K;
         }
     m.l1d = 48 << 10;
-    EXPECT_EQ(plan_k_chunk(2880, m, k), 512);
+    EXPECT_EQ(plan_k_chunk(2880, m, k), 640);
     EXPECT_EQ(plan_mx_matmul(shape(1024, 2880, 5760), 0, m, k).rows, 256)
             << "twice what bf16 leaves room for";
     EXPECT_TRUE(plan_mx_matmul(shape(32, 2880, 5760), 0, m, k).direct);

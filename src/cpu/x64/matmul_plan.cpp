@@ -75,7 +75,7 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
         // Two decoded panels stay in the first-level cache beside as many rows of source, which pass through.
         // Whole tiles, however short K is. Sums of the longest part, the last, have to be exact.
         const int64_t row_bytes = 4 * panel_columns;
-        const int64_t tiles = std::min(machine.l1d * 3 / 4 / row_bytes / kernels.tile_rows,
+        const int64_t tiles = std::min(machine.l1d * 5 / 6 / row_bytes / kernels.tile_rows,
                 (exact_int8_rows / kernels.tile_rows + 1) / 2);
         return std::max<int64_t>(tiles, 1) * kernels.tile_rows;
     }
