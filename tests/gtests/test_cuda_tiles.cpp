@@ -217,6 +217,33 @@ TEST(cuda_tiles, lines_to_packed_bytes_and_back) {
     EXPECT_GT(count, 20);
 }
 
+// Lines of both sides across the blocks go without shared memory where nothing has an edge: several matrices,
+// blocks that are left over, every source type, values that poison blocks.
+TEST(cuda_tiles, lines_across_blocks) {
+    std::mt19937 rng(15);
+    int count = 0;
+    for (const format_t &f : formats) {
+        const bool nvfp4 = f.mode == quant_mode_t::dynamic_fp;
+        if (f.elem != dt::f4_e2m1 || (!nvfp4 && f.mode != quant_mode_t::dynamic_mx)) continue;
+        for (const memory::dims &dims : {memory::dims{704, 192}, memory::dims{3, 96, 128},
+                     memory::dims{48, 64}, memory::dims{1040, 320}, memory::dims{320, 66}})
+            for (const dt type : high)
+                for (int rounding = 0; rounding < (nvfp4 ? 1 : 4); rounding++) {
+                    const int nd = int(dims.size());
+                    mxdnn::primitive_attr attr;
+                    set_format(attr, MXDNN_ARG_DST, f, true, nd, true);
+                    attr.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding(rounding));
+                    const memory::desc src(dims, type, tag_of(orders[0], dims.size())),
+                            dst = desc_in(orders[0], dims, f);
+                    expect_host_bits(src, dst, attr, {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
+                            src.to_string() + " to " + dst.to_string());
+                    if (HasFatalFailure()) return;
+                    count++;
+                }
+    }
+    EXPECT_GT(count, 60);
+}
+
 // Both dims of a matrix at once, in every order of either side; what one kernel does not take, two do.
 TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
     std::mt19937 rng(13);

@@ -23,7 +23,8 @@ constexpr int ctas_of(route_t route) { return route == route_t::tile ? 8 : 10; }
 template <int bits, route_t route>
 __global__ void __launch_bounds__(threads, ctas_of(route)) move_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = bits == 4 ? 4 : 8;
-    __shared__ code_tile_t<width> t;
+    extern __shared__ uint4 of_edges[];
+    auto &t = *reinterpret_cast<code_tile_t<width> *>(of_edges);
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
     start_of_early_kernel();
@@ -71,7 +72,12 @@ cudaError_t launch(const launch_t &at, const void *args) {
     int bits = 8;
     visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
     const route_t route = !packs_lines(a) ? route_t::tile : a.dst.packed ? route_t::pack : route_t::unpack;
-    return launch_kernel(at, find(bits, route), {tile_grid(a), threads, 0, true}, a);
+    // What goes without shared memory leaves it to the cache, unless there are edges.
+    const bool whole = a.K % tile_rows(bits == 4 ? 4 : 8) == 0 && a.N % tile_n == 0;
+    const size_t shared = route != route_t::tile && whole ? 0
+                          : bits == 4                     ? sizeof(code_tile_t<4>)
+                                                          : sizeof(code_tile_t<8>);
+    return launch_kernel(at, find(bits, route), {tile_grid(a), threads, shared, true}, a);
 }
 
 } // namespace

@@ -5,30 +5,12 @@
 #pragma once
 
 #include "gpu/cuda/device/tiles/packed.cuh"
+#include "gpu/cuda/device/tiles/quad.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 namespace tiles {
-
-// Word i of lane q of four neighbours becomes word q of lane i.
-__device__ __forceinline__ void transpose_words_of_quad(uint32_t (&w)[4]) {
-#pragma unroll
-    for (int s = 2; s > 0; s /= 2) {
-        const bool upper = threadIdx.x & s;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (i & s) continue;
-            const uint32_t got = __shfl_xor_sync(~0u, upper ? w[i] : w[i + s], s);
-            (upper ? w[i] : w[i + s]) = got;
-        }
-    }
-}
-// The same with the bytes of a word.
-__device__ __forceinline__ uint32_t transpose_bytes_of_quad(uint32_t w) {
-    w = __byte_perm(w, __shfl_xor_sync(~0u, w, 2), threadIdx.x & 2 ? 0x3276 : 0x5410);
-    return __byte_perm(w, __shfl_xor_sync(~0u, w, 1), threadIdx.x & 1 ? 0x3715 : 0x6240);
-}
 
 // What four lanes have of two columns at a time, 64 bytes of each, and the steps that become of them. Their
 // lines: 16 bytes of each column a lane.
@@ -114,72 +96,96 @@ enum class scales_kind_t { none, along_n, along_k };
 
 __host__ __device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t &a, const tile_params_t &s) {
     const uint64_t all = reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step);
-    if (a.scale_bytes != 1 || a.zp_bytes || a.block_shift > 5) return scales_kind_t::none;
+    if (a.scale_bytes != 1 || a.zp_bytes || a.block_shift < 4 || a.block_shift > 5)
+        return scales_kind_t::none;
     if ((s.swizzle_cols || s.k_step == 1) && (all | uint64_t(s.n_step)) % 2 == 0)
         return scales_kind_t::along_k;
     return s.n_step == 1 && (all | uint64_t(s.k_step)) % 4 == 0 ? scales_kind_t::along_n
                                                                 : scales_kind_t::none;
 }
 
-// Calls fn(address of a lane's packed word, lane's column, block, address of the plain bytes) for the scales
-// of the warp's 16 columns and `tiles` n64 tiles of a whole tile.
-template <typename F>
-__device__ __forceinline__ void each_scale_word(const tile_args_t &a, const tile_side_t &packed,
-        const tile_params_t &s, const tile_place_t &at, int tiles, bool along_k, F &&fn) {
-    const int lane = threadIdx.x % 32, pair = lane % 8, first_column = threadIdx.x / 32 * 16;
-    const int words_shift = packed.tile_shift - a.block_shift - 1; // of a pair of columns in an n64 tile
-    uint8_t *p = s.data + at.matrix * s.batch_step, *q = packed_tile(packed, at, at.k);
-    const int64_t first_block = at.k >> a.block_shift;
-    const int words = tiles << words_shift;
-    for (int i = lane / 8; i - lane / 8 < words; i += 4) {
-        const int tile = i >> words_shift, of_tile = i & ((1 << words_shift) - 1);
-        uint8_t *word =
-                q + tile * packed.tile_bytes + ((first_column / 2 + pair) << words_shift | of_tile) * 4;
-        if (along_k) {
-            const int64_t n = at.n + first_column + pair, k = first_block + 2 * i;
-            fn(i < words, reinterpret_cast<uint32_t *>(word),
-                    p + (s.swizzle_cols ? swizzle_128x4::offset(n, k, s.swizzle_cols) : n * s.n_step + k),
-                    p
-                            + (s.swizzle_cols ? swizzle_128x4::offset(n + 8, k, s.swizzle_cols)
-                                              : (n + 8) * s.n_step + k));
-        } else {
-            const int column = first_column + lane / 4 % 2 * 4 + lane % 2 * 8, block = 2 * i + lane / 2 % 2;
-            uint8_t *r = p + (first_block + block) * s.k_step + at.n + column;
-            fn(i < words, reinterpret_cast<uint32_t *>(word), r, r);
+// The scales of a warp's 16 columns and `tiles` n64 tiles of a whole tile, up to two packed words a lane:
+// loaded before codes, so that they are there when those are, and stored after them.
+struct scale_words_t {
+    static constexpr int most = 2; // blocks are of 16 rows or more
+
+    const tile_args_t &a;
+    const tile_side_t &packed;
+    const tile_params_t &plain;
+    const tile_place_t &at;
+    int tiles;
+    bool along_k;
+    uint32_t w[most];
+
+    __device__ scale_words_t(const tile_args_t &args, const tile_side_t &packed_side,
+            const tile_side_t &plain_side, const tile_place_t &place, int tiles_along_k)
+        : a(args), packed(packed_side), plain(plain_side.scales), at(place), tiles(tiles_along_k),
+          along_k(scales_kind(args, plain_side.scales) == scales_kind_t::along_k) {}
+
+    __device__ __forceinline__ void load_plain() {
+        each([](bool is, uint32_t &w, uint32_t *, const uint8_t *p, const uint8_t *p8) {
+            w = 0;
+            if (!is) return;
+            if (p8)
+                w = *reinterpret_cast<const uint16_t *>(p) | *reinterpret_cast<const uint16_t *>(p8) << 16;
+            else
+                w = *reinterpret_cast<const uint32_t *>(p);
+        });
+    }
+    __device__ __forceinline__ void store_packed() {
+        each([](bool is, uint32_t &w, uint32_t *word, const uint8_t *, const uint8_t *p8) {
+            w = p8 ? __byte_perm(w, 0, 0x3120) : transpose_bytes_of_quad(w);
+            if (is) *word = w;
+        });
+    }
+    __device__ __forceinline__ void load_packed() {
+        each([](bool is, uint32_t &w, const uint32_t *word, uint8_t *, uint8_t *) { w = is ? *word : 0; });
+    }
+    __device__ __forceinline__ void store_plain() {
+        each([](bool is, uint32_t &w, uint32_t *, uint8_t *p, uint8_t *p8) {
+            w = p8 ? __byte_perm(w, 0, 0x3120) : transpose_bytes_of_quad(w);
+            if (!is) return;
+            if (!p8) {
+                *reinterpret_cast<uint32_t *>(p) = w;
+                return;
+            }
+            *reinterpret_cast<uint16_t *>(p) = uint16_t(w);
+            *reinterpret_cast<uint16_t *>(p8) = uint16_t(w >> 16);
+        });
+    }
+
+private:
+    // Calls fn(whether there is one, the word, where it lies packed, where its plain bytes lie, and those of
+    // the column eight further; null where all lie in one word along n).
+    template <typename F>
+    __device__ __forceinline__ void each(F &&fn) {
+        const int lane = threadIdx.x % 32, pair = lane % 8, first_column = threadIdx.x / 32 * 16;
+        const int words_shift = packed.tile_shift - a.block_shift - 1; // of a pair of columns in an n64 tile
+        uint8_t *p = plain.data + at.matrix * plain.batch_step, *q = packed_tile(packed, at, at.k);
+        const int64_t first_block = at.k >> a.block_shift;
+        const int words = tiles << words_shift;
+#pragma unroll
+        for (int j = 0; j < most; j++) {
+            if (j * 4 >= words) break;
+            const int i = j * 4 + lane / 8, tile = i >> words_shift, of_tile = i & ((1 << words_shift) - 1);
+            auto *word = reinterpret_cast<uint32_t *>(
+                    q + tile * packed.tile_bytes + ((first_column / 2 + pair) << words_shift | of_tile) * 4);
+            if (along_k) {
+                const int64_t n = at.n + first_column + pair, k = first_block + 2 * i;
+                const auto of = [&](int64_t column) {
+                    return plain.swizzle_cols ? swizzle_128x4::offset(column, k, plain.swizzle_cols)
+                                              : column * plain.n_step + k;
+                };
+                fn(i < words, w[j], word, p + of(n), p + of(n + 8));
+            } else {
+                const int column = first_column + lane / 4 % 2 * 4 + lane % 2 * 8,
+                          block = 2 * i + lane / 2 % 2;
+                fn(i < words, w[j], word, p + (first_block + block) * plain.k_step + at.n + column,
+                        static_cast<uint8_t *>(nullptr));
+            }
         }
     }
-}
-__device__ __forceinline__ void pack_scales(const tile_args_t &a, const tile_place_t &at, int tiles) {
-    const bool along_k = scales_kind(a, a.src.scales) == scales_kind_t::along_k;
-    each_scale_word(a, a.dst, a.src.scales, at, tiles, along_k,
-            [&](bool is, uint32_t *word, const uint8_t *p, const uint8_t *p8) {
-                uint32_t w = 0;
-                if (along_k) {
-                    if (is)
-                        w = __byte_perm(*reinterpret_cast<const uint16_t *>(p),
-                                *reinterpret_cast<const uint16_t *>(p8), 0x5140);
-                } else {
-                    if (is) w = *reinterpret_cast<const uint32_t *>(p);
-                    w = transpose_bytes_of_quad(w);
-                }
-                if (is) *word = w;
-            });
-}
-__device__ __forceinline__ void unpack_scales(const tile_args_t &a, const tile_place_t &at, int tiles) {
-    const bool along_k = scales_kind(a, a.dst.scales) == scales_kind_t::along_k;
-    each_scale_word(a, a.src, a.dst.scales, at, tiles, along_k,
-            [&](bool is, const uint32_t *word, uint8_t *p, uint8_t *p8) {
-                const uint32_t w = is ? *word : 0;
-                if (along_k) {
-                    if (!is) return;
-                    *reinterpret_cast<uint16_t *>(p) = uint16_t(__byte_perm(w, 0, 0x4420));
-                    *reinterpret_cast<uint16_t *>(p8) = uint16_t(__byte_perm(w, 0, 0x4431));
-                } else {
-                    const uint32_t v = transpose_bytes_of_quad(w);
-                    if (is) *reinterpret_cast<uint32_t *>(p) = v;
-                }
-            });
-}
+};
 
 // Whether a problem's whole tiles can go this way.
 __host__ __device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
@@ -203,13 +209,14 @@ __device__ __forceinline__ void pack_lines(const tile_args_t &a, const tile_plac
     const lane_place_t l = lane_place();
     const uint8_t *p = a.src.data + at.matrix * a.src.batch_step + (at.n + l.column) * a.src.line_step
                        + at.k * quad::width / 8 + l.q * 16;
+    scale_words_t scales(a, a.dst, a.src, at, tile_rows(quad::width) / 64);
+    scales.load_plain();
     uint4 line[quads][2];
 #pragma unroll
     for (int i = 0; i < quads; i++)
 #pragma unroll
         for (int c = 0; c < 2; c++)
             line[i][c] = load_line<bits>(p + c * 8 * a.src.line_step + i * quad_bytes);
-    pack_scales(a, at, tile_rows(quad::width) / 64);
 #pragma unroll
     for (int i = 0; i < quads; i++) {
         typename quad::step step[quad::steps];
@@ -218,18 +225,20 @@ __device__ __forceinline__ void pack_lines(const tile_args_t &a, const tile_plac
         for (int j = 0; j < quad::steps; j++)
             step[j].store(packed_step<typename quad::step>(a.dst, at, i * quad::rows + j * quad::step::rows));
     }
+    scales.store_packed();
 }
 template <int bits>
 __device__ __forceinline__ void unpack_lines(const tile_args_t &a, const tile_place_t &at) {
     using quad = quad_t<bits>;
     constexpr int quads = tile_rows(quad::width) / quad::rows, quad_bytes = 64;
     const lane_place_t l = lane_place();
+    scale_words_t scales(a, a.src, a.dst, at, tile_rows(quad::width) / 64);
+    scales.load_packed();
     typename quad::step step[quads][quad::steps];
 #pragma unroll
     for (int i = 0; i < quads * quad::steps; i++)
         step[i / quad::steps][i % quad::steps].load(
                 packed_step<typename quad::step>(a.src, at, i * quad::step::rows));
-    unpack_scales(a, at, tile_rows(quad::width) / 64);
     uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step + (at.n + l.column) * a.dst.line_step
                  + at.k * quad::width / 8 + l.q * 16;
 #pragma unroll
@@ -240,6 +249,7 @@ __device__ __forceinline__ void unpack_lines(const tile_args_t &a, const tile_pl
         for (int c = 0; c < 2; c++)
             *reinterpret_cast<uint4 *>(p + c * 8 * a.dst.line_step + i * quad_bytes) = line[c];
     }
+    scales.store_plain();
 }
 
 } // namespace tiles
