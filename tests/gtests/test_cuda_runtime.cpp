@@ -94,6 +94,7 @@ TEST(cuda_interop, takes_streams_and_pointers) {
         float on_host[64];
         EXPECT_THROW(mxdnn::cuda_interop::make_memory(md, gpu(), on_host), mxdnn::error);
         EXPECT_THROW(mxdnn::cuda_interop::make_stream(cpu(), mine), mxdnn::error);
+        EXPECT_THROW(mxdnn::cuda_interop::make_stream(gpu(), cudaStreamPerThread), mxdnn::error);
     }
     CUDA_OK(cudaFree(p));
     CUDA_OK(cudaStreamDestroy(mine));
@@ -124,6 +125,31 @@ TEST(cuda_execution, can_be_captured_and_replayed) {
         CUDA_OK(cudaGraphExecDestroy(exec));
         CUDA_OK(cudaGraphDestroy(graph));
     }
+}
+
+// What waits for the device would break a capture, and is refused instead; everything else may go on beside.
+TEST(cuda_execution, captures_are_left_alone) {
+    const memory::desc from({33, 100}, dt::bf16, tag::ab), to({33, 100}, dt::f32, tag::ab);
+    mxdnn::stream s(gpu());
+    const memory src(from, gpu()), dst(to, gpu());
+    const memory mapped(to, gpu());
+    void *const bytes = mapped.map_data();
+    const mxdnn::mx_reorder p(mxdnn::mx_reorder::primitive_desc(gpu(), from, gpu(), to));
+    const cudaStream_t cs = mxdnn::cuda_interop::get_stream(s);
+    cudaGraph_t graph = nullptr;
+    CUDA_OK(cudaStreamBeginCapture(cs, cudaStreamCaptureModeGlobal));
+    p.execute(s, {{MXDNN_ARG_FROM, src}, {MXDNN_ARG_TO, dst}});
+    EXPECT_THROW(dst.map_data(), mxdnn::error);
+    EXPECT_THROW(mapped.unmap_data(bytes), mxdnn::error);
+    {
+        const memory more(to, gpu());
+        const mxdnn::stream other(gpu());
+        for (const sample_t &c : samples(gpu())) const mxdnn::primitive made(*c.pd);
+    }
+    CUDA_OK(cudaStreamEndCapture(cs, &graph));
+    CUDA_OK(cudaGraphDestroy(graph));
+    mapped.unmap_data(bytes);
+    dst.unmap_data(dst.map_data());
 }
 
 TEST(cuda_execution, streams_and_threads_share_a_primitive) {

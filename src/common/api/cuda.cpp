@@ -16,6 +16,9 @@ status_t check_device(const char *function, const engine_t &engine) {
             engine.target->name);
 }
 
+// The driver's number for the default stream of whatever thread uses it.
+CUstream_st *const per_thread_stream = reinterpret_cast<CUstream_st *>(2);
+
 } // namespace
 
 mxdnn_status_t mxdnn_cuda_interop_stream_create(
@@ -26,6 +29,10 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
         MXDNN_CHECK(check_device("mxdnn_cuda_interop_stream_create", *engine));
         const cuda::device_t &d = *engine->device;
         int device = d.index;
+        // A stream's scratchpad serves what runs one after the other.
+        if (cuda_stream == per_thread_stream)
+            return fail(mxdnn_invalid_arguments,
+                    "cudaStreamPerThread is another stream in every thread; make a stream of your own");
         if (cuda_stream)
             MXDNN_CHECK(cuda::check(d.table->stream_device(cuda_stream, &device), "the CUDA stream"));
         if (device != d.index)

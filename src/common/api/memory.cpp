@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "common/engine.hpp"
+#include "gpu/cuda/captures.hpp"
 #include "gpu/cuda/cuda_table.hpp"
 
 using namespace mxdnn::impl;
@@ -47,6 +48,7 @@ status_t map_device(const memory_t &m, void **mapped) {
     if (!copy)
         return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(m.md).c_str());
     const cuda::device_t &d = *m.engine->device;
+    MXDNN_CHECK(cuda::check_no_capture(d, "map_data"));
     if (m.handle && size > 0)
         MXDNN_CHECK(cuda::check(d.table->copy_now(d.index, copy.get(), m.handle, size_t(size)), "map_data"));
     m.mapped = std::move(copy);
@@ -57,8 +59,9 @@ status_t map_device(const memory_t &m, void **mapped) {
 status_t unmap_device(const memory_t &m, void *mapped) {
     if (!m.mapped || mapped != m.mapped.get())
         return fail(mxdnn_invalid_arguments, "unmap_data of %p; map_data gave %p", mapped, m.mapped.get());
-    const std::unique_ptr<void, void (*)(void *)> copy = std::move(m.mapped);
     const cuda::device_t &d = *m.engine->device;
+    MXDNN_CHECK(cuda::check_no_capture(d, "unmap_data"));
+    const std::unique_ptr<void, void (*)(void *)> copy = std::move(m.mapped);
     const int64_t size = size_of(m.md);
     if (!m.handle || size == 0) return mxdnn_success;
     return cuda::check(d.table->copy_now(d.index, m.handle, copy.get(), size_t(size)), "unmap_data");

@@ -8,6 +8,7 @@
 
 #include "common/env.hpp"
 #include "common/types.hpp"
+#include "gpu/cuda/captures.hpp"
 #include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/library.hpp"
 
@@ -131,6 +132,22 @@ status_t stream_state_t::grow(int64_t bytes) {
     *b = {static_cast<char *>(p), bytes};
     buffers_.push_back(std::move(b));
     current_.store(buffers_.back().get(), std::memory_order_release);
+    return mxdnn_success;
+}
+
+status_t check_no_capture(const device_t &device, const char *what) {
+    scratchpads_t &all = scratchpads();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    for (const stream_state_t *s : all.streams) {
+        bool capturing = false;
+        if (s->device().index == device.index)
+            (void)device.table->stream_is_capturing(device.index, s->handle(), &capturing);
+        if (capturing)
+            return fail(mxdnn_invalid_arguments,
+                    "%s waits for device %d, which would break the capture of one of its streams; end that "
+                    "first",
+                    what, device.index);
+    }
     return mxdnn_success;
 }
 

@@ -47,10 +47,12 @@ result_t make_device(int device, const cublaslt_t &lt) {
     auto d = std::make_unique<dense_device_t>();
     cudaError_t e = cudaMalloc(&d->zero, sizeof(float));
     if (e == cudaSuccess) e = cudaMemset(d->zero, 0, sizeof(float));
-    if (e != cudaSuccess) return cuda::result_of(e);
-    const result_t created = result_of(lt, lt.create(&d->handle));
-    if (created.ok()) devices[device] = d.release();
-    return created;
+    const result_t made = e == cudaSuccess ? result_of(lt, lt.create(&d->handle)) : cuda::result_of(e);
+    if (made.ok())
+        devices[device] = d.release();
+    else
+        cudaFree(d->zero); // the next attempt begins anew
+    return made;
 }
 
 result_t open(int device, const cublaslt_t *&lt, const dense_device_t *&d) {
