@@ -2,6 +2,7 @@
 // mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling.
 #include "common/formats/format_list.hpp"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/device/ptx/fetch.cuh"
 #include "gpu/cuda/device/tiles/pack_lines.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
@@ -20,6 +21,19 @@ enum class route_t { tile, pack, unpack, any };
 // Many CTAs keep many loads in flight, as long as their registers are enough.
 constexpr int ctas_of(route_t route) { return route == route_t::tile ? 8 : 10; }
 
+// About as many CTAs as there is room for at once: what they read is fetched while the kernel before ends.
+constexpr uint32_t first_ctas = 1056;
+
+template <int width>
+__device__ __forceinline__ void fetch_lines(const tile_args_t &a, const tile_place_t &at) {
+    const uint32_t cta = (blockIdx.z * max_grid_y + blockIdx.y) * gridDim.x + blockIdx.x;
+    if (cta >= first_ctas || threadIdx.x >= tile_n) return;
+    constexpr int bytes = tile_rows(width) * width / 8;
+    ptx::fetch_to_l2(a.src.data + at.matrix * a.src.batch_step + (at.n + threadIdx.x) * a.src.line_step
+                             + at.k * width / 8,
+            bytes);
+}
+
 template <int bits, route_t route>
 __global__ void __launch_bounds__(threads, ctas_of(route)) move_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = bits == 4 ? 4 : 8;
@@ -27,6 +41,7 @@ __global__ void __launch_bounds__(threads, ctas_of(route)) move_tiles(const __gr
     auto &t = *reinterpret_cast<code_tile_t<width> *>(of_edges);
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
+    if (route == route_t::pack && at.whole) fetch_lines<width>(a, at);
     start_of_early_kernel();
     const bool lines = at.whole && (route == route_t::any ? packs_lines(a) : route != route_t::tile);
     if (lines && (route == route_t::pack || (route == route_t::any && a.dst.packed))) {
