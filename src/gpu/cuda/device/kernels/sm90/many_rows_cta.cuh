@@ -162,8 +162,8 @@ struct many_rows_cta_t {
         }
     }
 
-    // A consumer's part of a block that is at most `rows` long, in two units of a stage: its panels, or
-    // halves of its one panel. While one is multiplied, the next one is decoded.
+    // A consumer's part of a block that is at most `rows` long. While its products run, other consumers
+    // decode.
     template <int rows>
     __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
         using namespace ptx;
@@ -183,8 +183,7 @@ struct many_rows_cta_t {
         const auto next = [](int slot) { return slot == slots - 1 ? 0 : slot + 1; };
 
         typename format::raw_t raw[panels_each];
-        bool special[panels_each]; // of a warp
-        int round = ring.round;    // of the stage that is read next
+        int round = ring.round; // of the stage that is read next
         const auto read = [&](int s, int slot) {
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
@@ -194,78 +193,101 @@ struct many_rows_cta_t {
                     raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
                 else
                     raw[p] = format::load(scales, codes, args.tiling);
-                special[p] = __any_sync(~0u, format::special(raw[p]) != 0);
             }
             if (slot == slots - 1) round ^= 1;
         };
-        constexpr int steps = panels_each == 2 ? 4 : 2; // of a unit, of 16 rows of K
-        uint32_t a[2][steps][4];
-        const auto decode = [&](int unit) {
-            const int panel = panels_each == 2 ? unit : 0, step = panels_each == 2 ? 0 : unit * steps;
+        constexpr int steps = k::tile_rows / 16;
+        uint32_t a[panels_each][steps][4];
+        const auto decode = [&](int p) {
 #pragma unroll
-            for (int i = 0; i < steps; i++) format::template decode<false>(a[unit][i], raw[panel], step + i);
-            if (__builtin_expect(special[panel], 0)) {
+            for (int i = 0; i < steps; i++) format::template decode<false>(a[p][i], raw[p], i);
+            if (__builtin_expect(__any_sync(~0u, format::special(raw[p]) != 0), 0)) {
 #pragma unroll
-                for (int i = 0; i < steps; i++)
-                    format::template decode<true>(a[unit][i], raw[panel], step + i);
+                for (int i = 0; i < steps; i++) format::template decode<true>(a[p][i], raw[p], i);
             }
         };
         // More rows than one wgmma takes are divided between two.
         constexpr int first_rows = width <= 256 ? rows : width / 2;
-        const auto start = [&](int unit, uint32_t b) {
-            const int panel = panels_each == 2 ? unit : 0, step = panels_each == 2 ? 0 : unit * steps;
+        const auto start = [&](int p, uint32_t b) {
             wgmma::fence();
 #pragma unroll
-            for (int i = 0; i < steps; i++)
-                wgmma::mma<first_rows>(sum[panel], a[unit][i], b + (step + i) * wgmma::b_step);
+            for (int i = 0; i < steps; i++) wgmma::mma<first_rows>(sum[p], a[p][i], b + i * wgmma::b_step);
             if constexpr (first_rows < rows) {
 #pragma unroll
                 for (int i = 0; i < steps; i++)
-                    wgmma::mma<rows - first_rows>(sum[panel] + first_rows / 2, a[unit][i],
-                            b + first_rows * (k::src_row_bytes / 16) + (step + i) * wgmma::b_step);
+                    wgmma::mma<rows - first_rows>(sum[p] + first_rows / 2, a[p][i],
+                            b + first_rows * (k::src_row_bytes / 16) + i * wgmma::b_step);
             }
             wgmma::commit();
         };
-        // Multiplies a stage that is so many before the end, whose first unit has been decoded.
+        // Multiplies a stage that is so many before the end, and has been read; reads the next one, if there
+        // is one.
         const auto stage = [&](auto in_slot, int left) {
-            const int s = stage_end - left, slot = in_slot, then = next(slot);
-            const uint32_t b = first_b + slot * (shared_t::stage_bytes / 16); // no carry into other fields
-            start(0, b);
-            decode(1);
-            const bool more = left > 1, there = !more || barrier_try_wait(full + 8 * then, round);
-            start(1, b);
-            wgmma::wait<1>();
-            wgmma::keep(a[0]);
+            const int slot = in_slot, then = next(slot);
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                decode(p);
+                start(p, first_b + slot * (shared_t::stage_bytes / 16)); // no carry into other fields
+            }
+            const bool more = left > 1;
             if (more) {
-                if (!there) barrier_wait(full + 8 * then, round);
-                read(s + 1, then);
-                decode(0);
+                barrier_wait(full + 8 * then, round);
+                read(stage_end - left + 1, then);
             }
             wgmma::wait<0>();
-            wgmma::keep(a[1]);
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) wgmma::keep(a[p]);
             tell_read(slot, full, told);
+            return more;
         };
         int slot = ring.slot, left = stage_end - stage_begin;
         ring.round ^= (slot + left) / slots & 1;
         ring.slot = (slot + left) % slots;
         barrier_wait(full + 8 * slot, round);
         read(stage_begin, slot);
-        decode(0);
-        if constexpr (shared_t::unrolls) {
-            for (; left > 0; slot = 0)
-                left = in_slots(stage, slot, left, std::make_integer_sequence<int, slots>());
-        } else {
-            for (; left > 0; left--, slot = next(slot)) stage(slot, left);
-        }
+        if constexpr (shared_t::unrolls)
+            in_slots(stage, slot, left);
+        else
+            for (; stage(slot, left); left--) slot = next(slot);
     }
-    // The stages in the slots from `first` on, one for each; how many are left after the last slot.
-    template <typename stage_t, int... slot>
-    __device__ __forceinline__ static int in_slots(
-            const stage_t &stage, int first, int left, std::integer_sequence<int, slot...>) {
-        const int end = first + left; // the slot after the last stage, were there so many
-        (void)((slot < first || (stage(std::integral_constant<int, slot>(), end - slot), slot + 1 < end))
-                && ...);
-        return end - int(sizeof...(slot));
+    // So many stages, from that slot on, each slot with code of its own.
+    template <typename stage_t>
+    __device__ __forceinline__ static void in_slots(const stage_t &stage, int first, int left) {
+        int end = first + left; // the slot after the last stage, were there so many
+        const auto ends = [&](auto slot) {
+            if constexpr (slot < shared_t::stages)
+                return !stage(slot, end - slot);
+            else
+                return false;
+        };
+        static_assert(shared_t::stages <= 8, "a case for each");
+        for (;; first = 0, end -= shared_t::stages) {
+            switch (first) {
+            case 0:
+                if (ends(std::integral_constant<int, 0>())) return;
+                [[fallthrough]];
+            case 1:
+                if (ends(std::integral_constant<int, 1>())) return;
+                [[fallthrough]];
+            case 2:
+                if (ends(std::integral_constant<int, 2>())) return;
+                [[fallthrough]];
+            case 3:
+                if (ends(std::integral_constant<int, 3>())) return;
+                [[fallthrough]];
+            case 4:
+                if (ends(std::integral_constant<int, 4>())) return;
+                [[fallthrough]];
+            case 5:
+                if (ends(std::integral_constant<int, 5>())) return;
+                [[fallthrough]];
+            case 6:
+                if (ends(std::integral_constant<int, 6>())) return;
+                [[fallthrough]];
+            case 7:
+                if (ends(std::integral_constant<int, 7>())) return;
+            }
+        }
     }
 
     // The same at the rate of FP8: a consumer has one panel.
