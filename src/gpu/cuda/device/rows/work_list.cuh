@@ -76,30 +76,34 @@ struct work_list_t {
     __device__ void build(const matmul_args_t &a, F &&shares_of) {
         const int groups = groups_of(a), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         if (threadIdx.x == 0) first_share[0] = 0;
-        int from = 0, before = 0; // groups that earlier rounds looked at, and their shares
+        int from = 0; // groups that earlier rounds looked at
         do {
             const int g = from + int(threadIdx.x);
+            // Whether this warp has groups to look at. Others would take issue slots from those that have.
+            const bool looks = from + warp * 32 < groups;
             int shares = 0;
-            if (g < groups) {
-                const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
-                first_row[g] = max(int(group.first), a.row_begin);
-                expert[g] = group.expert;
-                rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
-                if (group.expert >= 0) shares = shares_of(rows[g]);
+            if (looks) {
+                if (g < groups) {
+                    const row_group_t group =
+                            a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
+                    first_row[g] = max(int(group.first), a.row_begin);
+                    expert[g] = group.expert;
+                    rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
+                    if (group.expert >= 0) shares = shares_of(rows[g]);
+                }
+                // Those of the groups from this warp's first one on, up to this one.
+                for (int d = 1; d < 32; d *= 2) {
+                    const int other = __shfl_up_sync(~0u, shares, d);
+                    if (lane >= d) shares += other;
+                }
+                if (lane == 31) of_warp[warp] = shares;
             }
-            // Those of the groups from this warp's first one on, up to this one.
-            for (int d = 1; d < 32; d *= 2) {
-                const int other = __shfl_up_sync(~0u, shares, d);
-                if (lane >= d) shares += other;
-            }
-            if (lane == 31) of_warp[warp] = shares;
             __syncthreads();
-            shares += before;
-            for (int w = 0; w < min(int(blockDim.x), groups - from + 31) / 32; w++) {
-                if (w < warp) shares += of_warp[w];
-                before += of_warp[w];
+            if (looks) {
+                shares += first_share[from];
+                shares += int(__reduce_add_sync(~0u, unsigned(lane < warp ? of_warp[lane] : 0)));
+                if (g < groups) first_share[g + 1] = shares;
             }
-            if (g < groups) first_share[g + 1] = shares;
             __syncthreads();
             from += int(blockDim.x);
         } while (from < groups);

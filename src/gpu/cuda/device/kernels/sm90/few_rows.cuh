@@ -28,6 +28,7 @@
 #include "gpu/cuda/device/kernels/sm90/stretch.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
+#include "gpu/cuda/device/ptx/ahead.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
 
@@ -52,6 +53,8 @@ struct few_rows_t {
     static constexpr int sum_pitch = panels * panel_columns + 4;
     static constexpr int shared_bytes = 227 * 1024;
     static_assert(producer_warps == pairs, "stages in turn");
+    // Named barrier of all warps but the second producer.
+    static constexpr int place_barrier = 1, place_threads = threads - 32;
     static constexpr int line_bytes = 128, most_prefetched = 4 << 20;
     static_assert(panels * panel_columns / 4 <= finishers, "a finisher has one quad of columns");
 };
@@ -68,6 +71,7 @@ struct few_rows_variant_t {
         uint64_t full[k::max_stages], empty[k::max_stages];
         uint64_t sums_ready, sums_read;
         work_list_t list;
+        stretch_place_t place;
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
     static constexpr int part_bytes = rows * k::sum_pitch * 4, sum_bytes = k::teams * part_bytes;
@@ -166,8 +170,15 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     head.list.build(args, [&](int group_rows) { return cost.of_group(group_rows); });
     if (shares) cluster_sync();
 
-    const stretch_t<panels, row_tiles> stretch(
-            head.list, args, panel_map, cost, int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+    // The producers find out which part of the work is this CTA's, and begin. The others, told by the first
+    // of them, would be in their way.
+    const auto walk = [&](const stretch_place_t &place) {
+        return stretch_t<panels, row_tiles>(head.list, args, panel_map, cost, place);
+    };
+    const auto walk_as_told = [&] {
+        named_barrier(k::place_barrier, k::place_threads);
+        return walk(head.place);
+    };
     // By every thread, here and in the other CTA.
     const auto arrive = [&](uint32_t barrier) {
         barrier_arrive(barrier);
@@ -182,6 +193,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     };
 
     if (warp >= k::first_finisher) {
+        const auto stretch = walk_as_told();
         wait_for_earlier_kernels(); // later kernels rely on it, whatever there is to do
         const int thread = int(threadIdx.x) - k::first_finisher * 32;
         int parity = 0;
@@ -234,6 +246,14 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         }
     } else if (warp >= k::first_producer) {
         const int producer = warp - k::first_producer;
+        const stretch_place_t place = place_of_stretch(head.list, args, panel_map.units(), cost,
+                int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+        if (producer == 0) {
+            if (lane == 0) head.place = place;
+            __syncwarp();
+            named_barrier_arrive(k::place_barrier, k::place_threads);
+        }
+        const auto stretch = walk(place);
         bool waited = listed;
         few_rows_place_t<variant> to; // this producer's next stage
         to.slot = producer;
@@ -308,6 +328,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             i -= item_stages;
         }
     } else {
+        const auto stretch = walk_as_told();
         const int team = warp / k::team_warps, half = team % 2, group = lane / 4, quad = lane % 4;
         const place_t place = format::place(int(threadIdx.x) % 128, args.tiling);
         // This thread's parts of the first stage. They are kept, where the compiler would compute them again

@@ -35,25 +35,47 @@ struct block_cost_t {
     }
 };
 
-// A walk through a stretch, by whole warps. The units that begin in it are its own.
+// Where a stretch begins and where it ends: a group, and a unit among those of all of the group's row blocks.
+// The units that begin in it are its own.
+struct stretch_place_t {
+    int group = -1, unit = 0; // no group: there is nothing to do
+    int last_group = 0, end = 0;
+};
+
+// That of a cluster, by a warp.
+template <int row_tiles>
+__device__ stretch_place_t place_of_stretch(const work_list_t &list, const matmul_args_t &args,
+        int units_block, const block_cost_t<row_tiles> &cost, int cluster, int clusters) {
+    const unsigned block = unsigned(units_block), all = unsigned(list.shares(args)) * block,
+                   each = all / unsigned(clusters),
+                   more = all - each * unsigned(clusters); // of the first stretches have one more
+    const unsigned begin = each * unsigned(cluster) + min(unsigned(cluster), more),
+                   end = begin + each + (unsigned(cluster) < more);
+    stretch_place_t place;
+    if (begin == end) return place;
+    const auto units_before = [&](int group, unsigned position) {
+        return cost.units_before(list.rows[group], position - list.first_share[group] * block);
+    };
+    place.group = list.group_of(args, int(begin / block));
+    place.unit = units_before(place.group, begin);
+    place.last_group = list.group_of(args, int((end - 1) / block));
+    place.end = units_before(place.last_group, end);
+    return place;
+}
+
+// A walk through a stretch, by whole warps.
 template <int panels, int row_tiles>
 struct stretch_t {
     int first, units = 0; // of this item: the first unit of its row block, and how many; none: the end
 
     __device__ stretch_t(const work_list_t &list, const matmul_args_t &args,
-            const panels_t<panels> &panel_map, const block_cost_t<row_tiles> &cost, int cluster, int clusters)
+            const panels_t<panels> &panel_map, const block_cost_t<row_tiles> &cost,
+            const stretch_place_t &place)
         : list_(list), args_(args), cost_(cost), units_block_(panel_map.units()),
-          units_each_(panel_map.units_each()) {
-        const unsigned block = unsigned(units_block_), all = unsigned(list.shares(args)) * block,
-                       each = all / unsigned(clusters),
-                       more = all - each * unsigned(clusters); // of the first stretches have one more
-        const unsigned begin = each * unsigned(cluster) + min(unsigned(cluster), more),
-                       end = begin + each + (unsigned(cluster) < more);
-        if (begin == end) return;
-        last_group_ = list.group_of(args, int((end - 1) / block));
-        end_ = cost_.units_before(list.rows[last_group_], end - list.first_share[last_group_] * block);
-        enter(list.group_of(args, int(begin / block)));
-        unit_ = cost_.units_before(list.rows[group_], begin - list.first_share[group_] * block);
+          units_each_(panel_map.units_each()), unit_(place.unit), last_group_(place.last_group),
+          end_(place.end) {
+        if (place.group < 0) return;
+        enter(place.group);
         choose();
     }
     __device__ void next() {
