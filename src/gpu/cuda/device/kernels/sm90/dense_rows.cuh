@@ -46,6 +46,7 @@ struct dense_rows_t {
     static constexpr int team_warps = 4, team = team_warps * 32;
     static constexpr int step_rows = 64, row_bytes = step_rows * 2; // of the source in a step
     static constexpr int max_stages = 32;                           // of all rings of a kind
+    static constexpr int part_stages = 3;                           // of weights, where not all fit
     static constexpr int source_bytes = 32 * 1024;                  // of the rings of the source, at most
     static constexpr int swizzle_bytes = 1024;                      // after which the swizzle repeats
     static constexpr int all_barrier = 1;                           // of all warps, once
@@ -202,7 +203,11 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     const uint32_t base = shared_address(shared), sums = base + variant::sums_at;
     const int stage_bytes = (stage_steps >> shift) * tile_bytes;
-    const int ring = min(k::max_stages / teams, variant::room_bytes / (teams * stage_bytes));
+    // What is fetched before the earlier kernel has ended is in the way of its last CTAs. So a ring that does
+    // not hold all weights is not as long as it could be.
+    const int room = min(k::max_stages / teams, variant::room_bytes / (teams * stage_bytes));
+    const bool holds_all = tiles_each << shift <= room * stage_steps;
+    const int ring = holds_all ? room : min(room, k::part_stages);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_free = shared_address(&head.sums_free);
     constexpr uint32_t to_empty = sizeof(head.full); // from a full barrier to the empty one of its stage
     static_assert(sizeof(head.source_full) == to_empty, "the same for both kinds");
@@ -236,7 +241,7 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             barrier_init(source_full_of(0) + 8 * i, variant::boxes ? 1 : 32);
             barrier_init(source_full_of(0) + to_empty + 8 * i, k::team);
         };
-        if (tiles_each << shift > ring * stage_steps) {
+        if (!holds_all) {
             if (lane < teams * ring) make_stage(lane);
             if (lane < teams * source_ring) make_source_stage(lane);
         } else if (lane == 0) {
