@@ -79,27 +79,23 @@ struct work_list_t {
         int from = 0; // groups that earlier rounds looked at
         do {
             const int g = from + int(threadIdx.x);
-            // Whether this warp has groups to look at. Others would take issue slots from those that have.
-            const bool looks = from + warp * 32 < groups;
             int shares = 0;
-            if (looks) {
-                if (g < groups) {
-                    const row_group_t group =
-                            a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
-                    first_row[g] = max(int(group.first), a.row_begin);
-                    expert[g] = group.expert;
-                    rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
-                    if (group.expert >= 0) shares = shares_of(rows[g]);
-                }
-                // Those of the groups from this warp's first one on, up to this one.
-                for (int d = 1; d < 32; d *= 2) {
-                    const int other = __shfl_up_sync(~0u, shares, d);
-                    if (lane >= d) shares += other;
-                }
-                if (lane == 31) of_warp[warp] = shares;
+            if (g < groups) {
+                const row_group_t group = a.grouped ? a.groups.group(g) : row_group_t{a.row_begin, a.M, 0};
+                first_row[g] = max(int(group.first), a.row_begin);
+                expert[g] = group.expert;
+                rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
+                if (group.expert >= 0) shares = shares_of(rows[g]);
             }
+            // Those of the groups from this warp's first one on, up to this one.
+            for (int d = 1; d < 32; d *= 2) {
+                const int other = __shfl_up_sync(~0u, shares, d);
+                if (lane >= d) shares += other;
+            }
+            if (lane == 31) of_warp[warp] = shares;
             __syncthreads();
-            if (looks) {
+            // Warps without groups would take issue slots from those that have.
+            if (from + warp * 32 < groups) {
                 shares += first_share[from];
                 shares += int(__reduce_add_sync(~0u, unsigned(lane < warp ? of_warp[lane] : 0)));
                 if (g < groups) first_share[g + 1] = shares;
