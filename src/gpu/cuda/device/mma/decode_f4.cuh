@@ -4,8 +4,8 @@
 // A code lands as the bits s 000000ee m000000 of a bf16: e2m1 * 2^-126, a subnormal where ee is 0,
 // which the multiplier honours. One bf16x2 product with 2^126 times the scale then gives the weight exactly.
 // For MXFP4 that factor exists for scale bytes up to 128; blocks beyond (weights of 4 and more times the
-// codes, and NaN) take two products, by 2^126 and by the scale. So do those of byte 128, because this makes
-// the test a look at the top bits.
+// codes, and NaN) take two products, by 2^126 and by the scale. So do those of byte 0, because this makes the
+// test one subtraction.
 #pragma once
 
 #include "common/layouts/n64_b4.hpp"
@@ -44,7 +44,7 @@ struct mxfp4_t {
         return {{c.x, c.y, c.z, c.w}, scales.read_4()};
     }
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        return e8m0_scales_t::outside<0>(r.scales);
+        return e8m0_scales_t::outside<1>(r.scales);
     }
 
     template <bool any>
