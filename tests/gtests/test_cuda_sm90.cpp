@@ -233,7 +233,9 @@ TEST(cuda_sm90, every_format_is_within_its_bound) {
     for (const format_t &f : formats)
         for (const auto &size :
                 {std::array<memory::dim, 3>{1, 64, 64}, {1, 70, 8}, {1, 130, 1304}, {3, 70, 8},
-                        {6, 100, 1048}, {16, 130, 576}, {24, 257, 296}, {70, 130, 1032}, {130, 65, 352}}) {
+                        {6, 100, 1048}, {16, 130, 576}, {24, 257, 296}, {70, 130, 1032}, {130, 65, 352},
+                        // Rings that do not hold all weights.
+                        {1, 8, 4648}, {3, 8, 4648}, {16, 8, 4648}}) {
             const case_t c = {size[0], size[1], size[2], dt::f32, size[0] % 2 == 0, false, f};
             const std::string what = std::string(f.name) + " M " + std::to_string(c.M) + " N "
                                      + std::to_string(c.N) + " K " + std::to_string(c.K);

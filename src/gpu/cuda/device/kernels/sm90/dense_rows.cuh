@@ -26,6 +26,7 @@
 // places until those of the next kernel have found theirs.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
@@ -46,8 +47,7 @@ struct dense_rows_t {
     static constexpr int team_warps = 4, team = team_warps * 32;
     static constexpr int step_rows = 64, row_bytes = step_rows * 2; // of the source in a step
     static constexpr int max_stages = 32;                           // of all rings of a kind
-    static constexpr int part_stages = 3;                           // of weights, where not all fit
-    static constexpr int source_bytes = 32 * 1024;                  // of the rings of the source, at most
+    static constexpr int source_stages = 4;                         // of a ring of the source, at most
     static constexpr int swizzle_bytes = 1024;                      // after which the swizzle repeats
     static constexpr int all_barrier = 1;                           // of all warps, once
     static constexpr int place_ns = 2000;                           // for all CTAs of a kernel to be placed
@@ -88,16 +88,21 @@ struct dense_rows_variant_t {
     static constexpr int sum_rows = one_row ? 1 : rows;
     static constexpr int sums_at = (int(sizeof(head_t)) + 127) / 128 * 128,
                          sum_bytes = teams * sum_rows * (panel_columns + 2 * 4) * 4;
+    // What is fetched before the earlier kernel has ended is in the way of that one's last CTAs, which are
+    // still reading. So a ring of the weights that does not hold all of them has not as many stages as there
+    // is room for, but these: two, or three short ones. 16 rows have the room for more of the source instead.
+    static constexpr int part_stages = stage_steps < 4 ? 3 : 2;
     // The rings of the source, those of the weights, and what a stage of these has at most.
     static constexpr int source_at = (sums_at + sum_bytes + k::swizzle_bytes - 1) / k::swizzle_bytes
                                      * k::swizzle_bytes,
-                         source_ring = k::source_bytes / (teams * source_stage),
-                         codes_at = source_at + teams * source_ring * source_stage;
-    static constexpr int bytes = k::shared_per_sm / dense_rows_ctas - k::shared_reserved,
-                         room_bytes = bytes - codes_at,
+                         bytes = k::shared_per_sm / dense_rows_ctas - k::shared_reserved,
                          stage_bytes = stage_steps * (format::max_header + step_bytes);
-    static_assert(source_ring >= 2 && room_bytes >= 2 * teams * stage_bytes, "two stages");
-    static_assert(teams * source_ring <= 32 && k::max_stages <= 32, "a lane for each barrier");
+    static constexpr int source_room = bytes - source_at - part_stages * teams * stage_bytes;
+    static constexpr int source_ring = std::min(k::source_stages, source_room / (teams * source_stage)),
+                         codes_at = source_at + teams * source_ring * source_stage,
+                         room_bytes = bytes - codes_at;
+    static_assert(source_ring >= 2 && part_stages >= 2, "two stages");
+    static_assert(teams * source_ring <= k::max_stages, "barriers");
 };
 
 // Results that are rounded sums with a bias, four columns in one store: with what this needs in registers.
@@ -203,11 +208,9 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     const uint32_t base = shared_address(shared), sums = base + variant::sums_at;
     const int stage_bytes = (stage_steps >> shift) * tile_bytes;
-    // What is fetched before the earlier kernel has ended is in the way of its last CTAs. So a ring that does
-    // not hold all weights is not as long as it could be.
     const int room = min(k::max_stages / teams, variant::room_bytes / (teams * stage_bytes));
     const bool holds_all = tiles_each << shift <= room * stage_steps;
-    const int ring = holds_all ? room : min(room, k::part_stages);
+    const int ring = holds_all ? room : min(room, variant::part_stages);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_free = shared_address(&head.sums_free);
     constexpr uint32_t to_empty = sizeof(head.full); // from a full barrier to the empty one of its stage
     static_assert(sizeof(head.source_full) == to_empty, "the same for both kinds");
@@ -229,28 +232,19 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
 
     if (warp == variant::weights_warp) {
         // Makes all barriers, because making one waits for all copies of the CTA that are under way, and goes
-        // on before the others are there. One lane makes them at once, where addresses are the same for a
-        // warp; lanes make them one by one, 95 cycles each. The latter is better where the ring does not hold
-        // all weights: those that start at once are in the way of the kernel before, which still has some to
-        // read.
-        const auto make_stage = [&](int i) {
-            barrier_init(full_of(0) + 8 * i, 1);
-            barrier_init(full_of(0) + to_empty + 8 * i, k::team);
-        };
-        const auto make_source_stage = [&](int i) {
-            barrier_init(source_full_of(0) + 8 * i, variant::boxes ? 1 : 32);
-            barrier_init(source_full_of(0) + to_empty + 8 * i, k::team);
-        };
-        if (!holds_all) {
-            if (lane < teams * ring) make_stage(lane);
-            if (lane < teams * source_ring) make_source_stage(lane);
-        } else if (lane == 0) {
-#pragma unroll 4
-            for (int i = 0; i < teams * ring; i++) make_stage(i);
-#pragma unroll
-            for (int i = 0; i < teams * source_ring; i++) make_source_stage(i);
-        }
+        // on before the others are there. One lane makes them, so that addresses are the same for a warp:
+        // lanes would make theirs one by one, 95 cycles each.
         if (lane == 0) {
+#pragma unroll 4
+            for (int i = 0; i < teams * ring; i++) {
+                barrier_init(full_of(0) + 8 * i, 1);
+                barrier_init(full_of(0) + to_empty + 8 * i, k::team);
+            }
+#pragma unroll
+            for (int i = 0; i < teams * source_ring; i++) {
+                barrier_init(source_full_of(0) + 8 * i, variant::boxes ? 1 : 32);
+                barrier_init(source_full_of(0) + to_empty + 8 * i, k::team);
+            }
             // Where K is shared, half of the warps have columns that this CTA finishes.
             barrier_init(sums_ready, variant::consumers >> shares);
             barrier_init(sums_free, variant::finishers * 32 << shares);
