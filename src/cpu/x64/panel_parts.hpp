@@ -14,15 +14,14 @@ namespace x64 {
 // f32.
 constexpr int64_t exact_int8_rows = (1 << 24) / (128 * 96);
 
-// Parts of K: whole tiles of the weights' layout each; the last one has what is left, which may be nearly
-// twice as much.
+// Parts of K: whole tiles of the weights' layout each; the last one has what is left.
 struct panel_parts_t {
     static constexpr int64_t step_bytes = 64; // of a column or of a row of source: as much as tiles take
 
     // Values that are multiplied are bf16, or s8 of one byte.
     panel_parts_t(const packed_shape_t &s, int64_t part_rows, int64_t value_bytes = 2)
         : step(step_bytes / value_bytes), rows(part_rows), tile_rows(n16_frame_t::tile_rows(s)),
-          count(std::max<int64_t>(div_up(s.K, tile_rows) / tiles(), 1)), last_rows(s.K - (count - 1) * rows),
+          count(std::max<int64_t>(div_up(s.K, part_rows), 1)), last_rows(s.K - (count - 1) * rows),
           tile_bytes(n16_frame_t::tile_bytes(s, tile_rows)) {}
 
     const int64_t step; // of K
@@ -36,9 +35,8 @@ struct panel_parts_t {
     int64_t tiles() const { return rows / tile_rows; } // of every part but the last
     int64_t code_bytes() const { return tiles() * tile_bytes; }
     int64_t steps(int64_t part) const { return div_up(part + 1 < count ? rows : last_rows, step); }
-    int64_t most_steps() const { return std::max(steps(0), steps(count - 1)); }
     // A decoded panel of the largest part.
-    int64_t panel_bytes() const { return most_steps() * step_bytes * n16_frame_t::columns; }
+    int64_t panel_bytes() const { return steps(0) * step_bytes * n16_frame_t::columns; }
 };
 
 // Rows of source that one tile takes.

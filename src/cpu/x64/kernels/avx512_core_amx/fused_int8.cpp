@@ -3,12 +3,7 @@
 // one of bf16. A call multiplies all rows with two panels of 16 columns, a part of K at a time, whose decoded
 // weights stay in the first-level cache: they are decoded while the first 32 rows are multiplied.
 //
-// Tiles know no scales along K, so those of the weights become part of the integers: a doubled code has at
-// most 4 bits without its sign, an s8 leaves room for three more, so blocks whose exponents are at most 3
-// below the largest one of their column in this part keep their codes shifted left by what they have above
-// the least exponent of that window. What lies further below is multiplied by another pass over the part
-// with the window below, and so on until nothing is left; a pass in which all codes are 0, as those of
-// blocks of zeros, ends with its first rows.
+// Weights are integers too, window by window of exponents: int8_windows.hpp.
 //
 // Tiles leave sums on the stack; they are added up a block of rows later, when they have arrived in the
 // cache. Sums of a pass are exact, in 32 bits and in f32 too (exact_int8_rows). Each is multiplied by a power
@@ -16,14 +11,9 @@
 // calls, but they do on the parts.
 #include <cstddef>
 
-#include "common/formats/format_list.hpp"
-#include "common/layouts/n16.hpp"
-#include "cpu/x64/int8_row.hpp"
-#include "cpu/x64/jit/jit_base.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/int8_windows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
-#include "cpu/x64/kernels/avx512_core_amx/weave.hpp"
-#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -38,53 +28,26 @@ using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
 
-constexpr int panels = 2;
 constexpr int block_rows = source_blocks_t::block_rows;
-constexpr int block = 32, tile_blocks = int(n16_frame_t::min_tile_rows) / block;
-constexpr int shifts = 4;    // that a code can take
-constexpr int unit_rows = 8; // of K: a dword of codes per column
-constexpr float unit = int8_weights(mxdnn_f4_e2m1).unit;
-constexpr uint8_t less = 1, not_less = 5; // of unsigned bytes
 
-class amx_fused_int8_t : public jit_base_t {
+class amx_fused_int8_t : public int8_windows_t {
 public:
-    explicit amx_fused_int8_t(const kernel_params_t &p)
-        : shape_(make_packed_shape(p.K, panel_columns, 4, p.quant)), parts_(shape_, p.part_rows, 1) {}
+    using int8_windows_t::int8_windows_t;
 
 private:
-    const packed_shape_t shape_;
-    const panel_parts_t parts_;
-    const int tile_rows_ = int(parts_.tile_rows);
-    const int tail_rows_ = int(shape_.K % parts_.tile_rows);
-    const int tile_bytes_ = int(parts_.tile_bytes);
-    const int panel_bytes_ = int(parts_.panel_bytes()); // of a decoded part
-
     // ---- registers ----
 
-    const Reg64 temp_ = rax;
-    // Decoding.
-    const Reg64 codes_ = r8, codes1_ = r9, dst_ = r11, tiles_ = r10;
-    const Reg64 &codes_of(int panel) const { return panel ? codes1_ : codes_; }
     // Multiplying.
     const Reg64 src_ = rsi, src_step_ = rbx, wei_ = rdx, row_bytes_ = rcx, steps_ = r14, acc_ = rdi;
     const Reg64 ahead_[panels] = {r12, r13}, ahead_end_ = r15; // codes that are fetched; of the first panel
     // Adding sums up.
     const Reg64 from_ = r8, to_ = r9, stride_ = r10, left_ = r11;
 
-    const Zmm table_ = Zmm(0), low_ = Zmm(1), header_ = Zmm(6), shift_ = Zmm(7), raw_ = Zmm(8),
-              high_ = Zmm(9);
-    const Zmm any_ = Zmm(10); // all codes of the pass, one over the other
-    const Zmm most_ = Zmm(18), least_ = Zmm(19), nan_bytes_ = Zmm(20);
-    static Zmm spread(int block) { return Zmm(2 + block); }
-    static Zmm limit(int panel) { return Zmm(11 + panel); } // exponents that are left are below
-    // Of sums: of this pass, and of those that are added up next.
-    static Zmm scale(int panel) { return Zmm(14 + panel); }
+    // Of sums that are added up next.
     static Zmm used_scale(int panel) { return Zmm(16 + panel); }
     const Zmm before_ = Zmm(21), factor_ = Zmm(22), all_factor_ = Zmm(23);
     static Zmm result(int panel) { return Zmm(24 + panel); }
     static Zmm bias(int panel) { return Zmm(26 + panel); }
-    static Zmm base(int panel) { return Zmm(28 + panel); }
-    const Opmask some_ = k1, valid_ = k2, nan_ = k3;
     const Opmask kept_ = k4, used_kept_ = k5; // none before acc has sums, like scales
     const Opmask columns_ = k6;               // of results
 
@@ -92,18 +55,14 @@ private:
     static Tmm src(int half) { return Tmm(4 + half); }
     static Tmm wei(int panel) { return Tmm(6 + panel); }
 
+    Label add_up_;
+
     // ---- the stack ----
 
     enum slot_t {
-        args,
-        codes, // of both panels, where the part starts
-        codes1,
-        part, // parts left
+        part = own_slot, // parts left
         part_src,
         part_steps,
-        part_tiles, // whole tiles, and whether a partial one follows
-        part_tail,
-        wanted, // panels that need another pass
         rows_left,
         final, // not 0: the last pass of the last part, after which results are stored
         dst,
@@ -118,14 +77,8 @@ private:
     };
     static constexpr int panel_sums_bytes = block_rows * amx_row_bytes;
     static constexpr int sums_offset = int(round_up(slots * 8, 64));
-    // Inside a routine the return address lies below.
-    Xbyak::Address var(int s, bool in_routine = false) { return qword[rsp + s * 8 + (in_routine ? 8 : 0)]; }
     RegExp sums_at(int half, int panel, bool in_routine = false) const {
         return rsp + (sums_offset + panel * panel_sums_bytes + half * amx_tile_bytes + (in_routine ? 8 : 0));
-    }
-    void load_arg(const Reg64 &r, size_t offset, bool in_routine = false) {
-        mov(r, var(args, in_routine));
-        mov(r, qword[r + int(offset)]);
     }
 
     void generate() override {
@@ -141,142 +94,13 @@ private:
         kxorw(kept_, kept_, kept_);
         begin_results();
         jmp(over, T_NEAR);
-        for (int p = 0; p < panels; p++) emit_find_window(p);
+        emit_find_windows();
         emit_add_up();
         L(over);
         all_parts();
         call(add_up_);
         tilerelease();
         postamble();
-    }
-
-    void load_constants() {
-        uint8_t table[64];
-        for (uint32_t i = 0; i < 64; i++)
-            table[i] = uint8_t(int8_t(f4_e2m1_t::decode(i % 16) / unit) * (1 << i / 16));
-        vmovdqa64(table_, constant(table, sizeof(table)));
-        vmovdqa64(low_, constant(uint8_t(0x0f)));
-        vmovdqa64(nan_bytes_, constant(uint8_t(e8m0_t::nan_code)));
-        for (int b = 0; b < tile_blocks; b++) {
-            uint8_t index[64];
-            for (int i = 0; i < 64; i++) index[i] = uint8_t(b * panel_columns + i / 4);
-            vmovdqa64(spread(b), constant(index, sizeof(index)));
-        }
-    }
-
-    // ---- decoding ----
-
-    Label find_window_[panels], add_up_;
-
-    // f(rows) for the tiles of a part.
-    template <typename F>
-    void for_tiles(bool in_routine, F f) {
-        Label no_tiles, done;
-        mov(tiles_, var(part_tiles, in_routine));
-        test(tiles_, tiles_);
-        jz(no_tiles, T_NEAR);
-        loop_down(tiles_, [&] { f(tile_rows_); });
-        L(no_tiles);
-        if (!tail_rows_) return;
-        cmp(var(part_tail, in_routine), 0);
-        je(done, T_NEAR);
-        f(tail_rows_);
-        L(done);
-    }
-
-    // The exponents of the pass, base to base + 3 of each column, the factor of its sums, and whether there
-    // are others below.
-    void emit_find_window(int panel) {
-        Label last;
-        align(16);
-        L(find_window_[panel]);
-        mov(codes_, var(codes + panel, true));
-        vpxord(most_, most_, most_);
-        vmovdqa64(least_, nan_bytes_);
-        kxorq(nan_, nan_, nan_);
-        for_tiles(true, [&](int rows) {
-            const int blocks = int(div_up(rows, block));
-            if (blocks == tile_blocks) {
-                vmovdqu64(header_, ptr[codes_]);
-                vpminub(least_, least_, header_);
-            } else { // what follows is no scale
-                mov(temp_, (uint64_t(1) << blocks * panel_columns) - 1);
-                kmovq(valid_, temp_);
-                vmovdqu8(header_ | valid_ | T_z, ptr[codes_]);
-                vpminub(least_ | valid_, least_, header_);
-            }
-            vpcmpub(some_, header_, limit(panel), less);
-            vpmaxub(most_ | some_, most_, header_);
-            vpcmpeqb(some_, header_, nan_bytes_);
-            korq(nan_, nan_, some_);
-            add(codes_, tile_bytes_);
-        });
-        // Of the four blocks of a tile.
-        for (const uint8_t order : {uint8_t(0x4e), uint8_t(0xb1)}) {
-            vshufi32x4(header_, most_, most_, order);
-            vpmaxub(most_, most_, header_);
-            vshufi32x4(header_, least_, least_, order);
-            vpminub(least_, least_, header_);
-        }
-        vpsubusb(base(panel), most_, constant(uint8_t(shifts - 1)));
-        vpmovzxbd(scale(panel), Xbyak::Xmm(base(panel).getIdx()));
-        vpsubd(scale(panel), scale(panel), constant(uint32_t(e8m0_t::bias)));
-        vcvtdq2ps(scale(panel), scale(panel));
-        vmovaps(header_, constant(unit));
-        vscalefps(scale(panel), header_, scale(panel));
-        // In the first pass of a part, where nothing limits exponents, NaN for a column with a NaN scale.
-        vpcmpeqb(some_, limit(panel), nan_bytes_);
-        kandq(nan_, nan_, some_);
-        kmovq(temp_, nan_);
-        for (const int by : {32, 16}) {
-            mov(codes_, temp_);
-            shr(codes_, by);
-            or_(temp_, codes_);
-        }
-        kmovd(some_, temp_.cvt32());
-        vmovaps(scale(panel) | some_, constant(f32_nan_bits));
-        vpcmpub(some_, least_, base(panel), less);
-        kortestq(some_, some_);
-        jz(last);
-        inc(var(wanted, true));
-        L(last);
-        ret();
-    }
-
-    // A tile of both panels, to dst_, which is panel 0's.
-    pieces_t decoding(int rows) {
-        const int header = int(n16_frame_t::header_bytes(shape_, rows)), blocks = int(div_up(rows, block));
-        pieces_t pieces;
-        for (int p = 0; p < panels; p++) {
-            const Reg64 &at = codes_of(p);
-            pieces.push_back([=, &at] {
-                vmovdqu64(header_, ptr[at]);
-                vpcmpub(some_, header_, limit(p), not_less);
-                vpsubb(header_, header_, base(p));
-                vmovdqu8(header_ | some_, nan_bytes_);
-            });
-            for (int u = 0; u < blocks * block / unit_rows; u++)
-                pieces.push_back([=, &at] {
-                    if (u % (block / unit_rows) == 0) {
-                        vpermb(shift_, spread(u / (block / unit_rows)), header_);
-                        vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
-                        vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
-                    }
-                    const int to = p * panel_bytes_ + 2 * u * amx_row_bytes;
-                    vmovdqu64(raw_, ptr[at + header + u * amx_row_bytes]);
-                    vpsrlw(high_, raw_, 4);
-                    for (const Zmm &w : {raw_, high_}) {
-                        vpternlogd(w, low_, shift_, 0xea); // (w & low) | shift
-                        vpermb(w | some_ | T_z, w, table_);
-                    }
-                    vmovdqu64(ptr[dst_ + to], raw_);
-                    vmovdqu64(ptr[dst_ + to + amx_row_bytes], high_);
-                    vpternlogd(any_, raw_, high_, 0xfe); // or
-                });
-            pieces.push_back([=, &at] { add(at, tile_bytes_); });
-        }
-        pieces.push_back([=] { add(dst_, int(div_up(rows, parts_.step)) * amx_tile_bytes); });
-        return pieces;
     }
 
     // ---- multiplying ----
@@ -295,7 +119,7 @@ private:
         L(another);
         mov(var(wanted), 0);
         vpxord(any_, any_, any_);
-        for (int p = 0; p < panels; p++) call(find_window_[p]);
+        find_windows();
         is_final();
         all_blocks();
         kxnorw(kept_, kept_, kept_);
@@ -547,9 +371,9 @@ private:
 
     // So many lines that two blocks of rows fetch all, to where they do not displace the part at hand.
     void fetch_ahead() {
+        const int64_t steps = parts_.steps(0);
         const int lines = int(
-                div_up(div_up(parts_.most_steps() * parts_.step, parts_.tile_rows) * parts_.tile_bytes / 64,
-                        2 * parts_.steps(0)));
+                div_up(div_up(steps * parts_.step, parts_.tile_rows) * parts_.tile_bytes / 64, 2 * steps));
         Label done;
         cmp(ahead_[0], ahead_end_);
         jae(done, T_NEAR);
@@ -630,7 +454,7 @@ private:
 status_t make_avx512_core_amx_fused_int8(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
     const panel_parts_t parts(make_packed_shape(p.K, panel_columns, 4, p.quant), p.part_rows, 1);
-    if (std::max(parts.rows, parts.last_rows) > exact_int8_rows) {
+    if (parts.rows > exact_int8_rows) {
         *reason = "parts of K whose sums would not be exact";
         return mxdnn_invalid_arguments;
     }

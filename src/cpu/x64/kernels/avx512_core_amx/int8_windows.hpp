@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// MXFP4 panels as s8 for kernels that multiply integers. Tiles know no scales along K, so those of the
+// weights become part of the integers: a doubled code has at most 4 bits without its sign, an s8 leaves room
+// for three more, so blocks whose exponents are at most 3 below the largest one of their column in a part of
+// K keep their codes shifted left by what they have above the least exponent of that window. What lies
+// further below is multiplied by another pass over the part with the window below, and so on until nothing is
+// left; a pass in which all codes are 0, as those of blocks of zeros, ends with its first rows.
+#pragma once
+
+#include "common/formats/format_list.hpp"
+#include "common/layouts/n16.hpp"
+#include "cpu/x64/int8_row.hpp"
+#include "cpu/x64/jit/jit_base.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/weave.hpp"
+#include "cpu/x64/kernels/kernel_types.hpp"
+#include "cpu/x64/panel_parts.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+class int8_windows_t : public jit_base_t {
+public:
+    explicit int8_windows_t(const kernel_params_t &p)
+        : shape_(make_packed_shape(p.K, panel_columns, 4, p.quant)), parts_(shape_, p.part_rows, 1) {}
+
+protected:
+    using Label = Xbyak::Label;
+    using Reg64 = Xbyak::Reg64;
+    using Zmm = Xbyak::Zmm;
+    using Opmask = Xbyak::Opmask;
+
+    static constexpr int panels = 2;
+
+    const packed_shape_t shape_;
+    const panel_parts_t parts_;
+    const int tile_rows_ = int(parts_.tile_rows);
+    const int tail_rows_ = int(shape_.K % parts_.tile_rows);
+    const int tile_bytes_ = int(parts_.tile_bytes);
+    const int panel_bytes_ = int(parts_.panel_bytes()); // of a decoded part
+
+    const Reg64 temp_ = rax, codes_ = r8, codes1_ = r9, dst_ = r11, tiles_ = r10;
+    const Reg64 &codes_of(int panel) const { return panel ? codes1_ : codes_; }
+
+    const Zmm nan_bytes_ = Zmm(20);
+    const Zmm any_ = Zmm(10);                               // all codes of the pass, one over the other
+    static Zmm limit(int panel) { return Zmm(11 + panel); } // exponents that are left are below
+    static Zmm scale(int panel) { return Zmm(14 + panel); } // of sums of this pass
+    static Zmm base(int panel) { return Zmm(28 + panel); }  // the least exponent of this pass
+    const Opmask some_ = k1;
+
+    // The stack begins with these.
+    enum {
+        args,
+        codes, // of both panels, where the part starts
+        codes1,
+        part_tiles, // whole tiles, and whether a partial one follows
+        part_tail,
+        wanted,  // panels that need another pass
+        own_slot // the first of those that the kernel has for itself
+    };
+    // Inside a routine the return address lies below.
+    Xbyak::Address var(int s, bool in_routine = false) { return qword[rsp + s * 8 + (in_routine ? 8 : 0)]; }
+    void load_arg(const Reg64 &r, size_t offset, bool in_routine = false) {
+        mov(r, var(args, in_routine));
+        mov(r, qword[r + int(offset)]);
+    }
+
+    void load_constants() {
+        uint8_t table[64];
+        for (uint32_t i = 0; i < 64; i++)
+            table[i] = uint8_t(int8_t(f4_e2m1_t::decode(i % 16) / unit) * (1 << i / 16));
+        vmovdqa64(table_, constant(table, sizeof(table)));
+        vmovdqa64(low_, constant(uint8_t(0x0f)));
+        vmovdqa64(nan_bytes_, constant(uint8_t(e8m0_t::nan_code)));
+        for (int b = 0; b < tile_blocks; b++) {
+            uint8_t index[64];
+            for (int i = 0; i < 64; i++) index[i] = uint8_t(b * panel_columns + i / 4);
+            vmovdqa64(spread(b), constant(index, sizeof(index)));
+        }
+    }
+
+    // Routines of find_windows(), somewhere in the kernel.
+    void emit_find_windows() {
+        for (int p = 0; p < panels; p++) emit_find_window(p);
+    }
+
+    // Finds base() and scale() of the next pass below limit(), and counts panels that need another one in
+    // `wanted`.
+    void find_windows() {
+        for (int p = 0; p < panels; p++) call(find_window_[p]);
+    }
+
+    // A tile of both panels, to dst_, which is panel 0's.
+    pieces_t decoding(int rows) {
+        const int header = int(n16_frame_t::header_bytes(shape_, rows)), blocks = int(div_up(rows, block));
+        pieces_t pieces;
+        for (int p = 0; p < panels; p++) {
+            const Reg64 &at = codes_of(p);
+            pieces.push_back([=, &at] {
+                vmovdqu64(header_, ptr[at]);
+                vpcmpub(some_, header_, limit(p), not_less);
+                vpsubb(header_, header_, base(p));
+                vmovdqu8(header_ | some_, nan_bytes_);
+            });
+            for (int u = 0; u < blocks * block / unit_rows; u++)
+                pieces.push_back([=, &at] {
+                    if (u % (block / unit_rows) == 0) {
+                        vpermb(shift_, spread(u / (block / unit_rows)), header_);
+                        vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
+                        vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
+                    }
+                    const int to = p * panel_bytes_ + 2 * u * amx_row_bytes;
+                    vmovdqu64(raw_, ptr[at + header + u * amx_row_bytes]);
+                    vpsrlw(high_, raw_, 4);
+                    for (const Zmm &w : {raw_, high_}) {
+                        vpternlogd(w, low_, shift_, 0xea); // (w & low) | shift
+                        vpermb(w | some_ | T_z, w, table_);
+                    }
+                    vmovdqu64(ptr[dst_ + to], raw_);
+                    vmovdqu64(ptr[dst_ + to + amx_row_bytes], high_);
+                    vpternlogd(any_, raw_, high_, 0xfe); // or
+                });
+            pieces.push_back([=, &at] { add(at, tile_bytes_); });
+        }
+        pieces.push_back([=] { add(dst_, int(div_up(rows, parts_.step)) * amx_tile_bytes); });
+        return pieces;
+    }
+
+private:
+    static constexpr int block = 32, tile_blocks = int(n16_frame_t::min_tile_rows) / block;
+    static constexpr int shifts = 4;    // that a code can take
+    static constexpr int unit_rows = 8; // of K: a dword of codes per column
+    static constexpr float unit = int8_weights(mxdnn_f4_e2m1).unit;
+    static constexpr uint8_t less = 1, not_less = 5; // of unsigned bytes
+
+    const Zmm table_ = Zmm(0), low_ = Zmm(1), header_ = Zmm(6), shift_ = Zmm(7), raw_ = Zmm(8),
+              high_ = Zmm(9);
+    static Zmm spread(int block) { return Zmm(2 + block); }
+    const Zmm most_ = Zmm(18), least_ = Zmm(19);
+    const Opmask valid_ = k2, nan_ = k3;
+
+    Label find_window_[panels];
+
+    // f(rows) for the tiles of a part.
+    template <typename F>
+    void for_tiles(bool in_routine, F f) {
+        Label no_tiles, done;
+        mov(tiles_, var(part_tiles, in_routine));
+        test(tiles_, tiles_);
+        jz(no_tiles, T_NEAR);
+        loop_down(tiles_, [&] { f(tile_rows_); });
+        L(no_tiles);
+        if (!tail_rows_) return;
+        cmp(var(part_tail, in_routine), 0);
+        je(done, T_NEAR);
+        f(tail_rows_);
+        L(done);
+    }
+
+    // The exponents of the pass, base to base + 3 of each column, the factor of its sums, and whether there
+    // are others below.
+    void emit_find_window(int panel) {
+        Label last;
+        align(16);
+        L(find_window_[panel]);
+        mov(codes_, var(codes + panel, true));
+        vpxord(most_, most_, most_);
+        vmovdqa64(least_, nan_bytes_);
+        kxorq(nan_, nan_, nan_);
+        for_tiles(true, [&](int rows) {
+            const int blocks = int(div_up(rows, block));
+            if (blocks == tile_blocks) {
+                vmovdqu64(header_, ptr[codes_]);
+                vpminub(least_, least_, header_);
+            } else { // what follows is no scale
+                mov(temp_, (uint64_t(1) << blocks * panel_columns) - 1);
+                kmovq(valid_, temp_);
+                vmovdqu8(header_ | valid_ | T_z, ptr[codes_]);
+                vpminub(least_ | valid_, least_, header_);
+            }
+            vpcmpub(some_, header_, limit(panel), less);
+            vpmaxub(most_ | some_, most_, header_);
+            vpcmpeqb(some_, header_, nan_bytes_);
+            korq(nan_, nan_, some_);
+            add(codes_, tile_bytes_);
+        });
+        // Of the four blocks of a tile.
+        for (const uint8_t order : {uint8_t(0x4e), uint8_t(0xb1)}) {
+            vshufi32x4(header_, most_, most_, order);
+            vpmaxub(most_, most_, header_);
+            vshufi32x4(header_, least_, least_, order);
+            vpminub(least_, least_, header_);
+        }
+        vpsubusb(base(panel), most_, constant(uint8_t(shifts - 1)));
+        vpmovzxbd(scale(panel), Xbyak::Xmm(base(panel).getIdx()));
+        vpsubd(scale(panel), scale(panel), constant(uint32_t(e8m0_t::bias)));
+        vcvtdq2ps(scale(panel), scale(panel));
+        vmovaps(header_, constant(unit));
+        vscalefps(scale(panel), header_, scale(panel));
+        // In the first pass of a part, where nothing limits exponents, NaN for a column with a NaN scale.
+        vpcmpeqb(some_, limit(panel), nan_bytes_);
+        kandq(nan_, nan_, some_);
+        kmovq(temp_, nan_);
+        for (const int by : {32, 16}) {
+            mov(codes_, temp_);
+            shr(codes_, by);
+            or_(temp_, codes_);
+        }
+        kmovd(some_, temp_.cvt32());
+        vmovaps(scale(panel) | some_, constant(f32_nan_bits));
+        vpcmpub(some_, least_, base(panel), less);
+        kortestq(some_, some_);
+        jz(last);
+        inc(var(wanted, true));
+        L(last);
+        ret();
+    }
+};
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
