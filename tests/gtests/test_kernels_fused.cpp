@@ -364,6 +364,16 @@ TEST_P(fused_kernels, integers_refuse_parts_that_round) {
     }
 }
 
+TEST(panel_parts, next_panels_are_fetched_by_all_calls_together) {
+    const int64_t mxfp8 = 8 * 64 + 32, mxfp4 = 2 * (4 * 64 + 16);
+    EXPECT_EQ(next_panel_lines(mxfp8, 64, 1), 5) << "of 8.5";
+    EXPECT_EQ(next_panel_lines(mxfp8, 48, 1), 0) << "one call for two panels";
+    EXPECT_EQ(next_panel_lines(mxfp8, 64, 0), 0) << "any number of rows";
+    EXPECT_EQ(next_panel_lines(mxfp4, 32, 2), 4) << "of 8.5";
+    for (int64_t calls = 2; calls < 40; calls++)
+        EXPECT_LE(next_panel_lines(mxfp4, 48, calls) * calls * 64, mxfp4 * 3 / 2) << calls;
+}
+
 TEST(panel_parts, cover_k_by_whole_tiles) {
     for (int64_t block : {32, 128, 256})
         for (int64_t K : {1, 31, 32, 127, 128, 129, 256, 300, 511, 512, 2863, 2880, 14336})

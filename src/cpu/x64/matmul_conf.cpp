@@ -133,6 +133,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                            : M == runtime_dim || M == 0 ? c.dense->max_rows
                                                         : plan_dense_rows(M, c.dense->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.dense_rows; // whole calls
+    c.calls = M == runtime_dim ? 0 : div_up(M, c.kernels.row_step);
     c.kernels.dense_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.dense);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));

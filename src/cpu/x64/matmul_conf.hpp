@@ -40,6 +40,7 @@ struct matmul_conf_t {
     int64_t panel_bytes = 0, tile_bytes = 0;
     int64_t source_rows = 0; // that are prepared at a time at most
     bool needs_sums = false; // float_zero weights
+    int64_t calls = 0;       // that all rows of the source take; 0: they are not known
     bool keeps = false;      // several calls for the same panels decode them once
     bool gated = false, halves = false;
     int64_t column_step = 16;

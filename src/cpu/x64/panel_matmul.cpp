@@ -56,6 +56,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.panels = panels;
     k.part_rows = c_.parts().rows;
     k.decoded = decoded;
+    k.calls = c_.calls;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, k, &kernel, &reason);
     return status == mxdnn_success
@@ -201,6 +202,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         a.wei = panel(o, p);
         for (int64_t r = 0; r < o.rows; r += most) {
             a.rows = std::min<int64_t>(o.rows - r, most);
+            a.call = r / most;
             a.src = static_cast<const char *>(o.source)
                     + (stream ? blocks.first(o.stream_row + r, 0) : r * o.source_stride);
             if (stream) a.src_step = blocks.stride(o.stream_row + r);

@@ -43,6 +43,7 @@ struct kernel_params_t {
     int panels = 1;                             // panels of 16 columns per call
     int64_t part_rows = 0;                      // fused kernels: of the weights, whole tiles of their layout
     decoded_t decoded = decoded_t::dropped;
+    int64_t calls = 0; // kernels on tiles: that multiply the same panels one after the other; 0: not known
 };
 
 struct direct_args_t {
@@ -69,6 +70,7 @@ struct direct_args_t {
         const float *bias; // of 32 columns, or 64 if there are more than 32
     } before;
     float scale;
+    int64_t call; // kernels on tiles: which of kernel_params_t::calls it is
     void *panels; // decoded_t other than dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
 };
 

@@ -29,7 +29,11 @@ using Xbyak::Zmm;
 class amx_direct_t : public tile_sums_t {
 public:
     explicit amx_direct_t(const kernel_params_t &p)
-        : tile_sums_t(p), keeps_(p.decoded == decoded_t::kept), decoder_(*this, p) {
+        : tile_sums_t(p), keeps_(p.decoded == decoded_t::kept), decoder_(*this, p),
+          next_lines_(keeps_ || group_ > 2
+                              ? 0
+                              : next_panel_lines(group_ * n16_frame_t::panel_bytes(shape_) / all_steps_,
+                                      p.rows, p.calls)) {
         zmm_pool_t pool;
         decoder_.take_registers(pool);
     }
@@ -41,6 +45,8 @@ private:
     const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
     const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
+    const int64_t all_steps_ = div_up(shape_.K, int64_t(k_step));
+    const int next_lines_; // of the next panels, that a step fetches
 
     // Steps of 32 rows that are decoded before one is multiplied: stores take a while to arrive in the cache,
     // and loads of a tile are not served from the store buffer. A step of more products, or of four panels,
@@ -50,6 +56,7 @@ private:
     const int ring_bytes_ = 2 * lag_bytes_; // a power of two, to a multiple of which it is aligned
 
     const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10;
+    const Reg64 next_ = wei_stride3_;       // of at most two panels: what is fetched of those after them
     const Reg64 place_ = r14;               // of the step that is decoded next
     const Reg64 params_ = a_, block_ = rdx; // of the step; of its block
     const Reg64 steps_ = b_, ahead_ = c_;   // the first panel's codes that are fetched into the cache
@@ -90,6 +97,7 @@ private:
             and_(place_, -ring_bytes_);
         }
         load_arg(codes_, offsetof(direct_args_t, wei));
+        begin_next();
     }
 
     // From the end of this group's first panel to the next group's.
@@ -98,6 +106,16 @@ private:
         add(codes_, temp_);
         mov(temp_, n16_frame_t::panel_bytes(shape_));
         sub(codes_, temp_);
+        begin_next();
+    }
+
+    // Each call has its share of the next panels.
+    void begin_next() {
+        if (next_lines_ == 0) return;
+        load_arg(temp_, offsetof(direct_args_t, call));
+        imul(temp_, temp_, int(all_steps_) * next_lines_ * 64);
+        lea(next_, ptr[codes_ + wei_stride_ * group_]);
+        add(next_, temp_);
     }
 
     void routines() override {
@@ -217,6 +235,8 @@ private:
         if (multiplies) products_place();
         mov(block_, params_);
         if (shape_.block > k_step) and_(block_, -64); // params_ is somewhere among those of the block
+        for (int i = 0; i < next_lines_; i++) prefetcht1(ptr[next_ + i * 64]);
+        if (next_lines_ > 0) add(next_, next_lines_ * 64);
         for (int p = 0; p < group_; p++) {
             int done = 0;
             for (int i = 0; i < 2 * fetches; i++) {
