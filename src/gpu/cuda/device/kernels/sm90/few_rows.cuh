@@ -72,6 +72,7 @@ struct few_rows_variant_t {
         uint64_t sums_ready, sums_read;
         work_list_t list;
         stretch_place_t place;
+        int source_rows[k::threads]; // of the first rows of a list that gathers
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
     static constexpr int part_bytes = rows * k::sum_pitch * 4, sum_bytes = k::teams * part_bytes;
@@ -166,6 +167,13 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     if (listed) {
         wait_for_earlier_kernels();
         let_later_kernels_start();
+    }
+    // The last warps read what rows to gather, as the first ones read the list. Not by source_row_of: its
+    // load may be moved before the wait, and the kernel that is waited for may be the one that writes them.
+    const bool gathers = listed && args.gather;
+    if (const int m = k::threads - 1 - int(threadIdx.x); gathers && m < args.M) {
+        const int row = args.gather[args.row_begin + m];
+        head.source_rows[m] = unsigned(row) < unsigned(args.src_rows) ? row : -1;
     }
     head.list.build(args, [&](int group_rows) { return cost.of_group(group_rows); });
     if (shares) cluster_sync();
@@ -285,13 +293,17 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             weights + from, bytes, bar);
             };
             const int64_t term_stride = terms == 1 ? 0 : args.src_stride / terms;
+            const auto row_of = [&](int m) {
+                return gathers && m - args.row_begin < k::threads ? head.source_rows[m - args.row_begin]
+                                                                  : source_row_of(args, m);
+            };
             const auto find_rows = [&] {
                 if (block.first == first_known) return;
                 first_known = block.first, there = 0;
 #pragma unroll
                 for (int j = 0; j < copies; j++) {
                     const int r = first_row + j * rows_at_once, of = terms == 1 ? r : r / terms,
-                              row = of < block.rows ? source_row_of(args, block.first + of) : -1;
+                              row = of < block.rows ? row_of(block.first + of) : -1;
                     if (row >= 0) there |= 1u << j;
                     source[j] = static_cast<const uint8_t *>(args.src)
                                 + (max(row, 0) * args.src_stride + (r - of * terms) * term_stride
@@ -422,18 +434,21 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                     constexpr integral_constant<int, 0> p0;
                     constexpr integral_constant<int, 1> p1;
                     constexpr integral_constant<int, 2> p2;
-                    if (variant::all_together && panels_here == panels) {
-                        multiply(p0, integral_constant<int, panels>());
-                    } else {
-                        if (panels_here > 1)
-                            multiply(p0, p2);
-                        else
-                            multiply(p0, p1);
-                        if (panels_here > 3)
-                            multiply(p2, p2);
-                        else if (panels_here > 2)
-                            multiply(p2, p1);
-                    }
+                    constexpr integral_constant<int, 3> p3;
+                    constexpr integral_constant<int, 4> p4;
+                    static_assert(panels == 4, "each number of them has its code");
+                    if (variant::all_together && panels_here == 4)
+                        multiply(p0, p4);
+                    else if (variant::all_together && panels_here == 3)
+                        multiply(p0, p3);
+                    else if (panels_here > 1)
+                        multiply(p0, p2);
+                    else
+                        multiply(p0, p1);
+                    if (!variant::all_together && panels_here == 4)
+                        multiply(p2, p2);
+                    else if (!variant::all_together && panels_here == 3)
+                        multiply(p2, p1);
                 }
                 __syncwarp();
                 if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty
