@@ -196,26 +196,32 @@ struct many_rows_cta_t {
             }
             if (slot == slots - 1) round ^= 1;
         };
-        constexpr int steps = k::tile_rows / 16;
-        uint32_t a[panels_each][steps][4];
-        const auto decode = [&](int p) {
+        // In units of a stage: its panels, or halves of its one panel, the first of which is decoded ahead.
+        constexpr bool ahead = shared_t::decodes_ahead;
+        static_assert(!ahead || panels_each == 1, "halves");
+        constexpr int units = ahead ? 2 : panels_each, steps = k::tile_rows / 16 * panels_each / units;
+        uint32_t a[units][steps][4];
+        const auto decode = [&](int unit) {
+            const int p = ahead ? 0 : unit, step = ahead ? unit * steps : 0;
 #pragma unroll
-            for (int i = 0; i < steps; i++) format::template decode<false>(a[p][i], raw[p], i);
+            for (int i = 0; i < steps; i++) format::template decode<false>(a[unit][i], raw[p], step + i);
             if (__builtin_expect(__any_sync(~0u, format::special(raw[p]) != 0), 0)) {
 #pragma unroll
-                for (int i = 0; i < steps; i++) format::template decode<true>(a[p][i], raw[p], i);
+                for (int i = 0; i < steps; i++) format::template decode<true>(a[unit][i], raw[p], step + i);
             }
         };
         // More rows than one wgmma takes are divided between two.
         constexpr int first_rows = width <= 256 ? rows : width / 2;
-        const auto start = [&](int p, uint32_t b) {
+        const auto start = [&](int unit, uint32_t b) {
+            const int p = ahead ? 0 : unit;
+            if (ahead) b += unit * steps * wgmma::b_step;
             wgmma::fence();
 #pragma unroll
-            for (int i = 0; i < steps; i++) wgmma::mma<first_rows>(sum[p], a[p][i], b + i * wgmma::b_step);
+            for (int i = 0; i < steps; i++) wgmma::mma<first_rows>(sum[p], a[unit][i], b + i * wgmma::b_step);
             if constexpr (first_rows < rows) {
 #pragma unroll
                 for (int i = 0; i < steps; i++)
-                    wgmma::mma<rows - first_rows>(sum[p] + first_rows / 2, a[p][i],
+                    wgmma::mma<rows - first_rows>(sum[p] + first_rows / 2, a[unit][i],
                             b + first_rows * (k::src_row_bytes / 16) + i * wgmma::b_step);
             }
             wgmma::commit();
@@ -225,18 +231,23 @@ struct many_rows_cta_t {
         const auto stage = [&](auto in_slot, int left) {
             const int slot = in_slot, then = next(slot);
 #pragma unroll
-            for (int p = 0; p < panels_each; p++) {
-                decode(p);
-                start(p, first_b + slot * (shared_t::stage_bytes / 16)); // no carry into other fields
+            for (int unit = 0; unit < units; unit++) {
+                if (unit > 0 || !ahead) decode(unit);
+                start(unit, first_b + slot * (shared_t::stage_bytes / 16)); // no carry into other fields
+            }
+            if constexpr (ahead) {
+                wgmma::wait<1>();
+                wgmma::keep(a[0]);
             }
             const bool more = left > 1;
             if (more) {
                 barrier_wait(full + 8 * then, round);
                 read(stage_end - left + 1, then);
+                if constexpr (ahead) decode(0);
             }
             wgmma::wait<0>();
 #pragma unroll
-            for (int p = 0; p < panels_each; p++) wgmma::keep(a[p]);
+            for (int unit = 0; unit < units; unit++) wgmma::keep(a[unit]);
             tell_read(slot, full, told);
             return more;
         };
@@ -245,6 +256,7 @@ struct many_rows_cta_t {
         ring.slot = (slot + left) % slots;
         barrier_wait(full + 8 * slot, round);
         read(stage_begin, slot);
+        if constexpr (ahead) decode(0);
         if constexpr (shared_t::unrolls)
             in_slots(stage, slot, left);
         else

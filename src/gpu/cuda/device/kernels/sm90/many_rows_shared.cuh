@@ -90,6 +90,9 @@ struct many_rows_shared_t {
     // Of the width that experts with few rows get: slots of the ring have their own code, which is less to do
     // for a stage and more to fetch in the beginning.
     static constexpr bool unrolls = width == 48;
+    // Of the widths that leave the tensor cores no rest: half of a stage is decoded while the half before it
+    // is multiplied, which is more instructions.
+    static constexpr bool decodes_ahead = pair > 1;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
     static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");
