@@ -192,6 +192,27 @@ uint32_t byte_of_column(std::mt19937 &, int64_t, int64_t n) { return uint32_t(n)
 uint32_t fast_byte_of_column(std::mt19937 &, int64_t, int64_t n) { return 1 + uint32_t(n) % 128; }
 uint32_t nan_in_column_5(std::mt19937 &, int64_t k, int64_t n) { return n == 5 && k == 32 ? 255 : 127; }
 
+// Any byte in one block of 32 of a column, of others in neighbouring warps; those that decode fast elsewhere.
+uint32_t special_now_and_then(std::mt19937 &rng, int64_t k, int64_t n) {
+    return k / 32 == n / 16 % 4 ? rng() & 255 : 110 + rng() % 18;
+}
+
+// A row of f32 whose sums may be infinite or NaN.
+void expect_close_or_special(const case_t &c, const result_t &r, int64_t m) {
+    for (int64_t n = 0; n < c.N; n++) {
+        const sum_t s = exact_sum(c, r, m, n);
+        const double got = r.got[size_t(m * c.N + n)];
+        if (std::isnan(s.value))
+            EXPECT_TRUE(std::isnan(got)) << "row " << m << " of " << c.M << " column " << n;
+        else if (s.magnitude > 3.4e38)
+            EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound)
+                    << "row " << m << " of " << c.M << " column " << n;
+        else
+            EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value))
+                    << "row " << m << " of " << c.M << " column " << n;
+    }
+}
+
 TEST(cuda_sm90, every_size_is_within_its_bound) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     const case_t cases[] = {
@@ -322,19 +343,19 @@ TEST(cuda_sm90, every_scale_byte_counts) {
         for (memory::dim M : {1, 4, 40}) {
             const case_t c{M, 256, M == 1 ? 328 : 32, dt::f32, false, false};
             const result_t r = run_case(c, 3, scale);
-            for (int64_t m = 0; m < c.M; m++)
-                for (int64_t n = 0; n < c.N; n++) {
-                    const sum_t s = exact_sum(c, r, m, n);
-                    const double got = r.got[size_t(m * c.N + n)];
-                    if (std::isnan(s.value))
-                        EXPECT_TRUE(std::isnan(got)) << n;
-                    else if (s.magnitude > 3.4e38)
-                        EXPECT_TRUE(!std::isfinite(got) || std::fabs(got - s.value) <= s.bound) << n;
-                    else
-                        EXPECT_LE(std::fabs(got - s.value), s.bound + rounding(c.dst, s.value))
-                                << "row " << m << " byte " << n;
-                }
+            for (int64_t m = 0; m < c.M; m++) expect_close_or_special(c, r, m);
         }
+}
+
+// So many columns that there is a block of each width of many_rows beyond 32.
+TEST(cuda_sm90, special_scales_of_wide_blocks) {
+    if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
+    for (const auto &size : {std::array<memory::dim, 2>{40, 17152}, {60, 17152}, {120, 17152}, {140, 17152},
+                 {250, 8704}, {280, 11520}}) {
+        const case_t c{size[0], size[1], 96, dt::f32, false, false};
+        const result_t r = run_case(c, unsigned(c.M), special_now_and_then);
+        for (int64_t m : {int64_t(0), c.M / 2, c.M - 1}) expect_close_or_special(c, r, m);
+    }
 }
 
 TEST(cuda_sm90, a_nan_scale_stays_in_its_column) {
