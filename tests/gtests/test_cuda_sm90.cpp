@@ -69,7 +69,8 @@ struct result_t {
     values_t in;
     bytes_t weights; // packed
     packed_view_t view;
-    std::vector<double> got; // [M, columns]
+    std::vector<double> got;    // [M, columns]
+    std::vector<float> decoded; // [N, K], before any global scale
 };
 
 // A code of any value but the infinities and NaN of FP8.
@@ -82,11 +83,18 @@ constexpr float global_scale = 0.37f;
 
 // Random inputs, and packed weights that are still to be set, through their view.
 result_t without_weights(const mxdnn::mx_matmul::primitive_desc &pd, std::mt19937 &rng) {
-    result_t r{random_inputs(pd, rng), {}, {}, {}};
+    result_t r{random_inputs(pd, rng), {}, {}, {}, {}};
     const memory::desc wei = pd.weights_desc();
     r.weights.assign(wei.get_size(), 0);
     r.view = {layout_of(*wei.get()), shape_of(*wei.get()), r.weights.data()};
     return r;
+}
+
+// A weight in f32, where a large code under a large scale is an infinity.
+float decoded_weight(const format_t &f, const packed_view_t &view, int64_t k, int64_t n) {
+    float code = decode_value(mxdnn_data_type_t(f.wei), view.code(k, n));
+    if (f.zeros) code -= float(view.zero_point(k, n));
+    return code * decode_value(mxdnn_data_type_t(f.scale), view.scale(k, n));
 }
 
 // Runs a case on weights whose scales' codes come from `scale`; the source is small numbers, exact in bf16.
@@ -101,6 +109,10 @@ result_t run_case(const case_t &c, unsigned seed, uint32_t (*scale)(std::mt19937
             r.view.set_scale(k, n, scale(rng, k, n));
             if (c.format.zeros) r.view.set_zero_point(k, n, rng() % 8 ? rng() % 16 : rng() % 256);
         }
+    r.decoded.resize(size_t(c.N * c.K));
+    for (int64_t n = 0; n < c.N; n++)
+        for (int64_t k = 0; k < c.K; k++)
+            r.decoded[size_t(n * c.K + k)] = decoded_weight(c.format, r.view, k, n);
     if (c.format.global) std::memcpy(r.weights.data(), &global_scale, sizeof(global_scale)); // the prefix
     r.in[MXDNN_ARG_WEIGHTS] = r.weights;
     const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
@@ -121,14 +133,11 @@ struct sum_t {
 };
 sum_t exact_sum(const case_t &c, const result_t &r, int64_t m, int64_t n) {
     sum_t s{0, 0, 0};
+    const bytes_t &src = r.in.at(MXDNN_ARG_SRC);
     for (int64_t k = 0; k < c.K; k++) {
         uint16_t x;
-        std::memcpy(&x, &r.in.at(MXDNN_ARG_SRC)[size_t(m * c.K + k) * 2], 2);
-        float code = decode_value(mxdnn_data_type_t(c.format.wei), r.view.code(k, n));
-        if (c.format.zeros) code -= float(r.view.zero_point(k, n));
-        // In f32, where a large code under a large scale is an infinity.
-        const float w = code * decode_value(mxdnn_data_type_t(c.format.scale), r.view.scale(k, n));
-        const double product = double(decode_value(mxdnn_bf16, x)) * w;
+        std::memcpy(&x, &src[size_t(m * c.K + k) * 2], 2);
+        const double product = double(decode_value(mxdnn_bf16, x)) * r.decoded[size_t(n * c.K + k)];
         s.value += product;
         s.magnitude += std::fabs(product);
     }
