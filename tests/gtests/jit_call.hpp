@@ -100,7 +100,9 @@ void jit_call(const jit_kernel_t &kernel, const Args &args) {
     constexpr uint32_t control = 0xffc0; // all but the six sticky exception flags
     EXPECT_EQ(frame.mxcsr_before & control, frame.mxcsr_after & control) << kernel.name() << " changes MXCSR";
     EXPECT_EQ(frame.flags & 0x400, 0u) << kernel.name() << " leaves the direction flag set";
-    EXPECT_EQ(std::memcmp(&before, &guarded, sizeof(before)), 0)
+    EXPECT_EQ(std::memcmp(static_cast<const void *>(&before), static_cast<const void *>(&guarded),
+                      sizeof(before)),
+            0)
             << kernel.name() << " writes to its arguments";
     for (int i = 0; i < 16; i++)
         for (int b = 16; b < 32; b++)

@@ -160,6 +160,7 @@ TEST(cuda_execution, streams_and_threads_share_a_primitive) {
         const mxdnn::primitive p(*c.pd);
         std::vector<std::thread> threads;
         std::vector<values_t> got(4);
+        threads.reserve(got.size());
         for (auto &g : got)
             threads.emplace_back([&] {
                 call_t call(*c.pd, gpu(), in, c.shapes);

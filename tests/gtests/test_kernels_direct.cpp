@@ -279,8 +279,9 @@ TEST_P(direct_kernels, panels_do_not_change_bits) {
             p.panels = 1;
             const auto one = run_direct(*make(row(), f, K, rows, 1), p);
             for (int r = 0; r < rows; r++)
-                ASSERT_EQ(std::memcmp(&one[size_t(r * panel_columns)],
-                                  &all[size_t(r * panels.back() * panel_columns)], panel_columns * 4),
+                ASSERT_EQ(std::memcmp(static_cast<const void *>(&one[size_t(r * panel_columns)]),
+                                  static_cast<const void *>(&all[size_t(r * panels.back() * panel_columns)]),
+                                  panel_columns * 4),
                         0)
                         << where(row(), f, K, rows, panels.back()) << " row " << r;
         }

@@ -358,9 +358,10 @@ typename T::type decode_of(const block_format_t &f, calm_t calm) {
     if (calm == calm_t::no) return nullptr;
     using e2m1 = f4_e2m1_t;
     typename T::type decode = nullptr;
-    if (f.family == quant_family_t::nvfp4)
-        return calm == calm_t::exact ? T::template with<e2m1, scaled_words_t<e2m1, true>>
-                                     : T::template with<e2m1, scaled_words_t<e2m1, false>>;
+    if (f.family == quant_family_t::nvfp4) {
+        if (calm == calm_t::exact) return T::template with<e2m1, scaled_words_t<e2m1, true>>;
+        return T::template with<e2m1, scaled_words_t<e2m1, false>>;
+    }
     if (f.family == quant_family_t::mx) {
         if (calm == calm_t::exact)
             visit_type(mx_element_types(), f.elem, [&](auto e) {
@@ -374,8 +375,10 @@ typename T::type decode_of(const block_format_t &f, calm_t calm) {
     }
     visit_type(affine_element_types(), f.elem, [&](auto e) {
         using E = decltype(e);
-        decode = f.zp == zero_point_kind_t::float_zero ? T::template with<E, affine_bf16_words_t<E, true>>
-                                                       : T::template with<E, affine_bf16_words_t<E, false>>;
+        if (f.zp == zero_point_kind_t::float_zero)
+            decode = T::template with<E, affine_bf16_words_t<E, true>>;
+        else
+            decode = T::template with<E, affine_bf16_words_t<E, false>>;
     });
     return decode;
 }

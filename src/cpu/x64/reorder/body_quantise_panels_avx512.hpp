@@ -277,8 +277,10 @@ struct lines_to_tiles_t {
 template <typename T>
 unit_steps_t unit_steps_of(const block_format_t &f) {
     unit_steps_t steps = {};
-    if (f.family == quant_family_t::nvfp4)
-        steps = f.has_global ? T::template steps<nvfp4_words_t> : T::template steps<nvfp4_cut_words_t>;
+    if (f.family == quant_family_t::nvfp4 && f.has_global)
+        steps = T::template steps<nvfp4_words_t>;
+    else if (f.family == quant_family_t::nvfp4)
+        steps = T::template steps<nvfp4_cut_words_t>;
     else if (f.family == quant_family_t::mx)
         visit_type(mx_element_types(), f.elem,
                 [&](auto e) { steps = T::template steps<typename mx_words_of_t<decltype(e)>::type>; });

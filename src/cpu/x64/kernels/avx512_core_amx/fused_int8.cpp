@@ -21,9 +21,6 @@ namespace x64 {
 
 namespace {
 
-using Xbyak::Label;
-using Xbyak::Opmask;
-using Xbyak::Reg64;
 using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
