@@ -6,6 +6,7 @@
 #include <functional>
 #include <unordered_map>
 
+#include "benchdnn/common/buffer.hpp"
 #include "benchdnn/common/ceilings.hpp"
 #include "benchdnn/common/perf.hpp"
 #include "mxdnn/mxdnn.hpp"
@@ -55,9 +56,13 @@ struct device_peer_t {
     nodes_t nodes;    // empty: the peer cannot run this here
     std::string name; // "cublaslt:bf16", or why it cannot
 };
-// M x K by K x N (`batch` of them) in bf16 by the best of cuBLASLt's suggestions, dense weights taken in
-// turn.
-device_peer_t make_cublaslt_matmul(
-        const mxdnn::stream &s, int64_t batch, int64_t M, int64_t K, int64_t N, int copies, int nodes);
+// Operands of a dense product in bf16, on the host: one matrix for all of a batch, or one for each.
+struct dense_matmul_t {
+    int64_t batch, M, K, N;
+    const buffer_t &src, &weights; // [M, K] and [N, K]
+};
+// By the best of cuBLASLt's suggestions, copies of the weights taken in turn. The numbers are the caller's,
+// since the clock that power leaves depends on them.
+device_peer_t make_cublaslt_matmul(const mxdnn::stream &s, const dense_matmul_t &m, int copies, int nodes);
 
 } // namespace bench

@@ -16,7 +16,7 @@ void time_graphs(const mxdnn::stream &, const nodes_t &, const nodes_t &, double
 }
 const ceilings_t &device_ceilings() { refuse(); }
 double empty_kernel_us() { refuse(); }
-device_peer_t make_cublaslt_matmul(const mxdnn::stream &, int64_t, int64_t, int64_t, int64_t, int, int) {
+device_peer_t make_cublaslt_matmul(const mxdnn::stream &, const dense_matmul_t &, int, int) {
     refuse();
 }
 

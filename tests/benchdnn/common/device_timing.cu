@@ -141,18 +141,26 @@ void check(cublasStatus_t e, const char *what) {
 // D [M, N] = X [M, K] * W, W held as [N, K]: what cuBLASLt calls transposed times plain.
 class cublaslt_matmul_t {
 public:
-    cublaslt_matmul_t(cudaStream_t s, int64_t batch, int64_t M, int64_t K, int64_t N, int copies)
-        : stream_(s), weights_bytes_(size_t(batch * K * N) * 2), w_(weights_bytes_ * copies),
-          x_(size_t(batch * M * K) * 2), d_(size_t(batch * M * N) * 2), workspace_(workspace_bytes) {
-        fill_random<<<1024, 256, 0, s>>>(w_.data<uint32_t>(), weights_bytes_ * copies / 4);
-        fill_random<<<1024, 256, 0, s>>>(x_.data<uint32_t>(), size_t(batch * M * K) / 2);
+    cublaslt_matmul_t(cudaStream_t s, const dense_matmul_t &m, int copies)
+        : stream_(s), weights_bytes_(m.weights.size()), w_(weights_bytes_ * copies), x_(m.src.size()),
+          d_(size_t(m.batch * m.M * m.N) * 2), workspace_(workspace_bytes) {
+        check(cudaMemcpy(x_.data<char>(), m.src.data(), m.src.size(), cudaMemcpyHostToDevice), "copy");
+        for (int i = 0; i < copies; i++)
+            check(cudaMemcpy(w_.data<char>() + weights_bytes_ * i,
+                          i == 0 ? static_cast<const void *>(m.weights.data()) : w_.data<char>(),
+                          weights_bytes_, cudaMemcpyDefault),
+                    "copy");
+        check(cudaDeviceSynchronize(), "copy");
         check(cublasLtCreate(&handle_), "cublasLtCreate");
         check(cublasLtMatmulDescCreate(&op_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLt");
         const cublasOperation_t t = CUBLAS_OP_T;
         check(cublasLtMatmulDescSetAttribute(op_, CUBLASLT_MATMUL_DESC_TRANSA, &t, sizeof(t)), "cublasLt");
-        layout(&a_, K, N, batch, K * N);
-        layout(&b_, K, M, batch, K * M);
-        layout(&c_, N, M, batch, N * M);
+        const auto stride = [](const buffer_t &b, int64_t matrix) {
+            return int64_t(b.size()) == matrix * 2 ? 0 : matrix;
+        };
+        layout(&a_, m.K, m.N, m.batch, stride(m.weights, m.K * m.N));
+        layout(&b_, m.K, m.M, m.batch, stride(m.src, m.K * m.M));
+        layout(&c_, m.N, m.M, m.batch, m.N * m.M);
         cublasLtMatmulPreference_t preference;
         check(cublasLtMatmulPreferenceCreate(&preference), "cublasLt");
         check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -210,6 +218,17 @@ private:
 };
 #endif
 
+#if MXDNN_HAVE_CUBLASLT
+buffer_t random_numbers(cudaStream_t s, int64_t n) {
+    const device_buffer_t there(size_t(n) * 2);
+    fill_random<<<1024, 256, 0, s>>>(there.data<uint32_t>(), size_t(n) / 2);
+    check(cudaStreamSynchronize(s), "fill_random");
+    buffer_t numbers(size_t(n) * 2, 64);
+    check(cudaMemcpy(numbers.data(), there.data<char>(), numbers.size(), cudaMemcpyDeviceToHost), "copy");
+    return numbers;
+}
+#endif
+
 ceilings_t measure_ceilings() {
     ceilings_t c;
     const own_stream_t stream;
@@ -234,7 +253,8 @@ ceilings_t measure_ceilings() {
     }
 #if MXDNN_HAVE_CUBLASLT
     constexpr int64_t n = 8192;
-    cublaslt_matmul_t m(stream.s, 1, n, n, n, 2);
+    const buffer_t numbers = random_numbers(stream.s, n * n);
+    cublaslt_matmul_t m(stream.s, {1, n, n, n, numbers, numbers}, 2);
     nodes_t nodes;
     for (int i = 0; i < 4; i++) nodes.push_back([&m, i] { m.run(i % 2); });
     c.rate(products_t::bf16) = {2. * n * n * n / median_ms(stream.s, nodes, 5) * 1e-6, "cublaslt 8192 cubed"};
@@ -277,13 +297,11 @@ double empty_kernel_us() {
 }
 
 #if MXDNN_HAVE_CUBLASLT
-device_peer_t make_cublaslt_matmul(
-        const mxdnn::stream &s, int64_t batch, int64_t M, int64_t K, int64_t N, int copies, int nodes) {
+device_peer_t make_cublaslt_matmul(const mxdnn::stream &s, const dense_matmul_t &m, int copies, int nodes) {
     device_peer_t peer;
     try {
-        const auto m = std::make_shared<cublaslt_matmul_t>(
-                mxdnn::cuda_interop::get_stream(s), batch, M, K, N, copies);
-        for (int i = 0; i < nodes; i++) peer.nodes.push_back([m, i, copies] { m->run(i % copies); });
+        const auto run = std::make_shared<cublaslt_matmul_t>(mxdnn::cuda_interop::get_stream(s), m, copies);
+        for (int i = 0; i < nodes; i++) peer.nodes.push_back([run, i, copies] { run->run(i % copies); });
         peer.name = "cublaslt:bf16";
     } catch (const std::runtime_error &e) {
         peer.name = std::string("cublaslt:") + e.what();
@@ -291,7 +309,7 @@ device_peer_t make_cublaslt_matmul(
     return peer;
 }
 #else
-device_peer_t make_cublaslt_matmul(const mxdnn::stream &, int64_t, int64_t, int64_t, int64_t, int, int) {
+device_peer_t make_cublaslt_matmul(const mxdnn::stream &, const dense_matmul_t &, int, int) {
     return {{}, "cublaslt:not-in-this-build"};
 }
 #endif

@@ -115,6 +115,31 @@ void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::
     mxdnn::mx_reorder(pd).execute(stream, args);
 }
 
+namespace {
+
+mxdnn::memory::desc bf16_desc(const std::vector<int64_t> &dims, const std::string &tag) {
+    return mxdnn::memory::desc(dims, mxdnn::memory::data_type::bf16, strides_of(dims, tag, mxdnn_bf16));
+}
+
+} // namespace
+
+buffer_t as_bf16(const tensor_t &from, const mxdnn::engine &e, const std::string &tag) {
+    const mxdnn::memory::desc md = bf16_desc(from.dims, tag);
+    buffer_t to(md.get_size(), packed_align);
+    mxdnn::stream stream(e);
+    mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(e, from.desc(), e, md))
+            .execute(stream,
+                    {{MXDNN_ARG_FROM, from.memory(e)}, {MXDNN_ARG_TO, mxdnn::memory(md, e, to.data())}});
+    return to;
+}
+
+buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag) {
+    const mxdnn::memory::desc md = bf16_desc(from.codes.dims, tag);
+    buffer_t to(md.get_size(), packed_align);
+    pack(from, e, md, to.data());
+    return to;
+}
+
 void scratchpad_t::add(const mxdnn::memory::desc &md, const mxdnn::engine &e, args_t &args) {
     const size_t bytes = md.get_size();
     if (bytes > bytes_.size()) bytes_ = buffer_t(bytes, 64);

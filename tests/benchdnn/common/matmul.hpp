@@ -48,6 +48,9 @@ constexpr size_t packed_align = 64;
 
 // Codes and scales as they are, through mx_reorder; `e` is of the host.
 void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to);
+// Values rounded to bf16, the last two dims in `tag` order, through mx_reorder.
+buffer_t as_bf16(const tensor_t &from, const mxdnn::engine &e, const std::string &tag);
+buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag);
 
 // Memory of the caller's, as large as the primitives so far have asked for.
 class scratchpad_t {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs one mx_matmul problem: every implementation that takes it is compared, the first one timed.
+#include <numeric>
+
 #include "benchdnn/mx_matmul/oracle.hpp"
 
 namespace bench {
@@ -58,6 +60,20 @@ struct execution_t {
     }
 };
 
+// cuBLASLt on the same numbers as bf16.
+device_peer_t make_dense_peer(const problem_t &p, const execution_t &x, int copies, int nodes) {
+    const auto matrices = [](const std::vector<int64_t> &dims) {
+        return std::accumulate(dims.begin(), dims.end() - 2, int64_t(1), std::multiplies<int64_t>());
+    };
+    for (const auto *dims : {&p.src, &p.wei})
+        if (matrices(*dims) != 1 && matrices(*dims) != p.batch()) return {{}, "cublaslt:broadcast"};
+    const operand_t &from = x.data.src;
+    const buffer_t src = from.is_quantised ? as_bf16(from.quantised, x.eng, "ab")
+                                           : as_bf16(from.plain, x.eng, "ab"),
+                   weights = as_bf16(x.data.wei, x.eng, "ba");
+    return make_cublaslt_matmul(x.stream, {p.batch(), p.M(), p.K(), p.N(), src, weights}, copies, nodes);
+}
+
 // On a device: back-to-back nodes of graphs.
 void measure_on_device(
         const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, const mxdnn::engine &eng) {
@@ -79,8 +95,7 @@ void measure_on_device(
         nodes.push_back([&, i] { prim.execute(x.stream, args[size_t(i % copies)]); });
     device_peer_t peer;
     if (settings.against == "cublas" || settings.against == "cublaslt") {
-        const int dense = copies_of(2. * double(p.K() * p.N()));
-        peer = make_cublaslt_matmul(x.stream, p.batch(), p.M(), p.K(), p.N(), dense, count);
+        peer = make_dense_peer(p, x, copies_of(2. * double(p.K() * p.N())), count);
     } else if (!settings.against.empty()) {
         peer.name = settings.against + ":not-on-cuda";
     }
