@@ -12,7 +12,8 @@ namespace impl {
 
 namespace {
 
-// The first entry of the list that multiplies bf16 rows by such weights has to be the architecture's own.
+// One of the entries that multiply bf16 rows by such weights has to be the architecture's own. It need not be
+// the first: cuBLASLt's takes many rows and leaves the others to those after it.
 mxdnn_blob_verdict_t cuda_verdict(const engine_t &engine, const memory_desc_t &md) {
     problem_t p;
     p.kind = mxdnn_primitive_kind_mx_matmul;
@@ -24,11 +25,12 @@ mxdnn_blob_verdict_t cuda_verdict(const engine_t &engine, const memory_desc_t &m
     init_strided(p.dst, 2, dst, mxdnn_bf16, nullptr);
     if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower;
     const impl_list_t list = cuda_impl_list(p.kind);
+    const std::string own = "sm_" + std::to_string(engine.target->arch);
     for (size_t i = 0; i < list.size; i++) {
         std::unique_ptr<pd_t> pd;
-        if (!list.items[i].create(pd, p).ok()) continue;
-        const std::string own = "sm_" + std::to_string(engine.target->arch);
-        return std::string(pd->name()).find(own) != std::string::npos ? mxdnn_blob_native : mxdnn_blob_slower;
+        if (std::string(list.items[i].name).find(own) != std::string::npos
+                && list.items[i].create(pd, p).ok())
+            return mxdnn_blob_native;
     }
     return mxdnn_blob_slower;
 }

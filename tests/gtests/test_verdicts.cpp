@@ -61,15 +61,24 @@ TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
         }
 }
 
-TEST(verdicts, of_cuda_weights_are_those_of_the_first_implementation) {
-    for (const named_format_t &format : named_formats) {
-        const dim_t dims[] = {70, 34};
-        memory_desc_t md;
-        ASSERT_EQ(init_packed(md, 2, dims, format.elem, format.quant, target_family_t::cuda), mxdnn_success);
-        EXPECT_EQ(ask("cuda:sm_80", blob_of(md)), verdict_t::native) << format.name;
-        EXPECT_EQ(ask("cuda:sm_120", blob_of(md)), verdict_t::slower) << format.name;
-        EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << format.name;
-    }
+TEST(verdicts, native_where_the_list_of_a_cuda_target_has_an_entry_of_its_own) {
+    // Shapes whose many rows cuBLASLt does not take, and takes.
+    const dim_t shapes[][2] = {{70, 34}, {2880, 5760}};
+    for (const named_format_t &format : named_formats)
+        for (const dim_t(&dims)[2] : shapes) {
+            memory_desc_t md;
+            ASSERT_EQ(init_packed(md, 2, dims, format.elem, format.quant, target_family_t::cuda),
+                    mxdnn_success);
+            const std::string what = format.name + (" " + std::to_string(dims[0]));
+            EXPECT_EQ(ask("cuda:sm_80", blob_of(md)), verdict_t::native) << what;
+            // Hopper's kernels take int4 where K is whole blocks.
+            const bool partial = quant_family(format.elem, format.quant) == quant_family_t::affine
+                                 && dims[0] % format.quant.block;
+            EXPECT_EQ(ask("cuda:sm_90", blob_of(md)), partial ? verdict_t::slower : verdict_t::native)
+                    << what;
+            EXPECT_EQ(ask("cuda:sm_120", blob_of(md)), verdict_t::slower) << what;
+            EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << what;
+        }
 }
 
 TEST(verdicts, slower_where_only_the_reference_takes_it) {

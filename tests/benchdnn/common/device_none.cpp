@@ -16,8 +16,6 @@ void time_graphs(const mxdnn::stream &, const nodes_t &, const nodes_t &, double
 }
 const ceilings_t &device_ceilings() { refuse(); }
 double empty_kernel_us() { refuse(); }
-device_peer_t make_cublaslt_matmul(const mxdnn::stream &, const dense_matmul_t &, int, int) {
-    refuse();
-}
+device_peer_t make_cublaslt_matmul(const mxdnn::stream &, const dense_matmul_t &, int, int) { refuse(); }
 
 } // namespace bench
