@@ -6,6 +6,7 @@
 
 #include "common/formats/quantize_block.hpp"
 #include "cpu/threading.hpp"
+#include "cpu/x64/reorder/reorder_copy.hpp"
 #include "cpu/x64/reorder/reorder_worker.hpp"
 
 namespace mxdnn {
@@ -142,6 +143,11 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     // no byte: groups are 16 lines or a multiple, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
     const write_t how = bytes / items.threads() > cache_sizes().l2 / 2 ? write_t::around : write_t::cached;
+    const reorder_copy_t copy(c, ctx);
+    if (copy.suffices()) {
+        parallel(ctx.stream, items.threads(), [&](int ithr, int nthr) { copy.run(ithr, nthr, how); });
+        return mxdnn_success;
+    }
     items.run(how, [](reorder_worker_t &worker, const item_t &i, const item_t &next) {
         worker.reorder(i.line, i.pos, next);
     });

@@ -147,10 +147,7 @@ void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row,
     int i = 0;
     switch (storage) {
     case code_storage_t::bytes:
-    case code_storage_t::low_6_bits:
-        for (; i + 32 <= n; i += 32) write256(around, row + i, load256(codes + i));
-        __builtin_memcpy(row + i, codes + i, size_t(n - i));
-        return;
+    case code_storage_t::low_6_bits: write_run(how, row, codes, n); return;
     case code_storage_t::nibbles:
         for (; i + 64 <= n; i += 64) {
             const __m256i v = _mm256_packus_epi16(

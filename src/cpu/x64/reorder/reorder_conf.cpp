@@ -11,8 +11,9 @@ namespace x64 {
 
 namespace {
 
-// Lines and positions that are worked on together where codes have to be transposed.
-constexpr int turned_lines = 64, turned_length = 256;
+// Positions that are worked on together where codes have to be transposed, of as many lines as there is room
+// for: rows of 4-bit codes are whole cache lines then.
+constexpr int turned_length = 256;
 // Positions of codes that are moved with their parameters, which are few bytes for each of them.
 constexpr int moved_length = 4 * reorder_max_length;
 static_assert(
@@ -83,7 +84,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const int64_t tile =
             std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
                     n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
-    c.group = c.by_rows ? reorder_max_lines : turned ? turned_lines : reorder_lines;
+    c.group = c.by_rows || turned ? reorder_max_lines : reorder_lines;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     c.turns_tiles = has_panel_kernels(c) && c.by_rows && are_plain_lines(codes);
