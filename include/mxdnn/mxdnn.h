@@ -151,7 +151,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scratchpad_mode(
  * ones, travel as MXDNN_ARG_ATTR_SCALES | arg in the order of the elements. Dynamic ones of a
  * matmul's source of f32, bf16 or f16 quantise it in execute and do not travel: dynamic_affine with
  * one f32 scale per row to s8, dynamic_fp with one to f8_e4m3, dynamic_mx with e8m0 scales in groups
- * of 1x32 to MXINT8. */
+ * of 1x32 to MXINT8. `is_on_host` changes nothing: scales are memory of the primitive's engine. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t attr, int arg, int mask,
         int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type, int is_on_host,
         mxdnn_quantization_mode_t mode);

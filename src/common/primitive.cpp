@@ -35,12 +35,6 @@ private:
 
 thread_local thread_scratchpad_t scratchpad;
 
-const char *dim_text(dim_t d, char (&buf)[24]) {
-    if (d == runtime_dim) return "runtime";
-    snprintf(buf, sizeof(buf), "%lld", (long long)d);
-    return buf;
-}
-
 // Whether a memory may stand for what the descriptor lists.
 status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t &got) {
     const memory_desc_t &w = want.md, &g = got.md;
@@ -72,18 +66,23 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
             return fail(mxdnn_invalid_arguments, "%s has %lld groups, but the primitive was created for %lld",
                     arg_name(want.arg), (long long)g.grouped.group_count, (long long)w.grouped.group_count);
         for (int i = 0; i < w.ndims; i++) {
-            char a[24], b[24];
-            if (g.dims[i] == runtime_dim || (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i]))
+            if (g.dims[i] == runtime_dim || g.strides[i] == runtime_dim)
                 return fail(mxdnn_invalid_arguments,
-                        "dim %d of %s is %s, but the primitive was created for %s", i, arg_name(want.arg),
-                        dim_text(g.dims[i], a), dim_text(w.dims[i], b));
-            // The stride of a dim of one element says nothing.
-            if (!want.any_strides && g.dims[i] > 1 && w.strides[i] != runtime_dim
-                    && w.strides[i] != g.strides[i])
+                        "dim %d of %s is a runtime value (%s); an execution takes memory of a descriptor "
+                        "with "
+                        "its actual dims and strides",
+                        i, arg_name(want.arg), to_string(g).c_str());
+            if (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i])
                 return fail(mxdnn_invalid_arguments,
-                        "stride %d of %s is %lld, but the primitive was created for %s", i,
-                        arg_name(want.arg), (long long)g.strides[i], dim_text(w.strides[i], b));
+                        "dim %d of %s is %lld, but the primitive was created for %lld", i, arg_name(want.arg),
+                        (long long)g.dims[i], (long long)w.dims[i]);
         }
+        // The stride of a dim of one element says nothing.
+        for (int i = 0; i < w.ndims && !want.any_strides; i++)
+            if (g.dims[i] > 1 && w.strides[i] != runtime_dim && w.strides[i] != g.strides[i])
+                return fail(mxdnn_invalid_arguments,
+                        "stride %d of %s is %lld, but the primitive was created for %lld", i,
+                        arg_name(want.arg), (long long)g.strides[i], (long long)w.strides[i]);
     }
     if (!got.handle && size_of(g) > 0)
         return fail(mxdnn_invalid_arguments, "%s has no data (a null handle) for %lld bytes",
@@ -151,13 +150,25 @@ status_t check_args(const exec_ctx_t &ctx) {
                                            & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS
                                                    | MXDNN_ARG_ATTR_GLOBAL_SCALE));
             return fail(mxdnn_invalid_arguments,
-                    "%s (argument %d) is passed, but the primitive has no such argument%s",
+                    "%s (argument %d) was passed, but the primitive has no such argument%s",
                     arg_name(ctx.args[i].arg), ctx.args[i].arg,
                     in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");
         }
     }
     if (runtime) MXDNN_CHECK(primitive_kind(ctx.pd.problem.kind)->check_runtime_dims(ctx.pd.problem, ctx));
     return check_overlap(ctx);
+}
+
+// What is executed: the problem with the rows of this execution where it has runtime values.
+problem_t executed_problem(const exec_ctx_t &ctx) {
+    problem_t p = ctx.pd.problem;
+    const auto resolve = [&](memory_desc_t &md, int arg) {
+        const memory_t *m = ctx.memory(arg);
+        if (m && has_runtime_dims(md)) md = m->md;
+    };
+    resolve(p.src, MXDNN_ARG_SRC);
+    resolve(p.dst, MXDNN_ARG_DST);
+    return p;
 }
 
 } // namespace
@@ -223,8 +234,9 @@ status_t execute(
                        .ok()
             && !capturing)
         engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
+    const double ms = now_ms() - start;
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
-            to_string(pd.problem).c_str(), pd.plan_text().c_str(), now_ms() - start);
+            to_string(executed_problem(ctx)).c_str(), pd.plan_text().c_str(), ms);
     return status;
 }
 

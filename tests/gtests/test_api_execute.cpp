@@ -305,16 +305,35 @@ TEST_F(Execute, RuntimeRows) {
             [&] {
                 args[MXDNN_ARG_SRC] = make({runtime, K}, dt::bf16, tag::ab, p);
             },
-            {"src", "runtime"});
+            {"dim 0 of src is a runtime value", "actual"});
+    expect_refused(
+            [&] {
+                args[MXDNN_ARG_SRC] =
+                        memory(memory::desc({M, K}, dt::bf16, memory::dims{runtime, 1}), eng, wide.data());
+            },
+            {"dim 0 of src is a runtime value", "strides"});
+    // The dim that differs is what is said, not the stride that follows from it.
     expect_refused(
             [&] {
                 args[MXDNN_ARG_SRC] = make({M, K - 1}, dt::bf16, tag::ab, p);
             },
-            {"src", "63", "64"});
+            {"dim 1 of src is 63", "64"});
     // No rows: nothing to do, also without data.
     args[MXDNN_ARG_SRC] = make({0, K}, dt::bf16, tag::ab, nullptr);
     args[MXDNN_ARG_DST] = make({0, N}, dt::bf16, tag::ab, nullptr);
     EXPECT_OK(execute());
+}
+
+TEST_F(Execute, VerboseLinesSayTheRowsOfTheExecution) {
+    init(mxfp4_weights_attr(), runtime);
+    testing::internal::CaptureStdout();
+    mxdnn::set_verbose("profile_exec");
+    EXPECT_OK(execute());
+    mxdnn::set_verbose("none");
+    const std::string line = testing::internal::GetCapturedStdout();
+    for (const char *words :
+            {"primitive,exec,mx_matmul,", "src:bf16:blocked:ab:4x64 ", "dst:bf16:blocked:ab:4x"})
+        EXPECT_NE(line.find(words), std::string::npos) << words << " in " << line;
 }
 
 TEST_F(Execute, RuntimeRowsOfOperands) {

@@ -86,7 +86,9 @@ mxdnn_status_t mxdnn_memory_create(
         if (handle == MXDNN_MEMORY_ALLOCATE) {
             if (has_runtime_dims(*md))
                 return fail(mxdnn_invalid_arguments,
-                        "memory of %s cannot be allocated: its size is not known", to_string(*md).c_str());
+                        "memory of %s cannot be allocated: its size is not known; give a descriptor with the "
+                        "actual dims, or a buffer of your own",
+                        to_string(*md).c_str());
             // At least one line, so that an empty tensor has an address.
             const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
             if (engine->device) {
