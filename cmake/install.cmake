@@ -54,6 +54,10 @@ foreach(_program mxdnn-pack mxdnn-bench)
     endif()
 endforeach()
 
+if(TARGET mxdnn-bench)
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/benchdnn/inputs/" DESTINATION "${CMAKE_INSTALL_DATADIR}/mxdnn/benchdnn")
+endif()
+
 # A static library hands its own needs on to whoever links it.
 get_target_property(MXDNN_LIBRARY_TYPE mxdnn TYPE)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/mxdnnConfig.cmake.in"

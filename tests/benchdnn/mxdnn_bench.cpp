@@ -44,7 +44,10 @@ void report(outcome_t outcome, const std::string &repro, const std::string &note
     }
     // A benchmark's own lines say enough.
     if (settings.performance && !settings.correctness && outcome == outcome_t::passed) return;
-    std::printf("%d:%s (%.0f ms) __REPRO: %s", index, word, ms, repro.c_str());
+    std::string words;
+    if (settings.engine != settings_t().engine) words += "--engine=" + settings.engine + " ";
+    if (settings.seed != settings_t().seed) words += "--seed=" + std::to_string(settings.seed) + " ";
+    std::printf("%d:%s (%.0f ms) __REPRO: %s%s", index, word, ms, words.c_str(), repro.c_str());
     if (outcome == outcome_t::failed)
         std::printf("\n    %s", note.c_str());
     else if (!note.empty())
@@ -83,25 +86,32 @@ void set_mode(const std::string &v) {
     if (v.empty()) throw usage_error_t("--mode is empty; it is made of the letters L I R C P");
 }
 
-// Thrown where a line is for a CUDA device and there is none.
-struct no_device_t {};
+// Thrown where a line asks for nothing but an answer, which has been printed.
+struct answered_t {};
+bool answered = false; // --ceilings, which problems may follow
 
-bool to_bool(const std::string &v, const char *what) {
-    if (v != "true" && v != "false")
-        throw usage_error_t(std::string(what) + " is '" + v + "'; possible are true and false");
-    return v == "true";
+// Thrown where a line is for a device that is not here.
+struct no_device_t {
+    std::string why;
+};
+
+void set_engine(const std::string &v) {
+    settings.engine = v;
+    try {
+        make_engine();
+    } catch (const mxdnn::error &e) {
+        if (e.status == mxdnn_device_unavailable) throw no_device_t{e.message};
+        throw;
+    }
 }
+
+bool to_bool(const std::string &v, const char *what) { return one_of(v, what, {"true", "false"}) == "true"; }
 
 // Options of the whole run.
 bool parse_setting(const std::string &word) {
     std::string v;
     if (option(word, "mode", v)) return set_mode(v), true;
-    if (option(word, "engine", v)) {
-        settings.engine = v;
-        if (v.compare(0, 4, "cuda") == 0 && mxdnn::engine::get_count(mxdnn::engine::kind::cuda) == 0)
-            throw no_device_t{};
-        return true;
-    }
+    if (option(word, "engine", v)) return set_engine(v), true;
     if (option(word, "threads", v)) {
         settings.threads = int(to_int(v, "--threads"));
         mxdnn::set_max_concurrency(settings.threads);
@@ -109,16 +119,20 @@ bool parse_setting(const std::string &word) {
     }
     if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
     if (option(word, "impl", v)) return settings.impl = v, true;
-    if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "--best-only"), true;
-    if (option(word, "against", v)) return settings.against = v == "none" ? "" : v, true;
-    if (option(word, "cold-cache", v)) {
-        if (v != "wei" && v != "none")
-            throw usage_error_t("--cold-cache is '" + v + "'; possible are wei and none");
-        return settings.cold_weights = v == "wei", true;
+    if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "best-only"), true;
+    if (option(word, "against", v)) {
+        one_of(v, "against", {"none", "onednn", "ref", "dense", "cublas", "cublaslt"});
+        return settings.against = v == "none" ? "" : v, true;
     }
-    if (option(word, "plant-fault", v)) return settings.plant_fault = to_bool(v, "--plant-fault"), true;
-    if (option(word, "max-ms-per-prb", v))
-        return settings.ms_per_problem = to_number(v, "--max-ms-per-prb"), true;
+    if (option(word, "cold-cache", v))
+        return settings.cold_weights = one_of(v, "cold-cache", {"none", "wei"}) == "wei", true;
+    if (option(word, "plant-fault", v)) return settings.plant_fault = to_bool(v, "plant-fault"), true;
+    if (option(word, "max-ms-per-prb", v)) {
+        settings.ms_per_problem = to_number(v, "--max-ms-per-prb");
+        if (!(settings.ms_per_problem > 0))
+            throw usage_error_t("--max-ms-per-prb is '" + v + "'; it is a number above 0");
+        return true;
+    }
     if (option(word, "perf-template", v)) return settings.perf_template = v, true;
     return false;
 }
@@ -130,15 +144,47 @@ struct only_with_isa_t {
 
 void take(const std::string &word, const std::filesystem::path &folder, int depth);
 
+std::string names_of_drivers() {
+    std::string all;
+    for (const driver_t &d : drivers) all += std::string(" --") + d.name;
+    return all;
+}
+
+void print_help() {
+    std::printf("mxdnn-bench [settings] --DRIVER [knobs] PROBLEM...\n\n"
+                "  mxdnn-bench --mx_matmul --dt=bf16:mxfp4:bf16 16x2880:2880x5760\n"
+                "  mxdnn-bench --mode=P --against=onednn --mx_matmul --batch=perf\n\n"
+                "drivers: %s\n"
+                "knobs:    mxdnn-bench --DRIVER --help\n"
+                "settings: --mode=[LIRCP] (list, init, run, correctness, performance)\n"
+                "          --engine=cpu|cuda|cuda:INDEX|TARGET --threads=N --seed=N --impl=TEXT "
+                "--best-only=true|false\n"
+                "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
+                "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
+                "          --perf-template=TEXT --ceilings\n\n"
+                "doc/mxdnn-bench.md has what they mean.\n",
+            names_of_drivers().c_str());
+}
+
+// The sets of problems: where this program is installed, or else in the sources.
+std::filesystem::path inputs_folder() {
+    using std::filesystem::path;
+    std::error_code none;
+    const path program = std::filesystem::read_symlink("/proc/self/exe", none);
+    const path installed = program.parent_path() / MXDNN_BENCH_INSTALLED_INPUTS;
+    return std::filesystem::is_directory(installed, none) ? installed.lexically_normal()
+                                                          : path(MXDNN_BENCH_INPUTS);
+}
+
 // A batch file holds the words of command lines; # starts a comment.
 void take_batch(const std::string &name, const std::filesystem::path &folder, int depth) {
     using std::filesystem::path;
     if (depth > 8)
         throw usage_error_t("batch files include each other deeper than 8 levels at '" + name + "'");
-    const path inputs = path(MXDNN_BENCH_INPUTS) / (driver ? driver->name : "");
+    const path inputs = inputs_folder() / (driver ? driver->name : "");
     for (const path &file : {path(name), folder / name, inputs / name}) {
         std::ifstream in(file);
-        if (!in) continue;
+        if (!in || std::filesystem::is_directory(file)) continue;
         std::string line, word;
         while (std::getline(in, line)) {
             std::istringstream words(line.substr(0, line.find('#')));
@@ -171,10 +217,18 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
     if (parse_setting(word)) return;
     if (option(word, "only-with-isa", v)) {
         using namespace mxdnn::impl;
+        if (x64::cpu_isa_t isa; !x64::isa_from_name(v.c_str(), &isa))
+            refuse_word("only-with-isa", v, " those of MXDNN_MAX_CPU_ISA");
         const std::string active = x64::isa_name(best_cpu_isa());
         if (active != v) throw only_with_isa_t{active, v};
         return;
     }
+    const bool help = word == "--help" || word == "-h";
+    if (help && !driver) {
+        print_help();
+        throw answered_t{};
+    }
+    answered = answered || word == "--ceilings";
     if (word == "--ceilings" && is_device(make_engine())) {
         const ceilings_t &c = device_ceilings();
         std::printf("ceilings,%s,read %.4g GB/s,copy %.4g GB/s%s,empty kernel %.3g us\n",
@@ -188,12 +242,12 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
                 c.streams, c.copy_gbs, text_of_rates(c).c_str());
         return;
     }
-    if (!driver) {
-        std::string all;
-        for (const driver_t &d : drivers) all += std::string(" --") + d.name;
-        throw usage_error_t("'" + word + "' comes before a driver; begin with one of" + all);
-    }
-    if (!driver->word(word)) throw usage_error_t("option '" + word + "' is not known to --" + driver->name);
+    if (!driver)
+        throw usage_error_t("'" + word + "' comes before a driver; begin with one of" + names_of_drivers());
+    if (!driver->word(help ? "--help" : word))
+        throw usage_error_t(
+                "option '" + word + "' is not known to --" + driver->name + "; --help lists those that are");
+    if (help) throw answered_t{};
 }
 
 } // namespace
@@ -216,16 +270,20 @@ int main(int argc, char **argv) {
     } catch (const only_with_isa_t &e) {
         std::printf("MXDNN_SKIP_ALL: the ISA in force is %s, not %s\n", e.active.c_str(), e.wanted.c_str());
         return 0;
-    } catch (const no_device_t &) {
-        mxdnn_engine_t e = nullptr;
-        mxdnn_engine_create(&e, mxdnn_cuda, 0);
-        std::printf("MXDNN_SKIP_ALL: %s\n", mxdnn_get_last_error());
+    } catch (const answered_t &) {
+        return 0;
+    } catch (const no_device_t &e) {
+        std::printf("MXDNN_SKIP_ALL: %s\n", e.why.c_str());
         return 0;
     } catch (const mxdnn::error &e) {
         std::fprintf(stderr, "mxdnn-bench: %s\n", e.what());
         return 2;
     } catch (const std::bad_alloc &) {
         std::fprintf(stderr, "mxdnn-bench: memory has run out\n");
+        return 2;
+    }
+    if (tally.total == 0 && !answered) {
+        std::fprintf(stderr, "mxdnn-bench: nothing was tested: no problem was given; --help has examples\n");
         return 2;
     }
     std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped,

@@ -54,6 +54,16 @@ run(WHAT "build" COMMAND ${CMAKE_COMMAND} --build "${work_dir}/cmake")
 run(WHAT "C program" COMMAND "${work_dir}/cmake/consumer_c" MATCH "consumer_c: ok")
 run(WHAT "C++ program" COMMAND "${work_dir}/cmake/consumer_cpp" MATCH "consumer_cpp: ok")
 
+# Programs, of those that the build has, run where they were put, and mxdnn-bench brings its sets.
+if(EXISTS "${prefix}/bin/mxdnn-pack")
+    run(WHAT "mxdnn-pack" COMMAND "${prefix}/bin/mxdnn-pack" --help)
+endif()
+if(EXISTS "${prefix}/bin/mxdnn-bench")
+    run(WHAT "mxdnn-bench" COMMAND "${prefix}/bin/mxdnn-bench" --mode=L --moe_route --batch=smoke)
+    run(WHAT "sets of mxdnn-bench" MUST_FAIL MATCH "${prefix}/share/mxdnn/benchdnn/moe_route"
+            COMMAND "${prefix}/bin/mxdnn-bench" --moe_route --batch=nosuch)
+endif()
+
 string(REPLACE "," ";" components "${components}")
 foreach(component cuda ep)
     if(component IN_LIST components)

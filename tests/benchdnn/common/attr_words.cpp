@@ -76,7 +76,11 @@ post_op_knob_t parse_post_op(const std::string &text) {
         o.beta = number(2, 0);
         o.halves = word(3, {"interleaved", "halves"}) == "halves";
         return o;
-    default: throw usage_error_t("post-op '" + part[0] + "' is not known");
+    default: {
+        std::string all;
+        for (const auto &w : alg_words) all += std::string(" ") + w.word;
+        throw usage_error_t("post-op '" + part[0] + "' is not known; possible are" + all);
+    }
     }
 }
 
@@ -101,7 +105,8 @@ void apply_scales(const std::string &text, tensor_type_t (&types)[3]) {
     if (text.empty()) return;
     for (const std::string &one : split(text, '+')) {
         const auto part = split(one, ':');
-        if (part.size() < 4) throw usage_error_t("scales '" + one + "' are not ARG:per_ocic:TYPE:G0xG1");
+        if (part.size() != 4 || part[1] != "per_ocic")
+            throw usage_error_t("scales '" + one + "' are not ARG:per_ocic:TYPE:G0xG1");
         const int arg = part[0] == "src" ? 0 : part[0] == "wei" ? 1 : part[0] == "dst" ? 2 : -1;
         if (arg < 0) throw usage_error_t("scales are of src, wei or dst, not of '" + part[0] + "'");
         const auto groups = to_dims(part[3]);
@@ -114,7 +119,7 @@ void apply_scales(const std::string &text, tensor_type_t (&types)[3]) {
 void apply_zero_points(const std::string &text, tensor_type_t (&types)[3]) {
     if (text.empty()) return;
     const auto part = split(text, ':');
-    if (part.size() < 3 || part[0] != "wei")
+    if (part.size() < 3 || part[0] != "wei" || part[1] != "per_ocic")
         throw usage_error_t("zero points '" + text + "' are not wei:per_ocic:TYPE[:GxG]");
     types[1].quant.zp_dt = to_data_type(part[2]);
     types[1].quant.zp =

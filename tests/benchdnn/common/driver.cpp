@@ -2,6 +2,7 @@
 #include "benchdnn/common/driver.hpp"
 
 #include <cstdio>
+#include <new>
 
 namespace bench {
 
@@ -20,6 +21,8 @@ void test(const std::string &repro, const std::function<std::string(std::string 
     } catch (const mxdnn::error &e) {
         const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
         done(skip ? outcome_t::skipped : outcome_t::failed, e.what());
+    } catch (const std::bad_alloc &) {
+        done(outcome_t::failed, "memory has run out");
     }
 }
 

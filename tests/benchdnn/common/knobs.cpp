@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/common/knobs.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -44,7 +45,8 @@ double to_number(const std::string &s, const char *what) {
 
 data_type_t to_data_type(const std::string &s) {
     const data_type_t dt = data_type_from_name(s.c_str());
-    if (dt == mxdnn_data_type_undef) throw usage_error_t("data type '" + s + "' is not known");
+    if (dt == mxdnn_data_type_undef)
+        throw usage_error_t("data type '" + s + "' is not known; doc/mxdnn-bench.md has types and formats");
     return dt;
 }
 
@@ -104,6 +106,11 @@ bool knobs_t::take(const std::string &word) {
             lists_[i] = split(v, ',');
             return true;
         }
+    if (word == "--help") {
+        std::printf("knobs and what they are as usual; --reset sets all of them so:\n");
+        for (size_t i = 0; i < count_; i++) std::printf("  --%s=%s\n", knobs_[i].name, knobs_[i].usual);
+        return true;
+    }
     if (word != "--reset") return false;
     reset();
     return true;
@@ -132,13 +139,18 @@ bool flag(const words_t &words, const char *name) {
 }
 
 const std::string &one_of(
-        const words_t &words, const char *name, std::initializer_list<const char *> possible) {
+        const std::string &word, const char *name, std::initializer_list<const char *> possible) {
     std::string all;
     for (const char *p : possible) {
-        if (words[name] == p) return words[name];
+        if (word == p) return word;
         all += std::string(" ") + p;
     }
-    refuse_word(name, words[name], all);
+    refuse_word(name, word, all);
+}
+
+const std::string &one_of(
+        const words_t &words, const char *name, std::initializer_list<const char *> possible) {
+    return one_of(words[name], name, possible);
 }
 
 int64_t number(const words_t &words, const char *name, int64_t least) {

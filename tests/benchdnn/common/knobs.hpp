@@ -68,7 +68,7 @@ public:
     explicit knobs_t(const knob_t (&knobs)[count]) : knobs_(knobs), count_(count) {
         reset();
     }
-    // True when the word was one of these options, or --reset.
+    // True when the word was one of these options, --reset, or --help, which prints them.
     bool take(const std::string &word);
     words_t usual() const { return words_t(knobs_, count_); }
     // The knobs of the list's end change fastest.
@@ -81,7 +81,7 @@ private:
     std::vector<std::vector<std::string>> lists_;
 };
 
-// What a knob's word stands for.
+// What an option's word stands for.
 [[noreturn]] void refuse_word(const char *name, const std::string &word, const std::string &possible);
 template <typename T>
 T pick(const words_t &words, const char *name, std::initializer_list<std::pair<const char *, T>> possible) {
@@ -94,6 +94,8 @@ T pick(const words_t &words, const char *name, std::initializer_list<std::pair<c
 }
 bool flag(const words_t &words, const char *name); // 0 or 1
 // The word itself.
+const std::string &one_of(
+        const std::string &word, const char *name, std::initializer_list<const char *> possible);
 const std::string &one_of(
         const words_t &words, const char *name, std::initializer_list<const char *> possible);
 int64_t number(const words_t &words, const char *name, int64_t least = 0);
