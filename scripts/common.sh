@@ -16,6 +16,17 @@ fail() {
     exit 1
 }
 
+# all_of WHAT GIVEN NAMES...: fails unless every word of the list A,B is one of the names.
+all_of() {
+    local what=$1 word
+    local -a words
+    IFS=, read -ra words <<<"$2"
+    shift 2
+    for word in "${words[@]}"; do
+        [[ " $* " == *" $word "* ]] || fail "there is no $what '$word'; possible are $*"
+    done
+}
+
 # Jobs: one per core that this process may use, but not more than memory carries (the largest files take ~1.5 GB).
 job_count() {
     local cores mem

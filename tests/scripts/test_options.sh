@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every script says what it is for when asked, and refuses what it does not know before it does anything.
+# shellcheck source=tests/scripts/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+for script in "$root"/scripts/*; do
+    [ -x "$script" ] || continue # read by others
+    name=scripts/${script##*/}
+    run "$script" --help
+    expect_status "$name --help" 0
+    [ "${#output}" -gt 100 ] || wrong "$name --help: says next to nothing"
+    # These two hand on what they do not know, to the example and to ctest.
+    case $name in scripts/quickstart | scripts/test) continue ;; esac
+    run "$script" --nonsense
+    expect_failure "$name --nonsense"
+    expect_silent "$name --nonsense" Traceback
+    expect_silent "$name --nonsense" "line "
+done
+
+for name in check test-gpu measure; do
+    run "$root/scripts/$name" --only test,nonsense
+    [ "$name" = check ] || run "$root/scripts/$name" --only tests,nonsense
+    expect_failure "$name --only"
+    expect_says "$name --only" "'nonsense'; possible are"
+done
