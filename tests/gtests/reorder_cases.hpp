@@ -234,7 +234,8 @@ inline void fill_values(const guarded_t &g, dt type, std::mt19937 &rng, bool usu
             u = rng() & (type == dt::f32 ? 0x807fffff : type == dt::bf16 ? 0x807f : 0x83ff); // subnormal
         if (style == 22 && rng() % 8 == 0) u = uint32_t(rng());                              // anything
         if (style == 23) u = encode(type, std::ldexp(float(rng() % 64), -3));                // ties
-        if (style == 24 && rng() % 16 == 0) u = encode(type, std::ldexp(1.f, 200));          // Inf
+        if (style == 23 && u != 0) u += rng() % 3 - 1; // and what is next to them
+        if (style == 24 && rng() % 16 == 0) u = encode(type, std::ldexp(1.f, 200)); // Inf
         if (style == 25) u = encode(type, -0.f);
         if (style == 26 && rng() % 64 == 0) u = encode(type, std::ldexp(normal(rng) * size, -14)); // tiny
         std::memcpy(g.data() + i, &u, size_t(bytes));

@@ -70,7 +70,9 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
                 }
 }
 
-// Between bf16 and whole blocks of whole panels, or of as many plain lines, nothing in which is out of the
+constexpr dt value_types[] = {dt::bf16, dt::bf16, dt::f32, dt::f16};
+
+// Between values and whole blocks of whole panels, or of as many plain lines, nothing in which is out of the
 // ordinary; all orders.
 void check_panels(const format_t &f) {
     const unsigned seed = seed_of_run();
@@ -86,7 +88,7 @@ void check_panels(const format_t &f) {
                     p.usual = true;
                     p.seed = unsigned(rng());
                     side_t &high = to_high ? p.dst : p.src, &codes = to_high ? p.src : p.dst;
-                    high.type = dt::bf16;
+                    high.type = value_types[rng() % 4];
                     high.last_contiguous = last;
                     high.padding = rng() % 3 ? 0 : dim(rng() % 3);
                     codes.form = codes_are;
@@ -115,7 +117,7 @@ void check_large(const format_t &f) {
                 p.usual = last == to_high;
                 p.seed = unsigned(rng());
                 side_t &high = to_high ? p.dst : p.src, &other = to_high ? p.src : p.dst;
-                high.type = high_is == form_t::packed || last == to_high ? dt::bf16 : dt::f32;
+                high.type = value_types[rng() % 4];
                 high.last_contiguous = last;
                 other.form = high_is;
                 other.format = &f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of plain codes to lines of bf16, with the values of body_dequantise_panels_avx512.hpp.
+// Lines of plain codes to lines of values, with the values of body_dequantise_panels_avx512.hpp.
 #pragma once
 
 #include "cpu/x64/reorder/body_dequantise_panels_avx512.hpp"
@@ -37,8 +37,9 @@ MXDNN_INLINE two_t words_of_line(const uint8_t *codes) {
     return {{half(codes), half(codes + 16)}};
 }
 
-template <typename E, typename W>
+template <typename E, typename W, typename S>
 void decode_code_line(const code_line_t &q, const blocks_t &b) {
+    constexpr int line_bytes = pair_lines * int(sizeof(typename S::raw_t)); // of 32 positions
     constexpr int step = 2 * pair_lines, bytes = step * (E::bits > 4 ? 8 : 4) / 8;
     const int other = q.block < pair_lines ? lines_at_once : 0;
     const auto decode_as = [&](auto &&kind) {
@@ -47,13 +48,13 @@ void decode_code_line(const code_line_t &q, const blocks_t &b) {
         for (int p = 0; p < q.positions; p += step, codes += bytes) {
             if (p * bytes % (64 * step) == 0) fetch(q.next + (codes - q.codes));
             const two_t t = words_of_line<E::bits>(codes);
-            for (int i = 0; i < 2; i++, out += row_bytes) {
+            for (int i = 0; i < 2; i++, out += line_bytes) {
                 const int first = (p + i * pair_lines) / q.block * lines_at_once + q.line;
                 const auto &w = kind(W::of_line(b, first, first + other));
                 if constexpr (E::bits == 8)
-                    write512(q.around, out, w.value_of_both(t.rows[i]));
+                    write_words<S>(q.around, out, w.value_of_both(t.rows[i]));
                 else
-                    write512(q.around, out, w.value(t.rows[i], 0));
+                    write_words<S>(q.around, out, w.value(t.rows[i], 0));
             }
         }
     };
@@ -65,8 +66,8 @@ void decode_code_line(const code_line_t &q, const blocks_t &b) {
 
 struct code_lines_t {
     using type = void (*)(const code_line_t &q, const blocks_t &b);
-    template <typename E, typename W>
-    static constexpr type with = decode_code_line<E, W>;
+    template <typename E, typename W, typename S>
+    static constexpr type with = decode_code_line<E, W, S>;
 };
 
 void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_t line_bytes,
@@ -79,7 +80,7 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
     const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
     const int blocks = dst.rows / f.block;
     const bool direct = how == write_t::cached || goes_around512(how, dst.data, dst.line_bytes);
-    alignas(64) uint8_t x[2 * reorder_max_length];
+    alignas(64) uint8_t x[sizeof(float) * reorder_max_length];
     blocks_t b;
     clear_blocks(b, blocks * lines_at_once);
     for (int first = 0; first < dst.lines; first += lines_at_once) {
@@ -91,7 +92,7 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
             load_codes(f.zp_bytes, b.zp, p.zero_points, p.pitch, blocks, lines_at_once);
         }
         const auto decode =
-                decode_of<code_lines_t>(f, decode_params(b, blocks * lines_at_once, f, global, unit));
+                decode_of<code_lines_t>(f, decode_params(b, blocks * lines_at_once, f, global, unit), dst.dt);
         make_offsets(b, blocks * lines_at_once, f);
         const uint8_t *const from = codes + first * line_bytes;
         uint8_t *const to = static_cast<uint8_t *>(dst.data) + first * dst.line_bytes;
@@ -99,8 +100,8 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
             uint8_t bytes[lines_at_once][reorder_max_length];
             for (int l = 0; l < lines_at_once; l++)
                 unpack_row(storage, from + l * line_bytes, dst.rows, bytes[l]);
-            dequantise(f, bytes[0], reorder_max_length, lines_at_once, dst.rows, global, p, nullptr,
-                    mxdnn_bf16, to, dst.line_bytes, how);
+            dequantise(f, bytes[0], reorder_max_length, lines_at_once, dst.rows, global, p, nullptr, dst.dt,
+                    to, dst.line_bytes, how);
             continue;
         }
         for (int l = 0; l < lines_at_once; l++) {
@@ -108,7 +109,7 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
                            direct ? to + l * dst.line_bytes : x, dst.rows, f.block, l,
                            direct && how == write_t::around},
                     b);
-            if (!direct) write_run(how, to + l * dst.line_bytes, x, 2 * dst.rows);
+            if (!direct) write_run(how, to + l * dst.line_bytes, x, dst.size() * dst.rows);
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed tiles to bf16, a pair of panels at a time: a vector holds 32 codes as words, of a row, each of a
+// Packed tiles to values, a pair of panels at a time: a vector holds 32 codes as words, of a row, each of a
 // block of its own, or of a line, as the destination has them, and becomes bf16 by integer arithmetic where
 // scales are powers of two, else by f32.
 #pragma once
@@ -279,7 +279,7 @@ struct packed_rows_t {
     written_later_t *later = nullptr; // as many bytes as are decoded
 };
 
-template <typename E, typename W>
+template <typename E, typename W, typename S>
 void decode_rows(const packed_rows_t &q, const blocks_t &b) {
     using pack_t = n16_words_t<E::bits>;
     constexpr int bytes = reorder_lines * E::bits / 8;
@@ -299,7 +299,7 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
                 for (int j = 0; j < 2; j++) fetch(g.codes[j] + r * bytes + q.ahead + k);
             const auto decode_with = [&](const auto &w) {
                 pack_t::unpack(g.codes, r * bytes, [&](int k, __m512i c, int place) {
-                    write512(q.around, g.out + (r + k) * q.pitch, w.value(c, place));
+                    write_words<S>(q.around, g.out + (r + k) * q.pitch, w.value(c, place));
                 });
             };
             if (fit[i])
@@ -310,18 +310,19 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
 }
 
 // To lines.
-template <typename E, typename W>
+template <typename E, typename W, typename S>
 void decode_lines(const packed_rows_t &q, const blocks_t &b) {
-    constexpr int bytes = pair_lines * reorder_lines * E::bits / 8; // of 32 positions of a panel
+    constexpr int line_bytes = pair_lines * int(sizeof(typename S::raw_t)); // of 32 positions
+    constexpr int bytes = pair_lines * reorder_lines * E::bits / 8;         // of 32 positions of a panel
     const int blocks = q.rows < pair_lines ? 2 : 1, other = (blocks - 1) * pair_lines;
     for (int i = 0; i < q.groups; i += blocks)
         for (int k = 0; k < max_of(q.rows / pair_lines, 1); k++)
             for (int j = 0; j < 2; j++) {
                 const int first = i * pair_lines + j * reorder_lines;
                 const uint8_t *codes = q.group[i].codes[j] + k * bytes;
-                uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * row_bytes;
+                uint8_t *out = q.group[i].out + j * reorder_lines * q.pitch + k * line_bytes;
                 for (int c = 0; c < bytes; c += 64) fetch_near(codes + q.ahead + c);
-                write_some(*q.later, reorder_lines * row_bytes);
+                write_some(*q.later, reorder_lines * line_bytes);
                 const auto decode_as = [&](auto &&kind) {
                     n16_lines_t<E::bits>::unpack(codes, [&](int l, __m512i c, int place) {
                         const auto &w = kind(W::of_line(b, first + l, first + l + other));
@@ -330,7 +331,7 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
                             v = w.value_of_both(c);
                         else
                             v = w.value(c, place);
-                        write512(q.around, out + l * q.pitch, v);
+                        write_words<S>(q.around, out + l * q.pitch, v);
                     });
                 };
                 if (fits<E>(W::of_line(b, first, first), codes, bytes))
@@ -343,48 +344,57 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
 // What decodes: its type, and what it is for codes of a type and their values.
 struct to_rows_t {
     using type = void (*)(const packed_rows_t &q, const blocks_t &b);
-    template <typename E, typename W>
-    static constexpr type with = decode_rows<E, W>;
+    template <typename E, typename W, typename S>
+    static constexpr type with = decode_rows<E, W, S>;
 };
 struct to_lines_t {
     using type = to_rows_t::type;
-    template <typename E, typename W>
-    static constexpr type with = decode_lines<E, W>;
+    template <typename E, typename W, typename S>
+    static constexpr type with = decode_lines<E, W, S>;
 };
 
 // Null where parameters want more care.
-template <typename T>
-typename T::type decode_of(const block_format_t &f, calm_t calm) {
-    if (calm == calm_t::no) return nullptr;
+template <typename T, typename S>
+typename T::type decode_to(const block_format_t &f, calm_t calm) {
     using e2m1 = f4_e2m1_t;
     typename T::type decode = nullptr;
-    if (f.family == quant_family_t::nvfp4) {
-        if (calm == calm_t::exact) return T::template with<e2m1, scaled_words_t<e2m1, true>>;
-        return T::template with<e2m1, scaled_words_t<e2m1, false>>;
-    }
+    if (f.family == quant_family_t::nvfp4 && calm == calm_t::exact)
+        return T::template with<e2m1, scaled_words_t<e2m1, true>, S>;
     if (f.family == quant_family_t::mx) {
         if (calm == calm_t::exact)
             visit_type(mx_element_types(), f.elem, [&](auto e) {
                 using E = decltype(e);
                 if constexpr (E::is_float)
-                    decode = T::template with<E, moved_words_t<E>>;
+                    decode = T::template with<E, moved_words_t<E>, S>;
                 else
-                    decode = T::template with<E, mxint8_bf16_words_t>;
+                    decode = T::template with<E, mxint8_bf16_words_t, S>;
             });
         return decode;
     }
-    visit_type(affine_element_types(), f.elem, [&](auto e) {
-        using E = decltype(e);
-        if (f.zp == zero_point_kind_t::float_zero)
-            decode = T::template with<E, affine_bf16_words_t<E, true>>;
-        else
-            decode = T::template with<E, affine_bf16_words_t<E, false>>;
-    });
+    // What has been rounded to bf16 is nothing else's value.
+    if constexpr (S::dt == mxdnn_bf16) {
+        if (calm == calm_t::no) return nullptr;
+        if (f.family == quant_family_t::nvfp4) return T::template with<e2m1, scaled_words_t<e2m1, false>, S>;
+        visit_type(affine_element_types(), f.elem, [&](auto e) {
+            using E = decltype(e);
+            if (f.zp == zero_point_kind_t::float_zero)
+                decode = T::template with<E, affine_bf16_words_t<E, true>, S>;
+            else
+                decode = T::template with<E, affine_bf16_words_t<E, false>, S>;
+        });
+    }
+    return decode;
+}
+template <typename T>
+typename T::type decode_of(const block_format_t &f, calm_t calm, data_type_t dt) {
+    typename T::type decode = nullptr;
+    with_source(dt, [&](auto s) { decode = decode_to<T, decltype(s)>(f, calm); });
     return decode;
 }
 
 // Anything: through a byte for each code.
-void decode_any_rows(const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global) {
+void decode_any_rows(
+        const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global, data_type_t dt) {
     const int bits = data_type_info(f.elem)->bits;
     alignas(64) uint8_t codes[reorder_max_block][pair_lines];
     for (int i = 0; i < q.groups; i++) {
@@ -397,20 +407,22 @@ void decode_any_rows(const packed_rows_t &q, const blocks_t &b, const block_form
         clear_blocks(part, pair_lines);
         __builtin_memcpy(part.scale, b.scale + i * pair_lines, pair_lines * sizeof(part.scale[0]));
         __builtin_memcpy(part.zp, b.zp + i * pair_lines, pair_lines * sizeof(part.zp[0]));
-        const decoding_t d = make_decoding(part, pair_lines, f, global, mxdnn_bf16);
+        const decoding_t d = make_decoding(part, pair_lines, f, global, dt);
         for (int r = 0; r < q.rows; r++) d.row(codes[r], pair_lines, part, g.out + r * q.pitch, false);
     }
 }
 
 // The same to lines.
-void decode_any_lines(const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global) {
-    alignas(64) row_words_t x[most_panel_bytes / 2 / row_bytes];
+void decode_any_lines(
+        const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global, data_type_t dt) {
+    const int size = dt == mxdnn_f32 ? 4 : 2;
+    alignas(64) uint8_t x[most_panel_bytes];
     packed_rows_t of_rows = q;
-    of_rows.pitch = row_bytes;
-    for (int i = 0; i < q.groups; i++) of_rows.group[i].out = x[i * q.rows];
-    decode_any_rows(of_rows, b, f, global);
-    for (int r = 0; r < q.groups * q.rows; r += pair_lines)
-        turn32(x[r], row_bytes, q.group[r / q.rows].out + r % q.rows * 2, q.pitch);
+    of_rows.pitch = pair_lines * size;
+    for (int i = 0; i < q.groups; i++) of_rows.group[i].out = x + i * q.rows * of_rows.pitch;
+    decode_any_rows(of_rows, b, f, global, dt);
+    for (int i = 0; i < q.groups; i++)
+        transpose(size, of_rows.group[i].out, of_rows.pitch, q.rows, pair_lines, q.group[i].out, q.pitch);
 }
 
 MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
@@ -423,7 +435,8 @@ MXDNN_INLINE __m512i load_panel_codes(int bytes, const uint8_t *p) {
 
 void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes, int header_bytes,
         int64_t ahead, float global, const panels_values_t &dst, write_t how, written_later_t &later) {
-    const bool lines_apart = dst.pos_bytes == 2;
+    const bool lines_apart = dst.lines_apart();
+    const int size = dst.size();
     const int panels = dst.lines / reorder_lines;
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
     const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
@@ -438,7 +451,7 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     blocks_t b;
     clear_blocks(b, most_blocks);
     packed_rows_t q;
-    q.pitch = !direct ? 2 * dst.lines : lines_apart ? dst.line_bytes : dst.pos_bytes;
+    q.pitch = !direct ? size * dst.lines : lines_apart ? dst.line_bytes : dst.pos_bytes;
     q.around = direct && how == write_t::around;
     q.ahead = ahead;
     q.later = &later;
@@ -447,18 +460,19 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     const auto decode_all = [&] {
         if (q.groups == 0) return;
         const calm_t calm = decode_params(b, q.groups * pair_lines, f, global, unit);
-        const auto decode = lines_apart ? decode_of<to_lines_t>(f, calm) : decode_of<to_rows_t>(f, calm);
+        const auto decode =
+                lines_apart ? decode_of<to_lines_t>(f, calm, dst.dt) : decode_of<to_rows_t>(f, calm, dst.dt);
         if (lines_apart) make_offsets(b, q.groups * pair_lines, f);
         if (decode)
             decode(q, b);
         else
-            (lines_apart ? decode_any_lines : decode_any_rows)(q, b, f, global);
+            (lines_apart ? decode_any_lines : decode_any_rows)(q, b, f, global, dst.dt);
         q.groups = 0;
     };
     for (int r = 0; r < dst.rows; r += step) {
         const int rows = min_of(step, dst.rows - r);
         uint8_t *to = static_cast<uint8_t *>(dst.data) + r * dst.pos_bytes;
-        if (lines_apart && !direct) q.pitch = 2 * rows;
+        if (lines_apart && !direct) q.pitch = size * rows;
         for (int first = 0, n; first < rows; first += n) {
             const int block = (r + first) / f.block;
             n = min_of(rows - first, (block + 1) * f.block - r - first);
@@ -475,7 +489,7 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
                 }
                 q.group[q.groups++] = {{codes, codes + panel_bytes},
                         (direct ? to : later.buffer())
-                                + (lines_apart ? 2 * first : first * q.pitch + p * reorder_lines * 2)};
+                                + (lines_apart ? size * first : first * q.pitch + p * reorder_lines * size)};
             }
         }
         decode_all();

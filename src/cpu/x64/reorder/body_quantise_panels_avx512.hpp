@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 to packed tiles, a pair of panels at a time, as the source has them. Of rows a vector holds an element
-// of 32 blocks: they are measured, scaled and encoded without a step across a vector. Of lines it holds 32
-// elements of a block, or of two: their parameters are the same, and only what is left of them after
+// Values to packed tiles, a pair of panels at a time, as the source has them. Of rows a vector holds an
+// element of 32 blocks: they are measured, scaled and encoded without a step across a vector. Of lines it
+// holds 32 elements of a block, or of two: their parameters are the same, and only what is left of them after
 // measuring, and their codes, change places. Codes are packed as words.
 #pragma once
 
@@ -26,6 +26,8 @@ struct group_t {
 struct unit_t {
     const block_format_t *format;
     float global;
+    data_type_t dt;
+    int size;      // of an element of the source
     int64_t pitch; // bytes from row to row, or from line to line, of the source
     bool around;
     runs_to_fetch_t ahead;  // as many cache lines as there are rows of pairs
@@ -45,10 +47,10 @@ MXDNN_INLINE void store_f32_bits(uint32_t *out, __m512i bf16) {
 // What all words of rows, or of lines, of a block are at most: magnitudes, or of u4 how far it reaches on
 // both sides of 0. most_of(i, take, number) of group i gives the largest number(words); take(from, to) has
 // the words that are at `from` in the source, and puts them at `to`.
-template <typename F>
+template <typename S, typename F>
 MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&most_of) {
     const auto move = [](const uint8_t *from, uint8_t *to) {
-        const __m512i v = load512(from);
+        const __m512i v = words_from_t<S>::load(from);
         store512(to, v);
         return v;
     };
@@ -68,13 +70,15 @@ MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&mos
     if (reach) reach_to_amax(b, u.groups * pair_lines);
 }
 
+template <typename S>
 void measure_rows_of_unit(blocks_t &b, unit_t &u) {
-    measure_groups(b, u, 1, [&](int i, uint32_t *to, auto take, auto number) {
+    constexpr int fetches = int(sizeof(typename S::raw_t)) - 1; // the others are left to encoding
+    measure_groups<S>(b, u, 1, [&](int i, uint32_t *to, auto take, auto number) {
         __m512i most = _mm512_setzero_si512();
         const uint8_t *from = u.group[i].from;
         uint8_t *x = u.group[i].x, *const end = x + u.format->block * row_bytes;
         for (; x < end; x += 2 * row_bytes, from += 2 * u.pitch) {
-            u.ahead.fetch_some(1);
+            u.ahead.fetch_some(fetches);
             most = _mm512_max_epi16(most, number(take(from, x)));
             most = _mm512_max_epi16(most, number(take(from + u.pitch, x + row_bytes)));
         }
@@ -88,13 +92,19 @@ MXDNN_INLINE __m512i zero_at_least(__m512i v) { return _mm512_max_epi16(v, _mm51
 MXDNN_INLINE int blocks_in_line(const unit_t &u) { return u.format->block < pair_lines ? 2 : 1; }
 constexpr int positions_bytes = pair_lines * row_bytes;
 
+template <typename S>
 void measure_lines_of_unit(blocks_t &b, unit_t &u) {
-    measure_groups(b, u, blocks_in_line(u), [&](int i, uint32_t *to, auto take, auto number) {
+    constexpr int size = int(sizeof(typename S::raw_t));
+    measure_groups<S>(b, u, blocks_in_line(u), [&](int i, uint32_t *to, auto take, auto number) {
         const auto largest = [&](int k) {
-            const uint8_t *from = u.group[i].from + k * 2,
-                          *next = u.ahead.run + (i * u.format->block + k) * 2;
+            const uint8_t *from = u.group[i].from + k * size,
+                          *next = u.ahead.run + (i * u.format->block + k) * size, *second = next + 64;
             uint8_t *x = u.group[i].x + k / pair_lines * positions_bytes;
             return largest_of_lines([&](int l) {
+                if (size > 2) {
+                    fetch(second);
+                    second += u.ahead.apart;
+                }
                 if (l % 2 == 0) {
                     fetch(next);
                     next += u.ahead.apart;
@@ -179,7 +189,7 @@ void encode_lines(unit_t &u, blocks_t &b) {
             // The other half of the lines has been fetched meanwhile.
             const uint8_t *x = u.group[i].x + k * positions_bytes,
                           *next = u.ahead.run + reorder_lines * u.ahead.apart;
-            u.ahead.run += row_bytes;
+            u.ahead.run += pair_lines * u.size;
             for (int j = 0; j < 2;
                     j++, x += reorder_lines * row_bytes, next += reorder_lines / 2 * u.ahead.apart) {
                 const int first = i * pair_lines + j * reorder_lines;
@@ -190,14 +200,16 @@ void encode_lines(unit_t &u, blocks_t &b) {
         }
 }
 
-// Any block: through a byte for each code.
-void quantise_group(const unit_t &u, const group_t &g) {
+// Any block, from rows of its own elements: through a byte for each code.
+void quantise_rows_of_group(const unit_t &u, const group_t &g, const uint8_t *rows, int64_t pitch) {
     const block_format_t &f = *u.format;
     alignas(64) uint8_t codes[reorder_max_block][pair_lines];
     alignas(64) uint8_t scales[pair_lines * sizeof(float)], zero_points[pair_lines * sizeof(float)];
-    const rows_t q = {g.x, row_bytes, f.block, pair_lines, codes[0], pair_lines};
-    quantise_block_rows<source_bf16_t>(
-            f, false, q, pair_lines, u.global, {scales, f.zp_bytes ? zero_points : nullptr, pair_lines});
+    const rows_t q = {rows, pitch, f.block, pair_lines, codes[0], pair_lines};
+    with_source(u.dt, [&](auto s) {
+        quantise_block_rows<decltype(s)>(
+                f, false, q, pair_lines, u.global, {scales, f.zp_bytes ? zero_points : nullptr, pair_lines});
+    });
     const int bits = data_type_info(f.elem)->bits;
     for (int j = 0; j < 2; j++) {
         __builtin_memcpy(g.scales[j], scales + j * reorder_lines * f.scale_bytes,
@@ -208,19 +220,12 @@ void quantise_group(const unit_t &u, const group_t &g) {
     }
 }
 
+void quantise_group(const unit_t &u, const group_t &g) { quantise_rows_of_group(u, g, g.from, u.pitch); }
 // Lines become rows.
 void quantise_lines_group(const unit_t &u, const group_t &g) {
-    const int block = u.format->block;
-    alignas(64) row_words_t rows[reorder_max_block];
-    // Positions of a block that begins inside 32 of them are words of the middle of each line.
-    for (int k = 0; k < block; k += pair_lines) {
-        alignas(64) row_words_t turned[pair_lines];
-        turn32(g.x + k / pair_lines * positions_bytes, row_bytes, turned[0], row_bytes);
-        __builtin_memcpy(rows[k], turned[0], sizeof(turned[0]) * size_t(min_of(block, pair_lines)));
-    }
-    group_t group = g;
-    group.x = rows[0];
-    quantise_group(u, group);
+    alignas(64) uint8_t rows[reorder_max_block][pair_lines * sizeof(float)];
+    transpose(u.size, g.from, u.pitch, pair_lines, u.format->block, rows, sizeof(rows[0]));
+    quantise_rows_of_group(u, g, rows[0], sizeof(rows[0]));
 }
 
 // Codes of a panel's columns, in the bytes that their type has.
@@ -265,17 +270,19 @@ void quantise_unit(unit_t &u, const unit_steps_t &steps) {
 
 // From rows to packed tiles, from lines to packed tiles, or from lines to lines.
 struct rows_to_tiles_t {
+    template <typename S>
+    static constexpr auto measure = measure_rows_of_unit<S>;
     template <typename W>
-    static constexpr unit_steps_t steps = {
-            measure_rows_of_unit, encode_rows_of_unit<W>, quantise_group, W::shift};
+    static constexpr unit_steps_t steps = {nullptr, encode_rows_of_unit<W>, quantise_group, W::shift};
 };
 struct lines_to_tiles_t {
+    template <typename S>
+    static constexpr auto measure = measure_lines_of_unit<S>;
     template <typename W>
-    static constexpr unit_steps_t steps = {
-            measure_lines_of_unit, encode_lines<W>, quantise_lines_group, W::shift};
+    static constexpr unit_steps_t steps = {nullptr, encode_lines<W>, quantise_lines_group, W::shift};
 };
 template <typename T>
-unit_steps_t unit_steps_of(const block_format_t &f) {
+unit_steps_t unit_steps_of(const block_format_t &f, data_type_t dt) {
     unit_steps_t steps = {};
     if (f.family == quant_family_t::nvfp4 && f.has_global)
         steps = T::template steps<nvfp4_words_t>;
@@ -287,6 +294,7 @@ unit_steps_t unit_steps_of(const block_format_t &f) {
     else
         visit_type(affine_element_types(), f.elem,
                 [&](auto e) { steps = T::template steps<affine_words_t<decltype(e)>>; });
+    with_source(dt, [&](auto s) { steps.measure = T::template measure<decltype(s)>; });
     return steps;
 }
 
@@ -298,9 +306,9 @@ static_assert(most_header_bytes >= 4 * reorder_lines * (2 + 1) && most_header_by
 
 void quantise_panels(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
         int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later) {
-    const bool lines_apart = src.pos_bytes == 2;
-    const unit_steps_t steps =
-            lines_apart ? unit_steps_of<lines_to_tiles_t>(f) : unit_steps_of<rows_to_tiles_t>(f);
+    const bool lines_apart = src.lines_apart();
+    const unit_steps_t steps = lines_apart ? unit_steps_of<lines_to_tiles_t>(f, src.dt)
+                                           : unit_steps_of<rows_to_tiles_t>(f, src.dt);
     const int panels = src.lines / reorder_lines, step = panel_step(f, src);
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
     const int zps_at = src.rows / f.block * scale_line,
@@ -314,6 +322,8 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
     unit_t u;
     u.format = &f;
     u.global = global;
+    u.dt = src.dt;
+    u.size = src.size();
     u.pitch = lines_apart ? src.line_bytes : src.pos_bytes;
     u.around = goes_around512(how, tile, panel_bytes);
     u.later = &later;
@@ -327,7 +337,7 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
         const int rows = min_of(step, src.rows - r);
         const uint8_t *from = static_cast<const uint8_t *>(src.data) + r * src.pos_bytes;
         u.ahead = {r + step < src.rows ? from + rows * src.pos_bytes : static_cast<const uint8_t *>(src.next),
-                u.pitch, 2 * (lines_apart ? rows : src.lines), 0};
+                u.pitch, u.size * (lines_apart ? rows : src.lines), 0};
         for (int first = 0; first < rows; first += f.block)
             for (int p = 0; p < panels; p += 2) {
                 const int block = (r + first) / f.block;

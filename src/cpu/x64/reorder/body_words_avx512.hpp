@@ -15,7 +15,6 @@ constexpr int pair_lines = 2 * reorder_lines;
 constexpr int row_bytes = pair_lines * 2;
 // Pairs, or blocks of one, whose parameters are worked on together.
 constexpr int most_groups = most_blocks / pair_lines;
-using row_words_t = uint8_t[row_bytes];
 
 MXDNN_INLINE __m512i load512(const void *p) { return _mm512_loadu_si512(p); }
 MXDNN_INLINE void store512(void *p, __m512i v) { _mm512_storeu_si512(p, v); }
@@ -122,17 +121,61 @@ MXDNN_INLINE void double_words(uint32_t *p, int n) {
     for_blocks(n, [&](int i) { p[i] = (p[i] << 16) | (p[i] & 0xffff); });
 }
 
-// ---- transposing ----
+// ---- values as words ----
 
-// 8 x 8 words in every lane of eight vectors: rows four apart interleaved, three times over.
-MXDNN_INLINE void transpose_in_lanes(__m512i (&v)[8]) {
-    for (int step = 0; step < 3; step++) {
-        __m512i t[8];
-        for (int i = 0; i < 4; i++) {
-            t[2 * i] = _mm512_unpacklo_epi16(v[i], v[i + 4]);
-            t[2 * i + 1] = _mm512_unpackhi_epi16(v[i], v[i + 4]);
-        }
-        for (int i = 0; i < 8; i++) v[i] = t[i];
+// 32 elements that stand side by side, as bf16 or as what rounds alike (rounds_as_words()): upper halves,
+// whose last bit is set if it or any of the lower half is.
+template <typename S>
+struct words_from_t;
+template <>
+struct words_from_t<source_bf16_t> {
+    MXDNN_INLINE __m512i load(const uint8_t *p) { return load512(p); }
+};
+struct odd_words_t {
+    alignas(64) uint16_t index[32];
+    constexpr odd_words_t() : index() {
+        for (int i = 0; i < 32; i++) index[i] = uint16_t(2 * i + 1);
+    }
+};
+constexpr odd_words_t odd_words;
+struct cut_words_t {
+    MXDNN_INLINE __m512i upper(__m512i a, __m512i b) {
+        return _mm512_permutex2var_epi16(sticky(a), load512(odd_words.index), sticky(b));
+    }
+
+private:
+    // Adding carries into the upper half unless the lower one is 0.
+    MXDNN_INLINE __m512i sticky(__m512i v) {
+        const __m512i low = dwords(0xffff);
+        return _mm512_or_si512(v, _mm512_add_epi32(_mm512_and_si512(v, low), low));
+    }
+};
+template <>
+struct words_from_t<source_f32_t> {
+    MXDNN_INLINE __m512i load(const uint8_t *p) { return cut_words_t::upper(load512(p), load512(p + 64)); }
+};
+template <>
+struct words_from_t<source_f16_t> {
+    MXDNN_INLINE __m512i load(const uint8_t *p) {
+        return cut_words_t::upper(_mm512_castps_si512(_mm512_cvtph_ps(load256(p))),
+                _mm512_castps_si512(_mm512_cvtph_ps(load256(p + 32))));
+    }
+};
+
+// And back, of bf16.
+template <typename S>
+MXDNN_INLINE void write_words(bool around, uint8_t *p, __m512i v) {
+    if constexpr (S::dt == mxdnn_bf16) return write512(around, p, v);
+    const auto wide = [](__m256i half) { return _mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16); };
+    const __m512i a = wide(_mm512_castsi512_si256(v)), b = wide(_mm512_extracti64x4_epi64(v, 1));
+    if constexpr (S::dt == mxdnn_f32) {
+        write512(around, p, a);
+        write512(around, p + 64, b);
+    } else {
+        constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        const __m256i low = _mm512_cvtps_ph(_mm512_castsi512_ps(a), nearest),
+                      high = _mm512_cvtps_ph(_mm512_castsi512_ps(b), nearest);
+        write512(around, p, _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
     }
 }
 
@@ -144,22 +187,12 @@ MXDNN_INLINE __m512i load_lanes(const uint8_t *p, int64_t step) {
     return _mm512_inserti32x4(c, load128(p + 3 * step), 3);
 }
 
-// out[c][r] = in[r][c]: 32 x 32 words. The input is read 16 bytes at a time.
-MXDNN_INLINE void turn32(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
-    for (int g = 0; g < 4; g++) {
-        __m512i v[8];
-        for (int i = 0; i < 8; i++) v[i] = load_lanes(in + i * in_pitch + 16 * g, 8 * in_pitch);
-        transpose_in_lanes(v);
-        for (int i = 0; i < 8; i++) store512(out + (8 * g + i) * out_pitch, v[i]);
-    }
-}
-
 // ---- a part of a tile in the first-level cache ----
 
 // Positions that are worked on at a time: as many as the blocks that are prepared together have, of a pair of
 // panels; else a block, or 32 of them.
 MXDNN_INLINE int panel_step(const block_format_t &f, const panels_values_t &v) {
-    if (v.pos_bytes == 2) return min_of(v.rows, max_of(most_blocks / pair_lines * f.block, pair_lines));
+    if (v.lines_apart()) return min_of(v.rows, max_of(most_blocks / pair_lines * f.block, pair_lines));
     return min_of(v.rows, max_of(f.block, pair_lines));
 }
 

@@ -23,12 +23,14 @@ constexpr int lines_to_rows = 128;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 
-// Whether there are kernels from bf16 to packed panels, or from panels to bf16.
+// Whether there are kernels from values to packed panels, or from panels to values.
 bool has_panel_kernels(const reorder_conf_t &c) {
     if (c.moves || c.given || !c.kernels->quantise_panels) return false;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
-    if (values.quantised || values.dt != mxdnn_bf16) return false;
+    if (values.quantised) return false;
+    if (values.dt != mxdnn_bf16)
+        return c.dst.quantised ? rounds_as_words(codes.format) : becomes_words(codes.format);
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
 }
 

@@ -22,17 +22,17 @@ struct reorder_conf_t {
     bool tables = false; // f4_e2m1 to bf16 by tables of each scale
     int chunk = 0;       // positions of a line that are worked on at a time: whole blocks and packed tiles
     int group = 0;       // lines that are worked on together, a multiple of reorder_lines
-    // Between bf16 and packed panels, where there are kernels for it: a tile each of so many lines at a time,
-    // whole pairs of panels and blocks; what is left goes the other way.
+    // Between values and packed panels, where there are kernels for it: a tile each of so many lines at a
+    // time, whole pairs of panels and blocks; what is left goes the other way.
     int panel_lines = 0;
 
     // Whether a thread goes on along lines, or to the next ones: where lines stand side by side, a position
     // is on another page.
     bool along_lines = true;
 
-    // Or the same between lines of bf16 and lines of codes.
+    // Or the same between lines of values and lines of codes.
     bool codes_in_lines = false;
-    // Or between bf16 in rows and lines of codes, by way of packed tiles in cache.
+    // Or between values in rows and lines of codes, by way of packed tiles in cache.
     bool turns_tiles = false;
     packed_shape_t tile;
 

@@ -56,14 +56,19 @@ struct source_lines_t {
     const void *next = nullptr;
 };
 
-// bf16 in plain memory, for or from a packed tile of some panels: `rows` positions, whole blocks and a
+// Values in plain memory, for or from a packed tile of some panels: `rows` positions, whole blocks and a
 // multiple of 32, of `lines` lines, whole pairs of panels. Either positions stand side by side, of one pair,
 // or lines.
 struct panels_values_t {
     void *data = nullptr;
-    int64_t line_bytes = 0, pos_bytes = 0; // one of them is 2
+    data_type_t dt = mxdnn_data_type_undef; // f32, bf16, f16
+    int64_t line_bytes = 0, pos_bytes = 0;  // one of them is size()
     int lines = 0, rows = 0;
     const void *next = nullptr; // the values that are next
+
+    int size() const { return dt == mxdnn_f32 ? 4 : 2; }
+    // Positions stand side by side.
+    bool lines_apart() const { return pos_bytes == size(); }
 };
 // Lines that stand side by side are taken in runs of some cache lines: the next position may be on another
 // page.
@@ -91,6 +96,17 @@ struct written_later_t {
 
     uint8_t *buffer() { return x[free]; }
 };
+
+// Whether f32 and f16 may be cut to 16 bits, the last of which tells whether that took something away, before
+// they are encoded: minifloats have fewer bits, and powers of two and their choice move exponents alone. But
+// rceil divides the largest magnitude.
+constexpr bool rounds_as_words(const block_format_t &f) {
+    return f.family == quant_family_t::mx && f.elem != mxdnn_s8 && f.rounding != mxdnn_scale_rounding_rceil;
+}
+// Whether bf16 has all values of ordinary scales.
+constexpr bool becomes_words(const block_format_t &f) {
+    return f.family != quant_family_t::affine && !f.has_global;
+}
 
 struct reorder_kernels_t {
     // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there
@@ -142,8 +158,9 @@ struct reorder_kernels_t {
     void (*write_later)(written_later_t &later, write_t how, uint8_t *to, int64_t apart, int run, int runs);
     void (*finish)(written_later_t &later);
 
-    // bf16 to codes, scales and zero points, which are computed, of a packed tile of each panel, and back.
-    // Affine formats have scales of 16 bits. Null where an ISA has no such kernels.
+    // Values to codes, scales and zero points, which are computed, of a packed tile of each panel, and back.
+    // f32 and f16 of what rounds_as_words() and becomes_words(); affine formats have scales of 16 bits. Null
+    // where an ISA has no such kernels.
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
             int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later);
     // The same of 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4

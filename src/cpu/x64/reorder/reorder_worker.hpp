@@ -107,8 +107,8 @@ private:
         const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / (2 * reorder_lines)
                           * (2 * reorder_lines);
         if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
-        const panels_values_t v = {values.at(line, pos), values.line_bytes(), values.pos_bytes(), lines,
-                length, values.at(next.line, next.pos)};
+        const panels_values_t v = {values.at(line, pos), values.conf().dt, values.line_bytes(),
+                values.pos_bytes(), lines, length, values.at(next.line, next.pos)};
         if (c_.turns_tiles) {
             turn_tiles(v, line, pos, next);
             return lines;
