@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <mxdnn/mxdnn.hpp>
 #include <numeric>
@@ -93,6 +94,33 @@ double least_ms(const perf_t &p) {
     return std::max(p.bytes / (p.copies ? c.copy_gbs : c.read_gbs), gflops > 0 ? p.flops / gflops : 0) * 1e-6;
 }
 
+namespace {
+
+// A count, or a rate by the time, with a unit of oneDNN's in front or none: "Gflops", "bw". False for others.
+bool counted(const std::string &field, const perf_t &p, double ms, double &value) {
+    const size_t unit = std::string("KMG").find(field.substr(0, 1));
+    const bool has_unit = !field.empty() && unit != std::string::npos;
+    const std::string what = has_unit ? field.substr(1) : field;
+    if (what != "ops" && what != "flops" && what != "bytes" && what != "bw") return false;
+    value = (what == "ops" || what == "flops" ? p.flops : p.bytes)
+            / (what == "flops" || what == "bw" ? ms * 1e-3 : 1) * (has_unit ? std::pow(1e-3, unit + 1) : 1);
+    return true;
+}
+
+// A part of a problem's words: its driver, its shape, or its attributes.
+bool words_of(const std::string &field, const std::string &problem, std::string &text) {
+    if (field != "driver" && field != "desc" && field != "attr") return false;
+    const std::vector<std::string> words = split(problem, ' ');
+    if (field == "driver") text = words.front().substr(2);
+    if (field == "desc") text = words.back();
+    if (field == "attr")
+        for (const std::string &word : words)
+            if (word.compare(0, 7, "--attr-") == 0) text += (text.empty() ? "" : " ") + word;
+    return true;
+}
+
+} // namespace
+
 std::string perf_line(const std::string &text, const perf_t &p) {
     const auto time_of = [](const times_t &t, char sign) {
         return sign == '-' ? t.min() : sign == '0' ? t.mean() : sign == '+' ? t.max() : t.median();
@@ -110,6 +138,8 @@ std::string perf_line(const std::string &text, const perf_t &p) {
                 !field.empty() && (field[0] == '-' || field[0] == '0' || field[0] == '+') ? field[0] : 0;
         if (sign) field = field.substr(1);
         const double ms = time_of(p.times, sign);
+        std::string words;
+        double value = 0;
         if (field == "engine")
             line += p.engine;
         else if (field == "impl")
@@ -118,14 +148,12 @@ std::string perf_line(const std::string &text, const perf_t &p) {
             line += p.problem;
         else if (field == "threads")
             line += std::to_string(p.threads);
-        else if (field == "Gops")
-            line += number(p.flops * 1e-9);
+        else if (words_of(field, p.problem, words))
+            line += words;
+        else if (counted(field, p, ms, value))
+            line += number(value);
         else if (field == "time")
             line += number(ms);
-        else if (field == "Gflops")
-            line += number(p.flops / ms * 1e-6);
-        else if (field == "Gbytes")
-            line += number(p.bytes * 1e-9);
         else if (field == "gbw")
             line += number(p.bytes / ms * 1e-6);
         else if (field == "roof")
@@ -142,9 +170,11 @@ std::string perf_line(const std::string &text, const perf_t &p) {
         else if (field == "vs")
             line += p.peer_times.ms.empty() ? "-" : number(time_of(p.peer_times, sign) / ms) + "x";
         else
-            throw usage_error_t("perf field '%" + field
-                                + "%' is not known; possible are engine impl prb threads Gops time "
-                                  "Gflops Gbytes gbw roof ctime cachedtime against peertime vs");
+            throw usage_error_t(
+                    "perf field '%" + field
+                    + "%' is not known; possible are engine impl driver prb desc attr threads time ops "
+                      "flops bytes bw (and with K, M or G in front) gbw roof ctime cachedtime against "
+                      "peertime vs");
     }
     return line;
 }
