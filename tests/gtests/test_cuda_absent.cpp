@@ -45,6 +45,27 @@ TEST(cuda_absent, files_that_are_not_the_library_are_named) {
     EXPECT_NE(why.find(text), std::string::npos) << why;
 }
 
+TEST(cuda_absent, tables_of_other_releases_are_refused) {
+    const mxdnn_version_t *v = mxdnn_version();
+    const std::string release =
+            std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+    cuda::table_t table{};
+    table.version = cuda::table_version;
+    table.kernels = uint32_t(cuda::kernel_id_t::count);
+    table.release = release.c_str();
+    EXPECT_EQ(cuda::why_not_ours(&table), "");
+    cuda::table_t other = table;
+    other.kernels++;
+    EXPECT_NE(cuda::why_not_ours(&other).find("another release"), std::string::npos);
+    other = table;
+    other.version++;
+    EXPECT_NE(cuda::why_not_ours(&other).find("another release"), std::string::npos);
+    other = table;
+    other.release = "999.1.0";
+    EXPECT_NE(cuda::why_not_ours(&other).find("999.1.0"), std::string::npos);
+    EXPECT_NE(cuda::why_not_ours(nullptr).find("another release"), std::string::npos);
+}
+
 TEST(cuda_absent, architectures_have_targets) {
     const auto arch = [](int major, int minor) {
         cuda::device_info_t d{};

@@ -2,6 +2,9 @@
 // cublaslt:bf16 against double arithmetic over what the packed bytes stand for: every weight format, from the
 // least number of rows on and below it, in one pass over the columns and in several, wherever memory starts.
 #include <cmath>
+#include <thread>
+
+#include <cuda_runtime.h>
 
 #include "cuda_formats.hpp"
 #include "gpu/cuda/cublaslt_mx_matmul.hpp"
@@ -139,6 +142,25 @@ struct problem_of_test_t {
         }
     }
 };
+
+// Has to be the first here: cuBLASLt's handle is made once in a process. A blocking stream is one that the
+// legacy stream waits for.
+TEST(cuda_cublaslt, opens_beside_a_capture_of_a_blocking_stream) {
+    cudaStream_t captured = nullptr;
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(cudaStreamCreate(&captured), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal), cudaSuccess);
+    bool found = false;
+    std::thread([&] {
+        const auto pd = make_pd({512, 1032, dt::bf16, true, false}, formats[0], any_rows);
+        found = is_cublaslt(pd);
+        const mxdnn::mx_matmul p(pd);
+    }).join();
+    EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess);
+    if (graph) cudaGraphDestroy(graph);
+    ASSERT_EQ(cudaStreamDestroy(captured), cudaSuccess);
+    if (!found) GTEST_SKIP() << "no cuBLASLt";
+}
 
 TEST(cuda_cublaslt, every_format_is_within_its_bound) {
     if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";

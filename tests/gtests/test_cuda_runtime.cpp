@@ -153,6 +153,20 @@ TEST(cuda_execution, captures_are_left_alone) {
     dst.unmap_data(dst.map_data());
 }
 
+// Of streams that the library has not been told of it sees those that the legacy stream waits for.
+TEST(cuda_execution, captures_of_unknown_blocking_streams_are_left_alone) {
+    const memory m(memory::desc({33, 100}, dt::f32, tag::ab), gpu());
+    cudaStream_t blocking = nullptr;
+    cudaGraph_t graph = nullptr;
+    CUDA_OK(cudaStreamCreate(&blocking));
+    CUDA_OK(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed));
+    EXPECT_THROW(m.map_data(), mxdnn::error);
+    CUDA_OK(cudaStreamEndCapture(blocking, &graph));
+    CUDA_OK(cudaGraphDestroy(graph));
+    CUDA_OK(cudaStreamDestroy(blocking));
+    m.unmap_data(m.map_data());
+}
+
 TEST(cuda_execution, streams_and_threads_share_a_primitive) {
     for (const sample_t &c : samples(gpu())) {
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());

@@ -34,7 +34,8 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
             return fail(mxdnn_invalid_arguments,
                     "cudaStreamPerThread is another stream in every thread; make a stream of your own");
         if (cuda_stream)
-            MXDNN_CHECK(cuda::check(d.table->stream_device(cuda_stream, &device), "the CUDA stream"));
+            MXDNN_CHECK(
+                    cuda::check(d.table->stream_device(d.index, cuda_stream, &device), "the CUDA stream"));
         if (device != d.index)
             return fail(mxdnn_invalid_arguments,
                     "the CUDA stream belongs to device %d, the engine is device %d", device, d.index);
@@ -63,7 +64,7 @@ mxdnn_status_t mxdnn_cuda_interop_memory_create(
     MXDNN_CHECK(check_device(__func__, *engine));
     const cuda::device_t &d = *engine->device;
     int device = -1;
-    MXDNN_CHECK(cuda::check(d.table->pointer_device(device_pointer, &device), "the device pointer"));
+    MXDNN_CHECK(cuda::check(d.table->pointer_device(d.index, device_pointer, &device), "the device pointer"));
     if (device != d.index)
         return fail(mxdnn_invalid_arguments, "%p is %s, the engine is device %d", device_pointer,
                 device < 0 ? "no device memory" : "memory of another device", d.index);

@@ -27,12 +27,22 @@ void *allocate_host(size_t bytes) {
     return std::aligned_alloc(64, bytes);
 }
 
+struct device_memory_t {
+    const cuda::device_t &device;
+    void *data;
+    ~device_memory_t() {
+        if (data) device.table->release_memory(device.index, data);
+    }
+};
+
 status_t allocate_on(const cuda::device_t &d, memory_t &m, size_t bytes) {
-    const cuda::result_t r = d.table->allocate(d.index, &m.handle, bytes);
+    std::unique_ptr<device_memory_t> owned(new device_memory_t{d, nullptr});
+    const cuda::result_t r = d.table->allocate(d.index, &owned->data, bytes);
     if (!r.ok())
         return fail(
                 r.status, "no device memory for %zu bytes of %s: %s", bytes, to_string(m.md).c_str(), r.text);
-    m.owned = {m.handle, [](void *p) { cuda::find_device(0)->table->release_memory(p); }};
+    m.handle = owned->data;
+    m.owned = {owned.release(), [](void *p) { delete static_cast<device_memory_t *>(p); }};
     return mxdnn_success;
 }
 

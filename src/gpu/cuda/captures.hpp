@@ -8,8 +8,8 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Fails while a stream of the device, of those that the library knows, is being captured: `what` waits for
-// the device, which would break that.
+// Fails while a stream of the device is being captured, of those that the library knows and of all blocking
+// ones: `what` waits for the device, which would break that.
 status_t check_no_capture(const device_t &device, const char *what);
 
 } // namespace cuda

@@ -16,8 +16,9 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 1;
+constexpr uint32_t table_version = 2;
 
+// Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {
     uint32_t version;
     uint32_t kernels;    // kernel_id_t::count of the build
@@ -27,9 +28,9 @@ struct table_t {
     result_t (*device_info)(int device, device_info_t *info);
 
     result_t (*allocate)(int device, void **p, size_t bytes);
-    result_t (*release_memory)(void *p); // waits for the device
-    // The device whose memory p is; -1 for memory that no device owns.
-    result_t (*pointer_device)(const void *p, int *device);
+    result_t (*release_memory)(int device, void *p); // waits for the device
+    // The device whose memory p is, as `device` knows it; -1 for memory that no device owns.
+    result_t (*pointer_device)(int device, const void *p, int *owner);
     // In any direction, in the order of the stream; from and to pageable host memory the call may wait.
     result_t (*copy)(const launch_t &at, void *dst, const void *src, size_t bytes);
     // Waits for all work on the device, then copies.
@@ -38,7 +39,7 @@ struct table_t {
     result_t (*stream_create)(int device, void **stream);
     result_t (*stream_destroy)(int device, void *stream);
     result_t (*stream_wait)(int device, void *stream);
-    result_t (*stream_device)(void *stream, int *device);
+    result_t (*stream_device)(int device, void *stream, int *owner);
     result_t (*stream_is_capturing)(int device, void *stream, bool *capturing);
 
     // Loads a kernel onto a device; afterwards launching it allocates and loads nothing.

@@ -113,7 +113,7 @@ stream_state_t::~stream_state_t() {
         const std::lock_guard<std::mutex> lock(all.mutex);
         all.streams.erase(std::remove(all.streams.begin(), all.streams.end(), this), all.streams.end());
     }
-    for (const auto &b : buffers_) device_.table->release_memory(b->data);
+    for (const auto &b : buffers_) device_.table->release_memory(device_.index, b->data);
     if (owned_) device_.table->stream_destroy(device_.index, handle_);
 }
 
@@ -136,18 +136,20 @@ status_t stream_state_t::grow(int64_t bytes) {
 }
 
 status_t check_no_capture(const device_t &device, const char *what) {
+    const auto check_stream = [&](void *stream) -> status_t {
+        bool capturing = false;
+        (void)device.table->stream_is_capturing(device.index, stream, &capturing);
+        if (!capturing) return mxdnn_success;
+        return fail(mxdnn_invalid_arguments,
+                "%s waits for device %d, which would break the capture of one of its streams; end that "
+                "first",
+                what, device.index);
+    };
+    MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows of the caller's blocking ones
     scratchpads_t &all = scratchpads();
     const std::lock_guard<std::mutex> lock(all.mutex);
-    for (const stream_state_t *s : all.streams) {
-        bool capturing = false;
-        if (s->device().index == device.index)
-            (void)device.table->stream_is_capturing(device.index, s->handle(), &capturing);
-        if (capturing)
-            return fail(mxdnn_invalid_arguments,
-                    "%s waits for device %d, which would break the capture of one of its streams; end that "
-                    "first",
-                    what, device.index);
-    }
+    for (const stream_state_t *s : all.streams)
+        if (s->device().index == device.index) MXDNN_CHECK(check_stream(s->handle()));
     return mxdnn_success;
 }
 

@@ -24,6 +24,18 @@ std::string own_folder() {
 
 } // namespace
 
+std::string why_not_ours(const table_t *table) {
+    const std::string release = std::to_string(MXDNN_VERSION_MAJOR) + "."
+                                + std::to_string(MXDNN_VERSION_MINOR) + "."
+                                + std::to_string(MXDNN_VERSION_PATCH);
+    if (table && table->version == table_version && table->kernels == uint32_t(kernel_id_t::count)
+            && release == table->release)
+        return "";
+    return std::string(file_name) + (table ? std::string(" of mxdnn ") + table->release : std::string())
+           + " belongs to another release of mxdnn than this libmxdnn, " + release
+           + "; install both from one build";
+}
+
 const table_t *open_library(const std::string &path, std::string &why_not) {
     std::vector<std::string> candidates;
     if (!path.empty()) {
@@ -44,13 +56,8 @@ const table_t *open_library(const std::string &path, std::string &why_not) {
     if (!library) return nullptr;
     const auto get_table = reinterpret_cast<get_table_t>(dlsym(library, get_table_name));
     const table_t *table = get_table ? get_table(table_version) : nullptr;
-    if (!table || table->version != table_version || table->kernels != uint32_t(kernel_id_t::count)) {
-        why_not = std::string(file_name)
-                  + (table ? std::string(" of mxdnn ") + table->release : std::string())
-                  + " belongs to another release of mxdnn than this libmxdnn; install both from one build";
-        return nullptr;
-    }
-    return table;
+    why_not = why_not_ours(table);
+    return why_not.empty() ? table : nullptr;
 }
 
 } // namespace cuda

@@ -14,6 +14,9 @@ namespace cuda {
 // null and what is missing. The library stays open.
 const table_t *open_library(const std::string &path, std::string &why_not);
 
+// Empty for a table of this build's release, else a sentence; null is one of an unknown release.
+std::string why_not_ours(const table_t *table);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-#include "gpu/cuda/runtime/runtime.hpp"
+#include "gpu/cuda/runtime/on_device.hpp"
 
 #if __has_include(<cublasLt.h>)
 #include "gpu/cuda/runtime/cublaslt.hpp"
@@ -33,6 +33,15 @@ result_t result_of(const cublaslt_t &lt, cublasStatus_t e) {
     return {e == CUBLAS_STATUS_ALLOC_FAILED ? mxdnn_out_of_memory : mxdnn_runtime_error, lt.status_text(e)};
 }
 
+// A stream of nobody else's: the legacy one waits for every blocking stream, which breaks their captures.
+struct own_stream_t {
+    cudaStream_t stream = nullptr;
+    cudaError_t make() { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); }
+    ~own_stream_t() {
+        if (stream) cudaStreamDestroy(stream);
+    }
+};
+
 constexpr int max_devices = 64;
 // Made once and never destroyed: executions at exit may use them.
 std::atomic<const dense_device_t *> devices[max_devices];
@@ -45,8 +54,11 @@ result_t make_device(int device, const cublaslt_t &lt) {
     const on_device_t current(device);
     if (current.error() != cudaSuccess) return cuda::result_of(current.error());
     auto d = std::make_unique<dense_device_t>();
+    own_stream_t own;
     cudaError_t e = cudaMalloc(&d->zero, sizeof(float));
-    if (e == cudaSuccess) e = cudaMemset(d->zero, 0, sizeof(float));
+    if (e == cudaSuccess) e = own.make();
+    if (e == cudaSuccess) e = cudaMemsetAsync(d->zero, 0, sizeof(float), own.stream);
+    if (e == cudaSuccess) e = cudaStreamSynchronize(own.stream);
     const result_t made = e == cudaSuccess ? result_of(lt, lt.create(&d->handle)) : cuda::result_of(e);
     if (made.ok())
         devices[device] = d.release();
@@ -151,9 +163,8 @@ private:
 };
 
 // Zeros that a kernel is tried on, and the stream it runs in.
-struct trial_t {
+struct trial_t : own_stream_t {
     dense_buffers_t buffers{};
-    cudaStream_t stream = nullptr;
     void *memory = nullptr;
 
     cudaError_t make(const dense_matmul_t &m) {
@@ -163,7 +174,7 @@ struct trial_t {
         const int64_t src = size(m.rows, m.src_stride, 2), weights = size(m.columns, m.weights_stride, 2),
                       dst = size(m.rows, m.dst_stride, 4), bias = size(1, std::max(m.rows, m.columns), 4);
         const int64_t bytes = src + weights + dst + bias + dense_workspace_bytes;
-        cudaError_t e = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+        cudaError_t e = own_stream_t::make();
         if (e == cudaSuccess) e = cudaMalloc(&memory, size_t(bytes));
         if (e == cudaSuccess) e = cudaMemsetAsync(memory, 0, size_t(bytes - dense_workspace_bytes), stream);
         char *p = static_cast<char *>(memory);
@@ -175,7 +186,6 @@ struct trial_t {
     }
     ~trial_t() {
         if (memory) cudaFree(memory);
-        if (stream) cudaStreamDestroy(stream);
     }
 };
 

@@ -7,7 +7,7 @@
 #include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/runtime/dense.hpp"
-#include "gpu/cuda/runtime/runtime.hpp"
+#include "gpu/cuda/runtime/on_device.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -53,17 +53,16 @@ result_t allocate(int device, void **p, size_t bytes) {
     return on_device(device, [&] { return cudaMalloc(p, bytes); });
 }
 
-result_t release_memory(void *p) {
+result_t release_memory(int device, void *p) {
     const beside_captures_t beside;
-    return result_of(cudaFree(p));
+    return on_device(device, [&] { return cudaFree(p); });
 }
 
-result_t pointer_device(const void *p, int *device) {
-    cudaPointerAttributes a;
-    const cudaError_t e = cudaPointerGetAttributes(&a, p);
-    if (e != cudaSuccess) return result_of(e);
-    *device = a.type == cudaMemoryTypeDevice || a.type == cudaMemoryTypeManaged ? a.device : -1;
-    return success();
+result_t pointer_device(int device, const void *p, int *owner) {
+    cudaPointerAttributes a{};
+    const result_t r = on_device(device, [&] { return cudaPointerGetAttributes(&a, p); });
+    *owner = a.type == cudaMemoryTypeDevice || a.type == cudaMemoryTypeManaged ? a.device : -1;
+    return r;
 }
 
 result_t copy(const launch_t &at, void *dst, const void *src, size_t bytes) {
@@ -99,20 +98,27 @@ result_t stream_wait(int device, void *stream) {
     return on_device(device, [&] { return cudaStreamSynchronize(static_cast<cudaStream_t>(stream)); });
 }
 
-result_t stream_device(void *stream, int *device) {
+result_t stream_device(int device, void *stream, int *owner) {
 #if CUDART_VERSION >= 12080
-    return result_of(cudaStreamGetDevice(static_cast<cudaStream_t>(stream), device));
+    return on_device(device, [&] { return cudaStreamGetDevice(static_cast<cudaStream_t>(stream), owner); });
 #else
+    (void)device;
     (void)stream;
     return result_of(
-            cudaGetDevice(device)); // older runtimes cannot say; the caller's current device is the rule
+            cudaGetDevice(owner)); // older runtimes cannot say; the caller's current device is the rule
 #endif
 }
 
 result_t stream_is_capturing(int device, void *stream, bool *capturing) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const result_t r = on_device(
-            device, [&] { return cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status); });
+    const result_t r = on_device(device, [&] {
+        const cudaError_t e = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+        if (e != cudaErrorStreamCaptureImplicit) return e;
+        // The legacy stream, while a stream that waits for it is being captured.
+        (void)cudaGetLastError();
+        status = cudaStreamCaptureStatusActive;
+        return cudaSuccess;
+    });
     *capturing = status != cudaStreamCaptureStatusNone;
     return r;
 }
