@@ -75,7 +75,7 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
     std::mt19937 rng(11);
     int count = 0;
     for (const format_t &f : formats) {
-        if (f.mode != quant_mode_t::dynamic_mx && f.mode != quant_mode_t::dynamic_fp) continue;
+        if (f.mode == quant_mode_t::undef) continue;
         for (const dt type : high)
             for (const order_t &from : {orders[0], orders[1]})
                 for (const order_t &to : orders)
@@ -90,7 +90,7 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
                             mxdnn::primitive_attr attr;
                             set_format(attr, MXDNN_ARG_DST, f, along_rows, nd, true);
                             attr.set_scale_rounding(MXDNN_ARG_DST, mxdnn::scale_rounding(rounding));
-                            if (!to.packed && count % 3 == 0)
+                            if (!to.packed && count % 3 == 0 && f.mode != quant_mode_t::dynamic_affine)
                                 attr.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
                             const memory::desc src(dims, type, tag_of(from, dims.size())),
                                     dst = desc_in(to, dims, f);
@@ -181,6 +181,36 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
                     if (HasFatalFailure()) return;
                 }
     EXPECT_GT(count, 150);
+}
+
+// Between all types and orders, with gaps between lines or without, over values of every magnitude and over
+// any bits.
+TEST(cuda_tiles, cast_as_the_host_does) {
+    std::mt19937 rng(16);
+    int count = 0;
+    for (const dt type : high)
+        for (const dt to_type : high)
+            for (const order_t &from : {orders[0], orders[1]})
+                for (const order_t &to : {orders[0], orders[1]})
+                    for (const int gaps : {0, 3}) {
+                        const memory::dims &dims = shapes[size_t(count++ / 2) % 4];
+                        const size_t nd = dims.size();
+                        const auto desc = [&](const order_t &o, dt t, memory::dim gap) {
+                            memory::dims strides(nd, 1);
+                            const size_t inner = o.ab ? nd - 1 : nd - 2, outer = o.ab ? nd - 2 : nd - 1;
+                            strides[outer] = dims[inner] + gap;
+                            if (nd == 3) strides[0] = dims[outer] * strides[outer] + 5 * gap;
+                            return memory::desc(dims, t, strides);
+                        };
+                        const memory::desc src = desc(from, type, gaps), dst = desc(to, to_type, 8 * gaps);
+                        if (src == dst) continue; // a copy
+                        bytes_t in = any_values(type, src.get_size(), rng);
+                        for (size_t i = in.size() / 2; i < in.size(); i++) in[i] = uint8_t(rng());
+                        expect_host_bits(src, dst, {}, {{MXDNN_ARG_SRC, in}},
+                                src.to_string() + " to " + dst.to_string());
+                        if (HasFatalFailure()) return;
+                    }
+    EXPECT_GT(count, 60);
 }
 
 // Lines along k and packed bytes go without shared memory where tiles are whole: several tiles and what is

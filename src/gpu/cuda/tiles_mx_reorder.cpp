@@ -30,10 +30,15 @@ bool lines_along_k(const memory_desc_t &md, const axes_t &x) {
     return md.strides[x.k] == 1 && !(md.dims[x.k] == 1 && md.strides[x.n] == 1);
 }
 
-// The format of the quantised side, dst's where both are.
+bool is_of_values(const memory_desc_t &md) { return has_role(md.dt, role_high_precision); }
+
+// The format of the quantised side, dst's where both are; nothing where none is.
 status_t format_of(const problem_t &p, quant_t &q, int &axis) {
-    return has_role(p.dst.dt, role_high_precision) ? quant_of("src", p.src, p.attr.src, q, &axis)
-                                                   : quant_of("dst", p.dst, p.attr.dst, q, &axis);
+    q = {};
+    axis = 1;
+    if (is_of_values(p.src) && is_of_values(p.dst)) return mxdnn_success;
+    return is_of_values(p.dst) ? quant_of("src", p.src, p.attr.src, q, &axis)
+                               : quant_of("dst", p.dst, p.attr.dst, q, &axis);
 }
 
 // Why a side is not of the form that tiles are filled from; null where it is.
@@ -89,20 +94,21 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         return no("engines of src and dst", "different ones", "one device");
     quant_t q;
     int axis = 0;
-    const bool from_values = has_role(src.dt, role_high_precision),
-               to_values = has_role(dst.dt, role_high_precision);
-    if (from_values && to_values) return no("src and dst", "high precision", "a quantised one among them");
+    const bool from_values = is_of_values(src), to_values = is_of_values(dst);
     if (format_of(problem, q, axis) != mxdnn_success)
         return no("dst", to_string(dst).c_str(), "a known format");
-    if (to_values) {
+    if (from_values && to_values) {
+        kernel = kernel_id_t::move_tiles;
+    } else if (to_values) {
         kernel = kernel_id_t::dequantise_tiles;
         if (quant_family(src.dt, q) == quant_family_t::row_int8)
             return no("src", "a scale per row", "blocks");
     } else if (from_values) {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
-        if (family != quant_family_t::mx && family != quant_family_t::nvfp4)
-            return no("dst", "int4", "MX or NVFP4");
+        if (family != quant_family_t::mx && family != quant_family_t::nvfp4
+                && family != quant_family_t::affine)
+            return no("dst", "a scale per row", "blocks");
         if (!problem.attr.dst.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
     } else {
         kernel = kernel_id_t::move_tiles;
@@ -133,7 +139,7 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
     a = {};
     a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
     a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x, q);
-    const data_type_t codes = has_role(p.dst.dt, role_high_precision) ? p.src.dt : p.dst.dt;
+    const data_type_t codes = is_of_values(p.dst) ? p.src.dt : p.dst.dt;
     set_tile_problem(a, md.dims[x.k], md.dims[x.n], batch_of(md), codes, q);
     a.rounding = p.attr.dst.rounding;
     if (p.attr.dst.global == mxdnn_quantization_mode_static_sazp) {

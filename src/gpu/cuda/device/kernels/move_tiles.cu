@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling.
+// mx_reorder of codes and scales as they are: packing, unpacking, transposing, swizzling. Values that stay
+// values have a kernel of their own, cast_tiles.cu.
 #include "common/formats/format_list.hpp"
+#include "gpu/cuda/device/kernels/cast_tiles.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/fetch.cuh"
 #include "gpu/cuda/device/tiles/pack_lines.cuh"
@@ -76,11 +78,12 @@ cudaError_t prepare() {
     for (int bits : {4, 6, 8})
         for (route_t route : routes)
             if (const cudaError_t e = load_kernel(find(bits, route))) return e;
-    return cudaSuccess;
+    return prepare_cast_tiles();
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const tile_args_t *>(args);
+    if (is_of_values(a)) return launch_cast_tiles(at, a);
     const cudaStream_t s = stream_of(at);
     if (a.clear_bytes > 0)
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;

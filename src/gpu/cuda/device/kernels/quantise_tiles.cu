@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder from high precision to MX and NVFP4, plain or packed, whatever the order of either side. Where
-// the lines of both run across the blocks, codes of four bits have a kernel of their own, quantise_lines.cu.
+// the lines of both run across the blocks, codes of four bits have a kernel of their own, quantise_lines.cu,
+// and so has int4, quantise_int4.cu.
+#include "gpu/cuda/device/kernels/quantise_int4.cuh"
 #include "gpu/cuda/device/kernels/quantise_lines.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/tiles/packed_image.cuh"
@@ -137,6 +139,7 @@ struct kernels_t {
 cudaError_t prepare() {
     cudaError_t e = load_kernel(find_largest);
     if (e == cudaSuccess) e = prepare_quantise_lines();
+    if (e == cudaSuccess) e = prepare_quantise_int4();
     return e == cudaSuccess ? load_quantiser_kernels<kernels_t>() : e;
 }
 
@@ -150,6 +153,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, true}, a))
             return e;
     }
+    if (is_of_int4(a)) return launch_quantise_int4(at, a);
     if (is_of_lines(a)) return launch_quantise_lines(at, a);
     const bool nvfp4 = a.block_shift == nvfp4_quantiser_t::block_shift;
     return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, nvfp4, a.two_levels),
