@@ -272,7 +272,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_desc_get_attr(
         const_mxdnn_primitive_desc_t pd, const_mxdnn_primitive_attr_t *attr);
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_query(
         const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index, void *result);
-/** The memory descriptor queries; NULL where there is none. Lives as long as the pd. */
+/** The memory descriptor queries; NULL where there is none. Valid until the pd moves on or is destroyed. */
 const_mxdnn_memory_desc_t MXDNN_API mxdnn_primitive_desc_query_md(
         const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index);
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_destroy(mxdnn_primitive_desc_t pd);

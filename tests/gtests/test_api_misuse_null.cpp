@@ -57,8 +57,12 @@ TEST_F(Misuse, NullMemoryDesc) {
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_blob(&out_md, nullptr), "blob");
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_sized_blob(nullptr, blob.data(), blob.size()), "md");
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_sized_blob(&out_md, nullptr, 100), "blob");
-    EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_sized_blob(&out_md, nullptr, 0), "blob");
     mxdnn_blob_verdict_t verdict;
+    // Nothing at all is a blob that was cut short, not a caller's mistake.
+    EXPECT_REFUSED(
+            mxdnn_corrupt_blob, mxdnn_memory_desc_create_with_sized_blob(&out_md, nullptr, 0), "0 bytes");
+    EXPECT_EQ(mxdnn_memory_desc_check_blob(eng.get(), nullptr, 0, &verdict), mxdnn_success);
+    EXPECT_EQ(verdict, mxdnn_blob_corrupt);
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_check_blob(nullptr, blob.data(), blob.size(), &verdict), "engine");
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_check_blob(eng.get(), nullptr, 10, &verdict), "blob");
     EXPECT_NULL_REFUSED(

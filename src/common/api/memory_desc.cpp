@@ -61,14 +61,14 @@ mxdnn_status_t mxdnn_memory_desc_create_with_blob(mxdnn_memory_desc_t *md, const
 
 mxdnn_status_t mxdnn_memory_desc_create_with_sized_blob(
         mxdnn_memory_desc_t *md, const uint8_t *blob, size_t size) {
-    MXDNN_CHECK_ARG(blob);
+    if (size > 0) MXDNN_CHECK_ARG(blob); // an empty buffer is a blob cut short, wherever it is
     return create(__func__, md, [&](memory_desc_t &d) { return read_blob(d, blob, size); });
 }
 
 mxdnn_status_t mxdnn_memory_desc_check_blob(
         mxdnn_engine_t engine, const uint8_t *blob, size_t size, mxdnn_blob_verdict_t *verdict) {
     MXDNN_CHECK_ARG(engine);
-    MXDNN_CHECK_ARG(blob);
+    if (size > 0) MXDNN_CHECK_ARG(blob);
     MXDNN_CHECK_ARG(verdict);
     return guarded(__func__, [&] {
         *verdict = blob_verdict(*engine, blob, size);

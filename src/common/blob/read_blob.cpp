@@ -319,7 +319,7 @@ const char *check_recipe(const char *recipe, size_t bytes) {
 blob_class_t classify_blob(const uint8_t *blob, size_t size, memory_desc_t *md, blob_fault_t *fault) {
     blob_fault_t found;
     memory_desc_t parsed;
-    if (!blob)
+    if (!blob && size > 0)
         refuse_as(found, blob_class_t::corrupt, "the blob is null");
     else
         parse(blob, size, parsed, found);
@@ -329,7 +329,7 @@ blob_class_t classify_blob(const uint8_t *blob, size_t size, memory_desc_t *md, 
 }
 
 status_t read_blob(memory_desc_t &md, const uint8_t *blob, size_t size) {
-    if (!blob) return fail(mxdnn_invalid_arguments, "create_with_blob: blob is null");
+    if (!blob && size > 0) return fail(mxdnn_invalid_arguments, "create_with_blob: blob is null");
     blob_fault_t fault;
     const blob_class_t kind = classify_blob(blob, size, &md, &fault);
     if (kind == blob_class_t::ok) return mxdnn_success;
