@@ -292,13 +292,14 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
         fit[i] = fits<E>(w[i], q.group[i].codes[0], q.rows * bytes)
                  && fits<E>(w[i], q.group[i].codes[1], q.rows * bytes);
     }
-    for (int r = 0; r < q.rows; r += pack_t::rows)
+    for (int at = 0; at < q.rows / pack_t::rows * pack_t::parts; at++) {
+        const int part = at % pack_t::parts, r = at / pack_t::parts * pack_t::rows;
         for (int i = 0; i < q.groups; i++) {
             const packed_group_t &g = q.group[i];
-            for (int k = 0; k < pack_t::rows * bytes; k += 64)
+            for (int k = part * 64; k < pack_t::rows * bytes; k += pack_t::parts * 64)
                 for (int j = 0; j < 2; j++) fetch(g.codes[j] + r * bytes + q.ahead + k);
             const auto decode_with = [&](const auto &w) {
-                pack_t::unpack(g.codes, r * bytes, [&](int k, __m512i c, int place) {
+                pack_t::unpack(g.codes, r * bytes, part, [&](int k, __m512i c, int place) {
                     write_words<S>(q.around, g.out + (r + k) * q.pitch, w.value(c, place));
                 });
             };
@@ -307,6 +308,7 @@ void decode_rows(const packed_rows_t &q, const blocks_t &b) {
             else
                 decode_with(any_of(w[i]));
         }
+    }
 }
 
 // To lines.

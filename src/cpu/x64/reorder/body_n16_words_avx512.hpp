@@ -47,13 +47,14 @@ MXDNN_INLINE two_t unpack_four(const pair_t &p) {
 }
 
 // Rows that are packed at a time: codes(i, j, place) makes rows i and j as pack_four() takes them, at bit
-// `place` of each byte, which holds nothing else.
+// `place` of each byte, which holds nothing else. They are unpacked in `parts`: where rows lie on pages of
+// their own, 16 of them in turn are written more slowly than four (1.3 times as long, a power of two apart).
 template <int bits>
 struct n16_words_t;
 
 template <>
 struct n16_words_t<8> {
-    static constexpr int rows = 4;
+    static constexpr int rows = 4, parts = 1;
     template <typename F>
     MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
         const pair_t p = pack_four([&](int i, int j) { return codes(i, j, 0); });
@@ -61,7 +62,7 @@ struct n16_words_t<8> {
     }
     // row(i, words, place): a code in the low (place 0) or the high byte of each word; the other is anything.
     template <typename F>
-    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, int, F &&row) {
         const two_t t = unpack_four({{load512(in[0] + at), load512(in[1] + at)}});
         for (int i = 0; i < 4; i++) row(i, t.rows[i / 2], 8 * (i % 2));
     }
@@ -70,7 +71,7 @@ struct n16_words_t<8> {
 // Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
 template <>
 struct n16_words_t<6> {
-    static constexpr int rows = 16;
+    static constexpr int rows = 16, parts = 4;
     template <typename F>
     MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
         pair_t v[4];
@@ -83,28 +84,27 @@ struct n16_words_t<6> {
                         or_and(v[q].panel[j], _mm512_slli_epi16(v[3].panel[j], 6 - 2 * q), top));
     }
     template <typename F>
-    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, int part, F &&row) {
+        const pair_t v = part < 3 ? pair_t{{load512(in[0] + at + 64 * part), load512(in[1] + at + 64 * part)}}
+                                  : pair_t{{last(in[0] + at), last(in[1] + at)}};
+        const two_t t = unpack_four(v);
+        for (int i = 0; i < 4; i++) row(4 * part + i, t.rows[i / 2], 8 * (i % 2));
+    }
+
+private:
+    MXDNN_INLINE __m512i last(const uint8_t *in) {
         const __m512i top = _mm512_set1_epi8(char(0xc0));
-        pair_t v[4];
-        for (int j = 0; j < 2; j++) {
-            v[3].panel[j] = _mm512_setzero_si512();
-            for (int q = 0; q < 3; q++) {
-                v[q].panel[j] = load512(in[j] + at + 64 * q);
-                const __m512i two = _mm512_and_si512(v[q].panel[j], top);
-                v[3].panel[j] = _mm512_or_si512(v[3].panel[j], _mm512_srli_epi16(two, 6 - 2 * q));
-            }
-        }
-        for (int q = 0; q < 4; q++) {
-            const two_t t = unpack_four(v[q]);
-            for (int i = 0; i < 4; i++) row(4 * q + i, t.rows[i / 2], 8 * (i % 2));
-        }
+        __m512i v = _mm512_setzero_si512();
+        for (int q = 0; q < 3; q++)
+            v = _mm512_or_si512(v, _mm512_srli_epi16(_mm512_and_si512(load512(in + 64 * q), top), 6 - 2 * q));
+        return v;
     }
 };
 
 // A dword is eight rows of a column: rows 0 2 4 6 in the low word, 1 3 5 7 in the high one.
 template <>
 struct n16_words_t<4> {
-    static constexpr int rows = 8;
+    static constexpr int rows = 8, parts = 1;
     template <typename F>
     MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
         // Rows 0 and 2, and in the other half of a lane 1 and 3; 4 and 6, and 5 and 7.
@@ -116,7 +116,7 @@ struct n16_words_t<4> {
         write512(around, out[1] + at, high_lanes_in_turn(a, b));
     }
     template <typename F>
-    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, F &&row) {
+    MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, int, F &&row) {
         const __m512i a = load512(in[0] + at), b = load512(in[1] + at), low = dwords(0xffff);
         // The words in pairs of lanes: low words of both panels, and high ones.
         const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
