@@ -21,42 +21,45 @@ struct rows_t {
 // Rows that are fetched into cache ahead: each begins on a page of its own, which hardware does not follow.
 constexpr int rows_ahead = 16;
 
-// body(vector, elements) for all vectors of a row after the other.
-template <typename S, typename B>
-MXDNN_INLINE void for_row_vectors(const rows_t &q, B &&body) {
-    using raw_t = typename S::raw_t;
-    constexpr int step = encode_step / S::lanes;
-    const uint8_t *p = q.src;
+// What larger(so far, elements) makes of all rows of n vectors, from vector `first` on, as f32 bits.
+template <typename S, int n, typename F>
+MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32_t *out) {
+    constexpr int bytes = int(sizeof(__m256i));
+    __m256i most[n];
+    for (int v = 0; v < n; v++) most[v] = _mm256_setzero_si256();
+    const uint8_t *p = q.src + first * bytes;
     for (int r = 0; r < q.rows; r++, p += q.row_bytes) {
-        const raw_t *x = reinterpret_cast<const raw_t *>(p);
-        for (int v = 0; v < q.lines / S::lanes; v += step) {
-            prefetch<encode_step * sizeof(raw_t)>(
-                    p + rows_ahead * q.row_bytes + v * S::lanes * int(sizeof(raw_t)));
-            for (int i = v; i < v + step; i++) body(i, x + i * S::lanes);
-        }
+        prefetch<size_t(n * bytes)>(p + rows_ahead * q.row_bytes);
+        for (int v = 0; v < n; v++)
+            most[v] = larger(most[v], reinterpret_cast<const typename S::raw_t *>(p + v * bytes));
     }
+    for (int v = 0; v < n; v++) S::store_bits(out + (first + v) * S::lanes, most[v]);
+}
+template <typename S, typename F>
+MXDNN_INLINE void largest_of_rows(const rows_t &q, F &&larger, void *out) {
+    constexpr int few = encode_step / S::lanes, many = 8; // as registers hold
+    const int vectors = q.lines / S::lanes;
+    int v = 0;
+    for (; v + many <= vectors; v += many)
+        largest_of_rows<S, many>(q, v, larger, static_cast<uint32_t *>(out));
+    for (; v < vectors; v += few) largest_of_rows<S, few>(q, v, larger, static_cast<uint32_t *>(out));
 }
 
 template <typename S>
 void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     using raw_t = typename S::raw_t;
-    const int vectors = q.lines / S::lanes;
-    __m256i most[reorder_max_lines / S::lanes], least[reorder_max_lines / S::lanes];
-    for (int v = 0; v < vectors; v++) most[v] = least[v] = _mm256_setzero_si256();
-    if (f.elem != mxdnn_u4) {
-        for_row_vectors<S>(
-                q, [&](int v, const raw_t *x) { most[v] = S::larger(most[v], S::lane_magnitudes(x)); });
-        for (int v = 0; v < vectors; v++) S::store_bits(b.amax + v * S::lanes, most[v]);
-        return;
-    }
-    for_row_vectors<S>(q, [&](int v, const raw_t *x) {
-        most[v] = S::larger_number(most[v], S::numbers(x, false));
-        least[v] = S::larger_number(least[v], S::numbers(x, true));
-    });
-    for (int v = 0; v < vectors; v++) {
-        S::store_bits(reinterpret_cast<uint32_t *>(b.above + v * S::lanes), most[v]);
-        S::store_bits(reinterpret_cast<uint32_t *>(b.below + v * S::lanes), least[v]);
-    }
+    if (f.elem != mxdnn_u4)
+        return largest_of_rows<S>(
+                q, [](__m256i most, const raw_t *x) { return S::larger(most, S::lane_magnitudes(x)); },
+                b.amax);
+    const auto reach = [&](bool negate, float *out) {
+        largest_of_rows<S>(
+                q,
+                [=](__m256i most, const raw_t *x) { return S::larger_number(most, S::numbers(x, negate)); },
+                out);
+    };
+    reach(false, b.above);
+    reach(true, b.below);
     reach_to_amax(b, q.lines);
 }
 

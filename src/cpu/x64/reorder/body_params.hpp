@@ -286,14 +286,30 @@ void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int pitch, int bl
 }
 
 // Those of one block of many lines, side by side.
-MXDNN_INLINE void store_line_codes(int bytes, const uint32_t *codes, uint8_t *out, int lines) {
-    for (int l = 0; l < lines; l++) __builtin_memcpy(out + l * bytes, codes + l, size_t(bytes));
-}
-MXDNN_INLINE void load_line_codes(int bytes, uint32_t *codes, const uint8_t *in, int lines) {
+template <typename T>
+MXDNN_INLINE void store_line_codes(const uint32_t *codes, uint8_t *out, int lines) {
     for (int l = 0; l < lines; l++) {
-        codes[l] = 0;
-        __builtin_memcpy(codes + l, in + l * bytes, size_t(bytes));
+        const T c = T(codes[l]);
+        __builtin_memcpy(out + l * int(sizeof(T)), &c, sizeof(T));
     }
+}
+template <typename T>
+MXDNN_INLINE void load_line_codes(uint32_t *codes, const uint8_t *in, int lines) {
+    for (int l = 0; l < lines; l++) {
+        T c;
+        __builtin_memcpy(&c, in + l * int(sizeof(T)), sizeof(T));
+        codes[l] = c;
+    }
+}
+void store_line_codes(int bytes, const uint32_t *codes, uint8_t *out, int lines) {
+    if (bytes == 1) return store_line_codes<uint8_t>(codes, out, lines);
+    if (bytes == 2) return store_line_codes<uint16_t>(codes, out, lines);
+    store_line_codes<uint32_t>(codes, out, lines);
+}
+void load_line_codes(int bytes, uint32_t *codes, const uint8_t *in, int lines) {
+    if (bytes == 1) return load_line_codes<uint8_t>(codes, in, lines);
+    if (bytes == 2) return load_line_codes<uint16_t>(codes, in, lines);
+    load_line_codes<uint32_t>(codes, in, lines);
 }
 
 } // namespace
