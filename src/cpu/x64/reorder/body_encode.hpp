@@ -124,6 +124,60 @@ private:
     }
 };
 
+// To 8 bits: normal numbers are rounded as integers, with `fields` exponents to spare below them. Nonzero
+// elements that come out there are rare: subnormal, 2^-14 of the largest and less.
+template <typename E>
+struct rounding_t {
+    static constexpr int m = E::mantissa_bits, cut = 7 - m, fields = m + 1;
+    static constexpr int below_half = (1 << (cut - 1)) - 1, spare = fields << m;
+    // Codes with `spare`, but 0, are those of subnormals below this.
+    static constexpr int least = spare + (1 << m);
+    static constexpr mx_shift_t shift = {
+            -(E::bias + fields), 1, -below_half, mx_bf16_encoder_t<E>::shift.most};
+    // By how much b.shift is less than what mx_bf16_encoder_t is told.
+    static constexpr int less = ((mx_bf16_encoder_t<E>::shift.offset + E::bias + fields) << 7) + below_half;
+};
+template <typename E>
+struct rounded_bf16_encoder_t {
+    using r = rounding_t<E>;
+    static constexpr mx_shift_t shift = r::shift;
+
+    MXDNN_INLINE __m256i cut_u16(__m256i x, __m256i off) {
+        const __m256i v = _mm256_subs_epu16(_mm256_and_si256(x, _mm256_set1_epi16(0x7fff)), off);
+        const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(x, r::cut), _mm256_set1_epi16(1));
+        return _mm256_srli_epi16(_mm256_add_epi16(v, odd), r::cut);
+    }
+    template <typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        const __m256i a = load256(x), b = load256(x + 16);
+        const __m256i v = _mm256_packus_epi16(cut_u16(a, p.shift(0)), cut_u16(b, p.shift(1)));
+        const __m256i below =
+                _mm256_subs_epu8(_mm256_set1_epi8(r::least - 1), _mm256_sub_epi8(v, _mm256_set1_epi8(1)));
+        if (__builtin_expect(!_mm256_testz_si256(below, below), 0))
+            return mx_bf16_encoder_t<E>::encode(x, less_t<P>{p});
+        const __m256i c = _mm256_min_epu8(
+                _mm256_subs_epu8(v, _mm256_set1_epi8(r::spare)), _mm256_set1_epi8(char(E::max_code)));
+        return _mm256_or_si256(c, minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b)));
+    }
+
+private:
+    template <typename P>
+    struct less_t {
+        const P &p;
+        __m256i shift(int v) const { return _mm256_add_epi16(p.shift(v), _mm256_set1_epi16(r::less)); }
+    };
+};
+
+// What encodes elements of a type best.
+template <typename E, bool large = E::bits == 8>
+struct bf16_encoder_of {
+    using type = mx_bf16_encoder_t<E>;
+};
+template <typename E>
+struct bf16_encoder_of<E, true> {
+    using type = rounded_bf16_encoder_t<E>;
+};
+
 struct e2m1_intervals_t {
     uint8_t code[32];
     constexpr e2m1_intervals_t() : code() {

@@ -78,21 +78,17 @@ MXDNN_INLINE __m512i cut_words(__m512i x, __m512i off, __m512i odd_bits) {
     return _mm512_srli_epi16(_mm512_mask_add_epi16(v, odd, v, words(1)), bits);
 }
 
-// To 8 bits: normal numbers are rounded as integers, with `fields` exponents to spare below them. Nonzero
-// elements that come out there are rare: subnormal, 2^-14 of the largest and less.
+// To 8 bits: rounded_bf16_encoder_t on words.
 template <typename E>
 struct rounded_words_t {
-    static constexpr int bits = E::bits, m = E::mantissa_bits, cut = 7 - m, fields = m + 1;
-    static constexpr int below_half = (1 << (cut - 1)) - 1, spare = fields << m;
-    static constexpr mx_shift_t shift_of_type = {
-            -(E::bias + fields), 1, -below_half, mx_bf16_encoder_t<E>::shift.most};
-    static constexpr const mx_shift_t *shift = &shift_of_type;
-    using any_t =
-            added_words_t<E, ((mx_bf16_encoder_t<E>::shift.offset + E::bias + fields) << 7) + below_half>;
+    using r = rounding_t<E>;
+    static constexpr int bits = E::bits, cut = r::cut, spare = r::spare;
+    static constexpr const mx_shift_t *shift = &r::shift;
+    using any_t = added_words_t<E, r::less>;
     using seen_t = __m512i; // the smallest codes, less one, with `spare`
     MXDNN_INLINE seen_t unseen() { return _mm512_set1_epi8(-1); }
     MXDNN_INLINE bool rare(const seen_t &seen) {
-        return _mm512_cmplt_epu8_mask(seen, _mm512_set1_epi8(spare + (1 << m) - 1)) != 0;
+        return _mm512_cmplt_epu8_mask(seen, _mm512_set1_epi8(r::least - 1)) != 0;
     }
     MXDNN_INLINE void prepare(blocks_t &, int) {}
 

@@ -84,10 +84,12 @@ struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
 // bf16 to minifloats, scales computed.
 template <typename E>
 struct mx_bf16_family_t {
+    using encoder_t = typename bf16_encoder_of<E>::type;
+    static constexpr const mx_shift_t *shift = &encoder_t::shift;
     MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
-        return mx_bf16_encoder_t<E>::encode(x, p);
+        return encoder_t::encode(x, p);
     }
     // Any block may come here.
     template <typename S>

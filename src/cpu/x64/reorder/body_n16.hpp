@@ -57,12 +57,17 @@ MXDNN_INLINE void scatter_rows(const four_t &v, uint8_t *codes, int64_t pitch) {
     for (int c = 0; c < 4; c++) store_columns(columns.v[c], codes, pitch, c);
 }
 
+// Both halves of four vectors: around the caches, a cache line is written without a pause.
+MXDNN_INLINE void write_four(bool around, uint8_t *out, const four_t &low, const four_t &high) {
+    for (int k = 0; k < 4; k++) {
+        write256(around, out + k * 64, low.v[k]);
+        write256(around, out + k * 64 + 32, high.v[k]);
+    }
+}
+
 void pack_b8(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     for (int r = 0; r < rows; r += 16, out += 256)
-        for (int c = 0; c < 16; c += 8) {
-            const four_t x = gather_rows(codes + c * pitch + r, pitch);
-            for (int k = 0; k < 4; k++) write256(around, out + k * 64 + c * 4, x.v[k]);
-        }
+        write_four(around, out, gather_rows(codes + r, pitch), gather_rows(codes + 8 * pitch + r, pitch));
 }
 void unpack_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
     for (int r = 0; r < rows; r += 16, in += 256)
@@ -102,11 +107,7 @@ void unpack_b6(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
 
 // ---- 4-bit codes: a dword holds eight rows of a column, rows 0 2 4 6 before 1 3 5 7 ----
 
-// 32 rows of columns c and c + 4, four dwords each, to and from 32 rows of 8 columns.
-MXDNN_INLINE void store_dwords(const four_t &columns, uint8_t *out, bool around) {
-    const four_t x = transpose32(columns);
-    for (int k = 0; k < 4; k++) write256(around, out + k * 64, x.v[k]);
-}
+// 32 rows of columns c and c + 4, four dwords each, from 32 rows of 8 columns.
 MXDNN_INLINE four_t load_dwords(const uint8_t *in) {
     return transpose32({{load256(in), load256(in + 64), load256(in + 128), load256(in + 192)}});
 }
@@ -114,16 +115,15 @@ MXDNN_INLINE four_t load_dwords(const uint8_t *in) {
 void pack_b4(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i order =
             _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const auto dwords = [&](const uint8_t *in) {
+        four_t x;
+        for (int k = 0; k < 4; k++)
+            x.v[k] = _mm256_packus_epi16(join_nibbles(_mm256_shuffle_epi8(load_columns(in, pitch, k), order)),
+                    join_nibbles(_mm256_shuffle_epi8(load_columns(in + 16, pitch, k), order)));
+        return transpose32(x);
+    };
     for (int r = 0; r < rows; r += 32, out += 256)
-        for (int c = 0; c < 16; c += 8) {
-            const uint8_t *in = codes + c * pitch + r;
-            four_t x;
-            for (int k = 0; k < 4; k++)
-                x.v[k] = _mm256_packus_epi16(
-                        join_nibbles(_mm256_shuffle_epi8(load_columns(in, pitch, k), order)),
-                        join_nibbles(_mm256_shuffle_epi8(load_columns(in + 16, pitch, k), order)));
-            store_dwords(x, out + c * 4, around);
-        }
+        write_four(around, out, dwords(codes + r), dwords(codes + 8 * pitch + r));
 }
 void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
     const __m256i order =
@@ -157,14 +157,13 @@ MXDNN_INLINE __m256i swap_inner_bytes(__m256i v) {
 
 void n16_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
     const bool around = goes_around(how, out);
+    const auto dwords = [&](const uint8_t *in) {
+        four_t x;
+        for (int k = 0; k < 4; k++) x.v[k] = swap_inner_bytes(swap_inner_halves(load_columns(in, pitch, k)));
+        return transpose32(x);
+    };
     for (int r = 0; r < rows; r += 32, out += 256)
-        for (int c = 0; c < 16; c += 8) {
-            four_t x;
-            for (int k = 0; k < 4; k++)
-                x.v[k] = swap_inner_bytes(
-                        swap_inner_halves(load_columns(nibbles + c * pitch + r / 2, pitch, k)));
-            store_dwords(x, out + c * 4, around);
-        }
+        write_four(around, out, dwords(nibbles + r / 2), dwords(nibbles + 8 * pitch + r / 2));
 }
 void n16_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch, write_t) {
     for (int r = 0; r < rows; r += 32, in += 256)

@@ -35,10 +35,10 @@ MXDNN_INLINE four_t load_two(const uint8_t *in) {
     return x;
 }
 MXDNN_INLINE void store_two(const four_t &x, uint8_t *out, bool around) {
-    for (int k = 0; k < 4; k += 2) {
+    for (int k = 0; k < 4; k += 2)
         write256(around, out + 16 * k, _mm256_permute2x128_si256(x.v[k], x.v[k + 1], 0x20));
+    for (int k = 0; k < 4; k += 2)
         write256(around, out + 64 + 16 * k, _mm256_permute2x128_si256(x.v[k], x.v[k + 1], 0x31));
-    }
 }
 // Rows that are `apart` from each other: the low half is row r, the high half row r + apart.
 MXDNN_INLINE __m256i load_rows(const uint8_t *codes, int64_t pitch, int r, int apart) {

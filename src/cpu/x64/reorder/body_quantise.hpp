@@ -32,7 +32,7 @@ template <typename S, bool any, typename E>
 void set_mx_family(codec_t &c) {
     if constexpr (S::dt == mxdnn_bf16 && !any && E::is_float) {
         set_family<S, any, mx_bf16_family_t<E>>(c);
-        c.shift = &mx_bf16_encoder_t<E>::shift;
+        c.shift = mx_bf16_family_t<E>::shift;
     } else {
         set_family<S, any, mx_family_t<E>>(c);
     }
