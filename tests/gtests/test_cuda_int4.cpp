@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every weight of int4 by itself, on every implementation that keeps it exact: a row of the source that has
-// an infinity in one place takes it from there with the weight's sign, one that has 1 there takes the weight.
+// int4 weights with every type of scales and zeros, on every implementation that keeps them exact. Each
+// weight by itself: a row of the source that has an infinity in one place takes it from there with the
+// weight's sign, one that has 1 there takes the weight. And random sums against double arithmetic.
+#include <array>
 #include <cmath>
 
 #include "cuda_call.hpp"
@@ -10,79 +12,240 @@ using namespace mxdnn::impl;
 
 namespace {
 
-constexpr memory::dim K = 256, N = 1280, block = 32;
-// The exponents of scales, block after block of K: subnormal ones, the least and the largest that kernels
-// have a fast way for, those next to them, and the largest with which weights are finite.
-constexpr uint32_t exponents[] = {0, 1, 64, 65, 127, 192, 193, 246};
-static_assert(sizeof(exponents) / sizeof(exponents[0]) == K / block, "one for each block");
+struct kind_t {
+    dt wei, scale, zero; // undef: no zeros
+    memory::dim block = 32;
 
-// Differences of codes and zero points reach from -127 to 15, and, in some columns, beyond.
-uint32_t zero_of(int64_t n) {
-    constexpr uint32_t zeros[] = {15, 31, 47, 63, 79, 95, 111, 127, 143, 255};
-    return zeros[n % 10];
-}
-// Every mantissa for every zero point, and both signs.
-uint32_t scale_of(int64_t k, int64_t n) {
-    return exponents[k / block] << 7 | uint32_t(n / 10) | uint32_t(k / block + n) % 2 << 15;
-}
-uint32_t code_of(int64_t k, int64_t n) { return uint32_t(k + n / 3) % 16; }
-float weight(bool zeros, int64_t k, int64_t n) {
-    const float code = decode_value(zeros ? mxdnn_u4 : mxdnn_s4, code_of(k, n));
-    return (zeros ? code - float(zero_of(n)) : code) * decode_value(mxdnn_bf16, scale_of(k, n));
+    bool zero_points() const { return zero == dt::u8; }
+    bool zeros() const { return zero != dt::undef && !zero_points(); }
+    std::string text() const {
+        const auto name = [](dt t) { return std::string(data_type_name(mxdnn_data_type_t(t))); };
+        return name(wei) + " scales " + name(scale) + " by " + std::to_string(block)
+               + (zero == dt::undef ? "" : " zeros " + name(zero));
+    }
+};
+constexpr kind_t kinds[] = {
+        {dt::s4, dt::bf16, dt::undef},
+        {dt::u4, dt::bf16, dt::u8},
+        {dt::s4, dt::f16, dt::undef},
+        {dt::u4, dt::f16, dt::u8},
+        {dt::s4, dt::f32, dt::undef},
+        {dt::u4, dt::f32, dt::u8},
+        {dt::u4, dt::f16, dt::undef},
+        {dt::u4, dt::f16, dt::f16},
+        {dt::u4, dt::bf16, dt::f32},
+        {dt::u4, dt::f32, dt::bf16},
+};
+
+mxdnn::mx_matmul::primitive_desc make_pd(
+        const kind_t &kind, memory::dim M, memory::dim K, memory::dim N, dt src) {
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.scale);
+    if (kind.zero != dt::undef) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.zero);
+    return {gpu(), memory::desc({M, K}, src, tag::ab), memory::desc({K, N}, kind.wei, tag::any),
+            memory::desc({M, N}, dt::f32, tag::ab), attr, true};
 }
 
-void expect_weights(mxdnn::mx_matmul::primitive_desc &pd, memory::dim M, bool zeros) {
-    const std::string what =
-            std::string(pd.impl_info_str()) + (zeros ? " u4" : " s4") + " M " + std::to_string(M);
-    const memory::desc wei = pd.weights_desc();
-    bytes_t weights(wei.get_size(), 0);
-    packed_view_t view{layout_of(*wei.get()), shape_of(*wei.get()), weights.data()};
+// Weights as the rule has them, and the size of what they may be the sum of.
+struct weights_t {
+    bytes_t packed;
+    std::vector<float> value, magnitude; // [K, N]
+    std::vector<char> apart;             // whether an infinity may meet code and zero apart, and become NaN
+};
+
+template <typename F>
+weights_t make_weights(const kind_t &kind, const memory::desc &wei, int64_t K, int64_t N, F &&at) {
+    weights_t w;
+    w.packed.assign(wei.get_size(), 0);
+    const packed_view_t view{layout_of(*wei.get()), shape_of(*wei.get()), w.packed.data()};
     for (int64_t k = 0; k < K; k++)
         for (int64_t n = 0; n < N; n++) {
-            view.set_code(k, n, code_of(k, n));
-            if (k % block) continue;
-            view.set_scale(k, n, scale_of(k, n));
-            if (zeros) view.set_zero_point(k, n, zero_of(n));
+            const std::array<uint32_t, 3> bits = at(k, n); // code, scale, zero
+            view.set_code(k, n, bits[0]);
+            if (k % kind.block == 0) {
+                view.set_scale(k, n, bits[1]);
+                if (kind.zero != dt::undef) view.set_zero_point(k, n, bits[2]);
+            }
+            const float scale = decode_value(mxdnn_data_type_t(kind.scale), view.scale(k, n)),
+                        code = decode_value(mxdnn_data_type_t(kind.wei), bits[0]);
+            if (kind.zeros()) {
+                const float zero = decode_value(mxdnn_data_type_t(kind.zero), view.zero_point(k, n)),
+                            product = (code - 8) * scale;
+                w.value.push_back(product + zero);
+                w.magnitude.push_back(std::fabs(product) + std::fabs(zero));
+                w.apart.push_back(!(product * zero > 0));
+            } else {
+                const float zero = kind.zero_points() ? float(view.zero_point(k, n)) : 0.f;
+                w.value.push_back((code - zero) * scale);
+                w.magnitude.push_back((std::fabs(code) + zero) * std::fabs(scale));
+                w.apart.push_back(false);
+            }
         }
+    return w;
+}
+
+// ---- each weight by itself ----
+
+constexpr memory::dim K = 256, N = 1280;
+constexpr int sizes = 8; // of scales, block after block of K
+
+// The exponents of scales: subnormal ones, the least and the largest normal ones, and, of eight bits, those
+// about the least that meets its codes early, up to the largest with which weights are finite.
+uint32_t scale_of(const kind_t &kind, int64_t k, int64_t n) {
+    constexpr uint32_t wide[sizes] = {0, 1, 65, 127, 193, 241, 242, 246},
+                       narrow[sizes] = {0, 1, 2, 8, 15, 16, 29, 30};
+    const int64_t size = k / 32 % sizes;
+    const uint32_t mantissa = uint32_t(n / 10), sign = uint32_t(size + n) % 2; // every one of seven bits
+    switch (kind.scale) {
+    case dt::bf16: return wide[size] << 7 | mantissa | sign << 15;
+    case dt::f16: return narrow[size] << 10 | mantissa << 3 | uint32_t(n % 8) | sign << 15;
+    default: return wide[size] << 23 | mantissa << 16 | uint32_t(n * 40503 % 65536) | sign << 31;
+    }
+}
+// Differences of codes and zero points reach from -127 to 15, and, in some columns, beyond.
+uint32_t zero_of(const kind_t &kind, int64_t n) {
+    constexpr uint32_t points[] = {15, 31, 47, 63, 79, 95, 111, 127, 143, 255};
+    constexpr float zeros[] = {0.f, .375f, -3.f, 1e-6f, -.01f, 100.f, -3e4f, 7.75f, -1.f, 6e-8f};
+    return kind.zero == dt::undef ? 0
+           : kind.zero_points()   ? points[n % 10]
+                                  : encode_value(mxdnn_data_type_t(kind.zero), zeros[n % 10]);
+}
+
+void expect_weights(const mxdnn::mx_matmul::primitive_desc &pd, const kind_t &kind, memory::dim M) {
+    const std::string what = std::string(pd.impl_info_str()) + " " + kind.text() + " M " + std::to_string(M);
+    const weights_t w = make_weights(kind, pd.weights_desc(), K, N, [&](int64_t k, int64_t n) {
+        return std::array<uint32_t, 3>{uint32_t(k + n / 3) % 16, scale_of(kind, k, n), zero_of(kind, n)};
+    });
     const auto place = [](int64_t m) { return (m * 37 + 5) % K; };
     for (uint16_t special : {0x3F80, 0x7F80, 0xFF80, 0x7FC0}) {
         const float x = decode_value(mxdnn_bf16, special);
         bytes_t src(size_t(M * K) * 2, 0);
         for (int64_t m = 0; m < M; m++) std::memcpy(&src[size_t(m * K + place(m)) * 2], &special, 2);
         const bytes_t out =
-                run(pd, gpu(), {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, weights}}).at(MXDNN_ARG_DST);
+                run(pd, gpu(), {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, w.packed}}).at(MXDNN_ARG_DST);
         for (int64_t m = 0; m < M; m++)
             for (int64_t n = 0; n < N; n++) {
                 float got;
                 std::memcpy(&got, &out[size_t(m * N + n) * 4], 4);
-                const float w = weight(zeros, place(m), n), want = x * w;
-                // The least bf16 is no sum of two.
-                if (std::isinf(x) && std::fabs(w) == std::ldexp(1.f, -133)) continue;
+                const size_t at = size_t(place(m) * N + n);
+                const float want = x * w.value[at];
+                if (std::isinf(x) && w.apart[at] && std::isnan(got)) continue;
                 ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want)
-                        << what << ": " << x << " times " << w << " is " << got << " in row " << m
-                        << " column " << n << ", scale " << std::hex << scale_of(place(m), n) << " code "
-                        << code_of(place(m), n);
+                        << what << ": " << x << " times " << w.value[at] << " is " << got << " in row " << m
+                        << " column " << n << ", scale " << std::hex << scale_of(kind, place(m), n)
+                        << " zero " << zero_of(kind, n);
             }
     }
 }
 
 TEST(cuda_int4, infinities_take_the_sign_of_every_weight) {
     int found = 0;
-    for (bool zeros : {false, true})
-        for (memory::dim M : {1, 2, 16, 17, 64, 300}) {
-            mxdnn::primitive_attr attr;
-            attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {block, 1}, dt::bf16);
-            if (zeros) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 3, {block, 1}, dt::u8);
-            mxdnn::mx_matmul::primitive_desc pd(gpu(), memory::desc({M, K}, dt::bf16, tag::ab),
-                    memory::desc({K, N}, zeros ? dt::u4 : dt::s4, tag::any),
-                    memory::desc({M, N}, dt::f32, tag::ab), attr, true);
+    for (const kind_t &kind : kinds)
+        for (memory::dim M : {1, 2, 16, 17, 70}) {
+            auto pd = make_pd(kind, M, K, N, dt::bf16);
             for (bool more = bool(pd); more; more = pd.next_impl()) {
                 const std::string name = pd.impl_info_str();
                 if (name.find("cublaslt") != std::string::npos) continue; // weights are rounded there
                 found++;
-                expect_weights(pd, M, zeros);
+                expect_weights(pd, kind, M);
                 if (HasFatalFailure()) return;
             }
+        }
+    if (!found) GTEST_SKIP() << "no device that has a kernel for int4";
+}
+
+// ---- random sums ----
+
+struct size_t3 {
+    memory::dim M, K, N;
+};
+
+// Usual scales and zeros, and, in some blocks of some columns, any bits.
+void expect_sums(const mxdnn::mx_matmul::primitive_desc &pd, const kind_t &kind, const size_t3 &s,
+        dt src_type, bool any_bits, unsigned seed) {
+    std::mt19937 rng(seed);
+    const auto value = [&](dt type, float v) {
+        const uint32_t all = type == dt::f32 ? ~0u : type == dt::u8 ? 0xFFu : 0xFFFFu;
+        if (any_bits && rng() % 24 == 0) return uint32_t(rng()) & all;
+        return type == dt::u8 ? uint32_t(rng()) % 16 : encode_value(mxdnn_data_type_t(type), v);
+    };
+    const auto random = [&] { return (float(rng() % 4001) - 2000.f) / 1024.f; };
+    const weights_t w = make_weights(kind, pd.weights_desc(), s.K, s.N, [&](int64_t, int64_t) {
+        const uint32_t code = rng() % 16, scale = value(kind.scale, random());
+        return std::array<uint32_t, 3>{code, scale, kind.zero == dt::undef ? 0 : value(kind.zero, random())};
+    });
+    const size_t width = src_type == dt::f32 ? 4 : 2;
+    bytes_t src(size_t(s.M * s.K) * width);
+    std::vector<double> x;
+    for (size_t i = 0; i < size_t(s.M * s.K); i++) {
+        const uint32_t bits = encode_value(mxdnn_data_type_t(src_type), random());
+        std::memcpy(&src[i * width], &bits, width);
+        x.push_back(decode_value(mxdnn_data_type_t(src_type), bits));
+    }
+    const std::string what = std::string(pd.impl_info_str()) + " " + kind.text() + " M " + std::to_string(s.M)
+                             + " K " + std::to_string(s.K) + " N " + std::to_string(s.N);
+    const bytes_t out =
+            run(pd, gpu(), {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, w.packed}}).at(MXDNN_ARG_DST);
+    for (int64_t m = 0; m < s.M; m++)
+        for (int64_t n = 0; n < s.N; n++) {
+            double want = 0, magnitude = 0; // the second: of weights that are finite
+            bool infinite_end = false;      // a weight of the rows after the last 32
+            for (int64_t k = 0; k < s.K; k++) {
+                const size_t at = size_t(k * s.N + n);
+                want += x[size_t(m * s.K + k)] * w.value[at];
+                if (!std::isfinite(w.value[at]))
+                    infinite_end |= k >= s.K / 32 * 32;
+                else
+                    magnitude += std::fabs(x[size_t(m * s.K + k)] * w.magnitude[at]);
+            }
+            float got;
+            std::memcpy(&got, &out[size_t(m * s.N + n) * 4], 4);
+            const auto at = [&] {
+                return what + ": row " + std::to_string(m) + " column " + std::to_string(n) + " is "
+                       + std::to_string(got) + ", not " + std::to_string(want);
+            };
+            if (infinite_end && std::isnan(got)) continue; // behind them are zeros to be multiplied
+            // Sums that may be beyond f32 before the last addition.
+            if (magnitude > 3.4e38 && !std::isfinite(got)) continue;
+            if (!std::isfinite(want)) {
+                ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << at();
+            } else {
+                // Up to two units of 2^-24 for each product and addition, and a few of scales.
+                const double bound = double(s.K + 20) * std::ldexp(magnitude, -23)
+                                     + double(s.K + 1) * std::ldexp(1., -149)
+                                     + std::ldexp(std::fabs(want), -24);
+                ASSERT_LE(std::fabs(got - want), bound) << at();
+            }
+        }
+}
+
+void expect_all_sums(const kind_t &kind, const size_t3 &s, dt src_type, int &found) {
+    auto pd = make_pd(kind, s.M, s.K, s.N, src_type);
+    for (bool more = bool(pd); more; more = pd.next_impl()) {
+        const std::string name = pd.impl_info_str();
+        if (name != "cuda:sm_90" && name != "rows:sm_80") continue;
+        for (bool any_bits : {false, true}) {
+            expect_sums(pd, kind, s, src_type, any_bits, unsigned(s.K + s.M));
+            if (testing::Test::HasFatalFailure()) return;
+        }
+        found++;
+    }
+}
+
+TEST(cuda_int4, sums_are_within_their_bounds) {
+    constexpr size_t3 shapes[] = {{1, 8, 70}, {1, 1304, 130}, {1, 4648, 8}, {3, 296, 70}, {7, 33, 66},
+            {16, 584, 130}, {40, 328, 65}, {130, 136, 129}};
+    int found = 0;
+    for (const kind_t &of : kinds)
+        for (memory::dim block : {32, 64, 128, 256}) {
+            kind_t kind = of;
+            kind.block = block;
+            for (const size_t3 &s : shapes) {
+                expect_all_sums(kind, s, s.M % 3 == 1 ? dt::bf16 : dt::f16, found);
+                if (HasFatalFailure()) return;
+            }
+            expect_all_sums(kind, {2, 200, 66}, dt::f32, found);
+            if (HasFatalFailure()) return;
         }
     if (!found) GTEST_SKIP() << "no device that has a kernel for int4";
 }

@@ -58,7 +58,7 @@ struct problem_of_test_t {
     bool halves = false, gathers = false, scatters = false, topk_input = false, pointers = false;
     float old_scale = 0, alpha = 1.702f, limit = 0;
     std::vector<int32_t> bounds, ids, map, gather, scatter;
-    std::vector<float> src, weights, bias, topk, expert_alpha, params, old;
+    std::vector<float> src, weights, magnitudes, bias, topk, expert_alpha, params, old;
     bytes_t packed;
     int64_t params_stride = 0;
     // Rows of f8_e4m3: their codes and scales, or none, where bf16 ones are quantised in execute.
@@ -67,6 +67,9 @@ struct problem_of_test_t {
     std::vector<float> row_scales;
     uint32_t scale_spread = 10;
     bool special_scales = false;
+    // The weights.
+    dt wei_type = dt::f4_e2m1, scale_type = dt::e8m0, zero_type = dt::undef;
+    memory::dim block = 32;
 
     bool gated() const { return act == act_t::swiglu || act == act_t::silu; }
     int64_t columns() const { return gated() ? N / 2 : N; }
@@ -74,7 +77,8 @@ struct problem_of_test_t {
     int64_t check_step = 1; // every so many rows are looked at
     int64_t rows_hint = 0;
 
-    problem_of_test_t(unsigned seed, kind_t kind) : d(seed) {
+    // int4: with such weights, of any type.
+    problem_of_test_t(unsigned seed, kind_t kind, bool int4 = false) : d(seed) {
         const bool many = kind == kind_t::many, wide = kind == kind_t::wide;
         fp8 = kind == kind_t::fp8;
         const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384},
@@ -152,6 +156,14 @@ struct problem_of_test_t {
         }
         for (int64_t i = 0; i < dst_rows * columns(); i++) old.push_back(d.small());
         if (d.coin() && !fp8) rows_hint = 1 + d.below(200);
+        if (int4) {
+            const dt zeros[] = {dt::undef, dt::u8, dt::u8, dt::f16, dt::bf16, dt::f32};
+            const memory::dim blocks[] = {32, 64, 128, 256};
+            wei_type = d.below(3) ? dt::u4 : dt::s4;
+            scale_type = d.one_of(types);
+            if (wei_type == dt::u4) zero_type = d.one_of(zeros);
+            block = d.one_of(blocks);
+        }
     }
 
     void make_source() {
@@ -201,7 +213,8 @@ struct problem_of_test_t {
 
     mxdnn::grouped_matmul::primitive_desc make_pd() const {
         mxdnn::primitive_attr attr;
-        attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+        attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {block, 1}, scale_type);
+        if (zero_type != dt::undef) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 7, {block, 1}, zero_type);
         const bool in_groups = grouping == mxdnn::row_grouping::padded && !gathers && group_rows;
         if (fp8) {
             attr.set_scales(MXDNN_ARG_SRC, in_groups ? 7 : 3, {1, K}, dt::f32, false,
@@ -230,7 +243,7 @@ struct problem_of_test_t {
         };
         return mxdnn::grouped_matmul::primitive_desc(gpu(),
                 rows_desc(src_rows, K, codes.empty() ? src_type : dt::f8_e4m3, gathers),
-                memory::desc({E, K, N}, dt::f4_e2m1, tag::any),
+                memory::desc({E, K, N}, wei_type, tag::any),
                 bias.empty() ? memory::desc() : memory::desc({E, N}, bias_type, tag::ab),
                 rows_desc(dst_rows, columns(), dst_type, scatters), attr);
     }
@@ -249,16 +262,46 @@ struct problem_of_test_t {
         packed.assign(wei.get_size(), 0);
         const int64_t stride = wei.get()->packed.stride;
         weights.resize(size_t(E * K * N));
+        magnitudes.resize(size_t(E * K * N));
         for (int64_t e = 0; e < E; e++) {
             const packed_view_t view{layout_of(*wei.get()), shape_of(*wei.get()), packed.data() + e * stride};
             for (int64_t k = 0; k < K; k++)
                 for (int64_t n = 0; n < N; n++) {
                     const uint32_t code = d.rng() & 15;
+                    const size_t at = size_t((e * K + k) * N + n);
                     view.set_code(k, n, code);
+                    if (wei_type != dt::f4_e2m1) {
+                        make_int4(view, k, n, code, weights[at], magnitudes[at]);
+                        continue;
+                    }
                     if (k % 32 == 0) view.set_scale(k, n, weight_scale(k, n));
-                    weights[size_t((e * K + k) * N + n)] =
+                    weights[at] =
                             decode_value(mxdnn_f4_e2m1, code) * decode_value(mxdnn_e8m0, view.scale(k, n));
+                    magnitudes[at] = std::fabs(weights[at]);
                 }
+        }
+    }
+    // Scales of either sign, now and then a subnormal one; code and zero may be multiplied apart.
+    void make_int4(
+            const packed_view_t &view, int64_t k, int64_t n, uint32_t bits, float &weight, float &magnitude) {
+        const auto of = [](dt type, uint32_t v) { return decode_value(mxdnn_data_type_t(type), v); };
+        const auto encoded = [](dt type, float v) { return encode_value(mxdnn_data_type_t(type), v); };
+        if (k % block == 0) {
+            view.set_scale(k, n, d.below(20) ? encoded(scale_type, d.small() / 8) : uint32_t(d.below(128)));
+            if (zero_type == dt::u8)
+                view.set_zero_point(k, n, uint32_t(d.below(8) ? d.below(16) : d.below(256)));
+            else if (zero_type != dt::undef)
+                view.set_zero_point(k, n, encoded(zero_type, d.small()));
+        }
+        const float scale = of(scale_type, view.scale(k, n)), code = of(wei_type, bits);
+        if (zero_type == dt::undef || zero_type == dt::u8) {
+            const float zero = zero_type == dt::u8 ? float(view.zero_point(k, n)) : 0.f;
+            weight = (code - zero) * scale;
+            magnitude = (std::fabs(code) + zero) * std::fabs(scale);
+        } else {
+            const float zero = of(zero_type, view.zero_point(k, n)), product = (code - 8) * scale;
+            weight = product + zero;
+            magnitude = std::fabs(product) + std::fabs(zero);
         }
     }
 
@@ -336,9 +379,9 @@ struct problem_of_test_t {
     value_t sum_of(int64_t row, int64_t from, int expert, int64_t n) const {
         double x = 0, magnitude = 0;
         for (int64_t k = 0; k < K && from >= 0; k++) {
-            const double p = double(src[size_t(from * K + k)]) * weights[size_t((expert * K + k) * N + n)];
-            x += p;
-            magnitude += std::fabs(p);
+            const size_t at = size_t((expert * K + k) * N + n);
+            x += double(src[size_t(from * K + k)]) * weights[at];
+            magnitude += std::fabs(double(src[size_t(from * K + k)]) * magnitudes[at]);
         }
         const double f = (expert_alpha.empty() ? 1. : expert_alpha[size_t(expert)])
                          * (topk_input && !topk.empty() ? double(topk[size_t(row)]) : 1.);
@@ -346,7 +389,8 @@ struct problem_of_test_t {
         // FP8: 32 products and the sum so far are cut off 2^-13 below the largest, four times before the sum
         // becomes f32.
         const double cut = fp8 ? 4 * 33 * std::ldexp(1., -13) * magnitude * std::fabs(f) : 0.;
-        return {x * f + b, cut + std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)};
+        return {x * f + b, cut + std::ldexp((double(K) + 4) * magnitude * std::fabs(f) + std::fabs(b), -23)
+                                   + double(K + 4) * std::ldexp(1. + std::fabs(f), -149)};
     }
 
     value_t result_of(int64_t row, int expert, int64_t c) const {
@@ -432,6 +476,11 @@ struct problem_of_test_t {
                + (!fp8                 ? ""
                        : codes.empty() ? " recipe"
                                        : " codes")
+               + (wei_type == dt::f4_e2m1
+                               ? ""
+                               : " int4 " + std::to_string(int(wei_type)) + " scales "
+                                         + std::to_string(int(scale_type)) + " zeros "
+                                         + std::to_string(int(zero_type)) + " by " + std::to_string(block))
                + (scale_spread > 15 ? " apart" : "") + (pointers ? " pointers" : "")
                + (params.empty() ? "" : " params") + " old " + std::to_string(old_scale) + " dst "
                + std::to_string(int(dst_type));
@@ -524,12 +573,40 @@ TEST(cuda_rows_grouped, random_problems_are_within_their_bounds) {
     run_seeds(500, 6, kind_t::many, 4, "rows:sm_80");
 }
 
+// Few rows of some of them have a kernel of Hopper's own.
+void run_int4(unsigned first, unsigned count, kind_t kind, int &on_sm90) {
+    for (unsigned seed = first; seed < first + count; seed++)
+        for (const char *impl : {"cuda:sm_90", "rows:sm_80"}) {
+            problem_of_test_t p(seed, kind, true);
+            auto pd = p.make_pd();
+            if (!go_to(pd, impl)) {
+                ASSERT_STREQ(impl, "cuda:sm_90");
+                continue;
+            }
+            on_sm90 += impl == std::string("cuda:sm_90");
+            p.make_weights(pd.weights_desc());
+            p.expect_right(p.run(pd), std::string(impl) + " seed " + std::to_string(seed) + " " + p.text());
+            if (testing::Test::HasFatalFailure()) return;
+        }
+}
+
+TEST(cuda_rows_grouped, every_int4) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    int on_sm90 = 0;
+    run_int4(2000, 60, kind_t::small, on_sm90);
+    if (HasFatalFailure()) return;
+    run_int4(2900, 4, kind_t::wide, on_sm90);
+    EXPECT_GT(on_sm90, 10);
+}
+
 // For compute-sanitizer: one of each kind.
 TEST(cuda_sm90_grouped, packed_few) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(800, 4, kind_t::small, 1);
     run_seeds(810, 1, kind_t::many, 1);
     run_seeds(800, 2, kind_t::small, 1, "rows:sm_80");
+    int on_sm90 = 0;
+    run_int4(2000, 3, kind_t::small, on_sm90);
     run_seeds(810, 1, kind_t::many, 1, "rows:sm_80");
 }
 

@@ -71,11 +71,7 @@ TEST(verdicts, native_where_the_list_of_a_cuda_target_has_an_entry_of_its_own) {
                     mxdnn_success);
             const std::string what = format.name + (" " + std::to_string(dims[0]));
             EXPECT_EQ(ask("cuda:sm_80", blob_of(md)), verdict_t::native) << what;
-            // Hopper's kernels take int4 where K is whole blocks.
-            const bool partial = quant_family(format.elem, format.quant) == quant_family_t::affine
-                                 && dims[0] % format.quant.block;
-            EXPECT_EQ(ask("cuda:sm_90", blob_of(md)), partial ? verdict_t::slower : verdict_t::native)
-                    << what;
+            EXPECT_EQ(ask("cuda:sm_90", blob_of(md)), verdict_t::native) << what;
             EXPECT_EQ(ask("cuda:sm_120", blob_of(md)), verdict_t::slower) << what;
             EXPECT_EQ(ask("cpu:x64:avx2", blob_of(md)), verdict_t::needs_reorder) << what;
         }

@@ -18,7 +18,7 @@ namespace {
 
 // Of the kernels that stand after this one, at 4096 rows, against cuBLASLt's: what mxdnn-bench measures on an
 // H200 for the implementation that takes a format there. 1 leaves the format to that one. Many rows of int4
-// run the kernel of cuda:sm_80 wherever they are taken.
+// run portable_rows wherever they are taken.
 double speed_of_others(bool is_sm90, const problem_t &p) {
     if (!is_sm90 || takes_few_rows(p)) return .03;
     switch (data_type_info(p.weights.dt)->bits) {

@@ -28,9 +28,16 @@ enum class format_t : int32_t {
     mxfp8_e4m3,
     mxfp8_e5m2,
     mxint8,
-    int4,       // s4, bf16 scales
-    int4_zeros, // u4, bf16 scales, u8 zero points
+    int4,       // s4, 16-bit scales
+    int4_zeros, // u4, 16-bit scales, u8 zero points
+    int4_any,   // every int4
     count
+};
+
+// What int4 weights are besides their codes.
+struct int4_types_t {
+    value_type_t scales = value_type_t::bf16, zeros = value_type_t::none; // the second: floating ones
+    bool is_signed = true, zero_points = false;                           // of 8 bits
 };
 
 // The tiles of a packed panel (common/layouts/n64.hpp), in bytes where nothing else is said. The kernels work
@@ -41,6 +48,7 @@ struct tiling_t {
     int32_t header_bytes = 0;     // scales and zero points, before the codes
     int32_t tile_steps_shift = 0; // log2 of the steps in a tile
     int32_t blocks = 1;           // of rows that share a scale, in a tile
+    int4_types_t int4;
 };
 
 // What both kernels take.

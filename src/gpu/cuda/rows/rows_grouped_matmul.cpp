@@ -175,7 +175,8 @@ status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
     if (family == family_t::sm90)
         for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
             MXDNN_CHECK(prepare_kernel(problem, id));
-    if (family == family_t::portable) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
+    if (family == family_t::portable || takes_few_rows(problem))
+        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
     for (const kernel_id_t id : {kernel_id_t::group_rows, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
                  kernel_id_t::source_rows, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));

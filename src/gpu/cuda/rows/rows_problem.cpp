@@ -18,6 +18,8 @@ namespace cuda {
 
 namespace {
 
+bool is_int4(const memory_desc_t &wei) { return wei.dt == mxdnn_s4 || wei.dt == mxdnn_u4; }
+
 // The kernels' format of packed weights; format_t::count where they have none.
 rows::format_t format_of(const memory_desc_t &wei) {
     using rows::format_t;
@@ -34,15 +36,28 @@ rows::format_t format_of(const memory_desc_t &wei) {
         }
     }
     if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
-    if (q.scale_dt != mxdnn_bf16 || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
-    if (wei.dt == mxdnn_s4 && q.zp == zero_point_kind_t::none) return format_t::int4;
-    if (wei.dt == mxdnn_u4 && q.zp == zero_point_kind_t::u8) return format_t::int4_zeros;
-    return format_t::count;
+    if (!is_int4(wei) || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
+    const bool short_scales = q.scale_dt != mxdnn_f32;
+    if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
+    if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zeros;
+    return format_t::int4_any;
 }
 
-rows::tiling_t tiling_of(const packed_shape_t &s) {
+rows::int4_types_t int4_types_of(const memory_desc_t &wei) {
+    const quant_t &q = wei.packed.quant;
+    rows::int4_types_t t;
+    t.scales = value_type_of(q.scale_dt);
+    if (q.zp == zero_point_kind_t::float_zero) t.zeros = value_type_of(q.zp_dt);
+    t.is_signed = wei.dt == mxdnn_s4;
+    t.zero_points = q.zp == zero_point_kind_t::u8;
+    return t;
+}
+
+rows::tiling_t tiling_of(const memory_desc_t &wei) {
     using frame = n64_frame_t;
+    const packed_shape_t s = shape_of(wei);
     rows::tiling_t t;
+    if (is_int4(wei)) t.int4 = int4_types_of(wei);
     const int64_t rows = frame::tile_rows(s);
     t.panel_bytes = frame::panel_bytes(s);
     t.tile_bytes = int32_t(frame::tile_bytes(s, rows));
@@ -80,14 +95,17 @@ rows::value_type_t value_type_of(data_type_t dt) {
 rows::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
     if (fp8 && rows::fp8_pays(rows, int(groups)))
         return rows::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
-    if (family == family_t::portable || (takes_few_rows(p) && rows > rows::dense_rows_most))
+    if (family == family_t::portable)
         return rows::plan_portable_matmul(
                 rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), source_terms(p));
-    const rows::tiling_t t = tiling_of(shape_of(p.weights));
-    return rows::plan_matmul(rows, dim_from_end(p.weights, 1), dim_from_end(p.weights, 2), int(groups),
-            t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
+    const rows::tiling_t t = tiling_of(p.weights);
+    const rows::matmul_plan_t plan = rows::plan_matmul(rows, dim_from_end(p.weights, 1),
+            dim_from_end(p.weights, 2), int(groups), t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
             format_of(p.weights) == rows::format_t::mxfp4 ? rows::many_rows_all : rows::many_rows_common,
             source_terms(p));
+    return takes_few_rows(p) && plan.kernel == rows::kernel_t::many_rows
+                   ? plan_rows(p, family_t::portable, rows, groups)
+                   : plan;
 }
 
 int64_t parts_bytes_of(const problem_t &p) {
@@ -104,10 +122,13 @@ kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, 
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
+    launch.format = format_of(p.weights);
     switch (plan.kernel) {
     case rows::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
     case rows::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
-    case rows::kernel_t::portable_rows: return kernel_id_t::portable_rows;
+    case rows::kernel_t::portable_rows:
+        if (takes_few_rows(p)) launch.format = rows::format_t::int4_any;
+        return kernel_id_t::portable_rows;
     default: return kernel_id_t::sm90_many_rows;
     }
 }
@@ -138,8 +159,7 @@ reason_t check_fp8_problem(const problem_t &p) {
 }
 
 bool takes_few_rows(const problem_t &p) {
-    const rows::format_t f = format_of(p.weights);
-    return f == rows::format_t::int4 || f == rows::format_t::int4_zeros;
+    return is_int4(p.weights) && format_of(p.weights) != rows::format_t::count;
 }
 
 reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix) {
@@ -149,12 +169,12 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == rows::format_t::count)
+        return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
+    // few_rows has stages of 128 rows.
+    if (family == family_t::sm90 && takes_few_rows(p) && !one_matrix
+            && (format_of(wei) == rows::format_t::int4_any || wei.packed.quant.block > 128))
         return no("weights", to_string(wei).c_str(),
-                "MX, NVFP4, or int4 in n64_i4 with bf16 scales and integer zeros");
-    // Of Hopper's own, dense_rows alone multiplies weights of two terms.
-    if (family == family_t::sm90 && takes_few_rows(p) && (!one_matrix || makes_rows(p)))
-        return no("weights", "int4 of many experts, with gated halves or another source than bf16",
-                "one matrix of int4 and rows of bf16");
+                "one matrix, or s4 or u4 with its zero points, 16-bit scales and blocks of 128 at most");
     reason_t r = check_rows_results(p);
     if (!r.ok()) return r;
     r = check_rows_source(p);
@@ -183,10 +203,9 @@ bool applies_post_ops(const problem_t &p) {
 
 void set_rows_args(const problem_t &p, rows::launch_args_t &launch) {
     const packed_shape_t shape = shape_of(p.weights);
-    launch.format = format_of(p.weights);
     rows::matmul_args_t &a = launch.matmul;
     a.prefix = int32_t(n64_frame_t::prefix(shape));
-    a.tiling = tiling_of(shape);
+    a.tiling = tiling_of(p.weights);
     a.N = int32_t(dim_from_end(p.weights, 1));
     a.K = int32_t(dim_from_end(p.weights, 2));
     for (const post_op_t &o : p.attr.post_ops.ops) {

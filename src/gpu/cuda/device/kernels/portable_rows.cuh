@@ -10,6 +10,7 @@
 #pragma once
 
 #include "gpu/cuda/device/mma/mma_sync.cuh"
+#include "gpu/cuda/device/mma/unscaled_sums.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
@@ -142,24 +143,30 @@ __global__ void __launch_bounds__(portable_rows_t::threads, 1)
                 if (tile + variant::ahead * k::teams < tiles_all)
                     next[variant::ahead - 1] = load(panel, tile + variant::ahead * k::teams);
                 const uint32_t from = source_at + s % stages * variant::stage_bytes;
+                const auto has = [&](int r) { return row_tiles == 1 || r * 8 < block_rows; };
                 const auto multiply = [&](auto any) {
 #pragma unroll
                     for (int half = 0; half < 2; half++) {
-                        uint32_t b[row_tiles][4];
-#pragma unroll
-                        for (int r = 0; r < row_tiles; r++)
-                            if (row_tiles == 1 || r * 8 < block_rows)
-                                load_matrix_4(b[r], from + r * 8 * k::src_pitch + half * 64);
-#pragma unroll
-                        for (int i = 0; i < 2; i++) {
-                            uint32_t a[format::terms][4];
-                            decode_terms<format, decltype(any)::value>(a, raw, half * 2 + i);
+                        if constexpr (has_unscaled<format>) {
+                            add_unscaled<format, decltype(any)::value, row_tiles>(
+                                    sum, raw, half,
+                                    [&](int r, uint32_t(&b)[4]) {
+                                        load_matrix_4(b, from + r * 8 * k::src_pitch + half * 64);
+                                    },
+                                    has);
+                        } else {
+                            uint32_t b[row_tiles][4];
 #pragma unroll
                             for (int r = 0; r < row_tiles; r++)
-                                if (row_tiles == 1 || r * 8 < block_rows)
+                                if (has(r)) load_matrix_4(b[r], from + r * 8 * k::src_pitch + half * 64);
 #pragma unroll
-                                    for (int term = 0; term < format::terms; term++)
-                                        mma_bf16(sum[r], a[term], b[r][i * 2], b[r][i * 2 + 1]);
+                            for (int i = 0; i < 2; i++) {
+                                uint32_t a[4];
+                                format::template decode<decltype(any)::value>(a, raw, half * 2 + i);
+#pragma unroll
+                                for (int r = 0; r < row_tiles; r++)
+                                    if (has(r)) mma_bf16(sum[r], a, b[r][i * 2], b[r][i * 2 + 1]);
+                            }
                         }
                     }
                 };

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// int4 weights in the layout n64_i4: (code - zero point) * scale, with bf16 scales and u8 zero points, in
-// blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
+// int4 weights in the layout n64_i4: (code - zero point) * scale, or (code - 8) * scale + zero, in blocks of
+// 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
 // A code lands as the low bits of a bf16, which are it times a power of two; one multiplication and addition
-// gives it less its zero point, exactly. The product of that with the scale has up to 16 bits: it is two
-// bf16, which the tensor cores multiply one after the other. Both have its sign, and neither is 0 where it is
-// not, so that an infinity times it is that infinity. The one weight that is no such sum is 2^-133.
+// gives it less its zero point, exactly. Such integers are what is multiplied (unscaled_sums.cuh): sums of 32
+// rows meet their scale in f32, whatever its type. Floating zeros multiply the sums of the source alone.
 //
-// Up to 127, n, times the scale: the first term is the rounded product of n and the next smaller bf16. Take a
-// scale's unit for 1; then it is at most 255, the product has b bits at most, n is more than 2^(b - 9), and
-// rounding to 8 bits adds or takes 2^(b - 9) at most: n and that, an integer from 1 to 191, is the rest.
-// (Where the scale is a power of two, the next smaller bf16 is half a unit below, and the same holds for
-// halves.)
+// Where the scale is so large that weights, or what the sums would be multiplied by, are beyond f32, and
+// where it or the zero is no number, weights meet them before they are multiplied, as f32; they are the sum
+// of three bf16 then. All three have the weight's sign, and none is 0 where it is not, so that an infinity
+// times it is that infinity.
 #pragma once
 
 #include "common/layouts/n64_i4.hpp"
@@ -22,117 +20,206 @@
 namespace mxdnn {
 namespace impl {
 
-// s4 without zero points, or u4 with them.
-template <bool zero_points>
+// s4 with 16-bit scales, u4 with them and zero points of 8 bits, and everything that int4 may be.
+enum class int4_kind_t { s4, zero_points, any };
+
+template <int4_kind_t kind>
 struct int4_t {
-    static constexpr int bits = 4, max_header = 2 * 64 * (zero_points ? 3 : 2);
+    static constexpr bool any_types = kind == int4_kind_t::any;
+    static constexpr int bits = 4, max_header = 2 * 64
+                                                * (any_types                               ? 8
+                                                        : kind == int4_kind_t::zero_points ? 3
+                                                                                           : 2);
     static constexpr bool one_step_tiles = false;
-    static constexpr int terms = 2;
+    static constexpr int terms = 3;
     static constexpr float sum_scale = 1.f;
     struct raw_t {
-        // Of rows 0..31 and 32..63: scales of columns c and c + 8, and their zero points, a byte each.
-        uint32_t codes[4], scales[2], zeros;
+        // Of rows 0..31 and 32..63: scales of columns c and c + 8, side by side, and their zeros.
+        uint32_t codes[4], scales[any_types ? 4 : 2], zeros[any_types ? 4 : 1];
+        cuda::rows::int4_types_t types;
+
+        __device__ bool has_zero_points() const {
+            return any_types ? types.zero_points : kind == int4_kind_t::zero_points;
+        }
+        __device__ bool is_signed() const { return any_types ? types.is_signed : kind == int4_kind_t::s4; }
+        __device__ bool has_zeros() const { return any_types && types.zeros != value_type_t::none; }
     };
     __device__ static __forceinline__ place_t place(int thread, const tiling_t &t) {
-        return {uint32_t(thread) / 4 * 4 * t.blocks, t.header_bytes + uint32_t(thread) * 16};
+        const uint32_t pair = uint32_t(thread) / 4;
+        return {pair * 2 * bytes_of(t.int4.scales) * t.blocks, t.header_bytes + uint32_t(thread) * 16};
     }
     template <typename reader_t>
     __device__ static __forceinline__ raw_t load(
             const reader_t &scales, const reader_t &codes, const tiling_t &t) {
+        raw_t r{};
         const uint4 c = codes.read_16();
+        r.codes[0] = c.x, r.codes[1] = c.y, r.codes[2] = c.z, r.codes[3] = c.w;
+        r.types = t.int4;
         // Where both halves of the rows share a block they read the same twice.
         const int second = t.blocks == 2;
-        raw_t r = {{c.x, c.y, c.z, c.w}, {scales.read_4(), scales.read_4(4 * second)}, 0};
-        if constexpr (zero_points) {
-            const int zeros = (64 * 2 - int(threadIdx.x) % 128 / 4 * 2) * t.blocks; // from the scales on
-            r.zeros = scales.read_2(zeros) | scales.read_2(zeros + 2 * second) << 16;
+        load_pairs(r.scales, scales, t.int4.scales, 0, second);
+        // From the scales of a thread on.
+        const auto zeros_at = [&](int bytes) {
+            const int pair = int(threadIdx.x) % 128 / 4, scale_bytes = bytes_of(t.int4.scales);
+            return (64 * scale_bytes + pair * 2 * (bytes - scale_bytes)) * t.blocks;
+        };
+        if (r.has_zero_points()) {
+            const int at = zeros_at(1);
+            r.zeros[0] = scales.read_2(at) | scales.read_2(at + 2 * second) << 16;
+        } else if constexpr (any_types) {
+            if (r.has_zeros())
+                load_pairs(r.zeros, scales, t.int4.zeros, zeros_at(bytes_of(t.int4.zeros)), second);
         }
         return r;
     }
-    // Scales below 2^-62 and from 2^66 on: the terms of others are all within bf16. And zero points that make
-    // more of a code than 127.
+    // Scales and floating zeros that do not become factors.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        // Exponents at the top of each half, less the least one. What a half borrows from the other comes
-        // from a special one.
-        uint32_t bits = 0;
-#pragma unroll
-        for (uint32_t s : r.scales) bits |= 2 * s - (127 - 62) * 0x01000100u;
-        bits &= 0x80008000u;
-        return zero_points ? bits | (r.zeros & 0x80808080u) : bits;
+        uint32_t bits = beyond(r.scales, r.types.scales);
+        if constexpr (any_types)
+            if (r.has_zeros()) bits |= beyond(r.zeros, r.types.zeros);
+        return bits;
     }
 
-    template <bool any>
-    __device__ static __forceinline__ void decode(
-            uint32_t (&a)[4], uint32_t (&rest)[4], const raw_t &r, int step) {
-        uint32_t v[4];
-        decode_unscaled(v, r, step);
-        // The scale and the next smaller bf16: a 256th less, rounded.
-        constexpr uint32_t up = power_of_two_bf16x2(unscaled_down);
-        const uint32_t scales = mul_bf16x2(r.scales[step / 2], up),
-                       smaller = mul_bf16x2(r.scales[step / 2], up - 0x00010001u);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int column = i % 2;
-            if constexpr (any) {
-                const float scale = factor(r, step, column);
-                const float low = bf16_to_float(v[i], 0) * unscaled_up * scale,
-                            high = bf16_to_float(v[i], 1) * unscaled_up * scale;
-                a[i] = __byte_perm(first_of(low), first_of(high), 0x7632);
-                rest[i] = to_bf16x2(rest_of(low), rest_of(high));
-            } else {
-                a[i] = mul_bf16x2(v[i], half_of(smaller, column));
-                rest[i] = cuda::bf16x2_t::fma(v[i], half_of(scales, column), a[i] ^ 0x80008000u);
-            }
-        }
-    }
-
-    // Weights without their scale, which are exact in one bf16. They are 2^9 too small, so that their sums
+    // Weights without their scale, which are exact in one bf16. They are 2^13 too small, so that their sums
     // with any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
         // Bits below bit 8 are an integer times 2^-133: one mask lands registers 0 and 2, another, 4 higher,
         // registers 1 and 3. With its top bit turned around an s4 is 8 more.
         constexpr uint32_t sign = 0x80008000u, minus_eight = power_of_two_bf16x2(3 - unscaled_down) | sign;
         const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
-        const uint32_t zeros = zero_points ? mul_bf16x2(__byte_perm(r.zeros, 0, step / 2 ? 0x4342 : 0x4140),
-                                       power_of_two_bf16x2(133 - unscaled_down) | sign)
-                                           : 0;
+        const uint32_t flip = r.is_signed() ? 0x00080008u : 0;
+        uint32_t off = r.is_signed() || r.has_zeros() ? minus_eight : sign;
+        if (r.has_zero_points())
+            off = mul_bf16x2(__byte_perm(r.zeros[0], 0, step / 2 ? 0x4342 : 0x4140),
+                    power_of_two_bf16x2(133 - unscaled_down) | sign);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int at = i % 2 * 4;
-            const uint32_t landed =
-                    and_xor(from[i / 2], 0x000F000Fu << at, zero_points ? 0 : 0x00080008u << at);
-            a[i] = cuda::bf16x2_t::fma(landed, power_of_two_bf16x2(133 - at - unscaled_down),
-                    zero_points ? half_of(zeros, i % 2) : minus_eight);
+            const uint32_t landed = and_xor(from[i / 2], 0x000F000Fu << at, flip << at);
+            a[i] = cuda::bf16x2_t::fma(
+                    landed, power_of_two_bf16x2(133 - at - unscaled_down), half_of(off, i % 2));
         }
     }
+    // One in every place, as much too small.
+    __device__ static constexpr uint32_t unscaled_ones() { return power_of_two_bf16x2(-unscaled_down); }
+    // What sums of products with them are multiplied by, of column c or c + 8.
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
-        return bf16_to_float(mul_bf16x2(r.scales[step / 2], power_of_two_bf16x2(unscaled_down)), column);
+        return scale(r, step, column) * unscaled_up;
+    }
+    // And sums of products with those ones.
+    __device__ static __forceinline__ float unscaled_zero(const raw_t &r, int step, int column) {
+        return zero(r, step, column) * unscaled_up;
+    }
+
+    // Whether a column's weights meet scale and zero before they are multiplied.
+    __device__ static __forceinline__ bool meets_early(const raw_t &r, int step, int column) {
+        return is_beyond(scale(r, step, column)) || is_beyond(zero(r, step, column));
+    }
+    // Weights of such columns, and of the others unscaled ones, as three terms.
+    __device__ static __forceinline__ void decode_any(uint32_t (&a)[terms][4], const raw_t &r, int step) {
+        uint32_t v[4];
+        decode_unscaled(v, r, step);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const bool early = meets_early(r, step, i % 2);
+            float rest[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                rest[h] = bf16_to_float(v[i], h);
+                if (!early) continue;
+                rest[h] = __fmul_rn(rest[h] * unscaled_up, scale(r, step, i % 2));
+                if (r.has_zeros()) rest[h] = __fadd_rn(rest[h], zero(r, step, i % 2));
+            }
+            // The first term is cut off after one of the last units of f32, the second after one of 16 bits,
+            // as many as the rest has: so there is a rest.
+            uint32_t first[2];
+#pragma unroll
+            for (int h = 0; h < 2; h++) first[h] = cut(rest[h], 1), rest[h] = rest_of(rest[h], first[h]);
+            a[0][i] = __byte_perm(first[0], first[1], 0x7632);
+#pragma unroll
+            for (int h = 0; h < 2; h++) first[h] = cut(rest[h], 0x100), rest[h] = rest_of(rest[h], first[h]);
+            a[1][i] = __byte_perm(first[0], first[1], 0x7632);
+            a[2][i] = to_bf16x2(rest[0], rest[1]);
+        }
     }
 
 private:
-    static constexpr int unscaled_down = 9;
+    using value_type_t = cuda::rows::value_type_t;
+    static constexpr int unscaled_down = 13;
     static constexpr float unscaled_up = 1 << unscaled_down;
+    // From this exponent on, 2^115, f32 and bf16 may be beyond f32 when they are multiplied; of f16 only what
+    // is no number.
+    static constexpr uint32_t least_beyond = 127 + 128 - unscaled_down, least_beyond_f16 = 31;
 
-    __device__ static __forceinline__ float factor(const raw_t &r, int step, int column) {
-        return bf16_to_float(r.scales[step / 2], column);
+    __device__ static __forceinline__ int bytes_of(value_type_t type) {
+        return any_types && type == value_type_t::f32 ? 4 : 2;
+    }
+    template <typename reader_t, size_t n>
+    __device__ static __forceinline__ void load_pairs(
+            uint32_t (&to)[n], const reader_t &from, value_type_t type, int at, int second) {
+        if constexpr (any_types)
+            if (type == value_type_t::f32) {
+                const uint2 x = from.read_8(at), y = from.read_8(at + 8 * second);
+                to[0] = x.x, to[1] = x.y, to[2] = y.x, to[3] = y.y;
+                return;
+            }
+        to[0] = from.read_4(at), to[1] = from.read_4(at + 4 * second);
+    }
+    // Of 16 rows and a column of a thread.
+    template <size_t n>
+    __device__ static __forceinline__ float value(
+            const uint32_t (&pairs)[n], value_type_t type, int step, int column) {
+        const int block = step / 2;
+        if constexpr (any_types)
+            if (type == value_type_t::f32) return __uint_as_float(pairs[block * 2 + column]);
+        if (type == value_type_t::bf16) return bf16_to_float(pairs[block], column);
+        const __half2 v = *reinterpret_cast<const __half2 *>(&pairs[block]);
+        return column ? __high2float(v) : __low2float(v);
+    }
+    __device__ static __forceinline__ float scale(const raw_t &r, int step, int column) {
+        return value(r.scales, r.types.scales, step, column);
+    }
+    __device__ static __forceinline__ float zero(const raw_t &r, int step, int column) {
+        if constexpr (any_types)
+            if (r.has_zeros()) return value(r.zeros, r.types.zeros, step, column);
+        return 0.f;
+    }
+    // A bit mask that is 0 where no value is beyond.
+    template <size_t n>
+    __device__ static __forceinline__ uint32_t beyond(const uint32_t (&pairs)[n], value_type_t type) {
+        uint32_t bits = 0;
+        if constexpr (any_types)
+            if (type == value_type_t::f32) {
+#pragma unroll
+                for (uint32_t v : pairs) bits |= (v & 0x7FFFFFFFu) + (0x80000000u - (least_beyond << 23));
+                return bits & 0x80000000u;
+            }
+        const uint32_t up =
+                (0x8000u - (type == value_type_t::bf16 ? least_beyond << 7 : least_beyond_f16 << 10))
+                * 0x00010001u;
+#pragma unroll
+        for (int i = 0; i < 2; i++) bits |= (pairs[i] & 0x7FFF7FFFu) + up;
+        return bits & 0x80008000u;
+    }
+    __device__ static __forceinline__ bool is_beyond(float v) {
+        return !(fabsf(v) < __uint_as_float(least_beyond << 23));
     }
     __device__ static __forceinline__ float bf16_to_float(uint32_t pair, int half) {
         return __uint_as_float(half ? pair & 0xFFFF0000u : pair << 16);
     }
-    // The bits of a weight of 16 bits' first term: cut off, after one of its last units, so that there is a
-    // rest. That has as many bits as are cut, or is one bit above them.
-    __device__ static __forceinline__ uint32_t first_of(float v) {
+    // The bits of the first term of a weight of which it is not all, less so many units of f32.
+    __device__ static __forceinline__ uint32_t cut(float v, uint32_t units) {
         const uint32_t bits = __float_as_uint(v);
-        return (v == 0.f || !isfinite(v) ? bits : bits - 0x100) & 0xFFFF0000u;
+        return (v == 0.f || !isfinite(v) ? bits : bits - units) & 0xFFFF0000u;
     }
     // Of infinities and NaN itself.
-    __device__ static __forceinline__ float rest_of(float v) {
-        return isfinite(v) ? v - __uint_as_float(first_of(v)) : v;
+    __device__ static __forceinline__ float rest_of(float v, uint32_t first) {
+        return isfinite(v) ? v - __uint_as_float(first) : v;
     }
 };
 
-template <bool zero_points>
-inline constexpr bool has_unscaled<int4_t<zero_points>> = true;
+template <int4_kind_t kind>
+inline constexpr bool has_unscaled<int4_t<kind>> = true;
 
 } // namespace impl
 } // namespace mxdnn

@@ -9,6 +9,7 @@
 //     factors(raw, step)    what sums over those 16 rows are multiplied by to be those of format::decode's
 //                           weights, of columns c and c + 8
 //     equal_factors         of 32 rows
+// Those of int4 have factors of their own (unscaled_sums.cuh).
 #pragma once
 
 #include "gpu/cuda/device/mma/weight_formats.cuh"
@@ -73,19 +74,16 @@ struct unscaled_t<nvfp4_t> {
     }
 };
 
-template <bool zero_points>
-struct unscaled_t<int4_t<zero_points>> {
-    using format = int4_t<zero_points>;
-    static constexpr bool exists = true, equal_factors = true;
+template <int4_kind_t kind>
+struct unscaled_t<int4_t<kind>> {
+    using format = int4_t<kind>;
+    static constexpr bool exists = true;
     __device__ static __forceinline__ void decode(
             uint32_t (&a)[4], const typename format::raw_t &r, int step) {
         format::decode_unscaled(a, r, step);
     }
     __device__ static __forceinline__ uint32_t special(const typename format::raw_t &r) {
         return format::special(r);
-    }
-    __device__ static __forceinline__ float2 factors(const typename format::raw_t &r, int step) {
-        return make_float2(format::unscaled_factor(r, step, 0), format::unscaled_factor(r, step, 1));
     }
 };
 

@@ -8,12 +8,12 @@
 //     place(thread, tiling) where the thread's part of a tile lies
 //     load(scales, codes, tiling)  reads it, with readers (ptx/copy.cuh) of those places
 //     one_step_tiles        whether a tile always has 64 rows
-//     terms                 how many bf16 a weight is the sum of; where there are two, decode(a, rest, raw,
-//     step) special(raw)          a bit mask that is 0 where the fast decoder gets everything right
+//     terms                 how many bf16 a weight is the sum of
+//     special(raw)          a bit mask that is 0 where the fast decoder gets everything right
 //     decode<any>(a, raw, step)    registers a of 16 rows, for any input or for what is not special
 //
 // Weights meet their scales here, in bf16: exactly, but for FP8 codes that a scale below 2^-117 makes smaller
-// than the least bf16, 2^-133.
+// than the least bf16, 2^-133. Those of int4 do not (has_unscaled).
 #pragma once
 
 #include <cuda_fp16.h>
@@ -114,19 +114,11 @@ struct e8m0_scales_t {
     }
 };
 
-// Whether a format has decode_unscaled(a, raw, step), weights that are no sum of several bf16 before they
-// meet their scale, and unscaled_factor(raw, step, column), what sums over 32 rows are multiplied by then.
+// Whether sums over 32 rows meet the scales instead, for weights that times their scale are no bf16. Then a
+// format has, instead of decode(), decode_unscaled(a, raw, step) for what is not special, decode_any(a, raw,
+// step) for everything, in several terms, and what unscaled_factors_t asks for (unscaled_sums.cuh).
 template <typename format>
 inline constexpr bool has_unscaled = false;
-
-// The registers of 16 rows, term after term of the weights.
-template <typename format, bool any>
-__device__ __forceinline__ void decode_terms(uint32_t (*a)[4], const typename format::raw_t &r, int step) {
-    if constexpr (format::terms == 1)
-        format::template decode<any>(a[0], r, step);
-    else
-        format::template decode<any>(a[0], a[1], r, step);
-}
 
 } // namespace impl
 } // namespace mxdnn

@@ -32,6 +32,7 @@
 #include "gpu/cuda/device/kernels/sm90/mapped_args.hpp"
 #include "gpu/cuda/device/kernels/sm90/one_row.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
+#include "gpu/cuda/device/mma/unscaled_sums.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/ahead.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -134,38 +135,21 @@ private:
 template <typename format, bool any, int row_tiles>
 __device__ __forceinline__ void add_step(float (&sum)[2][row_tiles][4], const typename format::raw_t &raw,
         const uint32_t (&b)[row_tiles][2][4]) {
-    if constexpr (has_unscaled<format> && !any) {
+    if constexpr (has_unscaled<format>) {
 #pragma unroll
-        for (int h = 0; h < 2; h++) { // blocks have 32 rows at least
-            float part[row_tiles][4] = {};
+        for (int h = 0; h < 2; h++) // blocks have 32 rows at least
+            add_unscaled<format, any, row_tiles>(sum[h], raw, h, [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
-                uint32_t a[4];
-                format::decode_unscaled(a, raw, h * 2 + i);
-#pragma unroll
-                for (int t = 0; t < row_tiles; t++) mma_bf16(part[t], a, b[t][h][i * 2], b[t][h][i * 2 + 1]);
-            }
-#pragma unroll
-            for (int column = 0; column < 2; column++) {
-                const float factor = format::unscaled_factor(raw, h * 2, column);
-#pragma unroll
-                for (int t = 0; t < row_tiles; t++)
-#pragma unroll
-                    for (int e = column * 2; e < column * 2 + 2; e++)
-                        sum[h][t][e] = fmaf(part[t][e], factor, sum[h][t][e]);
-            }
-        }
+                for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
+            });
     } else {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            uint32_t a[format::terms][4];
-            decode_terms<format, any>(a, raw, i);
+            uint32_t a[4];
+            format::template decode<any>(a, raw, i);
 #pragma unroll
             for (int t = 0; t < row_tiles; t++)
-#pragma unroll
-                for (int term = 0; term < format::terms; term++)
-                    mma_bf16(sum[(i + term) % 2][t], a[term], b[t][i / 2][i % 2 * 2],
-                            b[t][i / 2][i % 2 * 2 + 1]);
+                mma_bf16(sum[i % 2][t], a, b[t][i / 2][i % 2 * 2], b[t][i / 2][i % 2 * 2 + 1]);
         }
     }
 }

@@ -27,6 +27,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/stretch.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
+#include "gpu/cuda/device/mma/unscaled_sums.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 #include "gpu/cuda/device/ptx/ahead.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -131,6 +132,10 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     const int stage_begin = rank ? stages_all / 2 : 0;
     const int item_stages = (shares && !rank ? stages_all / 2 : stages_all) - stage_begin;
     constexpr int ring = variant::stages, stage_bytes = variant::stage_bytes;
+    // What a stage has of a panel, two tiles or, where blocks have 128 rows, one.
+    const bool two_step_tiles = !format::one_step_tiles && args.tiling.tile_steps_shift > 0;
+    const int tile_bytes = format::one_step_tiles ? variant::tile_bytes : args.tiling.tile_bytes,
+              panel_bytes = two_step_tiles ? tile_bytes : k::tiles_per_stage * tile_bytes;
     const uint32_t sums = shared_address(shared) + variant::head_bytes, stages = sums + variant::sum_bytes;
     const uint32_t full = shared_address(head.full), empty = shared_address(head.empty);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_read = shared_address(&head.sums_read);
@@ -281,8 +286,8 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
             const uint8_t *weights = packed_of(args, block.expert) + args.prefix
                                      + panel_map.panel_from(item.first, lane) * args.tiling.panel_bytes;
             const auto start_weights = [&](const few_rows_place_t<variant> &to, int i) {
-                const int64_t from = int64_t(stage_begin + i) * variant::panel_bytes;
-                const int bytes = int(min(int64_t(variant::panel_bytes), args.tiling.panel_bytes - from));
+                const int64_t from = int64_t(stage_begin + i) * panel_bytes;
+                const int bytes = int(min(int64_t(panel_bytes), args.tiling.panel_bytes - from));
                 const uint32_t bar = full + 8 * to.slot;
                 barrier_wait(empty + 8 * to.slot, to.parity ^ 1);
                 if (lane == 0) barrier_arrive_expect(bar, panels_here * bytes);
@@ -345,8 +350,10 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
         const place_t place = format::place(int(threadIdx.x) % 128, args.tiling);
         // This thread's parts of the first stage. They are kept, where the compiler would compute them again
         // in every stage.
-        const uint32_t tile = stages + variant::src_bytes + half * variant::tile_bytes;
-        const uint32_t scales_at = kept(tile + place.scales), codes_at = kept(tile + place.codes);
+        constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
+        const uint32_t tile = stages + variant::src_bytes + (two_step_tiles ? 0 : half * tile_bytes);
+        const uint32_t scales_at = kept(tile + place.scales),
+                       codes_at = kept(tile + place.codes + (two_step_tiles ? half * step_bytes : 0));
         const bool arrives = kept(lane) == 0;
         // The tile that has codes for 32 rows only.
         const int rest = args.K % k::tile_rows,
@@ -410,17 +417,29 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             special |= format::special(raw[p]);
                         }
                         const auto by = [&](auto any, auto tiles) {
+                            if constexpr (has_unscaled<format>) {
 #pragma unroll
-                            for (int i = 0; i < 4; i++)
+                                for (int h = 0; h < 2; h++)
 #pragma unroll
-                                for (int p = 0; p < count; p++) {
-                                    uint32_t a[4];
-                                    format::template decode<decltype(any)::value>(a, raw[p], i);
+                                    for (int p = 0; p < count; p++)
+                                        add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(
+                                                sum[first + p], raw[p], h, [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
-                                    for (int t = 0; t < tiles; t++)
-                                        mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
-                                                b[t][i / 2][i % 2 * 2 + 1]);
-                                }
+                                                    for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
+                                                });
+                            } else {
+#pragma unroll
+                                for (int i = 0; i < 4; i++)
+#pragma unroll
+                                    for (int p = 0; p < count; p++) {
+                                        uint32_t a[4];
+                                        format::template decode<decltype(any)::value>(a, raw[p], i);
+#pragma unroll
+                                        for (int t = 0; t < tiles; t++)
+                                            mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
+                                                    b[t][i / 2][i % 2 * 2 + 1]);
+                                    }
+                            }
                         };
                         using std::integral_constant;
                         if (__any_sync(~0u, special != 0))

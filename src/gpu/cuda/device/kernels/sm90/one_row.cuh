@@ -8,6 +8,7 @@
 
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/unscaled.cuh"
+#include "gpu/cuda/device/mma/unscaled_sums.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
 
 namespace mxdnn {
@@ -58,10 +59,27 @@ struct one_row_sums_t {
                 mma_bf16(part[i % 2], a, b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
             }
         }
+        [[maybe_unused]] float ones[4] = {};
+        if constexpr (has_unscaled<format>)
+            if (of.has_zeros())
+#pragma unroll
+                for (int j = 0; j < one_row_t::steps; j++) {
+                    uint32_t b[2][4];
+                    source(j, b);
+                    add_ones<format>(ones, b[0]);
+                    add_ones<format>(ones, b[1]);
+                }
         if (!is) return;
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            if constexpr (unscaled::equal_factors) {
+            if constexpr (has_unscaled<format>) {
+                const unscaled_factors_t<format, false> factors(of, h);
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    factors.add_scaled(sum[c], part[0][c * 2 + h] + part[1][c * 2 + h], c);
+                    if (of.has_zeros()) factors.add_zero(sum[c], ones[c * 2 + h], c);
+                }
+            } else if constexpr (unscaled::equal_factors) {
                 const float2 f = unscaled::factors(of, h * 2);
                 sum[0] = fmaf(part[0][h] + part[1][h], f.x, sum[0]);
                 sum[1] = fmaf(part[0][2 + h] + part[1][2 + h], f.y, sum[1]);
@@ -80,16 +98,21 @@ struct one_row_sums_t {
     __device__ __forceinline__ void add_special(const raw_t &raw, const uint32_t (&b)[2][4], bool mine) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            float part[4] = {};
+            float part[1][4] = {};
+            if constexpr (has_unscaled<format>) {
+                add_unscaled<format, true, 1>(part, raw, h, [&](int, uint32_t(&of)[4]) {
 #pragma unroll
-            for (int p = 0; p < 2; p++) {
-                uint32_t a[format::terms][4];
-                decode_terms<format, true>(a, raw, h * 2 + p);
+                    for (int i = 0; i < 4; i++) of[i] = b[h][i];
+                });
+            } else {
 #pragma unroll
-                for (int term = 0; term < format::terms; term++)
-                    mma_bf16(part, a[term], b[h][p * 2], b[h][p * 2 + 1]);
+                for (int p = 0; p < 2; p++) {
+                    uint32_t a[4];
+                    format::template decode<true>(a, raw, h * 2 + p);
+                    mma_bf16(part[0], a, b[h][p * 2], b[h][p * 2 + 1]);
+                }
             }
-            if (mine) sum[0] += part[h], sum[1] += part[2 + h];
+            if (mine) sum[0] += part[0][h], sum[1] += part[0][2 + h];
         }
     }
     // Of all lanes that have the columns.

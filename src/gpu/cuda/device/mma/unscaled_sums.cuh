@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of weights that are multiplied without their scale, and meet it block after block in f32: those of
+// formats that have_unscaled (weight_format.cuh).
+#pragma once
+
+#include "gpu/cuda/device/mma/mma_sync.cuh"
+#include "gpu/cuda/device/mma/weight_format.cuh"
+
+namespace mxdnn {
+namespace impl {
+
+// What sums over 32 rows, the lower or the upper ones of a step, are multiplied by, of columns c and c + 8.
+// any: weights that meet their scale early count as they are.
+template <typename format, bool any>
+struct unscaled_factors_t {
+    float scale[2], zero[2]; // the second of sums of the source alone
+    bool with_zero[2];
+
+    __device__ __forceinline__ unscaled_factors_t(const typename format::raw_t &raw, int half) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const bool early = any && format::meets_early(raw, half * 2, c);
+            scale[c] = early ? 1.f : format::unscaled_factor(raw, half * 2, c);
+            zero[c] = format::unscaled_zero(raw, half * 2, c);
+            with_zero[c] = !early;
+        }
+    }
+    __device__ __forceinline__ void add_scaled(float &sum, float part, int column) const {
+        sum = fmaf(part, scale[column], sum);
+    }
+    __device__ __forceinline__ void add_zero(float &sum, float ones, int column) const {
+        if (with_zero[column]) sum = fmaf(ones, zero[column], sum);
+    }
+};
+
+// Adds the products of ones with 32 rows of K.
+template <typename format>
+__device__ __forceinline__ void add_ones(float (&sum)[4], const uint32_t (&b)[4]) {
+    constexpr uint32_t one = format::unscaled_ones(), ones[4] = {one, one, one, one};
+    mma_bf16(sum, ones, b[0], b[1]);
+    mma_bf16(sum, ones, b[2], b[3]);
+}
+
+// Every eight rows of the source are there.
+struct all_rows_t {
+    __device__ constexpr bool operator()(int) const { return true; }
+};
+
+// Adds 32 rows of K, the lower or the upper ones of a step, to the sums of 16 columns and up to 8 * tiles
+// rows of the source. source(t, b): the fragments of eight of these; has(t): whether there are such rows.
+template <typename format, bool any, int tiles, int row_tiles, typename F, typename G = all_rows_t>
+__device__ __forceinline__ void add_unscaled(
+        float (&sum)[row_tiles][4], const typename format::raw_t &raw, int half, F &&source, G &&has = G()) {
+    constexpr int terms = any ? format::terms : 1, together = tiles % 2 ? 1 : 2;
+    uint32_t a[2][terms][4];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        if constexpr (any)
+            format::decode_any(a[i], raw, half * 2 + i);
+        else
+            format::decode_unscaled(a[i][0], raw, half * 2 + i);
+    }
+    const unscaled_factors_t<format, any> factors(raw, half);
+#pragma unroll
+    for (int first = 0; first < tiles; first += together) {
+        if (!has(first)) break;
+        uint32_t b[together][4];
+        float part[together][4] = {};
+#pragma unroll
+        for (int t = 0; t < together; t++) source(first + t, b[t]);
+            // Products that do not wait for each other are neighbours. The least terms come first: their sum
+            // is exact.
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+#pragma unroll
+            for (int term = terms - 1; term >= 0; term--)
+#pragma unroll
+                for (int t = 0; t < together; t++)
+                    mma_bf16(part[t], a[i][term], b[t][i * 2], b[t][i * 2 + 1]);
+#pragma unroll
+        for (int t = 0; t < together; t++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) factors.add_scaled(sum[first + t][e], part[t][e], e / 2);
+        if (!raw.has_zeros()) continue;
+#pragma unroll
+        for (int t = 0; t < together; t++) {
+            float ones[4] = {};
+            add_ones<format>(ones, b[t]);
+#pragma unroll
+            for (int e = 0; e < 4; e++) factors.add_zero(sum[first + t][e], ones[e], e / 2);
+        }
+    }
+}
+
+} // namespace impl
+} // namespace mxdnn
