@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/env.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace mxdnn {
@@ -20,9 +21,13 @@ bool flag(const char *name) {
 
 int number(const char *name, int otherwise) {
     const std::string v = text(name);
+    if (v.empty()) return otherwise;
+    constexpr int most = 1 << 30;
     char *end = nullptr;
     const long n = std::strtol(v.c_str(), &end, 10);
-    return v.empty() || *end != '\0' || n < 0 || n > 1 << 30 ? otherwise : int(n);
+    if (*end == '\0' && n >= 0 && n <= most) return int(n);
+    fprintf(stderr, "mxdnn: %s is '%s'; it is a whole number from 0 to %d\n", name, v.c_str(), most);
+    return otherwise;
 }
 
 environment_t read_environment() {
