@@ -244,9 +244,28 @@ uint32_t amax_bits(const float *x, int64_t n) {
 }
 
 void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
+    int64_t i = 0;
+#ifdef __AVX512F__
+    // Dividing takes longer than everything else. Products with the reciprocal are off by less than 2^-15,
+    // which is of no account but where one is as near as that to the middle between two integers.
+    const __m512 most = _mm512_set1_ps(127.f), least = _mm512_set1_ps(-127.f),
+                 inverse = _mm512_set1_ps(1.f / step), sure = _mm512_set1_ps(0.5f - 1.f / 16384);
+    const bool normal = step >= 0x1p-125f && step <= 0x1p125f; // and so is the reciprocal
+    for (; normal && i + 16 <= n; i += 16) {
+        const auto clamp = [&](__m512 q) { return _mm512_max_ps(_mm512_min_ps(q, most), least); };
+        const __m512 values = _mm512_loadu_ps(x + i);
+        __m512 q = clamp(_mm512_mul_ps(values, inverse));
+        __m512i rounded = _mm512_cvtps_epi32(q);
+        const __m512 off = _mm512_abs_ps(_mm512_sub_ps(_mm512_cvtepi32_ps(rounded), q));
+        if (_mm512_cmp_ps_mask(off, sure, _CMP_NLT_UQ)) {
+            q = clamp(_mm512_div_ps(values, _mm512_set1_ps(step)));
+            rounded = _mm512_cvtps_epi32(q);
+        }
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(codes + i), _mm512_cvtepi32_epi8(rounded));
+    }
+#endif
     // Added to 1.5 * 2^23 a small number is rounded to an integer, which the lowest bits then are.
-    for (int64_t i = 0; i < n; i++)
-        codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
+    for (; i < n; i++) codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
 }
 
 } // namespace
