@@ -77,8 +77,8 @@ std::vector<const kernel_row_t *> rows_of_kind(kernel_kind_t kind) {
 
 std::string row_name(const ::testing::TestParamInfo<const kernel_row_t *> &info) { return info.param->name; }
 
-std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, int64_t K, int rows,
-        int panels, decoded_t decoded, int64_t part_rows) {
+std::unique_ptr<jit_kernel_t> make(
+        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels, decoded_t decoded) {
     kernel_params_t p;
     p.wei_dt = f.dt;
     p.quant = f.quant;
@@ -86,7 +86,6 @@ std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, i
     p.rows = rows;
     p.panels = panels;
     p.decoded = decoded;
-    p.part_rows = part_rows;
     std::unique_ptr<jit_kernel_t> kernel;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, p, &kernel, &reason);

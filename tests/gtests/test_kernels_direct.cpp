@@ -15,7 +15,7 @@
 #include <limits>
 
 #include "cpu/x64/int8_row.hpp"
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 #include "gtests/kernel_cases.hpp"
 
 namespace mxdnn {

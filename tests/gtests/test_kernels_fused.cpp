@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of many rows that decode what they multiply, against sums in double precision: every format, rows
-// around whole blocks, parts of K of all lengths, calls that follow one another, garbage beside the source.
+// around whole blocks, calls that follow one another, garbage beside the source.
 #include <cstring>
 #include <limits>
 #include <set>
 
 #include "cpu/x64/int8_row.hpp"
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 #include "gtests/kernel_cases.hpp"
 
 namespace mxdnn {
@@ -46,7 +46,6 @@ struct problem_t {
 constexpr int call_panels = 2, call_columns = call_panels * panel_columns;
 
 struct how_t {
-    int64_t part_tiles = 1;
     int64_t first = 0, rows = -1; // of the problem's rows; -1: all
     // Columns of results that are stored as well; 0: none. Their factor and bias.
     int64_t store_columns = 0;
@@ -62,35 +61,29 @@ constexpr uint16_t poison_bf16 = 0x7f81;
 std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const how_t &how,
         std::vector<uint16_t> *stored = nullptr) {
     const matrix_t &w = p.w;
-    const panel_parts_t parts(
-            w.shape, how.part_tiles * n16_frame_t::tile_rows(w.shape), bytes_of(row.compute_dt));
-    const auto kernel = make(row, w.format, w.shape.K, 1, call_panels, decoded_t::dropped, parts.rows);
+    const auto kernel = make(row, w.format, w.shape.K, 1, call_panels);
     const int64_t rows = how.rows < 0 ? p.rows : how.rows;
     const int64_t all_panels = div_up(w.shape.N, panel_columns), calls = div_up(all_panels, call_panels);
-    const source_blocks_t blocks = {parts, p.rows};
-    const int64_t more = source_blocks_t::block_rows - 1;
+    const source_blocks_t blocks = {
+            w.shape.K, bytes_of(row.compute_dt), p.rows, source_blocks_t::fused_block_rows};
+    const int64_t more = tile_source_rows - 1;
 
-    guarded_t src(size_t((p.rows + more) * round_up(w.shape.K, parts.step) * parts.value_bytes()), p.place),
+    guarded_t src(size_t((p.rows + more) * round_up(w.shape.K, blocks.step()) * blocks.value_bytes), p.place),
             wei(w.bytes.size(), p.place);
     std::memset(src.data(), 0xff, src.size()); // NaN beyond the rows
     for (int64_t r = 0; r < p.rows; r++)
         blocks.for_each_piece(
-                r, [&](int64_t k, int64_t at) { p.store_piece(r, k, parts.step, src.data() + at); });
+                r, [&](int64_t k, int64_t at) { p.store_piece(r, k, blocks.step(), src.data() + at); });
     std::memcpy(wei.data(), w.bytes.data(), w.bytes.size());
     const std::vector<uint8_t> src_before(src.data(), src.data() + src.size());
 
-    const int64_t part_bytes = call_panels * parts.panel_bytes();
-    guarded_t part(size_t(part_bytes), p.place);
     const int64_t acc_stride = calls * call_columns * 4 + 64, acc_rows = round_up(rows, int64_t(32));
     guarded_t acc(size_t((acc_rows - 1) * acc_stride + calls * call_columns * 4), p.place);
     for (int64_t i = 0; i < int64_t(acc.size()) / 4; i++) std::memcpy(acc.data() + i * 4, &poison, 4);
 
     fused_args_t args = {};
-    args.src = src.data() + blocks.first(how.first, 0);
-    args.src_last = src.data() + blocks.first(how.first, parts.count - 1);
-    args.src_part_stride = blocks.part_bytes();
+    args.src = src.data() + blocks.first(how.first);
     args.rows = rows;
-    args.part = part.data();
     args.acc_stride = acc_stride;
     const int64_t dst_columns = how.store_columns + stored_gap;
     guarded_t dst(size_t((rows * dst_columns - stored_gap) * 2), p.place);
@@ -99,14 +92,8 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
     args.row_scale = how.row_scale.data();
     args.dst_stride = dst_columns * 2;
     for (int64_t c = 0; c < calls; c++) {
-        for (int64_t i = 0; i < call_panels; i++) {
-            const auto panel = [&](int64_t at) {
-                return at < all_panels || i ? wei.data() + std::min(at + i, all_panels - 1) * w.panel_bytes()
-                                            : nullptr;
-            };
-            args.wei[i] = panel(c * call_panels);
-            args.next[i] = c + 1 < calls ? panel((c + 1) * call_panels) : nullptr;
-        }
+        for (int64_t i = 0; i < call_panels; i++)
+            args.wei[i] = wei.data() + std::min(c * call_panels + i, all_panels - 1) * w.panel_bytes();
         args.acc = acc.data<float>() + c * call_columns;
         if (how.store_columns) {
             args.store_columns = std::min<int64_t>(call_columns, how.store_columns - c * call_columns);
@@ -119,8 +106,7 @@ std::vector<float> run_fused(const kernel_row_t &row, const problem_t &p, const 
         stored->resize(dst.size() / 2);
         std::memcpy(stored->data(), dst.data(), dst.size());
     }
-    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && part.intact() && dst.intact())
-            << "writes beside its buffers";
+    EXPECT_TRUE(src.intact() && wei.intact() && acc.intact() && dst.intact()) << "writes beside its buffers";
     EXPECT_EQ(std::memcmp(src_before.data(), src.data(), src.size()), 0) << "writes to its source";
     EXPECT_EQ(std::memcmp(w.bytes.data(), wei.data(), wei.size()), 0) << "writes to its weights";
     std::vector<float> out(size_t(rows * calls * call_columns));
@@ -144,9 +130,9 @@ void make_narrow(matrix_t &w, rng_t &g, uint32_t least) {
         }
 }
 
-// Of integers. A part's sum is exact for blocks whose exponents are within four of their column's largest,
-// and so on below: each is one rounding.
-want_t want_of_integers(const float *x, const matrix_t &w, int64_t n, int64_t parts) {
+// Of integers. The sum of blocks whose exponents are within four of their column's largest is exact in 32
+// bits, and so on below: each is rounded once, and once where it is added to those before.
+want_t want_of_integers(const float *x, const matrix_t &w, int64_t n) {
     want_t want;
     double magnitude = 0;
     float least = e8m0_t::max, most = e8m0_t::decode(0);
@@ -157,8 +143,8 @@ want_t want_of_integers(const float *x, const matrix_t &w, int64_t n, int64_t pa
         least = std::fmin(least, w.element(k, n).scale);
         most = std::fmax(most, w.element(k, n).scale);
     }
-    const int64_t sums = parts * ((std::ilogb(most) - std::ilogb(least)) / 4 + 1);
-    want.bound = gamma(double(sums - 1)) * magnitude; // the first one is as it is
+    const int64_t sums = (std::ilogb(most) - std::ilogb(least)) / 4 + 1;
+    want.bound = gamma(double(2 * sums - 1)) * magnitude; // there is nothing before the first one
     return want;
 }
 
@@ -166,30 +152,26 @@ class fused_kernels : public kernel_test_t {
 protected:
     bool integers() const { return row().compute_dt == mxdnn_s8; }
 
-    want_t want_of(const problem_t &p, const how_t &how, int64_t r, int64_t n) const {
+    want_t want_of(const problem_t &p, int64_t r, int64_t n) const {
         const float *x = &p.x[size_t(r * p.w.shape.K)];
         if (!integers()) return want_on_tiles(x, p.w, n);
-        const panel_parts_t parts(p.w.shape, how.part_tiles * n16_frame_t::tile_rows(p.w.shape), 1);
-        return want_of_integers(x, p.w, n, parts.count);
+        return want_of_integers(x, p.w, n);
     }
 
     // Whole panels only: columns beyond N repeat the last panel.
-    void check(const problem_t &p, const how_t &how, const std::vector<float> &got) const {
+    void check(const problem_t &p, const std::vector<float> &got) const {
         const int64_t stride = round_up(p.w.shape.N, int64_t(call_columns));
         for (int64_t r = 0; r < p.rows; r++)
             for (int64_t n = 0; n < stride; n++) {
                 const int64_t column = n < p.w.shape.N ? n : n - panel_columns;
-                const auto ok = close(got[size_t(r * stride + n)], want_of(p, how, r, column));
+                const auto ok = close(got[size_t(r * stride + n)], want_of(p, r, column));
                 if (!ok)
                     FAIL() << where(
                             row(), p.w.format, p.w.shape.K, int(p.rows), int(p.w.shape.N / panel_columns))
-                           << " parts of " << how.part_tiles << " row " << r << " column " << n << ": "
-                           << ok.message();
+                           << " row " << r << " column " << n << ": " << ok.message();
             }
     }
-    void run_and_check(const problem_t &p, const how_t &how) const {
-        check(p, how, run_fused(row(), p, how));
-    }
+    void run_and_check(const problem_t &p) const { check(p, run_fused(row(), p, {})); }
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -209,15 +191,13 @@ TEST_P(fused_kernels, sums) {
                 problem_t p(row(), w, row_counts[turn % n_counts]);
                 p.fill(g);
                 p.place = places[turn % 3];
-                how_t how;
-                how.part_tiles = 1 + turn / 2 % 3;
-                run_and_check(p, how);
+                run_and_check(p);
                 if (HasFailure()) return;
                 turn++;
             }
 }
 
-// How rows are divided must not show in the results; that K is divided does, sums are rounded once in a part.
+// How rows are divided must not show in the results.
 TEST_P(fused_kernels, division_of_rows_does_not_change_bits) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -308,7 +288,7 @@ TEST_P(fused_kernels, special_values) {
             p.src(3, below(g, K)) = std::numeric_limits<float>::infinity();
             p.src(34, below(g, K)) = std::nanf("");
         }
-        run_and_check(p, {});
+        run_and_check(p);
         if (f.quant.scale_dt != mxdnn_e8m0) continue;
         for (uint32_t byte : {0u, 1u, 253u, 254u}) {
             if (integers() && byte > 2) byte -= 18; // which sources of integers leave room for
@@ -316,14 +296,15 @@ TEST_P(fused_kernels, special_values) {
             for (int64_t n = 0; n < panel_columns; n++)
                 for (int64_t k = 128; k < 256; k += f.quant.block) w.view().set_scale(k, n, byte);
             p.fill(g, std::exp2(byte < 3 ? 90. : -90.));
-            run_and_check(p, {});
+            run_and_check(p);
         }
         if (HasFailure()) return;
     }
 }
 
-// Integers under scales that are near each other are summed up exactly, blocks of zeros whatever their scale.
-TEST_P(fused_kernels, integers_are_exact_within_a_part) {
+// Integers under scales that are near each other are summed up exactly, blocks of zeros whatever their scale:
+// as many as f32 has bits for.
+TEST_P(fused_kernels, integers_are_exact) {
     if (!integers()) return; // others round every product
     rng_t g(seed());
     for (const format_t &f : formats_of(row()))
@@ -334,37 +315,34 @@ TEST_P(fused_kernels, integers_are_exact_within_a_part) {
                 make_narrow(w, g, least);
                 problem_t p(row(), w, 40);
                 p.fill(g);
-                how_t how;
-                how.part_tiles = 9;
-                const auto got = run_fused(row(), p, how);
+                const auto got = run_fused(row(), p, {});
                 for (int64_t r = 0; r < p.rows; r++)
                     for (int64_t n = 0; n < w.shape.N; n++)
                         ASSERT_EQ(double(got[size_t(r * w.shape.N + n)]),
-                                want_of_integers(&p.x[size_t(r * K)], w, n, 1).value)
+                                want_of_integers(&p.x[size_t(r * K)], w, n).value)
                                 << "K " << K << " scales from " << least << " row " << r << " column " << n;
             }
 }
 
-// The longest part that stays exact is the longest that a kernel is made for.
-TEST_P(fused_kernels, integers_refuse_parts_that_round) {
+// The largest K that stays exact is the largest that a kernel is made for, and its sums are right.
+TEST_P(fused_kernels, integers_refuse_sums_that_do_not_fit) {
     if (!integers()) return;
     const format_t f = formats_of(row()).front();
     kernel_params_t k;
     k.wei_dt = f.dt;
     k.quant = f.quant;
     k.panels = call_panels;
-    k.part_rows = 128;
-    for (k.K = 128; k.part_rows <= 2048; k.K = k.part_rows += 128) {
+    for (k.K = exact_int8_rows - 2; k.K < exact_int8_rows + 3; k.K++) {
         std::unique_ptr<jit_kernel_t> kernel;
         const char *reason = nullptr;
-        EXPECT_EQ(create_kernel(row(), k, &kernel, &reason),
-                k.K <= exact_int8_rows ? mxdnn_success : mxdnn_invalid_arguments)
-                << "parts of " << k.K;
-        EXPECT_EQ(reason == nullptr, k.K <= exact_int8_rows);
+        const bool fits = k.K * 128 * 96 <= std::numeric_limits<int32_t>::max();
+        EXPECT_EQ(create_kernel(row(), k, &kernel, &reason), fits ? mxdnn_success : mxdnn_invalid_arguments)
+                << "K " << k.K;
+        EXPECT_EQ(reason == nullptr, fits);
     }
 }
 
-TEST(panel_parts, next_panels_are_fetched_by_all_calls_together) {
+TEST(next_panel_lines, are_fetched_by_all_calls_together) {
     const int64_t mxfp8 = 8 * 64 + 32, mxfp4 = 2 * (4 * 64 + 16);
     EXPECT_EQ(next_panel_lines(mxfp8, 64, 1), 5) << "of 8.5";
     EXPECT_EQ(next_panel_lines(mxfp8, 48, 1), 0) << "one call for two panels";
@@ -374,48 +352,27 @@ TEST(panel_parts, next_panels_are_fetched_by_all_calls_together) {
         EXPECT_LE(next_panel_lines(mxfp4, 48, calls) * calls * 64, mxfp4 * 3 / 2) << calls;
 }
 
-TEST(panel_parts, cover_k_by_whole_tiles) {
-    for (int64_t block : {32, 128, 256})
-        for (int64_t K : {1, 31, 32, 127, 128, 129, 256, 300, 511, 512, 2863, 2880, 14336})
-            for (int64_t tiles : {1, 2, 3, 5}) {
-                quant_t q;
-                q.scale_dt = mxdnn_e8m0;
-                q.block = block;
-                const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
-                const panel_parts_t p(s, tiles * n16_frame_t::tile_rows(s));
-                EXPECT_EQ((p.count - 1) * p.rows + p.last_rows, K);
-                EXPECT_GT(p.last_rows, 0);
-                EXPECT_LE(p.last_rows, p.rows) << "K " << K << " parts of " << p.rows;
-                EXPECT_EQ(p.rows % n16_frame_t::tile_rows(s), 0);
-                EXPECT_EQ(p.panel_bytes(), p.steps(0) * 32 * 16 * 2);
-            }
-}
-
 TEST(source_blocks, every_value_has_a_place_of_its_own) {
     for (int64_t K : {1, 64, 300, 700})
         for (int64_t rows : {1, 16, 31, 32, 33, 48, 49, 100})
-            for (int64_t part_rows : {256, 768})
+            for (int64_t value_bytes : {1, 2})
                 for (int64_t block : {32, 48, 96}) {
-                    quant_t q;
-                    q.scale_dt = mxdnn_e8m0;
-                    q.block = 32;
-                    const packed_shape_t s = make_packed_shape(K, panel_columns, 4, q);
-                    const panel_parts_t parts(s, part_rows);
-                    const source_blocks_t blocks = {parts, rows, block};
+                    const source_blocks_t blocks = {K, value_bytes, rows, block};
+                    const int64_t step = 64 / value_bytes;
                     std::set<int64_t> seen;
                     int64_t last = 0;
                     for (int64_t r = 0; r < rows; r++) {
                         int64_t next = 0;
                         blocks.for_each_piece(r, [&](int64_t k, int64_t at) {
                             EXPECT_EQ(k, next);
-                            next += 32;
+                            next += step;
                             EXPECT_EQ(at % source_blocks_t::piece_bytes, 0);
                             EXPECT_TRUE(seen.insert(at).second) << "row " << r << " k " << k;
                             last = std::max(last, at);
                         });
                         EXPECT_GE(next, K);
                     }
-                    EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, int64_t(32)) * 2)
+                    EXPECT_EQ(last + source_blocks_t::piece_bytes, rows * round_up(K, step) * value_bytes)
                             << "no gaps";
                 }
 }

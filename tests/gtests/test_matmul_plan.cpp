@@ -5,7 +5,7 @@
 #include "common/formats/format_list.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -77,20 +77,9 @@ TEST(matmul_plan, many_rows_decode_once) {
     EXPECT_LE(p.k_chunk * 2 * 32, (1 << 20) / 2) << "panels of a chunk stay in half of L2";
 }
 
-TEST(matmul_plan, parts_of_integers_are_exact) {
-    auto m = machine(cpu_isa_t::avx512_core_amx, 2);
+TEST(matmul_plan, integers_on_tiles_take_more_than_a_block) {
+    const auto m = machine(cpu_isa_t::avx512_core_amx, 2);
     const auto k = amx_int8_kernels();
-    quant_t q;
-    q.scale_dt = mxdnn_e8m0;
-    q.block = 32;
-    for (int64_t l1d : {8, 48, 1024})
-        for (int64_t K : {31, 128, 600, 1300, 1500, 2880, 14336}) {
-            m.l1d = l1d << 10;
-            const panel_parts_t parts(make_packed_shape(K, 32, 4, q), plan_k_chunk(K, m, k), 1);
-            EXPECT_LE(parts.rows, exact_int8_rows) << l1d << " KiB, K " << K;
-        }
-    m.l1d = 48 << 10;
-    EXPECT_EQ(plan_k_chunk(2880, m, k), 640);
     EXPECT_EQ(plan_mx_matmul(shape(1024, 2880, 5760), 0, m, k).rows, 256)
             << "twice what bf16 leaves room for";
     EXPECT_TRUE(plan_mx_matmul(shape(32, 2880, 5760), 0, m, k).direct);

@@ -78,7 +78,7 @@ std::string kernels() {
                        "products with f32 sums. "
                        "`direct` decodes in registers for a few rows (AMX: any number, so many at a time), "
                        "`decode` and `dense` work together for many, `many` is a direct kernel for those "
-                       "alone, `fused` multiplies s8 by parts of K.\n\n"
+                       "alone, `fused` multiplies all rows of s8 in one call.\n\n"
                        "| kernel | kind | ISA | computes in | rows | panels |",
                 line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {

@@ -56,7 +56,6 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
-    const panel_parts_t direct_parts, parts;      // of streams
     const bool summed;                            // rows meet in the destination
     const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
     int nthr;
@@ -80,8 +79,7 @@ struct jit_grouped_matmul_base_t::run_t {
     run_t(const jit_grouped_matmul_base_t &s, const exec_ctx_t &e)
         : self(s), ctx(e), g(s.conf_), c(g.matmul), p(e.pd.problem), x(e),
           src_md(e.memory(MXDNN_ARG_SRC)->md), dst_md(e.memory(MXDNN_ARG_DST)->md),
-          direct_limit(direct_rows_limit(c.machine, c.kernels)), direct_parts(c.stream_parts(true)),
-          parts(c.stream_parts(false)), summed(x.scatter != nullptr),
+          direct_limit(direct_rows_limit(c.machine, c.kernels)), summed(x.scatter != nullptr),
           src_shifted(p.attr.src.layout == mxdnn_scales_swizzle_128x4 && src_md.ndims == 2
                       && swizzled_by_group(x, true)),
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
@@ -242,8 +240,7 @@ struct jit_grouped_matmul_base_t::run_t {
             source.set_group(s.expert, src_shifted ? shifts[slot] : 0);
         }
         if (c.streams(s.direct, s.count))
-            source.prepare(m, r, {s.direct ? direct_parts : parts, s.count, c.stream_block(s.direct)},
-                    source_buffer(s.first), out);
+            source.prepare(m, r, c.stream_of(s.direct, s.count), source_buffer(s.first), out);
         else if (m < 0)
             std::memset(source_buffer(slot), 0, size_t(c.scratch.source_stride));
         else

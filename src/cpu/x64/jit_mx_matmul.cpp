@@ -91,8 +91,7 @@ struct jit_mx_matmul_base_t::run_t {
         part.source = part.buffer;
         part.source_stride = c.scratch.source_stride;
         const int64_t K = c.weights.K, padded = round_up(K, k_step);
-        const panel_parts_t parts = c.stream_parts(plan.direct);
-        const source_blocks_t blocks = {parts, part.rows, c.stream_block(plan.direct)};
+        const source_blocks_t blocks = c.stream_of(plan.direct, part.rows);
         const int64_t padded_rows = part.padded_rows;
         const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(threads, padded_rows));
         parallel(ctx.stream, n, [&](int ithr, int nt) {

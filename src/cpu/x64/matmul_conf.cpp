@@ -32,8 +32,9 @@ bool is_row_int8(const problem_t &p) {
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     const quant_t &weights = p.weights.packed.quant;
     if (isa == cpu_isa_t::avx512_core_amx)
-        return is_row_int8(p) ? find_kernel(kernel_kind_t::fused, isa, p.weights.dt, weights, mxdnn_s8)
-                              : nullptr;
+        return is_row_int8(p) && shape_of(p.weights).K <= exact_int8_rows
+                       ? find_kernel(kernel_kind_t::fused, isa, p.weights.dt, weights, mxdnn_s8)
+                       : nullptr;
     quant_t q;
     if (source_format(p, q) != mxdnn_s8) return nullptr;
     if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
@@ -126,9 +127,9 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
     if (c.direct->on_tiles)
-        c.kernels.direct_rows =
-                c.fused ? int(source_blocks_t::block_rows) : plan_tile_rows(M, c.direct->max_rows, c.keeps);
-    c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::block_rows)
+        c.kernels.direct_rows = c.fused ? int(source_blocks_t::fused_block_rows)
+                                        : plan_tile_rows(M, c.direct->max_rows, c.keeps);
+    c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::fused_block_rows)
                            : c.many                     ? plan_tile_rows(M, c.many->max_rows, c.keeps)
                            : M == runtime_dim || M == 0 ? c.dense->max_rows
                                                         : plan_dense_rows(M, c.dense->max_rows, 1);
@@ -154,11 +155,9 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
     // Panels a multiple of pages apart would meet in the same sets of the first-level cache.
     const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
-    s.panel_stride = c.fused                           ? c.kernels.dense_panels * c.parts().panel_bytes()
-                     : c.many || c.kernels.only_direct ? 0
-                                                       : panel_columns * k_chunk * bytes;
+    s.panel_stride = c.fused || c.many || c.kernels.only_direct ? 0 : panel_columns * k_chunk * bytes;
     if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
-    s.panels = c.keeps ? kept_bytes(c) : (c.fused ? 1 : c.kernels.dense_panels) * s.panel_stride;
+    s.panels = c.keeps ? kept_bytes(c) : c.kernels.dense_panels * s.panel_stride;
     // Gated tasks have twice the columns, and those of halves may start inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;

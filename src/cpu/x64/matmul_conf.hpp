@@ -5,7 +5,7 @@
 #include "common/primitive_desc.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -19,7 +19,7 @@ struct matmul_scratch_t {
     int64_t row_scales = 0, block_sums = 0; // beside the rows
     int64_t sums_per_row = 0;               // floats
     int64_t panels = 0;                     // decoded panels, per thread
-    int64_t panel_stride = 0;               // bytes from one to the next (fused kernels: from part to part)
+    int64_t panel_stride = 0;               // bytes from one to the next
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
     int64_t sources() const { return source + row_scales + block_sums; }
@@ -56,23 +56,14 @@ struct matmul_conf_t {
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
 
-    panel_parts_t parts() const { // of fused kernels
-        return {weights, fused ? plan_k_chunk(weights.K, machine, kernels) : kernels.tile_rows, 1};
-    }
-    // Of K as streams are divided; others than fused kernels take all at once.
-    panel_parts_t stream_parts(bool by_direct) const {
-        if (fuses(by_direct)) return parts();
-        return {weights, round_up(std::max<int64_t>(weights.K, 1), kernels.tile_rows)};
-    }
-    // Whether so many rows are read as a stream, and in blocks of how many.
+    // Whether so many rows are read as a stream, and how that is divided.
     bool streams(bool by_direct, int64_t rows) const {
         const kernel_row_t *row = beside(by_direct);
         return fuses(by_direct) || (row && row->on_tiles && rows > tile_source_rows);
     }
-    int64_t stream_block(bool by_direct) const {
-        return fuses(by_direct) ? source_blocks_t::block_rows
-               : by_direct      ? kernels.direct_rows
-                                : kernels.dense_rows;
+    source_blocks_t stream_of(bool by_direct, int64_t rows) const {
+        return {weights.K, fuses(by_direct) ? 1 : 2, rows,
+                by_direct ? kernels.direct_rows : kernels.dense_rows};
     }
 };
 

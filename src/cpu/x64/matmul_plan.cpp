@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -71,15 +71,6 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    if (kernels.fused) {
-        // Two decoded panels stay in the first-level cache beside as many rows of source, which pass through.
-        // Whole tiles, however short K is, in parts of about equal size, whose sums have to be exact.
-        const int64_t row_bytes = 4 * panel_columns;
-        const int64_t fit = std::min(
-                machine.l1d * 5 / 6 / row_bytes / kernels.tile_rows, exact_int8_rows / kernels.tile_rows);
-        const int64_t tiles = std::max<int64_t>(div_up(K, kernels.tile_rows), 1);
-        return div_up(tiles, div_up(tiles, std::max<int64_t>(fit, 1))) * kernels.tile_rows;
-    }
     // Decoded panels of one dense call take at most half of L2.
     const int64_t row_bytes = int64_t(kernels.dense_panels) * panel_columns * kernels.compute_bytes;
     const int64_t fit = std::max<int64_t>(machine.l2 / 2 / row_bytes, kernels.tile_rows);
@@ -135,7 +126,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 std::string describe(const matmul_plan_t &p) {
     std::string s = p.direct ? "direct" : p.many ? "many" : p.fused ? "fused" : "decode+dense";
     s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
-    return p.direct || p.many ? s : s + ":k" + std::to_string(p.k_chunk);
+    return p.direct || p.many || p.fused ? s : s + ":k" + std::to_string(p.k_chunk);
 }
 
 } // namespace x64

@@ -33,7 +33,7 @@ struct matmul_kernels_t {
     bool direct_on_tiles = false;
     bool only_direct = false; // for any number of rows: decoding is a small part of each call
     bool many = false;        // more rows have a kernel of their own that decodes beside multiplying
-    bool fused = false;       // or one that multiplies codes of one byte, by parts of K
+    bool fused = false;       // or one that multiplies codes of one byte, all rows in one call
     int dense_rows = 1;       // rows of a dense call, or one for many rows; runs are multiples of row_step
     int row_step = 1;
     int dense_panels = 1;
@@ -44,10 +44,10 @@ struct matmul_kernels_t {
 struct matmul_plan_t {
     bool direct = true;   // decode in registers; else decode a panel once for many rows
     bool many = false;    // the latter in one kernel
-    bool fused = false;   // likewise, by parts of K
+    bool fused = false;   // likewise, all rows in one call
     int64_t rows = 1;     // of the source that are prepared and multiplied together
     int64_t columns = 64; // of the destination per task
-    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time (fused kernels: a part)
+    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time
 };
 
 // Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less, by steps.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -54,7 +54,6 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.K = c_.weights.K;
     k.rows = rows;
     k.panels = panels;
-    k.part_rows = c_.parts().rows;
     k.decoded = decoded;
     k.calls = c_.calls;
     const char *reason = nullptr;
@@ -162,7 +161,7 @@ void panel_matmul_t::multiply(
                     size_t((last - first) * panel_columns) * sizeof(float));
         return;
     }
-    if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc, panels);
+    if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc);
     if (!c_.beside(o.direct)) return multiply_dense(o, first, last, acc, panels);
     multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc, panels);
 }
@@ -175,8 +174,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         int64_t last, int64_t n1, float *acc, char *panels) const {
     const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.dense_rows;
     const bool stream = c_.streams(o.direct, o.stream_rows);
-    const panel_parts_t parts = c_.stream_parts(o.direct);
-    const source_blocks_t blocks = {parts, o.stream_rows, c_.stream_block(o.direct)};
+    const source_blocks_t blocks = c_.stream_of(o.direct, o.stream_rows);
     direct_args_t a = {};
     a.src_stride = stream ? source_blocks_t::piece_bytes : o.source_stride;
     a.src_step = source_blocks_t::piece_bytes;
@@ -204,7 +202,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
             a.rows = std::min<int64_t>(o.rows - r, most);
             a.call = r / most;
             a.src = static_cast<const char *>(o.source)
-                    + (stream ? blocks.first(o.stream_row + r, 0) : r * o.source_stride);
+                    + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
             if (stream) a.src_step = blocks.stride(o.stream_row + r);
             a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
             a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
@@ -220,18 +218,12 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     (*kernel)(&a);
 }
 
-void panel_matmul_t::multiply_fused(
-        const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const {
+void panel_matmul_t::multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc) const {
     const int64_t first = n0 / panel_columns, last = div_up(n1, panel_columns);
-    const panel_parts_t parts = c_.parts();
-    const source_blocks_t blocks = {parts, o.stream_rows};
-    const char *source = static_cast<const char *>(o.source);
+    const source_blocks_t blocks = c_.stream_of(o.direct, o.stream_rows);
     fused_args_t a = {};
-    a.src = source + blocks.first(o.stream_row, 0);
-    a.src_last = source + blocks.first(o.stream_row, parts.count - 1);
-    a.src_part_stride = blocks.part_bytes();
+    a.src = static_cast<const char *>(o.source) + blocks.first(o.stream_row);
     a.rows = o.rows;
-    a.part = panels;
     a.dst = o.dst;
     a.dst_stride = o.dst_stride;
     a.acc = acc;
@@ -239,13 +231,9 @@ void panel_matmul_t::multiply_fused(
     a.scale = o.scale;
     a.row_scale = o.row_scales;
     a.bias = o.bias;
-    const auto two_panels = [&](const uint8_t **to, int64_t p) {
-        // Past the last panel there is nothing to read: the same columns once more.
-        for (int64_t i = 0; i < 2; i++) to[i] = p < last ? panel(o, std::min(p + i, last - 1)) : nullptr;
-    };
     for (int64_t p = first; p < last; p += 2) {
-        two_panels(a.wei, p);
-        two_panels(a.next, p + 2);
+        // Past the last panel there is nothing to read: the same columns once more.
+        for (int64_t i = 0; i < 2; i++) a.wei[i] = panel(o, std::min(p + i, last - 1));
         if (o.store) a.store_columns = std::min<int64_t>(2 * panel_columns, n1 - p * panel_columns);
         (*fused_)(&a);
         a.acc += 2 * panel_columns;

@@ -83,7 +83,7 @@ private:
             int64_t n1, float *acc, char *panels) const;
     void multiply_dense(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
-    void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc, char *panels) const;
+    void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 
     matmul_conf_t c_;

@@ -205,8 +205,7 @@ void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_s
 
 void source_rows_t::prepare(
         int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const {
-    const panel_parts_t &parts = to.parts;
-    const int64_t step = parts.step, value_bytes = parts.value_bytes();
+    const int64_t step = to.step(), value_bytes = to.value_bytes;
     uint8_t *const o = static_cast<uint8_t *>(out);
     const bool copy = m >= 0 && value_bytes == 2 && as_it_is(sums);
     const uint8_t *from = copy ? matrix_ + m * in_place_stride() : nullptr;
@@ -219,9 +218,10 @@ void source_rows_t::prepare(
         if (copy) std::memcpy(o + at, from + k * value_bytes, size_t((K_ - k) * value_bytes));
     });
     if (copy || m < 0) return;
-    const auto at = [&](int64_t k) {
-        const int64_t part = std::min(k / parts.rows, parts.count - 1);
-        return o + to.first(r, part) + (k - part * parts.rows) / step * to.stride(r);
+    uint8_t *const first = o + to.first(r);
+    const int64_t stride = to.stride(r);
+    const auto at = [=](int64_t k) {
+        return first + k * value_bytes / source_blocks_t::piece_bytes * stride;
     };
     const row_t row = see_row(m, sums);
     value_bytes == 1 ? stream_int8(m, row, at) : convert(m, row, step, sums, at);

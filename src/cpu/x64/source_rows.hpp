@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cpu/ref/tensor_view.hpp"
-#include "cpu/x64/panel_parts.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -62,11 +62,6 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "a number of panels that the kernel is not made for";
     else if (row.kind != kernel_kind_t::dense && p.K < 1)
         *reason = "K must be positive";
-    else if (row.kind == kernel_kind_t::fused
-             && (p.part_rows < 1
-                     || p.part_rows
-                                % n16_frame_t::tile_rows(make_packed_shape(p.K, panel_columns, 8, p.quant))))
-        *reason = "parts of K must be whole tiles of the layout";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";
     if (*reason) return mxdnn_invalid_arguments;

@@ -5,7 +5,7 @@
 //   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
 //   dense   a block of source rows times plain panels                          (many rows, step 2)
 //   many    as direct, for formats that have a direct kernel that is better for one or two rows
-//   fused   many rows of s8 times packed weights, decoded by parts of K        (many rows, instead of both)
+//   fused   many rows of s8 times packed weights, for all rows in one call     (many rows, instead of both)
 //
 // All of them read the source in the kernel's compute type (f32, or bf16 for the ISAs with bf16
 // dot products), rows padded with zeros to whole steps of 32, and leave f32 sums. Rows are contiguous;
@@ -41,7 +41,6 @@ struct kernel_params_t {
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
-    int64_t part_rows = 0;                      // fused kernels: of the weights, whole tiles of their layout
     decoded_t decoded = decoded_t::dropped;
     int64_t calls = 0; // kernels on tiles: that multiply the same panels one after the other; 0: not known
 };
@@ -92,19 +91,15 @@ struct dense_args_t {
     int64_t accumulate; // not 0: add to acc instead of overwriting
 };
 
-// Two panels of one matrix, by parts of K (panel_parts_t).
+// Two panels of one matrix.
 struct fused_args_t {
-    const void *src; // rows in the order of source_blocks_t: of the first part, and of the last
-    const void *src_last;
-    int64_t src_part_stride;
-    int64_t rows;           // any number; up to 31 more are read
-    const uint8_t *wei[2];  // the panels
-    const uint8_t *next[2]; // those of the next call; null if there is none
-    void *part;             // room for a decoded part of both panels
-    float *acc;             // [rows][32], overwritten
-    int64_t acc_stride;     // bytes between rows
-    void *dst;          // where results of the first row go, fetched into the cache meanwhile; may be null
-    int64_t dst_stride; // bytes between rows
+    const void *src;       // rows in the order of source_blocks_t
+    int64_t rows;          // any number; up to 15 more are read
+    const uint8_t *wei[2]; // the panels; what follows the second one is fetched into the cache
+    float *acc;            // [rows][32], overwritten
+    int64_t acc_stride;    // bytes between rows
+    void *dst;             // where results of the first row go, fetched into the cache meanwhile; may be null
+    int64_t dst_stride;    // bytes between rows
     // Not 0: so many columns of them are stored there in the end, sums * (scale * row_scale[row]) +
     // bias[column] in bf16, by a call for at most 32 columns.
     int64_t store_columns;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows of s8 source times MXFP4 on AMX tiles, in integers: a tile instruction takes twice the values of
-// one of bf16. A call multiplies all rows with two panels of 16 columns, a part of K at a time, whose decoded
-// weights stay in the first-level cache: they are decoded while the first 32 rows are multiplied.
+// one of bf16. A call multiplies all rows with two panels of 16 columns, a block of rows at a time, whose
+// sums stay in tiles for the whole of K. Vector instructions decode the weights, for every block anew, beside
+// the products of the tile of weights before.
 //
 // Weights are integers too, window by window of exponents: int8_windows.hpp.
 //
 // Tiles leave sums on the stack; they are added up a block of rows later, when they have arrived in the
-// cache. Sums of a pass are exact, in 32 bits and in f32 too (exact_int8_rows). Each is multiplied by a power
-// of two and added to acc: one rounding per part and pass. Results do not depend on how rows are divided into
-// calls, but they do on the parts.
+// cache. Sums of a pass are exact in 32 bits. Each is rounded to f32, multiplied by a power of two and added
+// to acc. Results do not depend on how rows are divided into calls or blocks.
+#include <algorithm>
 #include <cstddef>
 
 #include "cpu/x64/kernels/avx512_core_amx/int8_windows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -25,48 +27,51 @@ using Xbyak::RegExp;
 using Xbyak::Tmm;
 using Xbyak::Zmm;
 
-constexpr int block_rows = source_blocks_t::block_rows;
+constexpr int block_rows = source_blocks_t::fused_block_rows;
+static_assert(block_rows == 2 * amx_tile_rows, "");
 
 class amx_fused_int8_t : public int8_windows_t {
 public:
-    using int8_windows_t::int8_windows_t;
+    explicit amx_fused_int8_t(const kernel_params_t &p)
+        : int8_windows_t(p), blocks_(std::max<int64_t>(p.calls, 2)) {}
 
 private:
+    const int64_t blocks_; // of rows in a call, as far as that is known
     // ---- registers ----
 
     // Multiplying.
-    const Reg64 src_ = rsi, src_step_ = rbx, wei_ = rdx, row_bytes_ = rcx, steps_ = r14, acc_ = rdi;
-    const Reg64 ahead_[panels] = {r12, r13}, ahead_end_ = r15; // codes that are fetched; of the first panel
+    const Reg64 src_ = rsi, src_step_ = rbx, wei_ = rdx, row_bytes_ = rcx, rest_ = r14, acc_ = rdi;
+    const Reg64 ahead_ = r12, ahead_end_ = r13; // codes of the next panels that are fetched
     // Adding sums up.
     const Reg64 from_ = r8, to_ = r9, stride_ = r10, left_ = r11;
 
     // Of sums that are added up next.
     static Zmm used_scale(int panel) { return Zmm(16 + panel); }
-    const Zmm before_ = Zmm(21), factor_ = Zmm(22), all_factor_ = Zmm(23);
+    const Zmm factor_ = Zmm(22), all_factor_ = Zmm(23);
     static Zmm result(int panel) { return Zmm(24 + panel); }
     static Zmm bias(int panel) { return Zmm(26 + panel); }
-    const Opmask kept_ = k4, used_kept_ = k5; // none before acc has sums, like scales
-    const Opmask columns_ = k6;               // of results
+    const Opmask columns_ = k6; // of results
 
-    static Tmm sum(int half, int panel) { return Tmm(half * panels + panel); }
-    static Tmm src(int half) { return Tmm(4 + half); }
+    static Tmm sum(int row_tile, int panel) { return Tmm(row_tile * panels + panel); }
+    static Tmm src(int row_tile) { return Tmm(4 + row_tile); }
     static Tmm wei(int panel) { return Tmm(6 + panel); }
 
-    Label add_up_;
+    Label add_up_, decode_tile_, decode_tail_;
 
     // ---- the stack ----
 
     enum slot_t {
-        part = own_slot, // parts left
-        part_src,
-        part_steps,
-        rows_left,
-        final, // not 0: the last pass of the last part, after which results are stored
+        rows_left = own_slot,
+        on_top,     // not 0: of sums of passes before
+        dense,      // not 0: all tiles take part in this pass, not only those that have something
+        multiplied, // not 0: a tile of this pass
+        final,      // not 0: the last pass, after which results are stored
         dst,
         row_scale,
         // The block before this one, if its sums are still to be added: its rows, where, and what to store.
         to_add,
         to_add_acc,
+        to_add_on_top,
         to_store,
         to_store_scale,
         dst_stride,
@@ -74,13 +79,17 @@ private:
     };
     static constexpr int panel_sums_bytes = block_rows * amx_row_bytes;
     static constexpr int sums_offset = int(round_up(slots * 8, 64));
-    RegExp sums_at(int half, int panel, bool in_routine = false) const {
-        return rsp + (sums_offset + panel * panel_sums_bytes + half * amx_tile_bytes + (in_routine ? 8 : 0));
+    RegExp sums_at(int row_tile, int panel, bool in_routine = false) const {
+        return rsp
+               + (sums_offset + panel * panel_sums_bytes + row_tile * amx_tile_bytes + (in_routine ? 8 : 0));
     }
+    // Two decoded tiles of both panels: one is multiplied, the other one made.
+    static constexpr int decoded_offset = sums_offset + panels * panel_sums_bytes,
+                         decoded_bytes = panels * panel_bytes;
 
     void generate() override {
         Label over;
-        preamble(sums_offset + panels * panel_sums_bytes);
+        preamble(decoded_offset + 2 * decoded_bytes);
         mov(var(args), abi_param);
         const tile_config_t whole = whole_tiles();
         ldtilecfg(constant(&whole, sizeof(whole)));
@@ -88,13 +97,14 @@ private:
         mov(row_bytes_, amx_row_bytes);
         mov(var(to_add), 0);
         mov(var(to_store), 0);
-        kxorw(kept_, kept_, kept_);
+        mov(var(on_top), 0);
         begin_results();
         jmp(over, T_NEAR);
         emit_find_windows();
         emit_add_up();
+        emit_decode();
         L(over);
-        all_parts();
+        all_passes();
         call(add_up_);
         tilerelease();
         postamble();
@@ -102,44 +112,35 @@ private:
 
     // ---- multiplying ----
 
-    void all_parts() {
-        Label next, another;
+    void all_passes() {
+        Label next;
         for (int p = 0; p < panels; p++) {
             load_arg(temp_, offsetof(fused_args_t, wei) + size_t(p) * sizeof(void *));
             mov(var(codes + p), temp_);
+            vmovdqa64(limit(p), nan_bytes_);
         }
-        load_arg(temp_, offsetof(fused_args_t, src));
-        mov(var(part_src), temp_);
-        mov(var(part), int(parts_.count));
+        begin_ahead();
         L(next);
-        begin_part();
-        L(another);
         mov(var(wanted), 0);
-        vpxord(any_, any_, any_);
         find_windows();
         is_final();
+        is_dense();
         all_blocks();
-        kxnorw(kept_, kept_, kept_);
+        mov(var(on_top), 1);
         for (int p = 0; p < panels; p++) vmovdqa64(limit(p), base(p));
         cmp(var(wanted), 0);
-        jne(another, T_NEAR);
-
-        for (int p = 0; p < panels; p++) add(var(codes + p), int(parts_.code_bytes()));
-        load_arg(temp_, offsetof(fused_args_t, src_part_stride));
-        add(var(part_src), temp_);
-        dec(var(part));
-        jnz(next, T_NEAR);
+        jne(next, T_NEAR);
     }
 
     void begin_results() {
         Label none;
         load_arg(temp_, offsetof(fused_args_t, dst_stride));
         mov(var(dst_stride), temp_);
-        load_arg(steps_, offsetof(fused_args_t, store_columns));
-        test(steps_, steps_);
+        load_arg(rest_, offsetof(fused_args_t, store_columns));
+        test(rest_, rest_);
         jz(none);
         mov(temp_, -1);
-        bzhi(temp_, temp_, steps_);
+        bzhi(temp_, temp_, rest_);
         kmovd(columns_, temp_.cvt32());
         load_arg(temp_, offsetof(fused_args_t, bias));
         for (int p = 0; p < panels; p++) vmovups(bias(p), ptr[temp_ + p * amx_row_bytes]);
@@ -151,8 +152,6 @@ private:
     void is_final() {
         Label no;
         mov(var(final), 0);
-        cmp(var(part), 1);
-        jne(no);
         cmp(var(wanted), 0);
         jne(no);
         load_arg(temp_, offsetof(fused_args_t, store_columns));
@@ -160,42 +159,27 @@ private:
         L(no);
     }
 
-    void begin_part() {
-        const auto code_bytes = [&](bool last) {
-            return int(last ? n16_frame_t::panel_bytes(shape_) - (parts_.count - 1) * parts_.code_bytes()
-                            : parts_.code_bytes());
+    // The first pass, and others that most tiles take part in.
+    void is_dense() {
+        Label done;
+        mov(var(dense), 1);
+        cmp(var(on_top), 0);
+        je(done, T_NEAR);
+        for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
+        mov(rest_, -(whole_tiles_ + 1) / 2);
+        const auto see = [&](int rows) {
+            Label none;
+            see_below(rows);
+            jz(none);
+            inc(rest_);
+            L(none);
+            for (int p = 0; p < panels; p++) add(codes_of(p), tile_bytes(rows));
         };
-        Label last, none, done;
-        for (int p = 0; p < panels; p++) vmovdqa64(limit(p), nan_bytes_);
-        cmp(var(part), 1);
-        je(last, T_NEAR);
-        // What comes next is fetched meanwhile: the next part,
-        mov(var(part_steps), int(parts_.steps(0)));
-        mov(var(part_tiles), int(parts_.tiles()));
-        mov(var(part_tail), 0);
-        for (int p = 0; p < panels; p++) {
-            mov(ahead_[p], var(codes + p));
-            add(ahead_[p], int(parts_.code_bytes()));
-        }
-        lea(ahead_end_, ptr[ahead_[0] + code_bytes(false)]);
-        cmp(var(part), 2);
-        jne(done, T_NEAR);
-        lea(ahead_end_, ptr[ahead_[0] + code_bytes(true)]);
-        jmp(done, T_NEAR);
-        // or the first one of the next panels.
-        L(last);
-        mov(var(part_steps), int(parts_.steps(parts_.count - 1)));
-        mov(var(part_tiles), int(parts_.last_rows / tile_rows_));
-        mov(var(part_tail), tail_rows_ ? 1 : 0);
-        load_arg(temp_, offsetof(fused_args_t, src_last));
-        mov(var(part_src), temp_);
-        for (int p = 0; p < panels; p++)
-            load_arg(ahead_[p], offsetof(fused_args_t, next) + size_t(p) * sizeof(void *));
-        xor_(ahead_end_, ahead_end_);
-        test(ahead_[0], ahead_[0]);
-        jz(none);
-        lea(ahead_end_, ptr[ahead_[0] + code_bytes(parts_.count == 1)]);
-        L(none);
+        loop(tiles_, whole_tiles_, [&] { see(tile_rows); });
+        if (tail_rows_) see(tail_rows_);
+        cmp(rest_, 0);
+        jg(done);
+        mov(var(dense), 0);
         L(done);
     }
 
@@ -208,72 +192,73 @@ private:
         mov(var(dst), temp_);
         load_arg(temp_, offsetof(fused_args_t, row_scale));
         mov(var(row_scale), temp_);
-        mov(src_, var(part_src));
-        rows_block(true);
+        load_arg(src_, offsetof(fused_args_t, src));
+        mov(var(multiplied), 0);
+        L(next);
+        rows_block();
         jle(done, T_NEAR);
-        // If all codes are 0, there is nothing more to add: but NaN to all rows, of which only scales of the
-        // first pass are, and results to store.
-        vptestmb(some_, any_, any_);
-        kortestq(some_, some_);
-        jnz(next, T_NEAR);
+        // If all codes of the pass are 0, there are only results to store.
+        cmp(var(multiplied), 0);
+        jne(next, T_NEAR);
         cmp(var(final), 0);
         jne(next, T_NEAR);
-        vpcmpeqb(some_, limit(0), nan_bytes_);
-        kortestq(some_, some_);
-        jz(done, T_NEAR);
-        L(next);
-        rows_block(false);
-        jg(next, T_NEAR);
         L(done);
     }
 
-    // Leaves the comparison of the rows that are left with 0. The first block decodes the weights that all
-    // multiply.
-    void rows_block(bool decode) {
+    // Leaves the comparison of the rows that are left with 0.
+    void rows_block() {
         Label one, after;
         fetch_destination();
         // A step of a block is as many pieces of 64 bytes as the block has rows.
         min_rows(src_step_, temp_);
         cmp(src_step_, amx_tile_rows);
         jle(one, T_NEAR);
-        halves_block(2, decode);
+        tiles_block(2);
         jmp(after, T_NEAR);
         L(one);
-        halves_block(1, decode);
+        tiles_block(1);
         L(after);
         load_arg(temp_, offsetof(fused_args_t, acc_stride));
-        shl(temp_, 5); // by 32
+        imul(temp_, temp_, block_rows);
         add(acc_, temp_);
         sub(var(rows_left), block_rows);
     }
 
-    void halves_block(int halves, bool decode) {
-        for (int i = 0; i < halves * panels; i++) tilezero(Tmm(i));
+    void tiles_block(int row_tiles) {
+        Label some_tiles, done;
+        for (int i = 0; i < row_tiles * panels; i++) tilezero(Tmm(i));
         shl(src_step_, 6);
-        load_arg(wei_, offsetof(fused_args_t, part));
-        if (decode) {
-            mov(dst_, wei_);
-            for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
-            decode_and_multiply(halves);
-        } else {
-            mov(steps_, var(part_steps));
-            loop_down(steps_, [&] { multiply(int(parts_.step), halves); });
-        }
+        lea(dst_, ptr[rsp + decoded_offset]);
+        lea(wei_, ptr[dst_ + decoded_bytes]);
+        for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
+        cmp(var(dense), 0);
+        je(some_tiles, T_NEAR);
+        multiply_all(row_tiles);
+        jmp(done, T_NEAR);
+        L(some_tiles);
+        multiply_some(row_tiles);
+        L(done);
         // Sums of the block before have arrived in the first-level cache by now.
         call(add_up_);
-        for (int h = 0; h < halves; h++)
-            for (int p = 0; p < panels; p++) tilestored(ptr[sums_at(h, p) + row_bytes_], sum(h, p));
-        min_rows(temp_, steps_);
+        for (int t = 0; t < row_tiles; t++)
+            for (int p = 0; p < panels; p++) tilestored(ptr[sums_at(t, p) + row_bytes_], sum(t, p));
+        remember_block();
+    }
+    // What add_up_ needs to know of it.
+    void remember_block() {
+        Label done;
+        min_rows(temp_, rest_);
         mov(var(to_add), temp_);
         mov(var(to_add_acc), acc_);
-        Label done;
+        mov(temp_, var(on_top));
+        mov(var(to_add_on_top), temp_);
+        for (int p = 0; p < panels; p++) vmovaps(used_scale(p), scale(p));
         cmp(var(final), 0);
         je(done, T_NEAR);
         mov(temp_, var(dst));
         mov(var(to_store), temp_);
-        mov(steps_, var(dst_stride));
-        shl(steps_, 5); // by 32
-        add(temp_, steps_);
+        imul(rest_, var(dst_stride), block_rows);
+        add(temp_, rest_);
         mov(var(dst), temp_);
         mov(temp_, var(row_scale));
         mov(var(to_store_scale), temp_);
@@ -294,89 +279,112 @@ private:
         cmp(var(final), 0);
         je(done, T_NEAR);
         mov(temp_, var(dst));
-        min_rows(steps_, wei_);
-        loop_down(steps_, [&] {
+        min_rows(rest_, wei_);
+        loop_down(rest_, [&] {
             prefetchw(ptr[temp_]);
             add(temp_, var(dst_stride));
         });
         L(done);
     }
 
-    // Every tile of both panels is decoded beside the products of the one before it.
-    void decode_and_multiply(int halves) {
-        Label more, last, no_tail, no_tiles, done;
-        mov(tiles_, var(part_tiles));
-        test(tiles_, tiles_);
-        jz(no_tiles, T_NEAR);
-        weave(decoding(tile_rows_), {});
-        align(16);
-        L(more);
-        dec(tiles_);
-        jz(last, T_NEAR);
-        weave(decoding(tile_rows_), products(tile_rows_, halves));
-        jmp(more, T_NEAR);
-        L(last);
-        if (tail_rows_) {
-            cmp(var(part_tail), 0);
-            je(no_tail, T_NEAR);
-            weave(decoding(tail_rows_), products(tile_rows_, halves));
-            multiply(tail_rows_, halves);
-            jmp(done, T_NEAR);
-            L(no_tail);
-        }
-        multiply(tile_rows_, halves);
-        jmp(done, T_NEAR);
-        L(no_tiles);
-        if (tail_rows_) {
-            weave(decoding(tail_rows_), {});
-            multiply(tail_rows_, halves);
-        }
-        L(done);
+    void emit_decode() {
+        const auto emit = [&](Label &routine, int rows) {
+            align(16);
+            L(routine);
+            weave(decoding(rows, true), {});
+            ret();
+        };
+        emit(decode_tile_, tile_rows);
+        if (tail_rows_) emit(decode_tail_, tail_rows_);
     }
 
-    // The source is one ascending stream, from step to step and from block to block; each of its lines is
-    // read once in a pass: the hint leaves the cache to the weights.
-    pieces_t products(int rows, int halves) {
-        pieces_t pieces;
-        for (int s = 0; s < int(div_up(rows, parts_.step)); s++) {
-            pieces.push_back([=] {
-                tileloaddt1(src(0), ptr[src_ + row_bytes_]);
-                tileloadd(wei(0), ptr[wei_ + row_bytes_]);
-                tdpbssd(sum(0, 0), src(0), wei(0));
-            });
-            if (halves == 2)
-                pieces.push_back([=] {
-                    tileloaddt1(src(1), ptr[src_ + row_bytes_ + amx_tile_bytes]);
-                    tdpbssd(sum(1, 0), src(1), wei(0));
-                });
-            pieces.push_back([=] {
-                fetch_ahead();
-                tileloadd(wei(1), ptr[wei_ + row_bytes_ + panel_bytes_]);
-                if (halves == 2) tdpbssd(sum(1, 1), src(1), wei(1));
-            });
-            pieces.push_back([=] {
-                tdpbssd(sum(0, 1), src(0), wei(1));
-                add(src_, src_step_);
-                add(wei_, amx_tile_bytes);
-            });
+    // All tiles, each decoded beside the products of the one before it.
+    void multiply_all(int row_tiles) {
+        mov(var(multiplied), 1);
+        call(whole_tiles_ ? decode_tile_ : decode_tail_);
+        xchg(wei_, dst_);
+        loop(tiles_, whole_tiles_ - 1, [&] {
+            weave(decoding(tile_rows, false), products(tile_rows, row_tiles));
+            xchg(wei_, dst_);
+        });
+        if (whole_tiles_ && tail_rows_) {
+            weave(decoding(tail_rows_, false), products(tile_rows, row_tiles));
+            xchg(wei_, dst_);
         }
+        multiply(tail_rows_ ? tail_rows_ : tile_rows, row_tiles);
+    }
+
+    // Tiles that have something below the windows before.
+    void multiply_some(int row_tiles) {
+        const auto tile = [&](int rows, const Label &decode) {
+            Label skip, empty, done;
+            see_below(rows);
+            jz(skip, T_NEAR);
+            vpxord(any_, any_, any_);
+            call(decode);
+            vptestmb(some_, any_, any_);
+            kortestq(some_, some_);
+            jz(empty, T_NEAR);
+            xchg(wei_, dst_);
+            multiply(rows, row_tiles);
+            mov(var(multiplied), 1);
+            jmp(done, T_NEAR);
+            L(skip);
+            for (int p = 0; p < panels; p++) add(codes_of(p), tile_bytes(rows));
+            L(empty);
+            for (int s = 0; s < steps_of(rows); s++) add(src_, src_step_);
+            L(done);
+        };
+        loop(tiles_, whole_tiles_, [&] { tile(tile_rows, decode_tile_); });
+        if (tail_rows_) tile(tail_rows_, decode_tail_);
+    }
+
+    // The source is one ascending stream, from step to step and from block to block.
+    pieces_t products(int rows, int row_tiles) {
+        pieces_t pieces;
+        for (int s = 0; s < steps_of(rows); s++)
+            for (int p = 0; p < panels; p++) {
+                pieces.push_back([=] {
+                    fetch_ahead(p);
+                    tileloadd(wei(p), ptr[wei_ + row_bytes_ + p * panel_bytes + s * amx_tile_bytes]);
+                });
+                for (int t = 0; t < row_tiles; t++)
+                    pieces.push_back([=] {
+                        if (p == 0) load_source(t);
+                        tdpbssd(sum(t, p), src(t), wei(p));
+                        if (p == panels - 1 && t == row_tiles - 1) add(src_, src_step_);
+                    });
+            }
         return pieces;
     }
-    void multiply(int rows, int halves) {
-        for (const auto &piece : products(rows, halves)) piece();
+    void multiply(int rows, int row_tiles) {
+        for (const auto &piece : products(rows, row_tiles)) piece();
     }
 
-    // So many lines that two blocks of rows fetch all, to where they do not displace the part at hand.
-    void fetch_ahead() {
-        const int64_t steps = parts_.steps(0);
-        const int lines = int(
-                div_up(div_up(steps * parts_.step, parts_.tile_rows) * parts_.tile_bytes / 64, 2 * steps));
+    // And fetches the same tile of the next step: the second-level cache is slow.
+    void load_source(int row_tile) {
+        tileloadd(src(row_tile), ptr[src_ + row_bytes_ + row_tile * amx_tile_bytes]);
+        for (int b = 0; b < amx_tile_bytes; b += 64)
+            prefetcht0(ptr[src_ + src_step_ + row_tile * amx_tile_bytes + b]);
+    }
+
+    // The next panels, which the next call most often has.
+    void begin_ahead() {
+        const int bytes = panels * int(n16_frame_t::panel_bytes(shape_));
+        load_arg(ahead_, offsetof(fused_args_t, wei));
+        add(ahead_, bytes);
+        lea(ahead_end_, ptr[ahead_ + bytes]);
+    }
+    // So many lines, beside products of each panel, that all blocks of rows, or two, fetch all.
+    void fetch_ahead(int panel) {
+        const int64_t all = panels * n16_frame_t::panel_bytes(shape_) / 64;
+        const int step_lines = int(div_up(all, blocks_ * steps_of(int(shape_.K))));
+        const int lines = (step_lines + panel) / panels;
         Label done;
-        cmp(ahead_[0], ahead_end_);
+        cmp(ahead_, ahead_end_);
         jae(done, T_NEAR);
-        for (int i = 0; i < lines; i++)
-            for (int p = 0; p < panels; p++) prefetcht1(ptr[ahead_[p] + i * 64]);
-        for (int p = 0; p < panels; p++) add(ahead_[p], lines * 64);
+        for (int i = 0; i < lines; i++) prefetcht1(ptr[ahead_ + i * 64]);
+        add(ahead_, lines * 64);
         L(done);
     }
 
@@ -384,7 +392,7 @@ private:
 
     // The block before this one, whose sums tiles have left on the stack.
     void emit_add_up() {
-        Label store, added, done;
+        Label on_top, added, done;
         align(16);
         L(add_up_);
         mov(left_, var(to_add, true));
@@ -393,32 +401,43 @@ private:
         lea(from_, ptr[sums_at(0, 0, true)]);
         mov(to_, var(to_add_acc, true));
         load_arg(stride_, offsetof(fused_args_t, acc_stride), true);
-        cmp(var(to_store, true), 0);
-        jne(store, T_NEAR);
-        loop_down(left_, [&] {
-            for (int p = 0; p < panels; p++) {
-                add_row(p);
-                vmovups(ptr[to_ + p * amx_row_bytes], result(p));
-            }
-            next_row();
-        });
+        cmp(var(to_add_on_top, true), 0);
+        jne(on_top, T_NEAR);
+        add_rows(false);
         jmp(added, T_NEAR);
-        L(store);
-        store_results();
+        L(on_top);
+        add_rows(true);
         L(added);
         mov(var(to_add, true), 0);
         mov(var(to_store, true), 0);
         L(done);
-        for (int p = 0; p < panels; p++) vmovaps(used_scale(p), scale(p));
-        kmovw(used_kept_, kept_);
         ret();
     }
+    void add_rows(bool on_top) {
+        Label store, done;
+        cmp(var(to_store, true), 0);
+        jne(store, T_NEAR);
+        loop_down(left_, [&] {
+            for (int p = 0; p < panels; p++) {
+                add_row(p, on_top);
+                vmovups(ptr[to_ + p * amx_row_bytes], result(p));
+            }
+            next_row();
+        });
+        jmp(done, T_NEAR);
+        L(store);
+        store_results(on_top);
+        L(done);
+    }
 
-    // A panel's sums of a row, as numbers and on top of those that acc has.
-    void add_row(int panel) {
+    // A panel's sums of a row, as numbers, and on top of those that acc has. Where it has none, it is not
+    // read under a mask either: of memory that nobody has written yet that takes seven times as long.
+    void add_row(int panel, bool on_top) {
         vcvtdq2ps(result(panel), ptr[from_ + panel * panel_sums_bytes]);
-        vmovups(before_ | used_kept_ | T_z, ptr[to_ + panel * amx_row_bytes]);
-        vfmadd213ps(result(panel), used_scale(panel), before_);
+        if (on_top)
+            vfmadd213ps(result(panel), used_scale(panel), ptr[to_ + panel * amx_row_bytes]);
+        else
+            vmulps(result(panel), result(panel), used_scale(panel));
     }
     void next_row() {
         add(from_, amx_row_bytes);
@@ -426,14 +445,14 @@ private:
     }
 
     // Sums * (scale * the row's) + bias in bf16.
-    void store_results() {
+    void store_results(bool on_top) {
         const Reg64 &out = temp_, &row_scales = wei_;
         mov(out, var(to_store, true));
         mov(row_scales, var(to_store_scale, true));
         loop_down(left_, [&] {
             vmulps(factor_, all_factor_, ptr_b[row_scales]);
             for (int p = 0; p < panels; p++) {
-                add_row(p);
+                add_row(p, on_top);
                 vmulps(result(p), result(p), factor_);
                 vaddps(result(p), result(p), bias(p));
             }
@@ -450,9 +469,8 @@ private:
 
 status_t make_avx512_core_amx_fused_int8(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
-    const panel_parts_t parts(make_packed_shape(p.K, panel_columns, 4, p.quant), p.part_rows, 1);
-    if (parts.rows > exact_int8_rows) {
-        *reason = "parts of K whose sums would not be exact";
+    if (p.K > exact_int8_rows) {
+        *reason = "K whose sums would not be exact";
         return mxdnn_invalid_arguments;
     }
     return create_jit<amx_fused_int8_t>(name, kernel, reason, p);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // MXFP4 panels as s8 for kernels that multiply integers. Tiles know no scales along K, so those of the
 // weights become part of the integers: a doubled code has at most 4 bits without its sign, an s8 leaves room
-// for three more, so blocks whose exponents are at most 3 below the largest one of their column in a part of
-// K keep their codes shifted left by what they have above the least exponent of that window. What lies
-// further below is multiplied by another pass over the part with the window below, and so on until nothing is
-// left; a pass in which all codes are 0, as those of blocks of zeros, ends with its first rows.
+// for three more, so blocks whose exponents are at most 3 below the largest one of their column keep their
+// codes shifted left by what they have above the least exponent of that window. What lies further below is
+// multiplied by another pass over the tiles that have such blocks, with the window below, and so on until
+// nothing is left.
 #pragma once
 
 #include "common/formats/format_list.hpp"
@@ -14,7 +14,6 @@
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/weave.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
-#include "cpu/x64/panel_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -23,7 +22,7 @@ namespace x64 {
 class int8_windows_t : public jit_base_t {
 public:
     explicit int8_windows_t(const kernel_params_t &p)
-        : shape_(make_packed_shape(p.K, panel_columns, 4, p.quant)), parts_(shape_, p.part_rows, 1) {}
+        : shape_(make_packed_shape(p.K, panel_columns, 4, p.quant)) {}
 
 protected:
     using Label = Xbyak::Label;
@@ -32,19 +31,20 @@ protected:
     using Opmask = Xbyak::Opmask;
 
     static constexpr int panels = 2;
+    static constexpr int step = 64; // rows of weights that are multiplied at once
+    static constexpr int tile_rows = int(n16_frame_t::min_tile_rows);
+    static constexpr int steps_of(int rows) { return div_up(rows, step); }
+    static constexpr int panel_bytes = tile_rows / step * amx_tile_bytes; // of a decoded tile
 
     const packed_shape_t shape_;
-    const panel_parts_t parts_;
-    const int tile_rows_ = int(parts_.tile_rows);
-    const int tail_rows_ = int(shape_.K % parts_.tile_rows);
-    const int tile_bytes_ = int(parts_.tile_bytes);
-    const int panel_bytes_ = int(parts_.panel_bytes()); // of a decoded part
+    const int whole_tiles_ = int(shape_.K / tile_rows), tail_rows_ = int(shape_.K % tile_rows);
 
     const Reg64 temp_ = rax, codes_ = r8, codes1_ = r9, dst_ = r11, tiles_ = r10;
+    int tile_bytes(int rows) const { return int(n16_frame_t::tile_bytes(shape_, rows)); }
     const Reg64 &codes_of(int panel) const { return panel ? codes1_ : codes_; }
 
     const Zmm nan_bytes_ = Zmm(20);
-    const Zmm any_ = Zmm(10);                               // all codes of the pass, one over the other
+    const Zmm any_ = Zmm(10);                               // all codes of a tile, one over the other
     static Zmm limit(int panel) { return Zmm(11 + panel); } // exponents that are left are below
     static Zmm scale(int panel) { return Zmm(14 + panel); } // of sums of this pass
     static Zmm base(int panel) { return Zmm(28 + panel); }  // the least exponent of this pass
@@ -53,10 +53,8 @@ protected:
     // The stack begins with these.
     enum {
         args,
-        codes, // of both panels, where the part starts
+        codes, // of both panels
         codes1,
-        part_tiles, // whole tiles, and whether a partial one follows
-        part_tail,
         wanted,  // panels that need another pass
         own_slot // the first of those that the kernel has for itself
     };
@@ -92,8 +90,8 @@ protected:
         for (int p = 0; p < panels; p++) call(find_window_[p]);
     }
 
-    // A tile of both panels, to dst_, which is panel 0's.
-    pieces_t decoding(int rows) {
+    // A tile of both panels, to dst_; any_ gets all codes if it is wanted.
+    pieces_t decoding(int rows, bool sees_any) {
         const int header = int(n16_frame_t::header_bytes(shape_, rows)), blocks = int(div_up(rows, block));
         pieces_t pieces;
         for (int p = 0; p < panels; p++) {
@@ -111,7 +109,7 @@ protected:
                         vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
                         vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
                     }
-                    const int to = p * panel_bytes_ + 2 * u * amx_row_bytes;
+                    const int to = p * panel_bytes + 2 * u * amx_row_bytes;
                     vmovdqu64(raw_, ptr[at + header + u * amx_row_bytes]);
                     vpsrlw(high_, raw_, 4);
                     for (const Zmm &w : {raw_, high_}) {
@@ -120,16 +118,25 @@ protected:
                     }
                     vmovdqu64(ptr[dst_ + to], raw_);
                     vmovdqu64(ptr[dst_ + to + amx_row_bytes], high_);
-                    vpternlogd(any_, raw_, high_, 0xfe); // or
+                    if (sees_any) vpternlogd(any_, raw_, high_, 0xfe); // or
                 });
-            pieces.push_back([=, &at] { add(at, tile_bytes_); });
+            pieces.push_back([=, &at] { add(at, tile_bytes(rows)); });
         }
-        pieces.push_back([=] { add(dst_, int(div_up(rows, parts_.step)) * amx_tile_bytes); });
         return pieces;
     }
 
+    // Not zero, as flags say, where a tile of either panel has blocks below limit().
+    void see_below(int rows) {
+        const Opmask below[panels] = {some_, nan_};
+        for (int p = 0; p < panels; p++) {
+            load_scales(codes_of(p), rows);
+            vpcmpub(below[p], header_, limit(p), less);
+        }
+        kortestq(below[0], below[1]);
+    }
+
 private:
-    static constexpr int block = 32, tile_blocks = int(n16_frame_t::min_tile_rows) / block;
+    static constexpr int block = 32, tile_blocks = tile_rows / block;
     static constexpr int shifts = 4;    // that a code can take
     static constexpr int unit_rows = 8; // of K: a dword of codes per column
     static constexpr float unit = int8_weights(mxdnn_f4_e2m1).unit;
@@ -143,20 +150,16 @@ private:
 
     Label find_window_[panels];
 
-    // f(rows) for the tiles of a part.
-    template <typename F>
-    void for_tiles(bool in_routine, F f) {
-        Label no_tiles, done;
-        mov(tiles_, var(part_tiles, in_routine));
-        test(tiles_, tiles_);
-        jz(no_tiles, T_NEAR);
-        loop_down(tiles_, [&] { f(tile_rows_); });
-        L(no_tiles);
-        if (!tail_rows_) return;
-        cmp(var(part_tail, in_routine), 0);
-        je(done, T_NEAR);
-        f(tail_rows_);
-        L(done);
+    static constexpr bool all_blocks_of(int rows) { return div_up(rows, block) == tile_blocks; }
+
+    // To header_: what follows the last scale is NaN, which is below nothing. valid_ says which are scales of
+    // a partial tile.
+    void load_scales(const Reg64 &at, int rows) {
+        if (all_blocks_of(rows)) return vmovdqu64(header_, ptr[at]);
+        mov(temp_, (uint64_t(1) << div_up(rows, block) * panel_columns) - 1);
+        kmovq(valid_, temp_);
+        vmovdqa64(header_, nan_bytes_);
+        vmovdqu8(header_ | valid_, ptr[at]);
     }
 
     // The exponents of the pass, base to base + 3 of each column, the factor of its sums, and whether there
@@ -169,23 +172,20 @@ private:
         vpxord(most_, most_, most_);
         vmovdqa64(least_, nan_bytes_);
         kxorq(nan_, nan_, nan_);
-        for_tiles(true, [&](int rows) {
-            const int blocks = int(div_up(rows, block));
-            if (blocks == tile_blocks) {
-                vmovdqu64(header_, ptr[codes_]);
-                vpminub(least_, least_, header_);
-            } else { // what follows is no scale
-                mov(temp_, (uint64_t(1) << blocks * panel_columns) - 1);
-                kmovq(valid_, temp_);
-                vmovdqu8(header_ | valid_ | T_z, ptr[codes_]);
-                vpminub(least_ | valid_, least_, header_);
-            }
+        const auto see = [&](int rows) {
+            load_scales(codes_, rows);
+            vpminub(least_, least_, header_);
             vpcmpub(some_, header_, limit(panel), less);
             vpmaxub(most_ | some_, most_, header_);
-            vpcmpeqb(some_, header_, nan_bytes_);
+            if (all_blocks_of(rows))
+                vpcmpeqb(some_, header_, nan_bytes_);
+            else
+                vpcmpeqb(some_ | valid_, header_, nan_bytes_);
             korq(nan_, nan_, some_);
-            add(codes_, tile_bytes_);
-        });
+            add(codes_, tile_bytes(rows));
+        };
+        loop(tiles_, whole_tiles_, [&] { see(tile_rows); });
+        if (tail_rows_) see(tail_rows_);
         // Of the four blocks of a tile.
         for (const uint8_t order : {uint8_t(0x4e), uint8_t(0xb1)}) {
             vshufi32x4(header_, most_, most_, order);
@@ -199,7 +199,7 @@ private:
         vcvtdq2ps(scale(panel), scale(panel));
         vmovaps(header_, constant(unit));
         vscalefps(scale(panel), header_, scale(panel));
-        // In the first pass of a part, where nothing limits exponents, NaN for a column with a NaN scale.
+        // In the first pass, where nothing limits exponents, NaN for a column with a NaN scale.
         vpcmpeqb(some_, limit(panel), nan_bytes_);
         kandq(nan_, nan_, some_);
         kmovq(temp_, nan_);

@@ -9,7 +9,7 @@
 #include "cpu/x64/jit/jit_base.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
-#include "cpu/x64/panel_parts.hpp"
+#include "cpu/x64/source_blocks.hpp"
 
 namespace mxdnn {
 namespace impl {
