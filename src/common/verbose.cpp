@@ -57,7 +57,8 @@ std::atomic<unsigned> &flags() {
         unsigned v = 0;
         const char *bad = nullptr;
         if (!parse(environment().verbose.c_str(), v, &bad)) {
-            std::fprintf(stderr, "mxdnn: MXDNN_VERBOSE has the unknown word '%s'\n", bad);
+            std::fprintf(stderr, "mxdnn: MXDNN_VERBOSE has the unknown word '%s'; possible are %s\n", bad,
+                    verbose_words);
             v = 0;
         }
         return v;

@@ -16,6 +16,9 @@ enum verbose_flag_t : unsigned {
     verbose_all = (1u << 4) - 1
 };
 
+// The words, for sentences that refuse another.
+constexpr const char *verbose_words = "none error dispatch profile_create profile_exec all, joined by commas";
+
 // Whether lines of this kind are wanted. A load and a test; on the execute path.
 bool verbose(verbose_flag_t kind);
 // Parses comma-separated words; false, with nothing changed, when one is unknown (named in *bad).

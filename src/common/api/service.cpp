@@ -42,8 +42,7 @@ mxdnn_status_t mxdnn_set_verbose(const char *words) {
     MXDNN_CHECK_ARG(words);
     const char *bad = nullptr;
     if (!set_verbose_words(words, &bad))
-        return fail(mxdnn_invalid_arguments,
-                "verbose word '%s'; possible are none error dispatch profile_create profile_exec all", bad);
+        return fail(mxdnn_invalid_arguments, "verbose word '%s'; possible are %s", bad, verbose_words);
     return mxdnn_success;
 }
 
