@@ -353,6 +353,21 @@ TEST(safetensors, refuses_to_write_nonsense) {
     EXPECT_EQ(st::write(folder.path + "/no/such", {bytes_of("a", b)}, {}).kind, kind_t::io);
 }
 
+TEST(safetensors, replaces_files_only) {
+    const folder_t folder;
+    const std::string pipe = folder.path + "/pipe", link = folder.path + "/link";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    ASSERT_EQ(symlink(pipe.c_str(), link.c_str()), 0);
+    for (const std::string &path : {folder.path, pipe, link}) {
+        const st::status_t s = st::write(path, {bytes_of("a", "abcd")}, {});
+        EXPECT_EQ(s.kind, kind_t::io) << path;
+        EXPECT_NE(s.message.find("no regular file"), std::string::npos) << s.message;
+    }
+    struct stat there;
+    ASSERT_EQ(stat(pipe.c_str(), &there), 0);
+    EXPECT_TRUE(S_ISFIFO(there.st_mode));
+}
+
 TEST(safetensors, a_checksum_may_follow_its_data) {
     const folder_t folder;
     const std::string path = folder.path + "/w.safetensors", b(4, 'b');

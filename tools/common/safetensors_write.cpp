@@ -208,6 +208,10 @@ status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
     if (const status_t s = header_text(planned, metadata, header); !s.ok()) return s;
     const uint64_t data = 8 + header.size(), total = planned.empty() ? 0 : planned.back().end;
 
+    // The last step is a rename, which would put a file in the place of a device, too.
+    struct stat there;
+    if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+        return {kind_t::io, "cannot replace " + path + ": it is no regular file"};
     temporary_t file(path);
     if (const status_t s = file.opened(); !s.ok()) return s;
     for (const auto &p : planned) {
