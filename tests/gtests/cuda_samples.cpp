@@ -55,8 +55,12 @@ void add_reorders(list_t &l) {
     nv.set_global_scale(MXDNN_ARG_DST, mxdnn::quantization_mode::dynamic_fp);
     l.add_reorder("two levels", memory::desc({33, 100}, dt::f32, tag::ab),
             memory::desc({33, 100}, dt::f4_e2m1, tag::ab), nv);
+    mxdnn::primitive_attr int4 = l.attr();
+    int4.set_scales(MXDNN_ARG_DST, 3, {1, 64}, dt::bf16, false, mxdnn::quantization_mode::dynamic_affine);
+    l.add_reorder("int4", bf16, memory::desc({33, 100}, dt::s4, tag::ab), int4);
     l.add_reorder("copy", bf16, bf16, l.attr());
     l.add_reorder("cast", bf16, memory::desc({33, 100}, dt::f32, tag::ab), l.attr());
+    l.add_reorder("transpose", bf16, memory::desc({33, 100}, dt::bf16, tag::ba), l.attr());
     // Packed by the layout that a matmul asks for.
     mxdnn::primitive_attr w;
     w.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);

@@ -31,75 +31,54 @@ struct lines_t {
           length(s.lines_along_k ? at.rows : at.columns), aligned(s.aligned) {}
 };
 
+// Eight elements of a line, or those of them that it has.
+template <typename words_t>
+__device__ __forceinline__ void load_eight(const lines_t &src, int line, int first, float (&x)[8]) {
+    constexpr int width = 4 / words_t::per_word, words = 8 / words_t::per_word;
+    const uint8_t *p = src.p + line * src.step + first * width;
+    const int left = line < src.lines ? src.length - first : 0;
+#pragma unroll
+    for (int j = 0; j < words / 4; j++) {
+        const uint4 v = src.aligned && left >= 8 ? reinterpret_cast<const uint4 *>(p)[j]
+                                                 : load_some(p + 16 * j, left * width - 16 * j);
+        const uint32_t w[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int c = 0; c < 4; c++) words_t::values(w[c], x + (4 * j + c) * words_t::per_word);
+    }
+}
+template <typename to_t>
+__device__ __forceinline__ void store_eight(const lines_t &dst, int line, int first, const float (&x)[8]) {
+    const int left = dst.length - first;
+    if (line < dst.lines && left > 0)
+        store_values<to_t>(dst.p + line * dst.step + first * to_t::bytes, x, dst.aligned && left >= 8, left);
+}
+
 // Both sides in one order: a thread has eight elements at a time.
 template <typename words_t, typename to_t>
 __device__ __forceinline__ void cast_lines(const lines_t &src, const lines_t &dst, int units) {
-    constexpr int width = 4 / words_t::per_word, words = 8 / words_t::per_word;
 #pragma unroll 4
     for (int i = threadIdx.x; i < tile_k * tile_n / 8; i += threads) {
-        const int line = i / units, first = i % units * 8, left = src.length - first;
-        if (line >= src.lines || left <= 0) continue;
-        const uint8_t *p = src.p + line * src.step + first * width;
         float x[8];
-#pragma unroll
-        for (int j = 0; j < words / 4; j++) {
-            const uint4 v = src.aligned && left >= 8 ? reinterpret_cast<const uint4 *>(p)[j]
-                                                     : load_some(p + 16 * j, left * width - 16 * j);
-            const uint32_t w[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-            for (int c = 0; c < 4; c++) words_t::values(w[c], x + (4 * j + c) * words_t::per_word);
-        }
-        store_values<to_t>(dst.p + line * dst.step + first * to_t::bytes, x, dst.aligned && left >= 8, left);
+        load_eight<words_t>(src, i / units, i % units * 8, x);
+        store_eight<to_t>(dst, i / units, i % units * 8, x);
     }
 }
 
-// Calls fn(line, element) for the words of a tile that are a thread's: neighbouring threads have neighbouring
-// ones.
-template <int per_word, typename F>
-__device__ __forceinline__ void each_word(bool along_k, const F &fn) {
-    const int across = (along_k ? tile_k : tile_n) / per_word;
-#pragma unroll 8
-    for (int i = threadIdx.x; i < tile_k * tile_n / per_word; i += threads)
-        fn(i / across, i % across * per_word);
-}
-
-// Through shared memory, a row of it for each column, so that neighbours of either dim are in other banks.
+// A thread has eight lines of eight elements, four neighbours more of these lines, and eight more of them
+// further lines: what they read and write together are whole sectors.
 template <typename words_t, typename to_t>
-__device__ __forceinline__ void transpose_lines(const lines_t &src, const lines_t &dst, bool src_along_k) {
-    constexpr int pitch = tile_k + 1, width = 4 / words_t::per_word, per_word = 4 / to_t::bytes;
-    __shared__ float values[tile_n * pitch];
-    const auto at = [&](bool along_k, int line, int element) -> float & {
-        return values[along_k ? line * pitch + element : element * pitch + line];
-    };
-    each_word<words_t::per_word>(src_along_k, [&](int line, int element) {
-        const int left = src.length - element;
-        if (line >= src.lines || left <= 0) return;
-        const uint8_t *p = src.p + line * src.step + element * width;
-        const uint32_t w = src.aligned && left >= words_t::per_word ? *reinterpret_cast<const uint32_t *>(p)
-                                                                    : load_some(p, min(left * width, 4)).x;
-        float x[words_t::per_word];
-        words_t::values(w, x);
+__device__ __forceinline__ void transpose_lines(const lines_t &src, const lines_t &dst, int units) {
+    static_assert(tile_k * tile_n == threads * 64);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, across = units / 4;
+    const int first = (warp % across * 4 + lane % 4) * 8, line = (warp / across * 8 + lane / 4) * 8;
+    float x[8][8];
 #pragma unroll
-        for (int c = 0; c < words_t::per_word; c++) at(src_along_k, line, element + c) = x[c];
-    });
-    __syncthreads();
-    each_word<per_word>(!src_along_k, [&](int line, int element) {
-        const int left = dst.length - element;
-        if (line >= dst.lines || left <= 0) return;
-        uint8_t *p = dst.p + line * dst.step + element * to_t::bytes;
-        const float x = at(!src_along_k, line, element);
-        if constexpr (per_word == 1) {
-            *reinterpret_cast<float *>(p) = x;
-        } else {
-            const uint32_t w = to_t::pair(x, at(!src_along_k, line, element + 1));
-            if (dst.aligned && left > 1) {
-                *reinterpret_cast<uint32_t *>(p) = w;
-            } else {
-                for (int c = 0; c < 2 && c < left; c++)
-                    reinterpret_cast<uint16_t *>(p)[c] = uint16_t(w >> 16 * c);
-            }
-        }
-    });
+    for (int i = 0; i < 8; i++) load_eight<words_t>(src, line + i, first, x[i]);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const float y[8] = {x[0][i], x[1][i], x[2][i], x[3][i], x[4][i], x[5][i], x[6][i], x[7][i]};
+        store_eight<to_t>(dst, first + i, line, y);
+    }
 }
 
 template <typename words_t, typename to_t>
@@ -108,10 +87,11 @@ __global__ void __launch_bounds__(threads) cast_tiles(const __grid_constant__ ti
     if (!find_place<8>(a, at)) return;
     start_of_early_kernel();
     const lines_t src(a.src, at, 4 / words_t::per_word), dst(a.dst, at, to_t::bytes);
+    const int units = (a.src.lines_along_k ? tile_k : tile_n) / 8;
     if (a.src.lines_along_k == a.dst.lines_along_k)
-        cast_lines<words_t, to_t>(src, dst, (a.src.lines_along_k ? tile_k : tile_n) / 8);
+        cast_lines<words_t, to_t>(src, dst, units);
     else
-        transpose_lines<words_t, to_t>(src, dst, a.src.lines_along_k);
+        transpose_lines<words_t, to_t>(src, dst, units);
 }
 
 using kernel_t = void (*)(tile_args_t);

@@ -91,6 +91,23 @@ struct strip_t {
     }
 };
 
+// The nearest f32 to x / scale, by the nearest reciprocal and what is left over. Of scales beyond these
+// bounds something on the way might not be exact; of those within, only quotients that are far below a half.
+struct divisor_t {
+    float scale, reciprocal;
+    bool usual;
+    __device__ explicit divisor_t(float s)
+        : scale(s), reciprocal(div_f32(1.f, s)), usual(s > exp2_f32(-100) && s < exp2_f32(100)) {}
+    template <bool is_usual>
+    __device__ __forceinline__ float quotient(float x) const {
+        if (!is_usual) return div_f32(x, scale);
+        float q = mul_f32(x, reciprocal);
+        // Within one unit of the last place after the first time, the nearest after the second.
+        for (int i = 0; i < 2; i++) q = __fmaf_rn(__fmaf_rn(-q, scale, x), reciprocal, q);
+        return q;
+    }
+};
+
 struct int4_tile_t {
     code_tile_t<4> codes;
     extremes_t extremes[strips][tile_n];
@@ -131,17 +148,23 @@ __device__ __forceinline__ void quantise(int4_tile_t &t, const tile_args_t &a, c
         for (int c = 0; c < s_t::columns; c++) {
             const int column = s.column + c, b = s.row >> a.block_shift;
             const int rows = column < at.columns ? at.rows - s.row : 0;
-            const float scale = decode_value(a.scale_dt, t.codes.scale[b][column]);
+            const divisor_t divisor(decode_value(a.scale_dt, t.codes.scale[b][column]));
             const int zp = a.zp_bytes ? int(t.codes.zp[b][column]) : 0;
             uint32_t w[strip / 8];
+            const auto encode = [&](auto usual) {
 #pragma unroll
-            for (int i = 0; i < strip; i++) {
-                // NaN is 0.
-                const int steps = min(max(__float2int_rn(div_f32(s.value(c, i), scale)), -1024), 1024) + zp;
-                const int code = min(max(steps, int(element_t::lowest)), int(element_t::highest));
-                const uint32_t bits = i < rows ? uint32_t(code & 15) << i % 8 * 4 : 0;
-                w[i / 8] = i % 8 ? w[i / 8] | bits : bits;
-            }
+                for (int i = 0; i < strip; i++) {
+                    const float q = divisor.template quotient<decltype(usual)::value>(s.value(c, i));
+                    const int steps = min(max(__float2int_rn(q), -1024), 1024) + zp; // NaN is 0
+                    const int code = min(max(steps, int(element_t::lowest)), int(element_t::highest));
+                    const uint32_t bits = i < rows ? uint32_t(code & 15) << i % 8 * 4 : 0;
+                    w[i / 8] = i % 8 ? w[i / 8] | bits : bits;
+                }
+            };
+            if (divisor.usual)
+                encode(std::true_type());
+            else
+                encode(std::false_type());
             t.codes.template at<uint4>(column, s.row) = make_uint4(w[0], w[1], w[2], w[3]);
         }
     }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dims of zero on a device, by every implementation: no rows, no columns, sums of nothing. What comes out is
+// what the host makes of it.
+#include <functional>
+
+#include "cuda_formats.hpp"
+
+using namespace cuda_test;
+
+namespace {
+
+// Zeros of f32 have no sign here: relu gives either.
+values_t without_signs_of_zeros(values_t v) {
+    for (auto &a : v)
+        for (size_t i = 0; i + 4 <= a.second.size(); i += 4)
+            if (a.second[i + 3] == 0x80 && !a.second[i] && !a.second[i + 1] && !a.second[i + 2])
+                a.second[i + 3] = 0;
+    return v;
+}
+
+// Where `make` makes a descriptor of both engines: every implementation of the device against the host's.
+// False where there is none.
+template <typename F>
+bool expect_as_on_host(
+        const F &make, unsigned seed, const values_t &indices = {}, const shapes_t &shapes = {}) {
+    using pd_t = decltype(make(cpu()));
+    pd_t host, device;
+    try {
+        host = make(cpu());
+        device = make(gpu());
+    } catch (const mxdnn::error &) {
+        return false;
+    }
+    std::mt19937 rng(seed);
+    values_t in = random_inputs(host, rng);
+    for (const auto &i : indices) in[i.first] = i.second;
+    in.erase(MXDNN_ARG_WEIGHTS); // another layout, of nothing that counts
+    const values_t want = without_signs_of_zeros(run(host, cpu(), in, shapes));
+    do {
+        EXPECT_EQ(without_signs_of_zeros(run(device, gpu(), in, shapes)), want) << device.impl_info_str();
+    } while (device.next_impl());
+    return true;
+}
+
+TEST(cuda_empty, matmul) {
+    const memory::dims sizes[] = {{0, 64, 64}, {5, 0, 64}, {70, 0, 200}, {5, 64, 0}, {0, 0, 64}, {0, 512, 0}};
+    int done = 0;
+    for (unsigned seed = 0; seed < 150; seed++) {
+        dice_t dice(seed);
+        const memory::dims &d = dice.one_of(sizes);
+        const format_t &f = formats[dice.below(13)];
+        const bool packed = dice.below(4) > 0, bias = dice.coin(), relu = dice.coin(),
+                   codes = dice.below(4) == 0;
+        const int batch = dice.below(4); // none, none, shared weights, weights of their own
+        const dt src = dice.one_of(high);
+        const auto make = [&](const mxdnn::engine &e) {
+            const bool own = batch == 3, batched = batch >= 2;
+            const tag ab = batched ? tag::abc : tag::ab;
+            mxdnn::primitive_attr a;
+            set_format(a, MXDNN_ARG_WEIGHTS, f, true, batched ? 3 : 2, false);
+            if (codes)
+                a.set_scales(
+                        MXDNN_ARG_DST, batched ? 7 : 3, {1, 32}, dt::e8m0, false, quant_mode_t::dynamic_mx);
+            if (relu) {
+                mxdnn::post_ops ops;
+                ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f);
+                a.set_post_ops(ops);
+            }
+            memory::dims x = {d[0], d[1]}, w = {d[1], d[2]}, y = {d[0], d[2]}, b = {1, d[2]};
+            if (batched) {
+                for (memory::dims *of : {&x, &y}) of->insert(of->begin(), 2);
+                b.insert(b.begin(), 1);
+                w.insert(w.begin(), own ? 2 : 1);
+            }
+            const memory::desc src_md(x, src, ab), dst_md(y, codes ? dt::f8_e4m3 : dt::f32, ab),
+                    weights(w, f.elem, packed ? tag::any : ab);
+            return bias ? mxdnn::mx_matmul::primitive_desc(
+                           e, src_md, weights, memory::desc(b, dt::f32, ab), dst_md, a)
+                        : mxdnn::mx_matmul::primitive_desc(e, src_md, weights, dst_md, a);
+        };
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        done += expect_as_on_host(make, seed);
+    }
+    EXPECT_GE(done, 100);
+}
+
+TEST(cuda_empty, reorder) {
+    int done = 0;
+    for (unsigned seed = 0; seed < 150; seed++) {
+        dice_t dice(seed);
+        const memory::dims sizes[] = {{0, 64}, {64, 0}, {0, 0}, {3, 0, 64}, {0, 64, 64}};
+        const memory::dims &d = dice.one_of(sizes);
+        const int nd = int(d.size()), kind = dice.below(3);
+        const format_t &f = formats[dice.below(11)], &g = formats[dice.below(13)];
+        const bool along_rows = dice.coin();
+        const dt from = dice.one_of(high), to = dice.one_of(high);
+        const tag ab = nd == 3 ? tag::abc : tag::ab;
+        const auto make = [&](const mxdnn::engine &e) {
+            mxdnn::primitive_attr a;
+            if (kind != 0) set_format(a, MXDNN_ARG_SRC, g, along_rows, nd, false);
+            if (kind != 1) set_format(a, MXDNN_ARG_DST, f, along_rows, nd, true);
+            return mxdnn::mx_reorder::primitive_desc(e, memory::desc(d, kind != 0 ? g.elem : from, ab), e,
+                    memory::desc(d, kind != 1 ? f.elem : to, ab), a);
+        };
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        done += expect_as_on_host(make, seed);
+    }
+    EXPECT_GE(done, 100);
+}
+
+TEST(cuda_empty, experts) {
+    int done = 0;
+    for (unsigned seed = 0; seed < 60; seed++) {
+        dice_t dice(seed);
+        const memory::dims sizes[] = {{0, 64, 64}, {9, 0, 64}, {9, 64, 0}, {0, 0, 64}, {700, 0, 40}};
+        const memory::dims &d = dice.one_of(sizes);
+        const format_t &f = formats[dice.below(11)];
+        const bool packed = dice.coin(), bias = dice.coin();
+        const auto make = [&](const mxdnn::engine &e) {
+            mxdnn::primitive_attr a;
+            set_format(a, MXDNN_ARG_WEIGHTS, f, true, 3, false);
+            const memory::desc src = memory::desc::grouped({d[0], d[1]}, dt::bf16, 0, 3),
+                               weights({3, d[1], d[2]}, f.elem, packed ? tag::any : tag::abc),
+                               dst = memory::desc::grouped({d[0], d[2]}, dt::f32, 0, 3);
+            return bias ? mxdnn::grouped_matmul::primitive_desc(
+                           e, src, weights, memory::desc({3, d[2]}, dt::f32, tag::ab), dst, a)
+                        : mxdnn::grouped_matmul::primitive_desc(e, src, weights, dst, a);
+        };
+        const int32_t rows = int32_t(d[0]), ends[] = {rows / 2, rows / 2, rows};
+        bytes_t offsets(sizeof(ends));
+        std::memcpy(offsets.data(), ends, sizeof(ends));
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        const memory::desc left_out({MXDNN_RUNTIME_DIM_VAL}, dt::u8, tag::a);
+        done += expect_as_on_host(make, seed, {{MXDNN_ARG_GROUP_OFFSETS, offsets}},
+                {{MXDNN_ARG_WEIGHTS_PTRS, left_out}, {MXDNN_ARG_GROUP_EXPERT_IDS, left_out}});
+    }
+    EXPECT_GE(done, 40);
+}
+
+} // namespace
