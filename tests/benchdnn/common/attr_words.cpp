@@ -2,6 +2,7 @@
 #include "benchdnn/common/attr_words.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace bench {
 
@@ -101,39 +102,55 @@ std::vector<post_op_knob_t> parse_post_ops(const std::string &text) {
     return ops;
 }
 
-void apply_scales(const std::string &text, tensor_type_t (&types)[3]) {
+namespace {
+
+// Each of the words that are joined by +, in parts, and the type that its first part names.
+void for_each_named(const std::string &text, const std::vector<named_type_t> &types, const char *what,
+        size_t parts, const char *form,
+        const std::function<void(const std::vector<std::string> &, const named_type_t &)> &take) {
     if (text.empty()) return;
     for (const std::string &one : split(text, '+')) {
         const auto part = split(one, ':');
-        if (part.size() != 4 || part[1] != "per_ocic")
-            throw usage_error_t("scales '" + one + "' are not ARG:per_ocic:TYPE:G0xG1");
-        const int arg = part[0] == "src" ? 0 : part[0] == "wei" ? 1 : part[0] == "dst" ? 2 : -1;
-        if (arg < 0) throw usage_error_t("scales are of src, wei or dst, not of '" + part[0] + "'");
-        const auto groups = to_dims(part[3]);
-        types[arg].quantised = true;
-        types[arg].quant.scale_dt = to_data_type(part[2]);
-        types[arg].quant.block = std::max(groups[0], groups[1]);
+        if (part.size() != parts || (parts > 1 && part[1] != "per_ocic"))
+            throw usage_error_t(std::string(what) + " '" + one + "' are not " + form);
+        const named_type_t *named = nullptr;
+        std::string names;
+        for (const named_type_t &t : types) {
+            if (part[0] == t.name) named = &t;
+            names += std::string(" ") + t.name;
+        }
+        if (!named) throw usage_error_t(std::string(what) + " of '" + part[0] + "'; possible are" + names);
+        take(part, *named);
     }
 }
 
-void apply_zero_points(const std::string &text, tensor_type_t (&types)[3]) {
-    if (text.empty()) return;
-    const auto part = split(text, ':');
-    if (part.size() < 3 || part[0] != "wei" || part[1] != "per_ocic")
-        throw usage_error_t("zero points '" + text + "' are not wei:per_ocic:TYPE[:GxG]");
-    types[1].quant.zp_dt = to_data_type(part[2]);
-    types[1].quant.zp =
-            types[1].quant.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+} // namespace
+
+void apply_scales(const std::string &text, const std::vector<named_type_t> &types) {
+    for_each_named(text, types, "scales", 4, "ARG:per_ocic:TYPE:G0xG1",
+            [](const std::vector<std::string> &part, const named_type_t &t) {
+                const auto groups = to_two_dims(part[3], "G0xG1");
+                t.type->quantised = true;
+                t.type->quant.scale_dt = to_data_type(part[2]);
+                t.type->quant.block = std::max(groups.first, groups.second);
+            });
 }
 
-void apply_global(const std::string &text, int64_t wei_batch, int64_t batch, tensor_type_t (&types)[3]) {
-    if (text.empty()) return;
-    for (const std::string &arg : split(text, '+')) {
-        const int i = arg == "src" ? 0 : arg == "wei" ? 1 : arg == "dst" ? 2 : -1;
-        if (i < 0) throw usage_error_t("a global scale is of src, wei or dst, not of '" + arg + "'");
-        types[i].quant.global =
-                (i == 1 ? wei_batch : batch) > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
-    }
+void apply_zero_points(const std::string &text, const std::vector<named_type_t> &types) {
+    for_each_named(text, types, "zero points", 3, "ARG:per_ocic:TYPE",
+            [](const std::vector<std::string> &part, const named_type_t &t) {
+                quant_t &q = t.type->quant;
+                q.zp_dt = to_data_type(part[2]);
+                q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+            });
+}
+
+void apply_global(const std::string &text, const std::vector<named_type_t> &types) {
+    for_each_named(text, types, "global scales", 1, "ARG",
+            [](const std::vector<std::string> &, const named_type_t &t) {
+                t.type->quant.global =
+                        t.batch > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
+            });
 }
 
 void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic) {

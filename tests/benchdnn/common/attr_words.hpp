@@ -20,11 +20,18 @@ struct post_op_knob_t {
 // "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu:1.702:7:interleaved", several joined by +.
 std::vector<post_op_knob_t> parse_post_ops(const std::string &text);
 
-// Into the types of src, weights and dst: "wei:per_ocic:e8m0:32x1" (the group runs along K; src, dst:
-// 1xG), "wei:per_ocic:u8", and the arguments that have a global scale, joined by +.
-void apply_scales(const std::string &text, tensor_type_t (&types)[3]);
-void apply_zero_points(const std::string &text, tensor_type_t (&types)[3]);
-void apply_global(const std::string &text, int64_t wei_batch, int64_t batch, tensor_type_t (&types)[3]);
+// A tensor that words name, and of how many matrices it is.
+struct named_type_t {
+    const char *name; // "src", "wei", "dst"
+    tensor_type_t *type;
+    int64_t batch;
+};
+
+// Into the types that the words name, several joined by +: "wei:per_ocic:e8m0:32x1" (the group runs along K;
+// src, dst: 1xG), "wei:per_ocic:u8", "wei".
+void apply_scales(const std::string &text, const std::vector<named_type_t> &types);
+void apply_zero_points(const std::string &text, const std::vector<named_type_t> &types);
+void apply_global(const std::string &text, const std::vector<named_type_t> &types);
 
 // Scales, zero points and global scale of a quantised argument of `nd` dims, whose blocks run along `axis`.
 // `dynamic`: the library finds them.

@@ -21,9 +21,11 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     const auto types = split(words["dt"], ':');
     if (types.size() != 3) throw usage_error_t("--dt='" + words["dt"] + "' is not SRC:WEI:DST");
     tensor_type_t t[3] = {to_tensor_type(types[0]), to_tensor_type(types[1]), to_tensor_type(types[2])};
-    apply_scales(words["attr-scales"], t);
-    apply_zero_points(words["attr-zero-points"], t);
-    apply_global(words["attr-global-scale"], wei_batch, batch, t);
+    const std::vector<named_type_t> named = {
+            {"src", &t[0], batch}, {"wei", &t[1], wei_batch}, {"dst", &t[2], batch}};
+    apply_scales(words["attr-scales"], named);
+    apply_zero_points(words["attr-zero-points"], named);
+    apply_global(words["attr-global-scale"], named);
     p.src_type = t[0];
     p.wei_type = t[1];
     p.dst_type = t[2];

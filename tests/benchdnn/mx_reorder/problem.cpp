@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "benchdnn/common/attr_words.hpp"
+
 namespace bench {
 namespace mx_reorder {
 
@@ -13,28 +15,6 @@ namespace {
 constexpr knob_t knob_list[] = {{"sdt", "bf16", true}, {"ddt", "mxfp4", true}, {"stag", "ba", true},
         {"dtag", "any", true}, {"rounding", "floor"}, {"attr-scales", ""}, {"attr-zero-points", ""},
         {"attr-global-scale", ""}, {"axis", "k"}, {"scales-tag", "ab"}, {"dst1", ""}, {"values", "normal"}};
-
-// "dst:per_ocic:bf16:64x1", "dst:per_ocic:u8", "dst" onto whichever sides are quantised.
-void apply(const std::string &scales, const std::string &zp, const std::string &global, int64_t batch,
-        side_t &s) {
-    if (!has_role(s.type.dt, role_mx_element | role_affine_element)) return;
-    s.type.quantised = true;
-    quant_t &q = s.type.quant;
-    if (!scales.empty()) {
-        const auto part = split(scales, ':');
-        if (part.size() < 4) throw usage_error_t("scales '" + scales + "' are not dst:per_ocic:TYPE:G0xG1");
-        const auto groups = to_dims(part[3]);
-        q.scale_dt = to_data_type(part[2]);
-        q.block = std::max(groups[0], groups[1]);
-    }
-    if (!zp.empty()) {
-        const auto part = split(zp, ':');
-        if (part.size() < 3) throw usage_error_t("zero points '" + zp + "' are not dst:per_ocic:TYPE");
-        q.zp_dt = to_data_type(part[2]);
-        q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
-    }
-    if (!global.empty()) q.global = batch > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
-}
 
 // "mxfp8:ba:k": the second of two destinations.
 side_t second_side(const std::string &word, size_t nd) {
@@ -61,12 +41,13 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag", {"ab", "ba", "any"}), axis};
     p.dst.push_back({to_tensor_type(words["ddt"]), one_of(words, "dtag", {"ab", "ba", "any"}), axis});
     if (!words["dst1"].empty()) p.dst.push_back(second_side(words["dst1"], p.dims.size()));
-    std::vector<side_t *> sides = {&p.src};
-    for (side_t &side : p.dst) sides.push_back(&side);
-    for (side_t *side : sides) {
-        apply(words["attr-scales"], words["attr-zero-points"], words["attr-global-scale"], batch, *side);
-        if (!side->type.quantised && side->packed()) side->tag = "ab"; // packed is a form of quantised types
-    }
+    std::vector<named_type_t> named = {{"src", &p.src.type, batch}, {"dst", &p.dst[0].type, batch}};
+    if (p.dst.size() > 1) named.push_back({"dst1", &p.dst[1].type, batch});
+    apply_scales(words["attr-scales"], named);
+    apply_zero_points(words["attr-zero-points"], named);
+    apply_global(words["attr-global-scale"], named);
+    for (side_t *side : {&p.src, &p.dst[0]}) // packed is a form of quantised types
+        if (!side->type.quantised && side->packed()) side->tag = "ab";
     p.rounding = pick<mxdnn_scale_rounding_t>(words, "rounding",
             {{"floor", mxdnn_scale_rounding_floor}, {"ceil", mxdnn_scale_rounding_ceil},
                     {"even", mxdnn_scale_rounding_even}, {"rceil", mxdnn_scale_rounding_rceil}});
