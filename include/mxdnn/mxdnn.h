@@ -85,8 +85,8 @@ int MXDNN_API mxdnn_memory_desc_equal(const_mxdnn_memory_desc_t lhs, const_mxdnn
 /** Writes the answer through `result`, whose type mxdnn_query_t gives beside each question. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_query(
         const_mxdnn_memory_desc_t md, mxdnn_query_t what, void *result);
-/** The words that mxdnn-bench accepts. With text NULL only *size is written (terminator included);
- * else *size is the capacity. */
+/** In the words of verbose lines, which scripts/verbose-to-bench turns into mxdnn-bench's. With text
+ * NULL only *size is written (terminator included); else *size is the capacity. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_to_string(char *text, size_t *size, const_mxdnn_memory_desc_t md);
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_clone(mxdnn_memory_desc_t *md, const_mxdnn_memory_desc_t existing);
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);

@@ -482,7 +482,7 @@ struct memory : public handle<mxdnn_memory_t> {
             return blob;
         }
 
-        /// The words that mxdnn-bench accepts.
+        /// In the words of verbose lines.
         std::string to_string() const {
             size_t size = 0;
             error::wrap_c_api(mxdnn_memory_desc_to_string(nullptr, &size, get()),

@@ -349,7 +349,13 @@ std::string to_string(const attr_t &attr) {
         }
     }
     if (!po.empty()) add(po);
-    if (attr.fpmath != mxdnn_fpmath_mode_strict) add("attr-fpmath:" + std::to_string(int(attr.fpmath)));
+    constexpr const char *fpmath_modes[] = {"strict", "bf16", "f16", "any", "tf32"};
+    if (attr.fpmath != mxdnn_fpmath_mode_strict)
+        add(std::string("attr-fpmath:") + fpmath_modes[attr.fpmath]
+                + (attr.fpmath_apply_to_int ? ":apply_to_int" : ""));
+    constexpr const char *sums[] = {"strict", "relaxed", "any", "s32", "f32", "f16"};
+    if (attr.accumulation != mxdnn_accumulation_mode_strict)
+        add(std::string("attr-acc-mode:") + sums[attr.accumulation]);
     if (attr.deterministic) add("attr-deterministic:true");
     constexpr const char *groupings[] = {"ends", "starts", "padded", "row_ids"};
     if (attr.row_grouping != mxdnn_row_grouping_ends)

@@ -105,7 +105,7 @@ status_t append_gated(
 const char *arg_name(int arg); // "src", "weights", ...
 const char *alg_name(mxdnn_alg_kind_t alg);
 
-// In mxdnn-bench's words: "attr-scales:wei:per_ocic:e8m0:32x1 attr-post-ops:relu".
+// In the words of verbose lines: "attr-scales:wei:3:e8m0:32x1:static_sazp attr-post-ops:relu:0:0".
 std::string to_string(const attr_t &attr);
 
 } // namespace impl

@@ -45,7 +45,7 @@ inline const engine_t &exec_engine(const problem_t &p) {
 // A reorder to one of two destinations, by itself.
 problem_t reorder_to(const problem_t &p, bool second);
 
-// The words of a benchdnn line for the problem.
+// The words of a verbose line for the problem.
 std::string to_string(const problem_t &p);
 
 // Everything that distinguishes two problems, for the primitive cache.
