@@ -64,12 +64,19 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
     const int64_t N = dst.codes.dims.back();
     const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
     const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
-    const auto scale_of = [&](float amax, float global) {
+    // What becomes of a block that holds one value.
+    struct made_t {
+        uint32_t scale;
         uint8_t code;
-        return quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &code).scale;
+    };
+    const auto made_of = [&](float amax, float global) {
+        made_t m{};
+        m.scale = quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &m.code).scale;
+        return m;
     };
     size_t i = 0;
     double amax_low = 0, amax_high = 0, block_low = 0, block_high = 0;
+    bool block_has_nan = false; // then all of it is alike, and exact
     for (const interval_t &w : want) {
         if (is_untouched(w)) continue;
         amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
@@ -94,17 +101,27 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
         }
         if (n % q.block == 0) {
             block_low = block_high = 0;
+            block_has_nan = false;
             for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
                 const interval_t &w = want[i + size_t(j)];
+                block_has_nan = block_has_nan || std::isnan(w.v);
                 block_low = std::max(block_low, std::fabs(w.v) - w.e);
                 block_high = std::max(block_high, std::fabs(w.v) + w.e);
             }
-            const uint32_t low = scale_of(down(block_low), global), high = scale_of(up(block_high), global);
+            const uint32_t low = made_of(block_has_nan ? NAN : down(block_low), global).scale,
+                           high = made_of(block_has_nan ? NAN : up(block_high), global).scale;
             if (scale < low || scale > high)
                 bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
                         + std::to_string(low) + " to " + std::to_string(high));
         }
         const interval_t &w = want[i++];
+        if (block_has_nan) {
+            const uint32_t code = dst.codes.code(idx), expected = made_of(NAN, global).code;
+            if (code != expected)
+                bad.add(index_text(idx, nd) + " expected code " + std::to_string(expected)
+                        + ", as its block has a NaN, got " + std::to_string(code));
+            return;
+        }
         const block_params_t params = dst.params(idx);
         const auto decoded = [&](float x) {
             return dequantize_element(dt, q, params, global, quantize_element(dt, q, params, global, x));
