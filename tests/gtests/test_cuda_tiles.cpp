@@ -183,6 +183,55 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
     EXPECT_GT(count, 150);
 }
 
+// Codes and scales that `f` may have, in a plain order or packed.
+values_t any_codes(const memory::desc &src, const order_t &from, const memory::dims &dims, const format_t &f,
+        std::mt19937 &rng) {
+    const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
+    const int nd = int(dims.size());
+    mxdnn::primitive_attr attr;
+    set_format(attr, MXDNN_ARG_SRC, f, true, nd, false);
+    const memory::desc plain(dims, f.elem, tag_of(orders[0], dims.size()));
+    const mxdnn::mx_reorder::primitive_desc pack(target, plain, target, packed_desc(dims, f), attr),
+            values(target, from.packed ? plain : src, target,
+                    memory::desc(dims, dt::f32, tag_of(orders[0], dims.size())), attr);
+    if (from.packed) return {{MXDNN_ARG_SRC, run(pack, target, random_inputs(pack, rng)).at(MXDNN_ARG_DST)}};
+    values_t in = random_inputs(values, rng);
+    in.erase(MXDNN_ARG_DST);
+    return in;
+}
+
+void expect_other_format_as_on_host(const memory::dims &dims, const format_t &f, const order_t &from,
+        const format_t &g, const order_t &to, std::mt19937 &rng) {
+    const int nd = int(dims.size());
+    mxdnn::primitive_attr attr;
+    if (!from.packed) set_format(attr, MXDNN_ARG_SRC, f, true, nd, false);
+    set_format(attr, MXDNN_ARG_DST, g, true, nd, true);
+    if (!to.packed && g.mode != quant_mode_t::dynamic_affine && rng() % 2)
+        attr.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
+    const memory::desc src = desc_in(from, dims, f), dst = desc_in(to, dims, g);
+    expect_host_bits(
+            src, dst, attr, any_codes(src, from, dims, f, rng), src.to_string() + " to " + dst.to_string());
+}
+
+// By way of values, in one panel and in several.
+TEST(cuda_tiles, one_format_to_another_as_the_host_does) {
+    std::mt19937 rng(17);
+    int count = 0;
+    for (const format_t &f : formats)
+        for (const format_t &g : formats) {
+            if (g.mode == quant_mode_t::undef || g.global || &f == &g) continue;
+            const order_t &from = orders[f.global ? count % 2 : count % 3], &to = orders[count / 3 % 3];
+            expect_other_format_as_on_host(shapes[size_t(count++) % 4], f, from, g, to, rng);
+            if (HasFatalFailure()) return;
+        }
+    EXPECT_GT(count, 100);
+}
+TEST(cuda_tiles, one_format_to_another_in_panels) {
+    std::mt19937 rng(18);
+    expect_other_format_as_on_host({8200, 2200}, formats[4], orders[2], formats[0], orders[1], rng);
+    expect_other_format_as_on_host({8200, 2200}, formats[5], orders[0], formats[6], orders[2], rng);
+}
+
 // Between all types and orders, with gaps between lines or without, over values of every magnitude and over
 // any bits.
 TEST(cuda_tiles, cast_as_the_host_does) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cuda/tiles_mx_reorder.hpp"
 
+#include <algorithm>
+
 #include "common/formats/format_list.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/layouts/layout_list.hpp"
@@ -16,6 +18,9 @@ namespace cuda {
 namespace {
 
 constexpr int64_t max_tiles = int64_t(max_grid_y) * max_grid_y; // across, and as many down
+// Of values between two formats: memory, and columns that begin a packed panel and a tile of 128x4 scales.
+constexpr int64_t max_panel_bytes = int64_t(64) << 20, panel_step = swizzle_128x4::tile_rows;
+static_assert(panel_step % n64_frame_t::columns == 0);
 
 // The dim that blocks run along, and the other of the last two.
 struct axes_t {
@@ -59,8 +64,8 @@ tile_params_t params_of(const memory_t &m, const axes_t &x, int64_t swizzle_cols
     return {p.data, p.ndims == 3 ? p.step[0] : 0, p.step[x.n], p.step[x.k], 0};
 }
 
-tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr,
-        const axes_t &x, const quant_t &q) {
+tile_side_t side_of(
+        const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr, const axes_t &x) {
     const memory_t &m = *ctx.memory(arg);
     if (is_packed(pd_md)) return packed_tile_side(pd_md, m.handle);
     tile_side_t s{};
@@ -73,7 +78,9 @@ tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, 
     s.line_step = p.step[s.lines_along_k ? x.n : x.k];
     s.aligned =
             (reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step) | uint64_t(s.line_step)) % 16 == 0;
-    if (!attr.scales.set) return s;
+    quant_t q;
+    int axis = 0;
+    if (!attr.scales.set || quant_of("", pd_md, attr, q, &axis) != mxdnn_success) return s;
     const int64_t cols = attr.layout == mxdnn_scales_swizzle_128x4 ? div_up(m.md.dims[x.k], q.block) : 0;
     s.scales = params_of(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg), x, cols);
     if (q.zp != zero_point_kind_t::none)
@@ -84,6 +91,52 @@ tile_side_t side_of(const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, 
         s.global_step = g.md.dims[0] == 1 ? 0 : 1;
     }
     return s;
+}
+
+// A side from column `n` of a matrix on.
+void begin_at(tile_side_t &s, int64_t matrix, int64_t n) {
+    s.data += matrix * s.batch_step;
+    if (s.packed) {
+        s.data += n / n64_frame_t::columns * s.panel_bytes;
+        return;
+    }
+    const int bits = data_type_info(s.dt)->bits;
+    s.data += s.lines_along_k ? n * s.line_step : n * (bits == 4 ? 4 : round_up(bits, 8)) / 8;
+    for (tile_params_t *p : {&s.scales, &s.zero_points})
+        if (p->data)
+            p->data += matrix * p->batch_step
+                       + (p->swizzle_cols ? swizzle_128x4::offset(n, 0, p->swizzle_cols) : n * p->n_step);
+    if (s.global) s.global += matrix * s.global_step;
+}
+
+// One format to another, panel by panel: to values, and from them.
+status_t execute_by_way_of_values(const exec_ctx_t &ctx, const tile_args_t &a, int64_t panel) {
+    const problem_t &p = ctx.pd.problem;
+    quant_t from, to;
+    int axis = 0;
+    MXDNN_CHECK(quant_of("src", p.src, p.attr.src, from, &axis));
+    MXDNN_CHECK(quant_of("dst", p.dst, p.attr.dst, to, &axis));
+    tile_side_t values{};
+    values.dt = mxdnn_f32;
+    values.data = reinterpret_cast<uint8_t *>(ctx.scratchpad);
+    values.line_step = round_up(a.K, 4) * 4;
+    values.lines_along_k = values.aligned = true;
+    tile_args_t decode{}, encode = a;
+    decode.dst = encode.src = values;
+    for (int64_t matrix = 0; matrix < a.batch; matrix++)
+        for (int64_t n = 0; n < a.N; n += panel) {
+            const int64_t columns = std::min(panel, a.N - n);
+            set_tile_problem(decode, a.K, columns, 1, p.src.dt, from);
+            decode.src = a.src;
+            begin_at(decode.src, matrix, n);
+            MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::dequantise_tiles, decode));
+            set_tile_problem(encode, a.K, columns, 1, p.dst.dt, to);
+            encode.dst = a.dst;
+            begin_at(encode.dst, matrix, n);
+            MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::quantise_tiles, encode));
+            encode.clear_bytes = 0; // padding has been cleared
+        }
+    return mxdnn_success;
 }
 
 } // namespace
@@ -103,16 +156,17 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         kernel = kernel_id_t::dequantise_tiles;
         if (quant_family(src.dt, q) == quant_family_t::row_int8)
             return no("src", "a scale per row", "blocks");
-    } else if (from_values) {
+    } else if (!from_values && moves_codes(problem)) {
+        kernel = kernel_id_t::move_tiles;
+    } else {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
         if (family != quant_family_t::mx && family != quant_family_t::nvfp4
                 && family != quant_family_t::affine)
             return no("dst", "a scale per row", "blocks");
         if (!problem.attr.dst.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
-    } else {
-        kernel = kernel_id_t::move_tiles;
-        if (!moves_codes(problem)) return no("src", "another format", "high precision, or dst's own format");
+        const reason_t r = from_values ? yes() : by_way_of_values(q, axis);
+        if (!r.ok()) return r;
     }
     const axes_t x = axes_of(dst, axis);
     if (const char *why = unfit(src, x, problem.attr.src)) return no("src", why, "lines of elements");
@@ -123,8 +177,31 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     return yes();
 }
 
+// One format to another: `to` and `axis` are dst's.
+reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis) {
+    const memory_desc_t &src = problem.src, &dst = problem.dst;
+    quant_t from;
+    int src_axis = 0;
+    if (quant_of("src", src, problem.attr.src, from, &src_axis) != mxdnn_success
+            || quant_family(src.dt, from) == quant_family_t::row_int8)
+        return no("src", "a scale per row", "blocks");
+    if (src_axis != axis) return no("src and dst", "blocks along different dims", "along one");
+    if (to.global != global_scale_kind_t::none
+            || (is_packed(src) && from.global != global_scale_kind_t::none))
+        return no("another format", "a global scale", "none of dst, or of packed codes");
+    if (has_runtime_dims(dst)) return no("another format", "runtime dims", "known ones");
+    const axes_t x = axes_of(dst, axis);
+    const int64_t column_bytes = round_up(dst.dims[x.k], 4) * 4;
+    panel = std::max(max_panel_bytes / std::max<int64_t>(column_bytes, 1) / panel_step, int64_t(1))
+            * panel_step;
+    panel = std::min(panel, round_up(dst.dims[x.n], panel_step));
+    scratchpad_bytes = round_up(panel * column_bytes, 256);
+    return yes();
+}
+
 status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
     MXDNN_CHECK(prepare_kernel(problem, kernel));
+    if (panel) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles));
     primitive = std::make_shared<tiles_mx_reorder_t>();
     return mxdnn_success;
 }
@@ -137,8 +214,8 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
     MXDNN_CHECK(format_of(p, q, axis));
     const axes_t x = axes_of(md, axis);
     a = {};
-    a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x, q);
-    a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x, q);
+    a.src = side_of(ctx, MXDNN_ARG_SRC, p.src, p.attr.src, x);
+    a.dst = side_of(ctx, MXDNN_ARG_DST, p.dst, p.attr.dst, x);
     const data_type_t codes = is_of_values(p.dst) ? p.src.dt : p.dst.dt;
     set_tile_problem(a, md.dims[x.k], md.dims[x.n], batch_of(md), codes, q);
     a.rounding = p.attr.dst.rounding;
@@ -166,7 +243,8 @@ status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     tile_args_t a;
     MXDNN_CHECK(reorder_tile_args(ctx, a));
     if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
-    return launch_kernel(ctx, static_cast<const pd_t &>(ctx.pd).kernel, a);
+    const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
+    return pd.panel ? execute_by_way_of_values(ctx, a, pd.panel) : launch_kernel(ctx, pd.kernel, a);
 }
 
 } // namespace cuda
