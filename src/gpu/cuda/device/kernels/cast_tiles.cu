@@ -31,53 +31,91 @@ struct lines_t {
           length(s.lines_along_k ? at.rows : at.columns), aligned(s.aligned) {}
 };
 
-// Eight elements of a line, or those of them that it has.
-template <typename words_t>
-__device__ __forceinline__ void load_eight(const lines_t &src, int line, int first, float (&x)[8]) {
-    constexpr int width = 4 / words_t::per_word, words = 8 / words_t::per_word;
+// Elements that a thread has side by side: 16 bytes of the wider side.
+template <typename words_t, typename to_t>
+constexpr int unit_of() {
+    return words_t::per_word == 1 || to_t::bytes == 4 ? 4 : 8;
+}
+
+template <int bytes>
+using vector_t = std::conditional_t<bytes == 8, uint2, uint4>;
+
+// `n` elements of a line, or those of them that it has.
+template <typename words_t, int n>
+__device__ __forceinline__ void load_unit(const lines_t &src, int line, int first, float (&x)[n]) {
+    constexpr int width = 4 / words_t::per_word, bytes = n * width;
     const uint8_t *p = src.p + line * src.step + first * width;
     const int left = line < src.lines ? src.length - first : 0;
-#pragma unroll
-    for (int j = 0; j < words / 4; j++) {
-        const uint4 v = src.aligned && left >= 8 ? reinterpret_cast<const uint4 *>(p)[j]
-                                                 : load_some(p + 16 * j, left * width - 16 * j);
-        const uint32_t w[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-        for (int c = 0; c < 4; c++) words_t::values(w[c], x + (4 * j + c) * words_t::per_word);
+    alignas(16) uint32_t w[4];
+    if (src.aligned && left >= n) {
+        *reinterpret_cast<vector_t<bytes> *>(w) = *reinterpret_cast<const vector_t<bytes> *>(p);
+    } else {
+        const uint4 v = load_some(p, left * width);
+        w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
     }
+#pragma unroll
+    for (int i = 0; i < bytes / 4; i++) words_t::values(w[i], x + i * words_t::per_word);
 }
-template <typename to_t>
-__device__ __forceinline__ void store_eight(const lines_t &dst, int line, int first, const float (&x)[8]) {
+template <typename to_t, int n>
+__device__ __forceinline__ void store_unit(const lines_t &dst, int line, int first, const float (&x)[n]) {
+    constexpr int bytes = n * to_t::bytes, per_word = 4 / to_t::bytes;
     const int left = dst.length - first;
-    if (line < dst.lines && left > 0)
-        store_values<to_t>(dst.p + line * dst.step + first * to_t::bytes, x, dst.aligned && left >= 8, left);
-}
-
-// Both sides in one order: a thread has eight elements at a time.
-template <typename words_t, typename to_t>
-__device__ __forceinline__ void cast_lines(const lines_t &src, const lines_t &dst, int units) {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < tile_k * tile_n / 8; i += threads) {
-        float x[8];
-        load_eight<words_t>(src, i / units, i % units * 8, x);
-        store_eight<to_t>(dst, i / units, i % units * 8, x);
+    if (line >= dst.lines || left <= 0) return;
+    alignas(16) uint32_t w[4];
+#pragma unroll
+    for (int i = 0; i < bytes / 4; i++)
+        if constexpr (per_word == 2)
+            w[i] = to_t::pair(x[2 * i], x[2 * i + 1]);
+        else
+            w[i] = bits_of(x[i]);
+    uint8_t *p = dst.p + line * dst.step + first * to_t::bytes;
+    if (dst.aligned && left >= n) {
+        *reinterpret_cast<vector_t<bytes> *>(p) = *reinterpret_cast<const vector_t<bytes> *>(w);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < n; i++) {
+        if (i >= left) continue;
+        if constexpr (per_word == 2)
+            reinterpret_cast<uint16_t *>(p)[i] = uint16_t(w[i / 2] >> i % 2 * 16);
+        else
+            reinterpret_cast<uint32_t *>(p)[i] = w[i];
     }
 }
 
-// A thread has eight lines of eight elements, four neighbours more of these lines, and eight more of them
+// Both sides in one order.
+template <typename words_t, typename to_t>
+__device__ __forceinline__ void cast_lines(const lines_t &src, const lines_t &dst, int length) {
+    constexpr int unit = unit_of<words_t, to_t>();
+    const int units = length / unit;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < tile_k * tile_n / unit; i += threads) {
+        float x[unit];
+        load_unit<words_t>(src, i / units, i % units * unit, x);
+        store_unit<to_t>(dst, i / units, i % units * unit, x);
+    }
+}
+
+// A thread has squares of a unit's size, four neighbours more of a square's lines, and eight more of them
 // further lines: what they read and write together are whole sectors.
 template <typename words_t, typename to_t>
-__device__ __forceinline__ void transpose_lines(const lines_t &src, const lines_t &dst, int units) {
-    static_assert(tile_k * tile_n == threads * 64);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, across = units / 4;
-    const int first = (warp % across * 4 + lane % 4) * 8, line = (warp / across * 8 + lane / 4) * 8;
-    float x[8][8];
+__device__ __forceinline__ void transpose_lines(const lines_t &src, const lines_t &dst, int length) {
+    constexpr int unit = unit_of<words_t, to_t>(), squares = tile_k * tile_n / (unit * unit) / threads;
+    const int lane = threadIdx.x % 32, across = length / unit / 4;
+#pragma unroll 2
+    for (int i = 0; i < squares; i++) {
+        const int warp = i * warps + threadIdx.x / 32;
+        const int first = (warp % across * 4 + lane % 4) * unit, line = (warp / across * 8 + lane / 4) * unit;
+        float x[unit][unit];
 #pragma unroll
-    for (int i = 0; i < 8; i++) load_eight<words_t>(src, line + i, first, x[i]);
+        for (int j = 0; j < unit; j++) load_unit<words_t>(src, line + j, first, x[j]);
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float y[8] = {x[0][i], x[1][i], x[2][i], x[3][i], x[4][i], x[5][i], x[6][i], x[7][i]};
-        store_eight<to_t>(dst, first + i, line, y);
+        for (int j = 0; j < unit; j++) {
+            float y[unit];
+#pragma unroll
+            for (int c = 0; c < unit; c++) y[c] = x[c][j];
+            store_unit<to_t>(dst, first + j, line, y);
+        }
     }
 }
 
@@ -87,11 +125,11 @@ __global__ void __launch_bounds__(threads) cast_tiles(const __grid_constant__ ti
     if (!find_place<8>(a, at)) return;
     start_of_early_kernel();
     const lines_t src(a.src, at, 4 / words_t::per_word), dst(a.dst, at, to_t::bytes);
-    const int units = (a.src.lines_along_k ? tile_k : tile_n) / 8;
+    const int length = a.src.lines_along_k ? tile_k : tile_n;
     if (a.src.lines_along_k == a.dst.lines_along_k)
-        cast_lines<words_t, to_t>(src, dst, units);
+        cast_lines<words_t, to_t>(src, dst, length);
     else
-        transpose_lines<words_t, to_t>(src, dst, units);
+        transpose_lines<words_t, to_t>(src, dst, length);
 }
 
 using kernel_t = void (*)(tile_args_t);
