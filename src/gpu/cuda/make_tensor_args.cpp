@@ -119,6 +119,7 @@ void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a) {
     const grouped_exec_t x(ctx);
     const memory_desc_t &src = ctx.memory(MXDNN_ARG_SRC)->md, &dst = ctx.memory(MXDNN_ARG_DST)->md;
     a.groups = x.groups;
+    a.src_rows = x.src_rows;
     a.dst_rows = x.dst_rows;
     a.src_group_rows = src.ndims == 3 ? src.dims[1] : 0;
     a.dst_group_rows = dst.ndims == 3 ? dst.dims[1] : 0;

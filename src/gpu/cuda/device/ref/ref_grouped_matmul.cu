@@ -47,8 +47,11 @@ struct product_t {
         idx[0] = expert;
         return idx;
     }
+    // -1: zeros.
     __device__ static int64_t source(const grouped_args_t &a, int64_t row) {
-        return a.gather ? a.gather[row] : row;
+        if (!a.gather) return row;
+        const int64_t from = a.gather[row];
+        return from < a.src_rows ? from : -1;
     }
 
     __device__ product_t(const grouped_args_t &args, int64_t group, int64_t r, int e)
