@@ -73,7 +73,7 @@ struct matmul_args_t {
 struct grouped_args_t {
     matmul_args_t m;
     row_groups_t groups;
-    int64_t src_rows, dst_rows; // rows that are taken by index are among them, or rows of zeros
+    int64_t src_rows, dst_rows;             // rows that are taken by index are among them, or rows of zeros
     int64_t src_group_rows, dst_group_rows; // of padded tensors of 3 dims; 0: there are 2
     const int32_t *gather, *scatter;
     const void *topk;
