@@ -171,10 +171,8 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     if (format_of(wei) == rows::format_t::count)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
     // few_rows has stages of 128 rows.
-    if (family == family_t::sm90 && takes_few_rows(p) && !one_matrix
-            && (format_of(wei) == rows::format_t::int4_any || wei.packed.quant.block > 128))
-        return no("weights", to_string(wei).c_str(),
-                "one matrix, or s4 or u4 with its zero points, 16-bit scales and blocks of 128 at most");
+    if (family == family_t::sm90 && takes_few_rows(p) && !one_matrix && wei.packed.quant.block > 128)
+        return no("weights", to_string(wei).c_str(), "one matrix, or blocks of 128 rows at most");
     reason_t r = check_rows_results(p);
     if (!r.ok()) return r;
     r = check_rows_source(p);

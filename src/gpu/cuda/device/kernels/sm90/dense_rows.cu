@@ -2,7 +2,10 @@
 // The variants of dense_rows that plans choose from.
 #include "gpu/cuda/device/kernels/sm90/dense_rows.cuh"
 
+#include <type_traits>
+
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
+#include "gpu/cuda/device/mma/decode_int4_bf16.cuh"
 #include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
@@ -14,18 +17,31 @@ namespace {
 
 using namespace rows;
 
-// Besides the plan's variants one for one row, where the format has it.
-constexpr int one_row_variant = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]);
+// Besides the plan's variants one for one row, where the format has it; and then all of them anew for int4
+// with bf16 scales.
+constexpr int one_row_variant = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]),
+              bf16_variants = one_row_variant + 1;
+
+template <typename format>
+struct with_bf16_scales_t {
+    using type = format;
+};
+template <int4_kind_t kind>
+struct with_bf16_scales_t<int4_t<kind>> {
+    using type = std::conditional_t<kind == int4_kind_t::any, int4_t<kind>, int4_bf16_t<kind>>;
+};
 
 struct dense_rows_list_t {
     template <typename format>
     static constexpr bool takes = true;
-    static constexpr size_t count = one_row_variant + 1;
-    template <typename format, size_t i>
+    static constexpr size_t count = 2 * bf16_variants;
+    template <typename format_, size_t i>
     static built_t<mapped_args_t> built() {
-        constexpr bool one_row = i == one_row_variant;
-        using variant_t = dense_rows_variant_t<format, one_row ? 1 : dense_rows_tiles[i % one_row_variant],
-                one_row && unscaled_t<format>::exists>;
+        using format =
+                std::conditional_t<(i >= bf16_variants), typename with_bf16_scales_t<format_>::type, format_>;
+        constexpr bool one_row = i % bf16_variants == one_row_variant;
+        constexpr int tiles = one_row ? 1 : dense_rows_tiles[i % bf16_variants % one_row_variant];
+        using variant_t = dense_rows_variant_t<format, tiles, one_row && unscaled_t<format>::exists>;
         return {dense_rows<variant_t>, variant_t::threads, variant_t::bytes};
     }
 };
@@ -44,7 +60,8 @@ const kernel_entry_t sm90_dense_rows_kernel = {kernel_id_t::sm90_dense_rows, siz
             m.matmul = a.matmul;
             // Terms of a row are rows of their own.
             const int terms = m.matmul.src_terms, rows = m.matmul.M * terms;
-            const int v = rows == 1 ? one_row_variant : a.variant;
+            const bool bf16_scales = m.matmul.tiling.int4.scales == value_type_t::bf16;
+            const int v = (rows == 1 ? one_row_variant : a.variant) + (bf16_scales ? bf16_variants : 0);
             if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K, rows,
                         m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);

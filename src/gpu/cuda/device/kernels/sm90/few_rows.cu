@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The variants of few_rows that plans choose from.
 #include "gpu/cuda/device/kernels/sm90/few_rows.cuh"
-
-#include <type_traits>
-
 #include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
@@ -17,7 +14,7 @@ using namespace rows;
 
 struct few_rows_list_t {
     template <typename format>
-    static constexpr bool takes = !std::is_same_v<format, int4_t<int4_kind_t::any>>;
+    static constexpr bool takes = true;
     // Those of the plan, for rows of bf16, and then for rows that are sums of several.
     static constexpr size_t planned = sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0]), count = 2 * planned;
     template <typename format, size_t i>

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// int4 weights whose scales are known to be bf16: becoming a factor takes them fewer instructions than those
+// whose type is looked at (decode_int4.cuh).
+#pragma once
+
+#include "gpu/cuda/device/mma/unscaled.cuh"
+
+namespace mxdnn {
+namespace impl {
+
+template <int4_kind_t kind>
+struct int4_bf16_t : int4_t<kind> {
+    using raw_t = typename int4_t<kind>::raw_t;
+    static_assert(!int4_t<kind>::any_types, "scales of 16 bits");
+
+    // Scales that 2^13, by which unscaled weights are too small, takes to 2^128 or beyond: it adds 13 to
+    // their exponents, and one more makes 256 of the largest.
+    __device__ static __forceinline__ uint32_t special(const raw_t &r) {
+        uint32_t bits = 0;
+#pragma unroll
+        for (uint32_t s : r.scales) bits |= (s & 0x7FFF7FFFu) + (up - power_of_two_bf16x2(-1));
+        return bits & 0x80008000u;
+    }
+    __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
+        const uint32_t factors = mul_bf16x2(r.scales[step / 2], up);
+        return __uint_as_float(column ? factors & 0xFFFF0000u : factors << 16);
+    }
+
+private:
+    // One divided by what one has become.
+    static constexpr uint32_t up = power_of_two_bf16x2(127) - int4_t<kind>::unscaled_ones();
+};
+
+template <int4_kind_t kind>
+inline constexpr bool has_unscaled<int4_bf16_t<kind>> = true;
+
+template <int4_kind_t kind>
+struct unscaled_t<int4_bf16_t<kind>> {
+    using format = int4_bf16_t<kind>;
+    static constexpr bool exists = true;
+    __device__ static __forceinline__ void decode(
+            uint32_t (&a)[4], const typename format::raw_t &r, int step) {
+        format::decode_unscaled(a, r, step);
+    }
+    __device__ static __forceinline__ uint32_t special(const typename format::raw_t &r) {
+        return format::special(r);
+    }
+};
+
+} // namespace impl
+} // namespace mxdnn
