@@ -31,6 +31,9 @@ reason_t mma_mx_matmul_t::pd_t::init() {
         quant_t q;
         int axis = 0;
         quant_of("dst", dst, attr.dst, q, &axis);
+        // Two threads would write halves of one byte. The number of rows may be known at execution only.
+        if (data_type_info(dst.dt)->bits < 8 && inner_dim(dst) != dst.ndims - 1 && dim_from_end(dst, 2) != 1)
+            return no("dst", "codes that share bytes along M", "along N");
         if (q.block > (gated ? 32 : 64))
             return no("dst", "long blocks", "blocks of 32 at most, or 64 without a gate");
         if (attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
