@@ -125,20 +125,27 @@ mxdnn::memory::desc bf16_desc(const std::vector<int64_t> &dims, const std::strin
 
 } // namespace
 
-buffer_t as_bf16(const tensor_t &from, const mxdnn::engine &e, const std::string &tag) {
-    const mxdnn::memory::desc md = bf16_desc(from.dims, tag);
-    buffer_t to(md.get_size(), packed_align);
-    mxdnn::stream stream(e);
-    mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(e, from.desc(), e, md))
-            .execute(stream,
-                    {{MXDNN_ARG_FROM, from.memory(e)}, {MXDNN_ARG_TO, mxdnn::memory(md, e, to.data())}});
-    return to;
-}
-
 buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag) {
     const mxdnn::memory::desc md = bf16_desc(from.codes.dims, tag);
     buffer_t to(md.get_size(), packed_align);
     pack(from, e, md, to.data());
+    return to;
+}
+
+buffer_t as_bf16(const operand_t &from, const mxdnn::engine &e) {
+    const std::vector<int64_t> &dims = from.codes().dims;
+    if (from.is_quantised) {
+        tensor_t to(dims, tensor_t::row_major(dims), mxdnn_bf16);
+        const data_type_info_t *info = data_type_info(mxdnn_bf16);
+        for_each(dims, [&](const int64_t *idx) { to.set_code(idx, info->encode(from.value(idx))); });
+        return std::move(to.bytes);
+    }
+    const mxdnn::memory::desc md = bf16_desc(dims, "ab");
+    buffer_t to(md.get_size(), packed_align);
+    mxdnn::stream stream(e);
+    mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(e, from.plain.desc(), e, md))
+            .execute(stream, {{MXDNN_ARG_FROM, from.plain.memory(e)},
+                                     {MXDNN_ARG_TO, mxdnn::memory(md, e, to.data())}});
     return to;
 }
 

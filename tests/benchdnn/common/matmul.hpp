@@ -48,9 +48,10 @@ constexpr size_t packed_align = 64;
 
 // Codes and scales as they are, through mx_reorder; `e` is of the host.
 void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to);
-// Values rounded to bf16, the last two dims in `tag` order, through mx_reorder.
-buffer_t as_bf16(const tensor_t &from, const mxdnn::engine &e, const std::string &tag);
+// Weights rounded to bf16, the last two dims in `tag` order, through mx_reorder.
 buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag);
+// A source rounded to bf16, row-major. Quantised ones go element by element: some have no reorder.
+buffer_t as_bf16(const operand_t &from, const mxdnn::engine &e);
 
 // Memory of the caller's, as large as the primitives so far have asked for.
 class scratchpad_t {

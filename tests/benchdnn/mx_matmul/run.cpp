@@ -67,10 +67,7 @@ device_peer_t make_dense_peer(const problem_t &p, const execution_t &x, int copi
     };
     for (const auto *dims : {&p.src, &p.wei})
         if (matrices(*dims) != 1 && matrices(*dims) != p.batch()) return {{}, "cublaslt:broadcast"};
-    const operand_t &from = x.data.src;
-    const buffer_t src = from.is_quantised ? as_bf16(from.quantised, x.eng, "ab")
-                                           : as_bf16(from.plain, x.eng, "ab"),
-                   weights = as_bf16(x.data.wei, x.eng, "ba");
+    const buffer_t src = as_bf16(x.data.src, x.eng), weights = as_bf16(x.data.wei, x.eng, "ba");
     return make_cublaslt_matmul(x.stream, {p.batch(), p.M(), p.K(), p.N(), src, weights}, copies, nodes);
 }
 
