@@ -42,11 +42,21 @@ bool expect_as_on_host(
     return true;
 }
 
+// How many of so many seeds `one(dice, seed)` says that it has done.
+template <typename F>
+int count_done(unsigned seeds, const F &one) {
+    int done = 0;
+    for (unsigned seed = 0; seed < seeds; seed++) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        dice_t dice(seed);
+        done += one(dice, seed);
+    }
+    return done;
+}
+
 TEST(cuda_empty, matmul) {
     const memory::dims sizes[] = {{0, 64, 64}, {5, 0, 64}, {70, 0, 200}, {5, 64, 0}, {0, 0, 64}, {0, 512, 0}};
-    int done = 0;
-    for (unsigned seed = 0; seed < 150; seed++) {
-        dice_t dice(seed);
+    const int done = count_done(150, [&](dice_t &dice, unsigned seed) {
         const memory::dims &d = dice.one_of(sizes);
         const format_t &f = formats[dice.below(13)];
         const bool packed = dice.below(4) > 0, bias = dice.coin(), relu = dice.coin(),
@@ -78,16 +88,13 @@ TEST(cuda_empty, matmul) {
                            e, src_md, weights, memory::desc(b, dt::f32, ab), dst_md, a)
                         : mxdnn::mx_matmul::primitive_desc(e, src_md, weights, dst_md, a);
         };
-        SCOPED_TRACE("seed " + std::to_string(seed));
-        done += expect_as_on_host(make, seed);
-    }
+        return expect_as_on_host(make, seed);
+    });
     EXPECT_GE(done, 100);
 }
 
 TEST(cuda_empty, reorder) {
-    int done = 0;
-    for (unsigned seed = 0; seed < 150; seed++) {
-        dice_t dice(seed);
+    const int done = count_done(150, [&](dice_t &dice, unsigned seed) {
         const memory::dims sizes[] = {{0, 64}, {64, 0}, {0, 0}, {3, 0, 64}, {0, 64, 64}};
         const memory::dims &d = dice.one_of(sizes);
         const int nd = int(d.size()), kind = dice.below(3);
@@ -102,16 +109,13 @@ TEST(cuda_empty, reorder) {
             return mxdnn::mx_reorder::primitive_desc(e, memory::desc(d, kind != 0 ? g.elem : from, ab), e,
                     memory::desc(d, kind != 1 ? f.elem : to, ab), a);
         };
-        SCOPED_TRACE("seed " + std::to_string(seed));
-        done += expect_as_on_host(make, seed);
-    }
+        return expect_as_on_host(make, seed);
+    });
     EXPECT_GE(done, 100);
 }
 
 TEST(cuda_empty, experts) {
-    int done = 0;
-    for (unsigned seed = 0; seed < 60; seed++) {
-        dice_t dice(seed);
+    const int done = count_done(60, [&](dice_t &dice, unsigned seed) {
         const memory::dims sizes[] = {{0, 64, 64}, {9, 0, 64}, {9, 64, 0}, {0, 0, 64}, {700, 0, 40}};
         const memory::dims &d = dice.one_of(sizes);
         const format_t &f = formats[dice.below(11)];
@@ -129,11 +133,10 @@ TEST(cuda_empty, experts) {
         const int32_t rows = int32_t(d[0]), ends[] = {rows / 2, rows / 2, rows};
         bytes_t offsets(sizeof(ends));
         std::memcpy(offsets.data(), ends, sizeof(ends));
-        SCOPED_TRACE("seed " + std::to_string(seed));
         const memory::desc left_out({MXDNN_RUNTIME_DIM_VAL}, dt::u8, tag::a);
-        done += expect_as_on_host(make, seed, {{MXDNN_ARG_GROUP_OFFSETS, offsets}},
+        return expect_as_on_host(make, seed, {{MXDNN_ARG_GROUP_OFFSETS, offsets}},
                 {{MXDNN_ARG_WEIGHTS_PTRS, left_out}, {MXDNN_ARG_GROUP_EXPERT_IDS, left_out}});
-    }
+    });
     EXPECT_GE(done, 40);
 }
 

@@ -143,11 +143,7 @@ kernel_t find(data_type_t to) {
     }
 }
 kernel_t find(data_type_t from, data_type_t to) {
-    switch (from) {
-    case mxdnn_bf16: return find<bf16_words_t>(to);
-    case mxdnn_f16: return find<f16_words_t>(to);
-    default: return find<f32_words_t>(to);
-    }
+    return visit_words(from, [&](auto words) { return find<decltype(words)>(to); });
 }
 
 } // namespace

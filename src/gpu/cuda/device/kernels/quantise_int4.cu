@@ -191,11 +191,7 @@ kernel_t find(data_type_t to) {
     return to == mxdnn_s4 ? quantise_int4<s4_t, words_t> : quantise_int4<u4_t, words_t>;
 }
 kernel_t find(data_type_t from, data_type_t to) {
-    switch (from) {
-    case mxdnn_bf16: return find<bf16_words_t>(to);
-    case mxdnn_f16: return find<f16_words_t>(to);
-    default: return find<f32_words_t>(to);
-    }
+    return visit_words(from, [&](auto words) { return find<decltype(words)>(to); });
 }
 
 } // namespace

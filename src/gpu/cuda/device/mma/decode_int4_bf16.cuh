@@ -35,17 +35,7 @@ template <int4_kind_t kind>
 inline constexpr bool has_unscaled<int4_bf16_t<kind>> = true;
 
 template <int4_kind_t kind>
-struct unscaled_t<int4_bf16_t<kind>> {
-    using format = int4_bf16_t<kind>;
-    static constexpr bool exists = true;
-    __device__ static __forceinline__ void decode(
-            uint32_t (&a)[4], const typename format::raw_t &r, int step) {
-        format::decode_unscaled(a, r, step);
-    }
-    __device__ static __forceinline__ uint32_t special(const typename format::raw_t &r) {
-        return format::special(r);
-    }
-};
+struct unscaled_t<int4_bf16_t<kind>> : unscaled_int4_t<int4_bf16_t<kind>> {};
 
 } // namespace impl
 } // namespace mxdnn

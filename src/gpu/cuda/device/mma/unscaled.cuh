@@ -74,9 +74,8 @@ struct unscaled_t<nvfp4_t> {
     }
 };
 
-template <int4_kind_t kind>
-struct unscaled_t<int4_t<kind>> {
-    using format = int4_t<kind>;
+template <typename format>
+struct unscaled_int4_t {
     static constexpr bool exists = true;
     __device__ static __forceinline__ void decode(
             uint32_t (&a)[4], const typename format::raw_t &r, int step) {
@@ -86,6 +85,9 @@ struct unscaled_t<int4_t<kind>> {
         return format::special(r);
     }
 };
+
+template <int4_kind_t kind>
+struct unscaled_t<int4_t<kind>> : unscaled_int4_t<int4_t<kind>> {};
 
 } // namespace impl
 } // namespace mxdnn

@@ -52,6 +52,15 @@ struct f32_words_t {
     __device__ static uint32_t f32_bits(uint32_t m, int) { return m; }
     __device__ static void values(uint32_t w, float *x) { x[0] = float_of(w); }
 };
+// f of the words of a source type.
+template <typename F>
+auto visit_words(data_type_t dt, const F &f) {
+    switch (dt) {
+    case mxdnn_bf16: return f(bf16_words_t());
+    case mxdnn_f16: return f(f16_words_t());
+    default: return f(f32_words_t());
+    }
+}
 // The largest magnitudes of an even number of words, and of all values that such a word stands for.
 template <typename words_t, int n>
 __device__ __forceinline__ uint32_t largest(const uint32_t *w) {
