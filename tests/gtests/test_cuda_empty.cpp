@@ -59,18 +59,22 @@ TEST(cuda_empty, matmul) {
     const int done = count_done(150, [&](dice_t &dice, unsigned seed) {
         const memory::dims &d = dice.one_of(sizes);
         const format_t &f = formats[dice.below(13)];
-        const bool packed = dice.below(4) > 0, bias = dice.coin(), relu = dice.coin(),
-                   codes = dice.below(4) == 0;
-        const int batch = dice.below(4); // none, none, shared weights, weights of their own
+        const bool packed = dice.below(4) > 0, bias = dice.coin(), relu = dice.coin();
+        const int result = dice.below(8); // 0: codes, 1: codes under a computed global scale, else values
+        const int batch = dice.below(4);  // none, none, shared weights, weights of their own
         const dt src = dice.one_of(high);
         const auto make = [&](const mxdnn::engine &e) {
             const bool own = batch == 3, batched = batch >= 2;
             const tag ab = batched ? tag::abc : tag::ab;
             mxdnn::primitive_attr a;
             set_format(a, MXDNN_ARG_WEIGHTS, f, true, batched ? 3 : 2, false);
-            if (codes)
-                a.set_scales(
-                        MXDNN_ARG_DST, batched ? 7 : 3, {1, 32}, dt::e8m0, false, quant_mode_t::dynamic_mx);
+            const int mask = batched ? 7 : 3;
+            if (result == 0)
+                a.set_scales(MXDNN_ARG_DST, mask, {1, 32}, dt::e8m0, false, quant_mode_t::dynamic_mx);
+            if (result == 1) {
+                a.set_scales(MXDNN_ARG_DST, mask, {1, 16}, dt::f8_e4m3, false, quant_mode_t::dynamic_fp);
+                a.set_global_scale(MXDNN_ARG_DST, quant_mode_t::dynamic_fp);
+            }
             if (relu) {
                 mxdnn::post_ops ops;
                 ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f);
@@ -82,7 +86,12 @@ TEST(cuda_empty, matmul) {
                 b.insert(b.begin(), 1);
                 w.insert(w.begin(), own ? 2 : 1);
             }
-            const memory::desc src_md(x, src, ab), dst_md(y, codes ? dt::f8_e4m3 : dt::f32, ab),
+            const memory::desc src_md(x, src, ab),
+                    dst_md(y,
+                            result == 0   ? dt::f8_e4m3
+                            : result == 1 ? dt::f4_e2m1
+                                          : dt::f32,
+                            ab),
                     weights(w, f.elem, packed ? tag::any : ab);
             return bias ? mxdnn::mx_matmul::primitive_desc(
                            e, src_md, weights, memory::desc(b, dt::f32, ab), dst_md, a)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/empty_dst.hpp"
 #include "cpu/ref/ref_row.hpp"
 #include "cpu/threading.hpp"
 
@@ -115,7 +116,7 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const dim_t K = dim_from_end(p.weights, 2), N = dim_from_end(p.weights, 1);
     int64_t rows = 1;
     for (int i = 0; i < nd - 1; i++) rows *= dst.dims[i];
-    if (rows == 0 || N == 0) return mxdnn_success;
+    if (rows == 0 || N == 0) return write_empty_dst(ctx);
     // Runs of rows of one matrix.
     const dim_t M = dst.dims[nd - 2], runs_per_matrix = div_up(M, rows_together),
                 runs = rows / M * runs_per_matrix;

@@ -111,7 +111,6 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
-    if (rows == 0 || cols == 0) return mxdnn_success;
 
     const float *given = ctx.data<const float>(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
     if (ctx.pd.problem.attr.dst.global != mxdnn_quantization_mode_static_sazp) given = nullptr;
@@ -123,6 +122,7 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
                 given && ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST)->md.dims[0] == 1;
         if (first.dst.quantised()) first.set_global(given ? given + (one_for_all ? 0 : entry) : nullptr);
         entry++;
+        if (rows == 0 || cols == 0) return;
         // A thread owns whole groups of 16 lines: neighbours may share bytes of a packed tile or of
         // a column of 4-bit codes.
         constexpr dim_t lines_per_task = 16;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/grouped_exec.hpp"
+#include "cpu/empty_dst.hpp"
 #include "cpu/threading.hpp"
 #include "cpu/x64/epilogue.hpp"
 #include "cpu/x64/source_rows.hpp"
@@ -465,7 +466,7 @@ struct jit_grouped_matmul_base_t::run_t {
 
 status_t jit_grouped_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     run_t run(*this, ctx);
-    if (run.x.dst_rows == 0 || conf_.dst_n == 0) return mxdnn_success;
+    if (run.x.dst_rows == 0 || conf_.dst_n == 0) return write_empty_dst(ctx);
     if (ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
         // The global scale needs all results: they are computed twice rather than kept. The largest
         // magnitudes grow in its own memory: bits of non-negative floats are ordered as integers.

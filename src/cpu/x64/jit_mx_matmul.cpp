@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "cpu/empty_dst.hpp"
 #include "cpu/threading.hpp"
 #include "cpu/x64/epilogue.hpp"
 #include "cpu/x64/source_rows.hpp"
@@ -232,7 +233,7 @@ struct jit_mx_matmul_base_t::run_t {
 status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
     run_t run(*this, ctx);
-    if (run.M == 0 || run.dst_n == 0) return mxdnn_success;
+    if (run.M == 0 || run.dst_n == 0) return write_empty_dst(ctx);
     const bool global = ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp;
     if (run.shares_batch && !global) {
         run.do_batch();

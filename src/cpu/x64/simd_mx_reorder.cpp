@@ -47,6 +47,7 @@ public:
     template <typename F>
     void run(write_t how, F &&body) const {
         const int64_t n = batch_ * per_entry_;
+        if (n == 0) return;
         parallel(ctx_.stream, threads(), [&](int ithr, int nthr) {
             reorder_worker_t worker(c_, ctx_, how);
             int64_t begin, end, entry = -1;
@@ -133,11 +134,9 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
-    if (items.empty()) {
-        if (c.dst.packed) std::memset(to.handle, 0, size_t(size_of(md)));
-        return mxdnn_success;
-    }
+    if (items.empty() && c.dst.packed) std::memset(to.handle, 0, size_t(size_of(md)));
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
+    if (items.empty()) return mxdnn_success;
 
     // What a thread's own cache does not hold beside all else is written around it. Neighbouring items share
     // no byte: groups are 16 lines or a multiple, chunks whole blocks.

@@ -10,6 +10,7 @@
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
 #include "gpu/cuda/make_tile_args.hpp"
+#include "gpu/cuda/ref/ref_mx_reorder.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -201,6 +202,7 @@ reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis)
 
 status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
     MXDNN_CHECK(prepare_kernel(problem, kernel));
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_reorder));
     if (panel) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles));
     primitive = std::make_shared<tiles_mx_reorder_t>();
     return mxdnn_success;
@@ -242,7 +244,8 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
 status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     tile_args_t a;
     MXDNN_CHECK(reorder_tile_args(ctx, a));
-    if (a.k_tiles * a.n_tiles * a.batch == 0) return mxdnn_success;
+    // Of nothing there may be a global scale.
+    if (a.k_tiles * a.n_tiles * a.batch == 0) return ref_mx_reorder_t().execute(ctx);
     const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
     return pd.panel ? execute_by_way_of_values(ctx, a, pd.panel) : launch_kernel(ctx, pd.kernel, a);
 }

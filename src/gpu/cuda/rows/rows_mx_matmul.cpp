@@ -168,12 +168,13 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
                    *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC),
                    *global = ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
     const int64_t rows = batch_of(dst.md) * dim_from_end(dst.md, 2);
-    // What is known only now: where a caller's rows start, how many there are, gaps between matrices.
-    if ((!makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % row_copy_bytes) || rows > INT32_MAX / 2
-            || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0
+    // What is known only now: where a caller's rows start, how many there are (of none there may be a global
+    // scale), gaps between matrices.
+    if (rows == 0 || dim_from_end(dst.md, 1) == 0
+            || (!makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % row_copy_bytes)
+            || rows > INT32_MAX / 2 || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0
             || (scales && even_row_stride(scales->md) < 0))
         return ref_mx_matmul_t().execute(ctx);
-    if (rows == 0 || dim_from_end(dst.md, 1) == 0) return mxdnn_success;
     const rows_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
             family == family_t::portable || !takes_few_rows(p), !global || global->md.dims[0] == 1);
     const auto &pd = static_cast<const typename rows_mx_matmul_t<family>::pd_t &>(ctx.pd);

@@ -117,8 +117,9 @@ cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const matmul_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
+    if (a.dynamic_global) clear_globals<<<1, threads, 0, s>>>(a);
+    if (a.rows * a.columns == 0) return cudaGetLastError();
     if (a.dynamic_global) {
-        clear_globals<<<1, threads, 0, s>>>(a);
         find_largest<<<unsigned(div_up(a.rows * a.columns, threads)), threads, 0, s>>>(a);
         finish_globals<<<1, threads, 0, s>>>(a);
     }

@@ -104,14 +104,15 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (a.clear_bytes[i] > 0)
             if (const cudaError_t e = cudaMemsetAsync(a.clear[i], 0, size_t(a.clear_bytes[i]), s)) return e;
     const int64_t elements = a.batch * a.rows * a.cols;
-    if (elements == 0) return cudaSuccess;
+    // A matrix of nothing has a global scale, too.
     if (a.dst.quant.global != global_scale_kind_t::none && (a.moves || a.dynamic)) {
         begin_globals<<<1, threads, 0, s>>>(a);
-        if (!a.moves && !a.given) {
+        if (!a.moves && !a.given && elements > 0) {
             find_largest<<<unsigned(div_up(elements, threads)), threads, 0, s>>>(a);
             finish_globals<<<1, threads, 0, s>>>(a);
         }
     }
+    if (elements == 0) return cudaGetLastError();
     const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
     const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
     const int64_t tasks =
