@@ -21,7 +21,7 @@ reason_t mma_mx_matmul_t::pd_t::init() {
         int axis = 0;
         quant_of("src", src, attr.src, q, &axis);
         if (q.zp != zero_point_kind_t::none) return no("src", "zero points", "none");
-        if (data_type_info(src.dt)->bits < 8 && inner_dim(src) != src.ndims - 1 && dim_from_end(src, 1) > 1)
+        if (data_type_info(src.dt)->bits < 8 && inner_dim(src) != src.ndims - 1)
             return no("src", "codes that share bytes along M", "along K");
     }
     const post_op_t *gated = attr.gated();
