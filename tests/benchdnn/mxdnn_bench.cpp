@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <unistd.h>
 
+#include "benchdnn/common/attr_words.hpp"
 #include "benchdnn/common/ceilings.hpp"
 #include "benchdnn/common/device.hpp"
 #include "benchdnn/common/knobs.hpp"
@@ -33,12 +35,19 @@ mxdnn::engine make_engine() {
     return mxdnn::engine::for_target(settings.engine);
 }
 
+mxdnn::stream stream_of(const mxdnn::engine &e) {
+    static auto &streams = *new std::map<std::string, mxdnn::stream>; // the runtime may end before statics do
+    const auto known = streams.find(settings.engine);
+    return known != streams.end() ? known->second : streams.emplace(settings.engine, e).first->second;
+}
+
 void report(outcome_t outcome, const std::string &repro, const std::string &note, double ms) {
     const int index = tally.total++;
     const char *word = "";
     switch (outcome) {
     case outcome_t::passed: tally.passed++, word = "PASSED"; break;
     case outcome_t::skipped: tally.skipped++, word = "SKIPPED"; break;
+    case outcome_t::refused: tally.refused++, word = "REFUSED"; break;
     case outcome_t::failed: tally.failed++, word = "FAILED"; break;
     case outcome_t::listed: word = "LISTED"; break;
     }
@@ -151,9 +160,14 @@ std::string names_of_drivers() {
 }
 
 void print_help() {
+    std::string types, formats;
+    for (const auto &row : mxdnn::impl::data_type_table_t<mxdnn::impl::all_types>::rows)
+        types += std::string(" ") + row.name;
+    for (const auto &f : mxdnn::impl::named_formats) formats += std::string(" ") + f.name;
     std::printf("mxdnn-bench [settings] --DRIVER [knobs] PROBLEM...\n\n"
                 "  mxdnn-bench --mx_matmul --dt=bf16:mxfp4:bf16 16x2880:2880x5760\n"
-                "  mxdnn-bench --mode=P --against=onednn --mx_matmul --batch=perf\n\n"
+                "  mxdnn-bench --mode=P --against=onednn --mx_matmul --batch=perf\n"
+                "  mxdnn-bench --seed=7 --mx_matmul --random=1000\n\n"
                 "drivers: %s\n"
                 "knobs:    mxdnn-bench --DRIVER --help\n"
                 "settings: --mode=[LIRCP] (list, init, run, correctness, performance)\n"
@@ -161,9 +175,12 @@ void print_help() {
                 "--best-only=true|false\n"
                 "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
                 "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
-                "          --perf-template=TEXT --ceilings\n\n"
+                "          --perf-template=TEXT --ceilings\n"
+                "types:   %s\n"
+                "formats: %s\n"
+                "post-ops:%s\n\n"
                 "doc/mxdnn-bench.md has what they mean.\n",
-            names_of_drivers().c_str());
+            names_of_drivers().c_str(), types.c_str(), formats.c_str(), post_op_names().c_str());
 }
 
 // The sets of problems: where this program is installed, or else in the sources.
@@ -286,8 +303,9 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "mxdnn-bench: nothing was tested: no problem was given; --help has examples\n");
         return 2;
     }
-    std::printf("tests:%d passed:%d skipped:%d failed:%d\n", tally.total, tally.passed, tally.skipped,
-            tally.failed);
+    const std::string refused = tally.refused ? " refused:" + std::to_string(tally.refused) : "";
+    std::printf("tests:%d passed:%d skipped:%d%s failed:%d\n", tally.total, tally.passed, tally.skipped,
+            refused.c_str(), tally.failed);
     if (!settings.impl.empty() && tally.total > 0 && tally.skipped == tally.total) {
         std::fflush(stdout);
         std::fprintf(stderr,

@@ -39,6 +39,10 @@ constexpr alg_word_t alg_words[] = {
         {"geglu_tanh", mxdnn_gated, mxdnn_gated_gelu_tanh},
 };
 
+// Of the tensor of a binary post-op, and of the columns of a gated one.
+constexpr std::initializer_list<const char *> policies = {"common", "per_oc", "per_row", "per_tensor"};
+constexpr std::initializer_list<const char *> gated_layouts = {"interleaved", "halves"};
+
 // "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu:1.702:7:interleaved"
 post_op_knob_t parse_post_op(const std::string &text) {
     const auto part = split(text, ':');
@@ -70,18 +74,14 @@ post_op_knob_t parse_post_op(const std::string &text) {
     case mxdnn_sum: o.alpha = number(1, 1); return o;
     case mxdnn_binary:
         o.dt = part.size() > 1 ? to_data_type(part[1]) : mxdnn_f32;
-        o.policy = word(2, {"common", "per_oc", "per_row", "per_tensor"});
+        o.policy = word(2, policies);
         return o;
     case mxdnn_gated:
         o.alpha = number(1, 1.702);
         o.beta = number(2, 0);
-        o.halves = word(3, {"interleaved", "halves"}) == "halves";
+        o.halves = word(3, gated_layouts) == "halves";
         return o;
-    default: {
-        std::string all;
-        for (const auto &w : alg_words) all += std::string(" ") + w.word;
-        throw usage_error_t("post-op '" + part[0] + "' is not known; possible are" + all);
-    }
+    default: throw usage_error_t("post-op '" + part[0] + "' is not known; possible are" + post_op_names());
     }
 }
 
@@ -94,6 +94,12 @@ mxdnn::quantization_mode dynamic_mode(data_type_t dt, const quant_t &q) {
 }
 
 } // namespace
+
+std::string post_op_names() {
+    std::string all;
+    for (const auto &w : alg_words) all += std::string(" ") + w.word;
+    return all;
+}
 
 std::vector<post_op_knob_t> parse_post_ops(const std::string &text) {
     std::vector<post_op_knob_t> ops;
@@ -165,6 +171,131 @@ void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd,
     if (q.global != global_scale_kind_t::none)
         attr.set_global_scale(
                 arg, dynamic ? mxdnn::quantization_mode::dynamic_fp : mxdnn::quantization_mode::static_sazp);
+}
+
+// ---- random words ----
+
+std::string draw_type(draws_t &any, unsigned roles) {
+    std::vector<std::string> names;
+    for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
+        if (row.has_role(roles)) names.emplace_back(row.name);
+    return any.of(names);
+}
+
+std::string draw_format(draws_t &any) {
+    std::vector<std::string> names;
+    for (const named_format_t &f : named_formats) names.emplace_back(f.name);
+    return any.of(names);
+}
+
+namespace {
+
+// The family of codes that a type name stands for under floating-point scales.
+quant_family_t family_of(const std::string &type) {
+    quant_t q;
+    q.scale_dt = mxdnn_f32;
+    return quant_family(data_type_from_name(type.c_str()), q);
+}
+
+} // namespace
+
+std::string draw_quantised_type(draws_t &any) {
+    return any.one_in(4) ? draw_type(any, role_affine_element) : draw_format(any);
+}
+
+std::string draw_tensor_type(draws_t &any, bool source) {
+    if (any.one_in(2)) return draw_type(any, role_high_precision);
+    if (!source || !any.one_in(4)) return draw_quantised_type(any);
+    quant_t under_f32;
+    under_f32.scale_dt = mxdnn_f32;
+    std::vector<std::string> names;
+    for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
+        if (has_row_scale(row.id, under_f32)) names.emplace_back(row.name);
+    return any.of(names);
+}
+
+namespace {
+
+// A word for each side, "NAME:per_ocic:WORD", joined by +; none where it is empty. A side is often like one
+// before it that has its type, so that codes are moved from one to the other.
+template <typename draw_t>
+std::string draw_each(draws_t &any, const std::vector<typed_side_t> &sides, draw_t draw) {
+    std::vector<std::string> drawn;
+    std::string words;
+    for (const typed_side_t &side : sides) {
+        std::string word = draw(side);
+        for (size_t i = 0; i < drawn.size(); i++)
+            if (sides[i].type == side.type && any.one_in(2)) word = drawn[i];
+        drawn.push_back(word);
+        if (!word.empty()) words += (words.empty() ? "" : "+") + std::string(side.name) + ":per_ocic:" + word;
+    }
+    return words;
+}
+
+} // namespace
+
+std::string draw_scales(draws_t &any, const std::vector<typed_side_t> &sides) {
+    return draw_each(any, sides, [&](const typed_side_t &side) -> std::string {
+        const quant_family_t family = family_of(side.type);
+        if (family == quant_family_t::none) return "";
+        const std::string type = draw_type(any, role_high_precision);
+        int64_t block = side.columns;
+        if (family == quant_family_t::affine)
+            block = affine_blocks[any.below(int64_t(sizeof(affine_blocks) / sizeof(affine_blocks[0])))];
+        return type + ":1x" + std::to_string(std::max<int64_t>(block, 1));
+    });
+}
+
+std::string draw_zero_points(draws_t &any, const std::vector<typed_side_t> &sides) {
+    return draw_each(any, sides, [&](const typed_side_t &side) -> std::string {
+        if (data_type_from_name(side.type.c_str()) != mxdnn_u4 || any.one_in(4)) return "";
+        return any.one_in(2) ? "u8" : draw_type(any, role_zero_point);
+    });
+}
+
+std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides) {
+    std::string words;
+    for (const typed_side_t &side : sides) {
+        const tensor_type_t t = to_tensor_type(side.type);
+        if (!t.quantised || quant_family(t.dt, t.quant) != quant_family_t::nvfp4 || any.one_in(2)) continue;
+        words += (words.empty() ? "" : "+") + std::string(side.name);
+    }
+    return words;
+}
+
+namespace {
+
+std::string draw_post_op(draws_t &any, const alg_word_t &w) {
+    const std::string word = w.word;
+    switch (w.kind) {
+    case mxdnn_binary: {
+        const std::string type = draw_type(any, role_high_precision);
+        return word + ":" + type + ":" + any.of(policies);
+    }
+    case mxdnn_gated: {
+        const std::string alpha = any.of({"1", "1.702", "-0.5"});
+        const std::string limit = any.of({"0", "7", "0.5"});
+        return word + ":" + alpha + ":" + limit + ":" + any.of(gated_layouts);
+    }
+    case mxdnn_sum: return word + any.of({"", ":0.5", ":-2"});
+    default: return word + any.of({"", ":0.1", ":-1.5:0.5", ":1.702:2"});
+    }
+}
+
+} // namespace
+
+std::string draw_post_ops(draws_t &any, const post_op_kinds_t &possible) {
+    std::string words;
+    bool gated = possible.gated;
+    for (int64_t left = any.one_in(2) ? 0 : 1 + any.below(3); left > 0; left--) {
+        const alg_word_t &w = alg_words[any.below(int64_t(sizeof(alg_words) / sizeof(alg_words[0])))];
+        if ((w.kind == mxdnn_binary && !possible.binary) || (w.kind == mxdnn_sum && !possible.sum)
+                || (w.kind == mxdnn_gated && !gated))
+            continue;
+        gated = gated && w.kind != mxdnn_gated;
+        words += (words.empty() ? "" : "+") + draw_post_op(any, w);
+    }
+    return words;
 }
 
 } // namespace bench

@@ -17,6 +17,7 @@ struct post_op_knob_t {
     std::string policy;                      // binary: per_tensor, per_oc, per_row, common
 };
 
+std::string post_op_names();
 // "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu:1.702:7:interleaved", several joined by +.
 std::vector<post_op_knob_t> parse_post_ops(const std::string &text);
 
@@ -37,6 +38,33 @@ void apply_global(const std::string &text, const std::vector<named_type_t> &type
 // `dynamic`: the library finds them.
 void set_quant(
         mxdnn::primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic);
+
+// ---- random words, from the tables that the words above are looked up in ----
+
+// The name of a type that has one of the roles.
+std::string draw_type(draws_t &any, unsigned roles);
+std::string draw_format(draws_t &any);
+// A type in high precision as often as a quantised one. That is a named format, or int4 whose scales are
+// said beside; of a source also codes with one scale per row.
+std::string draw_tensor_type(draws_t &any, bool source = false);
+std::string draw_quantised_type(draws_t &any);
+
+// A tensor, the word for its type, and how long its rows are.
+struct typed_side_t {
+    const char *name;
+    std::string type;
+    int64_t columns;
+};
+// For apply_scales(), apply_zero_points() and apply_global(): of sides whose types leave them open.
+std::string draw_scales(draws_t &any, const std::vector<typed_side_t> &sides);
+std::string draw_zero_points(draws_t &any, const std::vector<typed_side_t> &sides);
+std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides);
+
+// Up to three post-ops of those that are possible, of gated ones not two.
+struct post_op_kinds_t {
+    bool binary, sum, gated;
+};
+std::string draw_post_ops(draws_t &any, const post_op_kinds_t &possible);
 
 inline mxdnn::memory::data_type cpp(mxdnn::impl::data_type_t dt) {
     return static_cast<mxdnn::memory::data_type>(dt);

@@ -64,18 +64,26 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
     const int64_t N = dst.codes.dims.back();
     const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
     const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
-    // What becomes of a block that holds one value.
+    const bool affine = quant_family(dt, q) == quant_family_t::affine;
+    // What becomes of a block that holds these values: its scale, the code of the last, and whether they are
+    // too small for any scale, which int4 marks by a scale of 1.
     struct made_t {
         uint32_t scale;
         uint8_t code;
+        bool empty;
     };
-    const auto made_of = [&](float amax, float global) {
-        made_t m{};
-        m.scale = quantize_block(dt, q, mxdnn_scale_rounding_floor, global, &amax, 1, &m.code).scale;
-        return m;
+    const auto made_of = [&](float least, float most, float global) {
+        const float x[2] = {least, most};
+        uint8_t codes[2];
+        const block_params_t p = quantize_block(dt, q, mxdnn_scale_rounding_floor, global, x, 2, codes);
+        const bool empty = affine && dequantize_element(dt, q, p, global, codes[0]) == 0
+                           && dequantize_element(dt, q, p, global, codes[1]) == 0;
+        return made_t{p.scale, codes[1], empty};
     };
     size_t i = 0;
-    double amax_low = 0, amax_high = 0, block_low = 0, block_high = 0;
+    double amax_low = 0, amax_high = 0;
+    // The least and the largest value of a block and 0 are within these.
+    double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
     bool block_has_nan = false; // then all of it is alike, and exact
     for (const interval_t &w : want) {
         if (is_untouched(w)) continue;
@@ -100,23 +108,38 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
             return;
         }
         if (n % q.block == 0) {
-            block_low = block_high = 0;
+            least_low = least_high = most_low = most_high = 0;
             block_has_nan = false;
             for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
                 const interval_t &w = want[i + size_t(j)];
                 block_has_nan = block_has_nan || std::isnan(w.v);
-                block_low = std::max(block_low, std::fabs(w.v) - w.e);
-                block_high = std::max(block_high, std::fabs(w.v) + w.e);
+                least_low = std::min(least_low, w.v - w.e);
+                least_high = std::min(least_high, w.v + w.e);
+                most_low = std::max(most_low, w.v - w.e);
+                most_high = std::max(most_high, w.v + w.e);
             }
-            const uint32_t low = made_of(block_has_nan ? NAN : down(block_low), global).scale,
-                           high = made_of(block_has_nan ? NAN : up(block_high), global).scale;
-            if (scale < low || scale > high)
+            const made_t low = block_has_nan ? made_of(NAN, NAN, global)
+                                             : made_of(up(least_high), down(most_low), global),
+                         high = block_has_nan ? low : made_of(down(least_low), up(most_high), global);
+            const bool as_empty = low.empty && scale == low.scale;
+            if (!as_empty && (scale < (low.empty ? 0 : low.scale) || scale > high.scale || high.empty))
                 bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
-                        + std::to_string(low) + " to " + std::to_string(high));
+                        + std::to_string(low.scale) + " to " + std::to_string(high.scale));
+            if (!dst.zero_points.dims.empty() && !as_empty && !block_has_nan) {
+                const float s = decode_value(q.scale_dt, scale);
+                const auto zero_of = [&](double least) {
+                    return rne_clamp(div_f32(float(-least), s), u4_t::lowest, u4_t::highest);
+                };
+                const int zp = int(dst.params(idx).zp), from = zero_of(up(least_high)),
+                          to = zero_of(down(least_low));
+                if (zp < from || zp > to)
+                    bad.add(index_text(idx, nd) + " zero point " + std::to_string(zp) + " expected "
+                            + std::to_string(from) + " to " + std::to_string(to));
+            }
         }
         const interval_t &w = want[i++];
         if (block_has_nan) {
-            const uint32_t code = dst.codes.code(idx), expected = made_of(NAN, global).code;
+            const uint32_t code = dst.codes.code(idx), expected = made_of(NAN, NAN, global).code;
             if (code != expected)
                 bad.add(index_text(idx, nd) + " expected code " + std::to_string(expected)
                         + ", as its block has a NaN, got " + std::to_string(code));

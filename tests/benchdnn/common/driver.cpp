@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/common/driver.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
 namespace bench {
+
+namespace {
+
+// Of a problem that has no descriptor.
+outcome_t outcome_of(mxdnn_status_t status) {
+    switch (status) {
+    case mxdnn_unimplemented: return settings.random ? outcome_t::refused : outcome_t::skipped;
+    case mxdnn_device_unavailable: return outcome_t::skipped;
+    case mxdnn_invalid_arguments:
+    case mxdnn_invalid_shape:
+    case mxdnn_invalid_data_type: return settings.random ? outcome_t::refused : outcome_t::failed;
+    default: return outcome_t::failed;
+    }
+}
+
+} // namespace
 
 void test(const std::string &repro, const std::function<std::string(std::string &names)> &body) {
     if (settings.list) return report(outcome_t::listed, repro, "", 0);
@@ -18,9 +35,10 @@ void test(const std::string &repro, const std::function<std::string(std::string 
         done(wrong.empty() ? outcome_t::passed : outcome_t::failed, wrong.empty() ? names : wrong);
     } catch (const none_wanted_t &e) {
         done(outcome_t::skipped, e.what());
+    } catch (const refused_t &e) {
+        done(outcome_of(e.why.status), e.why.what());
     } catch (const mxdnn::error &e) {
-        const bool skip = e.status == mxdnn_unimplemented || e.status == mxdnn_device_unavailable;
-        done(skip ? outcome_t::skipped : outcome_t::failed, e.what());
+        done(outcome_t::failed, e.what());
     } catch (const std::bad_alloc &) {
         done(outcome_t::failed, "memory has run out");
     }
@@ -31,6 +49,12 @@ bool wanted(const std::string &impl) { return impl.find(settings.impl) != std::s
 std::string wrong_text(const std::string &impl, const mismatch_t &bad) {
     return impl + ": " + std::to_string(bad.count) + (bad.of ? " of " + std::to_string(bad.of) : "")
            + " wrong, seed " + std::to_string(settings.seed) + "\n" + bad.text;
+}
+
+void report_random(const tally_t &before) {
+    const int drawn = tally.total - before.total, refused = tally.refused - before.refused;
+    std::printf("random: %d problems of --seed=%u, %d (%d %%) refused\n", drawn, settings.seed, refused,
+            100 * refused / std::max(drawn, 1));
 }
 
 perf_t report_of(const std::string &repro, const std::string &impl) {

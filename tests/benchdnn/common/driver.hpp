@@ -20,6 +20,22 @@ namespace bench {
 // names of the implementations that it compared. Problems that the library does not take are skipped.
 void test(const std::string &repro, const std::function<std::string(std::string &names)> &body);
 
+// Thrown where the library refuses a problem: it is skipped where it is not implemented, and where it was
+// drawn at random.
+struct refused_t {
+    mxdnn::error why;
+};
+
+// The descriptors of a problem. What goes wrong after them is a failure.
+template <typename make_t>
+auto create(make_t make) {
+    try {
+        return make();
+    } catch (const mxdnn::error &e) {
+        throw refused_t{e};
+    }
+}
+
 // Thrown where no implementation of a problem is one that was asked for: the problem is skipped, by that
 // name.
 struct none_wanted_t : std::runtime_error {
@@ -93,11 +109,33 @@ void run_and_time(const pd_t &pd, const mxdnn::stream &stream, const args_t &arg
             });
 }
 
-// A word after --<driver>: one of its knobs, or the descriptor of a problem, which runs with every
-// combination of them. False when it is an option that the driver lacks.
-template <typename make_t, typename run_t>
-bool take_word(const std::string &word, knobs_t &knobs, make_t make_problem, run_t run) {
+// The problem that settings.seed and a number decide.
+template <typename make_t, typename draw_t>
+auto random_problem(int64_t index, const knobs_t &knobs, make_t make_problem, draw_t draw_descriptor) {
+    draws_t any(settings.seed, uint64_t(index));
+    const std::string descriptor = draw_descriptor(any);
+    return make_problem(descriptor, knobs.draw(any, descriptor));
+}
+
+// Says how many there were and what became of them.
+void report_random(const tally_t &before);
+
+// A word after --<driver>: one of its knobs, --random=N, or the descriptor of a problem, which runs with
+// every combination of the knobs. False when it is an option that the driver lacks.
+template <typename make_t, typename run_t, typename draw_t>
+bool take_word(
+        const std::string &word, knobs_t &knobs, make_t make_problem, run_t run, draw_t draw_descriptor) {
+    std::string count;
     if (knobs.take(word)) return true;
+    if (option(word, "random", count)) {
+        const tally_t before = tally;
+        settings.random = true;
+        const int64_t n = to_int(count, "--random", 1);
+        for (int64_t i = 0; i < n; i++) run(random_problem(i, knobs, make_problem, draw_descriptor));
+        settings.random = false;
+        report_random(before);
+        return true;
+    }
     if (word.compare(0, 2, "--") == 0) return false;
     // All of them before any runs: a word that is wrong is refused at once.
     std::vector<decltype(make_problem(word, knobs.usual()))> problems;

@@ -94,9 +94,30 @@ std::string words_t::repro(const char *driver, const std::string &descriptor) co
     return line + " " + descriptor;
 }
 
+namespace {
+
+// What may be given, for people.
+std::string text_of_possible(const knob_t &k) {
+    if (k.possible) return k.possible;
+    return k.range.most ? "a number from " + std::to_string(k.range.least) + " on" : "";
+}
+
+} // namespace
+
+std::string draw_word(draws_t &any, const knob_t &k) {
+    if (any.one_in(2)) return k.usual;
+    return k.possible ? any.of(split(k.possible, '|'))
+                      : std::to_string(any.range(k.range.least, k.range.most));
+}
+
+std::string draw_any(draws_t &any, const knob_t &k, const words_t &, const std::string &) {
+    return draw_word(any, k);
+}
+
 void knobs_t::reset() {
     lists_.clear();
     for (const std::string &word : usual().words_) lists_.push_back({word});
+    set_.assign(count_, 0);
 }
 
 bool knobs_t::take(const std::string &word) {
@@ -104,11 +125,16 @@ bool knobs_t::take(const std::string &word) {
     for (size_t i = 0; i < count_; i++)
         if (option(word, knobs_[i].name, v)) {
             lists_[i] = split(v, ',');
+            set_[i] = 1;
             return true;
         }
     if (word == "--help") {
         std::printf("knobs and what they are as usual; --reset sets all of them so:\n");
-        for (size_t i = 0; i < count_; i++) std::printf("  --%s=%s\n", knobs_[i].name, knobs_[i].usual);
+        for (size_t i = 0; i < count_; i++) {
+            const std::string possible = text_of_possible(knobs_[i]);
+            std::printf("  --%s=%s%s%s%s\n", knobs_[i].name, knobs_[i].usual, possible.empty() ? "" : " (",
+                    possible.c_str(), possible.empty() ? "" : ")");
+        }
         return true;
     }
     if (word != "--reset") return false;
@@ -130,12 +156,15 @@ std::vector<words_t> knobs_t::combinations() const {
     return all;
 }
 
-void refuse_word(const char *name, const std::string &word, const std::string &possible) {
-    throw usage_error_t(std::string("--") + name + " is '" + word + "'; possible are" + possible);
+words_t knobs_t::draw(draws_t &any, const std::string &descriptor) const {
+    words_t words = usual();
+    for (size_t i = 0; i < count_; i++)
+        words.words_[i] = set_[i] ? any.of(lists_[i]) : knobs_[i].draw(any, knobs_[i], words, descriptor);
+    return words;
 }
 
-bool flag(const words_t &words, const char *name) {
-    return pick<bool>(words, name, {{"0", false}, {"1", true}});
+void refuse_word(const char *name, const std::string &word, const std::string &possible) {
+    throw usage_error_t(std::string("--") + name + " is '" + word + "'; possible are" + possible);
 }
 
 const std::string &one_of(
@@ -148,13 +177,25 @@ const std::string &one_of(
     refuse_word(name, word, all);
 }
 
-const std::string &one_of(
-        const words_t &words, const char *name, std::initializer_list<const char *> possible) {
-    return one_of(words[name], name, possible);
+size_t choice(const words_t &words, const char *name) {
+    std::string all;
+    const auto possible = split(words.knob(name).possible, '|');
+    for (size_t i = 0; i < possible.size(); i++) {
+        if (words[name] == possible[i]) return i;
+        all += " " + possible[i];
+    }
+    refuse_word(name, words[name], all);
 }
 
-int64_t number(const words_t &words, const char *name, int64_t least) {
-    return to_int(words[name], (std::string("--") + name).c_str(), least);
+const std::string &one_of(const words_t &words, const char *name) {
+    choice(words, name);
+    return words[name];
+}
+
+bool flag(const words_t &words, const char *name) { return choice(words, name) == 1; }
+
+int64_t number(const words_t &words, const char *name) {
+    return to_int(words[name], (std::string("--") + name).c_str(), words.knob(name).range.least);
 }
 
 } // namespace bench

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "benchdnn/common/draws.hpp"
 #include "common/formats/quantize_block.hpp"
 #include "common/memory_desc.hpp"
 
@@ -39,9 +40,33 @@ tensor_type_t to_tensor_type(const std::string &s); // "bf16", "mxfp4"
 
 // ---- knobs ----
 
+class words_t;
+struct knob_t;
+
+// A word for the knob of a random problem, of which the knobs before it and the descriptor are known.
+using draw_t = std::string (*)(
+        draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor);
+// As usual or else any word, or number, of the knob's.
+std::string draw_word(draws_t &any, const knob_t &knob);
+std::string draw_any(draws_t &any, const knob_t &knob, const words_t &, const std::string &);
+
+struct range_t {
+    int64_t least, most; // nothing is less; random problems have no more
+};
+
 struct knob_t {
     const char *name, *usual;
+    const char *possible = nullptr; // all words, with | between them; null: numbers, or words of another kind
+    range_t range = {0, 0};
+    draw_t draw = draw_any;
     bool always = false; // repro lines name it even when it is as usual
+
+    constexpr knob_t(const char *n, const char *u, const char *words, draw_t d = draw_any, bool a = false)
+        : name(n), usual(u), possible(words), draw(d), always(a) {}
+    constexpr knob_t(const char *n, const char *u, range_t r, draw_t d = draw_any, bool a = false)
+        : name(n), usual(u), range(r), draw(d), always(a) {}
+    constexpr knob_t(const char *n, const char *u, draw_t d, bool a = false)
+        : name(n), usual(u), draw(d), always(a) {}
 };
 
 // A word for each knob of a driver: what one problem is made of.
@@ -53,6 +78,8 @@ public:
     const std::string &operator[](const char *name) const { return words_[index(name)]; }
     // The words of a command line that makes this problem again.
     std::string repro(const char *driver, const std::string &descriptor) const;
+
+    const knob_t &knob(const char *name) const { return knobs_[index(name)]; }
 
 private:
     friend class knobs_t;
@@ -73,31 +100,31 @@ public:
     words_t usual() const { return words_t(knobs_, count_); }
     // The knobs of the list's end change fastest.
     std::vector<words_t> combinations() const;
+    // Of a random problem. Knobs that have been set have one of the words that they were set to.
+    words_t draw(draws_t &any, const std::string &descriptor) const;
 
 private:
     void reset();
     const knob_t *knobs_;
     size_t count_;
     std::vector<std::vector<std::string>> lists_;
+    std::vector<char> set_;
 };
 
 // What an option's word stands for.
 [[noreturn]] void refuse_word(const char *name, const std::string &word, const std::string &possible);
-template <typename T>
-T pick(const words_t &words, const char *name, std::initializer_list<std::pair<const char *, T>> possible) {
-    std::string all;
-    for (const auto &p : possible) {
-        if (words[name] == p.first) return p.second;
-        all += std::string(" ") + p.first;
-    }
-    refuse_word(name, words[name], all);
-}
-bool flag(const words_t &words, const char *name); // 0 or 1
-// The word itself.
 const std::string &one_of(
         const std::string &word, const char *name, std::initializer_list<const char *> possible);
-const std::string &one_of(
-        const words_t &words, const char *name, std::initializer_list<const char *> possible);
-int64_t number(const words_t &words, const char *name, int64_t least = 0);
+
+// What a knob's word stands for, which has to be one of those that are possible: its place among them, the
+// word itself, one of as many values, whether it is the second of two.
+size_t choice(const words_t &words, const char *name);
+const std::string &one_of(const words_t &words, const char *name);
+template <typename T>
+T pick(const words_t &words, const char *name, std::initializer_list<T> values) {
+    return values.begin()[choice(words, name)];
+}
+bool flag(const words_t &words, const char *name);
+int64_t number(const words_t &words, const char *name);
 
 } // namespace bench

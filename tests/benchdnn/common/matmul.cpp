@@ -32,16 +32,61 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.bias = !words["bia-dt"].empty() && words["bia-dt"] != "undef";
     if (p.bias) p.bias_dt = to_data_type(words["bia-dt"]);
     p.post_ops = parse_post_ops(words["attr-post-ops"]);
-    p.wtag = one_of(words, "wtag", {"any", "ab", "ba"});
+    p.wtag = one_of(words, "wtag");
     p.runtime_rows = flag(words, "runtime-rows");
-    p.deterministic = pick<bool>(words, "attr-deterministic", {{"false", false}, {"true", true}});
-    p.user_scratchpad = pick<bool>(words, "attr-scratchpad", {{"library", false}, {"user", true}});
-    p.fpmath_bf16 = pick<bool>(words, "attr-fpmath", {{"strict", false}, {"bf16", true}});
-    p.relaxed_sums = pick<bool>(words, "attr-acc-mode", {{"strict", false}, {"relaxed", true}});
-    p.recipe = pick<recipe_kind_t>(words, "attr-src-quant",
-            {{"none", recipe_kind_t::none}, {"s8", recipe_kind_t::row_int8},
-                    {"f8_e4m3", recipe_kind_t::row_fp8}, {"mxint8", recipe_kind_t::mx_int8}});
-    p.special = one_of(words, "special", {"", "nan", "ends", "narrow"});
+    p.deterministic = flag(words, "attr-deterministic");
+    p.user_scratchpad = flag(words, "attr-scratchpad");
+    p.fpmath_bf16 = flag(words, "attr-fpmath");
+    p.relaxed_sums = flag(words, "attr-acc-mode");
+    p.recipe = pick(words, "attr-src-quant",
+            {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::row_fp8, recipe_kind_t::mx_int8});
+    p.special = one_of(words, "special");
+}
+
+std::string draw_types(draws_t &any, const knob_t &, const words_t &, const std::string &) {
+    const std::string src = draw_tensor_type(any, true);
+    const std::string wei = draw_quantised_type(any);
+    const std::string dst = any.one_in(2) ? draw_type(any, role_high_precision) : draw_tensor_type(any);
+    return src + ":" + wei + ":" + dst;
+}
+
+namespace {
+
+std::vector<typed_side_t> sides_of(const words_t &words, int64_t K) {
+    const auto types = split(words["dt"], ':');
+    return {{"src", types[0], K}, {"wei", types[1], 0}, {"dst", types[2], 0}};
+}
+
+bool is_high_precision(const std::string &type) {
+    return has_role(data_type_from_name(type.c_str()), role_high_precision);
+}
+
+} // namespace
+
+std::string draw_scales(draws_t &any, const knob_t &, const words_t &words, const std::string &descriptor) {
+    return draw_scales(any, sides_of(words, to_k_and_n(descriptor).first));
+}
+
+std::string draw_zero_points(draws_t &any, const knob_t &, const words_t &words, const std::string &) {
+    return draw_zero_points(any, sides_of(words, 0));
+}
+
+std::string draw_global(draws_t &any, const knob_t &, const words_t &words, const std::string &) {
+    return draw_global(any, sides_of(words, 0));
+}
+
+std::string draw_recipe(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return is_high_precision(split(words["dt"], ':')[0]) ? draw_word(any, knob) : knob.usual;
+}
+
+std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor) {
+    const std::vector<int64_t> wei = to_dims(split(descriptor, ':').back());
+    return {wei[wei.size() - 2], wei.back()};
+}
+
+std::string draw_post_ops(draws_t &any, const words_t &words, const std::string &descriptor, bool binary) {
+    const bool sum = is_high_precision(split(words["dt"], ':')[2]);
+    return draw_post_ops(any, {binary, sum, to_k_and_n(descriptor).second % 2 == 0});
 }
 
 void append(mxdnn::post_ops &po, const post_op_knob_t &o) {

@@ -28,7 +28,29 @@ struct matmul_problem_t {
     bool adds_to_dst() const; // a sum post-op
 };
 
-// Knobs of both. Weights have a global scale for each of `wei_batch` matrices, the others for each of
+// Knobs of both, which apply_words() reads.
+std::string draw_types(draws_t &any, const knob_t &, const words_t &, const std::string &);
+std::string draw_scales(draws_t &any, const knob_t &, const words_t &words, const std::string &descriptor);
+std::string draw_zero_points(draws_t &any, const knob_t &, const words_t &words, const std::string &);
+std::string draw_global(draws_t &any, const knob_t &, const words_t &words, const std::string &);
+std::string draw_recipe(draws_t &any, const knob_t &knob, const words_t &words, const std::string &);
+constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("bia-dt", "", "|f32|bf16|f16"),
+        wtag_knob("wtag", "any", "any|ab|ba"), scales_knob("attr-scales", "", draw_scales),
+        zero_points_knob("attr-zero-points", "", draw_zero_points),
+        global_knob("attr-global-scale", "", draw_global),
+        recipe_knob("attr-src-quant", "none", "none|s8|f8_e4m3|mxint8", draw_recipe),
+        runtime_rows_knob("runtime-rows", "0", "0|1"),
+        deterministic_knob("attr-deterministic", "false", "false|true"),
+        scratchpad_knob("attr-scratchpad", "library", "library|user"),
+        fpmath_knob("attr-fpmath", "strict", "strict|bf16"),
+        acc_mode_knob("attr-acc-mode", "strict", "strict|relaxed"),
+        special_knob("special", "", "|nan|ends|narrow");
+// K and N of "MxK:KxN" or "KxN".
+std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor);
+// Post-ops that a random destination and N allow.
+std::string draw_post_ops(draws_t &any, const words_t &words, const std::string &descriptor, bool binary);
+
+// Weights have a global scale for each of `wei_batch` matrices, the others for each of
 // `batch`.
 void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, int64_t batch);
 // Post-ops but binary ones, which have a tensor.

@@ -20,6 +20,7 @@ struct settings_t {
     std::string against;      // peer to time beside
     bool plant_fault = false; // alter a result before it is compared: the self-test of comparisons
     bool cold_weights = false;
+    bool random = false; // problems are being drawn at random
     double ms_per_problem = 600;
     std::string perf_template =
             "perf,%engine%,%impl%,%prb%,%Gops%,%time%,%Gflops%,%gbw%,%roof%,%against%,%vs%";
@@ -27,17 +28,20 @@ struct settings_t {
 
 // Outcomes of the problems of a run.
 struct tally_t {
-    int passed = 0, skipped = 0, failed = 0, total = 0;
+    int passed = 0, skipped = 0, refused = 0, failed = 0, total = 0;
 };
 
 extern settings_t settings;
 extern tally_t tally;
 
-enum class outcome_t { passed, skipped, failed, listed };
+// Refused: by the library, with a sentence, which a problem at random may be.
+enum class outcome_t { passed, skipped, refused, failed, listed };
 
 // Counts the outcome and prints its line: "3:PASSED (12 ms) __REPRO: --mx_matmul ...".
 void report(outcome_t outcome, const std::string &repro, const std::string &note, double ms);
 
 mxdnn::engine make_engine();
+// One for all problems of an engine: a device's has scratchpads, which take time to make.
+mxdnn::stream stream_of(const mxdnn::engine &e);
 
 } // namespace bench

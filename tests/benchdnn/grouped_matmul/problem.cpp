@@ -15,15 +15,51 @@ using mxdnn::row_grouping;
 
 namespace {
 
-constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16"}, {"bia-dt", ""}, {"experts", "4"}, {"topk", "2"},
-        {"tokens", "8"}, {"local", ""}, {"routing", "uniform"}, {"row-grouping", "ends"}, {"wtag", "any"},
-        {"attr-scales", ""}, {"attr-zero-points", ""}, {"attr-global-scale", ""}, {"attr-src-quant", "none"},
-        {"attr-post-ops", ""}, {"gather", "0"}, {"scatter", "none"}, {"topk-weights", "none"},
-        {"topk-dt", "f32"}, {"expert-alpha", "0"}, {"activation-params", "none"}, {"active-experts", "0"},
-        {"expert-map", "0"}, {"weights-ptrs", "0"}, {"extra-rows", "0"}, {"skips", "0"},
-        {"runtime-rows", "0"}, {"max-rows-hint", "0"}, {"attr-deterministic", "false"},
-        {"attr-scratchpad", "library"}, {"attr-fpmath", "strict"}, {"attr-acc-mode", "strict"},
-        {"special", ""}};
+// Of a random problem: few enough for every implementation and the oracle.
+constexpr int64_t most_weights = 1 << 20, most_products = 1 << 22;
+
+// As many experts and tokens as that allows.
+std::string draw_experts(draws_t &any, const knob_t &knob, const words_t &, const std::string &descriptor) {
+    const auto kn = to_k_and_n(descriptor);
+    const int64_t most = std::min(knob.range.most, most_weights / (kn.first * kn.second));
+    return std::to_string(any.range(knob.range.least, most));
+}
+std::string draw_topk(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return std::to_string(any.range(knob.range.least, std::min(knob.range.most, number(words, "experts"))));
+}
+std::string draw_tokens(
+        draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor) {
+    const auto kn = to_k_and_n(descriptor);
+    const int64_t most = most_products / (kn.first * kn.second * number(words, "topk"));
+    return std::to_string(any.range(knob.range.least, std::min(knob.range.most, most)));
+}
+std::string draw_local(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    if (!any.one_in(3)) return knob.usual;
+    const int64_t experts = number(words, "experts");
+    const int64_t first = any.below(experts);
+    return std::to_string(first) + ":" + std::to_string(1 + any.below(experts - first));
+}
+std::string draw_all_post_ops(
+        draws_t &any, const knob_t &, const words_t &words, const std::string &descriptor) {
+    return draw_post_ops(any, words, descriptor, false);
+}
+std::string draw_params(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    matmul_problem_t p;
+    p.post_ops = parse_post_ops(words["attr-post-ops"]);
+    return p.gated() ? draw_word(any, knob) : knob.usual;
+}
+
+constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 128}, draw_experts},
+        {"topk", "2", range_t{1, 8}, draw_topk}, {"tokens", "8", range_t{0, 1000}, draw_tokens},
+        {"local", "", draw_local}, {"routing", "uniform", "uniform|skewed|one|empty|twice"},
+        {"row-grouping", "ends", "ends|starts|padded|row_ids"}, wtag_knob, scales_knob, zero_points_knob,
+        global_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops}, {"gather", "0", "0|1"},
+        {"scatter", "none", "none|permute|reduce"}, {"topk-weights", "none", "none|output|input"},
+        {"topk-dt", "f32", "f32|bf16"}, {"expert-alpha", "0", "0|1"},
+        {"activation-params", "none", "none|shared|per_expert", draw_params}, {"active-experts", "0", "0|1"},
+        {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"}, {"extra-rows", "0", range_t{0, 5}},
+        {"skips", "0", "0|1"}, runtime_rows_knob, {"max-rows-hint", "0", range_t{0, 300}}, deterministic_knob,
+        scratchpad_knob, fpmath_knob, acc_mode_knob, special_knob};
 
 } // namespace
 
@@ -32,12 +68,12 @@ knobs_t knobs(knob_list);
 problem_t make_problem(const std::string &descriptor, const words_t &words) {
     problem_t p;
     std::tie(p.K, p.N) = to_two_dims(descriptor, "KxN");
-    p.experts = number(words, "experts", 1);
-    p.topk = number(words, "topk", 1);
+    p.experts = number(words, "experts");
+    p.topk = number(words, "topk");
     p.tokens = number(words, "tokens");
     p.extra_rows = number(words, "extra-rows");
     p.hint = number(words, "max-rows-hint");
-    p.routing = one_of(words, "routing", {"uniform", "skewed", "one", "empty", "twice"});
+    p.routing = one_of(words, "routing");
     if (p.topk > p.experts && p.routing != "one" && p.routing != "twice")
         throw usage_error_t("--topk is more than --experts");
     p.local = p.experts;
@@ -50,15 +86,12 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     }
     apply_words(p, words, p.local, 1);
     p.topk_dt = to_data_type(words["topk-dt"]);
-    p.grouping = pick<row_grouping>(words, "row-grouping",
-            {{"ends", row_grouping::ends}, {"starts", row_grouping::starts}, {"padded", row_grouping::padded},
-                    {"row_ids", row_grouping::row_ids}});
-    p.scatter = pick<scatter_t>(words, "scatter",
-            {{"none", scatter_t::none}, {"permute", scatter_t::permute}, {"reduce", scatter_t::reduce}});
-    p.params = pick<params_t>(words, "activation-params",
-            {{"none", params_t::none}, {"shared", params_t::shared}, {"per_expert", params_t::per_expert}});
-    p.topk_weights = pick<const char *>(
-            words, "topk-weights", {{"none", ""}, {"output", "output"}, {"input", "input"}});
+    p.grouping = pick(words, "row-grouping",
+            {row_grouping::ends, row_grouping::starts, row_grouping::padded, row_grouping::row_ids});
+    p.scatter = pick(words, "scatter", {scatter_t::none, scatter_t::permute, scatter_t::reduce});
+    p.params = pick(words, "activation-params", {params_t::none, params_t::shared, params_t::per_expert});
+    p.topk_weights = one_of(words, "topk-weights");
+    if (p.topk_weights == "none") p.topk_weights.clear();
     p.gather = flag(words, "gather");
     p.active = flag(words, "active-experts");
     p.map = flag(words, "expert-map");
@@ -71,50 +104,10 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     return p;
 }
 
-std::vector<problem_t> random_problems(int64_t count, uint32_t seed) {
-    std::vector<problem_t> all;
-    for (int64_t i = 0; i < count; i++) {
-        rng_t rng(seed * 1000003 + uint32_t(i));
-        const auto any_of = [&](std::initializer_list<const char *> words) -> std::string {
-            return words.begin()[rng() % words.size()];
-        };
-        const auto upto = [&](int64_t n) { return std::to_string(rng() % uint32_t(n + 1)); };
-        words_t v = knobs.usual();
-        const int64_t experts = 1 + int64_t(rng() % 9);
-        const int64_t K = 1 + int64_t(rng() % (rng() % 4 ? 70 : 300)),
-                      N = 2 * (1 + int64_t(rng() % (rng() % 4 ? 30 : 100)));
-        v["experts"] = std::to_string(experts);
-        v["topk"] = std::to_string(1 + int64_t(rng()) % experts);
-        v["tokens"] = rng() % 4 ? upto(12) : upto(90);
-        v["routing"] = any_of({"uniform", "skewed", "one", "empty", "twice"});
-        v["dt"] = any_of({"bf16", "f32", "f16", "mxfp8", "mxfp4", "nvfp4", "mxint8"}) + ":"
-                  + any_of({"mxfp4", "mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "nvfp4", "mxint8", "int4"})
-                  + ":" + any_of({"bf16", "f32", "f16", "mxfp8"});
-        v["bia-dt"] = any_of({"", "f32", "bf16"});
-        v["row-grouping"] = any_of({"ends", "starts", "padded", "row_ids"});
-        v["gather"] = any_of({"0", "1"});
-        v["scatter"] = any_of({"none", "permute", "reduce"});
-        v["topk-weights"] = any_of({"none", "output", "input"});
-        v["topk-dt"] = any_of({"f32", "bf16"});
-        for (const char *flag : {"expert-alpha", "active-experts", "weights-ptrs", "skips", "runtime-rows"})
-            v[flag] = any_of({"0", "0", "1"});
-        const int64_t first = int64_t(rng()) % experts;
-        if (rng() % 3 == 0)
-            v["local"] = std::to_string(first) + ":" + std::to_string(1 + int64_t(rng()) % (experts - first));
-        v["expert-map"] = any_of({"0", "1"});
-        v["extra-rows"] = upto(3);
-        v["max-rows-hint"] = any_of({"0", "0", "7", "100"});
-        v["attr-post-ops"] = any_of({"", "", "relu", "swiglu:1.702:7:interleaved", "swiglu:1.702:7:halves",
-                "silu:1:0:interleaved", "geglu_tanh:1:0:halves+relu"});
-        const bool plain = v["dt"].rfind("mxfp8") != v["dt"].size() - 5;
-        if (plain && rng() % 4 == 0) v["attr-post-ops"] += v["attr-post-ops"].empty() ? "sum" : "+sum";
-        if (v["attr-post-ops"].find("glu") != std::string::npos)
-            v["activation-params"] = any_of({"none", "shared", "per_expert"});
-        if (v["dt"].rfind("bf16", 0) == 0 || v["dt"].rfind("f", 0) == 0)
-            v["attr-src-quant"] = any_of({"none", "none", "s8", "f8_e4m3", "mxint8"});
-        all.push_back(make_problem(std::to_string(K) + "x" + std::to_string(N), v));
-    }
-    return all;
+std::string draw_descriptor(draws_t &any) {
+    const int64_t N = any.length(700);
+    const int64_t K = any.length(std::min<int64_t>(2000, most_weights / 2 / N));
+    return std::to_string(K) + "x" + std::to_string(N);
 }
 
 int64_t routing_t::groups() const { return padded ? int64_t(bounds.size()) : 0; }

@@ -32,8 +32,7 @@ struct problem_t : matmul_problem_t {
 extern knobs_t knobs;
 problem_t make_problem(const std::string &descriptor, const words_t &words); // "KxN"
 
-// Problems with everything at random; each has a line of its own.
-std::vector<problem_t> random_problems(int64_t count, uint32_t seed);
+std::string draw_descriptor(draws_t &any);
 
 // A row that the groups divide: which of the weights' experts it goes to (-1: none), which rows of source
 // and destination it connects (-1: zeros, dropped), and its weight.

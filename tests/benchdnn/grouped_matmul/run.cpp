@@ -37,7 +37,8 @@ struct execution_t {
     // `spare`: copies of that many more experts behind the weights.
     execution_t(const problem_t &problem, const mxdnn::engine &e, const memory::desc &weights, bool perf,
             int64_t spare)
-        : p(problem), routing(make_routing(problem, settings.seed)), stream(e), eng(host_engine(e)),
+        : p(problem), routing(make_routing(problem, settings.seed)), stream(stream_of(e)),
+          eng(host_engine(e)),
           data(make_data(problem, routing, settings.seed, perf && problem.wtag == "any")),
           weights_md(weights) {
         problem_t fixed = p;
@@ -291,7 +292,8 @@ void measure(
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const pd_t pd = make_pd(eng, p, make_descs(p, make_routing(p, settings.seed)));
+        const pd_t pd =
+                create([&] { return make_pd(eng, p, make_descs(p, make_routing(p, settings.seed))); });
         std::string wrong;
         if (settings.correctness) {
             execution_t x(p, eng, pd.weights_desc(), false, 0);
@@ -316,10 +318,7 @@ void run(const problem_t &p) {
 }
 
 bool run_driver_word(const std::string &word) {
-    std::string count;
-    if (!option(word, "fuzz", count)) return take_word(word, knobs, make_problem, run);
-    for (const problem_t &p : random_problems(to_int(count, "--fuzz"), settings.seed)) run(p);
-    return true;
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
 }
 
 } // namespace grouped_matmul

@@ -8,13 +8,21 @@ namespace bench {
 using namespace mxdnn::impl;
 using mxdnn::memory;
 
+namespace {
+constexpr std::initializer_list<const char *> layouts = {"linear", "128x4"};
+}
+
 std::pair<std::string, std::string> scales_layouts(const words_t &words) {
-    const std::string &word = words["scales-layout"];
-    const auto sides = split(word, ':');
-    for (const std::string &side : sides)
-        if (sides.size() != 2 || (side != "linear" && side != "128x4"))
-            throw usage_error_t("--scales-layout is '" + word + "'; it is SRC:DST, each linear or 128x4");
-    return {sides[0], sides[1]};
+    const auto sides = split(words["scales-layout"], ':');
+    if (sides.size() != 2)
+        throw usage_error_t("--scales-layout is '" + words["scales-layout"] + "'; it is SRC:DST");
+    return {one_of(sides[0], "scales-layout", layouts), one_of(sides[1], "scales-layout", layouts)};
+}
+
+std::string draw_scales_layouts(draws_t &any, const knob_t &knob) {
+    if (any.one_in(2)) return knob.usual;
+    const std::string src = any.of(layouts);
+    return src + ":" + any.of(layouts);
 }
 
 rows_t::rows_t(

@@ -9,6 +9,7 @@ namespace bench {
 
 // Of source and destination, from "--scales-layout=SRC:DST".
 std::pair<std::string, std::string> scales_layouts(const words_t &words);
+std::string draw_scales_layouts(draws_t &any, const knob_t &knob);
 
 struct rows_t {
     tensor_type_t type;

@@ -54,7 +54,7 @@ expected_t expect(const problem_t &p, const std::vector<int32_t> &counts) {
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const mxdnn::stream stream(eng);
+        const mxdnn::stream stream = stream_of(eng);
         rng_t rng(settings.seed);
         const std::vector<int32_t> drawn = draw_counts(p, rng);
         const expected_t want = expect(p, drawn);
@@ -73,8 +73,10 @@ void run(const problem_t &p) {
         src.describe(attr, MXDNN_ARG_SRC);
         dst.describe(attr, MXDNN_ARG_DST);
         if (p.starts) attr.set_row_grouping(mxdnn::row_grouping::starts);
-        const pd_t pd(
-                eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align, attr);
+        const pd_t pd = create([&] {
+            return pd_t(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), p.ranks, p.experts, p.align,
+                    attr);
+        });
         args_t args = {{MXDNN_ARG_GROUP_COUNTS, counts.memory(host_engine(eng))},
                 {MXDNN_ARG_GROUP_OFFSETS, offsets.memory(host_engine(eng))},
                 {MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
@@ -115,7 +117,9 @@ void run(const problem_t &p) {
     });
 }
 
-bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
+bool run_driver_word(const std::string &word) {
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
+}
 
 } // namespace moe_permute
 } // namespace bench

@@ -3,30 +3,69 @@
 
 #include <tuple>
 
+#include "benchdnn/common/attr_words.hpp"
+
 namespace bench {
 namespace moe_route {
 
+using namespace mxdnn::impl;
+
 namespace {
 
-constexpr knob_t knob_list[] = {{"dt", "bf16", true}, {"topk", "4", true}, {"scoring", "topk_softmax", true},
-        {"flags", ""}, {"groups", "1:1"}, {"scale", "1"}, {"row-grouping", "ends"}, {"values", "normal"},
-        {"outputs", "all"}, {"runtime-rows", "0"}};
+constexpr struct {
+    const char *name;
+    unsigned flag;
+} flag_names[] = {{"renormalize", mxdnn_route_renormalize}, {"bias", mxdnn_route_bias},
+        {"group_max", mxdnn_route_group_max}};
 
 unsigned to_flags(const std::string &s) {
     unsigned flags = 0;
     if (s.empty()) return flags;
-    for (const std::string &f : split(s, '+')) {
-        if (f == "renormalize")
-            flags |= mxdnn_route_renormalize;
-        else if (f == "bias")
-            flags |= mxdnn_route_bias;
-        else if (f == "group_max")
-            flags |= mxdnn_route_group_max;
-        else
-            throw usage_error_t("flag '" + f + "' is not renormalize, bias or group_max");
+    for (const std::string &word : split(s, '+')) {
+        const unsigned before = flags;
+        std::string all;
+        for (const auto &f : flag_names) {
+            if (word == f.name) flags |= f.flag;
+            all += std::string(" ") + f.name;
+        }
+        if (flags == before) throw usage_error_t("flag '" + word + "' is none, or twice; there are" + all);
     }
     return flags;
 }
+
+std::string draw_dt(draws_t &any, const knob_t &, const words_t &, const std::string &) {
+    return bench::draw_type(any, role_high_precision);
+}
+std::string draw_topk(draws_t &any, const knob_t &knob, const words_t &, const std::string &descriptor) {
+    return std::to_string(any.range(1, std::min(knob.range.most, to_dims(descriptor)[1])));
+}
+std::string draw_flags(draws_t &any, const knob_t &, const words_t &, const std::string &) {
+    std::string words;
+    for (const auto &f : flag_names)
+        if (any.one_in(3)) words += (words.empty() ? "" : "+") + std::string(f.name);
+    return words;
+}
+// Groups that divide the experts, and enough of them kept for topk.
+std::string draw_groups(
+        draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor) {
+    if (any.one_in(2)) return knob.usual;
+    const int64_t experts = to_dims(descriptor)[1];
+    std::vector<int64_t> divisors;
+    for (int64_t g = 1; g <= experts; g++)
+        if (experts % g == 0) divisors.push_back(g);
+    const int64_t groups = any.of(divisors), size = experts / groups;
+    const int64_t least = (number(words, "topk") + size - 1) / size;
+    return std::to_string(groups) + ":" + std::to_string(least + any.below(groups - least + 1));
+}
+std::string draw_scale(draws_t &any, const knob_t &, const words_t &, const std::string &) {
+    return any.of({"1", "1", "2.5", "-0.3"});
+}
+
+constexpr knob_t knob_list[] = {{"dt", "bf16", draw_dt, true}, {"topk", "4", range_t{0, 64}, draw_topk, true},
+        {"scoring", "topk_softmax", "softmax_topk|topk_softmax|sigmoid", draw_any, true},
+        {"flags", "", draw_flags}, {"groups", "1:1", draw_groups}, {"scale", "1", draw_scale},
+        {"row-grouping", "ends", "ends|starts"}, {"values", "normal", "normal|ties|special"},
+        {"outputs", "all", "all|least"}, {"runtime-rows", "0", "0|1"}};
 
 } // namespace
 
@@ -37,21 +76,26 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     std::tie(p.tokens, p.experts) = to_two_dims(descriptor, "TOKENSxEXPERTS");
     p.dt = to_data_type(words["dt"]);
     p.topk = number(words, "topk");
-    p.scoring = pick<mxdnn_alg_kind_t>(words, "scoring",
-            {{"softmax_topk", mxdnn_route_softmax_topk}, {"topk_softmax", mxdnn_route_topk_softmax},
-                    {"sigmoid", mxdnn_route_sigmoid}});
+    p.scoring =
+            pick(words, "scoring", {mxdnn_route_softmax_topk, mxdnn_route_topk_softmax, mxdnn_route_sigmoid});
     p.flags = to_flags(words["flags"]);
     const auto groups = split(words["groups"], ':');
     if (groups.size() != 2) throw usage_error_t("--groups is '" + words["groups"] + "'; it is GROUPS:KEPT");
     p.groups = to_int(groups[0], "--groups");
     p.topk_groups = to_int(groups[1], "--groups");
     p.scale = float(to_number(words["scale"], "--scale"));
-    p.starts = pick<bool>(words, "row-grouping", {{"ends", false}, {"starts", true}});
-    p.values = one_of(words, "values", {"normal", "ties", "special"});
-    p.all_outputs = pick<bool>(words, "outputs", {{"all", true}, {"least", false}});
+    p.starts = flag(words, "row-grouping");
+    p.values = one_of(words, "values");
+    p.all_outputs = !flag(words, "outputs");
     p.runtime_rows = flag(words, "runtime-rows");
     p.repro = words.repro("moe_route", descriptor);
     return p;
+}
+
+std::string draw_descriptor(draws_t &any) {
+    const int64_t experts = any.length(512);
+    const int64_t tokens = any.range(0, std::min<int64_t>(2000, (1 << 16) / experts));
+    return std::to_string(tokens) + "x" + std::to_string(experts);
 }
 
 } // namespace moe_route

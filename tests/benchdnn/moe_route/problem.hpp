@@ -26,6 +26,7 @@ struct problem_t {
 
 extern knobs_t knobs;
 problem_t make_problem(const std::string &descriptor, const words_t &words);
+std::string draw_descriptor(draws_t &any);
 
 void run(const problem_t &p);
 bool run_driver_word(const std::string &word);

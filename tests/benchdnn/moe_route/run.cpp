@@ -268,8 +268,8 @@ pd_t make_pd(const mxdnn::engine &eng, const problem_t &p) {
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const mxdnn::stream stream(eng);
-        const pd_t pd = make_pd(eng, p);
+        const mxdnn::stream stream = stream_of(eng);
+        const pd_t pd = create([&] { return make_pd(eng, p); });
         data_t d(p);
         fill(p, d);
         args_t args = {{MXDNN_ARG_SRC, d.logits.memory(host_engine(eng))}};
@@ -293,7 +293,9 @@ void run(const problem_t &p) {
     });
 }
 
-bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
+bool run_driver_word(const std::string &word) {
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
+}
 
 } // namespace moe_route
 } // namespace bench

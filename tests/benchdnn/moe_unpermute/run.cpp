@@ -68,7 +68,7 @@ std::vector<interval_t> sums(
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const mxdnn::stream stream(eng);
+        const mxdnn::stream stream = stream_of(eng);
         rng_t rng(settings.seed);
         const std::vector<int32_t> drawn = draw_indices(p, rng);
         const int64_t rows = int64_t(drawn.size());
@@ -86,7 +86,8 @@ void run(const problem_t &p) {
         mxdnn::primitive_attr attr;
         src.describe(attr, MXDNN_ARG_SRC);
         dst.describe(attr, MXDNN_ARG_DST);
-        const pd_t pd(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), attr);
+        const pd_t pd =
+                create([&] { return pd_t(eng, src.desc(p.runtime_rows), dst.desc(p.runtime_rows), attr); });
         args_t args = {{MXDNN_ARG_PERMUTED_IDX, idx.memory(host_engine(eng))}};
         if (p.topk) args[MXDNN_ARG_TOPK_WEIGHTS] = weights.memory(host_engine(eng));
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
@@ -116,7 +117,9 @@ void run(const problem_t &p) {
     });
 }
 
-bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
+bool run_driver_word(const std::string &word) {
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
+}
 
 } // namespace moe_unpermute
 } // namespace bench

@@ -31,11 +31,18 @@ std::vector<int64_t> problem_t::binary_dims(size_t i) const {
 
 namespace {
 
-constexpr knob_t knob_list[] = {{"dt", "bf16:mxfp4:bf16", true}, {"bia-dt", ""}, {"stag", "ab"},
-        {"wtag", "any"}, {"dtag", "ab"}, {"attr-scales", ""}, {"attr-zero-points", ""},
-        {"attr-global-scale", ""}, {"attr-src-quant", "none"}, {"attr-post-ops", ""}, {"runtime-rows", "0"},
-        {"row-pad", "0"}, {"special", ""}, {"attr-deterministic", "false"}, {"attr-scratchpad", "library"},
-        {"attr-fpmath", "strict"}, {"attr-acc-mode", "strict"}};
+std::string draw_all_post_ops(
+        draws_t &any, const knob_t &, const words_t &words, const std::string &descriptor) {
+    return draw_post_ops(any, words, descriptor, true);
+}
+
+constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"stag", "ab", "ab|ba"}, wtag_knob,
+        {"dtag", "ab", "ab|ba"}, scales_knob, zero_points_knob, global_knob, recipe_knob,
+        {"attr-post-ops", "", draw_all_post_ops}, runtime_rows_knob, {"row-pad", "0", range_t{0, 5}},
+        special_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob};
+
+// Of a random problem: few enough for every implementation and the oracle.
+constexpr int64_t most_products = 1 << 22;
 
 memory::dims dims_of(const std::vector<int64_t> &d, bool runtime_rows) {
     memory::dims r(d.begin(), d.end());
@@ -58,14 +65,31 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     int64_t wei_batch = 1;
     for (size_t i = 0; i + 2 < p.nd(); i++) wei_batch *= p.wei[i];
     apply_words(p, words, wei_batch, p.batch());
-    p.stag = one_of(words, "stag", {"ab", "ba"});
-    p.dtag = one_of(words, "dtag", {"ab", "ba"});
+    p.stag = one_of(words, "stag");
+    p.dtag = one_of(words, "dtag");
     p.row_pad = number(words, "row-pad");
     p.dst = p.src;
     for (size_t i = 0; i + 2 < p.nd(); i++) p.dst[i] = std::max(p.src[i], p.wei[i]);
     p.dst.back() = p.gated() ? p.N() / 2 : p.N();
     p.repro = words.repro("mx_matmul", descriptor);
     return p;
+}
+
+std::string draw_descriptor(draws_t &any) {
+    std::string src, wei;
+    int64_t batch = 1;
+    for (int64_t left = any.one_in(4) ? 1 + any.below(2) : 0; left > 0; left--) {
+        const int64_t n = any.range(1, 4), broadcast = any.below(4);
+        src += std::to_string(broadcast == 1 ? 1 : n) + "x";
+        wei += std::to_string(broadcast == 2 ? 1 : n) + "x";
+        batch *= n;
+    }
+    const int64_t N = any.length(700);
+    const int64_t K = any.length(std::min<int64_t>(3000, most_products / (batch * N)));
+    const int64_t M =
+            any.one_in(50) ? 0 : any.length(std::min<int64_t>(1500, most_products / (batch * N * K)));
+    const std::string k = std::to_string(K);
+    return src + std::to_string(M) + "x" + k + ":" + wei + k + "x" + std::to_string(N);
 }
 
 descs_t make_descs(const problem_t &p) {

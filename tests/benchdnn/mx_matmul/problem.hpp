@@ -26,6 +26,7 @@ struct problem_t : matmul_problem_t {
 
 extern knobs_t knobs;
 problem_t make_problem(const std::string &descriptor, const words_t &words); // "MxK:KxN"
+std::string draw_descriptor(draws_t &any);
 
 // Descriptors and attributes of a problem.
 struct descs_t {

@@ -30,7 +30,7 @@ struct execution_t {
     args_t args;
 
     execution_t(const problem_t &problem, const mxdnn::engine &e, const mxdnn::memory::desc &weights)
-        : p(problem), stream(e), eng(host_engine(e)), data(make_data(p, settings.seed)) {
+        : p(problem), stream(stream_of(e)), eng(host_engine(e)), data(make_data(p, settings.seed)) {
         data.src.add_args(MXDNN_ARG_SRC, eng, args);
         if (p.wtag == "any") {
             packed = buffer_t(weights.get_size(), packed_align);
@@ -149,7 +149,7 @@ void measure(const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, c
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const pd_t pd = make_pd(p, make_descs(p), eng);
+        const pd_t pd = create([&] { return make_pd(p, make_descs(p), eng); });
         std::string wrong;
         if (settings.correctness) {
             execution_t x(p, eng, pd.weights_desc());
@@ -169,7 +169,9 @@ void run(const problem_t &p) {
     });
 }
 
-bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
+bool run_driver_word(const std::string &word) {
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
+}
 
 } // namespace mx_matmul
 } // namespace bench

@@ -68,33 +68,50 @@ struct form_t {
     void exchange(bool to_packed) const {
         const memory_desc_t &md = *reinterpret_cast<const memory_desc_t *>(packed_md.get());
         const quantised_t &quantised = plain.quantised;
-        const std::vector<int64_t> &dims = quantised.codes.dims;
-        const size_t nd = dims.size();
+        std::vector<int64_t> matrices = quantised.codes.dims;
+        const size_t nd = matrices.size();
+        const int64_t K = matrices[nd - 2], N = matrices[nd - 1];
+        matrices[nd - 2] = matrices[nd - 1] = 1;
         if (to_packed) std::memset(packed.data(), 0, packed.size());
-        packed_view_t view{layout_of(md), shape_of(md), packed.data()};
-        for_each(dims, [&](const int64_t *idx) {
-            int64_t entry = 0, b[max_ndims];
-            for (size_t i = 0; i + 2 < nd; i++) entry = entry * dims[i] + idx[i];
-            view.data = packed.data() + entry * md.packed.stride;
-            const int64_t k = idx[nd - 2], n = idx[nd - 1];
-            std::copy(idx, idx + nd, b);
-            b[nd - 2] /= quantised.quant.block;
-            const bool zp = !quantised.zero_points.dims.empty(), first = k % quantised.quant.block == 0;
+        const packed_view_t first{layout_of(md), shape_of(md), packed.data()};
+        int64_t entry = 0;
+        for_each(matrices, [&](const int64_t *matrix) {
+            packed_view_t view = first;
+            view.data += entry * md.packed.stride;
+            int64_t idx[max_ndims];
+            std::copy(matrix, matrix + nd, idx);
             if (to_packed) {
-                view.set_code(k, n, quantised.codes.code(idx));
-                if (first) view.set_scale(k, n, quantised.scales.code(b));
-                if (first && zp) view.set_zero_point(k, n, quantised.zero_points.code(b));
                 view.set_global(quantised.global_of(idx));
-            } else {
-                quantised.codes.set_code(idx, view.code(k, n));
-                if (first) quantised.scales.set_code(b, view.scale(k, n));
-                if (first && zp) quantised.zero_points.set_code(b, view.zero_point(k, n));
-                if (!quantised.global.dims.empty()) {
-                    const int64_t g = quantised.global.dims[0] == 1 ? 0 : entry;
-                    quantised.global.set_code(&g, bits_of(view.global()));
-                }
+            } else if (!quantised.global.dims.empty()) {
+                const int64_t g = quantised.global.dims[0] == 1 ? 0 : entry;
+                quantised.global.set_code(&g, bits_of(view.global()));
             }
+            for_each({K, N}, [&](const int64_t *kn) {
+                std::copy(kn, kn + 2, idx + nd - 2);
+                exchange_element(to_packed, view, idx);
+            });
+            entry++;
         });
+    }
+
+private:
+    void exchange_element(bool to_packed, packed_view_t &view, const int64_t *idx) const {
+        const quantised_t &quantised = plain.quantised;
+        const size_t nd = quantised.codes.dims.size();
+        const int64_t k = idx[nd - 2], n = idx[nd - 1];
+        int64_t b[max_ndims];
+        std::copy(idx, idx + nd, b);
+        b[nd - 2] /= quantised.quant.block;
+        const bool zp = !quantised.zero_points.dims.empty(), first = k % quantised.quant.block == 0;
+        if (to_packed) {
+            view.set_code(k, n, quantised.codes.code(idx));
+            if (first) view.set_scale(k, n, quantised.scales.code(b));
+            if (first && zp) view.set_zero_point(k, n, quantised.zero_points.code(b));
+        } else {
+            quantised.codes.set_code(idx, view.code(k, n));
+            if (first) quantised.scales.set_code(b, view.scale(k, n));
+            if (first && zp) quantised.zero_points.set_code(b, view.zero_point(k, n));
+        }
     }
 };
 
@@ -222,10 +239,10 @@ std::vector<form_t> make_destinations(const mxdnn::engine &eng, const problem_t 
 void run(const problem_t &p) {
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
-        const mxdnn::stream stream(eng);
-        form_t src(eng, p, p.src);
-        const std::vector<form_t> dst = make_destinations(eng, p);
-        const pd_t pd = make_pd(eng, p, src, dst);
+        const mxdnn::stream stream = stream_of(eng);
+        form_t src = create([&] { return form_t(eng, p, p.src); });
+        const std::vector<form_t> dst = create([&] { return make_destinations(eng, p); });
+        const pd_t pd = create([&] { return make_pd(eng, p, src, dst); });
         fill(p, src);
         args_t args;
         src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
@@ -263,7 +280,9 @@ void run(const problem_t &p) {
     });
 }
 
-bool run_driver_word(const std::string &word) { return take_word(word, knobs, make_problem, run); }
+bool run_driver_word(const std::string &word) {
+    return take_word(word, knobs, make_problem, run, draw_descriptor);
+}
 
 } // namespace mx_reorder
 } // namespace bench
