@@ -75,6 +75,28 @@ TEST(kernel_list, selection_is_by_isa_and_format) {
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, mxdnn_f8_e4m3, mx), "none");
 }
 
+TEST(kernel_list, kernels_of_a_family_are_found_for_it_alone) {
+    quant_t mx;
+    mx.scale_dt = mxdnn_e8m0;
+    mx.block = 32;
+    const auto name = [&](cpu_isa_t isa, data_type_t compute_dt, cpu_family_t family) {
+        const kernel_row_t *r =
+                find_kernel(kernel_kind_t::direct, isa, mxdnn_f4_e2m1, mx, compute_dt, family);
+        return std::string(r ? r->name : "none");
+    };
+    constexpr cpu_isa_t bf16 = cpu_isa_t::avx512_core_bf16;
+    EXPECT_EQ(name(bf16, mxdnn_bf16, cpu_family_t::any), "avx512_core_bf16_direct_4bit");
+    EXPECT_EQ(name(bf16, mxdnn_bf16, cpu_family_t::zen), "avx512_core_bf16_direct_mxfp4_zen");
+    EXPECT_EQ(name(bf16, mxdnn_s8, cpu_family_t::any), "avx512_core_bf16_direct_int8_f4");
+    EXPECT_EQ(name(bf16, mxdnn_s8, cpu_family_t::zen), "avx512_core_bf16_direct_int8_f4_zen");
+    EXPECT_EQ(name(cpu_isa_t::avx512_core, mxdnn_f32, cpu_family_t::zen), "avx512_core_direct_4bit");
+    // What a family has no kernels for it takes from the others.
+    for (const format_t &f : all_formats())
+        EXPECT_NE(find_kernel(kernel_kind_t::direct, bf16, f.dt, f.quant, mxdnn_bf16, cpu_family_t::zen),
+                nullptr)
+                << f.str();
+}
+
 TEST(kernel_list, wrong_parameters_are_refused_with_a_reason) {
     const kernel_row_t *row = rows_of_kind(kernel_kind_t::direct).back();
     const format_t f = formats_of(*row).front();

@@ -12,7 +12,9 @@ namespace impl {
 namespace x64 {
 namespace {
 
-matmul_machine_t machine(cpu_isa_t isa, int threads) { return {isa, 32 << 10, 1 << 20, threads}; }
+matmul_machine_t machine(cpu_isa_t isa, int threads, cpu_family_t family = cpu_family_t::any) {
+    return {isa, 32 << 10, 1 << 20, threads, family};
+}
 
 matmul_kernels_t avx2_kernels() {
     matmul_kernels_t k;
@@ -52,6 +54,18 @@ matmul_shape_t shape(int64_t M, int64_t K, int64_t N) {
     s.K = K;
     s.N = N;
     return s;
+}
+
+// On Zen decoding in registers lasts for twice as many rows, as it does without bf16 dot products.
+TEST(matmul_plan, rows_that_decode_in_registers_depend_on_the_family) {
+    matmul_kernels_t k;
+    k.direct_rows = 12;
+    constexpr cpu_isa_t bf16 = cpu_isa_t::avx512_core_bf16;
+    EXPECT_EQ(direct_rows_limit(machine(bf16, 1), k), 12);
+    EXPECT_EQ(direct_rows_limit(machine(bf16, 1, cpu_family_t::zen), k), 24);
+    EXPECT_EQ(direct_rows_limit(machine(cpu_isa_t::avx2, 1, cpu_family_t::zen), k), 24);
+    EXPECT_EQ(fetch_ahead(cpu_family_t::any), 0); // the kernels' own distances
+    EXPECT_GT(fetch_ahead(cpu_family_t::zen), 0);
 }
 
 TEST(matmul_plan, few_rows_decode_in_registers) {

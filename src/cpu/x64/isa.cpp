@@ -84,9 +84,7 @@ constexpr const char *names[] = {"none", "avx2", "avx512_core", "avx512_core_bf1
 cache_sizes_t detect_caches() {
     // Of use where CPUID says nothing: small enough for any processor with AVX2.
     cache_sizes_t c = {32 << 10, 256 << 10, 1 << 20};
-    const regs_t vendor = cpuid(0);
-    const bool amd = vendor.ebx == 0x68747541 || vendor.ebx == 0x6f677948; // "Auth", "Hygo"
-    const uint32_t leaf = amd ? 0x8000001d : 4;
+    const uint32_t leaf = cpu_family() == cpu_family_t::zen ? 0x8000001d : 4;
     int64_t threads_per_core = 1;
     for (uint32_t i = 0; i < 8; i++) {
         const regs_t r = cpuid(leaf, i);
@@ -136,6 +134,14 @@ bool isa_from_name(const char *name, cpu_isa_t *isa) {
             return true;
         }
     return false;
+}
+
+cpu_family_t cpu_family() {
+    static const cpu_family_t family = [] {
+        const uint32_t vendor = cpuid(0).ebx; // "Auth", "Hygo"
+        return vendor == 0x68747541 || vendor == 0x6f677948 ? cpu_family_t::zen : cpu_family_t::any;
+    }();
+    return family;
 }
 
 const cache_sizes_t &cache_sizes() {

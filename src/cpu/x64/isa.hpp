@@ -35,6 +35,14 @@ const char *isa_name(cpu_isa_t isa);
 // False when no level has that name; "none" is not one that can be asked for.
 bool isa_from_name(const char *name, cpu_isa_t *isa);
 
+// Processors with the same instructions differ in what these cost: kernels made for some of them are kernels
+// of a family.
+enum class cpu_family_t {
+    any,
+    zen, // AMD, and Hygon
+};
+cpu_family_t cpu_family();
+
 // Data caches, in bytes, as one core sees them.
 struct cache_sizes_t {
     int64_t l1d, l2;

@@ -39,7 +39,7 @@ const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     if (source_format(p, q) != mxdnn_s8) return nullptr;
     if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
         return nullptr;
-    return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8);
+    return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8, cpu_family());
 }
 
 // bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
@@ -75,7 +75,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         return no("weights", to_string(p.weights).c_str(), "a format that a kernel of the ISA decodes");
     c.decode = decode;
     c.compute_dt = decode->compute_dt;
-    c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt);
+    c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt, cpu_family());
     c.dense = find_kernel(kernel_kind_t::dense, isa, p.weights.dt, q, c.compute_dt);
     c.many = find_kernel(kernel_kind_t::many, isa, p.weights.dt, q, c.compute_dt);
     // Each level is its own entry: without a kernel of its own the next one is as good.
@@ -113,6 +113,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (p.attr.dst.scales.set) c.column_step = std::max(p.attr.dst.scales.groups[1], c.column_step);
 
     c.machine.isa = isa;
+    c.machine.family = cpu_family();
     c.machine.l1d = cache_sizes().l1d;
     c.machine.l2 = cache_sizes().l2;
     c.machine.threads = p.max_concurrency;
@@ -122,7 +123,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.direct_on_tiles = c.direct->on_tiles;
     const kernel_row_t *on_tiles = c.many ? c.many : c.direct;
     c.keeps = on_tiles->keeps && !c.fused && kept_bytes(c) <= c.machine.l2 / 4;
-    if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
+    if ((c.direct->on_tiles || c.direct->hides_decoding) && !c.fused) c.kernels.only_direct = true;
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));

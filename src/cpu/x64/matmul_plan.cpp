@@ -67,8 +67,12 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     if (kernels.only_direct) return any_rows;
     if (kernels.direct_on_tiles) return kernels.direct_rows;
     if (machine.isa == cpu_isa_t::avx512_core_amx) return amx_direct_rows;
-    return machine.isa == cpu_isa_t::avx512_core_bf16 ? kernels.direct_rows : 2 * kernels.direct_rows;
+    // On Zen decoding runs beside vdpbf16ps, for the better part.
+    const bool slow_dots = machine.isa == cpu_isa_t::avx512_core_bf16 && machine.family != cpu_family_t::zen;
+    return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
 }
+
+int fetch_ahead(cpu_family_t family) { return family == cpu_family_t::zen ? 4096 : 0; }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // Decoded panels of one dense call take at most half of L2.

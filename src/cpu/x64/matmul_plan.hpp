@@ -25,6 +25,7 @@ struct matmul_machine_t {
     cpu_isa_t isa = cpu_isa_t::none;
     int64_t l1d = 0, l2 = 0;
     int threads = 1;
+    cpu_family_t family = cpu_family_t::any;
 };
 
 // Facts of the kernels that the division depends on.
@@ -66,6 +67,9 @@ std::vector<int> plan_tile_kernels(int64_t M, int most);
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
+
+// How far kernels fetch weights ahead, in bytes; 0 is what they choose themselves.
+int fetch_ahead(cpu_family_t family);
 
 // The most rows that any M leads to: sizes the scratchpad. `rows_hint` of 0 is none.
 int64_t max_plan_rows(

@@ -56,6 +56,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.panels = panels;
     k.decoded = decoded;
     k.calls = c_.calls;
+    k.fetch_ahead = fetch_ahead(c_.machine.family);
     const char *reason = nullptr;
     const status_t status = create_kernel(row, k, &kernel, &reason);
     return status == mxdnn_success

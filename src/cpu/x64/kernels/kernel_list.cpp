@@ -39,11 +39,12 @@ bool is_float(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt
 
 const kernel_list_t &kernel_list() { return list; }
 
-const kernel_row_t *find_kernel(
-        kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant, data_type_t compute_dt) {
+const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant,
+        data_type_t compute_dt, cpu_family_t family) {
     const kernel_row_t *found = nullptr;
     kernel_list().for_each([&](const kernel_row_t &r) {
         if (found || r.kind != kind || r.isa > isa) return;
+        if (r.family != cpu_family_t::any && r.family != family) return;
         if (compute_dt != mxdnn_data_type_undef && r.compute_dt != compute_dt) return;
         if (r.takes(wei_dt, quant)) found = &r;
     });
@@ -91,6 +92,10 @@ bool takes_int4(data_type_t wei_dt, const quant_t &q) {
 }
 
 bool takes_4bit(data_type_t wei_dt, const quant_t &q) { return takes_f4(wei_dt, q) || takes_int4(wei_dt, q); }
+
+bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q) {
+    return takes_4bit(wei_dt, q) && q.zp == zero_point_kind_t::none;
+}
 
 bool takes_f6(data_type_t wei_dt, const quant_t &q) {
     return (wei_dt == mxdnn_f6_e2m3 || wei_dt == mxdnn_f6_e3m2) && is_mx(q);

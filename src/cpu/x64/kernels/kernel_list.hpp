@@ -34,6 +34,9 @@ struct kernel_row_t {
     bool on_tiles = false;
     // Of these, formats that take long to decode: several calls for the same panels decode them once.
     bool keeps = false;
+    cpu_family_t family = cpu_family_t::any; // for these alone, before kernels for any
+    // Decoding takes next to no time beside multiplying: as good for any number of rows as decode and dense.
+    bool hides_decoding = false;
 };
 
 // All rows, best ISA first.
@@ -55,9 +58,10 @@ struct kernel_list_t {
 const kernel_list_t &kernel_list();
 
 // The first row of that kind that needs no more than isa and takes the weights, or null. With a
-// compute type only rows of that type: decode and dense kernels must agree on it.
+// compute type only rows of that type: decode and dense kernels must agree on it. With a family, rows for it
+// as well.
 const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant,
-        data_type_t compute_dt = mxdnn_data_type_undef);
+        data_type_t compute_dt = mxdnn_data_type_undef, cpu_family_t family = cpu_family_t::any);
 
 // row.make after checking p against the row.
 status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
@@ -70,6 +74,7 @@ bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);
 bool takes_int4(data_type_t wei_dt, const quant_t &q);
 bool takes_4bit(data_type_t wei_dt, const quant_t &q); // f4 or int4
+bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q);
 bool takes_f6(data_type_t wei_dt, const quant_t &q);
 bool takes_f8(data_type_t wei_dt, const quant_t &q);
 bool takes_s8(data_type_t wei_dt, const quant_t &q);

@@ -41,6 +41,7 @@ struct kernel_params_t {
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
+    int fetch_ahead = 0; // bytes that weights are fetched ahead; 0: the kernel's choice
     decoded_t decoded = decoded_t::dropped;
     int64_t calls = 0; // kernels on tiles: that multiply the same panels one after the other; 0: not known
 };

@@ -30,7 +30,8 @@ constexpr int step_rows = 16; // of K: what is unrolled. More takes longer to ge
 class direct_t : public jit_base_t {
 public:
     explicit direct_t(const kernel_params_t &p)
-        : rows_(p.rows), quant_(p.quant), shape_(shape_of(p)), panels_(p.panels) {
+        : rows_(p.rows), quant_(p.quant), shape_(shape_of(p)), panels_(p.panels),
+          prefetch_ahead_(p.fetch_ahead ? p.fetch_ahead : prefetch_ahead()) {
         pair_values_t v;
         v.wei_dt = p.wei_dt;
         v.beside_dots = true;
@@ -60,7 +61,10 @@ private:
     const int tail_rows_ = int(shape_.K % tile_rows_); // of the last tile, if it is not a whole one
     // About a thousand cycles ahead: the processor's own prefetching stops at page ends and is late on
     // several streams, and what is fetched long before it is needed has left the first-level cache again.
-    const int prefetch_ahead_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_)) / (rows_ <= 2 ? 2 : 4);
+    int prefetch_ahead() const {
+        return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))) / (rows_ <= 2 ? 2 : 4);
+    }
+    const int prefetch_ahead_;
     int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
     int blocks(int rows) const { return int(div_up(rows, block_)); }
     int steps(int rows) const { return int(div_up(rows, step_rows)); } // codes are there for whole ones

@@ -27,10 +27,14 @@ constexpr int vec_bytes = 64;
 
 class direct_int8_t : public jit_base_t {
 public:
-    explicit direct_int8_t(const kernel_params_t &p)
+    // `one_stream`: panels one after the other, and sums scaled beside dot products, as in
+    // direct_one_stream.cpp.
+    explicit direct_int8_t(const kernel_params_t &p, bool one_stream)
         : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant),
-          shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
-        for (group_ = 4; group_ > 1; group_ /= 2)
+          by_exponent_(one_stream && p.quant.scale_dt == mxdnn_e8m0),
+          shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)),
+          fetch_ahead_(p.fetch_ahead ? p.fetch_ahead : tile_bytes()) {
+        for (group_ = one_stream ? 1 : 4; group_ > 1; group_ /= 2)
             if (panels_ % group_ == 0 && 2 * rows_ * group_ + group_ + constants <= 32) break;
     }
 
@@ -39,11 +43,13 @@ private:
     const int rows_, panels_;
     const data_type_t wei_dt_;
     const quant_t quant_;
+    const bool by_exponent_; // scales are powers of two, of which exponents are added
     const packed_shape_t shape_;
     int group_ = 1; // panels that are walked at once
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int step_bytes_ = k_step * panel_columns * shape_.bits / 8;
-    const int tile_bytes_ = int(n16_frame_t::tile_bytes(shape_, tile_rows_));
+    int tile_bytes() const { return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))); }
+    const int fetch_ahead_;
 
     Zmm src() const { return Zmm(0); }
     Zmm table() const { return Zmm(1); } // s8: the order of the bytes
@@ -186,7 +192,8 @@ private:
     void step() {
         const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
         for (int p = 0; p < group_; p++)
-            for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + tile_bytes_]);
+            for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + fetch_ahead_]);
+        if (by_exponent_) vgetexpps(src(), ptr[params_]); // early, as in direct_one_stream.cpp
         for (int r = 0; r < rows_; r++) {
             if (begins_at_zero())
                 vpxord(sum(r, 0), sum(r, 0), sum(r, 0));
@@ -205,6 +212,16 @@ private:
                 for (int p = 0; p < group_; p++) vpdpbusd(sum(r, p), wei(p), src());
             }
         }
+        if (by_exponent_)
+            add_by_exponent();
+        else
+            add_by_scale(starts);
+        add(codes_, step_bytes_);
+        src_at_.advance(*this, rows_, k_step);
+        scale_at_.advance(*this, rows_, 4);
+    }
+
+    void add_by_scale(int starts) {
         for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * param_bytes_]);
         for (int r = 0; r < rows_; r++) {
             if (has_zeros()) vcvtdq2ps(src(), ptr_b[scale_at_(r) + starts]);
@@ -218,9 +235,16 @@ private:
                 if (float_zero()) vfmadd231ps(acc(r, p), src(), zeros);
             }
         }
-        add(codes_, step_bytes_);
-        src_at_.advance(*this, rows_, k_step);
-        scale_at_.advance(*this, rows_, 4);
+    }
+
+    // Of one panel, whose exponents are in src().
+    void add_by_exponent() {
+        for (int r = 0; r < rows_; r++) {
+            vcvtdq2ps(sum(r, 0), sum(r, 0));
+            vmulps(sum(r, 0), sum(r, 0), ptr_b[scale_at_(r)]);
+            vscalefps(sum(r, 0), sum(r, 0), src());
+            vaddps(acc(r, 0), acc(r, 0), sum(r, 0));
+        }
     }
 
     // Four rows, those that int8_weights_t::order has at k. The byte permute ignores what is above its
@@ -245,7 +269,12 @@ private:
 
 status_t make_avx512_core_bf16_direct_int8(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
-    return create_jit<direct_int8_t>(name, kernel, reason, p);
+    return create_jit<direct_int8_t>(name, kernel, reason, p, false);
+}
+
+status_t make_avx512_core_bf16_direct_int8_one_stream(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return create_jit<direct_int8_t>(name, kernel, reason, p, true);
 }
 
 } // namespace x64

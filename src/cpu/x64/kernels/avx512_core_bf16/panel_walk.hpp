@@ -16,10 +16,12 @@ public:
         Xbyak::Reg64 params, units, steps; // in use while a tile is decoded
         Xbyak::Reg64 temp;                 // but not when after_half() runs
     };
-    // Codes are fetched into the cache `tiles_ahead` whole tiles before they are decoded.
+    // Codes are fetched into the cache `tiles_ahead` whole tiles before they are decoded, unless p says
+    // otherwise.
     panel_walk_t(jit_base_t &j, const kernel_params_t &p, const regs_t &regs, int tiles_ahead)
         : j_(j), decoder_(j, p), regs_(regs),
-          ahead_(tiles_ahead * int(n16_frame_t::tile_bytes(shape_, decoder_.tile_rows()))),
+          ahead_(p.fetch_ahead ? p.fetch_ahead
+                               : tiles_ahead * int(n16_frame_t::tile_bytes(shape_, decoder_.tile_rows()))),
           unit_rows_(std::max(int(shape_.block), k_step)) {
         zmm_pool_t pool;
         decoder_.take_registers(pool);

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct kernels on vdpbf16ps for Zen: one stream of weights at a time, panel after panel. Sums as in
+// direct.cpp: those of a row block on their own, then scaled in f32.
+//
+// Zen 4 has four vector pipes. Dot products, fused and other products, and saturating sums share two of
+// them; permutes, shifts and additions have the others. So decoding takes no time beside three rows and more,
+// and a sum is scaled by a power of two with vscalefps, which rounds only what becomes subnormal, and added
+// with vaddps: an FMA would take the place of a dot product.
+#include <algorithm>
+#include <cstddef>
+
+#include "common/formats/format_list.hpp"
+#include "cpu/x64/jit/row_addr.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+namespace {
+
+using Xbyak::RegExp;
+using Xbyak::Zmm;
+
+constexpr int vec_bytes = 64; // of a row of a panel: 16 dwords
+constexpr int step_rows = 16; // of K: what is unrolled
+constexpr int latency = 8;    // sums that are needed to hide that of a dot product
+
+class direct_one_stream_t : public jit_base_t {
+public:
+    explicit direct_one_stream_t(const kernel_params_t &p)
+        : rows_(p.rows), panels_(p.panels), fetch_ahead_(p.fetch_ahead), quant_(p.quant),
+          shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)) {
+        pair_values_t v;
+        v.wei_dt = p.wei_dt;
+        v.beside_dots = true;
+        decoder_ = make_pair_decoder(*this, v);
+        plan();
+    }
+
+private:
+    const int rows_, panels_, fetch_ahead_;
+    const quant_t quant_;
+    const packed_shape_t shape_;
+    const int block_ = int(shape_.block);
+    const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
+    const int step_bytes_ = step_rows * panel_columns * shape_.bits / 8;
+
+    // --- registers ---
+
+    int chains_ = 1; // of dependent dot products for each sum
+    Zmm sum_[32], acc_[32], wei_[2], keep_, scale_, temp_;
+    bool has_keep_ = false;
+    std::unique_ptr<pair_decoder_t> decoder_;
+
+    const Zmm &sum(int row, int chain) const { return sum_[row * chains_ + chain]; }
+
+    // Powers of two, applied by other pipes than dot products have: which are the busier ones with a row or
+    // two.
+    bool by_exponent() const { return quant_.scale_dt == mxdnn_e8m0 && rows_ > 2; }
+    // Others are converted when they are needed.
+    bool converts_tiles() const { return quant_.scale_dt == mxdnn_f8_e4m3; }
+
+    void plan() {
+        chains_ = rows_ == 1 ? 4 : rows_ < latency ? 2 : 1;
+        zmm_pool_t pool;
+        for (int i = 0; i < rows_ * chains_; i++) sum_[i] = pool.take();
+        for (int i = 0; i < rows_; i++) acc_[i] = pool.take();
+        for (int i = 0; i < decoder_->pairs(); i++) wei_[i] = pool.take();
+        scale_ = pool.take();
+        temp_ = pool.take();
+        has_keep_ = decoder_->can_keep();
+        if (has_keep_) keep_ = pool.take();
+        decoder_->take_constants(pool, 0);
+    }
+
+    const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
+    const Xbyak::Reg64 codes_ = r8;
+    const Xbyak::Reg64 params_ = rcx;                             // scales of the block at work
+    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // that are left
+
+    // --- stack: weights and sums of the panel, panels left, converted scales of a tile ---
+
+    static constexpr int params_offset = 64;
+    int stack_bytes() const {
+        return params_offset
+               + (converts_tiles() ? tile_params_t::room(int(div_up(tile_rows_, block_))) * vec_bytes : 0);
+    }
+    int param_bytes() const { return converts_tiles() ? vec_bytes : panel_columns * int(shape_.scale_bytes); }
+    Xbyak::Address wei_slot() const { return qword[rsp]; }
+    Xbyak::Address acc_slot() const { return qword[rsp + 8]; }
+    Xbyak::Address panels_slot() const { return qword[rsp + 16]; }
+    Xbyak::Address arg(size_t offset) const { return qword[abi_param + int(offset)]; }
+
+    // --- code ---
+
+    void generate() override {
+        preamble(stack_bytes());
+        decoder_->load_constants();
+        tile_params_t(*this, sum_, k1).prepare(quant_.scale_dt, rax);
+        for (const auto &[to, from] : {std::pair{wei_slot(), offsetof(direct_args_t, wei)},
+                     std::pair{acc_slot(), offsetof(direct_args_t, acc)}}) {
+            mov(rax, arg(from));
+            mov(to, rax);
+        }
+        mov(panels_slot(), panels_);
+        Xbyak::Label again;
+        L(again);
+        panel();
+        mov(rax, arg(offsetof(direct_args_t, wei_stride)));
+        add(wei_slot(), rax);
+        add(acc_slot(), vec_bytes);
+        dec(panels_slot());
+        jnz(again, T_NEAR);
+        postamble();
+    }
+
+    void zero(const Zmm &z) { vpxord(z, z, z); }
+
+    void panel() {
+        mov(codes_, wei_slot());
+        mov(src_at_.base[0], arg(offsetof(direct_args_t, src)));
+        mov(src_at_.stride, arg(offsetof(direct_args_t, src_stride)));
+        src_at_.set_multiples(*this, rows_);
+        src_at_.set_second_base(*this, rows_);
+        for (int r = 0; r < rows_; r++) zero(acc_[r]);
+        loop(tiles_, shape_.K / tile_rows_, [&] { tile(tile_rows_); });
+        if (const int tail = int(shape_.K % tile_rows_)) tile(tail);
+        store();
+    }
+
+    void tile(int rows) {
+        if (converts_tiles()) {
+            const Zmm temps[tile_params_t::temps] = {wei_[0], scale_, temp_, sum_[0]};
+            tile_params_t(*this, temps, k1)
+                    .to_f32(quant_.scale_dt, codes_, rsp + params_offset, int(div_up(rows, block_)));
+            lea(params_, ptr[rsp + params_offset]);
+        } else {
+            mov(params_, codes_);
+        }
+        add(codes_, int(n16_frame_t::header_bytes(shape_, rows)));
+        loop(blocks_, rows / block_, [&] { block(block_); });
+        if (rows % block_) block(rows % block_);
+    }
+
+    void block(int rows) {
+        load_scale();
+        for (int i = 0; i < rows_ * chains_; i++) zero(sum_[i]);
+        loop(steps_, div_up(rows, step_rows), [&] { step(); });
+        apply_scale();
+    }
+
+    // Sixteen rows of the weights.
+    void step() {
+        for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[codes_ + b + fetch_ahead_]);
+        for (int f = 0; f < decoder_->fetches(); f++) {
+            decoder_->emit(f, {codes_, codes_ /* nobody reads zero points */}, wei_, temp_,
+                    has_keep_ ? &keep_ : nullptr);
+            for (int i = 0; i < decoder_->pairs(); i++) {
+                const int pair = decoder_->pair(f, i);
+                for (int r = 0; r < rows_; r++)
+                    vdpbf16ps(sum(r, pair % chains_), wei_[i], ptr_b[src_at_(r) + pair * 4]);
+            }
+        }
+        add(codes_, step_bytes_);
+        src_at_.advance(*this, rows_, step_rows * 2);
+    }
+
+    // Before the block is multiplied: what comes after waits for dot products, and would make sums wait in
+    // turn.
+    void load_scale() {
+        if (converts_tiles())
+            vmovaps(scale_, ptr[params_]);
+        else
+            tile_params_t(*this, &temp_, k1).load_f32(quant_.scale_dt, scale_, params_);
+        if (by_exponent()) vgetexpps(scale_, scale_);
+        add(params_, param_bytes());
+    }
+
+    // Adds the finished sums of a block to the result. A NaN scale makes NaN of a sum of 0 as well.
+    void apply_scale() {
+        for (int r = 0; r < rows_; r++) {
+            for (int n = chains_ / 2; n > 0; n /= 2)
+                for (int c = 0; c < n; c++) vaddps(sum(r, c), sum(r, c), sum(r, c + n));
+            if (by_exponent()) {
+                vscalefps(sum(r, 0), sum(r, 0), scale_);
+                vaddps(acc_[r], acc_[r], sum(r, 0));
+            } else {
+                vfmadd231ps(acc_[r], sum(r, 0), scale_);
+            }
+        }
+    }
+
+    void store() {
+        const Xbyak::Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
+        mov(dst, acc_slot());
+        mov(stride, arg(offsetof(direct_args_t, acc_stride)));
+        for (int r = 0; r < rows_; r++) {
+            vmovups(ptr[dst], acc_[r]);
+            if (r + 1 < rows_) add(dst, stride);
+        }
+    }
+};
+
+} // namespace
+
+status_t make_avx512_core_bf16_direct_one_stream(const char *name, const kernel_params_t &p,
+        std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
+    return create_jit<direct_one_stream_t>(name, kernel, reason, p);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
