@@ -85,7 +85,7 @@ reason_t check_rows_source(const problem_t &p) {
     if (quant_family(src.dt, q) == quant_family_t::affine)
         return no("src", "int4", "MX, NVFP4 or scales of rows");
     const int bits = storage_bits(data_type_info(src.dt)->bits, p.attr.src.packing);
-    if (bits % 8 && inner_dim(src) != src.ndims - 1 && dim_from_end(src, 1) > 1)
+    if (bits % 8 && inner_dim(src) != src.ndims - 1)
         return no("src", "codes that share bytes along M", "along K");
     return yes();
 }
