@@ -28,9 +28,10 @@ enum class format_t : int32_t {
     mxfp8_e4m3,
     mxfp8_e5m2,
     mxint8,
-    int4,       // s4, 16-bit scales
-    int4_zeros, // u4, 16-bit scales, u8 zero points
-    int4_any,   // every int4
+    int4,             // s4, 16-bit scales
+    int4_zero_points, // u4, 16-bit scales, u8 zero points
+    int4_zeros,       // u4, 16-bit scales, floating zeros of 16 bits
+    int4_any,         // every int4
     count
 };
 
@@ -58,8 +59,9 @@ struct matmul_args_t {
     int64_t expert_stride = 0;              // bytes between experts
     int32_t prefix = 0;                     // bytes before an expert's panels; NVFP4: its global scale
     tiling_t tiling;
-    const void *src = nullptr; // bf16 rows, 16-byte aligned, row stride a multiple of 8 elements
+    const void *src = nullptr; // rows of 16 bits, 16-byte aligned, row stride a multiple of 8 elements
     int64_t src_stride = 0;    // elements
+    value_type_t src_type = value_type_t::bf16; // f16: of int4 weights
     // A row of src is a sum: so many rows of bf16 side by side, src_stride / src_terms apart, a multiple
     // of 64.
     int32_t src_terms = 1;

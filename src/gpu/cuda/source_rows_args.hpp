@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What device/kernels/source_rows.cu is told: rows of a matmul's source, in any form and gathered or
-// not, that become neighbouring rows of bf16 with one factor each.
+// not, that become neighbouring rows of bf16, or f16, with one factor each.
 #pragma once
 
 #include "common/formats/source_recipe.hpp"
@@ -37,6 +37,7 @@ struct source_rows_args_t {
     // More than one: a value of high precision is the sum of so many of bf16, exactly. They stand in as many
     // parts of a row of `out`, the least first.
     int32_t terms = 1;
+    bool f16 = false;         // values of f16 stay that
     float *factors = nullptr; // [rows]: what the sums of a row are multiplied by
     // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(), or in that of
     // fp8_register_place(). stride is a multiple of 64 then.
@@ -44,7 +45,7 @@ struct source_rows_args_t {
     bool register_order = false;
     const int32_t *wanted = nullptr; // [wanted_count]: rows are made if one is not 0; null: always
     int32_t wanted_count = 0;
-    bool in_pieces = false; // bf16, in whole pieces of 16 bytes: copied, without factors
+    bool in_pieces = false; // 16 bits each, in whole pieces of 16 bytes: copied, without factors
     bool early = false;     // as in launch_args_t
 };
 

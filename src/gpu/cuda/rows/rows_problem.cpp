@@ -39,7 +39,9 @@ rows::format_t format_of(const memory_desc_t &wei) {
     if (!is_int4(wei) || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
     const bool short_scales = q.scale_dt != mxdnn_f32;
     if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
-    if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zeros;
+    if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zero_points;
+    if (short_scales && q.zp == zero_point_kind_t::float_zero && q.zp_dt != mxdnn_f32)
+        return format_t::int4_zeros;
     return format_t::int4_any;
 }
 
@@ -123,6 +125,11 @@ kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, 
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
     launch.format = format_of(p.weights);
+    // Kernels for rows of f16 know scales and zeros of f16, or look at the type of all of them.
+    const quant_t &q = p.weights.packed.quant;
+    if (rows_type(p) == rows::value_type_t::f16
+            && (q.scale_dt != mxdnn_f16 || (q.zp == zero_point_kind_t::float_zero && q.zp_dt != mxdnn_f16)))
+        launch.format = rows::format_t::int4_any;
     switch (plan.kernel) {
     case rows::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
     case rows::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;
@@ -223,6 +230,7 @@ void set_rows_args(const problem_t &p, rows::launch_args_t &launch) {
         }
     }
     a.panel_end = rows::panels_of(a);
+    a.src_type = rows_type(p);
 }
 
 } // namespace cuda

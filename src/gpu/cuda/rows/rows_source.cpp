@@ -90,7 +90,13 @@ reason_t check_rows_source(const problem_t &p) {
     return yes();
 }
 
+rows::value_type_t rows_type(const problem_t &p) {
+    return p.src.dt == mxdnn_f16 && p.attr.src.is_default() && takes_few_rows(p) ? rows::value_type_t::f16
+                                                                                 : rows::value_type_t::bf16;
+}
+
 int source_terms(const problem_t &p) {
+    if (rows_type(p) == rows::value_type_t::f16) return 1;
     const bool rounds = p.attr.src.is_dynamic() || p.attr.fpmath == mxdnn_fpmath_mode_bf16
                         || p.attr.fpmath == mxdnn_fpmath_mode_any;
     return rounds ? 1 : rows::source_terms_of(p.src.dt);
@@ -101,8 +107,8 @@ bool makes_rows(const problem_t &p) {
     const int nd = src.ndims;
     constexpr int64_t elements = row_copy_bytes / 2;
     const bool in_rows = src.strides[nd - 1] == 1 || src.dims[nd - 1] == 1;
-    return src.dt != mxdnn_bf16 || !p.attr.src.is_default() || !in_rows || src.strides[nd - 2] % elements != 0
-           || dim_from_end(p.weights, 2) % elements != 0;
+    return value_type_of(src.dt) != rows_type(p) || !p.attr.src.is_default() || !in_rows
+           || src.strides[nd - 2] % elements != 0 || dim_from_end(p.weights, 2) % elements != 0;
 }
 
 int64_t even_row_stride(const memory_desc_t &md) {
@@ -154,10 +160,11 @@ status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, 
     r.wanted = a.wanted;
     r.wanted_count = a.panel_end;
     r.terms = source_terms(p);
+    r.f16 = a.src_type == rows::value_type_t::f16;
     a.src = r.out;
     a.src_stride = r.stride;
     a.src_terms = r.terms;
-    a.row_factors = r.in_pieces || r.terms > 1 ? nullptr : r.factors; // which are 1
+    a.row_factors = r.in_pieces || r.terms > 1 || r.f16 ? nullptr : r.factors; // which are 1
     a.src_global = src.global;
     a.src_global_step = src.one_global ? 0 : 1;
     return r.rows ? launch_kernel(ctx, kernel_id_t::source_rows, r) : mxdnn_success;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source as the Hopper kernels read it: neighbouring rows of bf16, in place where they are that, else
-// made in the scratchpad by device/kernels/source_rows.cu, so many at a time.
+// The source as the Hopper kernels read it: neighbouring rows of bf16, or f16 for int4 weights, in place
+// where they are that, else made in the scratchpad by device/kernels/source_rows.cu, so many at a time.
 #pragma once
 
 #include "common/primitive.hpp"
@@ -16,6 +16,8 @@ reason_t check_rows_source(const problem_t &p);
 // Whether they have to be made.
 bool makes_rows(const problem_t &p);
 
+// What they are rows of. int4 weights are exact as f16, too, so that a source of f16 is multiplied as it is.
+rows::value_type_t rows_type(const problem_t &p);
 // How many rows of bf16 a row is the sum of, which it is exactly but where the problem allows rounding:
 // values of f16 and f32 have more bits.
 int source_terms(const problem_t &p);

@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(portable_rows_t::threads, 1)
                     for (int half = 0; half < 2; half++) {
                         if constexpr (has_unscaled<format>) {
                             add_unscaled<format, decltype(any)::value, row_tiles>(
-                                    sum, raw, half,
+                                    sum, raw, half, args.K - tile * k::tile_rows,
                                     [&](int r, uint32_t(&b)[4]) {
                                         load_matrix_4(b, from + r * 8 * k::src_pitch + half * 64);
                                     },

@@ -13,6 +13,7 @@
 #include "gpu/cuda/device/kernels/fp8_rows.cuh"
 #include "gpu/cuda/device/kernels/source_row.cuh"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/device/mma/f16_terms.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -158,7 +159,7 @@ __device__ void through_mx_int8(float (&x)[each], const source_recipe_t &recipe)
     for (int i = 0; i < each; i++) x[i] = mx_dequantize<s8_t>(mx_quantize<s8_t>(x[i], scale), scale);
 }
 
-// bf16 as it is, in pieces of 16 bytes.
+// Elements as they are, in pieces of 16 bytes.
 __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ source_rows_args_t a) {
     ptx::let_later_kernels_start();
     ptx::wait_for_earlier_kernels();
@@ -187,21 +188,24 @@ __device__ void through_row_fp8(float (&x)[each], float step) {
 }
 
 // Values as sums of `terms` of bf16 each, exactly, the least first; parts of a row are `part` elements apart.
-// Every term has the sign of its value, and is 0 where that is only: its product with Inf is Inf then, too.
 __device__ __forceinline__ void store_terms(uint16_t *to, int64_t part, int terms, float (&x)[each]) {
     for (int term = terms - 1; term > 0; term--) {
         float high[each];
 #pragma unroll
-        for (int i = 0; i < each; i++) {
-            const uint32_t bits = bits_of(x[i]), magnitude = magnitude_bits(x[i]);
-            // Nothing is left of 8 bits: then one step less.
-            const bool whole = (bits & 0xffff) == 0 && magnitude != 0 && magnitude < f32_inf_bits;
-            high[i] = float_of((bits & 0xffff0000u) - (whole ? 0x10000u : 0u));
-            x[i] = magnitude == f32_inf_bits ? x[i] : x[i] - high[i];
-        }
+        for (int i = 0; i < each; i++) high[i] = take_bf16_term(x[i]);
         store_row_piece(to + term * part, high);
     }
     store_row_piece(to, x);
+}
+
+__device__ __forceinline__ void store_f16(uint16_t *to, const float (&x)[each]) {
+    uint32_t w[each / 2];
+#pragma unroll
+    for (int i = 0; i < each / 2; i++) {
+        const __half2 pair = __floats2half2_rn(x[2 * i], x[2 * i + 1]);
+        w[i] = *reinterpret_cast<const uint32_t *>(&pair);
+    }
+    *reinterpret_cast<uint4 *>(to) = make_uint4(w[0], w[1], w[2], w[3]);
 }
 
 enum class scales_t { none, e8m0, e4m3, of_rows };
@@ -307,7 +311,9 @@ __global__ void __launch_bounds__(threads) source_rows(const __grid_constant__ s
                     store_codes(to, k, x);
                 continue;
             }
-            if constexpr (takes_terms)
+            if (takes_terms && a.f16)
+                store_f16(a.out + r * a.stride + k, x);
+            else if constexpr (takes_terms)
                 store_terms(a.out + r * a.stride + k, part, a.terms, x);
             else
                 store_row_piece(a.out + r * a.stride + k, x);

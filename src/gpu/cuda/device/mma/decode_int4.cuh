@@ -20,14 +20,17 @@
 namespace mxdnn {
 namespace impl {
 
-// s4 with 16-bit scales, u4 with them and zero points of 8 bits, and everything that int4 may be.
-enum class int4_kind_t { s4, zero_points, any };
+// s4 with 16-bit scales, u4 with them and zero points of 8 bits, u4 with them and floating zeros of 16 bits,
+// and everything that int4 may be.
+enum class int4_kind_t { s4, zero_points, zeros, any };
 
 template <int4_kind_t kind>
 struct int4_t {
-    static constexpr bool any_types = kind == int4_kind_t::any;
+    static constexpr bool any_types = kind == int4_kind_t::any,
+                          may_have_zeros = any_types || kind == int4_kind_t::zeros;
     static constexpr int bits = 4, max_header = 2 * 64
                                                 * (any_types                               ? 8
+                                                        : kind == int4_kind_t::zeros       ? 4
                                                         : kind == int4_kind_t::zero_points ? 3
                                                                                            : 2);
     static constexpr bool one_step_tiles = false;
@@ -35,14 +38,16 @@ struct int4_t {
     static constexpr float sum_scale = 1.f;
     struct raw_t {
         // Of rows 0..31 and 32..63: scales of columns c and c + 8, side by side, and their zeros.
-        uint32_t codes[4], scales[any_types ? 4 : 2], zeros[any_types ? 4 : 1];
+        uint32_t codes[4], scales[any_types ? 4 : 2], zeros[any_types ? 4 : may_have_zeros ? 2 : 1];
         cuda::rows::int4_types_t types;
 
         __device__ bool has_zero_points() const {
             return any_types ? types.zero_points : kind == int4_kind_t::zero_points;
         }
         __device__ bool is_signed() const { return any_types ? types.is_signed : kind == int4_kind_t::s4; }
-        __device__ bool has_zeros() const { return any_types && types.zeros != value_type_t::none; }
+        __device__ bool has_zeros() const {
+            return any_types ? types.zeros != value_type_t::none : may_have_zeros;
+        }
     };
     __device__ static __forceinline__ place_t place(int thread, const tiling_t &t) {
         const uint32_t pair = uint32_t(thread) / 4;
@@ -66,7 +71,7 @@ struct int4_t {
         if (r.has_zero_points()) {
             const int at = zeros_at(1);
             r.zeros[0] = scales.read_2(at) | scales.read_2(at + 2 * second) << 16;
-        } else if constexpr (any_types) {
+        } else if constexpr (may_have_zeros) {
             if (r.has_zeros())
                 load_pairs(r.zeros, scales, t.int4.zeros, zeros_at(bytes_of(t.int4.zeros)), second);
         }
@@ -75,7 +80,7 @@ struct int4_t {
     // Scales and floating zeros that do not become factors.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = beyond(r.scales, r.types.scales);
-        if constexpr (any_types)
+        if constexpr (may_have_zeros)
             if (r.has_zeros()) bits |= beyond(r.zeros, r.types.zeros);
         return bits;
     }
@@ -83,25 +88,10 @@ struct int4_t {
     // Weights without their scale, which are exact in one bf16. They are 2^13 too small, so that their sums
     // with any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
-        // Bits below bit 8 are an integer times 2^-133: one mask lands registers 0 and 2, another, 4 higher,
-        // registers 1 and 3. With its top bit turned around an s4 is 8 more.
-        constexpr uint32_t sign = 0x80008000u, minus_eight = power_of_two_bf16x2(3 - unscaled_down) | sign;
-        const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
-        const uint32_t flip = r.is_signed() ? 0x00080008u : 0;
-        uint32_t off = r.is_signed() || r.has_zeros() ? minus_eight : sign;
-        if (r.has_zero_points())
-            off = mul_bf16x2(__byte_perm(r.zeros[0], 0, step / 2 ? 0x4342 : 0x4140),
-                    power_of_two_bf16x2(133 - unscaled_down) | sign);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const int at = i % 2 * 4;
-            const uint32_t landed = and_xor(from[i / 2], 0x000F000Fu << at, flip << at);
-            a[i] = cuda::bf16x2_t::fma(
-                    landed, power_of_two_bf16x2(133 - at - unscaled_down), half_of(off, i % 2));
-        }
+        land<bf16_weights_t>(a, r, step);
     }
     // One in every place, as much too small.
-    __device__ static constexpr uint32_t unscaled_ones() { return power_of_two_bf16x2(-unscaled_down); }
+    __device__ static constexpr uint32_t unscaled_ones() { return bf16_weights_t::power_of_two(0); }
     // What sums of products with them are multiplied by, of column c or c + 8.
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
         return scale(r, step, column) * unscaled_up;
@@ -115,8 +105,10 @@ struct int4_t {
     __device__ static __forceinline__ bool meets_early(const raw_t &r, int step, int column) {
         return is_beyond(scale(r, step, column)) || is_beyond(zero(r, step, column));
     }
-    // Weights of such columns, and of the others unscaled ones, as three terms.
-    __device__ static __forceinline__ void decode_any(uint32_t (&a)[terms][4], const raw_t &r, int step) {
+    // Weights of such columns, and of the others unscaled ones, as three terms. left: how many rows there are
+    // from the first of the tile's on; further ones are 0, as infinities times zeros of the source are not.
+    __device__ static __forceinline__ void decode_any(
+            uint32_t (&a)[terms][4], const raw_t &r, int step, int left) {
         uint32_t v[4];
         decode_unscaled(v, r, step);
 #pragma unroll
@@ -126,9 +118,12 @@ struct int4_t {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 rest[h] = bf16_to_float(v[i], h);
-                if (!early) continue;
-                rest[h] = __fmul_rn(rest[h] * unscaled_up, scale(r, step, i % 2));
-                if (r.has_zeros()) rest[h] = __fadd_rn(rest[h], zero(r, step, i % 2));
+                if (step * 16 + i / 2 * 8 + int(threadIdx.x) % 4 * 2 + h >= left)
+                    rest[h] = 0.f;
+                else if (early) {
+                    rest[h] = __fmul_rn(rest[h] * unscaled_up, scale(r, step, i % 2));
+                    if (r.has_zeros()) rest[h] = __fadd_rn(rest[h], zero(r, step, i % 2));
+                }
             }
             // The first term is cut off after one of the last units of f32, the second after one of 16 bits,
             // as many as the rest has: so there is a rest.
@@ -143,9 +138,38 @@ struct int4_t {
         }
     }
 
-private:
+protected:
     using value_type_t = cuda::rows::value_type_t;
     static constexpr int unscaled_down = 13;
+    struct bf16_weights_t : cuda::bf16x2_t {
+        static constexpr int least = -133; // exponent of bit 0 alone
+        __device__ static __forceinline__ uint32_t mul(uint32_t a, uint32_t b) { return mul_bf16x2(a, b); }
+        // As much too small as weights are.
+        __device__ static constexpr uint32_t power_of_two(int e) {
+            return power_of_two_bf16x2(e - unscaled_down);
+        }
+    };
+    // Weights of such a type, without their scale.
+    template <typename weights_t>
+    __device__ static __forceinline__ void land(uint32_t (&a)[4], const raw_t &r, int step) {
+        // Bits below bit 8 are an integer times a power of two: one mask lands registers 0 and 2, another, 4
+        // higher, registers 1 and 3. With its top bit turned around an s4 is 8 more.
+        constexpr uint32_t sign = 0x80008000u;
+        const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
+        const uint32_t flip = r.is_signed() ? 0x00080008u : 0;
+        uint32_t off = r.is_signed() || r.has_zeros() ? weights_t::power_of_two(3) | sign : sign;
+        if (r.has_zero_points())
+            off = weights_t::mul(__byte_perm(r.zeros[0], 0, step / 2 ? 0x4342 : 0x4140),
+                    weights_t::power_of_two(-weights_t::least) | sign);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int at = i % 2 * 4;
+            const uint32_t landed = and_xor(from[i / 2], 0x000F000Fu << at, flip << at);
+            a[i] = weights_t::fma(
+                    landed, weights_t::power_of_two(-weights_t::least - at), half_of(off, i % 2));
+        }
+    }
+
     static constexpr float unscaled_up = 1 << unscaled_down;
     // From this exponent on, 2^115, f32 and bf16 may be beyond f32 when they are multiplied; of f16 only what
     // is no number.
@@ -180,7 +204,7 @@ private:
         return value(r.scales, r.types.scales, step, column);
     }
     __device__ static __forceinline__ float zero(const raw_t &r, int step, int column) {
-        if constexpr (any_types)
+        if constexpr (may_have_zeros)
             if (r.has_zeros()) return value(r.zeros, r.types.zeros, step, column);
         return 0.f;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// int4 weights whose scales are known to be bf16: becoming a factor takes them fewer instructions than those
-// whose type is looked at (decode_int4.cuh).
+// int4 weights whose scales, and floating zeros, are known to be bf16: becoming a factor takes them fewer
+// instructions than those whose type is looked at (decode_int4.cuh).
 #pragma once
 
 #include "gpu/cuda/device/mma/unscaled.cuh"
@@ -13,22 +13,36 @@ struct int4_bf16_t : int4_t<kind> {
     using raw_t = typename int4_t<kind>::raw_t;
     static_assert(!int4_t<kind>::any_types, "scales of 16 bits");
 
-    // Scales that 2^13, by which unscaled weights are too small, takes to 2^128 or beyond: it adds 13 to
-    // their exponents, and one more makes 256 of the largest.
+    // Scales and zeros that 2^13, by which unscaled weights are too small, takes to 2^128 or beyond: it adds
+    // 13 to their exponents, and one more makes 256 of the largest.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = 0;
+        const auto look_at = [&](uint32_t s) { bits |= (s & 0x7FFF7FFFu) + (up - power_of_two_bf16x2(-1)); };
 #pragma unroll
-        for (uint32_t s : r.scales) bits |= (s & 0x7FFF7FFFu) + (up - power_of_two_bf16x2(-1));
+        for (int i = 0; i < 2; i++) {
+            look_at(r.scales[i]);
+            if constexpr (int4_t<kind>::may_have_zeros) look_at(r.zeros[i]);
+        }
         return bits & 0x80008000u;
     }
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
-        const uint32_t factors = mul_bf16x2(r.scales[step / 2], up);
-        return __uint_as_float(column ? factors & 0xFFFF0000u : factors << 16);
+        return factor(r.scales[step / 2], column);
+    }
+    __device__ static __forceinline__ float unscaled_zero(const raw_t &r, int step, int column) {
+        if constexpr (int4_t<kind>::may_have_zeros)
+            return factor(r.zeros[step / 2], column);
+        else
+            return 0.f;
     }
 
 private:
     // One divided by what one has become.
     static constexpr uint32_t up = power_of_two_bf16x2(127) - int4_t<kind>::unscaled_ones();
+
+    __device__ static __forceinline__ float factor(uint32_t pair, int column) {
+        const uint32_t factors = mul_bf16x2(pair, up);
+        return __uint_as_float(column ? factors & 0xFFFF0000u : factors << 16);
+    }
 };
 
 template <int4_kind_t kind>

@@ -3,6 +3,7 @@
 // formats that have_unscaled (weight_format.cuh).
 #pragma once
 
+#include "gpu/cuda/device/mma/f16_terms.cuh"
 #include "gpu/cuda/device/mma/mma_sync.cuh"
 #include "gpu/cuda/device/mma/weight_format.cuh"
 
@@ -33,12 +34,22 @@ struct unscaled_factors_t {
     }
 };
 
+// Products of weights without their scale.
+template <typename format>
+__device__ __forceinline__ void mma_unscaled(
+        float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    if constexpr (is_f16<format>)
+        mma_f16(d, a, b0, b1);
+    else
+        mma_bf16(d, a, b0, b1);
+}
+
 // Adds the products of ones with 32 rows of K.
 template <typename format>
 __device__ __forceinline__ void add_ones(float (&sum)[4], const uint32_t (&b)[4]) {
     constexpr uint32_t one = format::unscaled_ones(), ones[4] = {one, one, one, one};
-    mma_bf16(sum, ones, b[0], b[1]);
-    mma_bf16(sum, ones, b[2], b[3]);
+    mma_unscaled<format>(sum, ones, b[0], b[1]);
+    mma_unscaled<format>(sum, ones, b[2], b[3]);
 }
 
 // Every eight rows of the source are there.
@@ -47,16 +58,31 @@ struct all_rows_t {
 };
 
 // Adds 32 rows of K, the lower or the upper ones of a step, to the sums of 16 columns and up to 8 * tiles
-// rows of the source. source(t, b): the fragments of eight of these; has(t): whether there are such rows.
+// rows of the source. left: rows of K from the step's first on; source(t, b): the fragments of eight of the
+// source's; has(t): whether there are such rows.
 template <typename format, bool any, int tiles, int row_tiles, typename F, typename G = all_rows_t>
-__device__ __forceinline__ void add_unscaled(
-        float (&sum)[row_tiles][4], const typename format::raw_t &raw, int half, F &&source, G &&has = G()) {
+__device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const typename format::raw_t &raw,
+        int half, [[maybe_unused]] int left, F &&source, G &&has = G()) {
+    if constexpr (any && is_f16<format>) {
+        // Terms of the source that are as much smaller as sums are enlarged in the end.
+#pragma unroll 1
+        for (int term = 1; term >= 0; term--)
+            add_unscaled<typename format::of_bf16, true, tiles>(
+                    sum, raw, half, left,
+                    [&](int t, uint32_t(&b)[4]) {
+                        source(t, b);
+#pragma unroll
+                        for (uint32_t &pair : b) pair = bf16_term_of_f16(pair, term, 1 / format::sum_scale);
+                    },
+                    has);
+        return;
+    }
     constexpr int terms = any ? format::terms : 1, together = tiles % 2 ? 1 : 2;
     uint32_t a[2][terms][4];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         if constexpr (any)
-            format::decode_any(a[i], raw, half * 2 + i);
+            format::decode_any(a[i], raw, half * 2 + i, left);
         else
             format::decode_unscaled(a[i][0], raw, half * 2 + i);
     }
@@ -76,7 +102,7 @@ __device__ __forceinline__ void add_unscaled(
             for (int term = terms - 1; term >= 0; term--)
 #pragma unroll
                 for (int t = 0; t < together; t++)
-                    mma_bf16(part[t], a[i][term], b[t][i * 2], b[t][i * 2 + 1]);
+                    mma_unscaled<format>(part[t], a[i][term], b[t][i * 2], b[t][i * 2 + 1]);
 #pragma unroll
         for (int t = 0; t < together; t++)
 #pragma unroll

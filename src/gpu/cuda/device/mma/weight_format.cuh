@@ -71,6 +71,7 @@ __device__ __forceinline__ float e8m0_to_float(uint32_t byte) {
 
 // Landed codes become weights: multiplied by 2^add, exactly, and by the scale.
 constexpr uint32_t power_of_two_bf16x2(int e) { return uint32_t(e + 127) << 7 | uint32_t(e + 127) << 23; }
+constexpr uint32_t power_of_two_f16x2(int e) { return uint32_t(e + 15) << 10 | uint32_t(e + 15) << 26; }
 
 // Scales of formats with e8m0: for columns c and c + 8 of the blocks of rows 0..31 and 32..63, a byte each.
 struct e8m0_scales_t {
@@ -116,9 +117,15 @@ struct e8m0_scales_t {
 
 // Whether sums over 32 rows meet the scales instead, for weights that times their scale are no bf16. Then a
 // format has, instead of decode(), decode_unscaled(a, raw, step) for what is not special, decode_any(a, raw,
-// step) for everything, in several terms, and what unscaled_factors_t asks for (unscaled_sums.cuh).
+// step, rows left) for everything, in several terms, and what unscaled_factors_t asks for
+// (unscaled_sums.cuh).
 template <typename format>
 inline constexpr bool has_unscaled = false;
+
+// Whether such weights are f16, as the source is then. Those that meet their scales early are not: these
+// format::of_bf16 decodes, and the source is the sum of two bf16 for them (f16_terms.cuh).
+template <typename format>
+inline constexpr bool is_f16 = false;
 
 } // namespace impl
 } // namespace mxdnn

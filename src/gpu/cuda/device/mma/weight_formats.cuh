@@ -22,7 +22,8 @@ auto of_format(cuda::rows::format_t f, const getter &get) -> decltype(get(mxfp4_
     case format_t::mxfp8_e5m2: return get(mxfp8_t<5>());
     case format_t::mxint8: return get(mxint8_t());
     case format_t::int4: return get(int4_t<int4_kind_t::s4>());
-    case format_t::int4_zeros: return get(int4_t<int4_kind_t::zero_points>());
+    case format_t::int4_zero_points: return get(int4_t<int4_kind_t::zero_points>());
+    case format_t::int4_zeros: return get(int4_t<int4_kind_t::zeros>());
     case format_t::int4_any: return get(int4_t<int4_kind_t::any>());
     default: return get(mxfp4_t());
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel table's entry of a kernel that is built for every weight format in every shape that plans choose
-// from. kernel_t says how many shapes there are (count) and what number i is of a format (built<format,
-// i>()), and which formats it takes (takes<format>).
+// Kernels that are built for every weight format in every shape that plans choose from. kernel_t says how
+// many shapes there are (count) and what number i is of a format (built<format, i>()), and which formats it
+// takes (takes<format>).
 #pragma once
 
 #include <utility>
@@ -30,15 +30,6 @@ const built_t<args_t> *variant_of(format_t f, int v) {
         return variant_of_format<kernel_t, decltype(format), args_t>(
                 v, std::make_index_sequence<kernel_t::count>());
     });
-}
-
-template <typename kernel_t>
-constexpr kernel_entry_t entry_of_variants(kernel_id_t id) {
-    return {id, sizeof(launch_args_t), [] { return prepare_built(variant_of<kernel_t>); },
-            [](const launch_t &at, const void *args) {
-                const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-                return launch_built(*variant_of<kernel_t>(a.format, a.variant), at, a, a.matmul);
-            }};
 }
 
 } // namespace rows

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/decode_int4_bf16.cuh"
+#include "gpu/cuda/device/mma/decode_int4_f16.cuh"
 #include "gpu/cuda/device/rows/variants.cuh"
 #include "gpu/cuda/heuristics/rows_matmul_plan.hpp"
 
@@ -18,9 +19,9 @@ namespace {
 using namespace rows;
 
 // Besides the plan's variants one for one row, where the format has it; and then all of them anew for int4
-// with bf16 scales.
+// with bf16 scales, and for int4 with a source of f16.
 constexpr int one_row_variant = sizeof(dense_rows_tiles) / sizeof(dense_rows_tiles[0]),
-              bf16_variants = one_row_variant + 1;
+              bf16_variants = one_row_variant + 1, f16_variants = 2 * bf16_variants;
 
 template <typename format>
 struct with_bf16_scales_t {
@@ -34,11 +35,13 @@ struct with_bf16_scales_t<int4_t<kind>> {
 struct dense_rows_list_t {
     template <typename format>
     static constexpr bool takes = true;
-    static constexpr size_t count = 2 * bf16_variants;
+    static constexpr size_t count = f16_variants + bf16_variants;
     template <typename format_, size_t i>
     static built_t<mapped_args_t> built() {
-        using format =
+        using of_bf16_rows =
                 std::conditional_t<(i >= bf16_variants), typename with_bf16_scales_t<format_>::type, format_>;
+        using format = std::conditional_t<(i >= f16_variants), typename with_f16_source_t<format_>::type,
+                of_bf16_rows>;
         constexpr bool one_row = i % bf16_variants == one_row_variant;
         constexpr int tiles = one_row ? 1 : dense_rows_tiles[i % bf16_variants % one_row_variant];
         using variant_t = dense_rows_variant_t<format, tiles, one_row && unscaled_t<format>::exists>;
@@ -60,8 +63,13 @@ const kernel_entry_t sm90_dense_rows_kernel = {kernel_id_t::sm90_dense_rows, siz
             m.matmul = a.matmul;
             // Terms of a row are rows of their own.
             const int terms = m.matmul.src_terms, rows = m.matmul.M * terms;
-            const bool bf16_scales = m.matmul.tiling.int4.scales == value_type_t::bf16;
-            const int v = (rows == 1 ? one_row_variant : a.variant) + (bf16_scales ? bf16_variants : 0);
+            const int4_types_t &int4 = m.matmul.tiling.int4;
+            const bool all_bf16 = int4.scales == value_type_t::bf16
+                                  && (int4.zeros == value_type_t::bf16 || int4.zeros == value_type_t::none);
+            const int v = (rows == 1 ? one_row_variant : a.variant)
+                          + (m.matmul.src_type == value_type_t::f16 ? f16_variants
+                                  : all_bf16                        ? bf16_variants
+                                                                    : 0);
             if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K, rows,
                         m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);

@@ -111,24 +111,25 @@ struct plain_results_t {
     bool usual;
 
     __device__ plain_results_t(const matmul_args_t &a, const columns_t &columns, int row)
-        : stride_(a.dst_stride),
-          to_(static_cast<__nv_bfloat16 *>(a.dst) + (row * a.dst_stride + columns.column - a.dst_first)) {
-        usual = a.dst_type == value_type_t::bf16 && a.activation == activation_t::none && !a.row_weights
-                && !a.row_factors && a.old_scale == 0.f && columns.valid == 4 && a.dst_stride % 4 == 0
+        : stride_(a.dst_stride), type_(a.dst_type),
+          to_(static_cast<uint16_t *>(a.dst) + (row * a.dst_stride + columns.column - a.dst_first)) {
+        usual = (type_ == value_type_t::bf16 || type_ == value_type_t::f16)
+                && a.activation == activation_t::none && !a.row_weights && !a.row_factors
+                && a.old_scale == 0.f && columns.valid == 4 && a.dst_stride % 4 == 0
                 && reinterpret_cast<uintptr_t>(to_) % 8 == 0;
     }
     // The row that is so many after the first.
     __device__ __forceinline__ void store(const columns_t &c, const float4 &v, int row) const {
         const float by = c.scale.sum, expert = c.scale.expert;
-        const __nv_bfloat162 packed[2] = {
-                __floats2bfloat162_rn(v.x * by * expert + c.bias[0], v.y * by * expert + c.bias[1]),
-                __floats2bfloat162_rn(v.z * by * expert + c.bias[2], v.w * by * expert + c.bias[3])};
-        *reinterpret_cast<uint2 *>(to_ + row * stride_) = *reinterpret_cast<const uint2 *>(packed);
+        *reinterpret_cast<uint2 *>(to_ + row * stride_) =
+                make_uint2(pair_of(type_, v.x * by * expert + c.bias[0], v.y * by * expert + c.bias[1]),
+                        pair_of(type_, v.z * by * expert + c.bias[2], v.w * by * expert + c.bias[3]));
     }
 
 private:
     int64_t stride_;
-    __nv_bfloat16 *to_;
+    value_type_t type_;
+    uint16_t *to_;
 };
 
 // Adds the products of 64 rows of weights with those of the source, which ldmatrix has brought.
@@ -136,9 +137,10 @@ template <typename format, bool any, int row_tiles>
 __device__ __forceinline__ void add_step(float (&sum)[2][row_tiles][4], const typename format::raw_t &raw,
         const uint32_t (&b)[row_tiles][2][4]) {
     if constexpr (has_unscaled<format>) {
+        static_assert(!any, "what is special is added by halves");
 #pragma unroll
         for (int h = 0; h < 2; h++) // blocks have 32 rows at least
-            add_unscaled<format, any, row_tiles>(sum[h], raw, h, [&](int t, uint32_t(&of)[4]) {
+            add_unscaled<format, false, row_tiles>(sum[h], raw, h, 0, [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
                 for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
             });
@@ -396,22 +398,33 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
         // Two sums, of even and odd steps of 16, because a product waits for the one before it.
         float sum[2][row_tiles][4] = {};
         [[maybe_unused]] one_row_sums_t<format> one_row;
-        // The source's fragments of eight rows for step j of a stage.
-        const auto load_source = [&](uint32_t(&b)[2][4], int j, int t) {
+        // The source's fragments of eight rows for step j of a stage, or half of it.
+        const auto load_half = [&](uint32_t(&b)[4], int j, int t, int h) {
             const uint32_t from = source_row + source_at * variant::source_stage + j * variant::source_step
                                   + t * 8 * k::row_bytes;
-            load_matrix_4(b[0], from);
-            load_matrix_4(b[1], from ^ 64); // 32 columns further on
+            load_matrix_4(b, from ^ h * 64); // 32 columns further on
         };
-        // Step j of a stage.
-        const auto multiply = [&](auto any, const raw_t &raw, int j) {
-            uint32_t b[row_tiles][2][4];
+        const auto load_source = [&](uint32_t(&b)[2][4], int j, int t) {
+            for (int h = 0; h < 2; h++) load_half(b[h], j, t, h);
+        };
+        // Step j of a stage. left: rows of K from its first one on, where that may matter.
+        const auto multiply = [&](auto any, const raw_t &raw, int j, int left = k::step_rows) {
+            constexpr bool special = decltype(any)::value;
+            if constexpr (has_unscaled<format> && special && !variant::one_row) {
+                // What is special takes so many registers that the source is read when it is wanted.
 #pragma unroll
-            for (int t = 0; t < row_tiles; t++) load_source(b[t], j, t);
-            if constexpr (!variant::one_row)
-                add_step<format, decltype(any)::value>(sum, raw, b);
-            else
-                one_row.add_special(raw, b[0], lane % 4 == j);
+                for (int h = 0; h < 2; h++)
+                    add_unscaled<format, true, row_tiles>(
+                            sum[h], raw, h, left, [&](int t, uint32_t(&b)[4]) { load_half(b, j, t, h); });
+            } else {
+                uint32_t b[row_tiles][2][4];
+#pragma unroll
+                for (int t = 0; t < row_tiles; t++) load_source(b[t], j, t);
+                if constexpr (variant::one_row)
+                    one_row.add_special(raw, b[0], lane % 4 == j, left);
+                else
+                    add_step<format, special>(sum, raw, b);
+            }
         };
         const auto source_full = [&] { return source_full_of(team) + 8 * source_at; };
 #pragma unroll 1
@@ -467,7 +480,8 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
                 for (int j = 0; j < here; j++) {
                     const raw_t raw = load(j);
                     if (__any_sync(~0u, format::special(raw) != 0))
-                        multiply(std::true_type(), raw, j);
+                        multiply(std::true_type(), raw, j,
+                                args.K - (step_begin + begin + s + j) * k::step_rows);
                     else
                         multiply(std::false_type(), raw, j);
                 }

@@ -408,6 +408,35 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             return format::load(scales, codes, args.tiling);
                     };
                     // Several panels together, whose products do not wait for each other.
+                    const auto multiply_by = [&](auto any, auto tiles, int first, const auto &raw) {
+                        constexpr int count = int(sizeof(raw) / sizeof(raw[0]));
+                        if constexpr (has_unscaled<format>) {
+#pragma unroll
+                            for (int h = 0; h < 2; h++)
+#pragma unroll
+                                for (int p = 0; p < count; p++)
+                                    add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(
+                                            sum[first + p], raw[p], h,
+                                            args.K - ((stage_begin + next) * 2 + half) * k::tile_rows,
+                                            [&](int t, uint32_t(&of)[4]) {
+#pragma unroll
+                                                for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
+                                            });
+                        } else {
+#pragma unroll
+                            for (int i = 0; i < 4; i++)
+#pragma unroll
+                                for (int p = 0; p < count; p++) {
+                                    uint32_t a[4];
+                                    format::template decode<decltype(any)::value>(a, raw[p], i);
+#pragma unroll
+                                    for (int t = 0; t < tiles; t++)
+                                        mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
+                                                b[t][i / 2][i % 2 * 2 + 1]);
+                                }
+                        }
+                    };
+                    uint32_t special_panels = 0; // a bit each: they come last, one by one
                     const auto multiply = [&](auto first, auto count) {
                         typename format::raw_t raw[count];
                         uint32_t special = 0;
@@ -416,38 +445,13 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             raw[p] = load(first + p);
                             special |= format::special(raw[p]);
                         }
-                        const auto by = [&](auto any, auto tiles) {
-                            if constexpr (has_unscaled<format>) {
-#pragma unroll
-                                for (int h = 0; h < 2; h++)
-#pragma unroll
-                                    for (int p = 0; p < count; p++)
-                                        add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(
-                                                sum[first + p], raw[p], h, [&](int t, uint32_t(&of)[4]) {
-#pragma unroll
-                                                    for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
-                                                });
-                            } else {
-#pragma unroll
-                                for (int i = 0; i < 4; i++)
-#pragma unroll
-                                    for (int p = 0; p < count; p++) {
-                                        uint32_t a[4];
-                                        format::template decode<decltype(any)::value>(a, raw[p], i);
-#pragma unroll
-                                        for (int t = 0; t < tiles; t++)
-                                            mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
-                                                    b[t][i / 2][i % 2 * 2 + 1]);
-                                    }
-                            }
-                        };
                         using std::integral_constant;
                         if (__any_sync(~0u, special != 0))
-                            by(std::true_type(), integral_constant<int, row_tiles>());
+                            special_panels |= ((1u << count) - 1) << first;
                         else if (all_tiles)
-                            by(std::false_type(), integral_constant<int, row_tiles>());
+                            multiply_by(std::false_type(), integral_constant<int, row_tiles>(), first, raw);
                         else
-                            by(std::false_type(), integral_constant<int, 1>());
+                            multiply_by(std::false_type(), integral_constant<int, 1>(), first, raw);
                     };
                     using std::integral_constant;
                     constexpr integral_constant<int, 0> p0;
@@ -468,6 +472,13 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                         multiply(p2, p2);
                     else if (!variant::all_together && panels_here == 3)
                         multiply(p2, p1);
+                    if (special_panels)
+#pragma unroll
+                        for (int p = 0; p < panels; p++)
+                            if (special_panels >> p & 1) {
+                                const typename format::raw_t raw[1] = {load(p)};
+                                multiply_by(std::true_type(), integral_constant<int, row_tiles>(), p, raw);
+                            }
                 }
                 __syncwarp();
                 if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty

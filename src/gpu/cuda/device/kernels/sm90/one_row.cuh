@@ -56,7 +56,7 @@ struct one_row_sums_t {
             for (int i = 0; i < 4; i++) {
                 uint32_t a[4];
                 unscaled::decode(a, raw[j], i);
-                mma_bf16(part[i % 2], a, b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
+                mma_unscaled<format>(part[i % 2], a, b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
             }
         }
         [[maybe_unused]] float ones[4] = {};
@@ -93,14 +93,15 @@ struct one_row_sums_t {
             }
         }
     }
-    // A step with scales that have no factor: weights meet them, and may be Inf or NaN, which times the zeros
-    // of other columns would be NaN in their lanes.
-    __device__ __forceinline__ void add_special(const raw_t &raw, const uint32_t (&b)[2][4], bool mine) {
+    // A step, of so many rows of K, with scales that have no factor: weights meet them, and may be Inf or
+    // NaN, which times the zeros of other columns would be NaN in their lanes.
+    __device__ __forceinline__ void add_special(
+            const raw_t &raw, const uint32_t (&b)[2][4], bool mine, int left) {
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float part[1][4] = {};
             if constexpr (has_unscaled<format>) {
-                add_unscaled<format, true, 1>(part, raw, h, [&](int, uint32_t(&of)[4]) {
+                add_unscaled<format, true, 1>(part, raw, h, left, [&](int, uint32_t(&of)[4]) {
 #pragma unroll
                     for (int i = 0; i < 4; i++) of[i] = b[h][i];
                 });
