@@ -349,8 +349,9 @@ struct problem_of_test_t {
         } else {
             args[MXDNN_ARG_WEIGHTS] = w;
         }
-        const int bounds_arg =
-                grouping == mxdnn::row_grouping::padded ? MXDNN_ARG_GROUP_COUNTS : MXDNN_ARG_GROUP_OFFSETS;
+        const int bounds_arg = grouping == mxdnn::row_grouping::padded    ? MXDNN_ARG_GROUP_COUNTS
+                               : grouping == mxdnn::row_grouping::row_ids ? MXDNN_ARG_ROW_EXPERT_IDS
+                                                                          : MXDNN_ARG_GROUP_OFFSETS;
         args[bounds_arg] = s32(bounds);
         if (!ids.empty()) args[MXDNN_ARG_GROUP_EXPERT_IDS] = s32(ids);
         if (!map.empty()) args[MXDNN_ARG_EXPERT_MAP] = s32(map);

@@ -41,6 +41,7 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.recipe = pick(words, "attr-src-quant",
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::row_fp8, recipe_kind_t::mx_int8});
     p.special = one_of(words, "special");
+    p.special_values = flag(words, "values");
 }
 
 std::string draw_types(draws_t &any, const knob_t &, const words_t &, const std::string &) {

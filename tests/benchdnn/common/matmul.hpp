@@ -18,6 +18,7 @@ struct matmul_problem_t {
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
     bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
     bool relaxed_sums = false;
+    bool special_values = false; // NaN and Inf in one row of the source in eight
     std::string special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole
                          // range; "narrow": scales of weights within four powers of two, as those of trained
                          // weights mostly are
@@ -44,7 +45,7 @@ constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("
         scratchpad_knob("attr-scratchpad", "library", "library|user"),
         fpmath_knob("attr-fpmath", "strict", "strict|bf16"),
         acc_mode_knob("attr-acc-mode", "strict", "strict|relaxed"),
-        special_knob("special", "", "|nan|ends|narrow");
+        special_knob("special", "", "|nan|ends|narrow"), values_knob("values", "normal", "normal|special");
 // K and N of "MxK:KxN" or "KxN".
 std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor);
 // Post-ops that a random destination and N allow.

@@ -203,6 +203,20 @@ void fill_random(const operand_t &t, rng_t &rng) {
     fill_random(t.plain, rng);
 }
 
+void poison_rows(const operand_t &t, rng_t &rng) {
+    const tensor_t &to = t.is_quantised ? t.quantised.scales : t.plain;
+    const float odd[] = {NAN, INFINITY, -INFINITY};
+    for_each(to.dims, [&](const int64_t *idx) {
+        int64_t at[max_ndims];
+        const size_t last = to.dims.size() - 1;
+        if (idx[last] != 0 || rng() % 8) return;
+        std::copy(idx, idx + last, at);
+        at[last] = int64_t(rng() % uint32_t(to.dims[last]));
+        const float x = t.is_quantised ? NAN : odd[rng() % 3];
+        to.set_code(at, to.dt == mxdnn_e8m0 ? 255 : data_type_info(to.dt)->encode(x));
+    });
+}
+
 tensor_t random_tensor(const std::vector<int64_t> &dims, data_type_t dt, rng_t &rng) {
     tensor_t t(dims, tensor_t::row_major(dims), dt);
     fill_random(t, rng);

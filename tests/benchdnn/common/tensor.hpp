@@ -82,6 +82,8 @@ void fill_random(const quantised_t &q, rng_t &rng, const std::string &special);
 // Values of mixed signs around 1, exact in the type.
 void fill_random(const tensor_t &t, rng_t &rng);
 void fill_random(const operand_t &t, rng_t &rng);
+// One row in eight gets a NaN or an Inf somewhere: in its values, or as a scale.
+void poison_rows(const operand_t &t, rng_t &rng);
 tensor_t random_tensor(
         const std::vector<int64_t> &dims, mxdnn::impl::data_type_t dt, rng_t &rng); // row-major
 

@@ -37,6 +37,7 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
     d.src = operand_t(
             tensor_t(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt), p.src_type, int(s.size()) - 1);
     fill_random(d.src, rng);
+    if (p.special_values) poison_rows(d.src, rng);
     const std::vector<int64_t> w = {one_expert ? 1 : p.local, p.K, p.N};
     tensor_type_t type = p.wei_type;
     if (type.quant.global != global_scale_kind_t::none)

@@ -59,7 +59,7 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 
         {"activation-params", "none", "none|shared|per_expert", draw_params}, {"active-experts", "0", "0|1"},
         {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"}, {"extra-rows", "0", range_t{0, 5}},
         {"skips", "0", "0|1"}, runtime_rows_knob, {"max-rows-hint", "0", range_t{0, 300}}, deterministic_knob,
-        scratchpad_knob, fpmath_knob, acc_mode_knob, special_knob};
+        scratchpad_knob, fpmath_knob, acc_mode_knob, special_knob, values_knob};
 
 } // namespace
 

@@ -12,6 +12,7 @@ data_t make_data(const problem_t &p, uint32_t seed) {
     d.src = operand_t(tensor_t(p.src, strides_of(p.src, p.stag, p.src_type.dt, p.row_pad), p.src_type.dt),
             p.src_type, int(p.nd()) - 1);
     fill_random(d.src, rng);
+    if (p.special_values) poison_rows(d.src, rng);
     const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
     d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type,
             int(p.nd()) - 2);

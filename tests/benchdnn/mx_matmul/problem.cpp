@@ -39,7 +39,7 @@ std::string draw_all_post_ops(
 constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"stag", "ab", "ab|ba"}, wtag_knob,
         {"dtag", "ab", "ab|ba"}, scales_knob, zero_points_knob, global_knob, recipe_knob,
         {"attr-post-ops", "", draw_all_post_ops}, runtime_rows_knob, {"row-pad", "0", range_t{0, 5}},
-        special_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob};
+        special_knob, values_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob};
 
 // Of a random problem: few enough for every implementation and the oracle.
 constexpr int64_t most_products = 1 << 22;
