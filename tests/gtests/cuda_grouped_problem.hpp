@@ -16,8 +16,9 @@ using namespace mxdnn::impl;
 
 enum class act_t { none, swiglu, silu, relu, relu2 };
 // What a random problem is like: small; many rows; few rows but so many columns of many experts that each
-// multiprocessor has several items; many rows of f8_e4m3, with block scales that lie close by or far apart.
-enum class kind_t { small, many, wide, fp8 };
+// multiprocessor has several items; more rows, and so many items for each that many_rows does not know all of
+// them in the beginning; many rows of f8_e4m3, with block scales that lie close by or far apart.
+enum class kind_t { small, many, wide, turns, fp8 };
 
 template <typename T>
 bytes_t bytes_of(const std::vector<T> &v) {
@@ -81,7 +82,7 @@ struct problem_of_test_t {
 
     // int4: with such weights, of any type.
     problem_of_test_t(unsigned seed, kind_t kind, bool int4 = false) : d(seed) {
-        const bool many = kind == kind_t::many, wide = kind == kind_t::wide;
+        const bool many = kind == kind_t::many, wide = kind == kind_t::wide, turns = kind == kind_t::turns;
         fp8 = kind == kind_t::fp8;
         const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384},
                       wide_ns[] = {1100, 1280, 1536};
@@ -91,13 +92,17 @@ struct problem_of_test_t {
         const bool huge = many && d.below(4) == 0;
         if (huge) check_step = 23;
         if (wide) check_step = 3;
+        if (turns) check_step = 97;
         if (fp8) check_step = 7;
         const dt types[] = {dt::f32, dt::bf16, dt::f16};
         // Exact sums of bf16 rows.
         if (!fp8 && seed % 3) src_type = seed % 3 == 1 ? dt::f16 : dt::f32;
-        E = huge || wide ? 40 : 1 + d.below(fp8 || d.coin() ? 5 : 40);
-        K = many ? 64 : d.one_of(ks);
-        N = many ? 64 * (1 + d.below(4)) * (huge ? 5 : 1) : wide ? d.one_of(wide_ns) : d.one_of(ns);
+        E = turns ? 300 : huge || wide ? 40 : 1 + d.below(fp8 || d.coin() ? 5 : 40);
+        K = many ? 64 : turns ? 8 : d.one_of(ks);
+        N = many    ? 64 * (1 + d.below(4)) * (huge ? 5 : 1)
+            : wide  ? d.one_of(wide_ns)
+            : turns ? 4616
+                    : d.one_of(ns);
         dst_type = d.one_of(types);
         act = act_t(d.below(5));
         halves = gated() && N % 128 == 0 && d.coin();
@@ -108,7 +113,7 @@ struct problem_of_test_t {
         const mxdnn::row_grouping groupings[] = {
                 mxdnn::row_grouping::ends, mxdnn::row_grouping::starts, mxdnn::row_grouping::padded};
         grouping = d.one_of(groupings);
-        G = huge || wide || d.coin() ? E : 1 + d.below(9);
+        G = huge || wide || turns || d.coin() ? E : 1 + d.below(9);
         if (G != E || d.coin()) {
             const bool mapped = d.coin();
             const int global = mapped ? int(E) + d.below(4) : int(E);
@@ -117,12 +122,13 @@ struct problem_of_test_t {
         }
         std::vector<int> counts;
         for (int64_t g = 0; g < G; g++)
-            counts.push_back(fp8    ? (g == 0    ? 700
-                                        : g == 1 ? 0
-                                                 : d.one_of(larger))
-                             : many ? d.one_of(large) * (huge ? 9 : 1)
-                             : wide ? d.one_of(sparse)
-                                    : d.one_of(sizes));
+            counts.push_back(fp8     ? (g == 0    ? 700
+                                         : g == 1 ? 0
+                                                  : d.one_of(larger))
+                             : many  ? d.one_of(large) * (huge ? 9 : 1)
+                             : wide  ? d.one_of(sparse)
+                             : turns ? 17 + d.below(4)
+                                     : d.one_of(sizes));
         if (grouping == mxdnn::row_grouping::padded) {
             group_rows = *std::max_element(counts.begin(), counts.end()) + d.below(3);
             bounds.assign(counts.begin(), counts.end());
@@ -137,7 +143,7 @@ struct problem_of_test_t {
         gathers = d.coin();
         src_rows = gathers ? 1 + d.below(50) : rows;
         for (int64_t r = 0; r < rows && gathers; r++) gather.push_back(d.below(int(src_rows) + 1) - 1);
-        scatters = many || d.coin();
+        scatters = many || (!turns && d.coin());
         dst_rows = scatters ? 1 + d.below(many ? 900 : 60) : rows;
         for (int64_t r = 0; r < rows && scatters; r++)
             scatter.push_back(d.below(7) ? d.below(int(dst_rows)) : -1);
@@ -157,7 +163,7 @@ struct problem_of_test_t {
                     params.push_back(v);
         }
         for (int64_t i = 0; i < dst_rows * columns(); i++) old.push_back(d.small());
-        if (d.coin() && !fp8) rows_hint = 1 + d.below(200);
+        if (d.coin() && !fp8 && !turns) rows_hint = 1 + d.below(200);
         if (int4) {
             const dt zeros[] = {dt::undef, dt::u8, dt::u8, dt::f16, dt::bf16, dt::f32};
             const memory::dim blocks[] = {32, 64, 128, 256};

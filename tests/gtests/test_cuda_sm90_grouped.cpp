@@ -45,6 +45,11 @@ TEST(cuda_sm90_grouped, few_rows_of_many_columns) {
     run_seeds(900, 4, kind_t::wide, 1);
 }
 
+TEST(cuda_sm90_grouped, many_items_of_each_multiprocessor) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(950, 1, kind_t::turns, 1);
+}
+
 // So many rows that those which meet are chained, and added up in several passes over the columns.
 TEST(cuda_sm90_grouped, many_rows_that_meet) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";

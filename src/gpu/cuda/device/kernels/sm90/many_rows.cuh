@@ -20,6 +20,7 @@
 #pragma once
 
 #include "gpu/cuda/device/kernels/sm90/many_rows_cta.cuh"
+#include "gpu/cuda/device/kernels/sm90/many_rows_items.cuh"
 #include "gpu/cuda/device/ptx/ahead.cuh"
 
 namespace mxdnn {
@@ -80,38 +81,32 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
 
     if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
 
-    const int panel_groups = (panel_map.groups() + pair - 1) / pair; // of the CTAs of a pair together
-    const int items = head.list.shares(args) * panel_groups;
-    const int first_item = cluster / splits, item_step = int(gridDim.x) / (splits * pair);
-    const auto panel_group = [&](int item) { return item % panel_groups * pair + cta.pair_rank; };
-    // By either CTA of a pair: they go through the same items.
-    const auto wanted = [&](int item) {
-        for (int i = 0; i < pair; i++)
-            if (panel_map.wanted(args.wanted, item % panel_groups * pair + i)) return true;
-        return false;
-    };
+    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>,
+            items_in_turn_t<format, width>>;
+    const items_t items(
+            args, head, panel_map, cluster / splits, int(gridDim.x) / (splits * pair), cta.pair_rank);
     if (threadIdx.x < k::group) {
         fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
-        for (int item = first_item; item < items; item += item_step) {
-            if (!wanted(item)) continue;
-            const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
+        for (int at = items.begin; at < items.end; at += items.step) {
+            if (!items.wanted(at)) continue;
+            const row_block_t block = items.block(at);
             if (warp < k::weight_warps)
-                cta.produce_weights(warp, lane, position, block, panel_group(item));
+                cta.produce_weights(warp, lane, position, block, items.panel_group(at));
             else if (threadIdx.x == k::weight_warps * 32)
                 cta.produce_rows(kernel_args.source_map, position, block);
             else if (shared_t::fp8 && warp == k::scales_warp)
-                cta.look_at_scales(lane, position, cta.factor_set(item), block, panel_group(item));
+                cta.look_at_scales(lane, position, cta.factor_set(at), block, items.panel_group(at));
             position += cta.stage_end - cta.stage_begin;
         }
     } else {
         more_registers<shared_t::consumer_registers>();
         typename many_rows_cta_t<format, width>::ring_t ring;
-        for (int item = first_item; item < items; item += item_step) {
-            if (!wanted(item)) continue;
-            const row_block_t block = head.list.block(args, item / panel_groups, k::row_step);
-            cta.consume(ring, item, block, panel_group(item));
+        for (int at = items.begin; at < items.end; at += items.step) {
+            if (!items.wanted(at)) continue;
+            const row_block_t block = items.block(at);
+            cta.consume(ring, at, block, items.panel_group(at));
         }
     }
     if constexpr (pair > 1) {

@@ -3,29 +3,18 @@
 // consumers, who multiply and finish.
 #pragma once
 
-#include <utility>
-
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
+#include "gpu/cuda/device/kernels/sm90/many_rows_ring.cuh"
 #include "gpu/cuda/device/kernels/sm90/many_rows_shared.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/ptx/store.cuh"
 #include "gpu/cuda/device/rows/finish.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 namespace rows {
-
-// The position in the ring of stages.
-template <int stages>
-struct ring_t {
-    int slot = 0, round = 0;
-    ring_t() = default;
-    __device__ explicit ring_t(int position) : slot(position % stages), round(position / stages & 1) {}
-    __device__ void next() {
-        if (++slot == stages) slot = 0, round ^= 1;
-    }
-};
 
 // is_tiles_of_dst() for results that are made of two neighbouring columns each.
 __device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
@@ -258,48 +247,9 @@ struct many_rows_cta_t {
         read(stage_begin, slot);
         if constexpr (ahead) decode(0);
         if constexpr (shared_t::unrolls)
-            in_slots(stage, slot, left);
+            in_slots<slots>(stage, slot, left);
         else
             for (; stage(slot, left); left--) slot = next(slot);
-    }
-    // So many stages, from that slot on, each slot with code of its own.
-    template <typename stage_t>
-    __device__ __forceinline__ static void in_slots(const stage_t &stage, int first, int left) {
-        int end = first + left; // the slot after the last stage, were there so many
-        const auto ends = [&](auto slot) {
-            if constexpr (slot < shared_t::stages)
-                return !stage(slot, end - slot);
-            else
-                return false;
-        };
-        static_assert(shared_t::stages <= 8, "a case for each");
-        for (;; first = 0, end -= shared_t::stages) {
-            switch (first) {
-            case 0:
-                if (ends(std::integral_constant<int, 0>())) return;
-                [[fallthrough]];
-            case 1:
-                if (ends(std::integral_constant<int, 1>())) return;
-                [[fallthrough]];
-            case 2:
-                if (ends(std::integral_constant<int, 2>())) return;
-                [[fallthrough]];
-            case 3:
-                if (ends(std::integral_constant<int, 3>())) return;
-                [[fallthrough]];
-            case 4:
-                if (ends(std::integral_constant<int, 4>())) return;
-                [[fallthrough]];
-            case 5:
-                if (ends(std::integral_constant<int, 5>())) return;
-                [[fallthrough]];
-            case 6:
-                if (ends(std::integral_constant<int, 6>())) return;
-                [[fallthrough]];
-            case 7:
-                if (ends(std::integral_constant<int, 7>())) return;
-            }
-        }
     }
 
     // The same at the rate of FP8: a consumer has one panel.
@@ -330,8 +280,7 @@ struct many_rows_cta_t {
         }
     }
 
-    __device__ __forceinline__ void finish(
-            const sums_t &sum, const row_block_t &block, int panel_group) const {
+    __device__ __forceinline__ void finish(sums_t &sum, const row_block_t &block, int panel_group) const {
         using namespace ptx;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
@@ -410,18 +359,30 @@ struct many_rows_cta_t {
 
     // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
     __device__ __forceinline__ void store_tiles(
-            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+            float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
         using namespace ptx;
         const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
         const uint32_t tile = tile_of_results(consumer);
-        const int column = first_column + warp * 16 + lane / 4;
-        const sum_scale_t scale(args, block.expert, format::sum_scale);
-        float bias[2];
+        const bool plain = format::sum_scale == 1.f && !args.expert_alpha && !args.prefix && !args.src_global
+                           && args.bias_type == value_type_t::none;
+        if (!plain) {
+            const int column = first_column + warp * 16 + lane / 4;
+            const sum_scale_t scale(args, block.expert, format::sum_scale);
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
-                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
-                                                                                      : 0.f;
+            for (int i = 0; i < 2; i++) {
+                const float bias = args.bias_type != value_type_t::none && column + 8 * i < args.N
+                                           ? load_value(args.bias, args.bias_type,
+                                                   block.expert * args.bias_stride + column + 8 * i)
+                                           : 0.f;
+#pragma unroll
+                for (int r = 0; r < width / 2; r += 4)
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        float &v = sum[r + 2 * i + j];
+                        v = v * scale.sum * scale.expert + bias;
+                    }
+            }
+        }
         // Lane l of stmatrix has the address of row l % 8 of matrix l / 8: columns 0 and 8, then rows 8 on.
         const uint32_t put =
                 tile + (lane / 16 * 8 + lane % 8) * 128 + ((warp * 2 + lane / 8 % 2) ^ lane % 8) * 16;
@@ -440,17 +401,22 @@ struct many_rows_cta_t {
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const float *v = sum + r / 2 + i * 2;
-                    m[i] = to_bf16x2(v[0] * scale.sum * scale.expert + bias[i % 2],
-                            v[1] * scale.sum * scale.expert + bias[i % 2]);
+                    m[i] = to_bf16x2(v[0], v[1]);
                 }
                 store_matrix_4_transposed(put + (r - first) * 128, m);
             }
             named_barrier(k::group_barrier + consumer, k::group);
+            // All are read before the first one is stored, so that one hides the latency of another.
+            constexpr int each = k::group / 8, most = 64 / each;
+            uint4 v[most];
 #pragma unroll
-            for (int r = 0; r < 64; r += k::group / 8)
-                if (valid && first + r + row < block.rows)
-                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
-                            take.read_16(r * 128);
+            for (int i = 0; i < most; i++)
+                if (first + i * each < width) v[i] = take.read_16(i * each * 128);
+#pragma unroll
+            for (int i = 0; i < most; i++)
+                if (first + i * each < width)
+                    store_16(to + int64_t(first + i * each) * args.dst_stride, v[i],
+                            valid && first + i * each + row < block.rows);
         }
     }
 
@@ -528,6 +494,15 @@ struct many_rows_cta_t {
         }
     }
 
+    // A consumer without a panel, instead of multiplying what nobody wants: that would take power from
+    // others.
+    __device__ __forceinline__ void rest(ring_t &ring) const {
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            ptx::barrier_wait(full + 8 * ring.slot, ring.round);
+            tell_read(ring.slot, full, told(full));
+        }
+    }
+
     // The widths that blocks run in, see many_rows_narrower.
     template <int rows>
     __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
@@ -556,7 +531,12 @@ struct many_rows_cta_t {
         for (int p = 0; p < panels_each; p++)
 #pragma unroll
             for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
-        multiply_as_wide<width>(ring, sum, block.rows);
+        // Of lane 0, so that the compiler sees that all of a warp go the same way.
+        const int consumer = __shfl_sync(~0u, int(threadIdx.x) / k::group - 1, 0);
+        if (shared_t::short_items && consumer >= panel_map.slots(panel_group))
+            rest(ring);
+        else
+            multiply_as_wide<width>(ring, sum, block.rows);
         if (args.row_factors && stage_begin < stage_end) {
             int thread = threadIdx.x;
             asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile

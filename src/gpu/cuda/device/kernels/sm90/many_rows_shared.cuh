@@ -15,6 +15,12 @@ namespace impl {
 namespace cuda {
 namespace rows {
 
+// What a CTA does at once: a row block and a group of panels.
+struct alignas(16) many_rows_item_t {
+    row_block_t block;
+    int panel_group;
+};
+
 struct many_rows_t {
     static constexpr int panel_columns = rows::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
@@ -23,6 +29,7 @@ struct many_rows_t {
     static constexpr int weight_warps = 2, scales_warp = 3;
     static constexpr int tile_rows = 64, src_row_bytes = 128; // of a stage
     static constexpr int max_stages = 8;
+    static constexpr int known_items = 32; // of a CTA (many_rows_items.cuh)
     // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
     // lanes of a fragment write to different banks; rows_out rows at a time where K is not shared.
     static constexpr int team_panels = 2, max_teams = 2, out_pitch = team_panels * panel_columns + 4,
@@ -72,6 +79,7 @@ struct many_rows_shared_t {
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
         alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
+        many_rows_item_t items[k::known_items];
     };
     // From the first barrier, with which the head begins.
     static constexpr int empty_offset = int(offsetof(head_t, empty)),
@@ -93,6 +101,8 @@ struct many_rows_shared_t {
     // Of the widths that leave the tensor cores no rest: half of a stage is decoded while the half before it
     // is multiplied, which is more instructions.
     static constexpr bool decodes_ahead = pair > 1;
+    // Of the widths whose items take so little time that finding one counts.
+    static constexpr bool short_items = consumer_groups == 4;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");
     static_assert(!fp8 || stages < factor_sets, "factors of an item that is not finished would be lost");

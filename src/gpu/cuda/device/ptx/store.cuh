@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores of 16 bytes, to an address that is a multiple of that.
+#pragma once
+
+#include <cstdint>
+
+namespace mxdnn {
+namespace impl {
+namespace ptx {
+
+// To global memory, unless `valid` is false. (An assignment becomes four stores where the compiler does not
+// see the alignment.)
+__device__ __forceinline__ void store_16(void *to, const uint4 &v, bool valid) {
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
+                 "@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n\t}" ::"l"(to),
+                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(uint32_t(valid))
+                 : "memory");
+}
+__device__ __forceinline__ void store_shared_16(uint32_t at, const float *v) {
+    asm volatile(
+            "st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+            : "memory");
+}
+
+} // namespace ptx
+} // namespace impl
+} // namespace mxdnn
