@@ -13,6 +13,12 @@ namespace cuda {
 // The device that a problem's primitive runs on. Only of primitives that can be created.
 inline const device_t &device_of(const problem_t &p) { return *exec_engine(p).device; }
 
+// Also of an engine of a target, which only describes.
+inline int sm_count_of(const problem_t &p) {
+    const device_t *d = exec_engine(p).device;
+    return d ? d->info.sm_count : assumed_device(90).sm_count;
+}
+
 inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
     const device_t &d = device_of(p);
     return check(d.table->prepare(d.index, id), "loading a kernel");

@@ -27,7 +27,7 @@ reason_t moe_route_t::pd_t::init() {
     const int64_t E = problem.src.dims[1];
     if (E > max_experts) return no("experts", "more than 512", "512 at most");
     if (problem.route.topk > max_topk) return no("topk", "more than 32", "32 at most");
-    scratchpad_bytes = round_up(4 * E * device_of(problem).info.sm_count, 256);
+    scratchpad_bytes = round_up(4 * E * sm_count_of(problem), 256);
     return yes();
 }
 

@@ -78,11 +78,6 @@ bool is_gate(const post_op_t &o) {
     return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu || o.alg == mxdnn_gated_silu);
 }
 
-int sm_count_of(const problem_t &p) {
-    const device_t *d = exec_engine(p).device;
-    return d ? d->info.sm_count : assumed_device(90).sm_count;
-}
-
 } // namespace
 
 rows::value_type_t value_type_of(data_type_t dt) {
