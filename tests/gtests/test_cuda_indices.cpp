@@ -121,7 +121,7 @@ TEST(cuda_indices, out_of_range_and_order_touch_nothing_else) {
 
 // Rows of several ranks by their experts, and back.
 TEST(cuda_indices, out_of_range_of_permute_touch_nothing_else) {
-    for (unsigned seed = 0; seed < 40; seed++) {
+    for (unsigned seed = 0; seed < 20; seed++) {
         dice_t d(seed);
         const int64_t ranks = 1 + d.below(4), experts = 1 + d.below(9), align = 1 + d.below(32),
                       columns = 32 * (1 + d.below(4)), rows = 1 + d.below(300);
@@ -142,7 +142,7 @@ TEST(cuda_indices, out_of_range_of_permute_touch_nothing_else) {
 }
 
 TEST(cuda_indices, out_of_range_of_unpermute_go_nowhere) {
-    for (unsigned seed = 0; seed < 60; seed++) {
+    for (unsigned seed = 0; seed < 30; seed++) {
         dice_t d(seed);
         const int64_t topk = d.below(5), choices = std::max<int64_t>(topk, 1), tokens = 1 + d.below(70),
                       columns = 32 * (1 + d.below(4)), rows = tokens * choices + d.below(9);
