@@ -35,14 +35,29 @@ struct sum_t {
         any = true;
     }
     __device__ void add_rows(const scatter_sum_args_t &a, const int *list, int count, int column) {
-        if (column >= a.columns) return;
+        if (column + columns_each <= a.columns)
+            add_rows_of<true>(a, list, count, column);
+        else if (column < a.columns)
+            add_rows_of<false>(a, list, count, column);
+    }
+
+private:
+    // `whole`: all four columns are there; nobody writes those beyond the last.
+    template <bool whole>
+    __device__ void add_rows_of(const scatter_sum_args_t &a, const int *list, int count, int column) {
         constexpr int at_once = 4;
         for (int i = 0; i < count; i += at_once) {
             float4 x[at_once];
 #pragma unroll
-            for (int j = 0; j < at_once; j++)
-                if (i + j < count)
-                    x[j] = *reinterpret_cast<const float4 *>(a.rows + list[i + j] * a.row_stride + column);
+            for (int j = 0; j < at_once; j++) {
+                if (i + j >= count) continue;
+                const float *row = a.rows + list[i + j] * a.row_stride + column;
+                if (whole)
+                    x[j] = *reinterpret_cast<const float4 *>(row);
+                else
+                    x[j] = make_float4(row[0], column + 1 < a.columns ? row[1] : 0.f,
+                            column + 2 < a.columns ? row[2] : 0.f, 0.f);
+            }
 #pragma unroll
             for (int j = 0; j < at_once; j++)
                 if (i + j < count) add(x[j]);
