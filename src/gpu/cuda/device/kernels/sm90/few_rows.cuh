@@ -436,7 +436,8 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                                 }
                         }
                     };
-                    uint32_t special_panels = 0; // a bit each: they come last, one by one
+                    // Those of weights that meet their scales late come last, one by one: a bit each.
+                    uint32_t special_panels = 0;
                     const auto multiply = [&](auto first, auto count) {
                         typename format::raw_t raw[count];
                         uint32_t special = 0;
@@ -446,9 +447,13 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             special |= format::special(raw[p]);
                         }
                         using std::integral_constant;
-                        if (__any_sync(~0u, special != 0))
-                            special_panels |= ((1u << count) - 1) << first;
-                        else if (all_tiles)
+                        if (__any_sync(~0u, special != 0)) {
+                            if constexpr (has_unscaled<format>)
+                                special_panels |= ((1u << count) - 1) << first;
+                            else
+                                multiply_by(
+                                        std::true_type(), integral_constant<int, row_tiles>(), first, raw);
+                        } else if (all_tiles)
                             multiply_by(std::false_type(), integral_constant<int, row_tiles>(), first, raw);
                         else
                             multiply_by(std::false_type(), integral_constant<int, 1>(), first, raw);
@@ -472,7 +477,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                         multiply(p2, p2);
                     else if (!variant::all_together && panels_here == 3)
                         multiply(p2, p1);
-                    if (special_panels)
+                    if (has_unscaled<format> && special_panels)
 #pragma unroll
                         for (int p = 0; p < panels; p++)
                             if (special_panels >> p & 1) {
