@@ -21,7 +21,6 @@ namespace x64 {
 
 namespace {
 
-using Xbyak::RegExp;
 using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64; // of a row of a panel: 16 dwords
