@@ -151,14 +151,13 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     const bool from_values = is_of_values(src), to_values = is_of_values(dst);
     if (format_of(problem, q, axis) != mxdnn_success)
         return no("dst", to_string(dst).c_str(), "a known format");
-    if (from_values && to_values) {
+    const bool of_codes = !from_values && !to_values;
+    if ((from_values && to_values) || (of_codes && moves_codes(problem))) {
         kernel = kernel_id_t::move_tiles;
     } else if (to_values) {
         kernel = kernel_id_t::dequantise_tiles;
         if (quant_family(src.dt, q) == quant_family_t::row_int8)
             return no("src", "a scale per row", "blocks");
-    } else if (!from_values && moves_codes(problem)) {
-        kernel = kernel_id_t::move_tiles;
     } else {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
