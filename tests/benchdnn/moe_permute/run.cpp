@@ -11,7 +11,6 @@ namespace moe_permute {
 
 using namespace mxdnn::impl;
 using pd_t = mxdnn::moe_permute::primitive_desc;
-using mxdnn::memory;
 
 namespace {
 

@@ -21,14 +21,15 @@ constexpr struct {
 unsigned to_flags(const std::string &s) {
     unsigned flags = 0;
     if (s.empty()) return flags;
+    std::string all;
+    for (const auto &f : flag_names) (all += ' ') += f.name;
     for (const std::string &word : split(s, '+')) {
         const unsigned before = flags;
-        std::string all;
-        for (const auto &f : flag_names) {
+        for (const auto &f : flag_names)
             if (word == f.name) flags |= f.flag;
-            all += std::string(" ") + f.name;
-        }
-        if (flags == before) throw usage_error_t("flag '" + word + "' is none, or twice; there are" + all);
+        if (flags == before)
+            throw usage_error_t(
+                    std::string("flag '").append(word).append("' is none, or twice; there are").append(all));
     }
     return flags;
 }

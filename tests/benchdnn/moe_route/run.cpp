@@ -159,6 +159,7 @@ expected_t expect(const problem_t &p, const data_t &d, int64_t t) {
 
 std::vector<double> weights_of(const problem_t &p, const expected_t &r, const std::vector<int> &ids) {
     std::vector<double> w;
+    w.reserve(ids.size());
     for (int e : ids) w.push_back(r.score[size_t(e)]);
     if (p.scoring == mxdnn_route_topk_softmax) {
         double top = -INFINITY, sum = 0;

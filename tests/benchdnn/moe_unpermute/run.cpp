@@ -13,7 +13,6 @@ namespace moe_unpermute {
 
 using namespace mxdnn::impl;
 using pd_t = mxdnn::moe_unpermute::primitive_desc;
-using mxdnn::memory;
 
 namespace {
 
