@@ -16,11 +16,6 @@ __device__ __forceinline__ void store_16(void *to, const uint4 &v, bool valid) {
                  "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(uint32_t(valid))
                  : "memory");
 }
-__device__ __forceinline__ void store_shared_16(uint32_t at, const float *v) {
-    asm volatile(
-            "st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
-            : "memory");
-}
 
 } // namespace ptx
 } // namespace impl
