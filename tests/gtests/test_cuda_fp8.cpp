@@ -90,7 +90,8 @@ data_t make_data(
 }
 
 bytes_t multiply(const mxdnn::mx_matmul::primitive_desc &pd, const data_t &d, dt src, dt dst, int64_t M) {
-    const memory out(memory::desc({M, N}, dst, tag::ab), gpu());
+    const memory::desc dst_desc({M, N}, dst, tag::ab);
+    const memory out = make_memory(dst_desc, gpu(), bytes_t(dst_desc.get_size(), 0xff)); // NaN
     std::unordered_map<int, memory> args = {
             {MXDNN_ARG_SRC, make_memory(memory::desc({M, K}, src, tag::ab), gpu(), d.src)},
             {MXDNN_ARG_WEIGHTS, make_memory(pd.weights_desc(), gpu(), d.weights)}, {MXDNN_ARG_DST, out}};
