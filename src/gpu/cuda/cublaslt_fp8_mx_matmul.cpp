@@ -77,7 +77,7 @@ reason_t cublaslt_fp8_mx_matmul_t::pd_t::init() {
         return no("rows", std::to_string(most).c_str(), std::to_string(least_rows).c_str());
     const engine_t &engine = exec_engine(problem);
     if (engine.device) {
-        const result_t opened = engine.device->table->dense_open(engine.device->index);
+        const result_t opened = engine.device->table->dense_open(engine.device->index, true);
         if (!opened.ok()) return no("cuBLASLt", opened.text, "the library");
     }
     scratchpad_bytes = std::max(space_t(problem).end, space_t::first(N) + exact->scratchpad_bytes);

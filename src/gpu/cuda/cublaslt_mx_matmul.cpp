@@ -100,7 +100,7 @@ reason_t cublaslt_mx_matmul_t::pd_t::init() {
         return no("rows", std::to_string(most).c_str(), cublaslt::to_string(plan).c_str());
     const engine_t &engine = exec_engine(problem);
     if (engine.device) {
-        const result_t r = engine.device->table->dense_open(engine.device->index);
+        const result_t r = engine.device->table->dense_open(engine.device->index, false);
         if (!r.ok()) return no("cuBLASLt", r.text, "the library");
     }
     scratchpad_bytes = std::max(others->scratchpad_bytes, plan.columns * K * 2 + dense_workspace_bytes);

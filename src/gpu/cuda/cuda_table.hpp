@@ -16,7 +16,7 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 2;
+constexpr uint32_t table_version = 3;
 
 // Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {
@@ -47,8 +47,8 @@ struct table_t {
     // `args` is the kernel's argument struct, of `bytes` bytes.
     result_t (*launch)(const launch_t &at, kernel_id_t kernel, const void *args, size_t bytes);
 
-    // cuBLASLt, which is opened when it is first asked for: whether a device has it.
-    result_t (*dense_open)(int device);
+    // cuBLASLt, which is opened when it is first asked for: whether a device has it, and one new enough for fp8.
+    result_t (*dense_open)(int device, bool fp8);
     // Chooses a kernel whose result has the same bits every time, and loads it; rows may differ afterwards.
     result_t (*dense_choose)(int device, const dense_matmul_t &m, dense_kernel_t *kernel);
     result_t (*dense_launch)(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,

@@ -35,6 +35,7 @@ opened_t open() {
         o.complete = false;
         std::snprintf(o.why_not, sizeof(o.why_not), "%s has no %s", file, name);
     };
+    find(o.functions.version, "cublasLtGetVersion");
     find(o.functions.create, "cublasLtCreate");
     find(o.functions.status_text, "cublasLtGetStatusString");
     find(o.functions.matmul, "cublasLtMatmul");

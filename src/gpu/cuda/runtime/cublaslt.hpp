@@ -10,6 +10,7 @@ namespace impl {
 namespace cuda {
 
 struct cublaslt_t {
+    decltype(&cublasLtGetVersion) version;
     decltype(&cublasLtCreate) create;
     decltype(&cublasLtGetStatusString) status_text;
     decltype(&cublasLtMatmul) matmul;

@@ -42,6 +42,9 @@ struct own_stream_t {
     }
 };
 
+// Of cuBLASLt that has a scale for each row and each column.
+constexpr size_t vector_scales_version = 120900;
+
 constexpr int max_devices = 64;
 // Made once and never destroyed: executions at exit may use them.
 std::atomic<const dense_device_t *> devices[max_devices];
@@ -96,8 +99,7 @@ public:
             set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
         }
         if (m.fp8) {
-            set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
-            set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+            set_vector_scales();
             set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, x.column_scales);
             set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, x.row_scales);
             // Sums of 14 bits become f32 as they go.
@@ -151,6 +153,14 @@ private:
     void set(cublasLtMatmulDescAttributes_t what, T value) {
         note(lt.set_desc(&op_, what, &value, sizeof(value)));
     }
+    void set_vector_scales() {
+#if CUBLAS_VERSION >= 120900
+        set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+        set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+#else
+        note(CUBLAS_STATUS_NOT_SUPPORTED); // dense_open() has said so
+#endif
+    }
     void layout(cublasLtMatrixLayoutOpaque_t &l, cudaDataType_t type, int64_t rows, int64_t columns,
             int64_t step) {
         note(lt.init_layout(&l, sizeof(l), type, uint64_t(rows), uint64_t(columns), step));
@@ -191,10 +201,15 @@ struct trial_t : own_stream_t {
 
 } // namespace
 
-result_t dense_open(int device) {
+result_t dense_open(int device, bool fp8) {
     const cublaslt_t *lt = nullptr;
     const dense_device_t *d = nullptr;
-    return open(device, lt, d);
+    const result_t opened = open(device, lt, d);
+    if (!opened.ok() || !fp8) return opened;
+    if (CUBLAS_VERSION < vector_scales_version)
+        return {mxdnn_unimplemented, "libmxdnn_cuda was built with a header older than 12.9's"};
+    if (lt->version() < vector_scales_version) return {mxdnn_unimplemented, "it is older than 12.9"};
+    return opened;
 }
 
 result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kernel) {
@@ -251,7 +266,7 @@ namespace {
 constexpr result_t missing = {mxdnn_unimplemented, "libmxdnn_cuda was built without cuBLASLt's header"};
 }
 
-result_t dense_open(int) { return missing; }
+result_t dense_open(int, bool) { return missing; }
 result_t dense_choose(int, const dense_matmul_t &, dense_kernel_t *) { return missing; }
 result_t dense_launch(
         const launch_t &, const dense_matmul_t &, const dense_kernel_t &, const dense_buffers_t &) {
