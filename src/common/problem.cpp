@@ -96,7 +96,9 @@ status_t prepare_mx_matmul(problem_t &p) {
 
     MXDNN_CHECK(resolve_weights(p));
     MXDNN_CHECK(check_src(p));
+    MXDNN_CHECK(check_global_scale("src", src, p.attr.src));
     MXDNN_CHECK(check_dst(p));
+    MXDNN_CHECK(check_global_scale("dst", dst, p.attr.dst));
     return check_post_ops(p, pre_gate, dst_dims);
 }
 
@@ -153,6 +155,8 @@ status_t prepare_mx_reorder(problem_t &p) {
         return fail(mxdnn_incompatible_target, "dst is packed for %s, but its engine is %s",
                 target_family_name(dst.packed.family), p.engine->target->name);
 
+    // Codes that stood under another global scale than the given one are made anew.
+    const bool new_global = da.is_dynamic() && da.global == mxdnn_quantization_mode_static_sazp;
     for (bool is_src : {true, false}) {
         const memory_desc_t &md = is_src ? src : dst, &other = is_src ? dst : src;
         const char *name = is_src ? "src" : "dst";
@@ -183,6 +187,7 @@ status_t prepare_mx_reorder(problem_t &p) {
             int axis = 0;
             MXDNN_CHECK(quant_of(name, md, a, q, &axis));
             MXDNN_CHECK(check_block_scales(name, md.dt, q));
+            MXDNN_CHECK(check_global_scale(name, md, a));
             if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
                 return fail(mxdnn_invalid_arguments,
                         "src has dynamic scales; they are read, so they have to be static");
@@ -208,7 +213,7 @@ status_t prepare_mx_reorder(problem_t &p) {
         int s_axis = 0, d_axis = 0;
         MXDNN_CHECK(quant_of("dst", dst, da, dq, &d_axis));
         const bool moves = is_quantised_type(src.dt) && quant_of("src", src, sa, sq, &s_axis) == mxdnn_success
-                           && src.dt == dst.dt && sq == dq && s_axis == d_axis;
+                           && src.dt == dst.dt && sq == dq && s_axis == d_axis && !new_global;
         if (moves && (is_packed(src) || is_packed(dst))) {
             // Codes and scales move as they are: those of a packed source are outputs of a plain one.
             da.mode = dynamic_mode_of(dst.dt, dq);
@@ -235,7 +240,7 @@ void list_args_plain(pd_t &pd) {
         list_quant_args(pd, arg, dst, attr, arg_use_t::output);
         // A packed destination's global scale may be given by the caller.
         if (is_packed(dst) && dst.packed.quant.global != global_scale_kind_t::none
-                && is_high_precision(p.src.dt) && attr.global == mxdnn_quantization_mode_static_sazp) {
+                && attr.global == mxdnn_quantization_mode_static_sazp) {
             memory_desc_t g;
             const dim_t dims[1] = {dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(dst)};
             init_strided(g, 1, dims, mxdnn_f32, nullptr);

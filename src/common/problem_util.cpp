@@ -237,6 +237,15 @@ status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q) 
     return mxdnn_success;
 }
 
+status_t check_global_scale(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
+    if (a.global == mxdnn_quantization_mode_undef || batch_of(md) != runtime_dim) return mxdnn_success;
+    return fail(mxdnn_unimplemented,
+            "%s is %s and has a global scale for each of its matrices; how many there are cannot be a "
+            "runtime "
+            "value",
+            name, dims_text(md).c_str());
+}
+
 data_type_t source_format(const problem_t &p, quant_t &q) {
     int axis = 0;
     q = quant_t();

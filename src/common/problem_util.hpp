@@ -24,6 +24,8 @@ status_t check_params_follow(
 
 // Only a matmul's source may have scales per row; what quant_of() accepted is in blocks.
 status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q);
+// The global scale of a plain tensor of several matrices is as long as its batch, which has to be known.
+status_t check_global_scale(const char *name, const memory_desc_t &md, const arg_attr_t &a);
 status_t check_plain(const char *name, const memory_desc_t &md);
 
 // Equal, as far as they are known.

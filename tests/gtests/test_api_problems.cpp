@@ -206,6 +206,13 @@ TEST_F(Problems, MatmulSourceAndDestination) {
     EXPECT_REFUSED(bad,
             matmul(plain({4, 64}), w, no_bias, y8, attr_with(D, 3, {1, 32}, dt::e8m0, mode::dynamic_fp)),
             "dst", "f8_e4m3", "e8m0");
+    mxdnn::primitive_attr global = scales(MXDNN_ARG_WEIGHTS, 7, {1, 32, 1});
+    global.set_scales(S, 7, {1, 1, 16}, dt::f8_e4m3);
+    global.set_global_scale(S, mode::static_sazp);
+    EXPECT_REFUSED(mxdnn_unimplemented,
+            matmul(memory::desc({runtime, 4, 64}, dt::f4_e2m1, memory::dims{256, 64, 1}), fp4({1, 64, 32}),
+                    no_bias, plain({runtime, 4, 32}), global),
+            "src", "runtimex4x64", "global scale");
     // High precision has no scales.
     EXPECT_REFUSED(bad,
             matmul(plain({4, 64}), w, no_bias, plain({4, 32}),
@@ -282,6 +289,13 @@ TEST_F(Problems, Reorder) {
             reorder(plain({64, 32}), packed, scales(D, 3, {16, 1}, dt::f8_e4m3, mode::dynamic_fp)), "f8_e4m3",
             packed.to_string());
     EXPECT_REFUSED(mxdnn_invalid_shape, reorder(plain({64, 33}), packed), "64x33", "64x32");
+    // A global scale for each of so many matrices as nobody knows yet.
+    mxdnn::primitive_attr global = scales(S, 7, {1, 16, 1}, dt::f8_e4m3);
+    global.set_global_scale(S, mode::static_sazp);
+    EXPECT_REFUSED(mxdnn_unimplemented,
+            reorder(memory::desc({runtime, 64, 32}, dt::f4_e2m1, memory::dims{2048, 32, 1}),
+                    plain({runtime, 64, 32}), global),
+            "src", "runtimex64x32", "global scale");
     // Rounding that a format does not have.
     mxdnn::primitive_attr even = scales(D, 3, {32, 1}, dt::e8m0, mode::dynamic_mx);
     even.set_scale_rounding(D, mxdnn::scale_rounding::even);

@@ -158,6 +158,57 @@ void check_large_moves(const format_t &f) {
     mxdnn::set_max_concurrency(threads);
 }
 
+// A side with its bytes; scales and global scale where it is plain, and what is given.
+struct bytes_t {
+    form_t form = form_t::high;
+    const format_t *format = nullptr;
+    std::vector<uint8_t> elements, scales;
+    float global = 0;
+};
+
+// Of a matrix, by every implementation; `given`: the destination's global scale is.
+void reorder(const bytes_t &from, bytes_t &to, const memory::dims &dims, bool given) {
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    mxdnn::primitive_attr attr;
+    std::unordered_map<int, memory> args;
+    const auto desc = [&](const bytes_t &x) {
+        return x.form == form_t::packed ? packed_desc(eng, *x.format, dims)
+                                        : memory::desc(dims, x.format ? x.format->elem : dt::f32, tag::ab);
+    };
+    const auto add = [&](int arg, const bytes_t &x) {
+        const bool is_dst = arg == MXDNN_ARG_DST;
+        const auto data = [](const std::vector<uint8_t> &v) { return const_cast<uint8_t *>(v.data()); };
+        args[arg] = memory(desc(x), eng, data(x.elements));
+        if (x.form == form_t::high || (x.form == form_t::packed && !is_dst)) return;
+        const format_t &f = *x.format;
+        attr.set_scales(
+                arg, 3, {f.block, 1}, f.scale, false, is_dst ? f.mode : reorder_test::mode_t::static_sazp);
+        const memory::desc scales({(dims[0] + f.block - 1) / f.block, dims[1]}, f.scale, tag::ab);
+        if (x.form == form_t::plain) args[MXDNN_ARG_ATTR_SCALES | arg] = memory(scales, eng, data(x.scales));
+        if (f.global == global_t::none) return;
+        attr.set_global_scale(
+                arg, is_dst && !given ? reorder_test::mode_t::dynamic_fp : reorder_test::mode_t::static_sazp);
+        if (x.form == form_t::plain || given)
+            args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] =
+                    memory(memory::desc({1}, dt::f32, tag::a), eng, const_cast<float *>(&x.global));
+    };
+    to.elements.resize(desc(to).get_size());
+    if (to.form == form_t::plain) to.scales.resize(size_t(dims[0] * dims[1]) * 4);
+    add(MXDNN_ARG_SRC, from);
+    add(MXDNN_ARG_DST, to);
+    mxdnn::mx_reorder::primitive_desc pd(eng, desc(from), eng, desc(to), attr);
+    bytes_t first;
+    do {
+        std::fill(to.elements.begin(), to.elements.end(), uint8_t(0xa5));
+        std::fill(to.scales.begin(), to.scales.end(), uint8_t(0xa5));
+        mxdnn::stream s(eng);
+        mxdnn::mx_reorder(pd).execute(s, args);
+        if (first.elements.empty()) first = to;
+        EXPECT_EQ(to.elements, first.elements) << pd.impl_info_str();
+        EXPECT_EQ(to.scales, first.scales) << pd.impl_info_str();
+    } while (pd.next_impl());
+}
+
 class Formats : public testing::TestWithParam<format_t> {};
 
 } // namespace
@@ -185,6 +236,44 @@ TEST_P(Formats, Requantise) {
         check_all(GetParam(), form_t::packed, form_t::packed, false, &to);
         if (HasFailure()) return;
     }
+}
+
+// Codes of NVFP4 under another global scale, and of another format, become what their values become: those of
+// NVFP4 do not move, and the given scale stays, whatever the forms.
+TEST(ReorderGlobalScale, ThatIsGivenIsTheDestinations) {
+    const auto format = [](const std::string &name) {
+        for (const format_t &f : formats)
+            if (name == f.name) return &f;
+        return static_cast<const format_t *>(nullptr);
+    };
+    const memory::dims dims = {80, 33};
+    bytes_t values;
+    std::mt19937 rng(5);
+    std::normal_distribution<float> normal;
+    values.elements.resize(size_t(dims[0] * dims[1]) * 4);
+    for (size_t i = 0; i < values.elements.size(); i += 4) {
+        const float x = normal(rng);
+        std::memcpy(&values.elements[i], &x, 4);
+    }
+    for (const char *from_name : {"nvfp4_two_level", "s4_bf16_32", "mxfp8"})
+        for (form_t from_form : {form_t::plain, form_t::packed})
+            for (form_t to_form : {form_t::plain, form_t::packed}) {
+                SCOPED_TRACE(std::string(from_name) + " " + std::to_string(int(from_form))
+                             + std::to_string(int(to_form)));
+                bytes_t from, decoded, want, got;
+                from.form = from_form;
+                from.format = format(from_name);
+                reorder(values, from, dims, false);
+                reorder(from, decoded, dims, false);
+                got.form = want.form = to_form;
+                got.format = want.format = format("nvfp4_two_level");
+                got.global = want.global = 0.375f;
+                reorder(decoded, want, dims, true);
+                reorder(from, got, dims, true);
+                EXPECT_EQ(got.elements, want.elements);
+                EXPECT_EQ(got.scales, want.scales);
+                EXPECT_EQ(got.global, 0.375f);
+            }
 }
 
 // A set of experts of 20 GB: described, not allocated.

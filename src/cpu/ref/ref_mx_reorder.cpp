@@ -17,7 +17,8 @@ bool moves_codes(const problem_t &p) {
     if (quant_of("src", p.src, p.attr.src, s, &s_axis) != mxdnn_success
             || quant_of("dst", p.dst, p.attr.dst, d, &d_axis) != mxdnn_success)
         return false;
-    return s == d && s_axis == d_axis && p.attr.dst.is_dynamic();
+    return s == d && s_axis == d_axis && p.attr.dst.is_dynamic()
+           && p.attr.dst.global != mxdnn_quantization_mode_static_sazp;
 }
 
 namespace {
