@@ -127,6 +127,7 @@ bool parse_setting(const std::string &word) {
         return true;
     }
     if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
+    if (option(word, "random-size", v)) return settings.random_size = to_int(v, "--random-size", 1), true;
     if (option(word, "impl", v)) return settings.impl = v, true;
     if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "best-only"), true;
     if (option(word, "against", v)) {
@@ -164,22 +165,23 @@ void print_help() {
     for (const auto &row : mxdnn::impl::data_type_table_t<mxdnn::impl::all_types>::rows)
         types += std::string(" ") + row.name;
     for (const auto &f : mxdnn::impl::named_formats) formats += std::string(" ") + f.name;
-    std::printf("mxdnn-bench [settings] --DRIVER [knobs] PROBLEM...\n\n"
-                "  mxdnn-bench --mx_matmul --dt=bf16:mxfp4:bf16 16x2880:2880x5760\n"
-                "  mxdnn-bench --mode=P --against=onednn --mx_matmul --batch=perf\n"
-                "  mxdnn-bench --seed=7 --mx_matmul --random=1000\n\n"
-                "drivers: %s\n"
-                "knobs:    mxdnn-bench --DRIVER --help\n"
-                "settings: --mode=[LIRCP] (list, init, run, correctness, performance)\n"
-                "          --engine=cpu|cuda|cuda:INDEX|TARGET --threads=N --seed=N --impl=TEXT "
-                "--best-only=true|false\n"
-                "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
-                "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
-                "          --perf-template=TEXT --ceilings\n"
-                "types:   %s\n"
-                "formats: %s\n"
-                "post-ops:%s\n\n"
-                "doc/mxdnn-bench.md has what they mean.\n",
+    std::printf(
+            "mxdnn-bench [settings] --DRIVER [knobs] PROBLEM...\n\n"
+            "  mxdnn-bench --mx_matmul --dt=bf16:mxfp4:bf16 16x2880:2880x5760\n"
+            "  mxdnn-bench --mode=P --against=onednn --mx_matmul --batch=perf\n"
+            "  mxdnn-bench --seed=7 --mx_matmul --random=1000\n\n"
+            "drivers: %s\n"
+            "knobs:    mxdnn-bench --DRIVER --help\n"
+            "settings: --mode=[LIRCP] (list, init, run, correctness, performance)\n"
+            "          --engine=cpu|cuda|cuda:INDEX|TARGET --threads=N --seed=N --random-size=N --impl=TEXT "
+            "--best-only=true|false\n"
+            "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
+            "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
+            "          --perf-template=TEXT --ceilings\n"
+            "types:   %s\n"
+            "formats: %s\n"
+            "post-ops:%s\n\n"
+            "doc/mxdnn-bench.md has what they mean.\n",
             names_of_drivers().c_str(), types.c_str(), formats.c_str(), post_op_names().c_str());
 }
 

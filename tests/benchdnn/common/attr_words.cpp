@@ -159,6 +159,38 @@ void apply_global(const std::string &text, const std::vector<named_type_t> &type
             });
 }
 
+void apply_scales_layouts(const std::string &text, const std::vector<named_type_t> &types) {
+    for_each_named(text, types, "128x4 scales", 1, "ARG",
+            [](const std::vector<std::string> &, const named_type_t &t) { t.type->swizzled = true; });
+}
+
+void apply_element_packings(const std::string &text, const std::vector<named_type_t> &types) {
+    for_each_named(text, types, "dense codes", 1, "ARG",
+            [](const std::vector<std::string> &, const named_type_t &t) { t.type->dense = true; });
+}
+
+mxdnn_scale_rounding_t to_rounding(const words_t &words) {
+    return pick(words, "rounding",
+            {mxdnn_scale_rounding_floor, mxdnn_scale_rounding_ceil, mxdnn_scale_rounding_even,
+                    mxdnn_scale_rounding_rceil});
+}
+
+void apply_given(const std::string &text, const std::vector<named_type_t> &types) {
+    if (text.empty()) return;
+    for (const std::string &word : split(text, '+')) {
+        std::string possible;
+        bool known = false;
+        for (const named_type_t &t : types) {
+            const std::string name = t.name, global = name + ":global";
+            if (word == name) t.type->given = true;
+            if (word == global) t.type->given_global = true;
+            known = known || word == name || word == global;
+            possible += " " + name + " " + global;
+        }
+        if (!known) refuse_word("given", word, possible);
+    }
+}
+
 void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic) {
     if (!t.quantised) return;
     const quant_t &q = t.quant;
@@ -166,11 +198,14 @@ void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd,
     groups[size_t(axis) + 2 - nd] = q.block;
     const int mask = (1 << nd) - 1;
     attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false,
-            dynamic ? dynamic_mode(t.dt, q) : mxdnn::quantization_mode::static_sazp);
+            dynamic && !t.given ? dynamic_mode(t.dt, q) : mxdnn::quantization_mode::static_sazp);
     if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
     if (q.global != global_scale_kind_t::none)
-        attr.set_global_scale(
-                arg, dynamic ? mxdnn::quantization_mode::dynamic_fp : mxdnn::quantization_mode::static_sazp);
+        attr.set_global_scale(arg, dynamic && !t.given && !t.given_global
+                                           ? mxdnn::quantization_mode::dynamic_fp
+                                           : mxdnn::quantization_mode::static_sazp);
+    if (t.swizzled) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
+    if (t.dense) attr.set_element_packing(arg, mxdnn::element_packing::dense);
 }
 
 // ---- random words ----
@@ -180,6 +215,10 @@ std::string draw_type(draws_t &any, unsigned roles) {
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
         if (row.has_role(roles)) names.emplace_back(row.name);
     return any.of(names);
+}
+
+bool is_high_precision(const std::string &type) {
+    return has_role(data_type_from_name(type.c_str()), role_high_precision);
 }
 
 std::string draw_format(draws_t &any) {
@@ -253,14 +292,53 @@ std::string draw_zero_points(draws_t &any, const std::vector<typed_side_t> &side
     });
 }
 
-std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides) {
+namespace {
+
+// Some of the names, joined by +.
+std::string draw_some(draws_t &any, const std::vector<std::string> &names) {
     std::string words;
-    for (const typed_side_t &side : sides) {
-        const tensor_type_t t = to_tensor_type(side.type);
-        if (!t.quantised || quant_family(t.dt, t.quant) != quant_family_t::nvfp4 || any.one_in(2)) continue;
-        words += (words.empty() ? "" : "+") + std::string(side.name);
-    }
+    for (const std::string &name : names)
+        if (!any.one_in(2)) words += (words.empty() ? "" : "+") + name;
     return words;
+}
+
+// Some of the sides whose type is one that `ok` takes.
+template <typename ok_t>
+std::string draw_sides(draws_t &any, const std::vector<typed_side_t> &sides, ok_t ok) {
+    std::vector<std::string> names;
+    for (const typed_side_t &side : sides)
+        if (ok(to_tensor_type(side.type))) names.emplace_back(side.name);
+    return draw_some(any, names);
+}
+
+} // namespace
+
+std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides) {
+    return draw_sides(any, sides, [](const tensor_type_t &t) {
+        return t.quantised && quant_family(t.dt, t.quant) == quant_family_t::nvfp4;
+    });
+}
+
+std::string draw_given(
+        draws_t &any, const std::vector<typed_side_t> &sides, const std::string &sides_with_global) {
+    if (any.one_in(2)) return "";
+    std::vector<std::string> names;
+    for (const typed_side_t &side : sides)
+        if (!is_high_precision(side.type)) names.emplace_back(side.name);
+    if (any.one_in(2))
+        for (const std::string &name : split(sides_with_global, '+'))
+            if (name.compare(0, 3, "dst") == 0) names.push_back(name + ":global");
+    return draw_some(any, names);
+}
+
+std::string draw_scales_layouts(draws_t &any, const std::vector<typed_side_t> &sides) {
+    return draw_sides(any, sides, [](const tensor_type_t &t) {
+        return t.quantised && data_type_info(t.quant.scale_dt)->bits == 8;
+    });
+}
+
+std::string draw_element_packings(draws_t &any, const std::vector<typed_side_t> &sides) {
+    return draw_sides(any, sides, [](const tensor_type_t &t) { return data_type_info(t.dt)->bits == 6; });
 }
 
 namespace {

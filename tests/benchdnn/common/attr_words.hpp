@@ -33,9 +33,16 @@ struct named_type_t {
 void apply_scales(const std::string &text, const std::vector<named_type_t> &types);
 void apply_zero_points(const std::string &text, const std::vector<named_type_t> &types);
 void apply_global(const std::string &text, const std::vector<named_type_t> &types);
+// Whose scales are in the 128x4 order, whose codes are dense.
+void apply_scales_layouts(const std::string &text, const std::vector<named_type_t> &types);
+void apply_element_packings(const std::string &text, const std::vector<named_type_t> &types);
+mxdnn_scale_rounding_t to_rounding(const words_t &words); // of the knob "rounding"
+// Whose scales, zero points and global scales are the caller's ("dst"), or whose global scales
+// ("dst:global").
+void apply_given(const std::string &text, const std::vector<named_type_t> &types);
 
 // Scales, zero points and global scale of a quantised argument of `nd` dims, whose blocks run along `axis`.
-// `dynamic`: the library finds them.
+// `dynamic`: the library finds what is not given.
 void set_quant(
         mxdnn::primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd, int axis, bool dynamic);
 
@@ -43,6 +50,7 @@ void set_quant(
 
 // The name of a type that has one of the roles.
 std::string draw_type(draws_t &any, unsigned roles);
+bool is_high_precision(const std::string &type);
 std::string draw_format(draws_t &any);
 // A type in high precision as often as a quantised one. That is a named format, or int4 whose scales are
 // said beside; of a source also codes with one scale per row.
@@ -59,6 +67,12 @@ struct typed_side_t {
 std::string draw_scales(draws_t &any, const std::vector<typed_side_t> &sides);
 std::string draw_zero_points(draws_t &any, const std::vector<typed_side_t> &sides);
 std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides);
+// Of sides that are plain.
+std::string draw_scales_layouts(draws_t &any, const std::vector<typed_side_t> &sides);
+std::string draw_element_packings(draws_t &any, const std::vector<typed_side_t> &sides);
+// Of destinations.
+std::string draw_given(
+        draws_t &any, const std::vector<typed_side_t> &sides, const std::string &sides_with_global);
 
 // Up to three post-ops of those that are possible, of gated ones not two.
 struct post_op_kinds_t {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/common/compare.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace bench {
@@ -26,8 +27,10 @@ bool is_anything(const interval_t &w) { return std::isfinite(w.v) && !std::isfin
 bool is_poison(data_type_t dt, uint32_t code) {
     const int bits = data_type_info(dt)->bits;
     const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
-    // Codes of 4 bits are either half of the byte.
-    return code == (0xA5A5A5A5u & mask) || (bits == 4 && code == 0xA);
+    // Codes of 4 bits are either half of the byte, dense ones of 6 bits a quarter of three.
+    for (int first = 0; first < 24; first += bits)
+        if (code == (0xA5A5A5A5A5A5A5A5u >> first & mask)) return true;
+    return false;
 }
 void must_stay(
         const int64_t *idx, size_t nd, data_type_t dt, uint32_t code, const char *what, mismatch_t &bad) {
@@ -36,6 +39,20 @@ void must_stay(
                 + "), nothing belongs there");
 }
 } // namespace
+
+void compare_gaps(const tensor_t &dst, mismatch_t &bad) {
+    int64_t elements = 1;
+    for (int64_t d : dst.dims) elements *= d;
+    if (int64_t(dst.bytes.size()) * 8 <= elements * data_type_info(dst.dt)->bits) return;
+    std::vector<char> used(dst.bytes.size());
+    for_each(dst.dims, [&](const int64_t *idx) {
+        const auto bytes = dst.bytes_of(idx);
+        std::fill_n(used.begin() + bytes.first, bytes.second, char(1));
+    });
+    for (size_t i = 0; i < used.size(); i++)
+        if (!used[i] && dst.bytes.data()[i] != 0xA5)
+            bad.add("byte " + std::to_string(i) + " lies between rows and was written");
+}
 
 void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
     bad.of = int64_t(want.size());
@@ -60,7 +77,43 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
     });
 }
 
-void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+namespace {
+
+// Codes under scales that are given: quantising is monotone.
+void compare_with_given(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    bad.of = int64_t(want.size());
+    const size_t nd = dst.codes.dims.size();
+    const data_type_t dt = dst.codes.dt;
+    size_t i = 0;
+    for_each(dst.codes.dims, [&](const int64_t *idx) {
+        const interval_t &w = want[i++];
+        const uint32_t code = dst.codes.code(idx);
+        if (is_untouched(w)) return must_stay(idx, nd, dt, code, "code", bad);
+        if (is_anything(w)) return;
+        const block_params_t params = dst.params(idx);
+        const float global = dst.global_of(idx);
+        const auto code_of = [&](float x) { return quantize_element(dt, dst.quant, params, global, x); };
+        const auto decoded = [&](uint32_t c) { return dequantize_element(dt, dst.quant, params, global, c); };
+        if (!std::isfinite(w.v)) {
+            // Inf in one order of the arithmetic is NaN in another.
+            if (code != code_of(NAN) && code != code_of(INFINITY) && code != code_of(-INFINITY))
+                bad.add(index_text(idx, nd) + " expected the code of " + number(w.v) + " got "
+                        + std::to_string(code));
+            return;
+        }
+        const float a = decoded(code_of(std::nextafterf(float(w.v - w.e), -INFINITY))),
+                    b = decoded(code_of(std::nextafterf(float(w.v + w.e), INFINITY))), got = decoded(code);
+        if (!(got >= std::min(a, b) && got <= std::max(a, b)))
+            bad.add(index_text(idx, nd) + " expected " + number(w.v) + " got " + number(got)
+                    + " which is not in [" + number(std::min(a, b)) + ", " + number(std::max(a, b)) + "]");
+    });
+}
+
+} // namespace
+
+void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
+        const std::vector<interval_t> &want, mismatch_t &bad) {
+    if (dst.given) return compare_with_given(dst, want, bad);
     bad.of = int64_t(want.size());
     const quant_t &q = dst.quant;
     const data_type_t dt = dst.codes.dt;
@@ -79,7 +132,7 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
     const auto made_of = [&](float least, float most, float global) {
         const float x[2] = {least, most};
         uint8_t codes[2];
-        const block_params_t p = quantize_block(dt, q, mxdnn_scale_rounding_floor, global, x, 2, codes);
+        const block_params_t p = quantize_block(dt, q, rounding, global, x, 2, codes);
         const bool empty = affine && dequantize_element(dt, q, p, global, codes[0]) == 0
                            && dequantize_element(dt, q, p, global, codes[1]) == 0;
         return made_t{p.scale, codes[1], empty};
@@ -95,7 +148,7 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
         amax_high = is_anything(w) ? INFINITY : std::max(amax_high, std::fabs(w.v) + w.e);
         if (!is_anything(w)) amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
     }
-    if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1) {
+    if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1 && !dst.given_global) {
         int64_t zero = 0;
         const float g = dst.global.value(&zero);
         if (!(g >= nvfp4_global_scale(down(amax_low)) && g <= nvfp4_global_scale(up(amax_high))))
@@ -129,7 +182,8 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
                 return;
             }
             const made_t low = block_has_nan ? made_of(NAN, NAN, global)
-                                             : made_of(up(least_high), down(most_low), global),
+                                             : made_of(least_high == 0 ? 0.f : up(least_high),
+                                                     most_low == 0 ? 0.f : down(most_low), global),
                          high = block_has_nan ? low : made_of(down(least_low), up(most_high), global);
             const bool as_empty = low.empty && scale == low.scale;
             if (!as_empty && (scale < (low.empty ? 0 : low.scale) || scale > high.scale || high.empty))
@@ -167,8 +221,9 @@ void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &wa
     });
 }
 
-void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
-    if (dst.is_quantised) return compare_quantised(dst.quantised, want, bad);
+void compare(const operand_t &dst, mxdnn_scale_rounding_t rounding, const std::vector<interval_t> &want,
+        mismatch_t &bad) {
+    if (dst.is_quantised) return compare_quantised(dst.quantised, rounding, want, bad);
     compare_plain(dst.plain, want, bad);
 }
 

@@ -29,15 +29,20 @@ struct mismatch_t {
 // In place of a result: nothing may be written there, the poison of buffer_t stays.
 constexpr interval_t untouched = {0, -1};
 
+// Bytes between the rows of a destination: nothing may be written there.
+void compare_gaps(const tensor_t &dst, mismatch_t &bad);
+
 // A plain destination: within the bound and one rounding to its type. `want` is row-major.
 void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
 
 // A quantised destination: the scale is one that a result within the bound leads to, and each code
 // lies between those of the two ends of its bound, since quantising is monotone.
-void compare_quantised(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
+void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
+        const std::vector<interval_t> &want, mismatch_t &bad);
 
 // Either of them.
-void compare(const operand_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
+void compare(const operand_t &dst, mxdnn_scale_rounding_t rounding, const std::vector<interval_t> &want,
+        mismatch_t &bad);
 
 // Of a source that is quantised in execute: signal to quantisation noise of a result against that of the
 // source as it was, " sqnr:41.2dB(recipe:41.2dB)". The recipe's own is that of `want`, exact but for the

@@ -35,6 +35,12 @@ struct tensor_type_t {
     mxdnn::impl::data_type_t dt = mxdnn_f32;
     bool quantised = false;
     mxdnn::impl::quant_t quant;
+    // How it lies in memory where it is plain.
+    bool swizzled = false; // scales in the 128x4 order
+    bool dense = false;    // codes of 6 bits, four in three bytes
+    // Of a destination: what the caller gives, instead of finding it there.
+    bool given = false; // scales, zero points and a global scale
+    bool given_global = false;
 };
 tensor_type_t to_tensor_type(const std::string &s); // "bf16", "mxfp4"
 

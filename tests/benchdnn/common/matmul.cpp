@@ -26,6 +26,10 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     apply_scales(words["attr-scales"], named);
     apply_zero_points(words["attr-zero-points"], named);
     apply_global(words["attr-global-scale"], named);
+    apply_scales_layouts(words["attr-scales-layout"], named);
+    apply_element_packings(words["attr-element-packing"], named);
+    apply_given(words["given"], named);
+    p.rounding = to_rounding(words);
     p.src_type = t[0];
     p.wei_type = t[1];
     p.dst_type = t[2];
@@ -58,10 +62,6 @@ std::vector<typed_side_t> sides_of(const words_t &words, int64_t K) {
     return {{"src", types[0], K}, {"wei", types[1], 0}, {"dst", types[2], 0}};
 }
 
-bool is_high_precision(const std::string &type) {
-    return has_role(data_type_from_name(type.c_str()), role_high_precision);
-}
-
 } // namespace
 
 std::string draw_scales(draws_t &any, const knob_t &, const words_t &words, const std::string &descriptor) {
@@ -76,8 +76,32 @@ std::string draw_global(draws_t &any, const knob_t &, const words_t &words, cons
     return draw_global(any, sides_of(words, 0));
 }
 
+namespace {
+
+// Weights among them where they are plain.
+std::vector<typed_side_t> plain_sides_of(const words_t &words) {
+    std::vector<typed_side_t> sides = sides_of(words, 0);
+    if (words["wtag"] == "any") sides.erase(sides.begin() + 1);
+    return sides;
+}
+
+} // namespace
+
+std::string draw_layouts(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return any.one_in(2) ? knob.usual : draw_scales_layouts(any, plain_sides_of(words));
+}
+
+std::string draw_packings(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return any.one_in(2) ? knob.usual : draw_element_packings(any, plain_sides_of(words));
+}
+
+std::string draw_given(draws_t &any, const knob_t &, const words_t &words, const std::string &) {
+    return draw_given(any, {sides_of(words, 0).back()}, words["attr-global-scale"]);
+}
+
 std::string draw_recipe(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
-    return is_high_precision(split(words["dt"], ':')[0]) ? draw_word(any, knob) : knob.usual;
+    const bool possible = is_high_precision(split(words["dt"], ':')[0]) && words["rounding"] != "even";
+    return possible ? draw_word(any, knob) : knob.usual;
 }
 
 std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor) {
@@ -115,6 +139,9 @@ void set_attr(
     if (p.recipe == recipe_kind_t::mx_int8)
         attr.set_scales(MXDNN_ARG_SRC, all, {1, mx_block}, mxdnn::memory::data_type::e8m0, false,
                 mxdnn::quantization_mode::dynamic_mx);
+    const auto rounding = static_cast<mxdnn::scale_rounding>(p.rounding);
+    if (p.dst_type.quantised) attr.set_scale_rounding(MXDNN_ARG_DST, rounding);
+    if (p.recipe != recipe_kind_t::none) attr.set_scale_rounding(MXDNN_ARG_SRC, rounding);
     if (p.deterministic) attr.set_deterministic(true);
     if (p.user_scratchpad) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
     if (p.fpmath_bf16) attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
@@ -149,7 +176,8 @@ perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flop
     return r;
 }
 
-void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to) {
+void pack(const quantised_t &from, const mxdnn::stream &s, const mxdnn::memory::desc &md, void *to) {
+    const mxdnn::engine e = s.get_engine(), host = host_engine(e);
     tensor_type_t type;
     type.dt = from.codes.dt;
     type.quantised = true;
@@ -157,10 +185,9 @@ void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::
     mxdnn::primitive_attr attr;
     set_quant(attr, MXDNN_ARG_SRC, type, from.codes.dims.size(), from.axis, false);
     const mxdnn::mx_reorder::primitive_desc pd(e, from.codes.desc(), e, md, attr);
-    args_t args = {{MXDNN_ARG_FROM, from.codes.memory(e)}, {MXDNN_ARG_TO, mxdnn::memory(md, e, to)}};
-    from.add_args(MXDNN_ARG_SRC, e, args);
-    mxdnn::stream stream(e);
-    mxdnn::mx_reorder(pd).execute(stream, args);
+    args_t args = {{MXDNN_ARG_FROM, from.codes.memory(host)}, {MXDNN_ARG_TO, mxdnn::memory(md, host, to)}};
+    from.add_args(MXDNN_ARG_SRC, host, args);
+    execute(mxdnn::mx_reorder(pd), s, args);
 }
 
 namespace {
@@ -171,10 +198,10 @@ mxdnn::memory::desc bf16_desc(const std::vector<int64_t> &dims, const std::strin
 
 } // namespace
 
-buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag) {
+buffer_t as_bf16(const quantised_t &from, const mxdnn::stream &s, const std::string &tag) {
     const mxdnn::memory::desc md = bf16_desc(from.codes.dims, tag);
     buffer_t to(md.get_size(), packed_align);
-    pack(from, e, md, to.data());
+    pack(from, s, md, to.data());
     return to;
 }
 

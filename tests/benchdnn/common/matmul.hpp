@@ -13,6 +13,7 @@ struct matmul_problem_t {
     tensor_type_t src_type, wei_type, dst_type;
     bool bias = false;
     mxdnn::impl::data_type_t bias_dt = mxdnn_f32;
+    mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor; // of scales that are computed
     std::vector<post_op_knob_t> post_ops;
     std::string wtag = "any";                                             // any (packed), ab, ba
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
@@ -35,11 +36,17 @@ std::string draw_scales(draws_t &any, const knob_t &, const words_t &words, cons
 std::string draw_zero_points(draws_t &any, const knob_t &, const words_t &words, const std::string &);
 std::string draw_global(draws_t &any, const knob_t &, const words_t &words, const std::string &);
 std::string draw_recipe(draws_t &any, const knob_t &knob, const words_t &words, const std::string &);
+std::string draw_layouts(draws_t &any, const knob_t &, const words_t &words, const std::string &);
+std::string draw_packings(draws_t &any, const knob_t &, const words_t &words, const std::string &);
+std::string draw_given(draws_t &any, const knob_t &, const words_t &words, const std::string &);
 constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("bia-dt", "", "|f32|bf16|f16"),
         wtag_knob("wtag", "any", "any|ab|ba"), scales_knob("attr-scales", "", draw_scales),
         zero_points_knob("attr-zero-points", "", draw_zero_points),
         global_knob("attr-global-scale", "", draw_global),
         recipe_knob("attr-src-quant", "none", "none|s8|f8_e4m3|mxint8", draw_recipe),
+        layouts_knob("attr-scales-layout", "", draw_layouts),
+        packings_knob("attr-element-packing", "", draw_packings), given_knob("given", "", draw_given),
+        rounding_knob("rounding", "floor", "floor|ceil|even|rceil"),
         runtime_rows_knob("runtime-rows", "0", "0|1"),
         deterministic_knob("attr-deterministic", "false", "false|true"),
         scratchpad_knob("attr-scratchpad", "library", "library|user"),
@@ -69,10 +76,10 @@ perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flop
 // Where threads may read packed weights at full speed.
 constexpr size_t packed_align = 64;
 
-// Codes and scales as they are, through mx_reorder; `e` is of the host.
-void pack(const quantised_t &from, const mxdnn::engine &e, const mxdnn::memory::desc &md, void *to);
+// Codes and scales as they are, through mx_reorder of the stream's engine.
+void pack(const quantised_t &from, const mxdnn::stream &s, const mxdnn::memory::desc &md, void *to);
 // Weights rounded to bf16, the last two dims in `tag` order, through mx_reorder.
-buffer_t as_bf16(const quantised_t &from, const mxdnn::engine &e, const std::string &tag);
+buffer_t as_bf16(const quantised_t &from, const mxdnn::stream &s, const std::string &tag);
 // A source rounded to bf16, row-major. Quantised ones go element by element: some have no reorder.
 buffer_t as_bf16(const operand_t &from, const mxdnn::engine &e);
 
@@ -105,7 +112,8 @@ std::string check_each(
         x.poison_dst();
         x.run(each, prim_t(each));
         if (settings.plant_fault && !w.empty()) plant_fault(x.dst.codes());
-        compare(x.dst, w, bad);
+        compare(x.dst, p.rounding, w, bad);
+        compare_gaps(x.dst.codes(), bad);
         if (!unquantised.empty()) names += sqnr_text(x.dst.plain, w, unquantised);
     });
 }

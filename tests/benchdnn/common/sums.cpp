@@ -39,15 +39,14 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
     arithmetic_t a;
     a.bf16_products =
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
-    a.bf16_rows = a.bf16_products || impl_name == "cuda:sm_90" || impl_name == "rows:sm_80";
+    a.bf16_values = impl_name == "cuda:sm_90" || impl_name == "rows:sm_80";
+    a.bf16_rows = a.bf16_products || a.bf16_values;
     a.fp8_sums = impl_name == "cublaslt:f8_e4m3" || impl_name == "cuda:sm_90:f8_e4m3";
     return a;
 }
 
-void quantise_row(recipe_kind_t kind, std::vector<double> &x) {
-    if (kind == recipe_kind_t::none) return;
-    source_recipe_t recipe;
-    recipe.kind = kind;
+void quantise_row(const source_recipe_t &recipe, std::vector<double> &x) {
+    if (recipe.kind == recipe_kind_t::none) return;
     const size_t block = size_t(recipe.block(int64_t(x.size())));
     for (size_t first = 0; first < x.size(); first += block) {
         const size_t last = std::min(first + block, x.size());
@@ -58,7 +57,7 @@ void quantise_row(recipe_kind_t kind, std::vector<double> &x) {
     }
 }
 
-void dot_row(const double *x, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
+void dot_row(const double *x, double scale, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
         std::vector<interval_t> &sums) {
     // Every product and every addition rounds once at most; scales, global scales and the rescaling
     // of rows and blocks add a few roundings each.
@@ -74,22 +73,26 @@ void dot_row(const double *x, const values_t &w, const sum_types_t &t, const ari
         per_product += a.bf16_products ? u_bf16 : u32;
     // 32 products and the sum so far at a time, four times.
     if (a.fp8_sums) per_product += 4 * 33 * std::ldexp(1., -13);
+    const double lost = std::ldexp(1., -134);
     constexpr double flushed = 1.2e-38; // subnormal operands and results of bf16 dot products
 
     const size_t N = sums.size();
-    std::vector<double> sum(N), bound(N);
-    double largest_x = 0;
+    std::vector<double> sum(N), bound(N), magnitudes(N); // of weights
+    double largest_x = 0, all_x = 0;
     for (int64_t k = 0; k < t.K; k++) {
         largest_x = std::max(largest_x, std::fabs(x[k]));
+        all_x += std::fabs(x[k]);
         const double *wv = w.value.data() + size_t(k) * N, *wm = w.magnitude.data() + size_t(k) * N;
         for (size_t n = 0; n < N; n++) {
             sum[n] += x[k] * wv[n];
             bound[n] += std::fabs(x[k]) * wm[n];
+            magnitudes[n] += wm[n];
         }
     }
     for (size_t n = 0; n < N; n++) {
         sums[n] = {sum[n], per_product * bound[n] + double(t.K + 1) * tiny};
-        if (a.bf16_products) sums[n].e += double(t.K) * flushed * (1 + largest_x);
+        if (a.bf16_products) sums[n].e += double(t.K) * flushed * (std::max(1., scale) + largest_x);
+        if (a.bf16_values) sums[n].e += lost * (all_x + magnitudes[n]);
     }
 }
 

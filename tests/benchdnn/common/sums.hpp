@@ -22,12 +22,13 @@ values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx);
 struct arithmetic_t {
     bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
     bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
+    bool bf16_values = false;   // what is below 2^-133 of a value of a block is lost
     bool bf16_rows = false;     // rows of f32 and f16 are rounded to bf16 where the fpmath mode allows it
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);
 
 // To what a source in high precision is quantised in execute.
-void quantise_row(mxdnn::impl::recipe_kind_t kind, std::vector<double> &x);
+void quantise_row(const mxdnn::impl::source_recipe_t &recipe, std::vector<double> &x);
 
 // Types and length of the sums, for their bound.
 struct sum_types_t {
@@ -36,8 +37,9 @@ struct sum_types_t {
     int64_t K = 0;
 };
 
-// sums[n] = sum over k of x[k] * w[k][n], within its bound.
-void dot_row(const double *x, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
+// sums[n] = sum over k of x[k] * w[k][n], within its bound. `scale`: the largest of the row of the source, by
+// which sums may be multiplied; 1 where it has none.
+void dot_row(const double *x, double scale, const values_t &w, const sum_types_t &t, const arithmetic_t &a,
         std::vector<interval_t> &sums);
 
 } // namespace bench

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "benchdnn/common/settings.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+
 namespace bench {
 
 using namespace mxdnn::impl;
@@ -14,44 +17,73 @@ std::vector<int64_t> tensor_t::row_major(const std::vector<int64_t> &d) {
     return s;
 }
 
-tensor_t::tensor_t(const std::vector<int64_t> &d, const std::vector<int64_t> &s, data_type_t t)
-    : dims(d), strides(s), dt(t) {
-    bytes = buffer_t(desc().get_size(), size_t(std::max(1, data_type_info(dt)->bits / 8)));
+tensor_t::tensor_t(const std::vector<int64_t> &d, const std::vector<int64_t> &s, data_type_t t, bool dense)
+    : dims(d), strides(s), dt(t), packing(dense ? mxdnn_element_packing_dense : mxdnn_element_packing_bytes) {
+    size_t size = desc().get_size();
+    // A device is sent as many bytes as the descriptor has, which does not know of dense codes.
+    if (dense && size > 0 && settings.engine.compare(0, 4, "cuda") != 0) {
+        std::vector<int64_t> last = dims;
+        for (int64_t &i : last) i--;
+        const auto end = bytes_of(last.data());
+        size = size_t(end.first + end.second);
+    }
+    bytes = buffer_t(size, size_t(std::max(1, data_type_info(dt)->bits / 8)));
 }
 
 mxdnn::memory::desc tensor_t::desc() const {
     return mxdnn::memory::desc(dims, static_cast<mxdnn::memory::data_type>(dt), strides);
 }
 
+int tensor_t::storage_bits() const { return mxdnn::impl::storage_bits(data_type_info(dt)->bits, packing); }
+
+// The dim along which codes share bytes: of stride 1, and of more than one element where there are several.
+size_t tensor_t::inner_dim() const {
+    const size_t last = dims.size() - 1;
+    if (dims.size() == 1 || (strides[last] == 1 && (dims[last] > 1 || strides[last - 1] != 1))) return last;
+    return last - 1;
+}
+
 // First byte of the row; for codes that share bytes the column along the dim of stride 1.
 int64_t tensor_t::locate(const int64_t *idx, int64_t &column) const {
-    const int bits = storage_bits(data_type_info(dt)->bits, mxdnn_element_packing_bytes);
+    const int bits = storage_bits();
     int64_t at = 0;
     column = 0;
     if (bits >= 8) {
         for (size_t i = 0; i < dims.size(); i++) at += idx[i] * strides[i];
         return at * bits / 8;
     }
-    size_t inner = dims.size() - 1;
-    if (strides[inner] != 1 && dims.size() > 1) inner--;
+    const size_t inner = inner_dim();
+    int64_t row = 0; // elements from one row to the next; larger strides are of whole rows
     for (size_t i = 0; i < dims.size(); i++)
-        if (i != inner) at += idx[i] * div_up(strides[i] * bits, 8);
+        if (i != inner && dims[i] > 1 && strides[i] > 0) row = row ? std::min(row, strides[i]) : strides[i];
+    int64_t rows = 0;
+    for (size_t i = 0; i < dims.size(); i++)
+        if (i != inner && idx[i] * strides[i] > 0) rows += idx[i] * strides[i] / row;
     column = idx[inner];
-    return at;
+    return rows * div_up(row * bits, 8);
 }
 
-std::vector<int64_t> strides_of(
-        const std::vector<int64_t> &d, const std::string &tag, data_type_t dt, int64_t pad) {
-    std::vector<int64_t> s(d.size(), 1);
-    const size_t inner = tag == "ba" ? d.size() - 2 : d.size() - 1,
-                 outer = tag == "ba" ? d.size() - 1 : d.size() - 2;
+std::pair<int64_t, int64_t> tensor_t::bytes_of(const int64_t *idx) const {
+    int64_t column;
+    const int bits = storage_bits();
+    const int64_t row = locate(idx, column), first = column * bits / 8;
+    return {row + first, div_up((column + 1) * bits, 8) - first};
+}
+
+std::vector<int64_t> strides_of(const std::vector<int64_t> &d, const std::string &tag, data_type_t dt,
+        int64_t pad, const std::string &batch) {
+    const size_t nd = d.size(), inner = tag == "ba" ? nd - 2 : nd - 1, outer = tag == "ba" ? nd - 1 : nd - 2;
+    std::vector<int64_t> s(nd, 0);
     s[inner] = 1;
-    s[outer] = round_up(std::max<int64_t>(d[inner], 1) + pad, data_type_info(dt)->bits == 4 ? 2 : 1);
-    int64_t next = s[outer] * std::max<int64_t>(d[outer], 1);
-    for (size_t i = d.size() - 2; i-- > 0;) {
-        s[i] = next;
-        next *= std::max<int64_t>(d[i], 1);
-    }
+    int64_t next = round_up(std::max<int64_t>(d[inner], 1) + pad, data_type_info(dt)->bits == 4 ? 2 : 1);
+    const auto step = [&](size_t dim) {
+        s[dim] = next;
+        next *= std::max<int64_t>(d[dim], 1);
+    };
+    if (batch != "inner") step(outer);
+    for (size_t i = nd - 2; i-- > 0;)
+        if (batch != "same") step(i);
+    if (batch == "inner") step(outer);
     return s;
 }
 
@@ -59,7 +91,7 @@ uint32_t tensor_t::code(const int64_t *idx) const {
     int64_t column;
     const int bits = data_type_info(dt)->bits;
     const uint8_t *p = bytes.data() + locate(idx, column);
-    if (bits < 8) return get_code(p, column, bits, mxdnn_element_packing_bytes);
+    if (bits < 8) return get_code(p, column, bits, packing);
     uint32_t c = 0;
     std::memcpy(&c, p, size_t(bits / 8));
     return c;
@@ -69,23 +101,46 @@ void tensor_t::set_code(const int64_t *idx, uint32_t c) const {
     int64_t column;
     const int bits = data_type_info(dt)->bits;
     uint8_t *p = bytes.data() + locate(idx, column);
-    if (bits < 8) return mxdnn::impl::set_code(p, column, bits, mxdnn_element_packing_bytes, c);
+    if (bits < 8) return mxdnn::impl::set_code(p, column, bits, packing, c);
     std::memcpy(p, &c, size_t(bits / 8));
 }
 
-quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_, const std::string &tag)
-    : quant(t.quant), axis(axis_), codes(std::move(c)) {
-    std::vector<int64_t> d = codes.dims;
-    d[size_t(axis)] = div_up(d[size_t(axis)], quant.block);
-    scales = tensor_t(d, strides_of(d, tag, quant.scale_dt), quant.scale_dt);
-    if (quant.zp != zero_point_kind_t::none)
-        zero_points = tensor_t(d, strides_of(d, tag, quant.zp_dt), quant.zp_dt);
+quantised_t::quantised_t(tensor_t c, const tensor_type_t &t, int axis_, const std::string &tag,
+        const std::vector<int64_t> &swizzled_rows)
+    : quant(t.quant), axis(axis_), blocks(c.dims), given(t.given), given_global(t.given || t.given_global),
+      codes(std::move(c)), swizzled_(t.swizzled), swizzled_rows_(swizzled_rows) {
+    const size_t nd = blocks.size();
+    blocks[size_t(axis)] = div_up(blocks[size_t(axis)], quant.block);
     int64_t batch = 1;
-    for (size_t i = 0; i + 2 < d.size(); i++) batch *= d[i];
+    for (size_t i = 0; i + 2 < nd; i++) batch *= blocks[i];
+    if (swizzled_) {
+        int64_t rows = blocks[size_t(axis) == nd - 1 ? nd - 2 : nd - 1];
+        if (!swizzled_rows.empty()) rows = swizzled_rows.back() + 1;
+        const std::vector<int64_t> flat = {batch, swizzle_128x4::size(rows, blocks[size_t(axis)])};
+        scales = tensor_t(flat, tensor_t::row_major(flat), quant.scale_dt);
+    } else {
+        scales = tensor_t(blocks, strides_of(blocks, tag, quant.scale_dt), quant.scale_dt);
+    }
+    if (quant.zp != zero_point_kind_t::none)
+        zero_points = tensor_t(blocks, strides_of(blocks, tag, quant.zp_dt), quant.zp_dt);
     if (quant.global != global_scale_kind_t::none) {
         const std::vector<int64_t> one = {quant.global == global_scale_kind_t::one ? 1 : batch};
         global = tensor_t(one, {1}, mxdnn_f32);
     }
+}
+
+std::array<int64_t, max_ndims> quantised_t::place(const int64_t *block) const {
+    std::array<int64_t, max_ndims> idx{};
+    const size_t nd = blocks.size();
+    if (!swizzled_) {
+        std::copy(block, block + nd, idx.begin());
+        return idx;
+    }
+    for (size_t i = 0; i + 2 < nd; i++) idx[0] = idx[0] * blocks[i] + block[i];
+    const size_t rows = size_t(axis) == nd - 1 ? nd - 2 : nd - 1;
+    const int64_t row = swizzled_rows_.empty() ? block[rows] : swizzled_rows_[size_t(block[rows])];
+    idx[1] = swizzle_128x4::offset(row, block[axis], blocks[size_t(axis)]);
+    return idx;
 }
 
 block_params_t quantised_t::params(const int64_t *idx) const {
@@ -93,7 +148,7 @@ block_params_t quantised_t::params(const int64_t *idx) const {
     std::copy(idx, idx + codes.dims.size(), b);
     b[axis] /= quant.block;
     block_params_t p;
-    p.scale = scales.code(b);
+    p.scale = scale(b);
     if (!zero_points.dims.empty()) p.zp = zero_points.code(b);
     return p;
 }
@@ -117,18 +172,30 @@ void quantised_t::add_args(
     if (!global.dims.empty()) args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] = global.memory(e);
 }
 
-operand_t::operand_t(tensor_t t, const tensor_type_t &type, int axis, const std::string &scales_tag)
+operand_t::operand_t(tensor_t t, const tensor_type_t &type, int axis, const std::string &scales_tag,
+        const std::vector<int64_t> &swizzled_rows)
     : is_quantised(type.quantised) {
     if (is_quantised)
-        quantised = quantised_t(std::move(t), type, axis, scales_tag);
+        quantised = quantised_t(std::move(t), type, axis, scales_tag, swizzled_rows);
     else
         plain = std::move(t);
 }
 
 void operand_t::poison() const {
-    for (const tensor_t *t :
-            {&plain, &quantised.codes, &quantised.scales, &quantised.zero_points, &quantised.global})
+    const quantised_t &q = quantised;
+    for (const tensor_t *t : {&plain, &q.codes, q.given ? &plain : &q.scales,
+                 q.given ? &plain : &q.zero_points, q.given_global ? &plain : &q.global})
         if (!t->dims.empty()) t->bytes.poison();
+}
+
+double operand_t::scale(const int64_t *idx) const {
+    if (!is_quantised) return 1;
+    const double scale = decode_value(quantised.quant.scale_dt, quantised.params(idx).scale);
+    return std::fabs(scale * quantised.global_of(idx));
+}
+
+void operand_t::fill_given(rng_t &rng) const {
+    if (quantised.given || quantised.given_global) fill_random(quantised, rng, "");
 }
 
 double operand_t::size() const {
@@ -164,19 +231,19 @@ void fill_random(const quantised_t &q, rng_t &rng, const std::string &special) {
     });
     std::uniform_real_distribution<float> exponent(special == "narrow" ? -2 : -5, 1);
     std::uniform_int_distribution<uint32_t> zp(0, 15), bit(0, 1), byte(0, 254);
-    for_each(q.scales.dims, [&](const int64_t *idx) {
+    for_each(q.blocks, [&](const int64_t *idx) {
         const float s = std::exp2(exponent(rng));
         // A negative scale is legal where the type has a sign.
         const float sign = q.quant.scale_dt != mxdnn_e8m0 && bit(rng) && special == "ends" ? -1.f : 1.f;
         uint32_t code = scale->encode_saturating(sign * s);
         if (special == "ends" && q.quant.scale_dt == mxdnn_e8m0) code = byte(rng) % 100; // down to 2^-127
-        q.scales.set_code(idx, code);
+        q.set_scale(idx, code);
     });
-    if (special == "nan" && !q.scales.dims.empty()) {
+    if (special == "nan" && !q.blocks.empty()) {
         // One block of the tensor, in the middle of every dim.
         int64_t idx[max_ndims];
-        for (size_t i = 0; i < q.scales.dims.size(); i++) idx[i] = q.scales.dims[i] / 2;
-        q.scales.set_code(idx, q.quant.scale_dt == mxdnn_e8m0 ? 255 : scale->encode(NAN));
+        for (size_t i = 0; i < q.blocks.size(); i++) idx[i] = q.blocks[i] / 2;
+        q.set_scale(idx, q.quant.scale_dt == mxdnn_e8m0 ? 255 : scale->encode(NAN));
     }
     if (!q.zero_points.dims.empty())
         for_each(q.zero_points.dims, [&](const int64_t *idx) {
@@ -204,16 +271,17 @@ void fill_random(const operand_t &t, rng_t &rng) {
 }
 
 void poison_rows(const operand_t &t, rng_t &rng) {
-    const tensor_t &to = t.is_quantised ? t.quantised.scales : t.plain;
+    const std::vector<int64_t> &dims = t.is_quantised ? t.quantised.blocks : t.plain.dims;
     const float odd[] = {NAN, INFINITY, -INFINITY};
-    for_each(to.dims, [&](const int64_t *idx) {
+    for_each(dims, [&](const int64_t *idx) {
         int64_t at[max_ndims];
-        const size_t last = to.dims.size() - 1;
+        const size_t last = dims.size() - 1;
         if (idx[last] != 0 || rng() % 8) return;
         std::copy(idx, idx + last, at);
-        at[last] = int64_t(rng() % uint32_t(to.dims[last]));
-        const float x = t.is_quantised ? NAN : odd[rng() % 3];
-        to.set_code(at, to.dt == mxdnn_e8m0 ? 255 : data_type_info(to.dt)->encode(x));
+        at[last] = int64_t(rng() % uint32_t(dims[last]));
+        if (!t.is_quantised) return t.plain.set_code(at, data_type_info(t.plain.dt)->encode(odd[rng() % 3]));
+        const data_type_t dt = t.quantised.quant.scale_dt;
+        t.quantised.set_scale(at, dt == mxdnn_e8m0 ? 255 : data_type_info(dt)->encode(NAN));
     });
 }
 

@@ -34,17 +34,17 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
     rng_t rng(seed);
     data_t d;
     const std::vector<int64_t> s = rows_dims(r, r.src_rows, p.K, !p.gather);
-    d.src = operand_t(
-            tensor_t(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt), p.src_type, int(s.size()) - 1);
+    d.src = operand_t(tensor_t(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt, p.src_type.dense),
+            p.src_type, int(s.size()) - 1, "ab", p.gather ? std::vector<int64_t>() : r.swizzled_rows);
     fill_random(d.src, rng);
     if (p.special_values) poison_rows(d.src, rng);
     const std::vector<int64_t> w = {one_expert ? 1 : p.local, p.K, p.N};
     tensor_type_t type = p.wei_type;
     if (type.quant.global != global_scale_kind_t::none)
         type.quant.global = w[0] > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
-    d.wei = quantised_t(
-            tensor_t(w, strides_of(w, p.wtag == "any" ? "ba" : p.wtag, p.wei_type.dt), p.wei_type.dt), type,
-            1);
+    d.wei = quantised_t(tensor_t(w, strides_of(w, p.wtag == "any" ? "ba" : p.wtag, p.wei_type.dt),
+                                p.wei_type.dt, p.wei_type.dense),
+            type, 1);
     fill_random(d.wei, rng, p.special);
     if (p.bias) d.bias = random_tensor({p.local, p.N}, p.bias_dt, rng);
     if (p.alpha) d.alpha = random_tensor({p.local}, mxdnn_f32, rng);
@@ -87,12 +87,14 @@ std::vector<interval_t> expected(
             if (of.expert != e || of.dst < 0) continue;
             int64_t idx[max_ndims] = {e};
             if (w.value.empty()) w = weights_of(d.wei, p.K, p.N, idx);
+            double scale = 0;
             for (int64_t k = 0; k < p.K; k++) {
                 locate(d.src.codes(), of.src, k, idx);
                 x[size_t(k)] = of.src < 0 ? 0. : d.src.value(idx);
+                if (of.src >= 0) scale = std::fmax(scale, d.src.scale(idx));
             }
-            quantise_row(p.recipe, x);
-            dot_row(x.data(), w, types, a, row);
+            quantise_row({p.recipe, p.rounding}, x);
+            dot_row(x.data(), scale, w, types, a, row);
             const bool on_input = p.topk_weights == "input";
             const double alpha = p.alpha ? d.alpha.value(&e) : 1.;
             if (p.alpha || on_input)

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <tuple>
 
+#include "benchdnn/common/settings.hpp"
 #include "benchdnn/common/tensor.hpp"
+#include "common/formats/swizzle_128x4.hpp"
 
 namespace bench {
 namespace grouped_matmul {
@@ -16,12 +18,13 @@ using mxdnn::row_grouping;
 namespace {
 
 // Of a random problem: few enough for every implementation and the oracle.
-constexpr int64_t most_weights = 1 << 20, most_products = 1 << 22;
+int64_t most_weights() { return settings.random_size << 20; }
+int64_t most_products() { return settings.random_size << 22; }
 
 // As many experts and tokens as that allows.
 std::string draw_experts(draws_t &any, const knob_t &knob, const words_t &, const std::string &descriptor) {
     const auto kn = to_k_and_n(descriptor);
-    const int64_t most = std::min(knob.range.most, most_weights / (kn.first * kn.second));
+    const int64_t most = std::min(knob.range.most, most_weights() / (kn.first * kn.second));
     return std::to_string(any.range(knob.range.least, most));
 }
 std::string draw_topk(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
@@ -30,7 +33,7 @@ std::string draw_topk(draws_t &any, const knob_t &knob, const words_t &words, co
 std::string draw_tokens(
         draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor) {
     const auto kn = to_k_and_n(descriptor);
-    const int64_t most = most_products / (kn.first * kn.second * number(words, "topk"));
+    const int64_t most = most_products() / (kn.first * kn.second * number(words, "topk"));
     return std::to_string(any.range(knob.range.least, std::min(knob.range.most, most)));
 }
 std::string draw_local(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
@@ -53,7 +56,8 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 
         {"topk", "2", range_t{1, 8}, draw_topk}, {"tokens", "8", range_t{0, 1000}, draw_tokens},
         {"local", "", draw_local}, {"routing", "uniform", "uniform|skewed|one|empty|twice"},
         {"row-grouping", "ends", "ends|starts|padded|row_ids"}, wtag_knob, scales_knob, zero_points_knob,
-        global_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops}, {"gather", "0", "0|1"},
+        global_knob, layouts_knob, packings_knob, given_knob, rounding_knob, recipe_knob,
+        {"attr-post-ops", "", draw_all_post_ops}, {"gather", "0", "0|1"},
         {"scatter", "none", "none|permute|reduce"}, {"topk-weights", "none", "none|output|input"},
         {"topk-dt", "f32", "f32|bf16"}, {"expert-alpha", "0", "0|1"},
         {"activation-params", "none", "none|shared|per_expert", draw_params}, {"active-experts", "0", "0|1"},
@@ -106,7 +110,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
 
 std::string draw_descriptor(draws_t &any) {
     const int64_t N = any.length(700);
-    const int64_t K = any.length(std::min<int64_t>(2000, most_weights / 2 / N));
+    const int64_t K = any.length(std::min<int64_t>(2000, most_weights() / 2 / N));
     return std::to_string(K) + "x" + std::to_string(N);
 }
 
@@ -181,6 +185,7 @@ routing_t make_routing(const problem_t &p, uint32_t seed) {
     const auto add_row = [&](const pair_t *of) {
         row_t row;
         const int64_t index = int64_t(r.rows.size());
+        row.group = of ? int64_t(r.bounds.size()) : -1;
         if (of) row.expert = here[size_t(of->expert)];
         row.src = p.gather ? (of ? of->index / p.topk : 0) : index;
         row.dst = p.scatter == scatter_t::none      ? index
@@ -222,6 +227,16 @@ routing_t make_routing(const problem_t &p, uint32_t seed) {
         if (p.active) add_group(0, true);
         if (!r.padded)
             for (int64_t i = 0; i < p.extra_rows; i++) add_row(nullptr);
+    }
+    if (p.grouping == row_grouping::ends || p.grouping == row_grouping::starts) {
+        // Every group begins at a tile of the 128x4 order; so do rows of no group.
+        size_t next = 0;
+        for (int64_t first = 0; next < r.rows.size();) {
+            const size_t begin = next;
+            while (next < r.rows.size() && r.rows[next].group == r.rows[begin].group)
+                r.swizzled_rows.push_back(first + int64_t(next++ - begin));
+            first += round_up(int64_t(next - begin), swizzle_128x4::tile_rows);
+        }
     }
     r.src_rows = p.gather ? p.tokens : int64_t(r.rows.size());
     r.dst_rows = p.scatter == scatter_t::none      ? int64_t(r.rows.size())

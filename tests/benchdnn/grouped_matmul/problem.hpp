@@ -37,7 +37,7 @@ std::string draw_descriptor(draws_t &any);
 // A row that the groups divide: which of the weights' experts it goes to (-1: none), which rows of source
 // and destination it connects (-1: zeros, dropped), and its weight.
 struct row_t {
-    int64_t expert = -1, src = -1, dst = -1;
+    int64_t expert = -1, src = -1, dst = -1, group = -1;
     float weight = 1;
 };
 
@@ -50,6 +50,7 @@ struct routing_t {
 
     int64_t groups() const;
     bool padded = false;
+    std::vector<int64_t> swizzled_rows; // of a matrix of groups: the row of the 128x4 order that a row is
 };
 routing_t make_routing(const problem_t &p, uint32_t seed);
 

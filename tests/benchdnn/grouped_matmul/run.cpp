@@ -65,8 +65,11 @@ struct execution_t {
         add_indices(MXDNN_ARG_EXPERT_MAP, routing.map, p.map);
         add_indices(MXDNN_ARG_GATHER_IDX, routing.gather, p.gather);
         add_indices(MXDNN_ARG_SCATTER_IDX, routing.scatter, p.scatter != scatter_t::none);
-        dst = operand_t(tensor_t(data.old_dst.dims, data.old_dst.strides, p.dst_type.dt), p.dst_type,
-                int(data.old_dst.dims.size()) - 1);
+        dst = operand_t(tensor_t(data.old_dst.dims, data.old_dst.strides, p.dst_type.dt, p.dst_type.dense),
+                p.dst_type, int(data.old_dst.dims.size()) - 1, "ab",
+                p.scatter == scatter_t::none ? routing.swizzled_rows : std::vector<int64_t>());
+        rng_t rng(settings.seed);
+        dst.fill_given(rng);
         dst.add_args(MXDNN_ARG_DST, eng, args);
         args[MXDNN_ARG_DST] = memory(d.dst, eng, dst.codes().bytes.data());
     }
@@ -85,7 +88,7 @@ struct execution_t {
         expert_stride = weights_md.get_expert_stride();
         packed = buffer_t(
                 size_t(expert_stride * (E + spare - 1)) + one_desc(E).get_size() / size_t(E), packed_align);
-        pack(data.wei, eng, perf ? one_desc(1) : weights_md, packed.data());
+        pack(data.wei, stream, perf ? one_desc(1) : weights_md, packed.data());
         if (perf)
             for (int64_t e = 1; e < E + spare; e++)
                 std::memcpy(packed.data() + e * expert_stride, packed.data(), one_desc(1).get_size());

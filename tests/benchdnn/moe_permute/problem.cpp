@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "benchdnn/common/attr_words.hpp"
+#include "benchdnn/common/settings.hpp"
 #include "benchdnn/moe_permute/rows.hpp"
 
 namespace bench {
@@ -55,7 +56,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
 
 std::string draw_descriptor(draws_t &any) {
     const int64_t columns = any.length(600);
-    const int64_t rows = any.range(0, std::min<int64_t>(1000, (1 << 16) / columns));
+    const int64_t rows = any.range(0, std::min<int64_t>(1000, (settings.random_size << 16) / columns));
     return std::to_string(rows) + "x" + std::to_string(columns);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchdnn/moe_permute/rows.hpp"
 
-#include "common/formats/swizzle_128x4.hpp"
+#include "benchdnn/common/attr_words.hpp"
 
 namespace bench {
 
@@ -29,9 +29,8 @@ rows_t::rows_t(
         const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
     : type(t), rows(rows_), cols(cols_) {
     const std::vector<int64_t> dims = {rows, cols};
+    type.swizzled = scales_layout == "128x4";
     tensor = operand_t(tensor_t(dims, strides_of(dims, "ab", type.dt, pad), type.dt), type, 1);
-    swizzled = type.quantised && scales_layout == "128x4";
-    if (swizzled) swizzle = buffer_t(size_t(swizzle_128x4::size(rows, blocks())));
 }
 
 uint32_t rows_t::code(int64_t row, int64_t col) const {
@@ -41,23 +40,12 @@ uint32_t rows_t::code(int64_t row, int64_t col) const {
 
 uint32_t rows_t::scale(int64_t row, int64_t block) const {
     const int64_t idx[2] = {row, block};
-    return swizzled ? swizzle.data()[swizzle_128x4::offset(row, block, blocks())]
-                    : tensor.quantised.scales.code(idx);
+    return tensor.quantised.scale(idx);
 }
 
-void rows_t::fill(rng_t &rng) const {
-    fill_random(tensor, rng);
-    if (!swizzled) return;
-    const tensor_t &scales = tensor.quantised.scales;
-    for_each(scales.dims, [&](const int64_t *idx) {
-        swizzle.data()[swizzle_128x4::offset(idx[0], idx[1], blocks())] = uint8_t(scales.code(idx));
-    });
-}
+void rows_t::fill(rng_t &rng) const { fill_random(tensor, rng); }
 
-void rows_t::poison() const {
-    tensor.poison();
-    if (swizzled) swizzle.poison();
-}
+void rows_t::poison() const { tensor.poison(); }
 
 memory::desc rows_t::desc(bool runtime_rows) const {
     memory::dims dims = codes().dims;
@@ -67,17 +55,8 @@ memory::desc rows_t::desc(bool runtime_rows) const {
 
 void rows_t::add_args(int arg, const mxdnn::engine &e, std::unordered_map<int, memory> &args) const {
     tensor.add_args(arg, e, args);
-    if (swizzled)
-        args[MXDNN_ARG_ATTR_SCALES | arg] =
-                memory(memory::desc({1, int64_t(swizzle.size())},
-                               static_cast<memory::data_type>(type.quant.scale_dt), memory::format_tag::ab),
-                        e, swizzle.data());
 }
 
-void rows_t::describe(mxdnn::primitive_attr &attr, int arg) const {
-    if (!type.quantised) return;
-    attr.set_scales(arg, 3, {1, type.quant.block}, static_cast<memory::data_type>(type.quant.scale_dt));
-    if (swizzled) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
-}
+void rows_t::describe(mxdnn::primitive_attr &attr, int arg) const { set_quant(attr, arg, type, 2, 1, false); }
 
 } // namespace bench

@@ -14,16 +14,14 @@ std::string draw_scales_layouts(draws_t &any, const knob_t &knob);
 struct rows_t {
     tensor_type_t type;
     int64_t rows = 0, cols = 0;
-    bool swizzled = false; // scales in the 128x4 order
     operand_t tensor;
-    buffer_t swizzle; // the scales, if they are swizzled
 
     // `pad`: elements between rows.
     rows_t(const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout,
             int64_t pad);
 
     const tensor_t &codes() const { return tensor.codes(); }
-    int64_t blocks() const { return type.quantised ? tensor.quantised.scales.dims[1] : 0; }
+    int64_t blocks() const { return type.quantised ? tensor.quantised.blocks[1] : 0; }
     uint32_t code(int64_t row, int64_t col) const;
     uint32_t scale(int64_t row, int64_t block) const;
 

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "benchdnn/common/attr_words.hpp"
+#include "benchdnn/common/settings.hpp"
 
 namespace bench {
 namespace moe_route {
@@ -95,7 +96,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
 
 std::string draw_descriptor(draws_t &any) {
     const int64_t experts = any.length(512);
-    const int64_t tokens = any.range(0, std::min<int64_t>(2000, (1 << 16) / experts));
+    const int64_t tokens = any.range(0, std::min<int64_t>(2000, (settings.random_size << 16) / experts));
     return std::to_string(tokens) + "x" + std::to_string(experts);
 }
 

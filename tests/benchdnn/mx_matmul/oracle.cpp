@@ -9,25 +9,22 @@ using namespace mxdnn::impl;
 data_t make_data(const problem_t &p, uint32_t seed) {
     rng_t rng(seed);
     data_t d;
-    d.src = operand_t(tensor_t(p.src, strides_of(p.src, p.stag, p.src_type.dt, p.row_pad), p.src_type.dt),
-            p.src_type, int(p.nd()) - 1);
+    d.src = operand_t(
+            tensor_t(p.src, p.src_strides(), p.src_type.dt, p.src_type.dense), p.src_type, int(p.nd()) - 1);
     fill_random(d.src, rng);
     if (p.special_values) poison_rows(d.src, rng);
     const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
-    d.wei = quantised_t(tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt), p.wei_type,
-            int(p.nd()) - 2);
+    d.wei = quantised_t(
+            tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt, p.wei_type.dense),
+            p.wei_type, int(p.nd()) - 2);
     fill_random(d.wei, rng, p.special);
-    if (p.bias) {
-        std::vector<int64_t> b(p.nd(), 1);
-        b.back() = p.N();
-        d.bias = random_tensor(b, p.bias_dt, rng);
-    }
+    if (p.bias) d.bias = random_tensor(p.bias_dims(), p.bias_dt, rng);
     for (size_t i = 0; i < p.post_ops.size(); i++) {
         d.binary.emplace_back();
         if (p.post_ops[i].kind == mxdnn_binary)
             d.binary.back() = random_tensor(p.binary_dims(i), p.post_ops[i].dt, rng);
     }
-    d.old_dst = tensor_t(p.dst, strides_of(p.dst, p.dtag, p.dst_type.dt, p.row_pad), p.dst_type.dt);
+    d.old_dst = tensor_t(p.dst, p.dst_strides(), p.dst_type.dt);
     fill_random(d.old_dst, rng);
     return d;
 }
@@ -51,17 +48,20 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
         std::vector<interval_t> row(static_cast<size_t>(N));
         for (int64_t m = 0; m < M; m++) {
             si[nd - 2] = di[nd - 2] = m;
+            double scale = 0;
             for (int64_t k = 0; k < K; k++) {
                 si[nd - 1] = k;
                 x[size_t(k)] = d.src.value(si);
+                scale = std::fmax(scale, d.src.scale(si));
             }
-            quantise_row(p.recipe, x);
-            dot_row(x.data(), w, types, a, row);
+            quantise_row({p.recipe, p.rounding}, x);
+            dot_row(x.data(), scale, w, types, a, row);
             for (int64_t n = 0; n < N; n++) {
                 interval_t &r = row[size_t(n)];
                 if (p.bias) {
                     int64_t bi[max_ndims] = {};
-                    bi[nd - 1] = n;
+                    for (size_t i = 0; i + 1 < nd; i++) bi[i] = d.bias.dims[i] == 1 ? 0 : di[i];
+                    bi[nd - 1] = d.bias.dims[nd - 1] == 1 ? 0 : n;
                     r = rounded({r.v + d.bias.value(bi), r.e});
                 }
             }

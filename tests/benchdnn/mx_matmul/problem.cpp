@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "benchdnn/common/settings.hpp"
 #include "benchdnn/common/tensor.hpp"
 
 namespace bench {
@@ -20,9 +21,20 @@ int64_t problem_t::batch() const {
 std::vector<int64_t> problem_t::binary_dims(size_t i) const {
     const auto is_gated = [](const post_op_knob_t &o) { return o.kind == mxdnn_gated; };
     const bool before_gate = std::any_of(post_ops.begin() + long(i), post_ops.end(), is_gated);
+    return dims_of(post_ops[i].policy, !before_gate);
+}
+
+std::vector<int64_t> problem_t::src_strides() const {
+    return strides_of(src, stag, src_type.dt, row_pad, batch_strides);
+}
+
+std::vector<int64_t> problem_t::dst_strides() const {
+    return strides_of(dst, dtag, dst_type.dt, row_pad, batch_strides == "same" ? "outer" : batch_strides);
+}
+
+std::vector<int64_t> problem_t::dims_of(const std::string &policy, bool gated) const {
     std::vector<int64_t> full = dst, one(nd(), 1);
-    if (before_gate) full.back() = N();
-    const std::string &policy = post_ops[i].policy;
+    if (!gated) full.back() = N();
     if (policy == "per_tensor") return full;
     if (policy == "per_oc") one.back() = full.back();
     if (policy == "per_row") one[nd() - 2] = full[nd() - 2];
@@ -36,17 +48,23 @@ std::string draw_all_post_ops(
     return draw_post_ops(any, words, descriptor, true);
 }
 
-constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"stag", "ab", "ab|ba"}, wtag_knob,
-        {"dtag", "ab", "ab|ba"}, scales_knob, zero_points_knob, global_knob, recipe_knob,
-        {"attr-post-ops", "", draw_all_post_ops}, runtime_rows_knob, {"row-pad", "0", range_t{0, 5}},
-        special_knob, values_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob};
+constexpr knob_t knob_list[] = {dt_knob, bias_knob,
+        {"bia-policy", "per_oc", "common|per_oc|per_row|per_tensor"}, {"stag", "ab", "ab|ba"}, wtag_knob,
+        {"dtag", "ab", "ab|ba"}, scales_knob, zero_points_knob, global_knob, layouts_knob, packings_knob,
+        given_knob, rounding_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops}, runtime_rows_knob,
+        {"runtime-batch", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
+        {"batch-strides", "outer", "outer|inner|same"}, special_knob, values_knob, deterministic_knob,
+        scratchpad_knob, fpmath_knob, acc_mode_knob};
 
 // Of a random problem: few enough for every implementation and the oracle.
-constexpr int64_t most_products = 1 << 22;
+int64_t most_products() { return settings.random_size << 22; }
 
-memory::dims dims_of(const std::vector<int64_t> &d, bool runtime_rows) {
+// As far as the descriptor knows them.
+memory::dims known_dims(const problem_t &p, const std::vector<int64_t> &d) {
     memory::dims r(d.begin(), d.end());
-    if (runtime_rows) r[r.size() - 2] = MXDNN_RUNTIME_DIM_VAL;
+    const size_t rows = r.size() - 2;
+    if (p.runtime_rows) r[rows] = MXDNN_RUNTIME_DIM_VAL;
+    for (size_t i = 0; i < rows && p.runtime_batch; i++) r[i] = MXDNN_RUNTIME_DIM_VAL;
     return r;
 }
 
@@ -68,6 +86,9 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.stag = one_of(words, "stag");
     p.dtag = one_of(words, "dtag");
     p.row_pad = number(words, "row-pad");
+    p.batch_strides = one_of(words, "batch-strides");
+    p.bias_policy = one_of(words, "bia-policy");
+    p.runtime_batch = flag(words, "runtime-batch");
     p.dst = p.src;
     for (size_t i = 0; i + 2 < p.nd(); i++) p.dst[i] = std::max(p.src[i], p.wei[i]);
     p.dst.back() = p.gated() ? p.N() / 2 : p.N();
@@ -85,27 +106,31 @@ std::string draw_descriptor(draws_t &any) {
         batch *= n;
     }
     const int64_t N = any.length(700);
-    const int64_t K = any.length(std::min<int64_t>(3000, most_products / (batch * N)));
+    const int64_t K = any.length(std::min<int64_t>(3000, most_products() / (batch * N)));
     const int64_t M =
-            any.one_in(50) ? 0 : any.length(std::min<int64_t>(1500, most_products / (batch * N * K)));
+            any.one_in(50) ? 0 : any.length(std::min<int64_t>(1500, most_products() / (batch * N * K)));
     const std::string k = std::to_string(K);
     return src + std::to_string(M) + "x" + k + ":" + wei + k + "x" + std::to_string(N);
 }
 
 descs_t make_descs(const problem_t &p) {
     descs_t d;
-    d.src = memory::desc(dims_of(p.src, p.runtime_rows), cpp(p.src_type.dt),
-            strides_of(p.src, p.stag, p.src_type.dt, p.row_pad));
-    d.dst = memory::desc(dims_of(p.dst, p.runtime_rows), cpp(p.dst_type.dt),
-            strides_of(p.dst, p.dtag, p.dst_type.dt, p.row_pad));
+    // Of a tensor that may follow the destination: dims of more than one element are its.
+    const auto runtime_of = [&](const memory::dims &b) {
+        memory::dims known = known_dims(p, b);
+        for (size_t i = 0; i < b.size(); i++)
+            if (b[i] == 1) known[i] = 1;
+        return known;
+    };
+    d.src = memory::desc(known_dims(p, p.src), cpp(p.src_type.dt), p.src_strides());
+    d.dst = memory::desc(known_dims(p, p.dst), cpp(p.dst_type.dt), p.dst_strides());
     if (p.wtag == "any")
         d.wei = memory::desc(p.wei, cpp(p.wei_type.dt), memory::format_tag::any);
     else
         d.wei = memory::desc(p.wei, cpp(p.wei_type.dt), strides_of(p.wei, p.wtag, p.wei_type.dt));
     if (p.bias) {
-        memory::dims b(p.nd(), 1);
-        b.back() = p.N();
-        d.bias = memory::desc(b, cpp(p.bias_dt), strides_of(b, "ab", mxdnn_f32));
+        const memory::dims b = p.bias_dims();
+        d.bias = memory::desc(runtime_of(b), cpp(p.bias_dt), strides_of(b, "ab", mxdnn_f32));
     }
     set_attr(d.attr, p, p.nd(), p.nd(), p.nd());
     mxdnn::post_ops po;
@@ -115,10 +140,10 @@ descs_t make_descs(const problem_t &p) {
             append(po, o);
             continue;
         }
-        memory::dims b = p.binary_dims(i);
+        const memory::dims b = p.binary_dims(i);
         const memory::dims strides = strides_of(b, "ab", mxdnn_f32);
-        if (p.runtime_rows && b[p.nd() - 2] != 1) b[p.nd() - 2] = MXDNN_RUNTIME_DIM_VAL;
-        po.append_binary(static_cast<mxdnn::algorithm>(o.alg), memory::desc(b, cpp(o.dt), strides));
+        po.append_binary(
+                static_cast<mxdnn::algorithm>(o.alg), memory::desc(runtime_of(b), cpp(o.dt), strides));
     }
     d.attr.set_post_ops(po);
     return d;

@@ -34,7 +34,7 @@ struct execution_t {
         data.src.add_args(MXDNN_ARG_SRC, eng, args);
         if (p.wtag == "any") {
             packed = buffer_t(weights.get_size(), packed_align);
-            pack(data.wei, eng, weights, packed.data());
+            pack(data.wei, stream, weights, packed.data());
             args[MXDNN_ARG_WEIGHTS] = mxdnn::memory(weights, eng, packed.data());
         } else {
             args[MXDNN_ARG_WEIGHTS] = data.wei.codes.memory(eng);
@@ -44,7 +44,10 @@ struct execution_t {
         for (size_t i = 0; i < p.post_ops.size(); i++)
             if (p.post_ops[i].kind == mxdnn_binary)
                 args[MXDNN_ARG_ATTR_MULTIPLE_POST_OP(int(i)) | MXDNN_ARG_SRC_1] = data.binary[i].memory(eng);
-        dst = operand_t(tensor_t(p.dst, data.old_dst.strides, p.dst_type.dt), p.dst_type, int(p.nd()) - 1);
+        dst = operand_t(tensor_t(p.dst, data.old_dst.strides, p.dst_type.dt, p.dst_type.dense), p.dst_type,
+                int(p.nd()) - 1);
+        rng_t rng(settings.seed);
+        dst.fill_given(rng);
         dst.add_args(MXDNN_ARG_DST, eng, args);
     }
 
@@ -67,7 +70,7 @@ device_peer_t make_dense_peer(const problem_t &p, const execution_t &x, int copi
     };
     for (const auto *dims : {&p.src, &p.wei})
         if (matrices(*dims) != 1 && matrices(*dims) != p.batch()) return {{}, "cublaslt:broadcast"};
-    const buffer_t src = as_bf16(x.data.src, x.eng), weights = as_bf16(x.data.wei, x.eng, "ba");
+    const buffer_t src = as_bf16(x.data.src, x.eng), weights = as_bf16(x.data.wei, x.stream, "ba");
     return make_cublaslt_matmul(x.stream, {p.batch(), p.M(), p.K(), p.N(), src, weights}, copies, nodes);
 }
 

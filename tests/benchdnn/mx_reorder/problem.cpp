@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "benchdnn/common/attr_words.hpp"
+#include "benchdnn/common/settings.hpp"
 
 namespace bench {
 namespace mx_reorder {
@@ -46,12 +47,41 @@ std::string draw_global(draws_t &any, const knob_t &, const words_t &words, cons
     return bench::draw_global(any, sides_of(words));
 }
 
+// Sides that lie in memory as the words say.
+std::vector<typed_side_t> plain_sides_of(const words_t &words) {
+    std::vector<typed_side_t> plain;
+    const std::string dst1 = words["dst1"].empty() ? "any" : split(words["dst1"], ':')[1],
+                      tags_of[] = {words["stag"], words["dtag"], dst1};
+    const std::vector<typed_side_t> sides = sides_of(words);
+    for (size_t i = 0; i < sides.size(); i++)
+        if (tags_of[i] != "any") plain.push_back(sides[i]);
+    return plain;
+}
+
+std::string draw_layouts(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return any.one_in(2) ? knob.usual : draw_scales_layouts(any, plain_sides_of(words));
+}
+std::string draw_packings(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return any.one_in(2) ? knob.usual : draw_element_packings(any, plain_sides_of(words));
+}
+std::string draw_given(draws_t &any, const knob_t &, const words_t &words, const std::string &) {
+    std::vector<typed_side_t> sides = plain_sides_of(words);
+    if (!sides.empty() && std::string(sides[0].name) == "src") sides.erase(sides.begin());
+    return bench::draw_given(any, sides, words["attr-global-scale"]);
+}
+std::string draw_runtime_dims(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return words["dst1"].empty() ? draw_word(any, knob) : knob.usual;
+}
+
 constexpr knob_t knob_list[] = {{"sdt", "bf16", draw_type, true}, {"ddt", "mxfp4", draw_other_type, true},
         {"stag", "ba", tags, draw_any, true}, {"dtag", "any", tags, draw_any, true},
         {"rounding", "floor", "floor|ceil|even|rceil"}, {"dst1", "", draw_second},
         {"attr-scales", "", draw_scales}, {"attr-zero-points", "", draw_zero_points},
         {"attr-global-scale", "", draw_global}, {"axis", "k", axes}, {"scales-tag", "ab", "ab|same"},
-        {"values", "normal", "normal|special"}};
+        {"attr-scales-layout", "", draw_layouts}, {"attr-element-packing", "", draw_packings},
+        {"given", "", draw_given}, {"row-pad", "0", range_t{0, 5}},
+        {"batch-strides", "outer", "outer|inner|same"},
+        {"runtime-dims", "none", "none|rows|all", draw_runtime_dims}, {"values", "normal", "normal|special"}};
 
 // "mxfp8:ba:k": the second of two destinations.
 side_t second_side(const std::string &word, size_t nd) {
@@ -62,7 +92,11 @@ side_t second_side(const std::string &word, size_t nd) {
     };
     if (part.size() != 3 || !is_one_of(part[1], tags) || !is_one_of(part[2], axes))
         throw usage_error_t("dst1 '" + word + "' is not TYPE:ab|ba|any:k|n");
-    return {to_tensor_type(part[0]), part[1], int(nd) - (part[2] == "k" ? 2 : 1)};
+    side_t side;
+    side.type = to_tensor_type(part[0]);
+    side.tag = part[1];
+    side.axis = int(nd) - (part[2] == "k" ? 2 : 1);
+    return side;
 }
 
 } // namespace
@@ -75,20 +109,29 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     int64_t batch = 1;
     for (size_t i = 0; i + 2 < p.dims.size(); i++) batch *= p.dims[i];
     const int axis = int(p.dims.size()) - pick(words, "axis", {2, 1});
-    p.src = {to_tensor_type(words["sdt"]), one_of(words, "stag"), axis};
-    p.dst.push_back({to_tensor_type(words["ddt"]), one_of(words, "dtag"), axis});
+    p.src.type = to_tensor_type(words["sdt"]);
+    p.src.tag = one_of(words, "stag");
+    p.src.axis = axis;
+    p.dst.emplace_back();
+    p.dst[0].type = to_tensor_type(words["ddt"]);
+    p.dst[0].tag = one_of(words, "dtag");
+    p.dst[0].axis = axis;
     if (!words["dst1"].empty()) p.dst.push_back(second_side(words["dst1"], p.dims.size()));
     std::vector<named_type_t> named = {{"src", &p.src.type, batch}, {"dst", &p.dst[0].type, batch}};
     if (p.dst.size() > 1) named.push_back({"dst1", &p.dst[1].type, batch});
     apply_scales(words["attr-scales"], named);
     apply_zero_points(words["attr-zero-points"], named);
     apply_global(words["attr-global-scale"], named);
+    apply_scales_layouts(words["attr-scales-layout"], named);
+    apply_element_packings(words["attr-element-packing"], named);
+    apply_given(words["given"], named);
     for (side_t *side : {&p.src, &p.dst[0]}) // packed is a form of quantised types
         if (!side->type.quantised && side->packed()) side->tag = "ab";
-    p.rounding = pick(words, "rounding",
-            {mxdnn_scale_rounding_floor, mxdnn_scale_rounding_ceil, mxdnn_scale_rounding_even,
-                    mxdnn_scale_rounding_rceil});
+    p.rounding = to_rounding(words);
     p.scales_like_codes = flag(words, "scales-tag");
+    p.row_pad = number(words, "row-pad");
+    p.batch_strides = one_of(words, "batch-strides");
+    p.runtime_dims = one_of(words, "runtime-dims");
     p.values = one_of(words, "values");
     p.repro = words.repro("mx_reorder", descriptor);
     return p;
@@ -96,7 +139,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
 
 std::string draw_descriptor(draws_t &any) {
     std::string batches;
-    int64_t left = 1 << 16; // elements, few enough for every implementation and the oracle
+    int64_t left = settings.random_size << 16; // elements, few enough for every implementation and the oracle
     for (int64_t n = any.one_in(4) ? 1 + any.below(2) : 0; n > 0; n--) {
         const int64_t batch = any.range(1, 4);
         batches += std::to_string(batch) + "x";

@@ -23,7 +23,10 @@ struct problem_t {
     std::vector<side_t> dst; // one, or two that are written by one primitive
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
     bool scales_like_codes = false; // plain scales and zero points in the order of their codes, else ab
-    std::string values;             // "normal", or "special": NaN, Inf, subnormals, zeros, huge
+    std::string batch_strides;      // of plain sides: "outer", "inner", or "same", which a source has
+    std::string runtime_dims;       // of plain sides: "none", "rows", "all"
+    int64_t row_pad = 0;            // elements between rows of plain sides
+    std::string values; // "normal", or "special": NaN, Inf, subnormals, zeros, huge, any code and scale
     std::string repro;
 };
 

@@ -45,23 +45,52 @@ struct form_t {
             packed_md = packed_desc(eng, p.dims, s.type);
             packed = buffer_t(packed_md.get_size(), 64);
         }
-        plain = operand_t(
-                tensor_t(p.dims, strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt), s.type.dt), s.type,
-                is_packed ? int(p.dims.size()) - 2 : s.axis,
+        const std::string batch =
+                is_packed || (&s != &p.src && p.batch_strides == "same") ? "outer" : p.batch_strides;
+        plain = operand_t(tensor_t(p.dims,
+                                  strides_of(p.dims, is_packed ? "ba" : s.tag, s.type.dt,
+                                          is_packed ? 0 : p.row_pad, batch),
+                                  s.type.dt, s.type.dense),
+                s.type, is_packed ? int(p.dims.size()) - 2 : s.axis,
                 p.scales_like_codes && !is_packed ? s.tag : "ab");
     }
 
-    memory::desc desc() const { return is_packed ? packed_md : plain.codes().desc(); }
-    double size() const { return is_packed ? double(packed.size()) : plain.size(); }
-    void add_args(int arg, const mxdnn::engine &e, args_t &args) const {
-        if (is_packed)
-            args[arg] = memory(packed_md, e, packed.data());
-        else
-            plain.add_args(arg, e, args);
+    // What the primitive descriptor is told: with "rows" the dim before the last is a runtime value, with
+    // "all" every dim and stride is but the stride of 1.
+    memory::desc desc(const std::string &runtime_dims) const {
+        if (is_packed) return packed_md;
+        const tensor_t &t = plain.codes();
+        memory::dims dims = t.dims, strides = t.strides;
+        if (runtime_dims == "rows") dims[dims.size() - 2] = MXDNN_RUNTIME_DIM_VAL;
+        if (runtime_dims == "all") {
+            dims.assign(dims.size(), MXDNN_RUNTIME_DIM_VAL);
+            for (int64_t &s : strides)
+                if (s != 1) s = MXDNN_RUNTIME_DIM_VAL;
+        }
+        return memory::desc(dims, cpp(t.dt), strides);
     }
+    double size() const { return is_packed ? double(packed.size()) : plain.size(); }
+    // `quantises`: its codes are made, not moved.
+    void add_args(int arg, const mxdnn::engine &e, bool quantises, args_t &args) const {
+        if (!is_packed) return plain.add_args(arg, e, args);
+        args[arg] = memory(packed_md, e, packed.data());
+        if (plain.quantised.given_global && quantises)
+            args[MXDNN_ARG_ATTR_GLOBAL_SCALE | arg] = plain.quantised.global.memory(e);
+    }
+    // What the primitive writes.
     void poison() const {
         if (is_packed) packed.poison();
         plain.poison();
+    }
+    // What is given to another form of the same destination.
+    void take_given(const form_t &from) const {
+        const quantised_t &q = plain.quantised, &f = from.plain.quantised;
+        const auto copy = [](const tensor_t &to, const tensor_t &t) {
+            if (!to.dims.empty()) std::memcpy(to.bytes.data(), t.bytes.data(), t.bytes.size());
+        };
+        if (q.given) copy(q.scales, f.scales);
+        if (q.given) copy(q.zero_points, f.zero_points);
+        if (q.given_global) copy(q.global, f.global);
     }
 
     // Packed bytes to the plain copy and back, element by element through the layout's map.
@@ -105,26 +134,49 @@ private:
         const bool zp = !quantised.zero_points.dims.empty(), first = k % quantised.quant.block == 0;
         if (to_packed) {
             view.set_code(k, n, quantised.codes.code(idx));
-            if (first) view.set_scale(k, n, quantised.scales.code(b));
+            if (first) view.set_scale(k, n, quantised.scale(b));
             if (first && zp) view.set_zero_point(k, n, quantised.zero_points.code(b));
         } else {
             quantised.codes.set_code(idx, view.code(k, n));
-            if (first) quantised.scales.set_code(b, view.scale(k, n));
+            if (first) quantised.set_scale(b, view.scale(k, n));
             if (first && zp) quantised.zero_points.set_code(b, view.zero_point(k, n));
         }
     }
 };
 
+// Codes go over as they are, but to scales that are given; packed bytes hold their own.
 bool moves(const problem_t &p, const side_t &to, const operand_t &src, const operand_t &dst) {
     return src.is_quantised && dst.is_quantised && p.src.type.dt == to.type.dt
-           && p.src.type.quant == to.type.quant && src.quantised.axis == dst.quantised.axis;
+           && p.src.type.quant == to.type.quant && src.quantised.axis == dst.quantised.axis
+           && !(dst.quantised.given_global && !dst.quantised.given && !dst.quantised.global.dims.empty())
+           && (p.src.packed() || to.packed() || !dst.quantised.given);
 }
 
-void fill(const problem_t &p, form_t &src) {
+// Any code, under any scale and zero point in one block in 16.
+void fill_with_odd_codes(const quantised_t &q, rng_t &rng) {
+    const auto any_of = [&](data_type_t dt) {
+        const int bits = data_type_info(dt)->bits;
+        return uint32_t(rng()) & uint32_t((uint64_t(1) << bits) - 1);
+    };
+    for_each(q.codes.dims, [&](const int64_t *idx) { q.codes.set_code(idx, any_of(q.codes.dt)); });
+    for_each(q.blocks, [&](const int64_t *block) {
+        if (rng() % 16) return;
+        q.set_scale(block, any_of(q.quant.scale_dt));
+        if (!q.zero_points.dims.empty()) q.zero_points.set_code(block, any_of(q.quant.zp_dt));
+    });
+}
+
+void fill(const problem_t &p, form_t &src, const std::vector<form_t> &dst) {
     rng_t rng(settings.seed);
     fill_random(src.plain, rng);
+    const bool special = p.values == "special";
+    if (special && src.plain.is_quantised) fill_with_odd_codes(src.plain.quantised, rng);
     if (src.is_packed) src.exchange(true);
-    if (src.plain.is_quantised || p.values != "special") return;
+    for (const form_t &d : dst) {
+        d.plain.fill_given(rng);
+        if (special && d.plain.quantised.given) fill_with_odd_codes(d.plain.quantised, rng);
+    }
+    if (src.plain.is_quantised || !special) return;
     // One element in 64 is something that rounds, saturates, or poisons its block.
     const float odd[] = {
             NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
@@ -145,7 +197,7 @@ void expect(const problem_t &p, const side_t &to, const operand_t &src, const op
     }
     const quantised_t &q = want.quantised;
     const bool copy = moves(p, to, src, want);
-    if (!q.global.dims.empty()) {
+    if (!q.global.dims.empty() && (copy || !q.given_global)) {
         std::vector<float> amax(size_t(q.global.dims[0]), 0.f);
         for_each(p.dims, [&](const int64_t *idx) {
             size_t entry = 0;
@@ -157,7 +209,9 @@ void expect(const problem_t &p, const side_t &to, const operand_t &src, const op
             q.global.set_code(
                     &i, copy ? src.quantised.global.code(&i) : bits_of(nvfp4_global_scale(amax[size_t(i)])));
     }
-    for_each(q.scales.dims, [&](const int64_t *block) {
+    if (to.type.swizzled && (copy || !q.given))
+        std::memset(q.scales.bytes.data(), 0, q.scales.bytes.size()); // padding
+    for_each(q.blocks, [&](const int64_t *block) {
         int64_t idx[max_ndims];
         std::copy(block, block + p.dims.size(), idx);
         const int64_t first = block[q.axis] * q.quant.block;
@@ -172,11 +226,16 @@ void expect(const problem_t &p, const side_t &to, const operand_t &src, const op
             else
                 x[i] = src.value(idx);
         }
-        if (copy)
+        if (copy) {
             params = src.quantised.params(idx);
-        else
+        } else if (q.given) {
+            params = q.params(idx);
+            for (int i = 0; i < n; i++)
+                codes[i] = uint8_t(quantize_element(to.type.dt, q.quant, params, q.global_of(idx), x[i]));
+        } else {
             params = quantize_block(to.type.dt, q.quant, p.rounding, q.global_of(idx), x, n, codes);
-        q.scales.set_code(block, params.scale);
+        }
+        q.set_scale(block, params.scale);
         if (!q.zero_points.dims.empty()) q.zero_points.set_code(block, params.zp);
         for (int i = 0; i < n; i++) {
             idx[q.axis] = first + i;
@@ -224,8 +283,9 @@ mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const std
 pd_t make_pd(
         const mxdnn::engine &eng, const problem_t &p, const form_t &src, const std::vector<form_t> &dst) {
     const mxdnn::primitive_attr attr = make_attr(p, src, dst);
-    if (dst.size() == 1) return pd_t(eng, src.desc(), eng, dst[0].desc(), attr);
-    return pd_t(eng, src.desc(), eng, dst[0].desc(), dst[1].desc(), attr);
+    const std::string &runtime = p.runtime_dims;
+    if (dst.size() == 1) return pd_t(eng, src.desc(runtime), eng, dst[0].desc(runtime), attr);
+    return pd_t(eng, src.desc(runtime), eng, dst[0].desc(runtime), dst[1].desc(runtime), attr);
 }
 
 std::vector<form_t> make_destinations(const mxdnn::engine &eng, const problem_t &p) {
@@ -243,14 +303,19 @@ void run(const problem_t &p) {
         form_t src = create([&] { return form_t(eng, p, p.src); });
         const std::vector<form_t> dst = create([&] { return make_destinations(eng, p); });
         const pd_t pd = create([&] { return make_pd(eng, p, src, dst); });
-        fill(p, src);
+        fill(p, src, dst);
         args_t args;
-        src.add_args(MXDNN_ARG_SRC, host_engine(eng), args);
-        for (size_t i = 0; i < dst.size(); i++) dst[i].add_args(dst_args[i], host_engine(eng), args);
+        src.add_args(MXDNN_ARG_SRC, host_engine(eng), false, args);
+        for (size_t i = 0; i < dst.size(); i++)
+            dst[i].add_args(
+                    dst_args[i], host_engine(eng), !moves(p, p.dst[i], src.plain, dst[i].plain), args);
         std::string wrong;
         if (settings.correctness) {
             const std::vector<form_t> want = make_destinations(eng, p);
-            for (size_t i = 0; i < dst.size(); i++) expect(p, p.dst[i], src.plain, want[i].plain);
+            for (size_t i = 0; i < dst.size(); i++) {
+                want[i].take_given(dst[i]);
+                expect(p, p.dst[i], src.plain, want[i].plain);
+            }
             wrong = check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
                 for (const form_t &d : dst) d.poison();
                 execute(mxdnn::mx_reorder(each), stream, args);
@@ -262,7 +327,10 @@ void run(const problem_t &p) {
                     const tensor_t &t = dst.back().plain.codes();
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
-                for (size_t i = 0; i < dst.size(); i++) compare(dst[i].plain, want[i].plain, bad);
+                for (size_t i = 0; i < dst.size(); i++) {
+                    compare(dst[i].plain, want[i].plain, bad);
+                    if (!dst[i].is_packed) compare_gaps(dst[i].plain.codes(), bad);
+                }
             });
         }
         // A global scale has to be known before anything is written under it: the source is read twice.
