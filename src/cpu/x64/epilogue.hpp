@@ -50,6 +50,10 @@ public:
         if (dst_view_.quantised() || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
         return const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first) * bytes_of_dst();
     }
+    // Has the cache lines of that place brought here, for storing.
+    static void fetch(const void *place, int64_t bytes) {
+        for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char *>(place) + i, 1);
+    }
     // Whether results there are sums times row_terms_t::scale plus bias, in bf16, where rows have no weights.
     bool is_linear() const { return dst_.dt == mxdnn_bf16 && p_.attr.post_ops.ops.empty(); }
     bool has_bias_per_row() const { return bias_.matrix && bias_.row_stride != 0; }
