@@ -42,10 +42,8 @@ void read_environment_once() {
             if (x64::isa_from_name(name.c_str(), &cap))
                 x64::set_isa_cap(cap);
             else
-                std::fprintf(stderr,
-                        "mxdnn: MXDNN_MAX_CPU_ISA is '%s'; possible are avx2 avx512_core avx512_core_bf16 "
-                        "avx512_core_amx\n",
-                        name.c_str());
+                std::fprintf(stderr, "mxdnn: MXDNN_MAX_CPU_ISA is '%s'; possible are %s\n", name.c_str(),
+                        cpu_isa_names().c_str());
         }
         return true;
     }();
@@ -55,6 +53,12 @@ void read_environment_once() {
 std::atomic<int> concurrency{0};
 
 } // namespace
+
+std::string cpu_isa_names() {
+    std::string all;
+    for (const auto &row : isa_list) all.append(all.empty() ? "" : " ").append(x64::isa_name(row.isa));
+    return all;
+}
 
 cpu_isa_t best_cpu_isa() {
     read_environment_once();
@@ -82,8 +86,8 @@ status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
             x64::set_isa_cap(row.isa);
             return mxdnn_success;
         }
-    return fail(mxdnn_invalid_arguments,
-            "CPU ISA 0x%x; possible are avx2 avx512_core avx512_core_bf16 avx512_core_amx", unsigned(isa));
+    return fail(
+            mxdnn_invalid_arguments, "CPU ISA 0x%x; possible are %s", unsigned(isa), cpu_isa_names().c_str());
 }
 
 mxdnn_cpu_isa_t effective_cpu_isa() {

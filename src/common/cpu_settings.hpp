@@ -2,6 +2,8 @@
 // Process-wide CPU settings: the ISA cap (environment, then the API) and the number of threads.
 #pragma once
 
+#include <string>
+
 #include "cpu/x64/isa.hpp"
 
 #include "common/types.hpp"
@@ -9,6 +11,8 @@
 namespace mxdnn {
 namespace impl {
 
+// Those that can be asked for: "avx2 avx512_core ...".
+std::string cpu_isa_names();
 // The best level that machine and cap allow. From the first call that fixes it (`fix_cpu_isa`, when
 // the first primitive descriptor is created) the cap can no longer change.
 x64::cpu_isa_t best_cpu_isa();

@@ -14,8 +14,16 @@ std::string text(const char *name) {
     return v ? v : "";
 }
 
+// Words that may be written in upper case, too, as oneDNN's may.
+std::string words(const char *name) {
+    std::string v = text(name);
+    for (char &c : v)
+        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+    return v;
+}
+
 bool flag(const char *name) {
-    const std::string v = text(name);
+    const std::string v = words(name);
     return !v.empty() && v != "0" && v != "off";
 }
 
@@ -32,8 +40,8 @@ int number(const char *name, int otherwise) {
 
 environment_t read_environment() {
     environment_t e;
-    e.verbose = text("MXDNN_VERBOSE");
-    e.max_cpu_isa = text("MXDNN_MAX_CPU_ISA");
+    e.verbose = words("MXDNN_VERBOSE");
+    e.max_cpu_isa = words("MXDNN_MAX_CPU_ISA");
     e.jit_dump = flag("MXDNN_JIT_DUMP");
     e.jit_profile = flag("MXDNN_JIT_PROFILE");
     e.primitive_cache_capacity = number("MXDNN_PRIMITIVE_CACHE_CAPACITY", e.primitive_cache_capacity);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxdnn-bench: one line is a test, a benchmark and a reproducer. doc/mxdnn-bench.md.
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -110,7 +111,7 @@ void set_engine(const std::string &v) {
         make_engine();
     } catch (const mxdnn::error &e) {
         if (e.status == mxdnn_device_unavailable) throw no_device_t{e.message};
-        throw;
+        throw usage_error_t("--engine is neither cpu, cuda nor cuda:INDEX; as a " + e.message);
     }
 }
 
@@ -122,11 +123,12 @@ bool parse_setting(const std::string &word) {
     if (option(word, "mode", v)) return set_mode(v), true;
     if (option(word, "engine", v)) return set_engine(v), true;
     if (option(word, "threads", v)) {
-        settings.threads = int(to_int(v, "--threads"));
-        mxdnn::set_max_concurrency(settings.threads);
+        settings.threads = int(to_int(v, "--threads", 0, INT_MAX));
+        if (mxdnn::set_max_concurrency(settings.threads) != mxdnn::status::success)
+            throw usage_error_t("--threads is '" + v + "': " + mxdnn::get_last_error());
         return true;
     }
-    if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed")), true;
+    if (option(word, "seed", v)) return settings.seed = uint32_t(to_int(v, "--seed", 0, UINT32_MAX)), true;
     if (option(word, "random-size", v)) return settings.random_size = to_int(v, "--random-size", 1), true;
     if (option(word, "impl", v)) return settings.impl = v, true;
     if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "best-only"), true;
@@ -161,10 +163,6 @@ std::string names_of_drivers() {
 }
 
 void print_help() {
-    std::string types, formats;
-    for (const auto &row : mxdnn::impl::data_type_table_t<mxdnn::impl::all_types>::rows)
-        types += std::string(" ") + row.name;
-    for (const auto &f : mxdnn::impl::named_formats) formats += std::string(" ") + f.name;
     std::printf(
             "mxdnn-bench [settings] --DRIVER [knobs] PROBLEM...\n\n"
             "  mxdnn-bench --mx_matmul --dt=bf16:mxfp4:bf16 16x2880:2880x5760\n"
@@ -182,7 +180,8 @@ void print_help() {
             "formats: %s\n"
             "post-ops:%s\n\n"
             "doc/mxdnn-bench.md has what they mean.\n",
-            names_of_drivers().c_str(), types.c_str(), formats.c_str(), post_op_names().c_str());
+            names_of_drivers().c_str(), type_names().c_str(), format_names().c_str(),
+            post_op_names().c_str());
 }
 
 // The sets of problems: where this program is installed, or else in the sources.
@@ -237,7 +236,7 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
     if (option(word, "only-with-isa", v)) {
         using namespace mxdnn::impl;
         if (x64::cpu_isa_t isa; !x64::isa_from_name(v.c_str(), &isa))
-            refuse_word("only-with-isa", v, " those of MXDNN_MAX_CPU_ISA");
+            refuse_word("only-with-isa", v, " " + cpu_isa_names());
         const std::string active = x64::isa_name(best_cpu_isa());
         if (active != v) throw only_with_isa_t{active, v};
         return;
@@ -262,7 +261,9 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
         return;
     }
     if (!driver)
-        throw usage_error_t("'" + word + "' comes before a driver; begin with one of" + names_of_drivers());
+        throw usage_error_t("'" + word
+                            + "' is no setting (--help has them), and a driver has not been named yet: one of"
+                            + names_of_drivers());
     if (!driver->word(help ? "--help" : word))
         throw usage_error_t(
                 "option '" + word + "' is not known to --" + driver->name + "; --help lists those that are");

@@ -136,6 +136,8 @@ void apply_scales(const std::string &text, const std::vector<named_type_t> &type
     for_each_named(text, types, "scales", 4, "ARG:per_ocic:TYPE:G0xG1",
             [](const std::vector<std::string> &part, const named_type_t &t) {
                 const auto groups = to_two_dims(part[3], "G0xG1");
+                if (groups.first != 1 && groups.second != 1)
+                    throw usage_error_t("scales in groups of " + part[3] + "; one of the two numbers is 1");
                 t.type->quantised = true;
                 t.type->quant.scale_dt = to_data_type(part[2]);
                 t.type->quant.block = std::max(groups.first, groups.second);

@@ -45,6 +45,16 @@ struct none_wanted_t : std::runtime_error {
 // Whether --impl takes the name.
 bool wanted(const std::string &impl);
 
+// One that moves on by itself: copies of a handle share the descriptor, and with it the implementation.
+template <typename pd_t>
+pd_t clone(const pd_t &pd) {
+    mxdnn_primitive_desc_t made = nullptr;
+    mxdnn::error::wrap_c_api(mxdnn_primitive_desc_clone(&made, pd.get()), "could not clone a descriptor");
+    pd_t result;
+    result.reset(made);
+    return result;
+}
+
 // From the implementation that `pd` has on, the first whose name is `ok`.
 template <typename pd_t, typename ok_t>
 void choose(pd_t &pd, const std::string &what, ok_t ok) {
@@ -66,7 +76,8 @@ std::string wrong_text(const std::string &impl, const mismatch_t &bad);
 // Compares every wanted implementation (with --best-only the first of them) by `compare(pd, bad)`; the text
 // of the first that is wrong, or "".
 template <typename pd_t, typename compare_t>
-std::string check_each(pd_t pd, std::string &names, compare_t compare) {
+std::string check_each(const pd_t &first, std::string &names, compare_t compare) {
+    pd_t pd = clone(first);
     choose_wanted(pd);
     do {
         const std::string name = pd.impl_info_str();
@@ -86,8 +97,9 @@ void print(const perf_t &r);
 // Modes other than correctness on the first wanted implementation: creates it, executes it by `once(pd,
 // primitive)`, times it by `time(pd, primitive)`.
 template <typename prim_t, typename pd_t, typename once_t, typename timed_t>
-void run_and_time(pd_t pd, once_t once, timed_t time) {
+void run_and_time(const pd_t &first, once_t once, timed_t time) {
     if (settings.correctness && !settings.performance) return;
+    pd_t pd = clone(first);
     choose_wanted(pd);
     const prim_t prim(pd);
     if (settings.run && !settings.correctness) once(pd, prim);

@@ -27,12 +27,12 @@ bool option(const std::string &word, const char *name, std::string &value) {
     return true;
 }
 
-int64_t to_int(const std::string &s, const char *what, int64_t least) {
+int64_t to_int(const std::string &s, const std::string &what, int64_t least, int64_t most) {
     char *end = nullptr;
     const long long v = std::strtoll(s.c_str(), &end, 10);
-    if (s.empty() || *end || v < least || v > max_dim)
-        throw usage_error_t(std::string(what) + " is '" + s + "'; it is a whole number from "
-                            + std::to_string(least) + " on");
+    if (s.empty() || *end || v < least || v > most)
+        throw usage_error_t(what + " is '" + s + "'; it is a whole number from " + std::to_string(least)
+                            + " to " + std::to_string(most));
     return v;
 }
 
@@ -43,23 +43,36 @@ double to_number(const std::string &s, const char *what) {
     return v;
 }
 
+std::string type_names() {
+    std::string all;
+    for (const auto &row : data_type_table_t<all_types>::rows) all += std::string(" ") + row.name;
+    return all;
+}
+
+std::string format_names() {
+    std::string all;
+    for (const auto &f : named_formats) all += std::string(" ") + f.name;
+    return all;
+}
+
 data_type_t to_data_type(const std::string &s) {
     const data_type_t dt = data_type_from_name(s.c_str());
     if (dt == mxdnn_data_type_undef)
-        throw usage_error_t("data type '" + s + "' is not known; doc/mxdnn-bench.md has types and formats");
+        throw usage_error_t("type '" + s + "' is not known; there are the types" + type_names()
+                            + " and the formats" + format_names());
     return dt;
 }
 
-std::vector<int64_t> to_dims(const std::string &s) {
+std::vector<int64_t> to_dims(const std::string &s, const char *form) {
     std::vector<int64_t> dims;
-    for (const std::string &d : split(s, 'x')) dims.push_back(to_int(d, "a dimension"));
-    if (dims.size() < 2 || dims.size() > size_t(max_ndims))
-        throw usage_error_t("'" + s + "' has " + std::to_string(dims.size()) + " dims; 2 to 12 are possible");
+    for (const std::string &d : split(s, 'x'))
+        dims.push_back(to_int(d, "'" + s + "' is to be " + form + ", but a dimension"));
+    if (dims.size() < 2 || dims.size() > size_t(max_ndims)) throw usage_error_t("'" + s + "' is not " + form);
     return dims;
 }
 
 std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form) {
-    const std::vector<int64_t> dims = to_dims(s);
+    const std::vector<int64_t> dims = to_dims(s, form);
     if (dims.size() != 2) throw usage_error_t("'" + s + "' is not " + form);
     return {dims[0], dims[1]};
 }
@@ -195,7 +208,7 @@ const std::string &one_of(const words_t &words, const char *name) {
 bool flag(const words_t &words, const char *name) { return choice(words, name) == 1; }
 
 int64_t number(const words_t &words, const char *name) {
-    return to_int(words[name], (std::string("--") + name).c_str(), words.knob(name).range.least);
+    return to_int(words[name], std::string("--") + name, words.knob(name).range.least);
 }
 
 } // namespace bench

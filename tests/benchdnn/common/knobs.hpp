@@ -23,11 +23,15 @@ struct usage_error_t : std::runtime_error {
 std::vector<std::string> split(const std::string &s, char by);
 // "--name=value": true and the value when the word is that option.
 bool option(const std::string &word, const char *name, std::string &value);
-int64_t to_int(const std::string &s, const char *what, int64_t least = 0);
+int64_t to_int(const std::string &s, const std::string &what, int64_t least = 0,
+        int64_t most = mxdnn::impl::max_dim);
 double to_number(const std::string &s, const char *what);
+std::string type_names();   // " f32 bf16 ..."
+std::string format_names(); // " mxfp8 ..."
 mxdnn::impl::data_type_t to_data_type(const std::string &s);
-std::vector<int64_t> to_dims(const std::string &s); // "16x2880"
-// A descriptor of two dims; `form` says what they are: "ROWSxCOLUMNS".
+// "16x2880", two dims or more; `form` says what they are: "ROWSxCOLUMNS".
+std::vector<int64_t> to_dims(const std::string &s, const char *form);
+// The same of two dims.
 std::pair<int64_t, int64_t> to_two_dims(const std::string &s, const char *form);
 
 // A type of a tensor: plain, or quantised by one of the named formats.

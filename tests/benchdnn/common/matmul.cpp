@@ -105,7 +105,7 @@ std::string draw_recipe(draws_t &any, const knob_t &knob, const words_t &words, 
 }
 
 std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor) {
-    const std::vector<int64_t> wei = to_dims(split(descriptor, ':').back());
+    const std::vector<int64_t> wei = to_dims(split(descriptor, ':').back(), "KxN");
     return {wei[wei.size() - 2], wei.back()};
 }
 

@@ -120,7 +120,8 @@ std::string check_each(
 
 // The reference, executed by `x`.
 template <typename prim_t, typename pd_t, typename execution_t>
-peer_t make_reference(pd_t pd, execution_t &x) {
+peer_t make_reference(const pd_t &timed, execution_t &x) {
+    pd_t pd = clone(timed);
     choose_reference(pd);
     const prim_t prim(pd);
     return {[&x, pd, prim] { x.run(pd, prim); }, "ref"};

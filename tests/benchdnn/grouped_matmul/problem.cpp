@@ -89,7 +89,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
         if (p.first + p.local > p.experts) throw usage_error_t("--local ends beyond --experts");
     }
     apply_words(p, words, p.local, 1);
-    p.topk_dt = to_data_type(words["topk-dt"]);
+    p.topk_dt = to_data_type(one_of(words, "topk-dt"));
     p.grouping = pick(words, "row-grouping",
             {row_grouping::ends, row_grouping::starts, row_grouping::padded, row_grouping::row_ids});
     p.scatter = pick(words, "scatter", {scatter_t::none, scatter_t::permute, scatter_t::reduce});

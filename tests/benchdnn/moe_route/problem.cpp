@@ -19,18 +19,19 @@ constexpr struct {
 } flag_names[] = {{"renormalize", mxdnn_route_renormalize}, {"bias", mxdnn_route_bias},
         {"group_max", mxdnn_route_group_max}};
 
+constexpr char form[] = "TOKENSxEXPERTS";
+
 unsigned to_flags(const std::string &s) {
     unsigned flags = 0;
     if (s.empty()) return flags;
     std::string all;
     for (const auto &f : flag_names) (all += ' ') += f.name;
     for (const std::string &word : split(s, '+')) {
-        const unsigned before = flags;
+        unsigned named = 0;
         for (const auto &f : flag_names)
-            if (word == f.name) flags |= f.flag;
-        if (flags == before)
-            throw usage_error_t(
-                    std::string("flag '").append(word).append("' is none, or twice; there are").append(all));
+            if (word == f.name) named = f.flag;
+        if (!named) refuse_word("flags", word, all);
+        flags |= named;
     }
     return flags;
 }
@@ -39,7 +40,7 @@ std::string draw_dt(draws_t &any, const knob_t &, const words_t &, const std::st
     return bench::draw_type(any, role_high_precision);
 }
 std::string draw_topk(draws_t &any, const knob_t &knob, const words_t &, const std::string &descriptor) {
-    return std::to_string(any.range(1, std::min(knob.range.most, to_dims(descriptor)[1])));
+    return std::to_string(any.range(1, std::min(knob.range.most, to_two_dims(descriptor, form).second)));
 }
 std::string draw_flags(draws_t &any, const knob_t &, const words_t &, const std::string &) {
     std::string words;
@@ -51,7 +52,7 @@ std::string draw_flags(draws_t &any, const knob_t &, const words_t &, const std:
 std::string draw_groups(
         draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor) {
     if (any.one_in(2)) return knob.usual;
-    const int64_t experts = to_dims(descriptor)[1];
+    const int64_t experts = to_two_dims(descriptor, form).second;
     std::vector<int64_t> divisors;
     for (int64_t g = 1; g <= experts; g++)
         if (experts % g == 0) divisors.push_back(g);
@@ -75,7 +76,7 @@ knobs_t knobs(knob_list);
 
 problem_t make_problem(const std::string &descriptor, const words_t &words) {
     problem_t p;
-    std::tie(p.tokens, p.experts) = to_two_dims(descriptor, "TOKENSxEXPERTS");
+    std::tie(p.tokens, p.experts) = to_two_dims(descriptor, form);
     p.dt = to_data_type(words["dt"]);
     p.topk = number(words, "topk");
     p.scoring =

@@ -76,8 +76,8 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     const auto halves = split(descriptor, ':');
     if (halves.size() != 2) throw usage_error_t("problem '" + descriptor + "' is not MxK:KxN");
     problem_t p;
-    p.src = to_dims(halves[0]);
-    p.wei = to_dims(halves[1]);
+    p.src = to_dims(halves[0], "MxK");
+    p.wei = to_dims(halves[1], "KxN");
     if (p.src.size() != p.wei.size())
         throw usage_error_t("problem '" + descriptor + "' has different numbers of dims in src and weights");
     int64_t wei_batch = 1;

@@ -105,7 +105,7 @@ knobs_t knobs(knob_list);
 
 problem_t make_problem(const std::string &descriptor, const words_t &words) {
     problem_t p;
-    p.dims = to_dims(descriptor);
+    p.dims = to_dims(descriptor, "KxN");
     int64_t batch = 1;
     for (size_t i = 0; i + 2 < p.dims.size(); i++) batch *= p.dims[i];
     const int axis = int(p.dims.size()) - pick(words, "axis", {2, 1});
