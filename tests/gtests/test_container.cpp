@@ -162,9 +162,18 @@ TEST_F(container_test, a_description_of_another_shape_is_refused) {
     EXPECT_NE(refusal(c).find("its description asks for"), std::string::npos);
 }
 
+TEST_F(container_test, a_description_of_a_plain_tensor_is_refused) {
+    const std::vector<uint8_t> plain = memory::desc({K, N}, dt::f32, tag::ab).get_blob();
+    container::contents_t c;
+    c.add_packed("a", a.get_desc(), a.get_data_handle());
+    c.tensors[1] = safetensors::from_memory(
+            "a.mxdnn_desc", safetensors::dtype_t::u8, {int64_t(plain.size())}, plain.data());
+    EXPECT_NE(refusal(c).find("is described as f32:blocked:ab:70x37"), std::string::npos);
+}
+
 TEST_F(container_test, another_targets_layout_is_named) {
     const memory w = pack(engine::for_target("cuda:sm_100"), 1);
     container::contents_t c;
     c.add_packed("a", w.get_desc(), w.get_data_handle());
-    EXPECT_NE(refusal(c).find("another target"), std::string::npos);
+    EXPECT_NE(refusal(c).find("is packed for cuda, not for cpu:x64"), std::string::npos);
 }

@@ -17,6 +17,10 @@ std::string hexadecimal(uint64_t v) {
     return text;
 }
 
+std::string shown(const safetensors::file_t &file, const std::string &name) {
+    return file.path() + ": packed tensor " + safetensors::shown(name);
+}
+
 } // namespace
 
 safetensors::out_tensor_t made_later(std::string name, safetensors::dtype_t dtype, std::vector<int64_t> shape,
@@ -70,8 +74,8 @@ std::vector<std::string> packed_names(const safetensors::file_t &file) {
     return names;
 }
 
-packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine) {
-    const std::string what = file.path() + ": packed tensor " + safetensors::shown(name);
+packed_t find_packed(const safetensors::file_t &file, const std::string &name) {
+    const std::string what = shown(file, name);
     const auto find = [&](const char *suffix) {
         const safetensors::tensor_t *t = nullptr;
         const auto status = file.get(name + suffix, t);
@@ -83,25 +87,15 @@ packed_t get_packed(const safetensors::file_t &file, const std::string &name, co
     };
     const auto *packed = find(safetensors::packed_suffix), *blob = find(safetensors::desc_suffix);
 
-    const auto verdict = mxdnn::check_blob(engine, blob->data, blob->size());
-    switch (verdict) {
-    case mxdnn::blob_verdict::native:
-    case mxdnn::blob_verdict::slower: break;
-    case mxdnn::blob_verdict::needs_reorder:
-        throw std::runtime_error(what + " is packed for another target than " + engine.get_target()
-                                 + "; pack it again from the original weights");
-    case mxdnn::blob_verdict::incompatible:
-        throw std::runtime_error(
-                what + " has a layout or a version that this release of mxdnn does not know");
-    case mxdnn::blob_verdict::corrupt: throw std::runtime_error(what + " has a damaged description");
-    }
     packed_t p;
-    p.verdict = verdict;
     try {
         p.desc = mxdnn::memory::desc(blob->data, blob->size());
     } catch (const mxdnn::error &e) {
         throw std::runtime_error(what + ": " + e.what());
     }
+    if (p.desc.get_format_kind() != mxdnn::memory::format_kind::opaque)
+        throw std::runtime_error(
+                what + " is described as " + p.desc.to_string() + ", which is no packed layout");
     p.bytes = packed->data;
     p.size = p.desc.get_size();
     const uint64_t padded = (p.size + safetensors::packed_alignment - 1) / safetensors::packed_alignment
@@ -125,6 +119,17 @@ packed_t get_packed(const safetensors::file_t &file, const std::string &name, co
     if (stored->second != found)
         throw std::runtime_error(what + " is damaged: its checksum is " + found + ", the file says "
                                  + safetensors::shown(stored->second));
+    return p;
+}
+
+packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine) {
+    packed_t p = find_packed(file, name);
+    p.verdict = mxdnn::check_blob(engine, p.desc.get_blob());
+    if (p.verdict != mxdnn::blob_verdict::native && p.verdict != mxdnn::blob_verdict::slower)
+        throw std::runtime_error(
+                shown(file, name) + " is packed for " + p.desc.get_target() + ", not for "
+                + engine.get_target()
+                + "; unpack it for a target that it is packed for, or pack the weights again");
     return p;
 }
 

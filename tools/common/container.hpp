@@ -39,16 +39,20 @@ struct contents_t {
 struct packed_t {
     mxdnn::memory::desc desc;
     const void *bytes;
-    uint64_t size;               // without the padding of the container
-    mxdnn::blob_verdict verdict; // native or slower; others are refused
+    uint64_t size; // without the padding of the container
+    // Of get_packed() only: native or slower; others are refused.
+    mxdnn::blob_verdict verdict = mxdnn::blob_verdict::incompatible;
 };
 
 // Names of all packed tensors of a file, in the order of their bytes.
 std::vector<std::string> packed_names(const safetensors::file_t &file);
 
-// Finds weights by name and checks everything that can be checked: blob, verdict of the engine, size,
-// padding, checksum, after which none of their bytes is in this process's memory. Throws std::runtime_error
-// with a sentence that names file and tensor.
+// Finds weights by name and checks that they are whole: blob, size, padding, checksum, after which none of
+// their bytes is in this process's memory. Throws std::runtime_error with a sentence that names file and
+// tensor.
+packed_t find_packed(const safetensors::file_t &file, const std::string &name);
+
+// The same of weights that the engine can use as they are.
 packed_t get_packed(const safetensors::file_t &file, const std::string &name, const mxdnn::engine &engine);
 
 } // namespace container

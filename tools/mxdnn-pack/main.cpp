@@ -48,7 +48,11 @@ int run(int argc, char **argv) {
     CLI::App *pack_c = command(
             "pack", "quantise and pack [out, in] and [experts, out, in] weights; repack codes and scales");
     pack_c->add_option("output", o.out, "file to write")->required();
-    pack_c->add_option("--format", o.format, "of high-precision weights:" + formats)->capture_default_str();
+    pack_c->add_option("--format", o.format,
+                  "of high-precision weights:" + formats
+                          + " (nvfp4: with a global scale; int4: u4 in groups of 32, f16 scales, u8 zero "
+                            "points)")
+            ->capture_default_str();
     pack_c->add_option("--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even")
             ->capture_default_str();
     pack_c->add_option("--include", o.include, "only tensors whose name matches this regular expression");
@@ -62,6 +66,15 @@ int run(int argc, char **argv) {
     with_parts(unpack_c);
     CLI::App *list_c = command("list", "say what is packed, and check every blob and checksum");
     try {
+        bool known = argc < 2 || *argv[1] == '-';
+        std::string commands;
+        for (const CLI::App *c : {pack_c, unpack_c, list_c}) {
+            known = known || c->check_name(argv[1]);
+            commands += " " + c->get_name();
+        }
+        if (!known)
+            throw CLI::ValidationError(
+                    "there is no command '" + std::string(argv[1]) + "'; possible are" + commands);
         app.parse(argc, argv);
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? 0 : 2;

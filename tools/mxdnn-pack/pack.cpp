@@ -53,8 +53,12 @@ void pack(const options_t &o) {
     const auto rounding = find_rounding(o.rounding);
     const auto sources = find_sources(file, o);
     if (sources.empty())
-        throw std::runtime_error(o.in + " has no weights to pack that match --include '" + o.include + "'"
+        throw std::runtime_error(o.in + " has no weights to pack: "
+                                 + (o.codes_only ? "" : "F32, BF16 or F16 of two or three dims, or ")
+                                 + "codes with their scales, whose name matches --include '" + o.include + "'"
                                  + (o.exclude.empty() ? "" : " and not --exclude '" + o.exclude + "'"));
+    // What is packed already is copied; that it is whole is checked before anything is written.
+    for (const std::string &name : container::packed_names(file)) container::find_packed(file, name);
     const parts_t parts = parts_of(file, o);
     container::contents_t contents;
     contents.metadata = file.index().metadata;
@@ -78,8 +82,8 @@ void pack(const options_t &o) {
     for (const auto &t : file.index().tensors)
         if (!taken.count(&t)) contents.tensors.push_back(safetensors::from_file(file, t));
     write(o.out, contents);
-    printf("%s: %zu tensors packed for %s, %.1f MiB to %.1f MiB\n", o.out.c_str(), sources.size(),
-            engine.get_target().c_str(), double(before) / (1 << 20), double(after) / (1 << 20));
+    printf("%s: %zu tensors packed for %s, %llu bytes to %llu\n", o.out.c_str(), sources.size(),
+            engine.get_target().c_str(), (unsigned long long)before, (unsigned long long)after);
 }
 
 void unpack(const options_t &o) {

@@ -115,4 +115,20 @@ b[n + 100] ^= 1; open('bad.safetensors', 'wb').write(b)"
 refuses "damaged" "$pack" list bad.safetensors
 refuses "damaged" "$pack" unpack bad.safetensors never.safetensors
 [ ! -e never.safetensors ] || fail "a refused command left a file"
+# What is packed already goes through another pack as it is, if it is whole.
+"$pack" pack plain.safetensors some.safetensors --include layer.weight
+"$pack" pack some.safetensors more.safetensors --format nvfp4
+"$pack" list more.safetensors | tee list.txt
+grep -q "3 packed of 7 tensors" list.txt || fail "packing in two steps"
+python3 -c "
+b = bytearray(open('some.safetensors', 'rb').read()); n = 8 + int.from_bytes(b[:8], 'little')
+b[n + 100] ^= 1; open('bad.safetensors', 'wb').write(b)"
+refuses "damaged" "$pack" pack bad.safetensors never.safetensors
+[ ! -e never.safetensors ] || fail "a refused command left a file"
+# Another target's layout is named, and read for that target.
+"$pack" pack plain.safetensors cuda.safetensors --target cuda:sm_90
+refuses "is packed for cuda, not for cpu" "$pack" list cuda.safetensors
+"$pack" unpack cuda.safetensors cuda-back.safetensors --target cuda:sm_90
+cmp back.safetensors cuda-back.safetensors || fail "values depend on the target"
+refuses "there is no command 'repack'; possible are pack unpack list" "$pack" repack plain.safetensors
 echo "mxdnn-pack: all passed"
