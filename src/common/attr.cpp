@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
+#include "common/quantization_mode.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -299,16 +300,6 @@ std::string groups_text(const char *arg, const arg_attr_t::grouping_t &g) {
            + std::to_string(g.groups[0]) + "x" + std::to_string(g.groups[1]);
 }
 
-const char *mode_name(mxdnn_quantization_mode_t m) {
-    switch (m) {
-    case mxdnn_quantization_mode_static_sazp: return "static_sazp";
-    case mxdnn_quantization_mode_dynamic_mx: return "dynamic_mx";
-    case mxdnn_quantization_mode_dynamic_fp: return "dynamic_fp";
-    case mxdnn_quantization_mode_dynamic_affine: return "dynamic_affine";
-    default: return "undef";
-    }
-}
-
 const char *rounding_name(mxdnn_scale_rounding_t r) {
     constexpr const char *names[] = {"floor", "ceil", "even", "rceil"};
     return names[r & 3];
@@ -326,10 +317,11 @@ std::string to_string(const attr_t &attr) {
     for (const auto &row : args) {
         const arg_attr_t &a = *attr.arg(row.arg);
         const std::string name = row.name;
-        if (a.scales.set) add("attr-scales:" + groups_text(row.name, a.scales) + ":" + mode_name(a.mode));
+        if (a.scales.set)
+            add("attr-scales:" + groups_text(row.name, a.scales) + ":" + quantization_mode_name(a.mode));
         if (a.zero_points.set) add("attr-zero-points:" + groups_text(row.name, a.zero_points));
         if (a.global != mxdnn_quantization_mode_undef)
-            add("attr-global-scale:" + name + ":" + mode_name(a.global));
+            add("attr-global-scale:" + name + ":" + quantization_mode_name(a.global));
         if (a.rounding != mxdnn_scale_rounding_floor)
             add("rounding:" + name + ":" + rounding_name(a.rounding));
         if (a.layout != mxdnn_scales_linear) add("scales-layout:" + name + ":swizzle_128x4");

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "common/overlap.hpp"
 #include "common/primitive_cache.hpp"
 #include "common/verbose.hpp"
 #include "gpu/cuda/cuda_table.hpp"
@@ -46,7 +47,7 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
     const bool wrong_kind = got.engine->kind() != engine.kind()
                             && !(p.kind == mxdnn_primitive_kind_mx_reorder && !is_packed(w));
     if (wrong_kind || got.engine->device != engine.device)
-        return fail(mxdnn_invalid_arguments, "%s belongs to engine %s, but the primitive reads it on %s",
+        return fail(mxdnn_invalid_arguments, "the memory of %s belongs to engine %s, the primitive to %s",
                 arg_name(want.arg), got.engine->target->name, engine.target->name);
     if (w.dt != g.dt)
         return fail(mxdnn_invalid_arguments, "%s is %s, but the primitive was created for %s",
@@ -85,7 +86,7 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
                         arg_name(want.arg), (long long)g.strides[i], (long long)w.strides[i]);
     }
     if (!got.handle && size_of(g) > 0)
-        return fail(mxdnn_invalid_arguments, "%s has no data (a null handle) for %lld bytes",
+        return fail(mxdnn_invalid_arguments, "the memory of %s has no data (a null handle) for %lld bytes",
                 arg_name(want.arg), (long long)size_of(g));
     return mxdnn_success;
 }
@@ -95,13 +96,12 @@ status_t check_overlap(const exec_ctx_t &ctx) {
         if (a.use != arg_use_t::output) continue;
         const memory_t *out = ctx.memory(a.arg);
         if (!out) continue; // optional
-        const char *o = static_cast<const char *>(out->handle);
         for (const arg_desc_t &b : ctx.pd.args) {
             if (a.arg == b.arg) continue;
             const memory_t *other = ctx.memory(b.arg);
             if (!other) continue;
-            const char *p = static_cast<const char *>(other->handle);
-            if (o < p + size_of(other->md, b.packing) && p < o + size_of(out->md, a.packing))
+            if (overlap({&out->md, static_cast<const char *>(out->handle), a.packing},
+                        {&other->md, static_cast<const char *>(other->handle), b.packing}))
                 return fail(mxdnn_invalid_arguments,
                         "%s (written) overlaps %s in memory; give each its own bytes", arg_name(a.arg),
                         arg_name(b.arg));
@@ -115,9 +115,11 @@ status_t find_arg(const exec_ctx_t &ctx, int arg, const memory_t *&m) {
     m = nullptr;
     for (int i = 0; i < ctx.nargs; i++) {
         if (ctx.args[i].arg != arg) continue;
-        if (m) return fail(mxdnn_invalid_arguments, "%s is passed twice; once is enough", arg_name(arg));
+        if (m)
+            return fail(mxdnn_invalid_arguments, "argument %d (%s) is passed twice; once is enough", arg,
+                    arg_name(arg));
         m = ctx.args[i].memory;
-        if (!m) return fail(mxdnn_invalid_arguments, "%s (argument %d) is a null memory", arg_name(arg), arg);
+        if (!m) return fail(mxdnn_invalid_arguments, "argument %d (%s) is a null memory", arg, arg_name(arg));
     }
     return mxdnn_success;
 }
@@ -130,8 +132,8 @@ status_t check_args(const exec_ctx_t &ctx) {
         const memory_t *m = nullptr;
         MXDNN_CHECK(find_arg(ctx, form->arg, m));
         if (!m && !form->optional)
-            return fail(mxdnn_invalid_arguments, "%s (argument %d, %s) is missing", arg_name(form->arg),
-                    form->arg, to_string(form->md).c_str());
+            return fail(mxdnn_invalid_arguments, "argument %d (%s, %s) is missing", form->arg,
+                    arg_name(form->arg), to_string(form->md).c_str());
         // Of several forms, the one whose type and number of dims are those of the memory.
         const auto alike = [&](const arg_desc_t &a) {
             return a.md.dt == m->md.dt && a.md.ndims == m->md.ndims;
@@ -150,8 +152,8 @@ status_t check_args(const exec_ctx_t &ctx) {
                                            & (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS
                                                    | MXDNN_ARG_ATTR_GLOBAL_SCALE));
             return fail(mxdnn_invalid_arguments,
-                    "%s (argument %d) was passed, but the primitive has no such argument%s",
-                    arg_name(ctx.args[i].arg), ctx.args[i].arg,
+                    "argument %d (%s) was passed, but the primitive has no such argument%s", ctx.args[i].arg,
+                    arg_name(ctx.args[i].arg),
                     in_packed ? " (packed bytes hold their scales, zero points and global scale)" : "");
         }
     }

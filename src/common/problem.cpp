@@ -56,8 +56,9 @@ status_t prepare_mx_matmul(problem_t &p) {
                 "weights have runtime dims (%s); only rows of src and dst, and their batch, may",
                 dims_text(wei).c_str());
     if (K != wei.dims[nd - 2])
-        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %lld in src and %lld in weights",
-                dims_text(src).c_str(), dims_text(wei).c_str(), (long long)K, (long long)wei.dims[nd - 2]);
+        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %s in src and %lld in weights",
+                dims_text(src).c_str(), dims_text(wei).c_str(), dim_text(K).c_str(),
+                (long long)wei.dims[nd - 2]);
 
     // The destination before and after a gated post-op.
     const post_op_t *gated = p.attr.gated();
@@ -68,8 +69,7 @@ status_t prepare_mx_matmul(problem_t &p) {
     if (!dims_agree(M, dst.dims[nd - 2]) || dst.dims[nd - 1] != dst_n)
         return fail(mxdnn_invalid_shape, "src is %s and weights are %s%s, so dst ends in %sx%lld; it is %s",
                 dims_text(src).c_str(), dims_text(wei).c_str(), gated ? " with a gated activation" : "",
-                M == runtime_dim ? "runtime" : std::to_string(M).c_str(), (long long)dst_n,
-                dims_text(dst).c_str());
+                dim_text(M).c_str(), (long long)dst_n, dims_text(dst).c_str());
     dim_t pre_gate[max_ndims], dst_dims[max_ndims];
     for (int i = 0; i < nd - 2; i++) {
         const dim_t s = src.dims[i], w = wei.dims[i], d = dst.dims[i];
@@ -117,9 +117,13 @@ namespace {
 
 // Each destination as if it were alone.
 status_t prepare_two_reorders(problem_t &p) {
-    if (has_runtime_dims(p.src) || has_runtime_dims(p.dst) || has_runtime_dims(p.dst_1))
-        return fail(mxdnn_unimplemented, "src is %s; a reorder to two destinations has no runtime dims",
-                dims_text(p.src).c_str());
+    for (const memory_desc_t *md : {&p.src, &p.dst, &p.dst_1})
+        if (has_runtime_dims(*md))
+            return fail(mxdnn_unimplemented, "%s is %s; a reorder to two destinations has no runtime dims",
+                    md == &p.src   ? "src"
+                    : md == &p.dst ? "dst"
+                                   : "dst_1",
+                    dims_text(*md).c_str());
     problem_t first = reorder_to(p, false), second = reorder_to(p, true);
     MXDNN_CHECK(prepare_mx_reorder(first));
     if (const status_t s = prepare_mx_reorder(second))

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/formats/swizzle_128x4.hpp"
+#include "common/quantization_mode.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -29,10 +30,9 @@ status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const
     }
     if (a.mode != dynamic_mode_of(dt, q))
         return fail(mxdnn_invalid_arguments,
-                "scales of %s (%s with %s scales) have quantization mode %d; this format is computed by mode "
-                "%d",
-                name, data_type_name(dt), data_type_name(q.scale_dt), int(a.mode),
-                int(dynamic_mode_of(dt, q)));
+                "scales of %s (%s with %s scales) are to be computed by %s; this format's are by %s", name,
+                data_type_name(dt), data_type_name(q.scale_dt), quantization_mode_name(a.mode),
+                quantization_mode_name(dynamic_mode_of(dt, q)));
     if (const char *why = check_dynamic_quant(dt, q, a.rounding))
         return fail(mxdnn_invalid_arguments, "scales of %s cannot be computed: %s", name, why);
     return mxdnn_success;
@@ -77,11 +77,11 @@ status_t check_plain(const char *name, const memory_desc_t &md) {
     return mxdnn_success;
 }
 
+std::string dim_text(dim_t d) { return d == runtime_dim ? "*" : std::to_string(d); }
+
 std::string dims_text(const memory_desc_t &md) {
     std::string s;
-    for (int i = 0; i < md.ndims; i++)
-        s += (i ? "x" : "")
-             + (md.dims[i] == runtime_dim ? std::string("runtime") : std::to_string(md.dims[i]));
+    for (int i = 0; i < md.ndims; i++) s += (i ? "x" : "") + dim_text(md.dims[i]);
     return s;
 }
 
@@ -282,10 +282,10 @@ status_t check_source_recipe(const problem_t &p) {
     if (dt == mxdnn_data_type_undef || !(blocks || rows) || a.zero_points.set
             || a.global != mxdnn_quantization_mode_undef)
         return fail(mxdnn_unimplemented,
-                "src is %s and is to be quantised by mode %d with %s scales in groups of %lldx%lld; possible "
+                "src is %s and is to be quantised by %s with %s scales in groups of %lldx%lld; possible "
                 "are dynamic_mx with e8m0 scales in groups of 1x32 (MXINT8), and dynamic_affine (s8) or "
                 "dynamic_fp (f8_e4m3) with one f32 scale per row, without zero points and global scale",
-                data_type_name(p.src.dt), int(a.mode), data_type_name(a.scales.dt),
+                data_type_name(p.src.dt), quantization_mode_name(a.mode), data_type_name(a.scales.dt),
                 (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
     if (!is_scale_rounding_defined(false, a.rounding))
         return fail(mxdnn_invalid_arguments, "the scale rounding of src is `even`, which is not defined for "

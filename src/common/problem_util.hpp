@@ -31,7 +31,8 @@ status_t check_plain(const char *name, const memory_desc_t &md);
 // Equal, as far as they are known.
 inline bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }
 inline bool broadcasts_to(dim_t a, dim_t to) { return a == 1 || dims_agree(a, to); }
-std::string dims_text(const memory_desc_t &md); // "runtimex2880"
+std::string dim_text(dim_t d);                  // "16", or "*" for a runtime value
+std::string dims_text(const memory_desc_t &md); // "*x2880"
 // An operand that is broadcast to the shape of another: right-aligned dims, each equal or 1.
 status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to);
 

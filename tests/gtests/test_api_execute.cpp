@@ -377,6 +377,38 @@ TEST_F(Execute, Scratchpad) {
     expect_refused([&] { args[MXDNN_ARG_DST] = make({M, N}, dt::bf16, tag::ab, data); }, {"overlap"});
 }
 
+// Columns of one matrix: the source reads some, the destination has others, and what is beside them stays.
+TEST_F(Execute, ColumnsSideBySide) {
+    constexpr int row = K + N + 3;
+    EXPECT_OK(execute());
+    const std::vector<uint16_t> want = y;
+    std::vector<uint16_t> all(M * row, 0xabcd);
+    for (int m = 0; m < M; m++) std::copy_n(&x[size_t(m * K)], K, &all[size_t(m * row)]);
+    const memory::dim any = MXDNN_RUNTIME_DIM_VAL;
+    mxdnn::mx_matmul::primitive_desc pd(eng, memory::desc({any, K}, dt::bf16, memory::dims{row, 1}), packed,
+            bias_md, memory::desc({any, N}, dt::bf16, memory::dims{row, 1}));
+    args[MXDNN_ARG_SRC] = memory({{M, K}, dt::bf16, memory::dims{row, 1}}, eng, all.data());
+    do {
+        prim = mxdnn::mx_matmul(pd);
+        args[MXDNN_ARG_DST] = memory({{M, N}, dt::bf16, memory::dims{row, 1}}, eng, &all[K + 1]);
+        EXPECT_OK(execute());
+        for (int i = 0; i < M * row; i++) {
+            const int m = i / row, n = i % row - K - 1;
+            const bool of_src = n < -1, of_dst = n >= 0 && n < N;
+            const uint16_t expected = of_src   ? x[size_t(m * K + i % row)]
+                                      : of_dst ? want[size_t(m * N + n)]
+                                               : 0xabcd;
+            // Implementations add in orders of their own.
+            if (of_dst)
+                EXPECT_NEAR(int(all[size_t(i)]), int(expected), 1) << pd.impl_info_str() << " at " << i;
+            else
+                EXPECT_EQ(all[size_t(i)], expected) << pd.impl_info_str() << " at " << i;
+        }
+        args[MXDNN_ARG_DST] = memory({{M, N}, dt::bf16, memory::dims{row, 1}}, eng, &all[K - 1]);
+        EXPECT_TRUE(refused(execute(), mxdnn_invalid_arguments, {"dst", "src", "overlap"}));
+    } while (pd.next_impl());
+}
+
 // Reorders: scales that go with codes are arguments, those of packed bytes are not.
 TEST_F(Execute, ReorderScales) {
     const memory::desc codes({K, N}, dt::f4_e2m1, tag::ba);

@@ -78,11 +78,11 @@ TEST_F(Problems, MatmulShapes) {
             bad, matmul(plain({4, 64}), fp4({64, 32}), plain({3, 32}), plain({4, 32})), "3x32", "bias");
     EXPECT_REFUSED(
             bad, matmul(plain({4, 64}), fp4({64, 32}), plain({1, 1, 32}), plain({4, 32})), "1x1x32", "bias");
-    EXPECT_REFUSED(mxdnn_unimplemented, matmul(plain({4, 64}), fp4({64, runtime}), no_bias, plain({4, 32})),
-            "64xruntime");
-    // K of src is only known as the weights know it.
     EXPECT_REFUSED(
-            bad, matmul(plain({4, runtime}), fp4({64, 32}), no_bias, plain({4, 32})), "4xruntime", "64");
+            mxdnn_unimplemented, matmul(plain({4, 64}), fp4({64, runtime}), no_bias, plain({4, 32})), "64x*");
+    // K of src is only known as the weights know it.
+    EXPECT_REFUSED(bad, matmul(plain({4, runtime}), fp4({64, 32}), no_bias, plain({4, 32})), "4x*",
+            "K is * in src and 64");
 }
 
 TEST_F(Problems, MatmulTypes) {
@@ -212,7 +212,7 @@ TEST_F(Problems, MatmulSourceAndDestination) {
     EXPECT_REFUSED(mxdnn_unimplemented,
             matmul(memory::desc({runtime, 4, 64}, dt::f4_e2m1, memory::dims{256, 64, 1}), fp4({1, 64, 32}),
                     no_bias, plain({runtime, 4, 32}), global),
-            "src", "runtimex4x64", "global scale");
+            "src", "*x4x64", "global scale");
     // High precision has no scales.
     EXPECT_REFUSED(bad,
             matmul(plain({4, 64}), w, no_bias, plain({4, 32}),
@@ -295,7 +295,7 @@ TEST_F(Problems, Reorder) {
     EXPECT_REFUSED(mxdnn_unimplemented,
             reorder(memory::desc({runtime, 64, 32}, dt::f4_e2m1, memory::dims{2048, 32, 1}),
                     plain({runtime, 64, 32}), global),
-            "src", "runtimex64x32", "global scale");
+            "src", "*x64x32", "global scale");
     // Rounding that a format does not have.
     mxdnn::primitive_attr even = scales(D, 3, {32, 1}, dt::e8m0, mode::dynamic_mx);
     even.set_scale_rounding(D, mxdnn::scale_rounding::even);

@@ -84,7 +84,7 @@ mxdnn_status_t mxdnn_memory_desc_set_annotation(
                 int(original_type));
     if (recipe)
         if (const char *wrong = check_recipe(recipe, std::strlen(recipe)))
-            return fail(mxdnn_invalid_arguments, "the annotation's recipe (%zu bytes): %s",
+            return fail(mxdnn_invalid_arguments, "the annotation's recipe, of %zu bytes, %s",
                     std::strlen(recipe), wrong);
     return guarded(__func__, [&] {
         md->annotation.recipe = recipe ? recipe : "";

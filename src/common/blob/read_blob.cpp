@@ -49,7 +49,12 @@ struct cursor_t {
         p += f.bytes;
         left -= size_t(f.bytes);
         const bool runtime = f.list && v == uint64_t(runtime_dim);
-        if (!runtime && (v < f.lowest || v > f.highest))
+        if (f.lowest == f.highest && v != f.lowest)
+            refuse_as(fault, blob_class_t::corrupt,
+                    "%s is %" PRIu64 " (0x%" PRIx64 "); in every blob of mxdnn it is %" PRIu64 " (0x%" PRIx64
+                    ")",
+                    f.name, v, v, f.lowest, f.lowest);
+        else if (!runtime && (v < f.lowest || v > f.highest))
             refuse_as(fault, blob_class_t::corrupt,
                     "%s is %" PRIu64 " (0x%" PRIx64 "); it is %" PRIu64 " to %" PRIu64 "%s", f.name, v, v,
                     f.lowest, f.highest, f.list ? " or a runtime value" : "");
