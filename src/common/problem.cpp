@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What mx_matmul accepts; and the arguments, runtime dims and words of both mx_matmul and mx_reorder.
 #include "common/problem.hpp"
 
 #include "common/error.hpp"
@@ -9,23 +10,6 @@ namespace mxdnn {
 namespace impl {
 
 namespace {
-
-// The attributes that say what a packed descriptor says of itself.
-void imply_attr(arg_attr_t &a, const memory_desc_t &like, data_type_t dt, const quant_t &q, int axis_from_end,
-        mxdnn_quantization_mode_t mode) {
-    a.scales.set = true;
-    a.scales.mask = (1 << like.ndims) - 1;
-    a.scales.groups[0] = axis_from_end == 2 ? q.block : 1;
-    a.scales.groups[1] = axis_from_end == 1 ? q.block : 1;
-    a.scales.dt = q.scale_dt;
-    a.mode = mode == mxdnn_quantization_mode_undef ? dynamic_mode_of(dt, q) : mode;
-    if (q.zp != zero_point_kind_t::none) {
-        a.zero_points = a.scales;
-        a.zero_points.dt = q.zp_dt;
-    }
-    if (q.global != global_scale_kind_t::none)
-        a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;
-}
 
 status_t check_post_ops(const problem_t &p, const dim_t *pre_gate, const dim_t *dst_dims) {
     bool gated_ahead = p.attr.gated() != nullptr;
@@ -76,10 +60,9 @@ status_t prepare_mx_matmul(problem_t &p) {
         if (!broadcasts_to(s, d) || !broadcasts_to(w, d)
                 || (s != runtime_dim && d != runtime_dim && d != s && d != w))
             return fail(mxdnn_invalid_shape,
-                    "batch dim %d is %s in src, weights and dst (%s, %s, %s); those of src and weights are "
-                    "dst's, or 1",
-                    i, "inconsistent", dims_text(src).c_str(), dims_text(wei).c_str(),
-                    dims_text(dst).c_str());
+                    "batch dim %d is inconsistent in src, weights and dst (%s, %s, %s); those of src and "
+                    "weights are dst's, or 1",
+                    i, dims_text(src).c_str(), dims_text(wei).c_str(), dims_text(dst).c_str());
         pre_gate[i] = dst_dims[i] = d;
     }
     pre_gate[nd - 2] = dst_dims[nd - 2] = dst.dims[nd - 2];
@@ -100,133 +83,6 @@ status_t prepare_mx_matmul(problem_t &p) {
     MXDNN_CHECK(check_dst(p));
     MXDNN_CHECK(check_global_scale("dst", dst, p.attr.dst));
     return check_post_ops(p, pre_gate, dst_dims);
-}
-
-problem_t reorder_to(const problem_t &p, bool second) {
-    problem_t one = p;
-    if (second) {
-        one.dst = p.dst_1;
-        one.attr.dst = p.attr.dst_1;
-    }
-    one.dst_1 = memory_desc_t();
-    one.attr.dst_1 = arg_attr_t();
-    return one;
-}
-
-namespace {
-
-// Each destination as if it were alone.
-status_t prepare_two_reorders(problem_t &p) {
-    for (const memory_desc_t *md : {&p.src, &p.dst, &p.dst_1})
-        if (has_runtime_dims(*md))
-            return fail(mxdnn_unimplemented, "%s is %s; a reorder to two destinations has no runtime dims",
-                    md == &p.src   ? "src"
-                    : md == &p.dst ? "dst"
-                                   : "dst_1",
-                    dims_text(*md).c_str());
-    problem_t first = reorder_to(p, false), second = reorder_to(p, true);
-    MXDNN_CHECK(prepare_mx_reorder(first));
-    if (const status_t s = prepare_mx_reorder(second))
-        return fail(s, "of the second destination: %s", std::string(last_error()).c_str());
-    p.attr = first.attr;
-    p.attr.dst_1 = second.attr.dst;
-    return mxdnn_success;
-}
-
-} // namespace
-
-status_t prepare_mx_reorder(problem_t &p) {
-    if (!is_zero(p.dst_1)) return prepare_two_reorders(p);
-    memory_desc_t &src = p.src, &dst = p.dst;
-    arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
-    if (is_any(src) || is_any(dst))
-        return fail(mxdnn_invalid_arguments,
-                "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
-                is_any(src) ? "src" : "dst");
-    if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
-    if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
-    bool same = src.ndims == dst.ndims && src.ndims >= 2;
-    for (int i = 0; same && i < src.ndims; i++) same = dims_agree(src.dims[i], dst.dims[i]);
-    if (!same)
-        return fail(mxdnn_invalid_shape, "src is %s and dst is %s; a reorder needs equal dims, at least two",
-                dims_text(src).c_str(), dims_text(dst).c_str());
-    if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
-        return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
-    if (is_packed(src) && src.packed.family != p.src_engine->target->family)
-        return fail(mxdnn_incompatible_target, "src is packed for %s, but its engine is %s",
-                target_family_name(src.packed.family), p.src_engine->target->name);
-    if (is_packed(dst) && dst.packed.family != p.engine->target->family)
-        return fail(mxdnn_incompatible_target, "dst is packed for %s, but its engine is %s",
-                target_family_name(dst.packed.family), p.engine->target->name);
-
-    // Codes that stood under another global scale than the given one are made anew.
-    const bool new_global = da.is_dynamic() && da.global == mxdnn_quantization_mode_static_sazp;
-    for (bool is_src : {true, false}) {
-        const memory_desc_t &md = is_src ? src : dst, &other = is_src ? dst : src;
-        const char *name = is_src ? "src" : "dst";
-        arg_attr_t &a = is_src ? sa : da;
-        if (is_packed(md)) {
-            MXDNN_CHECK(check_matches_packed(name, md, a));
-            if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
-                return fail(mxdnn_invalid_arguments,
-                        "src has dynamic scales; they are read, so they have to be static");
-            if (!is_src && a.scales.set && !a.is_dynamic() && is_high_precision(src.dt))
-                return fail(mxdnn_invalid_arguments,
-                        "dst is packed and its scales are static, but packed bytes hold their scales: "
-                        "quantise with a "
-                        "dynamic mode, or pass codes and scales as a quantised src");
-            const mxdnn_quantization_mode_t global = a.global;
-            imply_attr(a, md, md.dt, md.packed.quant, 2,
-                    is_src ? mxdnn_quantization_mode_static_sazp : mxdnn_quantization_mode_undef);
-            if (!is_src && global == mxdnn_quantization_mode_static_sazp) a.global = global;
-        } else if (is_quantised_type(md.dt)) {
-            // What a packed source holds comes out as it is, unless something else is asked for.
-            if (!is_src && is_packed(other) && !a.scales.set && md.dt == other.dt) {
-                const arg_attr_t storage = a;
-                imply_attr(a, md, md.dt, other.packed.quant, 2, mxdnn_quantization_mode_undef);
-                a.layout = storage.layout;
-                a.packing = storage.packing;
-            }
-            quant_t q;
-            int axis = 0;
-            MXDNN_CHECK(quant_of(name, md, a, q, &axis));
-            MXDNN_CHECK(check_block_scales(name, md.dt, q));
-            MXDNN_CHECK(check_global_scale(name, md, a));
-            if (is_src && (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp))
-                return fail(mxdnn_invalid_arguments,
-                        "src has dynamic scales; they are read, so they have to be static");
-            if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)
-                return fail(mxdnn_invalid_arguments,
-                        "scales of %s are %s; only one-byte scales have a 128x4 swizzle", name,
-                        data_type_name(q.scale_dt));
-            if (a.packing == mxdnn_element_packing_dense && data_type_info(md.dt)->bits != 6)
-                return fail(mxdnn_invalid_arguments,
-                        "%s is %s; only 6-bit types have a dense element packing", name,
-                        data_type_name(md.dt));
-        } else if (!is_high_precision(md.dt)) {
-            return fail(mxdnn_invalid_data_type, "%s is %s; possible are f32 bf16 f16 and quantised types",
-                    name, data_type_name(md.dt));
-        } else if (!a.is_default()) {
-            return fail(mxdnn_invalid_arguments,
-                    "%s is %s and has quantisation attributes; only quantised types have", name,
-                    data_type_name(md.dt));
-        }
-    }
-    if (is_quantised_type(dst.dt)) {
-        quant_t sq, dq;
-        int s_axis = 0, d_axis = 0;
-        MXDNN_CHECK(quant_of("dst", dst, da, dq, &d_axis));
-        const bool moves = is_quantised_type(src.dt) && quant_of("src", src, sa, sq, &s_axis) == mxdnn_success
-                           && src.dt == dst.dt && sq == dq && s_axis == d_axis && !new_global;
-        if (moves && (is_packed(src) || is_packed(dst))) {
-            // Codes and scales move as they are: those of a packed source are outputs of a plain one.
-            da.mode = dynamic_mode_of(dst.dt, dq);
-            if (dq.global != global_scale_kind_t::none) da.global = mxdnn_quantization_mode_dynamic_fp;
-        } else if (!moves) {
-            MXDNN_CHECK(check_dynamic("dst", dst.dt, dq, da));
-        }
-    }
-    return mxdnn_success;
 }
 
 void list_args_plain(pd_t &pd) {

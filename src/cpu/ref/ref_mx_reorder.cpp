@@ -4,22 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/problem_reorder.hpp"
 #include "cpu/ref/tensor_view.hpp"
 #include "cpu/threading.hpp"
 
 namespace mxdnn {
 namespace impl {
-
-bool moves_codes(const problem_t &p) {
-    quant_t s, d;
-    int s_axis = 0, d_axis = 0;
-    if (!p.attr.src.scales.set || !p.attr.dst.scales.set || p.src.dt != p.dst.dt) return false;
-    if (quant_of("src", p.src, p.attr.src, s, &s_axis) != mxdnn_success
-            || quant_of("dst", p.dst, p.attr.dst, d, &d_axis) != mxdnn_success)
-        return false;
-    return s == d && s_axis == d_axis && p.attr.dst.is_dynamic()
-           && p.attr.dst.global != mxdnn_quantization_mode_static_sazp;
-}
 
 namespace {
 

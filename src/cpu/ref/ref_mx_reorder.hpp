@@ -7,9 +7,6 @@
 namespace mxdnn {
 namespace impl {
 
-// True when codes, scales and zero points move as they are: both sides have the same format.
-bool moves_codes(const problem_t &p);
-
 struct ref_mx_reorder_t : primitive_impl_t {
     static constexpr const char *impl_name = "ref:any";
 

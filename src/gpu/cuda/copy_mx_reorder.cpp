@@ -2,7 +2,7 @@
 #include "gpu/cuda/copy_mx_reorder.hpp"
 
 #include "common/formats/format_list.hpp"
-#include "cpu/ref/ref_mx_reorder.hpp"
+#include "common/problem_reorder.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 
 namespace mxdnn {

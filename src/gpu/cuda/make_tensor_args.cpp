@@ -4,7 +4,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/formats/plain_bits.hpp"
 #include "common/grouped_exec.hpp"
-#include "cpu/ref/ref_mx_reorder.hpp"
+#include "common/problem_reorder.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -6,7 +6,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/layouts/layout_list.hpp"
-#include "cpu/ref/ref_mx_reorder.hpp"
+#include "common/problem_reorder.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tensor_args.hpp"
 #include "gpu/cuda/make_tile_args.hpp"

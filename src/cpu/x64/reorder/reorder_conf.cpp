@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/ref/ref_mx_reorder.hpp"
+#include "common/problem_reorder.hpp"
 
 namespace mxdnn {
 namespace impl {

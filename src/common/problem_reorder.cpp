@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What mx_reorder accepts, to one destination or two.
+#include "common/problem_reorder.hpp"
+
+#include <string>
+
+#include "common/error.hpp"
+#include "common/problem_util.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+namespace {
+
+// The attributes that say of `md`, in the format `q`, what packed bytes say of themselves: blocks run along
+// K.
+void imply_attr(arg_attr_t &a, const memory_desc_t &md, const quant_t &q, mxdnn_quantization_mode_t mode) {
+    a.scales.set = true;
+    a.scales.mask = (1 << md.ndims) - 1;
+    a.scales.groups[0] = q.block;
+    a.scales.groups[1] = 1;
+    a.scales.dt = q.scale_dt;
+    a.mode = mode;
+    if (q.zp != zero_point_kind_t::none) {
+        a.zero_points = a.scales;
+        a.zero_points.dt = q.zp_dt;
+    }
+    if (q.global != global_scale_kind_t::none)
+        a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;
+}
+
+status_t check_both_sides(const problem_t &p) {
+    const memory_desc_t &src = p.src, &dst = p.dst;
+    if (is_any(src) || is_any(dst))
+        return fail(mxdnn_invalid_arguments,
+                "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
+                is_any(src) ? "src" : "dst");
+    if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
+    if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
+    bool same = src.ndims == dst.ndims && src.ndims >= 2;
+    for (int i = 0; same && i < src.ndims; i++) same = dims_agree(src.dims[i], dst.dims[i]);
+    if (!same)
+        return fail(mxdnn_invalid_shape, "src is %s and dst is %s; a reorder needs equal dims, at least two",
+                dims_text(src).c_str(), dims_text(dst).c_str());
+    if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
+        return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
+    if (is_packed(src) && src.packed.family != p.src_engine->target->family)
+        return fail(mxdnn_incompatible_target, "src is packed for %s, but its engine is %s",
+                target_family_name(src.packed.family), p.src_engine->target->name);
+    if (is_packed(dst) && dst.packed.family != p.engine->target->family)
+        return fail(mxdnn_incompatible_target, "dst is packed for %s, but its engine is %s",
+                target_family_name(dst.packed.family), p.engine->target->name);
+    return mxdnn_success;
+}
+
+status_t check_src_is_static(const arg_attr_t &a) {
+    if (a.is_dynamic() || a.global > mxdnn_quantization_mode_static_sazp)
+        return fail(
+                mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");
+    return mxdnn_success;
+}
+
+status_t resolve_packed_side(problem_t &p, bool is_src) {
+    const memory_desc_t &md = is_src ? p.src : p.dst;
+    arg_attr_t &a = is_src ? p.attr.src : p.attr.dst;
+    MXDNN_CHECK(check_matches_packed(is_src ? "src" : "dst", md, a));
+    if (is_src) {
+        MXDNN_CHECK(check_src_is_static(a));
+        imply_attr(a, md, md.packed.quant, mxdnn_quantization_mode_static_sazp);
+        return mxdnn_success;
+    }
+    if (a.scales.set && !a.is_dynamic() && is_high_precision(p.src.dt))
+        return fail(mxdnn_invalid_arguments, "dst is packed and its scales are static, but packed bytes hold "
+                                             "their scales: quantise with a "
+                                             "dynamic mode, or pass codes and scales as a quantised src");
+    const mxdnn_quantization_mode_t global = a.global;
+    imply_attr(a, md, md.packed.quant, dynamic_mode_of(md.dt, md.packed.quant));
+    if (global == mxdnn_quantization_mode_static_sazp) a.global = global;
+    return mxdnn_success;
+}
+
+status_t resolve_quantised_side(problem_t &p, bool is_src) {
+    const memory_desc_t &md = is_src ? p.src : p.dst;
+    const char *name = is_src ? "src" : "dst";
+    arg_attr_t &a = is_src ? p.attr.src : p.attr.dst;
+    // What a packed source holds comes out as it is, unless something else is asked for.
+    if (!is_src && is_packed(p.src) && !a.scales.set && md.dt == p.src.dt) {
+        const arg_attr_t storage = a;
+        imply_attr(a, md, p.src.packed.quant, dynamic_mode_of(md.dt, p.src.packed.quant));
+        a.layout = storage.layout;
+        a.packing = storage.packing;
+    }
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of(name, md, a, q, &axis));
+    MXDNN_CHECK(check_block_scales(name, md.dt, q));
+    MXDNN_CHECK(check_global_scale(name, md, a));
+    if (is_src) MXDNN_CHECK(check_src_is_static(a));
+    if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)
+        return fail(mxdnn_invalid_arguments, "scales of %s are %s; only one-byte scales have a 128x4 swizzle",
+                name, data_type_name(q.scale_dt));
+    if (a.packing == mxdnn_element_packing_dense && data_type_info(md.dt)->bits != 6)
+        return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing", name,
+                data_type_name(md.dt));
+    return mxdnn_success;
+}
+
+status_t resolve_side(problem_t &p, bool is_src) {
+    const memory_desc_t &md = is_src ? p.src : p.dst;
+    const char *name = is_src ? "src" : "dst";
+    if (is_packed(md)) return resolve_packed_side(p, is_src);
+    if (is_quantised_type(md.dt)) return resolve_quantised_side(p, is_src);
+    if (!is_high_precision(md.dt))
+        return fail(mxdnn_invalid_data_type, "%s is %s; possible are f32 bf16 f16 and quantised types", name,
+                data_type_name(md.dt));
+    if (!(is_src ? p.attr.src : p.attr.dst).is_default())
+        return fail(mxdnn_invalid_arguments,
+                "%s is %s and has quantisation attributes; only quantised types have", name,
+                data_type_name(md.dt));
+    return mxdnn_success;
+}
+
+bool have_same_format(const problem_t &p) {
+    const arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
+    quant_t s, d;
+    int s_axis = 0, d_axis = 0;
+    return sa.scales.set && da.scales.set && p.src.dt == p.dst.dt
+           && quant_of("src", p.src, sa, s, &s_axis) == mxdnn_success
+           && quant_of("dst", p.dst, da, d, &d_axis) == mxdnn_success && s == d && s_axis == d_axis;
+}
+
+// Whether the scales of a quantised destination are computed, given, or those of the source.
+status_t resolve_scales_of_dst(problem_t &p, bool new_global) {
+    const memory_desc_t &dst = p.dst;
+    arg_attr_t &a = p.attr.dst;
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(quant_of("dst", dst, a, q, &axis));
+    if (!have_same_format(p) || new_global) return check_dynamic("dst", dst.dt, q, a);
+    if (is_packed(p.src) || is_packed(dst)) {
+        // Codes and scales move as they are: those of a packed source are outputs of a plain one.
+        a.mode = dynamic_mode_of(dst.dt, q);
+        if (q.global != global_scale_kind_t::none) a.global = mxdnn_quantization_mode_dynamic_fp;
+    }
+    return mxdnn_success;
+}
+
+// Each destination as if it were alone.
+status_t prepare_two_reorders(problem_t &p) {
+    for (const memory_desc_t *md : {&p.src, &p.dst, &p.dst_1})
+        if (has_runtime_dims(*md))
+            return fail(mxdnn_unimplemented, "%s is %s; a reorder to two destinations has no runtime dims",
+                    md == &p.src   ? "src"
+                    : md == &p.dst ? "dst"
+                                   : "dst_1",
+                    dims_text(*md).c_str());
+    problem_t first = reorder_to(p, false), second = reorder_to(p, true);
+    MXDNN_CHECK(prepare_mx_reorder(first));
+    if (const status_t s = prepare_mx_reorder(second))
+        return fail(s, "of the second destination: %s", std::string(last_error()).c_str());
+    p.attr = first.attr;
+    p.attr.dst_1 = second.attr.dst;
+    return mxdnn_success;
+}
+
+} // namespace
+
+bool moves_codes(const problem_t &p) {
+    return have_same_format(p) && p.attr.dst.is_dynamic()
+           && p.attr.dst.global != mxdnn_quantization_mode_static_sazp;
+}
+
+problem_t reorder_to(const problem_t &p, bool second) {
+    problem_t one = p;
+    if (second) {
+        one.dst = p.dst_1;
+        one.attr.dst = p.attr.dst_1;
+    }
+    one.dst_1 = memory_desc_t();
+    one.attr.dst_1 = arg_attr_t();
+    return one;
+}
+
+status_t prepare_mx_reorder(problem_t &p) {
+    if (!is_zero(p.dst_1)) return prepare_two_reorders(p);
+    MXDNN_CHECK(check_both_sides(p));
+    // Codes that stood under another global scale than the given one are made anew.
+    const bool new_global =
+            p.attr.dst.is_dynamic() && p.attr.dst.global == mxdnn_quantization_mode_static_sazp;
+    for (bool is_src : {true, false}) MXDNN_CHECK(resolve_side(p, is_src));
+    return is_quantised_type(p.dst.dt) ? resolve_scales_of_dst(p, new_global) : mxdnn_success;
+}
+
+} // namespace impl
+} // namespace mxdnn

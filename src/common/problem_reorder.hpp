@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every implementation of mx_reorder asks of a problem.
+#pragma once
+
+#include "common/problem.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// True when codes, scales and zero points move as they are: both sides have the same format.
+bool moves_codes(const problem_t &p);
+
+} // namespace impl
+} // namespace mxdnn
