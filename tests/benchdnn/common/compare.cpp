@@ -2,6 +2,7 @@
 #include "benchdnn/common/compare.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace bench {
@@ -79,49 +80,51 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
 
 namespace {
 
-// Codes under scales that are given: quantising is monotone.
-void compare_with_given(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
-    bad.of = int64_t(want.size());
-    const size_t nd = dst.codes.dims.size();
-    const data_type_t dt = dst.codes.dt;
-    size_t i = 0;
-    for_each(dst.codes.dims, [&](const int64_t *idx) {
-        const interval_t &w = want[i++];
-        const uint32_t code = dst.codes.code(idx);
-        if (is_untouched(w)) return must_stay(idx, nd, dt, code, "code", bad);
-        if (is_anything(w)) return;
-        const block_params_t params = dst.params(idx);
-        const float global = dst.global_of(idx);
-        const auto code_of = [&](float x) { return quantize_element(dt, dst.quant, params, global, x); };
-        const auto decoded = [&](uint32_t c) { return dequantize_element(dt, dst.quant, params, global, c); };
-        if (!std::isfinite(w.v)) {
-            // Inf in one order of the arithmetic is NaN in another.
-            if (code != code_of(NAN) && code != code_of(INFINITY) && code != code_of(-INFINITY))
-                bad.add(index_text(idx, nd) + " expected the code of " + number(w.v) + " got "
-                        + std::to_string(code));
-            return;
-        }
-        const float a = decoded(code_of(std::nextafterf(float(w.v - w.e), -INFINITY))),
-                    b = decoded(code_of(std::nextafterf(float(w.v + w.e), INFINITY))), got = decoded(code);
-        if (!(got >= std::min(a, b) && got <= std::max(a, b)))
-            bad.add(index_text(idx, nd) + " expected " + number(w.v) + " got " + number(got)
-                    + " which is not in [" + number(std::min(a, b)) + ", " + number(std::max(a, b)) + "]");
-    });
+float down(double x) { return std::nextafterf(float(x), -INFINITY); }
+float up(double x) { return std::nextafterf(float(x), INFINITY); }
+
+// A computed global scale is one that a largest magnitude within the bounds leads to.
+void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
+    double low = 0, high = 0;
+    for (const interval_t &w : want) {
+        if (is_untouched(w) || !std::isfinite(w.v)) continue;
+        high = is_anything(w) ? INFINITY : std::max(high, std::fabs(w.v) + w.e);
+        if (!is_anything(w)) low = std::max(low, std::fabs(w.v) - w.e);
+    }
+    int64_t zero = 0;
+    const float g = dst.global.value(&zero);
+    if (!(g >= nvfp4_global_scale(down(low)) && g <= nvfp4_global_scale(up(high))))
+        bad.add("global scale " + number(g) + " for largest magnitudes " + number(low) + " to "
+                + number(high));
 }
 
-} // namespace
+// What the values of a block may be: the least and the largest of them and 0.
+struct block_bounds_t {
+    double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
+    bool has_nan = false; // then all of it is alike, and exact
+    bool is_anything = false;
 
-void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
-        const std::vector<interval_t> &want, mismatch_t &bad) {
-    if (dst.given) return compare_with_given(dst, want, bad);
-    bad.of = int64_t(want.size());
+    block_bounds_t() = default;
+    block_bounds_t(const interval_t *first, int64_t count) {
+        for (const interval_t *w = first; w != first + count; w++) {
+            has_nan = has_nan || !std::isfinite(w->v);
+            is_anything = is_anything || bench::is_anything(*w);
+            least_low = std::min(least_low, w->v - w->e);
+            least_high = std::min(least_high, w->v + w->e);
+            most_low = std::max(most_low, w->v - w->e);
+            most_high = std::max(most_high, w->v + w->e);
+        }
+    }
+};
+
+struct quantised_comparison_t {
+    const quantised_t &dst;
+    const mxdnn_scale_rounding_t rounding;
+    mismatch_t &bad;
     const quant_t &q = dst.quant;
     const data_type_t dt = dst.codes.dt;
     const size_t nd = dst.codes.dims.size();
-    const int64_t N = dst.codes.dims.back();
-    const auto down = [](double x) { return std::nextafterf(float(x), -INFINITY); };
-    const auto up = [](double x) { return std::nextafterf(float(x), INFINITY); };
-    const bool affine = quant_family(dt, q) == quant_family_t::affine;
+
     // What becomes of a block that holds these values: its scale, the code of the last, and whether they are
     // too small for any scale, which int4 marks by a scale of 1.
     struct made_t {
@@ -129,95 +132,108 @@ void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
         uint8_t code;
         bool empty;
     };
-    const auto made_of = [&](float least, float most, float global) {
+    made_t made_of(float least, float most, float global) const {
         const float x[2] = {least, most};
         uint8_t codes[2];
         const block_params_t p = quantize_block(dt, q, rounding, global, x, 2, codes);
-        const bool empty = affine && dequantize_element(dt, q, p, global, codes[0]) == 0
+        const bool empty = quant_family(dt, q) == quant_family_t::affine
+                           && dequantize_element(dt, q, p, global, codes[0]) == 0
                            && dequantize_element(dt, q, p, global, codes[1]) == 0;
-        return made_t{p.scale, codes[1], empty};
-    };
-    size_t i = 0;
-    double amax_low = 0, amax_high = 0;
-    // The least and the largest value of a block and 0 are within these.
-    double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
-    bool block_has_nan = false; // then all of it is alike, and exact
-    bool block_is_anything = false;
-    for (const interval_t &w : want) {
-        if (is_untouched(w) || !std::isfinite(w.v)) continue;
-        amax_high = is_anything(w) ? INFINITY : std::max(amax_high, std::fabs(w.v) + w.e);
-        if (!is_anything(w)) amax_low = std::max(amax_low, std::fabs(w.v) - w.e);
+        return {p.scale, codes[1], empty};
     }
-    if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1 && !dst.given_global) {
-        int64_t zero = 0;
-        const float g = dst.global.value(&zero);
-        if (!(g >= nvfp4_global_scale(down(amax_low)) && g <= nvfp4_global_scale(up(amax_high))))
-            bad.add("global scale " + number(g) + " for largest magnitudes " + number(amax_low) + " to "
-                    + number(amax_high));
-    }
-    for_each(dst.codes.dims, [&](const int64_t *idx) {
-        const int64_t n = idx[nd - 1];
-        const uint32_t scale = dst.params(idx).scale;
-        const float global = dst.global_of(idx);
-        if (is_untouched(want[i])) {
-            must_stay(idx, nd, dt, dst.codes.code(idx), "code", bad);
-            must_stay(idx, nd, q.scale_dt, scale, "scale", bad);
-            i++;
-            return;
-        }
-        if (n % q.block == 0) {
-            least_low = least_high = most_low = most_high = 0;
-            block_has_nan = block_is_anything = false;
-            for (int64_t j = 0; j < std::min(q.block, N - n); j++) {
-                const interval_t &w = want[i + size_t(j)];
-                block_has_nan = block_has_nan || !std::isfinite(w.v);
-                block_is_anything = block_is_anything || is_anything(w);
-                least_low = std::min(least_low, w.v - w.e);
-                least_high = std::min(least_high, w.v + w.e);
-                most_low = std::max(most_low, w.v - w.e);
-                most_high = std::max(most_high, w.v + w.e);
-            }
-            if (block_is_anything && !block_has_nan) {
-                i++;
-                return;
-            }
-            const made_t low = block_has_nan ? made_of(NAN, NAN, global)
-                                             : made_of(least_high == 0 ? 0.f : up(least_high),
-                                                     most_low == 0 ? 0.f : down(most_low), global),
-                         high = block_has_nan ? low : made_of(down(least_low), up(most_high), global);
-            const bool as_empty = low.empty && scale == low.scale;
-            if (!as_empty && (scale < (low.empty ? 0 : low.scale) || scale > high.scale || high.empty))
-                bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
-                        + std::to_string(low.scale) + " to " + std::to_string(high.scale));
-            if (!dst.zero_points.dims.empty() && !as_empty && !block_has_nan) {
-                const float s = decode_value(q.scale_dt, scale);
-                const auto zero_of = [&](double least) {
-                    return rne_clamp(div_f32(float(-least), s), u4_t::lowest, u4_t::highest);
-                };
-                const int zp = int(dst.params(idx).zp), from = zero_of(up(least_high)),
-                          to = zero_of(down(least_low));
-                if (zp < from || zp > to)
-                    bad.add(index_text(idx, nd) + " zero point " + std::to_string(zp) + " expected "
-                            + std::to_string(from) + " to " + std::to_string(to));
-            }
-        }
-        const interval_t &w = want[i++];
-        if (block_has_nan) {
-            const uint32_t code = dst.codes.code(idx), expected = made_of(NAN, NAN, global).code;
-            if (code != expected)
-                bad.add(index_text(idx, nd) + " expected code " + std::to_string(expected)
-                        + ", as its block has a NaN, got " + std::to_string(code));
-            return;
-        }
-        if (block_is_anything) return;
+
+    // The scale of a block, and its zero point if it has one.
+    void check_params(const block_bounds_t &block, const int64_t *idx) const {
         const block_params_t params = dst.params(idx);
+        const uint32_t scale = params.scale;
+        const float global = dst.global_of(idx);
+        const made_t low = block.has_nan ? made_of(NAN, NAN, global)
+                                         : made_of(block.least_high == 0 ? 0.f : up(block.least_high),
+                                                 block.most_low == 0 ? 0.f : down(block.most_low), global),
+                     high = block.has_nan ? low : made_of(down(block.least_low), up(block.most_high), global);
+        const bool as_empty = low.empty && scale == low.scale;
+        if (!as_empty && (scale < (low.empty ? 0 : low.scale) || scale > high.scale || high.empty))
+            bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
+                    + std::to_string(low.scale) + " to " + std::to_string(high.scale));
+        if (dst.zero_points.dims.empty() || as_empty || block.has_nan) return;
+        const float s = decode_value(q.scale_dt, scale);
+        const auto zero_of = [&](double least) {
+            return rne_clamp(div_f32(float(-least), s), u4_t::lowest, u4_t::highest);
+        };
+        const int zp = int(params.zp), from = zero_of(up(block.least_high)),
+                  to = zero_of(down(block.least_low));
+        if (zp < from || zp > to)
+            bad.add(index_text(idx, nd) + " zero point " + std::to_string(zp) + " expected "
+                    + std::to_string(from) + " to " + std::to_string(to));
+    }
+
+    void check_code(const interval_t &w, const int64_t *idx) const {
+        const block_params_t params = dst.params(idx);
+        const float global = dst.global_of(idx);
         const auto decoded = [&](float x) {
             return dequantize_element(dt, q, params, global, quantize_element(dt, q, params, global, x));
         };
-        const float low = decoded(down(w.v - w.e)), high = decoded(up(w.v + w.e)), got = dst.value(idx);
+        // A scale that is given may be negative.
+        const float a = decoded(down(w.v - w.e)), b = decoded(up(w.v + w.e)), low = std::min(a, b),
+                    high = std::max(a, b), got = dst.value(idx);
         if (!(got >= low && got <= high))
             bad.add(index_text(idx, nd) + " expected " + number(w.v) + " got " + number(got)
                     + " which is not in [" + number(low) + ", " + number(high) + "]");
+    }
+
+    // Under a scale that is given. Inf in one order of the arithmetic is NaN in another.
+    void check_code_of_no_number(const interval_t &w, const int64_t *idx) const {
+        const block_params_t params = dst.params(idx);
+        const float global = dst.global_of(idx);
+        const uint32_t code = dst.codes.code(idx);
+        const auto is_code_of = [&](float x) { return code == quantize_element(dt, q, params, global, x); };
+        if (!is_code_of(NAN) && !is_code_of(INFINITY) && !is_code_of(-INFINITY))
+            bad.add(index_text(idx, nd) + " expected the code of " + number(w.v) + " got "
+                    + std::to_string(code));
+    }
+
+    void check_code_beside_nan(const int64_t *idx) const {
+        const uint32_t code = dst.codes.code(idx), expected = made_of(NAN, NAN, dst.global_of(idx)).code;
+        if (code != expected)
+            bad.add(index_text(idx, nd) + " expected code " + std::to_string(expected)
+                    + ", as its block has a NaN, got " + std::to_string(code));
+    }
+};
+
+} // namespace
+
+void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
+        const std::vector<interval_t> &want, mismatch_t &bad) {
+    bad.of = int64_t(want.size());
+    const quant_t &q = dst.quant;
+    if (q.global != global_scale_kind_t::none && dst.global.dims[0] == 1 && !dst.given && !dst.given_global)
+        check_global_scale(dst, want, bad);
+    const quantised_comparison_t comparison{dst, rounding, bad};
+    const size_t nd = dst.codes.dims.size();
+    const int64_t N = dst.codes.dims.back();
+    block_bounds_t block;
+    const interval_t *next = want.data();
+    for_each(dst.codes.dims, [&](const int64_t *idx) {
+        const interval_t &w = *next++;
+        if (is_untouched(w)) {
+            must_stay(idx, nd, dst.codes.dt, dst.codes.code(idx), "code", bad);
+            if (!dst.given) must_stay(idx, nd, q.scale_dt, dst.params(idx).scale, "scale", bad);
+            return;
+        }
+        if (dst.given) {
+            if (is_anything(w)) return;
+            return std::isfinite(w.v) ? comparison.check_code(w, idx)
+                                      : comparison.check_code_of_no_number(w, idx);
+        }
+        const int64_t n = idx[nd - 1];
+        const bool begins = n % q.block == 0;
+        if (begins) block = block_bounds_t(&w, std::min(q.block, N - n));
+        if (block.is_anything && !block.has_nan) return;
+        if (begins) comparison.check_params(block, idx);
+        if (block.has_nan)
+            comparison.check_code_beside_nan(idx);
+        else
+            comparison.check_code(w, idx);
     });
 }
 

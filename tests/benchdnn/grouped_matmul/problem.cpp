@@ -149,40 +149,30 @@ std::vector<int64_t> choose_experts(const problem_t &p, rng_t &rng) {
     return ids;
 }
 
-} // namespace
+// Which of the weights' experts an id is, or -1; a map has them in random order.
+std::vector<int64_t> local_experts(const problem_t &p, rng_t &rng) {
+    std::vector<int64_t> order(static_cast<size_t>(p.local));
+    for (int64_t e = 0; e < p.local; e++) order[size_t(e)] = e;
+    if (p.map) std::shuffle(order.begin(), order.end(), rng);
+    std::vector<int64_t> here(static_cast<size_t>(p.experts), -1);
+    std::copy(order.begin(), order.end(), here.begin() + p.first);
+    return here;
+}
 
-routing_t make_routing(const problem_t &p, uint32_t seed) {
-    rng_t rng(seed + 77);
-    routing_t r;
-    const int64_t E = p.experts, pairs = p.tokens * p.topk;
-    const std::vector<int64_t> ids = choose_experts(p, rng);
-    r.padded = p.grouping == row_grouping::padded;
-    // Which of the weights' experts an id is.
-    std::vector<int64_t> here(static_cast<size_t>(E));
-    for (int64_t e = 0; e < E; e++)
-        here[size_t(e)] = e >= p.first && e < p.first + p.local ? e - p.first : -1;
-    if (p.map) {
-        std::vector<int64_t> order(static_cast<size_t>(p.local));
-        for (int64_t e = 0; e < p.local; e++) order[size_t(e)] = e;
-        std::shuffle(order.begin(), order.end(), rng);
-        for (int64_t e = 0; e < E; e++) {
-            if (here[size_t(e)] >= 0) here[size_t(e)] = order[size_t(here[size_t(e)])];
-            r.map.push_back(int32_t(here[size_t(e)]));
-        }
-    }
-    std::uniform_real_distribution<float> weight(.05f, 1.f);
-    struct pair_t {
-        int64_t index, expert;
-    };
-    std::vector<pair_t> order;
-    for (int64_t i = 0; i < pairs; i++) order.push_back({i, ids[size_t(i)]});
-    if (p.grouping != row_grouping::row_ids)
-        std::stable_sort(order.begin(), order.end(),
-                [](const pair_t &a, const pair_t &b) { return a.expert < b.expert; });
-    std::vector<int64_t> per_id(static_cast<size_t>(E), 0);
-    for (int64_t e : ids) per_id[size_t(e)]++;
+// A token's choice of an expert.
+struct pair_t {
+    int64_t index, expert;
+};
 
-    const auto add_row = [&](const pair_t *of) {
+// Puts rows into a routing, one after the other.
+struct row_adder_t {
+    const problem_t &p;
+    const std::vector<int64_t> &here;
+    rng_t &rng;
+    routing_t &r;
+
+    // `of` is null for a row that belongs to nobody.
+    void add(const pair_t *of) {
         row_t row;
         const int64_t index = int64_t(r.rows.size());
         row.group = of ? int64_t(r.bounds.size()) : -1;
@@ -192,63 +182,97 @@ routing_t make_routing(const problem_t &p, uint32_t seed) {
                   : !of                             ? 0
                   : p.scatter == scatter_t::permute ? of->index
                                                     : of->index / p.topk;
-        row.weight = p.topk_weights.empty() ? 1.f : weight(rng);
+        if (!p.topk_weights.empty()) row.weight = std::uniform_real_distribution<float>(.05f, 1.f)(rng);
         if (p.topk_dt == mxdnn_bf16)
             row.weight = decode_value(mxdnn_bf16, data_type_info(mxdnn_bf16)->encode(row.weight));
         if (p.skips && of && index % 5 == 3 && p.gather) row.src = -1;
         if (p.skips && of && index % 7 == 2 && p.scatter != scatter_t::none) row.dst = -1;
         r.rows.push_back(row);
-    };
+    }
 
-    if (p.grouping == row_grouping::row_ids) {
-        for (const pair_t &o : order) {
+    void add_to_nobody(int64_t count) {
+        for (int64_t i = 0; i < count; i++) add(nullptr);
+    }
+
+    // Each row has its id, in the order of the choices.
+    void add_by_id(const std::vector<pair_t> &pairs) {
+        for (const pair_t &of : pairs) {
             const bool skip = p.skips && r.rows.size() % 6 == 4;
-            r.bounds.push_back(skip ? -1 : int32_t(o.expert));
-            add_row(skip ? nullptr : &o);
+            r.bounds.push_back(skip ? -1 : int32_t(of.expert));
+            add(skip ? nullptr : &of);
         }
-        for (int64_t i = 0; i < p.extra_rows; i++) {
-            r.bounds.push_back(-1);
-            add_row(nullptr);
-        }
-    } else {
-        r.group_rows = *std::max_element(per_id.begin(), per_id.end()) + p.extra_rows;
+        r.bounds.resize(r.bounds.size() + size_t(p.extra_rows), -1);
+        add_to_nobody(p.extra_rows);
+    }
+
+    // Pairs stand in the order of experts, `counts` of each.
+    void add_groups(const std::vector<pair_t> &pairs, const std::vector<int64_t> &counts) {
+        r.group_rows = *std::max_element(counts.begin(), counts.end()) + p.extra_rows;
         if (p.grouping == row_grouping::starts) r.bounds.push_back(0);
-        size_t at = 0;
-        const auto add_group = [&](int64_t id, bool skip) {
-            const int64_t n = skip ? 0 : per_id[size_t(id)];
-            for (int64_t i = 0; i < n; i++) add_row(&order[at++]);
-            if (r.padded)
-                for (int64_t i = n; i < r.group_rows; i++) add_row(nullptr);
+        const pair_t *next = pairs.data();
+        const auto add_group = [&](int64_t id, int64_t n) {
+            for (int64_t i = 0; i < n; i++) add(next++);
+            if (r.padded) add_to_nobody(r.group_rows - n);
             r.bounds.push_back(int32_t(r.padded ? n : int64_t(r.rows.size())));
-            if (p.active) r.group_ids.push_back(skip ? -1 : int32_t(id));
+            if (p.active) r.group_ids.push_back(int32_t(id));
         };
-        for (int64_t e = 0; e < E; e++)
-            if (!p.active || per_id[size_t(e)] > 0) add_group(e, false);
-        if (p.active) add_group(0, true);
-        if (!r.padded)
-            for (int64_t i = 0; i < p.extra_rows; i++) add_row(nullptr);
+        for (int64_t e = 0; e < p.experts; e++)
+            if (!p.active || counts[size_t(e)] > 0) add_group(e, counts[size_t(e)]);
+        if (p.active) add_group(-1, 0);
+        if (!r.padded) add_to_nobody(p.extra_rows);
     }
-    if (p.grouping == row_grouping::ends || p.grouping == row_grouping::starts) {
-        // Every group begins at a tile of the 128x4 order; so do rows of no group.
-        size_t next = 0;
-        for (int64_t first = 0; next < r.rows.size();) {
-            const size_t begin = next;
-            while (next < r.rows.size() && r.rows[next].group == r.rows[begin].group)
-                r.swizzled_rows.push_back(first + int64_t(next++ - begin));
-            first += round_up(int64_t(next - begin), swizzle_128x4::tile_rows);
-        }
+};
+
+// Every group begins at a tile of the 128x4 order; so do rows of no group.
+std::vector<int64_t> swizzled_rows(const std::vector<row_t> &rows) {
+    std::vector<int64_t> swizzled;
+    int64_t first = 0;
+    for (size_t begin = 0, next = 0; begin < rows.size(); begin = next) {
+        while (next < rows.size() && rows[next].group == rows[begin].group)
+            swizzled.push_back(first + int64_t(next++ - begin));
+        first += round_up(int64_t(next - begin), swizzle_128x4::tile_rows);
     }
-    r.src_rows = p.gather ? p.tokens : int64_t(r.rows.size());
-    r.dst_rows = p.scatter == scatter_t::none      ? int64_t(r.rows.size())
-                 : p.scatter == scatter_t::permute ? pairs
+    return swizzled;
+}
+
+} // namespace
+
+routing_t make_routing(const problem_t &p, uint32_t seed) {
+    rng_t rng(seed + 77);
+    routing_t r;
+    r.padded = p.grouping == row_grouping::padded;
+    const std::vector<int64_t> ids = choose_experts(p, rng);
+    const std::vector<int64_t> here = local_experts(p, rng);
+    if (p.map) r.map.assign(here.begin(), here.end());
+
+    std::vector<pair_t> pairs;
+    std::vector<int64_t> counts(static_cast<size_t>(p.experts), 0);
+    for (const int64_t id : ids) {
+        pairs.push_back({int64_t(pairs.size()), id});
+        counts[size_t(id)]++;
+    }
+    row_adder_t rows{p, here, rng, r};
+    if (p.grouping == row_grouping::row_ids) {
+        rows.add_by_id(pairs);
+    } else {
+        std::stable_sort(pairs.begin(), pairs.end(),
+                [](const pair_t &a, const pair_t &b) { return a.expert < b.expert; });
+        rows.add_groups(pairs, counts);
+    }
+    if (p.grouping == row_grouping::ends || p.grouping == row_grouping::starts)
+        r.swizzled_rows = swizzled_rows(r.rows);
+
+    const int64_t count = int64_t(r.rows.size());
+    r.src_rows = p.gather ? p.tokens : count;
+    r.dst_rows = p.scatter == scatter_t::none      ? count
+                 : p.scatter == scatter_t::permute ? int64_t(pairs.size())
                                                    : p.tokens;
+    r.counts.assign(size_t(p.local), 0);
     for (const row_t &row : r.rows) {
         if (p.gather) r.gather.push_back(int32_t(row.src));
         if (p.scatter != scatter_t::none) r.scatter.push_back(int32_t(row.dst));
-    }
-    r.counts.assign(size_t(p.local), 0);
-    for (const row_t &row : r.rows)
         if (row.expert >= 0 && row.dst >= 0) r.counts[size_t(row.expert)]++;
+    }
     return r;
 }
 
