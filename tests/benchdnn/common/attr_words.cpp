@@ -358,7 +358,10 @@ std::string draw_post_op(draws_t &any, const alg_word_t &w) {
         return word + ":" + alpha + ":" + limit + ":" + any.of(gated_layouts);
     }
     case mxdnn_sum: return word + any.of({"", ":0.5", ":-2"});
-    default: return word + any.of({"", ":0.1", ":-1.5:0.5", ":1.702:2"});
+    default:
+        // Ends that leave something in between.
+        if (w.alg == mxdnn_eltwise_clip) return word + any.of({":-1.5:0.5", ":0:7", ":-0.1:0.1", ":0.5:2"});
+        return word + any.of({"", ":0.1", ":-1.5:0.5", ":1.702:2"});
     }
 }
 

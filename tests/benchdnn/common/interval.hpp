@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/ref/ref_post_ops.hpp"
+#include "common/post_op_formulas.hpp"
 
 namespace bench {
 
@@ -40,6 +40,16 @@ inline double slope(mxdnn_alg_kind_t alg, const interval_t &x, double alpha) {
     }
 }
 
+// How far two of its results can be apart.
+inline double width(mxdnn_alg_kind_t alg, double alpha, double beta) {
+    switch (alg) {
+    case mxdnn_eltwise_clip: return std::fabs(beta - alpha);
+    case mxdnn_eltwise_logistic: return 1;
+    case mxdnn_eltwise_tanh: return 2;
+    default: return HUGE_VAL;
+    }
+}
+
 // Rounding inside a function's formula, relative to what it handles.
 inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double alpha, double beta) {
     switch (alg) {
@@ -58,8 +68,9 @@ inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double al
 
 inline interval_t eltwise(mxdnn_alg_kind_t alg, interval_t x, double alpha, double beta) {
     const double y = mxdnn::impl::ref_eltwise(alg, x.v, alpha, beta);
-    const double e = slope(alg, x, alpha) * x.e + function_error(alg, std::fabs(x.v) + x.e, y, alpha, beta);
-    return {y, e};
+    double e = slope(alg, x, alpha) * x.e;
+    if (std::isfinite(e)) e = std::min(e, width(alg, alpha, beta));
+    return {y, e + function_error(alg, std::fabs(x.v) + x.e, y, alpha, beta)};
 }
 
 inline interval_t binary(mxdnn_alg_kind_t alg, interval_t x, double b) {
