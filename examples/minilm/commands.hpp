@@ -2,7 +2,6 @@
 // What the program can do; each is one subcommand. All throw std::exception with a sentence when they cannot.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include "unicode.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace minilm {
 

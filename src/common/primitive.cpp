@@ -2,7 +2,6 @@
 #include "common/primitive.hpp"
 
 #include <cstdlib>
-#include <new>
 
 #include "common/overlap.hpp"
 #include "common/primitive_cache.hpp"

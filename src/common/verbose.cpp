@@ -6,10 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 #include "common/env.hpp"
-#include "common/error.hpp"
 
 namespace mxdnn {
 namespace impl {

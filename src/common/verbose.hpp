@@ -2,8 +2,6 @@
 // Verbose lines: "mxdnn_verbose,v1,<component>,<event>,...", on standard output as oneDNN's are.
 #pragma once
 
-#include <cstdint>
-
 namespace mxdnn {
 namespace impl {
 

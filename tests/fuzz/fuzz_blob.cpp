@@ -2,8 +2,6 @@
 // Any bytes as a blob: refused with a sentence, or read into a descriptor that gives the same bytes back.
 #include "fuzz/fuzz.hpp"
 
-#include <cstring>
-
 #include "gtests/blob_bytes.hpp"
 
 using namespace mxdnn::impl;

@@ -3,9 +3,6 @@
 // and then every implementation writes the same rows with the same results.
 #include "fuzz/fuzz.hpp"
 
-#include <cmath>
-#include <cstring>
-#include <string>
 #include <unordered_map>
 
 #include "mxdnn/mxdnn.hpp"

@@ -2,14 +2,13 @@
 // Making and damaging blobs, for the tests and the fuzzer.
 #pragma once
 
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/blob/blob.hpp"
 #include "common/blob/little_endian.hpp"
 #include "common/blob/xxh64.hpp"
-#include "common/formats/format_list.hpp"
+#include "common/formats/named_formats.hpp"
 
 namespace mxdnn {
 namespace impl {

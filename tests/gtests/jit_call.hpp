@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <memory>
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -5,7 +5,6 @@
 // MXDNN_TEST_SEED repeats a run; MXDNN_TEST_BRIEF=1 tests fewer sizes and formats, for emulators.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <random>
 #include <string>

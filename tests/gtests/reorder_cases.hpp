@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include <sys/mman.h>
@@ -13,7 +12,6 @@
 #include "common/formats/quantize_block.hpp"
 #include "common/primitive_desc.hpp"
 #include "cpu/x64/isa.hpp"
-#include "mxdnn/mxdnn_threadpool.hpp"
 #include "test_api_util.hpp"
 
 namespace reorder_test {

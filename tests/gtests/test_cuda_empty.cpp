@@ -2,7 +2,6 @@
 // Dims of zero on a device, by every implementation: no rows, no columns, sums of nothing. What comes out is
 // what the host makes of it.
 #include <cstring>
-#include <functional>
 
 #include "cuda_formats.hpp"
 

@@ -2,7 +2,6 @@
 // The same problem gives the same bits on every execution and for any number of threads, whether the
 // attribute asks for it or not; so does packing.
 #include <algorithm>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>

@@ -4,7 +4,6 @@
 // those by comparing themselves with one another. Only the public API is used here.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "golden_matmul/cases.hpp"
 #include "gtests/golden/case_values.hpp"

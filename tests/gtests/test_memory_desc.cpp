@@ -2,8 +2,6 @@
 // Memory descriptors: what is accepted and what is refused with which words, sizes, strides, equality, text.
 #include <gtest/gtest.h>
 
-#include <cinttypes>
-#include <limits>
 #include <random>
 #include <set>
 #include <string>

@@ -2,7 +2,6 @@
 // The safetensors reader against hostile bytes, and the writer against failing disks.
 #include "../../tools/common/safetensors.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
 
-#include <memory>
-
 #include "common/attr.hpp"
 
 using namespace mxdnn::impl;

@@ -2,7 +2,6 @@
 #include "cpu/x64/epilogue.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "cpu/x64/matmul_plan.hpp"
 

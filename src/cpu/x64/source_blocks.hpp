@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/layouts/n16.hpp"
+#include "common/types.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "common/layouts/n64.hpp"
-#include "common/problem_util.hpp"
 #include "gpu/cuda/fp8_weights_args.hpp"
 #include "gpu/cuda/heuristics/cublaslt_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "common/layouts/n64.hpp"
-#include "common/problem_util.hpp"
 #include "gpu/cuda/kernel_call.hpp"
 #include "gpu/cuda/make_tile_args.hpp"
 #include "gpu/cuda/rows/rows_mx_matmul.hpp"

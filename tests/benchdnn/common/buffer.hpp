@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
+#include <utility>
 
 namespace bench {
 

@@ -2,7 +2,6 @@
 // Runs one moe_unpermute problem: sums within their bound and rows as they were, of every implementation.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "benchdnn/common/driver.hpp"
 #include "benchdnn/moe_permute/rows.hpp"

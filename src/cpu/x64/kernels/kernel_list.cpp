@@ -2,8 +2,6 @@
 // The list of lists, and selection from it.
 #include "cpu/x64/kernels/kernel_list.hpp"
 
-#include "common/layouts/n16.hpp"
-
 #include "cpu/x64/kernels/avx2/rows.hpp"
 #include "cpu/x64/kernels/avx512_core/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"

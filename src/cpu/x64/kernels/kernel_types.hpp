@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "common/layouts/packed_shape.hpp"
 

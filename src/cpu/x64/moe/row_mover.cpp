@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/x64/moe/row_mover.hpp"
 
+#include "common/formats/plain_bits.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace x64 {

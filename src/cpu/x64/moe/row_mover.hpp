@@ -2,10 +2,7 @@
 // Moving whole rows of a matrix, and the scales of their blocks, as bytes.
 #pragma once
 
-#include <cstring>
-
 #include "common/formats/format_list.hpp"
-#include "common/formats/plain_bits.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/primitive.hpp"
 

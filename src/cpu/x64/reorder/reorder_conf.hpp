@@ -2,7 +2,6 @@
 // How a reorder goes about its work: decided once, from the problem.
 #pragma once
 
-#include "common/primitive_desc.hpp"
 #include "cpu/x64/isa.hpp"
 #include "cpu/x64/reorder/reorder_side.hpp"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/formats/plain_bits.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 
 namespace mxdnn {

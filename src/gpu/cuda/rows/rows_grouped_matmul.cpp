@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "common/grouped_exec.hpp"
-#include "common/problem_util.hpp"
 #include "gpu/cuda/group_rows_args.hpp"
 #include "gpu/cuda/heuristics/rows_sum_plan.hpp"
 #include "gpu/cuda/kernel_call.hpp"

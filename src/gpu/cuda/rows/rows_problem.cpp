@@ -5,7 +5,6 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n64_i4.hpp"
-#include "common/problem_util.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/kernel_call.hpp"

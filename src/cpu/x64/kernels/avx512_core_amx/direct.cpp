@@ -11,6 +11,7 @@
 // subnormal numbers for zero and flushes subnormal sums to zero.
 #include <algorithm>
 
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_sums.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/int8_windows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"

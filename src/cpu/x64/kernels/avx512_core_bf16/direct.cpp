@@ -6,10 +6,10 @@
 // vdpbf16ps takes subnormal bf16 numbers for zero and flushes subnormal sums to zero. No value of
 // a code is subnormal, so what is lost is source values below 2^-126 and, per block and step,
 // sums below 2^-126 before they are scaled.
-#include <algorithm>
 #include <cstddef>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"

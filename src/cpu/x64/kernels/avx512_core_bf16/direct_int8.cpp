@@ -4,10 +4,10 @@
 // (exact below 2^24, which 32 products of seven and eight bits stay under), less a zero point exact too,
 // multiplied by the row's scale, a power of two or 1, and added to the result times the weights' scale:
 // one rounding per step, and one more for a zero that is floating-point.
-#include <algorithm>
 #include <cstddef>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"

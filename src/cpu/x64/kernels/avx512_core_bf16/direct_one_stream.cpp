@@ -6,10 +6,10 @@
 // them; permutes, shifts and additions have the others. So decoding takes no time beside three rows and more,
 // and a sum is scaled by a power of two with vscalefps, which rounds only what becomes subnormal, and added
 // with vaddps: an FMA would take the place of a dot product.
-#include <algorithm>
 #include <cstddef>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"

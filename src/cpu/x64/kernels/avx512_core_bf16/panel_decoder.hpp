@@ -9,8 +9,6 @@
 // 2^-126 become 0). A NaN scale makes NaN of its block.
 #pragma once
 
-#include <algorithm>
-
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/int4_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"

@@ -3,6 +3,7 @@
 // do something now and then.
 #pragma once
 
+#include "common/layouts/n16.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
 
 namespace mxdnn {

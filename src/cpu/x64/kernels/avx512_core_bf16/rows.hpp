@@ -8,41 +8,32 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-status_t make_avx512_core_bf16_direct(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_bf16_direct_one_stream(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_bf16_direct_int8(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_bf16_direct_int8_one_stream(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_bf16_decode(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
-status_t make_avx512_core_bf16_dense(
-        const char *, const kernel_params_t &, std::unique_ptr<jit_kernel_t> *, const char **);
+kernel_make_t make_avx512_core_bf16_direct, make_avx512_core_bf16_direct_one_stream;
+kernel_make_t make_avx512_core_bf16_direct_int8, make_avx512_core_bf16_direct_int8_one_stream;
+kernel_make_t make_avx512_core_bf16_decode, make_avx512_core_bf16_dense;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
-        {"avx512_core_bf16_direct_mxfp4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, true},
-        {"avx512_core_bf16_direct_4bit_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit_no_zeros, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
-        {"avx512_core_bf16_direct_f6_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, true},
-        {"avx512_core_bf16_direct_f8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
-        {"avx512_core_bf16_direct_s8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
-        {"avx512_core_bf16_direct_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit,  12, {1, 2, 4}, make_avx512_core_bf16_direct},
-        {"avx512_core_bf16_direct_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
-        {"avx512_core_bf16_direct_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
-        {"avx512_core_bf16_direct_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
-        {"avx512_core_bf16_decode_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_4bit, 1,  {1},       make_avx512_core_bf16_decode},
-        {"avx512_core_bf16_decode_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f6,   1,  {1},       make_avx512_core_bf16_decode},
-        {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
-        {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
-        {"avx512_core_bf16_dense",       cpu_isa_t::avx512_core_bf16, kernel_kind_t::dense,  mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_dense},
-        {"avx512_core_bf16_direct_int8_f4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
-        {"avx512_core_bf16_direct_int8_int4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
-        {"avx512_core_bf16_direct_int8_s8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
-        {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
-        {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
-        {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+    {"avx512_core_bf16_direct_mxfp4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, true},
+    {"avx512_core_bf16_direct_4bit_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit_no_zeros, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
+    {"avx512_core_bf16_direct_f6_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, true},
+    {"avx512_core_bf16_direct_f8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
+    {"avx512_core_bf16_direct_s8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream, false, false, cpu_family_t::zen, false},
+    {"avx512_core_bf16_direct_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit,  12, {1, 2, 4}, make_avx512_core_bf16_direct},
+    {"avx512_core_bf16_direct_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
+    {"avx512_core_bf16_direct_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
+    {"avx512_core_bf16_direct_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
+    {"avx512_core_bf16_decode_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_4bit, 1,  {1},       make_avx512_core_bf16_decode},
+    {"avx512_core_bf16_decode_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f6,   1,  {1},       make_avx512_core_bf16_decode},
+    {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
+    {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
+    {"avx512_core_bf16_dense",       cpu_isa_t::avx512_core_bf16, kernel_kind_t::dense,  mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_dense},
+    {"avx512_core_bf16_direct_int8_f4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
+    {"avx512_core_bf16_direct_int8_int4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
+    {"avx512_core_bf16_direct_int8_s8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream, false, false, cpu_family_t::zen},
+    {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+    {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
+    {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
 };
 // clang-format on
 

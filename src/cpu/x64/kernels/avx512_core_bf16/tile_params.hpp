@@ -3,7 +3,6 @@
 // in memory that stays in the first-level cache: 64 bytes (16 columns) for each row block.
 #pragma once
 
-#include "common/layouts/n16.hpp"
 #include "cpu/x64/jit/jit_base.hpp"
 
 namespace mxdnn {
