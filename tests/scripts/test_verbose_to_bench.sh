@@ -20,9 +20,12 @@ cat >"$scratch/first" <<'EOS'
 --reset --dt=f32:mxint8:f32 --attr-src-quant=s8,f8_e4m3,mxint8 7x64:64x66
 --reset --dt=bf16:u4:bf16 --wtag=ab,any --attr-scales=wei:per_ocic:bf16:64x1 --attr-zero-points=wei:per_ocic:u8 3x128:128x32
 --reset --dt=s8:mxfp4:bf16 --attr-scales=src:per_ocic:f32:1x64 --attr-deterministic=true 3x64:64x32
+--reset --dt=f32:mxfp4:bf16 --row-pad=8 --stag=ab,ba 2x5x64:2x64x32
 --mx_reorder --reset --sdt=bf16 --ddt=mxfp4 --rounding=rceil 96x64
 --reset --sdt=nvfp4 --ddt=f32 --stag=any,ab --dtag=ab --attr-global-scale=src 96x64
 --reset --sdt=bf16 --ddt=mxfp8 --stag=ab --dtag=ab --axis=n 2x96x64
+--moe_route --dt=f32 --topk=8 --scoring=sigmoid --flags=renormalize+bias --groups=8:4 --scale=2.5 --row-grouping=starts 5x64
+--reset --dt=bf16 --topk=4 --runtime-rows=1 7x32
 EOS
 runs first
 cp "$scratch/first.words" "$scratch/second"
