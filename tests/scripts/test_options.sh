@@ -24,3 +24,15 @@ for name in check test-gpu measure; do
     expect_failure "$name --only"
     expect_says "$name --only" "'nonsense'; possible are"
 done
+
+# Files that are not there, and lines that are not what they should be.
+printf 'plot,jit:avx2,--mx_matmul --dt=bf16:mxfp4:bf16 1x64:64x32,10,50%%,none,-\n' >"$scratch/good"
+printf 'plot,jit:avx2,--mx_matmul --dt=bf16:mxfp4:bf16 1x64:64x32,fast,50%%,none,-\n' >"$scratch/bad"
+run "$root/scripts/plot-perf" --title t --out "$scratch/t.svg" "$scratch/good"
+expect_status "plot-perf" 0
+for log in nosuch bad; do
+    run "$root/scripts/plot-perf" --title t --out "$scratch/t.svg" "$scratch/$log"
+    expect_failure "plot-perf of $log"
+    expect_says "plot-perf of $log" "$log: "
+    expect_silent "plot-perf of $log" Traceback
+done

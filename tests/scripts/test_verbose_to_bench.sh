@@ -40,3 +40,11 @@ runs experts
 output=$(cat "$scratch/experts.words")
 expect_says "grouped_matmul" "# grouped_matmul "
 expect_says "grouped_matmul" "its work depends on its indices"
+
+# Bytes of any encoding are passed over, and half a line is no reason to end.
+printf '\377\376\nmxdnn_verbose,v1,primitive,exec,mx_matmul,jit:avx2,src:f32:blo\n' >"$scratch/half"
+printf 'mxdnn_verbose,v1,primitive,exec,mx_matmul,jit:avx2,src:f32:blocked:ab:4x4,,1\n' >>"$scratch/half"
+run "$root/scripts/verbose-to-bench" "$scratch/half"
+expect_status "half a line" 0
+expect_says "half a line" "only 7 fields"
+expect_says "half a line" "no line of a verbose mxdnn reads so"

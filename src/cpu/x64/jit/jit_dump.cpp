@@ -3,7 +3,9 @@
 #include "cpu/x64/jit/jit_dump.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace mxdnn {
 namespace impl {
@@ -20,10 +22,11 @@ void jit_dump(const char *name, const void *code, size_t size) {
     if (!enabled.load(std::memory_order_relaxed)) return;
     char path[256];
     std::snprintf(path, sizeof(path), "mxdnn_dump_%s.%d.bin", name, count.fetch_add(1));
-    if (std::FILE *f = std::fopen(path, "wb")) {
-        std::fwrite(code, 1, size, f);
-        std::fclose(f);
-    }
+    std::FILE *f = std::fopen(path, "wb");
+    const bool written = f && std::fwrite(code, 1, size, f) == size;
+    if (!(f && std::fclose(f) == 0 && written))
+        std::fprintf(
+                stderr, "mxdnn: cannot write %s into the current folder: %s\n", path, std::strerror(errno));
 }
 
 } // namespace x64
