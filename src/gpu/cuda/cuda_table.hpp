@@ -47,7 +47,8 @@ struct table_t {
     // `args` is the kernel's argument struct, of `bytes` bytes.
     result_t (*launch)(const launch_t &at, kernel_id_t kernel, const void *args, size_t bytes);
 
-    // cuBLASLt, which is opened when it is first asked for: whether a device has it, and one new enough for fp8.
+    // cuBLASLt, which is opened when it is first asked for: whether a device has it, and one new enough for
+    // fp8.
     result_t (*dense_open)(int device, bool fp8);
     // Chooses a kernel whose result has the same bits every time, and loads it; rows may differ afterwards.
     result_t (*dense_choose)(int device, const dense_matmul_t &m, dense_kernel_t *kernel);
