@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublaslt:bf16 against double arithmetic over what the packed bytes stand for: every weight format, from the
-// least number of rows on and below it, in one pass over the columns and in several, wherever memory starts.
+// cublaslt:bf16 and cublaslt:f16 against double arithmetic over what the packed bytes stand for: every weight
+// format, from the least number of rows on and below it, in one pass over the columns and in several,
+// wherever memory starts.
 #include <cmath>
 #include <thread>
 
@@ -10,7 +11,8 @@
 #include "gpu/cuda/cublaslt_mx_matmul.hpp"
 
 using namespace cuda_test;
-using mxdnn::impl::cuda::cublaslt_mx_matmul_t;
+using mxdnn::impl::cuda::cublaslt_bf16_mx_matmul_t;
+using mxdnn::impl::cuda::cublaslt_f16_mx_matmul_t;
 
 namespace {
 
@@ -20,6 +22,7 @@ struct case_t {
     memory::dim K, N;
     dt dst;
     bool bias, relu;
+    dt src = dt::bf16;
 };
 
 mxdnn::mx_matmul::primitive_desc make_pd(
@@ -32,17 +35,24 @@ mxdnn::mx_matmul::primitive_desc make_pd(
         ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f);
         attr.set_post_ops(ops);
     }
-    const memory::desc src({M, c.K}, dt::bf16, tag::ab), wei({c.K, c.N}, f.elem, tag::any),
+    const memory::desc src({M, c.K}, c.src, tag::ab), wei({c.K, c.N}, f.elem, tag::any),
             dst({M, c.N}, c.dst, tag::ab), bias({1, c.N}, c.dst, tag::ab);
     return c.bias ? mxdnn::mx_matmul::primitive_desc(gpu(), src, wei, bias, dst, attr)
                   : mxdnn::mx_matmul::primitive_desc(gpu(), src, wei, dst, attr);
 }
 
+template <typename impl_t>
+bool is_of(const mxdnn::mx_matmul::primitive_desc &pd) {
+    return std::string(pd.impl_info_str()) == impl_t::impl_name;
+}
 bool is_cublaslt(const mxdnn::mx_matmul::primitive_desc &pd) {
-    return std::string(pd.impl_info_str()) == cublaslt_mx_matmul_t::impl_name;
+    return is_of<cublaslt_bf16_mx_matmul_t>(pd) || is_of<cublaslt_f16_mx_matmul_t>(pd);
 }
 const mxdnn::impl::cuda::cublaslt::plan_t &plan_of(const mxdnn::mx_matmul::primitive_desc &pd) {
-    return static_cast<const cublaslt_mx_matmul_t::pd_t &>(*pd.get()->pd).plan;
+    const mxdnn::impl::pd_t &of = *pd.get()->pd;
+    return is_of<cublaslt_f16_mx_matmul_t>(pd)
+                   ? static_cast<const cublaslt_f16_mx_matmul_t::pd_t &>(of).plan
+                   : static_cast<const cublaslt_bf16_mx_matmul_t::pd_t &>(of).plan;
 }
 
 // The machine's cuBLASLt is used where there is one.
@@ -87,11 +97,11 @@ struct problem_of_test_t {
     // `shift`: bytes by which src and dst start behind a boundary.
     void expect_right(memory::dim M, const std::string &what, int shift = 0, int times = 1) const {
         std::mt19937 rng{unsigned(M)};
-        const memory::desc src_md({M, c.K}, dt::bf16, tag::ab), dst_md({M, c.N}, c.dst, tag::ab);
+        const memory::desc src_md({M, c.K}, c.src, tag::ab), dst_md({M, c.N}, c.dst, tag::ab);
         const auto room = [&](const memory::desc &md) {
             return memory::desc({memory::dim(md.get_size()) + 64}, dt::u8, tag::a);
         };
-        const bytes_t x = random_bytes(mxdnn_bf16, src_md.get_size(), rng);
+        const bytes_t x = random_bytes(mxdnn_data_type_t(c.src), src_md.get_size(), rng);
         bytes_t src(room(src_md).get_size(), 0);
         std::copy(x.begin(), x.end(), src.begin() + shift);
         const memory src_room = make_memory(room(src_md), gpu(), src),
@@ -119,10 +129,13 @@ struct problem_of_test_t {
                 ASSERT_EQ(got[i], 0xc3) << what << ": byte " << i << " is not dst's";
             }
         got.erase(got.begin(), got.begin() + shift);
-        const bool rounds = f.elem == dt::s4 || f.elem == dt::u4; // decoded weights, to bf16
+        // Decoded weights.
+        const double rounding = f.elem != dt::s4 && f.elem != dt::u4 ? 0
+                                : c.src == dt::bf16                  ? 1. / 256
+                                                                     : 1. / 2048;
         for (int64_t m = 0; m < M; m += m + 1 == M ? 1 : std::min<int64_t>(M - 1 - m, 1 + M / 5)) {
             std::vector<double> row;
-            for (int64_t k = 0; k < c.K; k++) row.push_back(value_of(x, dt::bf16, m * c.K + k));
+            for (int64_t k = 0; k < c.K; k++) row.push_back(value_of(x, c.src, m * c.K + k));
             for (int64_t n = 0; n < c.N; n++) {
                 double want = c.bias ? value_of(bias, c.dst, n) : 0, magnitude = std::fabs(want);
                 for (int64_t k = 0; k < c.K; k++) {
@@ -130,11 +143,11 @@ struct problem_of_test_t {
                     want += product;
                     magnitude += std::fabs(product);
                 }
-                // Two units of 2^-24 for every addition; half a unit of bf16 for a weight, and for dst.
-                double bound = std::ldexp(double(c.K + 4) * magnitude, -23) + (rounds ? magnitude / 256 : 0);
+                // Two units of 2^-24 for every addition; half a unit of the type for a weight, and for dst.
+                double bound = std::ldexp(double(c.K + 4) * magnitude, -23) + rounding * magnitude;
                 if (c.relu) want = std::max(want, 0.);
                 bound += c.dst == dt::f32 ? std::ldexp(std::fabs(want), -23)
-                                          : std::ldexp(std::fabs(want) + bound, -8);
+                                          : std::ldexp(std::fabs(want) + bound, c.dst == dt::bf16 ? -8 : -11);
                 ASSERT_LE(std::fabs(value_of(got, c.dst, m * c.N + n) - want), bound)
                         << what << " M " << M << ": row " << m << " column " << n << " is "
                         << value_of(got, c.dst, m * c.N + n) << ", not " << want;
@@ -177,10 +190,42 @@ TEST(cuda_cublaslt, every_format_is_within_its_bound) {
     }
 }
 
-// int4's line lies low, so that rows of every kind are cheap to try.
-TEST(cuda_cublaslt, rows_on_both_sides_of_the_line) {
+TEST(cuda_cublaslt, int4_and_rows_of_f16_are_within_their_bound) {
     if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
-    const problem_of_test_t p({256, 1032, dt::bf16, true, false}, formats[8], 3);
+    constexpr format_t more[] = {{dt::s4, dt::f16, 128, quant_mode_t::undef},
+            {dt::u4, dt::f16, 128, quant_mode_t::undef, dt::u8},
+            {dt::u4, dt::f16, 32, quant_mode_t::undef, dt::f16}, {dt::u4, dt::f32, 64, quant_mode_t::undef}};
+    std::vector<format_t> all(std::begin(more), std::end(more));
+    for (const format_t &f : formats)
+        if (f.elem == dt::s4 || f.elem == dt::u4) all.push_back(f);
+    unsigned seed = 1;
+    for (const format_t &f : all) {
+        const case_t c{520, 1048, seed % 2 ? dt::f16 : dt::f32, seed % 3 == 0, seed % 4 == 0, dt::f16};
+        const std::string what = "format " + std::to_string(seed);
+        // Sums of f32 may be below every f16.
+        if (f.zp == dt::f32) {
+            EXPECT_FALSE(is_cublaslt(make_pd(c, f, any_rows))) << what;
+            continue;
+        }
+        const problem_of_test_t p(c, f, seed++);
+        ASSERT_TRUE(is_of<cublaslt_f16_mx_matmul_t>(p.pd)) << what;
+        p.expect_right(plan_of(p.pd).least_rows + 1, what + " " + p.pd.weights_desc().to_string(), 0, 2);
+        if (HasFatalFailure()) return;
+    }
+}
+
+// int4's line lies low, so that rows of every kind are cheap to try.
+class cuda_cublaslt_of : public testing::TestWithParam<dt> {
+protected:
+    void SetUp() override {
+        if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
+    }
+};
+INSTANTIATE_TEST_SUITE_P(types, cuda_cublaslt_of, testing::Values(dt::bf16, dt::f16),
+        [](const auto &info) { return std::string(info.param == dt::bf16 ? "bf16" : "f16"); });
+
+TEST_P(cuda_cublaslt_of, rows_on_both_sides_of_the_line) {
+    const problem_of_test_t p({256, 1032, GetParam(), true, false, GetParam()}, formats[8], 3);
     ASSERT_TRUE(is_cublaslt(p.pd));
     const memory::dim least = plan_of(p.pd).least_rows;
     ASSERT_GT(least, 1);
@@ -196,22 +241,60 @@ TEST(cuda_cublaslt, rows_on_both_sides_of_the_line) {
     EXPECT_TRUE(is_cublaslt(make_pd(p.c, p.f, any_rows, least)));
 }
 
-TEST(cuda_cublaslt, memory_that_starts_anywhere) {
-    if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
-    const problem_of_test_t p({256, 264, dt::f32, false, true}, formats[8], 4);
+TEST_P(cuda_cublaslt_of, memory_that_starts_anywhere) {
+    const problem_of_test_t p({256, 264, dt::f32, false, true, GetParam()}, formats[8], 4);
     for (const int shift : {4, 16, 48}) {
         p.expect_right(900, "shifted by " + std::to_string(shift), shift);
         if (HasFatalFailure()) return;
     }
 }
 
+// Where CTAs would be few, parts of K are added up by a kernel of their own, for which there is room whatever
+// M is.
+TEST_P(cuda_cublaslt_of, long_sums_of_few_columns) {
+    const problem_of_test_t p({8192, 264, GetParam(), true, true, GetParam()}, formats[8], 8);
+    ASSERT_TRUE(is_cublaslt(p.pd));
+    const memory::dim least = plan_of(p.pd).least_rows;
+    for (const memory::dim M : {least, memory::dim(255), memory::dim(1023), memory::dim(4095)}) {
+        ASSERT_GE(M, least);
+        p.expect_right(M, "long sums", 0, 2);
+        if (HasFatalFailure()) return;
+    }
+}
+
+TEST_P(cuda_cublaslt_of, no_relu_makes_a_number_of_nan) {
+    for (const dt dst : {dt::f32, GetParam()}) {
+        const problem_of_test_t p({256, 264, dst, false, true, GetParam()}, formats[8], 4);
+        const memory::dim M = plan_of(p.pd).least_rows + 3, row = 7;
+        const memory::desc src_md({M, p.c.K}, GetParam(), tag::ab), dst_md({M, p.c.N}, dst, tag::ab);
+        bytes_t x(src_md.get_size(), 0);
+        const auto nan = uint16_t(mxdnn::impl::encode_value(mxdnn_data_type_t(GetParam()), NAN));
+        std::memcpy(&x[size_t(row * p.c.K + 100) * 2], &nan, 2);
+        const memory out = make_memory(dst_md, gpu(), bytes_t(dst_md.get_size(), 0xc3));
+        mxdnn::stream s(gpu());
+        mxdnn::mx_matmul(p.pd).execute(
+                s, {{MXDNN_ARG_SRC, make_memory(src_md, gpu(), x)},
+                           {MXDNN_ARG_WEIGHTS, make_memory(p.pd.weights_desc(), gpu(), p.packed)},
+                           {MXDNN_ARG_DST, out}});
+        s.wait();
+        const bytes_t got = read_memory(out);
+        for (int64_t m = 0; m < M; m++)
+            for (int64_t n = 0; n < p.c.N; n++)
+                ASSERT_EQ(std::isnan(value_of(got, dst, m * p.c.N + n)), m == row)
+                        << "row " << m << " column " << n;
+    }
+}
+
 TEST(cuda_cublaslt, several_passes_over_the_columns) {
     if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
-    // More than 64 MiB decoded, with a global scale before the panels.
-    const problem_of_test_t p({8192, 4200, dt::bf16, true, false}, formats[7], 5);
-    ASSERT_TRUE(is_cublaslt(p.pd));
-    ASSERT_LT(plan_of(p.pd).columns, p.c.N);
-    p.expect_right(plan_of(p.pd).least_rows + 5, "passes");
+    // More than 64 MiB decoded, with a global scale before the panels; and panels of f16 that are noted.
+    const problem_of_test_t with_global({8192, 4200, dt::bf16, true, false}, formats[7], 5),
+            of_f16({8192, 4200, dt::f16, true, false, dt::f16}, formats[10], 6);
+    for (const problem_of_test_t *p : {&with_global, &of_f16}) {
+        ASSERT_TRUE(is_cublaslt(p->pd));
+        ASSERT_LT(plan_of(p->pd).columns, p->c.N);
+        p->expect_right(plan_of(p->pd).least_rows + 5, "passes");
+    }
 }
 
 TEST(cuda_cublaslt, leaves_to_others_what_it_does_not_do) {

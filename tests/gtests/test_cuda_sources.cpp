@@ -49,12 +49,13 @@ struct case_t {
     bool bias;
     int64_t rows_hint = 0;
     const char *impl = "cuda:sm_90";
+    bool int4 = false; // weights, else MXFP4
 };
 const char *const implementations[] = {"cuda:sm_90", "rows:sm_80"};
 
 mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t &s, const case_t &c) {
     mxdnn::primitive_attr attr;
-    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0, false, mode_t::static_sazp);
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, c.int4 ? dt::bf16 : dt::e8m0, false, mode_t::static_sazp);
     if (s.block)
         attr.set_scales(MXDNN_ARG_SRC, 3, {1, s.block}, s.scale, false, mode_t::static_sazp);
     else if (s.scale != dt::undef)
@@ -63,7 +64,8 @@ mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t 
         attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
     if (s.global) attr.set_global_scale(MXDNN_ARG_SRC, mode_t::static_sazp);
     if (c.rows_hint) attr.set_max_rows_hint(c.rows_hint);
-    const memory::desc src({c.M, c.K}, s.type, c.order), wei({c.K, c.N}, dt::f4_e2m1, tag::any);
+    const memory::desc src({c.M, c.K}, s.type, c.order),
+            wei({c.K, c.N}, c.int4 ? dt::s4 : dt::f4_e2m1, tag::any);
     const memory::desc dst({c.M, c.N}, dt::f32, tag::ab), bias({1, c.N}, dt::f32, tag::ab);
     mxdnn::mx_matmul::primitive_desc pd =
             c.bias ? mxdnn::mx_matmul::primitive_desc(e, src, wei, bias, dst, attr, true)
@@ -118,7 +120,7 @@ run_t run_case(const source_t &s, const case_t &c, unsigned seed, scale_fn src_s
     for (int64_t k = 0; k < c.K; k++)
         for (int64_t n = 0; n < c.N; n++) {
             r.view.set_code(k, n, rng() & 15);
-            if (k % 32 == 0) r.view.set_scale(k, n, wei_scale(rng, n, k / 32));
+            if (k % 32 == 0) r.view.set_scale(k, n, wei_scale(rng, n, k / 32) << (c.int4 ? 7 : 0));
         }
     r.in[MXDNN_ARG_WEIGHTS] = r.weights;
     const bytes_t out = run(pd, gpu(), r.in).at(MXDNN_ARG_DST);
@@ -161,8 +163,8 @@ void expect_close(const run_t &r, const source_t &s, const case_t &c) {
     std::vector<float> w(static_cast<size_t>(c.K * c.N));
     for (int64_t k = 0; k < c.K; k++)
         for (int64_t n = 0; n < c.N; n++)
-            w[size_t(n * c.K + k)] = decode_value(mxdnn_f4_e2m1, r.view.code(k, n))
-                                     * decode_value(mxdnn_e8m0, r.view.scale(k, n));
+            w[size_t(n * c.K + k)] = decode_value(c.int4 ? mxdnn_s4 : mxdnn_f4_e2m1, r.view.code(k, n))
+                                     * decode_value(c.int4 ? mxdnn_bf16 : mxdnn_e8m0, r.view.scale(k, n));
     std::vector<double> x(static_cast<size_t>(c.K));
     for (int64_t m = 0; m<c.M; m += c.M> 300 ? 37 : 1) {
         double largest = 0;
@@ -212,7 +214,8 @@ TEST(cuda_sources, every_format_and_size) {
         for (const source_t &s : sources)
             for (case_t c : {case_t{1, 64, 64, tag::ab, false}, case_t{7, 100, 200, tag::ab, true},
                          case_t{33, 130, 1000, tag::ab, true}, case_t{150, 70, 2880, tag::ab, false},
-                         case_t{5, 66, 77, tag::ab, false}, case_t{40, 65, 31, tag::ba, true}}) {
+                         case_t{5, 66, 77, tag::ab, false}, case_t{40, 65, 31, tag::ba, true},
+                         case_t{50, 130, 1000, tag::ab, true, 0, "", true}}) {
                 const auto type = mxdnn_data_type_t(s.type);
                 if (c.order == tag::ba && data_type_info(type)->bits == 4) continue;
                 c.impl = impl;

@@ -64,6 +64,16 @@ TEST(rows_matmul_plan, has_room_for_the_terms_of_rows) {
             }
 }
 
+// Runs of as many rows as dense_rows has room for, terms included; then all at once.
+TEST(rows_matmul_plan, few_rows_again_and_again) {
+    for (const int terms : {1, 2, 3}) {
+        const int64_t each = few_rows_each(64, terms);
+        EXPECT_EQ(each, dense_rows_most / terms);
+        for (const int64_t rows : {1, 5, 16, 17, 64}) EXPECT_EQ(few_rows_each(rows, terms), each) << rows;
+        EXPECT_EQ(few_rows_each(4096, terms), 4096);
+    }
+}
+
 TEST(portable_matmul_plan, has_a_block_for_every_row) {
     for (int64_t rows : {1, 2, 8, 9, 47, 48, 49, 4096, 100000})
         for (int64_t N : {1, 64, 2880})

@@ -48,8 +48,8 @@ dense_matmul_t dense_of(const problem_t &p, int64_t rows, int64_t columns) {
     m.columns = columns;
     m.depth = m.weights_stride = m.src_stride = dim_from_end(p.weights, 2);
     m.dst_stride = p.dst.strides[0];
-    m.fp8 = true;
-    m.f32_dst = p.dst.dt == mxdnn_f32;
+    m.factors = mxdnn_f8_e4m3;
+    m.dst = p.dst.dt;
     return m;
 }
 
@@ -97,7 +97,7 @@ status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
     const space_t space(problem);
     const int64_t N = dim_from_end(problem.weights, 1);
     MXDNN_CHECK(check(d.table->dense_choose(d.index,
-                              dense_of(problem, space.rows, std::min(space.columns, N)), &p->kernel_),
+                              dense_of(problem, space.rows, std::min(space.columns, N)), 0, &p->kernel_),
             "choosing a kernel of cuBLASLt"));
     primitive = std::move(p);
     return mxdnn_success;
@@ -146,7 +146,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
                     "a product by cuBLASLt"));
         }
     }
-    return multiply_packed(exact_ctx, at(space_t::first(N)), left);
+    return multiply_packed(family_t::sm90, exact_ctx, at(space_t::first(N)), left);
 }
 
 } // namespace cuda

@@ -24,7 +24,8 @@ namespace {
 
 constexpr impl_list_item_t mx_matmul_list[] = {
         impl_item<cuda::cublaslt_fp8_mx_matmul_t>(),
-        impl_item<cuda::cublaslt_mx_matmul_t>(),
+        impl_item<cuda::cublaslt_bf16_mx_matmul_t>(),
+        impl_item<cuda::cublaslt_f16_mx_matmul_t>(),
         impl_item<cuda::sm90_mx_matmul_t>(),
         impl_item<cuda::portable_mx_matmul_t>(),
         impl_item<cuda::mma_mx_matmul_t>(),

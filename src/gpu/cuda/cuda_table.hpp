@@ -16,7 +16,7 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 3;
+constexpr uint32_t table_version = 4;
 
 // Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {
@@ -51,7 +51,8 @@ struct table_t {
     // fp8.
     result_t (*dense_open)(int device, bool fp8);
     // Chooses a kernel whose result has the same bits every time, and loads it; rows may differ afterwards.
-    result_t (*dense_choose)(int device, const dense_matmul_t &m, dense_kernel_t *kernel);
+    // Up to most_rows of them there is workspace for sums of parts of K; 0: there are to be none.
+    result_t (*dense_choose)(int device, const dense_matmul_t &m, int64_t most_rows, dense_kernel_t *kernel);
     result_t (*dense_launch)(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,
             const dense_buffers_t &buffers);
 };

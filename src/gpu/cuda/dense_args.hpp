@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "common/types.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace cuda {
@@ -12,9 +14,8 @@ namespace cuda {
 struct dense_matmul_t {
     int64_t rows, columns, depth;
     int64_t src_stride, weights_stride, dst_stride; // elements from one row to the next
-    bool fp8;     // src and weights are f8_e4m3, with a scale per row and per column; else bf16
-    bool f32_dst; // else bf16
-    bool bias;    // a row of dst's type
+    data_type_t factors, dst; // of src and weights: f8_e4m3, with a scale per row and per column, bf16 or f16
+    bool bias;                // a row of dst's type
     bool relu;
     bool scaled; // by a number in the device's memory
 };

@@ -83,7 +83,7 @@ struct matmul_args_t {
 
     // Panels of 64 columns that are computed; with gated_halves those of the gates.
     int32_t panel_begin = 0, panel_end = 0;
-    // [panels]: those that have a 0 need not be computed, of many_rows; null: all are.
+    // [panels]: those that have a 0 need not be computed, of many_rows and portable_rows; null: all are.
     const int32_t *wanted = nullptr;
     int32_t dst_first = 0; // column of the results that is column 0 of dst
 

@@ -55,6 +55,10 @@ struct tile_args_t {
     int amax_parts;     // of so many parts of each matrix
     uint8_t *clear;     // bytes that padding makes zero
     int64_t clear_bytes;
+    // Of packed int4 that becomes f16: [panels] not 0 where the panel may have weights that f16 does not hold
+    // to 2^-11 of themselves; null: nobody asks. Scales and floating zeros have such ones below these.
+    int32_t *left;
+    float least_scale, least_zero;
 };
 
 // So many CTAs look for the largest magnitude of each matrix of a batch; words of memory that takes.

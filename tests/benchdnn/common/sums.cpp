@@ -41,6 +41,7 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
     a.bf16_values = impl_name == "cuda:sm_90" || impl_name == "rows:sm_80";
     a.bf16_rows = a.bf16_products || a.bf16_values;
+    a.f16_weights = impl_name == "cublaslt:f16";
     a.fp8_sums = impl_name == "cublaslt:f8_e4m3" || impl_name == "cuda:sm_90:f8_e4m3";
     return a;
 }
@@ -64,10 +65,10 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
     const double steps = double(t.K) + 16;
     const double gamma = steps * u32 / (1 - steps * u32);
     const bool affine = quant_family(t.wei.dt, t.wei.quant) == quant_family_t::affine;
-    const double u_bf16 =
-            1. / 256; // half an ulp of bf16, relative, is at most 2^-9; both sides of a tie: 2^-8
+    const double u_bf16 = 1. / 256, u_f16 = 1. / 2048; // half an ulp, relative, at most
     double per_product = gamma;
     if (a.bf16_products && affine) per_product += u_bf16;
+    if (a.f16_weights && affine) per_product += u_f16;
     if (a.bf16_rows && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
     if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine)
         per_product += a.bf16_products ? u_bf16 : u32;

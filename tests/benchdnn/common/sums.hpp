@@ -23,6 +23,7 @@ struct arithmetic_t {
     bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
     bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
     bool bf16_values = false;   // what is below 2^-133 of a value of a block is lost
+    bool f16_weights = false;   // int4 weights are rounded to f16
     bool bf16_rows = false;     // rows of f32 and f16 are rounded to bf16 where the fpmath mode allows it
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);

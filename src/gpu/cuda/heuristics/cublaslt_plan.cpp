@@ -29,8 +29,19 @@ plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed) {
     const int64_t passes = div_up(panels, at_once), columns = div_up(panels, passes) * panel_columns;
     const double decoding = double(panels) * double(panel_bytes + panel_decoded) * per_byte
                             + (2. * double(passes) - 1) * per_launch,
-                 gain_of_a_row = double(N) * double(K) * (1 / other_speed - 1);
-    return {std::max<int64_t>(int64_t(std::ceil(decoding / gain_of_a_row)), 1), columns};
+                 reading = double(panels) * double(panel_decoded) * per_byte, row = double(N) * double(K),
+                 row_of_others = row / other_speed;
+    // cuBLASLt multiplies, or reads what has been decoded, whatever takes longer.
+    const double rows = std::max(decoding / (row_of_others - row), (decoding + reading) / row_of_others);
+    return {std::max<int64_t>(int64_t(std::ceil(rows)), 1), columns};
+}
+
+double speed_of_few_rows(int64_t N, int64_t K, double all_columns) {
+    // Of fewer columns than an H200 has half panels for its multiprocessors a run takes as long.
+    constexpr double rows = 16, ends = 9.5e8; // 2.7 us
+    constexpr int64_t busy = 132 * panel_columns / 2;
+    const double depth = rows * double(K);
+    return depth * double(N) / (depth * double(std::max(N, busy)) / all_columns + ends);
 }
 
 int64_t least_fp8_rows(int64_t N, int64_t K, int64_t panel_bytes) {

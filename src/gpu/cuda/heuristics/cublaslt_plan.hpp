@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When it pays to decode packed weights to bf16 and let cuBLASLt multiply, and how many columns at a time: a
-// pure function of sizes.
+// When it pays to decode packed weights to bf16 or f16 and let cuBLASLt multiply, and how many columns at a
+// time: a pure function of sizes.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,11 @@ constexpr int64_t decoded_bytes = int64_t(64) << 20;
 // panel_bytes: 64 packed columns; other_speed: of the kernels that there are beside, at many rows, against
 // cuBLASLt's.
 plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed);
+
+// What that is of portable_rows, and of dense_rows that runs anew for every 16 rows, which has the rate
+// `all_columns` but for the ends of its runs.
+constexpr double speed_of_portable_rows = .09;
+double speed_of_few_rows(int64_t N, int64_t K, double all_columns);
 
 // From how many rows on FP8 pays, with weights and rows made for it in each call, against decoded rows of
 // bf16 that cuda:sm_90 multiplies.

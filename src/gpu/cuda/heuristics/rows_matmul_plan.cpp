@@ -149,6 +149,12 @@ matmul_plan_t plan_matmul(
     return best.plan;
 }
 
+int64_t few_rows_each(int64_t rows, int terms) {
+    constexpr int64_t launches = 16;
+    const int64_t each = std::max<int64_t>(dense_rows_most / terms, 1);
+    return rows > launches * each ? rows : each;
+}
+
 matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms) {
     const spread_t spread(std::max<int64_t>(rows * terms, 1), std::max(groups, 1));
     const int v = spread.most() <= 8 * portable_rows_tiles[0] ? 0 : 1;

@@ -57,6 +57,10 @@ struct matmul_plan_t {
 matmul_plan_t plan_matmul(int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count,
         int widths = many_rows_all, int terms = 1);
 
+// Where many rows of one matrix have no kernel but portable_rows: so many rows at a time, of `rows`, which
+// are dense_rows again and again as long as that is faster.
+int64_t few_rows_each(int64_t rows, int terms = 1);
+
 // The same on a device of any architecture. groups: 0 or 1 where there is one matrix.
 matmul_plan_t plan_portable_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms = 1);
 

@@ -62,9 +62,12 @@ status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
 template <family_t family>
 std::string rows_mx_matmul_t<family>::pd_t::plan_text() const {
     std::string text;
-    for (int64_t rows : {1, 16, 64, 256, 4096})
+    for (int64_t rows : {1, 16, 64, 256, 4096}) {
+        const int64_t groups = groups_of(problem), each = rows_each(problem, family, rows, groups);
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
-                + to_string(plan_rows(problem, family, rows, groups_of(problem)));
+                + to_string(plan_rows(problem, family, std::min(rows, each), groups));
+        if (each < rows) text += ":launches" + std::to_string(div_up(rows, each));
+    }
     return text;
 }
 
@@ -83,10 +86,11 @@ public:
     // finisher: null where results stay where the kernels put them, in dst.
     part_multiplier_t(const exec_ctx_t &ctx, family_t family, const space_t &space, const int32_t *wanted,
             finisher_t *finisher)
-        : ctx_(ctx), p_(ctx.pd.problem), family_(family), space_(space), wanted_(wanted), finisher_(finisher),
+        : ctx_(ctx), p_(ctx.pd.problem), family_(family), space_(space), finisher_(finisher),
           makes_rows_(makes_rows(p_)) {
         rows::matmul_args_t &a = launch_.matmul;
         set_rows_args(p_, launch_);
+        a.wanted = wanted;
         a.expert_stride = p_.weights.packed.stride;
         if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
             a.bias_type = value_type_of(bias->md.dt);
@@ -125,7 +129,6 @@ private:
     const problem_t &p_;
     family_t family_;
     space_t space_;
-    const int32_t *wanted_;
     finisher_t *finisher_;
     bool makes_rows_;
     rows::launch_args_t launch_;
@@ -135,13 +138,26 @@ private:
 
     status_t multiply_rows(const rows_part_t &part, int64_t first, int64_t groups) {
         rows::matmul_args_t &a = launch_.matmul;
-        const kernel_id_t kernel = plan_rows_launch(p_, family_, a.M, groups, launch_);
-        a.wanted = kernel == kernel_id_t::sm90_many_rows ? wanted_ : nullptr;
         MXDNN_CHECK(set_source(part, first));
         // Row `first` of the part is where dst, or the space for results, begins.
         const memory_t &dst = memory(MXDNN_ARG_DST);
         a.dst = finisher_ ? space_.results - first * a.dst_stride * int64_t(sizeof(float))
                           : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
+        const int64_t rows = a.M, each = a.wanted ? rows : rows_each(p_, family_, rows, groups);
+        for (int64_t at = 0; at < rows; at += each) {
+            a.row_begin = int32_t(first + at);
+            a.M = int32_t(std::min(each, rows - at));
+            MXDNN_CHECK(launch(groups));
+            a.src = static_cast<const char *>(a.src) + a.M * a.src_stride * 2;
+            if (a.row_factors) a.row_factors += a.M;
+        }
+        a.row_begin = int32_t(first);
+        a.M = int32_t(rows);
+        return mxdnn_success;
+    }
+    status_t launch(int64_t groups) {
+        rows::matmul_args_t &a = launch_.matmul;
+        const kernel_id_t kernel = plan_rows_launch(p_, family_, a.M, groups, launch_);
         // Groups look at nothing before what comes before them has ended.
         launch_.early = kernel != kernel_id_t::portable_rows
                         && (a.grouped || writes_no_weights(ctx_.stream.cuda->last_kernel()));
@@ -198,8 +214,9 @@ status_t rows_mx_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     return multiply_rows<family>(ctx, ctx.scratchpad, nullptr);
 }
 
-status_t multiply_packed(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
-    return multiply_rows<family_t::sm90>(ctx, space, wanted);
+status_t multiply_packed(family_t family, const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+    return family == family_t::sm90 ? multiply_rows<family_t::sm90>(ctx, space, wanted)
+                                    : multiply_rows<family_t::portable>(ctx, space, wanted);
 }
 
 template struct rows_mx_matmul_t<family_t::sm90>;

@@ -30,9 +30,9 @@ struct rows_mx_matmul_t : primitive_impl_t {
 using sm90_mx_matmul_t = rows_mx_matmul_t<family_t::sm90>;
 using portable_mx_matmul_t = rows_mx_matmul_t<family_t::portable>;
 
-// What sm90_mx_matmul_t executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
-// columns] those that have a 0 need not be computed; null: all are.
-status_t multiply_packed(const exec_ctx_t &ctx, char *space, const int32_t *wanted = nullptr);
+// What one of these executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
+// columns] those that have a 0 need not be computed, of more rows than dense_rows and few_rows take.
+status_t multiply_packed(family_t family, const exec_ctx_t &ctx, char *space, const int32_t *wanted);
 
 } // namespace cuda
 } // namespace impl

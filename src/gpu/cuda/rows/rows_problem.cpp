@@ -88,6 +88,14 @@ rows::value_type_t value_type_of(data_type_t dt) {
     }
 }
 
+rows::format_t kernel_format(const problem_t &p) {
+    // Kernels for rows of f16 know scales and zeros of f16, or look at the type of all of them.
+    const quant_t &q = p.weights.packed.quant;
+    const bool f16 =
+            q.scale_dt == mxdnn_f16 && (q.zp != zero_point_kind_t::float_zero || q.zp_dt == mxdnn_f16);
+    return rows_type(p) == rows::value_type_t::f16 && !f16 ? rows::format_t::int4_any : format_of(p.weights);
+}
+
 rows::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
     if (fp8 && rows::fp8_pays(rows, int(groups)))
         return rows::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
@@ -104,6 +112,13 @@ rows::matmul_plan_t plan_rows(const problem_t &p, family_t family, int64_t rows,
                    : plan;
 }
 
+int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t groups) {
+    // Kernels that look at types do best to look once for many rows.
+    const bool few_only = family == family_t::sm90 && groups == 0 && takes_few_rows(p)
+                          && kernel_format(p) != rows::format_t::int4_any;
+    return few_only ? rows::few_rows_each(rows, source_terms(p)) : rows;
+}
+
 int64_t parts_bytes_of(const problem_t &p) {
     const int64_t most = sm_count_of(p) * rows::most_sums;
     if (has_runtime_dims(p.dst)) return int64_t(sizeof(float)) * most;
@@ -118,12 +133,7 @@ kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, 
     launch.variant = plan.variant;
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
-    launch.format = format_of(p.weights);
-    // Kernels for rows of f16 know scales and zeros of f16, or look at the type of all of them.
-    const quant_t &q = p.weights.packed.quant;
-    if (rows_type(p) == rows::value_type_t::f16
-            && (q.scale_dt != mxdnn_f16 || (q.zp == zero_point_kind_t::float_zero && q.zp_dt != mxdnn_f16)))
-        launch.format = rows::format_t::int4_any;
+    launch.format = kernel_format(p);
     switch (plan.kernel) {
     case rows::kernel_t::dense_rows: return kernel_id_t::sm90_dense_rows;
     case rows::kernel_t::few_rows: return kernel_id_t::sm90_few_rows;

@@ -40,6 +40,12 @@ void set_rows_args(const problem_t &p, rows::launch_args_t &launch);
 rows::matmul_plan_t plan_rows(
         const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
 
+// What the kernels take the weights for; int4_any: they look at the types of scales and zeros as they go.
+rows::format_t kernel_format(const problem_t &p);
+
+// Rows of a launch, of so many.
+int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t groups);
+
 // The kernel for them; sets variant, grid and splits of its launch.
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         rows::launch_args_t &launch, bool fp8 = false);

@@ -40,6 +40,7 @@ opened_t open() {
     find(o.functions.status_text, "cublasLtGetStatusString");
     find(o.functions.matmul, "cublasLtMatmul");
     find(o.functions.get_heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    find(o.functions.check, "cublasLtMatmulAlgoCheck");
     find(o.functions.init_desc, "cublasLtMatmulDescInit_internal");
     find(o.functions.set_desc, "cublasLtMatmulDescSetAttribute");
     find(o.functions.init_layout, "cublasLtMatrixLayoutInit_internal");

@@ -15,6 +15,7 @@ struct cublaslt_t {
     decltype(&cublasLtGetStatusString) status_text;
     decltype(&cublasLtMatmul) matmul;
     decltype(&cublasLtMatmulAlgoGetHeuristic) get_heuristic;
+    decltype(&cublasLtMatmulAlgoCheck) check;
     decltype(&cublasLtMatmulDescInit_internal) init_desc;
     decltype(&cublasLtMatmulDescSetAttribute) set_desc;
     decltype(&cublasLtMatrixLayoutInit_internal) init_layout;

@@ -82,6 +82,15 @@ result_t open(int device, const cublaslt_t *&lt, const dense_device_t *&d) {
     return r;
 }
 
+cudaDataType_t type_of(data_type_t dt) {
+    switch (dt) {
+    case mxdnn_f32: return CUDA_R_32F;
+    case mxdnn_f16: return CUDA_R_16F;
+    case mxdnn_f8_e4m3: return CUDA_R_8F_E4M3;
+    default: return CUDA_R_16BF;
+    }
+}
+
 // What cuBLASLt is told of a product: on the stack, so that nothing is allocated.
 class description_t {
 public:
@@ -93,12 +102,12 @@ public:
                 m.bias   ? m.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS
                 : m.relu ? CUBLASLT_EPILOGUE_RELU
                          : CUBLASLT_EPILOGUE_DEFAULT);
-        const cudaDataType_t result = m.f32_dst ? CUDA_R_32F : CUDA_R_16BF;
+        const cudaDataType_t result = type_of(m.dst), factors = type_of(m.factors);
         if (m.bias) {
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result);
             set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
         }
-        if (m.fp8) {
+        if (factors == CUDA_R_8F_E4M3) {
             set_vector_scales();
             set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, x.column_scales);
             set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, x.row_scales);
@@ -106,21 +115,22 @@ public:
             set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t(0));
         }
         if (m.scaled) set(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
-        const cudaDataType_t factors = m.fp8 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
         layout(a_, factors, m.depth, m.columns, m.weights_stride);
         layout(b_, factors, m.depth, m.rows, m.src_stride);
         layout(d_, result, m.columns, m.rows, m.dst_stride);
     }
 
-    // The first suggestion that adds up every result in one place: in one order, whatever else runs.
-    cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulAlgo_t &algo) {
+    // The first suggestion that adds up every result in one order, whatever else runs: in one place, or, with
+    // parts, in several and then by a second kernel.
+    cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulAlgo_t &algo, bool parts) {
         cublasLtMatmulPreferenceOpaque_t preference;
         note(lt.init_preference(&preference, sizeof(preference)));
         const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t what, auto value) {
             note(lt.set_preference(&preference, what, &value, sizeof(value)));
         };
         prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(dense_workspace_bytes));
-        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE));
+        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                uint32_t(parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE));
         for (const auto what : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -134,6 +144,13 @@ public:
         if (count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
         algo = found.algo;
         return CUBLAS_STATUS_SUCCESS;
+    }
+
+    bool has_room(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algo) {
+        cublasLtMatmulHeuristicResult_t found;
+        return status_ == CUBLAS_STATUS_SUCCESS
+               && lt.check(handle, &op_, &a_, &b_, &d_, &d_, &algo, &found) == CUBLAS_STATUS_SUCCESS
+               && found.workspaceSize <= size_t(dense_workspace_bytes);
     }
 
     cublasStatus_t launch(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t &algo, const dense_buffers_t &x,
@@ -212,7 +229,7 @@ result_t dense_open(int device, bool fp8) {
     return opened;
 }
 
-result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kernel) {
+result_t dense_choose(int device, const dense_matmul_t &m, int64_t most_rows, dense_kernel_t *kernel) {
     const cublaslt_t *lt = nullptr;
     const dense_device_t *d = nullptr;
     const result_t opened = open(device, lt, d);
@@ -223,7 +240,12 @@ result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kerne
     cublasLtMatmulAlgo_t algo;
     dense_buffers_t some{};
     some.row_scales = some.column_scales = d->zero;
-    cublasStatus_t e = description_t(*lt, m, some).choose(d->handle, algo);
+    dense_matmul_t most = m;
+    most.rows = most_rows;
+    cublasStatus_t e = description_t(*lt, m, some).choose(d->handle, algo, most_rows > 0);
+    if (most_rows > 0
+            && (e != CUBLAS_STATUS_SUCCESS || !description_t(*lt, most, some).has_room(d->handle, algo)))
+        e = description_t(*lt, m, some).choose(d->handle, algo, false);
     if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
     std::memcpy(kernel, &algo, sizeof(algo));
     // Its code is loaded by the first launch, so there is one now, of few rows.
@@ -267,7 +289,7 @@ constexpr result_t missing = {mxdnn_unimplemented, "libmxdnn_cuda was built with
 }
 
 result_t dense_open(int, bool) { return missing; }
-result_t dense_choose(int, const dense_matmul_t &, dense_kernel_t *) { return missing; }
+result_t dense_choose(int, const dense_matmul_t &, int64_t, dense_kernel_t *) { return missing; }
 result_t dense_launch(
         const launch_t &, const dense_matmul_t &, const dense_kernel_t &, const dense_buffers_t &) {
     return missing;

@@ -10,7 +10,7 @@ namespace impl {
 namespace cuda {
 
 result_t dense_open(int device, bool fp8);
-result_t dense_choose(int device, const dense_matmul_t &m, dense_kernel_t *kernel);
+result_t dense_choose(int device, const dense_matmul_t &m, int64_t most_rows, dense_kernel_t *kernel);
 result_t dense_launch(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,
         const dense_buffers_t &buffers);
 

@@ -2,6 +2,7 @@
 // mx_reorder from any quantised form, plain or packed, to high precision.
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/tiles/dequantise.cuh"
+#include "gpu/cuda/device/tiles/f16_range.cuh"
 #include "gpu/cuda/device/tiles/params.cuh"
 
 namespace mxdnn {
@@ -15,10 +16,15 @@ using namespace tiles;
 template <typename element_t>
 __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constant__ tile_args_t a) {
     constexpr int width = element_t::bits == 4 ? 4 : 8;
+    constexpr bool int4 = element_t::bits == 4 && !element_t::is_float;
     __shared__ code_tile_t<width> t;
     tile_place_t at;
     if (!find_place<width>(a, at)) return;
     start_of_early_kernel();
+    if constexpr (int4) {
+        const int beyond = int(blockIdx.x) - int(a.k_tiles);
+        if (beyond >= 0) return note_range<element_t>(a, at, beyond);
+    }
     load_tile<element_t::bits>(t, a, a.src, at);
     __syncthreads();
     const float global = a.two_levels ? *global_of(a.src, at.matrix) : 1.f;
@@ -28,17 +34,21 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
         uint32_t *zp = a.zp_bytes ? &t.zp[i / tile_n][i % tile_n] : nullptr;
         const block_values_t v = block_values(a, scale, zp ? *zp : 0, global);
         scale = bits_of(v.factor);
-        if (element_t::bits == 4 && !element_t::is_float) t.zp[i / tile_n][i % tile_n] = bits_of(v.offset);
+        if (int4) t.zp[i / tile_n][i % tile_n] = bits_of(v.offset);
     }
     __syncthreads();
     // Scales are bf16 themselves: E8M0 and E4M3 are, too.
     if constexpr (std::is_same<element_t, f4_e2m1_t>::value) {
-        if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_pairs_to_bf16<f4_pairs_t>(t, a, at);
-    } else if constexpr (element_t::bits == 4) {
-        if (a.dst.dt == mxdnn_bf16 && a.scale_dt == mxdnn_bf16
+        if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_pairs<f4_pairs_t>(t, a, at);
+    } else if constexpr (int4) {
+        if (a.dst.dt == a.scale_dt
                 && (a.zp == zero_point_kind_t::none
-                        || (!element_t::is_signed && a.zp == zero_point_kind_t::u8)))
-            return dequantise_pairs_to_bf16<int4_pairs_t<element_t::is_signed>>(t, a, at);
+                        || (!element_t::is_signed && a.zp == zero_point_kind_t::u8))) {
+            if (a.dst.dt == mxdnn_bf16)
+                return dequantise_pairs<int4_pairs_t<element_t::is_signed, bf16_pairs_t>>(t, a, at);
+            if (a.dst.dt == mxdnn_f16)
+                return dequantise_pairs<int4_pairs_t<element_t::is_signed, f16_pairs_t>>(t, a, at);
+        }
     }
     switch (a.dst.dt) {
     case mxdnn_bf16: dequantise_tile<element_t, to_bf16_t>(t, a, at); break;
@@ -65,7 +75,8 @@ cudaError_t prepare() {
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const tile_args_t *>(args);
-    return launch_kernel(at, find(a.src.dt), {tile_grid(a), threads, 0, true}, a);
+    const dim3 grid = tile_grid(a.k_tiles + (a.left ? range_parts : 0), a.n_tiles * a.batch);
+    return launch_kernel(at, find(a.src.dt), {grid, threads, 0, true}, a);
 }
 
 } // namespace

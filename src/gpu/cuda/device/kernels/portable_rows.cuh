@@ -59,12 +59,22 @@ __global__ void __launch_bounds__(portable_rows_t::threads, 1)
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, team = warp / k::team_warps,
               quarter = warp % k::team_warps;
 
+    const panels_t<2> panel_map(args);
+    const int slots = panel_map.slots_of(1), units = panel_map.units();
+    const auto wanted = [&](int unit) {
+        bool any = !args.wanted;
+        for (int slot = 0; !any && slot < slots; slot++)
+            any = args.wanted[panel_map.panel_from(unit, slot)] != 0;
+        return any;
+    };
+    bool any = false;
+    for (int unit = int(threadIdx.x); unit < units && !any; unit += k::threads) any = wanted(unit);
+    if (!__syncthreads_or(any)) return;
     const int terms = args.src_terms;
     list.build(args, rows / terms);
-    const panels_t<2> panel_map(args);
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows,
               stages_all = (tiles_all + k::teams - 1) / k::teams;
-    const int slots = panel_map.slots_of(1), units = panel_map.units(), items = list.shares(args) * units;
+    const int items = list.shares(args) * units;
 
     // This thread's weights of a tile.
     const tiling_t &t = args.tiling;
@@ -90,8 +100,10 @@ __global__ void __launch_bounds__(portable_rows_t::threads, 1)
     const uint32_t source_at = ring + (team * rows + lane % 8) * k::src_pitch + lane / 8 * 16;
 
     for (int item = blockIdx.x; item < items; item += gridDim.x) {
+        const int unit = item % units;
+        if (!wanted(unit)) continue;
         const row_block_t block = list.block(args, item / units, 1);
-        const int unit = item % units, block_rows = block.rows * terms;
+        const int block_rows = block.rows * terms;
         const uint8_t *source[copies];
         uint32_t there = 0;
 #pragma unroll

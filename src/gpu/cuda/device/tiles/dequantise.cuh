@@ -110,43 +110,56 @@ __device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bo
     store_words<to_t>(p, w, whole, n);
 }
 
-// Two bf16 from the i-th 4-bit codes of the halves of a word, under factors and zero points that are bf16
-// themselves: the product is what rounding makes of it once.
-struct f4_pairs_t {
+// Two bf16, or two f16, in a word. Factors and zero points, which are f32, are of that type themselves.
+struct bf16_pairs_t : bf16x2_t {
+    __device__ static __forceinline__ uint32_t pair(uint32_t a, uint32_t b) {
+        return __byte_perm(a, b, 0x7632);
+    }
+};
+struct f16_pairs_t : f16x2_t {
+    __device__ static __forceinline__ uint32_t pair(uint32_t a, uint32_t b) {
+        return to_f16_t::pair(float_of(a), float_of(b));
+    }
+};
+
+// Values from the i-th 4-bit codes of the halves of a word: the product is what rounding makes of it once.
+struct f4_pairs_t : bf16_pairs_t {
     static constexpr bool zeros = false;
     __device__ static __forceinline__ uint32_t values(uint32_t codes, int i, uint32_t factors, uint32_t) {
         // Exponent and mantissa where bf16 has them count from another bias; the subnormal is in its place.
         const uint32_t magnitudes = (i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) & 0x01c001c0u;
         const uint32_t signs = codes << (12 - 4 * i) & 0x80008000u;
-        return bf16x2_t::mul(bf16x2_t::mul(magnitudes | signs, bf16x2_t::of(exp2_f32(126))), factors);
+        return mul(mul(magnitudes | signs, of(exp2_f32(126))), factors);
     }
 };
 // Signed codes without zero points, or unsigned ones with zero points of a byte.
-template <bool is_signed>
-struct int4_pairs_t {
+template <bool is_signed, typename pairs_t>
+struct int4_pairs_t : pairs_t {
     static constexpr bool zeros = !is_signed;
     __device__ static __forceinline__ uint32_t values(
             uint32_t codes, int i, uint32_t factors, uint32_t zero_points) {
-        // In the mantissa of 128, as integers; all differences are integers up to 255.
-        const uint32_t landed = (codes >> 4 * i & 0x000f000fu) ^ (is_signed ? 0x43084308u : 0x43004300u);
-        uint32_t v = add(landed, bf16x2_t::of(is_signed ? -136.f : -128.f));
+        // In the mantissa of an integer, as integers; all differences are integers up to 255.
+        constexpr float base = pairs_t::integers;
+        const uint32_t landed =
+                (codes >> 4 * i & 0x000f000fu) ^ pairs_t::of(base) ^ (is_signed ? 0x00080008u : 0u);
+        uint32_t v = add(landed, pairs_t::of(is_signed ? -base - 8.f : -base));
         if (zeros) v = add(v, zero_points ^ 0x80008000u);
-        return bf16x2_t::mul(v, factors);
+        return pairs_t::mul(v, factors);
     }
 
 private:
     __device__ static __forceinline__ uint32_t add(uint32_t a, uint32_t b) {
-        return bf16x2_t::fma(a, bf16x2_t::of(1.f), b);
+        return pairs_t::fma(a, pairs_t::of(1.f), b);
     }
 };
 
 // Of 4-bit codes.
 template <typename pairs_t>
-__device__ __forceinline__ void dequantise_pairs_to_bf16(
+__device__ __forceinline__ void dequantise_pairs(
         const code_tile_t<4> &t, const tile_args_t &a, const tile_place_t &at) {
     uint8_t *p = a.dst.data + at.matrix * a.dst.batch_step;
     const bool whole = at.whole && a.dst.aligned;
-    constexpr int value_bytes = to_bf16_t::bytes;
+    constexpr int value_bytes = 2;
     if (a.dst.lines_along_k) {
         constexpr int parts = code_tile_t<4>::rows / 8, columns = threads / parts;
         const int part = threadIdx.x % parts, first = threadIdx.x / parts, b = part * 8 >> a.block_shift;
@@ -155,8 +168,8 @@ __device__ __forceinline__ void dequantise_pairs_to_bf16(
         for (int pass = 0; pass < tile_n / columns; pass++) {
             const int column = first + pass * columns;
             const uint32_t codes = t.at<uint32_t>(column, part * 8);
-            const uint32_t factors = __byte_perm(t.scale[b][column], 0, 0x3232);
-            const uint32_t zeros = pairs_t::zeros ? __byte_perm(t.zp[b][column], 0, 0x3232) : 0;
+            const uint32_t factor = t.scale[b][column], zero = pairs_t::zeros ? t.zp[b][column] : 0;
+            const uint32_t factors = pairs_t::pair(factor, factor), zeros = pairs_t::pair(zero, zero);
             uint32_t v[4]; // values i and i + 4
 #pragma unroll
             for (int i = 0; i < 4; i++) v[i] = pairs_t::values(codes, i, factors, zeros);
@@ -179,9 +192,9 @@ __device__ __forceinline__ void dequantise_pairs_to_bf16(
             const uint32_t x = t.at<uint32_t>(column + 2 * j, row),
                            y = t.at<uint32_t>(column + 2 * j + 1, row);
             codes[0][j] = __byte_perm(x, y, 0x5410), codes[1][j] = __byte_perm(x, y, 0x7632);
-            factors[j] = __byte_perm(t.scale[b][column + 2 * j], t.scale[b][column + 2 * j + 1], 0x7632);
+            factors[j] = pairs_t::pair(t.scale[b][column + 2 * j], t.scale[b][column + 2 * j + 1]);
             if (pairs_t::zeros)
-                zeros[j] = __byte_perm(t.zp[b][column + 2 * j], t.zp[b][column + 2 * j + 1], 0x7632);
+                zeros[j] = pairs_t::pair(t.zp[b][column + 2 * j], t.zp[b][column + 2 * j + 1]);
         }
 #pragma unroll
         for (int i = 0; i < 8; i++) {
