@@ -203,6 +203,25 @@ TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
     }
 }
 
+// A run of up to `most` rows finds a kernel, whether it is the last one or the hint is for few rows.
+TEST(matmul_plan, runs_of_one_call_have_kernels) {
+    constexpr int most = 48;
+    for (int64_t M = 1; M <= 300; M++)
+        for (int64_t each = 16; each <= 320; each += 16) {
+            const std::vector<int> kernels = plan_short_runs(M, each, most);
+            EXPECT_TRUE(std::is_sorted(kernels.begin(), kernels.end()));
+            bool any = false;
+            for (int64_t m = 0; m < M; m += each) {
+                const int64_t run = std::min(each, M - m);
+                if (run > most) continue;
+                any = true;
+                ASSERT_FALSE(kernels.empty()) << M << " in runs of " << each;
+                EXPECT_GE(kernels.back(), run) << M << " in runs of " << each;
+            }
+            EXPECT_EQ(!kernels.empty(), any) << M << " in runs of " << each;
+        }
+}
+
 TEST(matmul_plan, chunks_of_k_are_whole_tiles_and_cover_k) {
     for (int64_t K : {1, 31, 32, 128, 129, 2880, 4096, 14336, 53248}) {
         const auto k = plan_k_chunk(K, machine(cpu_isa_t::avx512_core_amx, 1), amx_kernels());

@@ -61,6 +61,16 @@ std::vector<int> plan_tile_kernels(int64_t M, int most) {
     return rows;
 }
 
+std::vector<int> plan_short_runs(int64_t M, int64_t each, int most) {
+    std::vector<int> rows;
+    for (const int64_t run : {M - (div_up(M, each) - 1) * each, std::min(M, each)}) {
+        if (run > most) continue;
+        const int kernel = plan_tile_kernels(run, most).back();
+        if (rows.empty() || rows.back() != kernel) rows.push_back(kernel);
+    }
+    return rows;
+}
+
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
     // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than
     // vector dot products that decoding for them pays from the second or third row on.

@@ -64,6 +64,8 @@ int plan_tile_rows(int64_t M, int most, bool keeps);
 // is left: those that M needs, or (runtime_dim) any number up to `most`; on tiles whole tiles.
 std::vector<int> plan_direct_kernels(int64_t M, int most);
 std::vector<int> plan_tile_kernels(int64_t M, int most);
+// The same on tiles for those runs of `each` of M rows that are no longer than one call.
+std::vector<int> plan_short_runs(int64_t M, int64_t each, int most);
 
 // Rows of source up to which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);

@@ -96,24 +96,23 @@ status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &r
     const std::vector<int> rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
     if (!row.on_tiles || !c_.keeps || (!any && M <= most))
         return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
-    MXDNN_CHECK(create(p, row, {most}, true, decoded_t::kept, tasks_per_thread, keeping_));
-    MXDNN_CHECK(create(p, row, rows, true, decoded_t::found, tasks_per_thread, found_));
     // Runs of rows that one call multiplies keep nothing.
-    if (any) return create(p, row, rows, false, decoded_t::dropped, tasks_per_thread, k);
-    const int64_t last = last_run(M, p);
-    return last > most ? mxdnn_success
-                       : create(p, row, plan_tile_kernels(last, most), true, decoded_t::dropped,
-                               tasks_per_thread, k);
+    const int64_t each = any ? runtime_dim : run_rows(M, p);
+    const std::vector<int> short_runs = any ? rows : plan_short_runs(M, each, most);
+    if (any || each > most) {
+        MXDNN_CHECK(create(p, row, {most}, true, decoded_t::kept, tasks_per_thread, keeping_));
+        MXDNN_CHECK(create(p, row, rows, true, decoded_t::found, tasks_per_thread, found_));
+    }
+    return short_runs.empty() ? mxdnn_success
+                              : create(p, row, short_runs, !any, decoded_t::dropped, tasks_per_thread, k);
 }
 
-int64_t panel_matmul_t::last_run(dim_t M, const problem_t &p) const {
+int64_t panel_matmul_t::run_rows(dim_t M, const problem_t &p) const {
     matmul_shape_t s;
     s.M = M;
     s.K = c_.weights.K;
     s.N = c_.weights.N;
-    const int64_t rows =
-            std::min(plan_mx_matmul(s, p.attr.max_rows_hint, c_.machine, c_.kernels).rows, c_.source_rows);
-    return M - (div_up(M, rows) - 1) * rows;
+    return std::min(plan_mx_matmul(s, p.attr.max_rows_hint, c_.machine, c_.kernels).rows, c_.source_rows);
 }
 
 status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_thread) {

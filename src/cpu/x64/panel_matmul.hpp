@@ -77,7 +77,7 @@ private:
             decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const;
     status_t create_beside(const problem_t &p, const kernel_row_t &row, dim_t M, int most,
             int64_t tasks_per_thread, row_kernels_t &k);
-    int64_t last_run(dim_t M, const problem_t &p) const; // its rows, where M is known
+    int64_t run_rows(dim_t M, const problem_t &p) const; // of each run but the last, where M is known
     std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
     void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
             int64_t n1, float *acc, char *panels) const;
