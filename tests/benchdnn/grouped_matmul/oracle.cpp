@@ -123,7 +123,7 @@ std::vector<interval_t> expected(
             }
             if (p.topk_weights == "output")
                 for (size_t j = 0; j < n; j++) row[j] = scaled(row[j], of.weight);
-            interval_t *to = &result[size_t(of.dst) * columns];
+            interval_t *to = result.data() + size_t(of.dst) * columns;
             const bool first = met[size_t(of.dst)]++ == 0;
             for (size_t j = 0; j < n; j++)
                 to[j] = first ? row[j] : rounded({to[j].v + row[j].v, to[j].e + row[j].e});
