@@ -23,8 +23,6 @@ std::string number(double x) {
 }
 
 bool is_untouched(const interval_t &w) { return w.e < 0; }
-// A number that Inf or NaN led to: another order of the arithmetic has NaN there.
-bool is_anything(const interval_t &w) { return std::isfinite(w.v) && !std::isfinite(w.e); }
 bool is_poison(data_type_t dt, uint32_t code) {
     const int bits = data_type_info(dt)->bits;
     const uint32_t mask = bits == 32 ? ~0u : (1u << bits) - 1;
@@ -66,8 +64,7 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
         if (is_untouched(w)) return must_stay(idx, dst.dims.size(), dst.dt, dst.code(idx), "element", bad);
         const double got = dst.value(idx), most = std::fabs(w.v) + w.e;
         const double allowed = w.e + u * most + least;
-        const bool ok = is_anything(w)    ? true
-                        : std::isnan(w.v) ? std::isnan(got)
+        const bool ok = std::isnan(w.v) || (w.or_nan && std::isnan(got)) ? std::isnan(got)
                         : std::isinf(w.v) ? !std::isfinite(got)
                         : most >= largest && !std::isfinite(got)
                                 ? true // overflow of the type, or of the sum before it
@@ -88,8 +85,8 @@ void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &w
     double low = 0, high = 0;
     for (const interval_t &w : want) {
         if (is_untouched(w) || !std::isfinite(w.v)) continue;
-        high = is_anything(w) ? INFINITY : std::max(high, std::fabs(w.v) + w.e);
-        if (!is_anything(w)) low = std::max(low, std::fabs(w.v) - w.e);
+        high = std::max(high, std::fabs(w.v) + w.e);
+        if (!w.or_nan) low = std::max(low, std::fabs(w.v) - w.e);
     }
     int64_t zero = 0;
     const float g = dst.global.value(&zero);
@@ -102,13 +99,13 @@ void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &w
 struct block_bounds_t {
     double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
     bool has_nan = false; // then all of it is alike, and exact
-    bool is_anything = false;
+    bool may_have_nan = false; // what overflows f32 is no number either
 
     block_bounds_t() = default;
     block_bounds_t(const interval_t *first, int64_t count) {
         for (const interval_t *w = first; w != first + count; w++) {
             has_nan = has_nan || !std::isfinite(w->v);
-            is_anything = is_anything || bench::is_anything(*w);
+            may_have_nan = may_have_nan || w->or_nan || std::fabs(w->v) + w->e >= double(f32_t::max);
             least_low = std::min(least_low, w->v - w->e);
             least_high = std::min(least_high, w->v + w->e);
             most_low = std::max(most_low, w->v - w->e);
@@ -183,13 +180,17 @@ struct quantised_comparison_t {
 
     // Under a scale that is given. Inf in one order of the arithmetic is NaN in another.
     void check_code_of_no_number(const interval_t &w, const int64_t *idx) const {
-        const block_params_t params = dst.params(idx);
-        const float global = dst.global_of(idx);
-        const uint32_t code = dst.codes.code(idx);
-        const auto is_code_of = [&](float x) { return code == quantize_element(dt, q, params, global, x); };
-        if (!is_code_of(NAN) && !is_code_of(INFINITY) && !is_code_of(-INFINITY))
+        if (!is_code_of(NAN, idx) && !is_code_of(INFINITY, idx) && !is_code_of(-INFINITY, idx))
             bad.add(index_text(idx, nd) + " expected the code of " + number(w.v) + " got "
-                    + std::to_string(code));
+                    + std::to_string(dst.codes.code(idx)));
+    }
+    bool is_code_of(float x, const int64_t *idx) const {
+        return dst.codes.code(idx) == quantize_element(dt, q, dst.params(idx), dst.global_of(idx), x);
+    }
+
+    // Whether the scale of the block is that of one with a NaN.
+    bool is_poisoned(const int64_t *idx) const {
+        return dst.params(idx).scale == made_of(NAN, NAN, dst.global_of(idx)).scale;
     }
 
     void check_code_beside_nan(const int64_t *idx) const {
@@ -221,15 +222,16 @@ void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
             return;
         }
         if (dst.given) {
-            if (is_anything(w)) return;
+            if (w.or_nan && comparison.is_code_of(NAN, idx)) return;
             return std::isfinite(w.v) ? comparison.check_code(w, idx)
                                       : comparison.check_code_of_no_number(w, idx);
         }
         const int64_t n = idx[nd - 1];
-        const bool begins = n % q.block == 0;
-        if (begins) block = block_bounds_t(&w, std::min(q.block, N - n));
-        if (block.is_anything && !block.has_nan) return;
-        if (begins) comparison.check_params(block, idx);
+        if (n % q.block == 0) {
+            block = block_bounds_t(&w, std::min(q.block, N - n));
+            block.has_nan = block.has_nan || (block.may_have_nan && comparison.is_poisoned(idx));
+            comparison.check_params(block, idx);
+        }
         if (block.has_nan)
             comparison.check_code_beside_nan(idx);
         else

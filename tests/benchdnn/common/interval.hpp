@@ -11,9 +11,13 @@
 namespace bench {
 
 struct interval_t {
-    double v = 0; // exact
-    double e = 0; // |computed - v| is at most this
+    double v = 0;        // exact
+    double e = 0;        // |computed - v| is at most this, where v is finite
+    bool or_nan = false; // an Inf led here, which is NaN in another order of the arithmetic
 };
+
+// An Inf is one exactly.
+inline interval_t interval(double v, double e, bool or_nan) { return {v, std::isinf(v) ? 0 : e, or_nan}; }
 
 constexpr double u32 = 1. / (1 << 24); // unit roundoff of f32
 constexpr double tiny = 1.4e-45;       // one subnormal step of f32
@@ -22,7 +26,7 @@ constexpr double function_ulps = 32 * u32;
 
 // One rounding to f32 on top.
 inline interval_t rounded(interval_t x, double steps = 1) {
-    return {x.v, x.e + steps * (u32 * (std::fabs(x.v) + x.e) + tiny)};
+    return interval(x.v, x.e + steps * (u32 * (std::fabs(x.v) + x.e) + tiny), x.or_nan);
 }
 
 // Largest slope of an eltwise within [v - e, v + e].
@@ -68,17 +72,17 @@ inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double al
 
 inline interval_t eltwise(mxdnn_alg_kind_t alg, interval_t x, double alpha, double beta) {
     const double y = mxdnn::impl::ref_eltwise(alg, x.v, alpha, beta);
-    double e = slope(alg, x, alpha) * x.e;
-    if (std::isfinite(e)) e = std::min(e, width(alg, alpha, beta));
-    return {y, e + function_error(alg, std::fabs(x.v) + x.e, y, alpha, beta)};
+    if (std::isinf(x.v)) return interval(y, function_error(alg, 0, y, alpha, beta), x.or_nan);
+    const double e = std::min(slope(alg, x, alpha) * x.e, width(alg, alpha, beta));
+    return interval(y, e + function_error(alg, std::fabs(x.v) + x.e, y, alpha, beta), x.or_nan);
 }
 
 inline interval_t binary(mxdnn_alg_kind_t alg, interval_t x, double b) {
     const double y = mxdnn::impl::ref_binary(alg, x.v, b);
     switch (alg) {
-    case mxdnn_binary_add: return rounded({y, x.e});
-    case mxdnn_binary_mul: return rounded({y, x.e * std::fabs(b)});
-    default: return {y, x.e}; // the larger or the smaller moves by no more than x
+    case mxdnn_binary_add: return rounded({y, x.e, x.or_nan});
+    case mxdnn_binary_mul: return rounded({y, x.e * std::fabs(b), x.or_nan});
+    default: return interval(y, x.e, x.or_nan); // the larger or the smaller moves by no more than x
     }
 }
 
@@ -89,11 +93,13 @@ inline interval_t gated(
     const bool clamp = limit > 0 && std::isfinite(limit);
     const double gv = clamp ? std::min(g.v, limit) : g.v,
                  uv = clamp ? std::min(std::fabs(u.v), limit) : std::fabs(u.v);
-    const double f = std::fabs(gv) + 1.13 * g.e, h = uv + u.e + std::max(1., std::fabs(beta));
-    return {y, 1.13 * g.e * h + f * u.e
-                       + function_ulps * f * h
-                                 * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.))
-                       + 4e-38};
+    // What is finite of an infinite gate is 0.
+    const double f = std::isinf(gv) ? 0 : std::fabs(gv) + 1.13 * g.e, h = uv + u.e + std::max(1., std::fabs(beta));
+    const double e = 1.13 * g.e * h + f * u.e
+                     + function_ulps * f * h
+                               * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.))
+                     + 4e-38;
+    return interval(y, e, g.or_nan || u.or_nan);
 }
 
 } // namespace bench

@@ -94,6 +94,7 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
         sums[n] = {sum[n], per_product * bound[n] + double(t.K + 1) * tiny};
         if (a.bf16_products) sums[n].e += double(t.K) * flushed * (std::max(1., scale) + largest_x);
         if (a.bf16_values) sums[n].e += lost * (all_x + magnitudes[n]);
+        if (std::isinf(sum[n])) sums[n] = {sum[n], 0, true};
     }
 }
 

@@ -26,7 +26,7 @@ void locate(const tensor_t &t, int64_t row, int64_t column, int64_t *idx) {
 }
 
 // A factor that is known in f32, or a product of few of them.
-interval_t scaled(interval_t x, double f) { return rounded({x.v * f, x.e * std::fabs(f)}, 4); }
+interval_t scaled(interval_t x, double f) { return rounded({x.v * f, x.e * std::fabs(f), x.or_nan}, 4); }
 
 } // namespace
 
@@ -103,7 +103,7 @@ std::vector<interval_t> expected(
                 for (int64_t n = 0; n < p.N; n++) {
                     const int64_t bi[2] = {e, n};
                     interval_t &v = row[size_t(n)];
-                    v = rounded({v.v + d.bias.value(bi), v.e});
+                    v = rounded({v.v + d.bias.value(bi), v.e, v.or_nan});
                 }
             size_t n = N;
             for (const auto &o : p.post_ops) {
@@ -126,7 +126,9 @@ std::vector<interval_t> expected(
             interval_t *to = result.data() + size_t(of.dst) * columns;
             const bool first = met[size_t(of.dst)]++ == 0;
             for (size_t j = 0; j < n; j++)
-                to[j] = first ? row[j] : rounded({to[j].v + row[j].v, to[j].e + row[j].e});
+                to[j] = first ? row[j]
+                              : rounded({to[j].v + row[j].v, to[j].e + row[j].e,
+                                      to[j].or_nan || row[j].or_nan});
         }
     }
     for (const auto &o : p.post_ops) {
@@ -137,7 +139,7 @@ std::vector<interval_t> expected(
                 int64_t idx[max_ndims];
                 locate(d.old_dst, int64_t(m), int64_t(j), idx);
                 interval_t &v = result[m * columns + j];
-                v = rounded({v.v + o.alpha * d.old_dst.value(idx), v.e}, 2);
+                v = rounded({v.v + o.alpha * d.old_dst.value(idx), v.e, v.or_nan}, 2);
             }
         }
     }

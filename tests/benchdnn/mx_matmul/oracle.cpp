@@ -62,7 +62,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
                     int64_t bi[max_ndims] = {};
                     for (size_t i = 0; i + 1 < nd; i++) bi[i] = d.bias.dims[i] == 1 ? 0 : di[i];
                     bi[nd - 1] = d.bias.dims[nd - 1] == 1 ? 0 : n;
-                    r = rounded({r.v + d.bias.value(bi), r.e});
+                    r = rounded({r.v + d.bias.value(bi), r.e, r.or_nan});
                 }
             }
             int64_t columns = N;
@@ -87,7 +87,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
                         for (size_t j = 0; j < nd; j++) bi[j] = d.binary[i].dims[j] == 1 ? 0 : di[j];
                         r = binary(o.alg, r, d.binary[i].value(bi));
                     } else {
-                        r = rounded({r.v + o.alpha * d.old_dst.value(di), r.e}, 2);
+                        r = rounded({r.v + o.alpha * d.old_dst.value(di), r.e, r.or_nan}, 2);
                     }
                 }
             }
