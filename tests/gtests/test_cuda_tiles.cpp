@@ -154,13 +154,17 @@ TEST(cuda_tiles, move_and_dequantise_as_the_host_does) {
                     const memory::desc dst =
                             values ? memory::desc(dims, high[count % 3], tag_of(to, dims.size()))
                                    : desc_in(to, dims, f);
-                    if (!values && src == dst) continue; // a copy
+                    if (from.packed && to.packed) continue; // a copy
                     mxdnn::primitive_attr attr;
                     if (!from.packed) set_format(attr, MXDNN_ARG_SRC, f, true, nd, false);
                     if (!from.packed && !to.packed && !values) {
                         if (f.mode == quant_mode_t::undef)
                             continue; // scales are moved where they can be computed
                         set_format(attr, MXDNN_ARG_DST, f, true, nd, true);
+                        // Padding of the source holds anything, that of the destination becomes zero.
+                        if (f.mode != quant_mode_t::dynamic_affine && count % 2)
+                            for (int arg : {MXDNN_ARG_SRC, MXDNN_ARG_DST})
+                                attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
                     }
                     // Every code and scale that there is, NaN among them; packed ones by packing.
                     mxdnn::primitive_attr plain;

@@ -36,6 +36,8 @@ reason_t copy_mx_reorder_t::pd_t::init() {
             return no("global scale", "one that is given", "the packed one");
         return yes();
     }
+    if (problem.src_engine->device == problem.engine->device)
+        return no("codes", "plain ones, whose scales may lie in any order", "packed ones, or other engines");
     if (!moves_codes(problem))
         return no("formats", "different ones or given scales", "one format, scales moved along");
     if (problem.attr.src.layout != problem.attr.dst.layout

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mx_reorder between equal descriptors, on one device or between a device and the host: bytes are copied as
-// they are.
+// they are. On one device that is for values and packed bytes: scales of plain codes may lie in another order
+// on either side, and the padding of those in the 128x4 order becomes zero.
 #pragma once
 
 #include "common/stateless_pd.hpp"

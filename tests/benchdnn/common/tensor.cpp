@@ -38,9 +38,10 @@ int tensor_t::storage_bits() const { return mxdnn::impl::storage_bits(data_type_
 
 // The dim along which codes share bytes: of stride 1, and of more than one element where there are several.
 size_t tensor_t::inner_dim() const {
-    const size_t last = dims.size() - 1;
-    if (dims.size() == 1 || (strides[last] == 1 && (dims[last] > 1 || strides[last - 1] != 1))) return last;
-    return last - 1;
+    size_t inner = dims.size() - 1;
+    for (size_t i = dims.size(); i-- > 0;)
+        if (strides[i] == 1 && (strides[inner] != 1 || dims[inner] <= 1)) inner = i;
+    return inner;
 }
 
 // First byte of the row; for codes that share bytes the column along the dim of stride 1.
