@@ -71,7 +71,11 @@ post_op_knob_t parse_post_op(const std::string &text) {
         o.alpha = number(1, o.alg == mxdnn_eltwise_swish || o.alg == mxdnn_eltwise_linear ? 1 : 0);
         o.beta = number(2, 0);
         return o;
-    case mxdnn_sum: o.alpha = number(1, 1); return o;
+    case mxdnn_sum:
+        o.alpha = number(1, 1);
+        o.beta = number(2, 0);
+        if (part.size() > 3) o.dt = to_data_type(part[3]);
+        return o;
     case mxdnn_binary:
         o.dt = part.size() > 1 ? to_data_type(part[1]) : mxdnn_f32;
         o.policy = word(2, policies);
@@ -357,7 +361,7 @@ std::string draw_post_op(draws_t &any, const alg_word_t &w) {
         const std::string limit = any.of({"0", "7", "0.5"});
         return word + ":" + alpha + ":" + limit + ":" + any.of(gated_layouts);
     }
-    case mxdnn_sum: return word + any.of({"", ":0.5", ":-2"});
+    case mxdnn_sum: return word + any.of({"", ":0.5", ":-2", ":0.5:3"});
     default:
         // Ends that leave something in between.
         if (w.alg == mxdnn_eltwise_clip) return word + any.of({":-1.5:0.5", ":0:7", ":-0.1:0.1", ":0.5:2"});

@@ -11,14 +11,14 @@ struct post_op_knob_t {
     std::string text;
     mxdnn_primitive_kind_t kind = mxdnn_undefined_primitive;
     mxdnn_alg_kind_t alg = mxdnn_alg_kind_undef;
-    double alpha = 0, beta = 0; // gated: beta is the limit; sum: alpha is the scale
+    double alpha = 0, beta = 0; // gated: beta is the limit; sum: scale and zero point
     bool halves = false;
-    mxdnn::impl::data_type_t dt = mxdnn_f32; // binary
-    std::string policy;                      // binary: per_tensor, per_oc, per_row, common
+    mxdnn::impl::data_type_t dt = mxdnn_data_type_undef; // binary; sum: what dst is read as, undef: its own
+    std::string policy;                                  // binary: per_tensor, per_oc, per_row, common
 };
 
 std::string post_op_names();
-// "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu:1.702:7:interleaved", several joined by +.
+// "relu:0.1", "add:f32:per_oc", "sum:0.5:3:f16", "swiglu:1.702:7:interleaved", several joined by +.
 std::vector<post_op_knob_t> parse_post_ops(const std::string &text);
 
 // A tensor that words name, and of how many matrices it is.

@@ -40,8 +40,13 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.runtime_rows = flag(words, "runtime-rows");
     p.deterministic = flag(words, "attr-deterministic");
     p.user_scratchpad = flag(words, "attr-scratchpad");
-    p.fpmath_bf16 = flag(words, "attr-fpmath");
-    p.relaxed_sums = flag(words, "attr-acc-mode");
+    p.fpmath = pick(words, "attr-fpmath",
+            {mxdnn_fpmath_mode_strict, mxdnn_fpmath_mode_bf16, mxdnn_fpmath_mode_f16, mxdnn_fpmath_mode_any,
+                    mxdnn_fpmath_mode_tf32});
+    p.sums = pick(words, "attr-acc-mode",
+            {mxdnn_accumulation_mode_strict, mxdnn_accumulation_mode_relaxed, mxdnn_accumulation_mode_any,
+                    mxdnn_accumulation_mode_s32, mxdnn_accumulation_mode_f32, mxdnn_accumulation_mode_f16});
+    p.hint = number(words, "max-rows-hint");
     p.recipe = pick(words, "attr-src-quant",
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::row_fp8, recipe_kind_t::mx_int8});
     p.special = one_of(words, "special");
@@ -118,7 +123,7 @@ void append(mxdnn::post_ops &po, const post_op_knob_t &o) {
     const auto alg = static_cast<mxdnn::algorithm>(o.alg);
     switch (o.kind) {
     case mxdnn_eltwise: return po.append_eltwise(alg, float(o.alpha), float(o.beta));
-    case mxdnn_sum: return po.append_sum(float(o.alpha));
+    case mxdnn_sum: return po.append_sum(float(o.alpha), int32_t(o.beta), cpp(o.dt));
     case mxdnn_gated:
         return po.append_gated(alg, float(o.alpha), float(o.beta),
                 o.halves ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved);
@@ -144,8 +149,9 @@ void set_attr(
     if (p.recipe != recipe_kind_t::none) attr.set_scale_rounding(MXDNN_ARG_SRC, rounding);
     if (p.deterministic) attr.set_deterministic(true);
     if (p.user_scratchpad) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
-    if (p.fpmath_bf16) attr.set_fpmath_mode(mxdnn::fpmath_mode::bf16);
-    if (p.relaxed_sums) attr.set_accumulation_mode(mxdnn::accumulation_mode::relaxed);
+    attr.set_fpmath_mode(static_cast<mxdnn::fpmath_mode>(p.fpmath));
+    attr.set_accumulation_mode(static_cast<mxdnn::accumulation_mode>(p.sums));
+    if (p.hint > 0) attr.set_max_rows_hint(p.hint);
 }
 
 double bytes_of(double elements, const tensor_type_t &t) {
@@ -174,6 +180,14 @@ perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flop
     r.bytes = bytes;
     r.products = products_of(p);
     return r;
+}
+
+interval_t added_to(
+        const interval_t &x, const post_op_knob_t &o, const tensor_t &old_dst, const int64_t *idx) {
+    const data_type_t dt = o.dt == mxdnn_data_type_undef ? old_dst.dt : o.dt;
+    const double term = o.alpha * (decode_value(dt, old_dst.code(idx)) - o.beta);
+    const double rounding = 3 * u32 * (std::fabs(term) + std::fabs(o.alpha * o.beta));
+    return rounded({x.v + term, x.e + rounding, x.or_nan}, 2);
 }
 
 void pack(const quantised_t &from, const mxdnn::stream &s, const mxdnn::memory::desc &md, void *to) {

@@ -17,8 +17,10 @@ struct matmul_problem_t {
     std::vector<post_op_knob_t> post_ops;
     std::string wtag = "any";                                             // any (packed), ab, ba
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
-    bool runtime_rows = false, deterministic = false, user_scratchpad = false, fpmath_bf16 = false;
-    bool relaxed_sums = false;
+    bool runtime_rows = false, deterministic = false, user_scratchpad = false;
+    mxdnn_fpmath_mode_t fpmath = mxdnn_fpmath_mode_strict;
+    mxdnn_accumulation_mode_t sums = mxdnn_accumulation_mode_strict;
+    int64_t hint = 0;            // of rows
     bool special_values = false; // NaN and Inf in one row of the source in eight
     std::string special; // "nan": a NaN scale in one block of the weights; "ends": scales over their whole
                          // range; "narrow": scales of weights within four powers of two, as those of trained
@@ -28,6 +30,8 @@ struct matmul_problem_t {
 
     const post_op_knob_t *gated() const;
     bool adds_to_dst() const; // a sum post-op
+    // Whether rows of f32 and f16 may be rounded to bf16.
+    bool rounds_rows() const { return fpmath == mxdnn_fpmath_mode_bf16 || fpmath == mxdnn_fpmath_mode_any; }
 };
 
 // Knobs of both, which apply_words() reads.
@@ -50,9 +54,10 @@ constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("
         runtime_rows_knob("runtime-rows", "0", "0|1"),
         deterministic_knob("attr-deterministic", "false", "false|true"),
         scratchpad_knob("attr-scratchpad", "library", "library|user"),
-        fpmath_knob("attr-fpmath", "strict", "strict|bf16"),
-        acc_mode_knob("attr-acc-mode", "strict", "strict|relaxed"),
-        special_knob("special", "", "|nan|ends|narrow"), values_knob("values", "normal", "normal|special");
+        fpmath_knob("attr-fpmath", "strict", "strict|bf16|f16|any|tf32"),
+        acc_mode_knob("attr-acc-mode", "strict", "strict|relaxed|any|s32|f32|f16"),
+        hint_knob("max-rows-hint", "0", range_t{0, 300}), special_knob("special", "", "|nan|ends|narrow"),
+        values_knob("values", "normal", "normal|special");
 // K and N of "MxK:KxN" or "KxN".
 std::pair<int64_t, int64_t> to_k_and_n(const std::string &descriptor);
 // Post-ops that a random destination and N allow.
@@ -70,6 +75,10 @@ void set_attr(
 // Bytes of so many elements of a type, with their scales and zero points.
 double bytes_of(double elements, const tensor_type_t &t);
 perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flops, double bytes);
+
+// A sum post-op: the destination as it was, less the zero point, times the scale.
+interval_t added_to(
+        const interval_t &x, const post_op_knob_t &o, const tensor_t &old_dst, const int64_t *idx);
 
 // ---- execution ----
 

@@ -34,8 +34,8 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
     rng_t rng(seed);
     data_t d;
     const std::vector<int64_t> s = rows_dims(r, r.src_rows, p.K, !p.gather);
-    d.src = operand_t(tensor_t(s, strides_of(s, "ab", p.src_type.dt), p.src_type.dt, p.src_type.dense),
-            p.src_type, int(s.size()) - 1, "ab", p.gather ? std::vector<int64_t>() : r.swizzled_rows);
+    d.src = operand_t(tensor_t(s, p.strides(s, true), p.src_type.dt, p.src_type.dense), p.src_type,
+            int(s.size()) - 1, "ab", p.gather ? std::vector<int64_t>() : r.swizzled_rows);
     fill_random(d.src, rng);
     if (p.special_values) poison_rows(d.src, rng);
     const std::vector<int64_t> w = {one_expert ? 1 : p.local, p.K, p.N};
@@ -65,7 +65,7 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
             d.topk.set_code(&i, data_type_info(p.topk_dt)->encode(r.rows[size_t(i)].weight));
     }
     const std::vector<int64_t> o = rows_dims(r, r.dst_rows, p.dst_n(), p.scatter == scatter_t::none);
-    d.old_dst = tensor_t(o, strides_of(o, "ab", p.dst_type.dt), p.dst_type.dt);
+    d.old_dst = tensor_t(o, p.strides(o, false), p.dst_type.dt);
     fill_random(d.old_dst, rng);
     return d;
 }
@@ -76,7 +76,7 @@ std::vector<interval_t> expected(
     const bool scattered = p.scatter != scatter_t::none;
     const size_t dst_rows = size_t(r.dst_rows);
     std::vector<interval_t> result(dst_rows * columns, scattered ? interval_t{0, 0} : untouched);
-    const sum_types_t types{p.src_type, p.wei_type, p.fpmath_bf16, p.K};
+    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), p.K};
     std::vector<double> x(K);
     std::vector<interval_t> row(N);
     std::vector<int> met(dst_rows, 0);
@@ -139,7 +139,7 @@ std::vector<interval_t> expected(
                 int64_t idx[max_ndims];
                 locate(d.old_dst, int64_t(m), int64_t(j), idx);
                 interval_t &v = result[m * columns + j];
-                v = rounded({v.v + o.alpha * d.old_dst.value(idx), v.e, v.or_nan}, 2);
+                v = added_to(v, o, d.old_dst, idx);
             }
         }
     }

@@ -60,10 +60,11 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 
         {"attr-post-ops", "", draw_all_post_ops}, {"gather", "0", "0|1"},
         {"scatter", "none", "none|permute|reduce"}, {"topk-weights", "none", "none|output|input"},
         {"topk-dt", "f32", "f32|bf16"}, {"expert-alpha", "0", "0|1"},
-        {"activation-params", "none", "none|shared|per_expert", draw_params}, {"active-experts", "0", "0|1"},
-        {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"}, {"extra-rows", "0", range_t{0, 5}},
-        {"skips", "0", "0|1"}, runtime_rows_knob, {"max-rows-hint", "0", range_t{0, 300}}, deterministic_knob,
-        scratchpad_knob, fpmath_knob, acc_mode_knob, special_knob, values_knob};
+        {"activation-params", "none", "none|shared|per_expert", draw_params},
+        {"active-experts", "0", "0|1|shuffled"}, {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"},
+        {"extra-rows", "0", range_t{0, 5}}, {"row-pad", "0", range_t{0, 5}}, {"skips", "0", "0|1"},
+        runtime_rows_knob, hint_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob,
+        special_knob, values_knob};
 
 } // namespace
 
@@ -76,7 +77,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.topk = number(words, "topk");
     p.tokens = number(words, "tokens");
     p.extra_rows = number(words, "extra-rows");
-    p.hint = number(words, "max-rows-hint");
+    p.row_pad = number(words, "row-pad");
     p.routing = one_of(words, "routing");
     if (p.topk > p.experts && p.routing != "one" && p.routing != "twice")
         throw usage_error_t("--topk is more than --experts");
@@ -97,7 +98,8 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.topk_weights = one_of(words, "topk-weights");
     if (p.topk_weights == "none") p.topk_weights.clear();
     p.gather = flag(words, "gather");
-    p.active = flag(words, "active-experts");
+    p.active = choice(words, "active-experts") > 0;
+    p.shuffled = choice(words, "active-experts") > 1;
     p.map = flag(words, "expert-map");
     p.pointers = flag(words, "weights-ptrs");
     p.alpha = flag(words, "expert-alpha");
@@ -112,6 +114,12 @@ std::string draw_descriptor(draws_t &any) {
     const int64_t N = any.length(700);
     const int64_t K = any.length(std::min<int64_t>(2000, most_weights() / 2 / N));
     return std::to_string(K) + "x" + std::to_string(N);
+}
+
+std::vector<int64_t> problem_t::strides(const std::vector<int64_t> &dims, bool of_src) const {
+    const bool by_group = of_src ? !gather : scatter == scatter_t::none;
+    const bool grouped = by_group && (grouping == row_grouping::ends || grouping == row_grouping::starts);
+    return strides_of(dims, "ab", of_src ? src_type.dt : dst_type.dt, grouped ? 0 : row_pad);
 }
 
 int64_t routing_t::groups() const { return padded ? int64_t(bounds.size()) : 0; }
@@ -209,17 +217,33 @@ struct row_adder_t {
     void add_groups(const std::vector<pair_t> &pairs, const std::vector<int64_t> &counts) {
         r.group_rows = *std::max_element(counts.begin(), counts.end()) + p.extra_rows;
         if (p.grouping == row_grouping::starts) r.bounds.push_back(0);
-        const pair_t *next = pairs.data();
-        const auto add_group = [&](int64_t id, int64_t n) {
-            for (int64_t i = 0; i < n; i++) add(next++);
-            if (r.padded) add_to_nobody(r.group_rows - n);
-            r.bounds.push_back(int32_t(r.padded ? n : int64_t(r.rows.size())));
-            if (p.active) r.group_ids.push_back(int32_t(id));
-        };
-        for (int64_t e = 0; e < p.experts; e++)
-            if (!p.active || counts[size_t(e)] > 0) add_group(e, counts[size_t(e)]);
-        if (p.active) add_group(-1, 0);
+        for (const group_t &g : make_groups(counts)) {
+            for (int64_t i = 0; i < g.rows; i++) add(&pairs[size_t(g.first + i)]);
+            if (r.padded) add_to_nobody(r.group_rows - g.rows);
+            r.bounds.push_back(int32_t(r.padded ? g.rows : int64_t(r.rows.size())));
+            if (p.active) r.group_ids.push_back(int32_t(g.id));
+        }
         if (!r.padded) add_to_nobody(p.extra_rows);
+    }
+
+private:
+    // Of an expert, -1 for none: so many pairs from `first` on.
+    struct group_t {
+        int64_t id, first, rows;
+    };
+    // In the order of experts, or in any, where some experts have two.
+    std::vector<group_t> make_groups(const std::vector<int64_t> &counts) const {
+        std::vector<group_t> groups;
+        int64_t first = 0;
+        for (int64_t e = 0; e < p.experts; e++) {
+            const int64_t n = counts[size_t(e)], apart = p.shuffled ? n / 3 : 0;
+            if (apart > 0) groups.push_back({e, first, apart});
+            if (!p.active || n > 0) groups.push_back({e, first + apart, n - apart});
+            first += n;
+        }
+        if (p.active) groups.push_back({-1, 0, 0});
+        if (p.shuffled) std::shuffle(groups.begin(), groups.end(), rng);
+        return groups;
     }
 };
 
@@ -279,19 +303,20 @@ routing_t make_routing(const problem_t &p, uint32_t seed) {
 descs_t make_descs(const problem_t &p, const routing_t &r) {
     descs_t d;
     const auto rows_desc = [&](int64_t rows, int64_t columns, const tensor_type_t &t, bool by_group) {
+        const bool of_src = &t == &p.src_type;
         const int64_t n = p.runtime_rows ? MXDNN_RUNTIME_DIM_VAL : rows;
         if (by_group && r.padded) {
             const std::vector<int64_t> full = {r.groups(), r.group_rows, columns};
             memory::dims dims = full;
             if (p.runtime_rows) dims[1] = MXDNN_RUNTIME_DIM_VAL;
-            memory::dims strides = strides_of(full, "ab", t.dt);
+            memory::dims strides = p.strides(full, of_src);
             if (p.runtime_rows) strides[0] = MXDNN_RUNTIME_DIM_VAL;
             return memory::desc(dims, cpp(t.dt), strides);
         }
         if (by_group && p.grouping != row_grouping::row_ids)
             return memory::desc::grouped({n, columns}, cpp(t.dt), 0,
                     int64_t(r.bounds.size()) - (p.grouping == row_grouping::starts ? 1 : 0));
-        return memory::desc({n, columns}, cpp(t.dt), strides_of({rows, columns}, "ab", t.dt));
+        return memory::desc({n, columns}, cpp(t.dt), p.strides({rows, columns}, of_src));
     };
     d.src = rows_desc(r.src_rows, p.K, p.src_type, !p.gather);
     d.dst = rows_desc(r.dst_rows, p.dst_n(), p.dst_type, p.scatter == scatter_t::none);
@@ -308,7 +333,6 @@ descs_t make_descs(const problem_t &p, const routing_t &r) {
     d.attr.set_row_grouping(p.grouping);
     if (p.topk_weights == "input") d.attr.set_topk_weights(mxdnn::topk_weights::input);
     if (p.local != p.experts && !p.map) d.attr.set_expert_range(p.first, p.experts);
-    if (p.hint > 0) d.attr.set_max_rows_hint(p.hint);
     return d;
 }
 

@@ -20,13 +20,15 @@ struct problem_t : matmul_problem_t {
     std::string routing = "uniform";
     mxdnn::impl::data_type_t topk_dt = mxdnn_f32;
     mxdnn::row_grouping grouping = mxdnn::row_grouping::ends;
-    bool gather = false, active = false, map = false, pointers = false, alpha = false;
+    bool gather = false, active = false, shuffled = false, map = false, pointers = false, alpha = false;
     scatter_t scatter = scatter_t::none;
     std::string topk_weights; // "", "output" or "input"
     params_t params = params_t::none;
-    int64_t extra_rows = 0, hint = 0;
+    int64_t extra_rows = 0, row_pad = 0;
     bool skips = false; // some rows are gathered from nowhere, some dropped
     int64_t dst_n() const { return gated() ? N / 2 : N; }
+    // Of source or destination, which have gaps between rows unless groups are one after the other in them.
+    std::vector<int64_t> strides(const std::vector<int64_t> &dims, bool of_src) const;
 };
 
 extern knobs_t knobs;

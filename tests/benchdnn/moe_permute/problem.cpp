@@ -30,8 +30,8 @@ std::string draw_layouts(draws_t &any, const knob_t &knob, const words_t &words,
 constexpr knob_t knob_list[] = {{"dt", "bf16", draw_dt, true}, {"ranks", "1", range_t{1, 5}, draw_any, true},
         {"experts", "8", range_t{1, 20}, draw_any, true}, {"align", "32", range_t{1, 256}, draw_align, true},
         {"routing", "uniform", "uniform|skewed|one|empty"}, {"scales-layout", "linear:linear", draw_layouts},
-        {"row-pad", "0", range_t{0, 5}}, {"spare", "0", range_t{0, 9}},
-        {"row-grouping", "ends", "ends|starts"}, {"runtime-rows", "0", "0|1"}};
+        {"attr-element-packing", "bytes", "bytes|dense", draw_packing}, {"row-pad", "0", range_t{0, 5}},
+        {"spare", "0", range_t{0, 9}}, {"row-grouping", "ends", "ends|starts"}, {"runtime-rows", "0", "0|1"}};
 
 } // namespace
 
@@ -46,6 +46,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.align = number(words, "align");
     p.routing = one_of(words, "routing");
     std::tie(p.src_scales, p.dst_scales) = scales_layouts(words);
+    p.type.dense = flag(words, "attr-element-packing");
     p.row_pad = number(words, "row-pad");
     p.spare = number(words, "spare");
     p.starts = flag(words, "row-grouping");

@@ -25,12 +25,17 @@ std::string draw_scales_layouts(draws_t &any, const knob_t &knob) {
     return src + ":" + any.of(layouts);
 }
 
+std::string draw_packing(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    const tensor_type_t t = to_tensor_type(split(words["dt"], ':')[0]);
+    return data_type_info(t.dt)->bits == 6 ? draw_word(any, knob) : knob.usual;
+}
+
 rows_t::rows_t(
         const tensor_type_t &t, int64_t rows_, int64_t cols_, const std::string &scales_layout, int64_t pad)
     : type(t), rows(rows_), cols(cols_) {
     const std::vector<int64_t> dims = {rows, cols};
     type.swizzled = scales_layout == "128x4";
-    tensor = operand_t(tensor_t(dims, strides_of(dims, "ab", type.dt, pad), type.dt), type, 1);
+    tensor = operand_t(tensor_t(dims, strides_of(dims, "ab", type.dt, pad), type.dt, type.dense), type, 1);
 }
 
 uint32_t rows_t::code(int64_t row, int64_t col) const {

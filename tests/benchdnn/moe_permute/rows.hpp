@@ -10,6 +10,8 @@ namespace bench {
 // Of source and destination, from "--scales-layout=SRC:DST".
 std::pair<std::string, std::string> scales_layouts(const words_t &words);
 std::string draw_scales_layouts(draws_t &any, const knob_t &knob);
+// Of rows whose type is the first word of "dt".
+std::string draw_packing(draws_t &any, const knob_t &knob, const words_t &words, const std::string &);
 
 struct rows_t {
     tensor_type_t type;

@@ -68,7 +68,8 @@ constexpr knob_t knob_list[] = {{"dt", "bf16", draw_dt, true}, {"topk", "4", ran
         {"scoring", "topk_softmax", "softmax_topk|topk_softmax|sigmoid", draw_any, true},
         {"flags", "", draw_flags}, {"groups", "1:1", draw_groups}, {"scale", "1", draw_scale},
         {"row-grouping", "ends", "ends|starts"}, {"values", "normal", "normal|ties|special"},
-        {"outputs", "all", "all|least"}, {"runtime-rows", "0", "0|1"}};
+        {"outputs", "all", "all|least"}, {"runtime-rows", "0", "0|1"}, {"ltag", "ab", "ab|ba"},
+        {"row-pad", "0", range_t{0, 5}}};
 
 } // namespace
 
@@ -89,6 +90,8 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.scale = float(to_number(words["scale"], "--scale"));
     p.starts = flag(words, "row-grouping");
     p.values = one_of(words, "values");
+    p.ltag = one_of(words, "ltag");
+    p.row_pad = number(words, "row-pad");
     p.all_outputs = !flag(words, "outputs");
     p.runtime_rows = flag(words, "runtime-rows");
     p.repro = words.repro("moe_route", descriptor);

@@ -18,6 +18,8 @@ struct problem_t {
     float scale = 1;
     bool starts = false, runtime_rows = false;
     bool all_outputs = true; // or those alone that cannot be left out
+    int64_t row_pad = 0;     // elements between rows of logits
+    std::string ltag;        // ab, ba
     std::string values;      // normal; ties: few distinct logits; special: NaN, infinities, huge
     std::string repro;
 

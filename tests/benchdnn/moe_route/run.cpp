@@ -24,7 +24,7 @@ struct data_t {
 
     explicit data_t(const problem_t &p) {
         const int64_t T = p.tokens, E = p.experts, k = p.topk;
-        logits = tensor_t({T, E}, {E, 1}, p.dt);
+        logits = tensor_t({T, E}, strides_of({T, E}, p.ltag, p.dt, p.row_pad), p.dt);
         if (p.has(mxdnn_route_bias)) bias = vector_of(E, mxdnn_f32);
         ids = tensor_t({T, k}, {k, 1}, mxdnn_s32);
         weights = tensor_t({T, k}, {k, 1}, mxdnn_f32);
@@ -260,7 +260,8 @@ pd_t make_pd(const mxdnn::engine &eng, const problem_t &p) {
     }
     return pd_t(eng,
             memory::desc({p.runtime_rows ? MXDNN_RUNTIME_DIM_VAL : p.tokens, p.experts},
-                    static_cast<memory::data_type>(p.dt), memory::format_tag::ab),
+                    static_cast<memory::data_type>(p.dt),
+                    strides_of({p.tokens, p.experts}, p.ltag, p.dt, p.row_pad)),
             p.topk, static_cast<mxdnn::algorithm>(p.scoring), p.flags, p.groups, p.topk_groups, attr);
 }
 

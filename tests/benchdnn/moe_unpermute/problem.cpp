@@ -28,7 +28,8 @@ std::string draw_layouts(draws_t &any, const knob_t &knob, const words_t &, cons
 
 constexpr knob_t knob_list[] = {{"dt", "bf16:bf16", draw_dt, true},
         {"topk", "4", range_t{0, 12}, draw_topk, true}, {"scales-layout", "linear:linear", draw_layouts},
-        {"missing", "0", range_t{0, 9}}, {"padding", "0", range_t{0, 20}}, {"row-pad", "0", range_t{0, 5}},
+        {"missing", "0", range_t{0, 9}}, {"padding", "0", range_t{0, 20}},
+        {"attr-element-packing", "bytes", "bytes|dense", draw_packing}, {"row-pad", "0", range_t{0, 5}},
         {"runtime-rows", "0", "0|1"}};
 
 } // namespace
@@ -44,6 +45,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.dst = to_tensor_type(types[1]);
     p.topk = number(words, "topk");
     std::tie(p.src_scales, p.dst_scales) = scales_layouts(words);
+    p.src.dense = p.dst.dense = flag(words, "attr-element-packing");
     p.missing = number(words, "missing");
     p.padding = number(words, "padding");
     p.row_pad = number(words, "row-pad");

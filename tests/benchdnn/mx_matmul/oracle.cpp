@@ -33,7 +33,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
     const size_t nd = p.nd();
     const int64_t M = p.M(), K = p.K(), N = p.N(), dst_n = p.dst.back();
     std::vector<interval_t> result;
-    const sum_types_t types{p.src_type, p.wei_type, p.fpmath_bf16, K};
+    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), K};
     std::vector<int64_t> batch(p.dst.begin(), p.dst.end() - 2);
     if (batch.empty()) batch.push_back(1);
     for_each(batch, [&](const int64_t *b) {
@@ -87,7 +87,7 @@ std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arit
                         for (size_t j = 0; j < nd; j++) bi[j] = d.binary[i].dims[j] == 1 ? 0 : di[j];
                         r = binary(o.alg, r, d.binary[i].value(bi));
                     } else {
-                        r = rounded({r.v + o.alpha * d.old_dst.value(di), r.e, r.or_nan}, 2);
+                        r = added_to(r, o, d.old_dst, di);
                     }
                 }
             }
