@@ -386,4 +386,63 @@ TEST(cuda_sources, tiles_of_scales_begin_with_every_group) {
             }
 }
 
+// Likewise with every matrix of a batch, of weights that are shared and of those of its own.
+TEST(cuda_sources, tiles_of_scales_begin_with_every_matrix) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    const int64_t batch = 3, K = 200, N = 70;
+    for (const char *impl : implementations)
+        for (const source_t &s : sources)
+            for (const int64_t M : {13, 150})
+                for (const int64_t matrices : {int64_t(1), batch}) { // of weights
+                    if (!s.block) continue;
+                    const int64_t blocks = div_up(K, s.block), tiles_each = swizzle_128x4::size(M, blocks);
+                    const auto make = [&](bool tiles) {
+                        mxdnn::primitive_attr attr;
+                        attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0, false, mode_t::static_sazp);
+                        attr.set_scales(MXDNN_ARG_SRC, 7, {1, s.block}, s.scale, false, mode_t::static_sazp);
+                        if (s.global) attr.set_global_scale(MXDNN_ARG_SRC, mode_t::static_sazp);
+                        if (tiles) attr.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+                        return mxdnn::mx_matmul::primitive_desc(gpu(),
+                                memory::desc({batch, M, K}, s.type, tag::abc),
+                                memory::desc({matrices, K, N}, dt::f4_e2m1, tag::any),
+                                memory::desc({batch, M, N}, dt::f32, tag::abc), attr);
+                    };
+                    std::mt19937 rng(9);
+                    const bytes_t codes = random_bytes(mxdnn_u4,
+                                          memory::desc({batch, M, K}, s.type, tag::abc).get_size(), rng),
+                                  scales = random_bytes(
+                                          mxdnn_data_type_t(s.scale), size_t(batch * M * blocks), rng),
+                                  weights = random_inputs(make(false), rng).at(MXDNN_ARG_WEIGHTS),
+                                  globals = random_bytes(mxdnn_f32, size_t(batch) * 4, rng);
+                    bytes_t in_tiles(size_t(batch * tiles_each), 0xc3);
+                    for (int64_t i = 0; i < batch * M * blocks; i++)
+                        in_tiles[size_t(i / (M * blocks) * tiles_each
+                                        + swizzle_128x4::offset(i / blocks % M, i % blocks, blocks))] =
+                                scales[size_t(i)];
+                    const auto multiply = [&](bool tiles) {
+                        auto pd = make(tiles);
+                        EXPECT_TRUE(go_to(pd, impl)) << s.name;
+                        std::unordered_map<int, memory> args;
+                        args[MXDNN_ARG_SRC] = make_memory(pd.src_desc(), gpu(), codes);
+                        args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
+                                make_memory(tiles ? memory::desc({batch, tiles_each}, s.scale, tag::ab)
+                                                  : memory::desc({batch, M, blocks}, s.scale, tag::abc),
+                                        gpu(), tiles ? in_tiles : scales);
+                        if (s.global)
+                            args[MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC] =
+                                    make_memory(memory::desc({batch}, dt::f32, tag::a), gpu(), globals);
+                        args[MXDNN_ARG_WEIGHTS] = make_memory(pd.weights_desc(), gpu(), weights);
+                        args[MXDNN_ARG_DST] =
+                                make_memory(pd.dst_desc(), gpu(), bytes_t(pd.dst_desc().get_size(), 0xc3));
+                        mxdnn::stream stream(gpu());
+                        mxdnn::mx_matmul(pd).execute(stream, args);
+                        stream.wait();
+                        return read_memory(args[MXDNN_ARG_DST]);
+                    };
+                    const bytes_t want = multiply(false);
+                    ASSERT_EQ(multiply(true), want)
+                            << s.name << " " << impl << " M " << M << " matrices " << matrices;
+                }
+}
+
 } // namespace

@@ -65,7 +65,7 @@ void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mis
         const double got = dst.value(idx), most = std::fabs(w.v) + w.e;
         const double allowed = w.e + u * most + least;
         const bool ok = std::isnan(w.v) || (w.or_nan && std::isnan(got)) ? std::isnan(got)
-                        : std::isinf(w.v) ? !std::isfinite(got)
+                        : std::isinf(w.v)                                ? !std::isfinite(got)
                         : most >= largest && !std::isfinite(got)
                                 ? true // overflow of the type, or of the sum before it
                                 : std::fabs(got - w.v) <= allowed;
@@ -98,7 +98,7 @@ void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &w
 // What the values of a block may be: the least and the largest of them and 0.
 struct block_bounds_t {
     double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
-    bool has_nan = false; // then all of it is alike, and exact
+    bool has_nan = false;      // then all of it is alike, and exact
     bool may_have_nan = false; // what overflows f32 is no number either
 
     block_bounds_t() = default;

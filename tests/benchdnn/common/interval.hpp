@@ -72,6 +72,8 @@ inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double al
 
 inline interval_t eltwise(mxdnn_alg_kind_t alg, interval_t x, double alpha, double beta) {
     const double y = mxdnn::impl::ref_eltwise(alg, x.v, alpha, beta);
+    // Of -Inf relu makes 0, where it takes the larger of x and 0, or 0 times -Inf, which is NaN.
+    if (std::isinf(x.v) && alg == mxdnn_eltwise_relu && x.v < 0 && alpha == 0) return {0, 0, true};
     if (std::isinf(x.v)) return interval(y, function_error(alg, 0, y, alpha, beta), x.or_nan);
     const double e = std::min(slope(alg, x, alpha) * x.e, width(alg, alpha, beta));
     return interval(y, e + function_error(alg, std::fabs(x.v) + x.e, y, alpha, beta), x.or_nan);
@@ -94,11 +96,12 @@ inline interval_t gated(
     const double gv = clamp ? std::min(g.v, limit) : g.v,
                  uv = clamp ? std::min(std::fabs(u.v), limit) : std::fabs(u.v);
     // What is finite of an infinite gate is 0.
-    const double f = std::isinf(gv) ? 0 : std::fabs(gv) + 1.13 * g.e, h = uv + u.e + std::max(1., std::fabs(beta));
-    const double e = 1.13 * g.e * h + f * u.e
-                     + function_ulps * f * h
-                               * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.))
-                     + 4e-38;
+    const double f = std::isinf(gv) ? 0 : std::fabs(gv) + 1.13 * g.e,
+                 h = uv + u.e + std::max(1., std::fabs(beta));
+    const double e =
+            1.13 * g.e * h + f * u.e
+            + function_ulps * f * h * (1 + std::min(std::fabs(gv) * std::max(1., std::fabs(alpha)), 104.))
+            + 4e-38;
     return interval(y, e, g.or_nan || u.or_nan);
 }
 

@@ -170,11 +170,22 @@ private:
             a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;
             return mxdnn_success;
         }
-        MXDNN_CHECK(make_rows(ctx_, {row, a.M}, space_.rows, a));
+        // Scales in the 128x4 order begin anew with every matrix of the source.
+        const memory_desc_t &src = memory(MXDNN_ARG_SRC).md;
+        const int64_t matrices = batch_of(src);
+        const row_groups_t groups = equal_groups(matrices, matrices * dim_from_end(src, 2));
+        const bool begin_anew = p_.attr.src.layout == mxdnn_scales_swizzle_128x4 && matrices > 1;
+        MXDNN_CHECK(make_rows(ctx_, {row, a.M, nullptr, 0, begin_anew ? &groups : nullptr}, space_.rows, a));
         if (a.src_global) a.src_global += part.src_matrix * a.src_global_step;
         return mxdnn_success;
     }
 };
+
+// Matrices of scales in the 128x4 order that do not follow one another.
+bool is_swizzled_with_gaps(const problem_t &p, const memory_desc_t &scales) {
+    return p.attr.src.layout == mxdnn_scales_swizzle_128x4 && scales.dims[0] > 1
+           && scales.strides[0] != scales.dims[1];
+}
 
 template <family_t family>
 status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
@@ -189,7 +200,7 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
     if (rows == 0 || dim_from_end(dst.md, 1) == 0
             || (!makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % row_copy_bytes)
             || rows > INT32_MAX / 2 || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0
-            || (scales && even_row_stride(scales->md) < 0))
+            || (scales && (even_row_stride(scales->md) < 0 || is_swizzled_with_gaps(p, scales->md))))
         return ref_mx_matmul_t().execute(ctx);
     const rows_batch_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
             family == family_t::portable || !takes_few_rows(p), !global || global->md.dims[0] == 1);
