@@ -395,7 +395,8 @@ int64_t size_of(const memory_desc_t &md, mxdnn_element_packing_t packing) {
         return bytes <= 0 || bits == stored_bits(md.dt, false) ? bytes : dense_size(md, bits);
     }
     case mxdnn_format_kind_opaque: return md.packed.size;
-    case mxdnn_format_kind_grouped: return plain_size(md.ndims, md.dims, md.dt, false);
+    case mxdnn_format_kind_grouped:
+        return plain_size(md.ndims, md.dims, md.dt, packing == mxdnn_element_packing_dense);
     default: return 0;
     }
 }

@@ -130,7 +130,9 @@ void list_grouped_matmul_args(pd_t &pd) {
     const problem_t &p = pd.problem;
     const dim_t E = p.weights.dims[0];
     const auto input = [&](int arg, const memory_desc_t &md, bool optional) {
-        pd.args.push_back({arg, arg_use_t::input, md, false, optional});
+        const arg_attr_t *a = p.attr.arg(arg);
+        pd.args.push_back(
+                {arg, arg_use_t::input, md, false, optional, a ? a->packing : mxdnn_element_packing_bytes});
     };
     const auto indices = [&](int arg, dim_t length, bool optional) {
         input(arg, plain_desc(mxdnn_s32, {length}), optional);
@@ -141,7 +143,7 @@ void list_grouped_matmul_args(pd_t &pd) {
     list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
     if (is_packed(p.weights)) input(MXDNN_ARG_WEIGHTS_PTRS, plain_desc(mxdnn_u64, {E}), true);
     if (!is_zero(p.bias)) input(MXDNN_ARG_BIAS, p.bias, false);
-    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false});
+    pd.args.push_back({MXDNN_ARG_DST, arg_use_t::output, p.dst, false, false, p.attr.dst.packing});
     list_rows_quant_args(pd, MXDNN_ARG_DST, p.dst, p.attr.dst, arg_use_t::output);
 
     dim_t groups = runtime_dim;

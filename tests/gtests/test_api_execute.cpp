@@ -453,3 +453,35 @@ TEST_F(Execute, ReorderScales) {
             },
             {"overlap"});
 }
+
+// Likewise of groups of rows, whose scales follow their codes at once.
+TEST(ExecuteGroups, DenseCodesOfExpertsEndBeforeTheirScales) {
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    const mxdnn_dim_t rows = 4, K = 64, N = 64, experts = 2;
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+    attr.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    attr.set_element_packing(MXDNN_ARG_DST, mxdnn::element_packing::dense);
+    for (const bool grouped : {true, false}) {
+        const memory::desc dst = grouped ? memory::desc::grouped({rows, N}, dt::f6_e2m3, 0, experts)
+                                         : memory::desc({rows, N}, dt::f6_e2m3, tag::ab);
+        const mxdnn::grouped_matmul::primitive_desc pd(eng,
+                memory::desc::grouped({rows, K}, dt::bf16, 0, experts),
+                memory::desc({experts, K, N}, dt::f4_e2m1, tag::any), memory::desc(), dst, attr);
+        const size_t codes = size_t(rows * N / 4 * 3);
+        std::vector<uint8_t> tight(codes + size_t(rows * N / 32));
+        memory src(pd.src_desc(), eng), weights(pd.weights_desc(), eng);
+        std::memset(src.get_data_handle(), 0, pd.src_desc().get_size());
+        std::memset(weights.get_data_handle(), 0, pd.weights_desc().get_size());
+        std::vector<int32_t> ends = {1, int32_t(rows)};
+        mxdnn::stream stream(eng);
+        mxdnn::grouped_matmul(pd).execute(
+                stream, {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, weights},
+                                {MXDNN_ARG_GROUP_OFFSETS,
+                                        memory(memory::desc({experts}, dt::s32, tag::a), eng, ends.data())},
+                                {MXDNN_ARG_DST, memory(pd.dst_desc(), eng, tight.data())},
+                                {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST,
+                                        memory(memory::desc({rows, N / 32}, dt::e8m0, tag::ab), eng,
+                                                tight.data() + codes)}});
+    }
+}
