@@ -244,7 +244,8 @@ void expect(const problem_t &p, const side_t &to, const operand_t &src, const op
     });
 }
 
-void compare(const tensor_t &got, const tensor_t &want, const char *what, mismatch_t &bad) {
+void compare(const tensor_t &got, const tensor_t &want, const char *what, mismatch_t &bad,
+        const operand_t *src = nullptr) {
     if (want.dims.empty()) return;
     for_each(want.dims, [&](const int64_t *idx) {
         const uint32_t g = got.code(idx), w = want.code(idx);
@@ -253,14 +254,19 @@ void compare(const tensor_t &got, const tensor_t &want, const char *what, mismat
         if (has_role(want.dt, role_high_precision) && std::isnan(decode_value(want.dt, g))
                 && std::isnan(decode_value(want.dt, w)))
             return;
+        // Which zero a NaN becomes under a given scale of 0 hangs on its sign, and arithmetic may change
+        // that.
+        if (src && std::isnan(src->value(idx)) && decode_value(want.dt, g) == 0
+                && decode_value(want.dt, w) == 0)
+            return;
         char s[80];
         std::snprintf(s, sizeof(s), " expected 0x%x got 0x%x, bound: the same bits", w, g);
         bad.add(what + (" " + index_text(idx, want.dims.size())) + s);
     });
 }
-void compare(const operand_t &got, const operand_t &want, mismatch_t &bad) {
+void compare(const operand_t &got, const operand_t &want, const operand_t &src, mismatch_t &bad) {
     compare(got.plain, want.plain, "value", bad);
-    compare(got.quantised.codes, want.quantised.codes, "code", bad);
+    compare(got.quantised.codes, want.quantised.codes, "code", bad, got.quantised.given ? &src : nullptr);
     compare(got.quantised.scales, want.quantised.scales, "scale", bad);
     compare(got.quantised.zero_points, want.quantised.zero_points, "zero point", bad);
     compare(got.quantised.global, want.quantised.global, "global scale", bad);
@@ -328,7 +334,7 @@ void run(const problem_t &p) {
                     t.set_code(idx, t.code(idx) ^ 1);
                 }
                 for (size_t i = 0; i < dst.size(); i++) {
-                    compare(dst[i].plain, want[i].plain, bad);
+                    compare(dst[i].plain, want[i].plain, src.plain, bad);
                     if (!dst[i].is_packed) compare_gaps(dst[i].plain.codes(), bad);
                 }
             });
