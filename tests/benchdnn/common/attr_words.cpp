@@ -66,6 +66,10 @@ post_op_knob_t parse_post_op(const std::string &text) {
         }
         throw usage_error_t("post-op '" + text + "' has '" + part[i] + "'; possible are" + all);
     };
+    const size_t most = o.kind == mxdnn_gated || o.kind == mxdnn_sum ? 3 : 2; // parameters
+    if (o.kind != mxdnn_undefined_primitive && part.size() > most + 1)
+        throw usage_error_t("post-op '" + text + "' has more than the " + std::to_string(most)
+                            + " parameters of " + part[0]);
     switch (o.kind) {
     case mxdnn_eltwise:
         o.alpha = number(1, o.alg == mxdnn_eltwise_swish || o.alg == mxdnn_eltwise_linear ? 1 : 0);

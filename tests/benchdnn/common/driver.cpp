@@ -64,6 +64,7 @@ perf_t report_of(const std::string &repro, const std::string &impl) {
     r.impl = impl;
     r.problem = repro;
     r.threads = mxdnn::get_max_concurrency();
+    if (!settings.against.empty()) r.peer = settings.against + ":no-peer-here"; // until a driver has one
     return r;
 }
 

@@ -195,7 +195,7 @@ size_t choice(const words_t &words, const char *name) {
     const auto possible = split(words.knob(name).possible, '|');
     for (size_t i = 0; i < possible.size(); i++) {
         if (words[name] == possible[i]) return i;
-        all += " " + possible[i];
+        all += " " + (possible[i].empty() ? "''" : possible[i]);
     }
     refuse_word(name, words[name], all);
 }

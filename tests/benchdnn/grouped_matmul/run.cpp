@@ -251,7 +251,6 @@ void measure_on_device(
     }
     nodes_t nodes;
     for (const args_t &a : args) nodes.push_back([&] { prim.execute(x.stream, a); });
-    if (!settings.against.empty()) r.peer = settings.against + ":not-on-cuda";
     time_graphs(x.stream, nodes, {}, settings.ms_per_problem, r.times, r.peer_times);
     print(r);
 }
@@ -282,10 +281,8 @@ void measure(
         peer = make_dense(p, x, shifts, next);
     } else if (settings.against == "ref") {
         peer = make_reference<mxdnn::grouped_matmul>(pd, x);
-    } else if (!settings.against.empty()) {
-        peer.name = settings.against + ":not-on-cpu";
     }
-    r.peer = peer.name;
+    if (!peer.name.empty()) r.peer = peer.name;
     time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
     print(r);
 }

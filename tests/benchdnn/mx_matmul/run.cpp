@@ -94,12 +94,9 @@ void measure_on_device(
     for (int i = 0; i < count; i++)
         nodes.push_back([&, i] { prim.execute(x.stream, args[size_t(i % copies)]); });
     device_peer_t peer;
-    if (settings.against == "cublas" || settings.against == "cublaslt") {
+    if (settings.against == "cublas" || settings.against == "cublaslt")
         peer = make_dense_peer(p, x, copies_of(2. * double(p.K() * p.N())), count);
-    } else if (!settings.against.empty()) {
-        peer.name = settings.against + ":not-on-cuda";
-    }
-    r.peer = peer.name;
+    if (!peer.name.empty()) r.peer = peer.name;
     time_graphs(x.stream, nodes, peer.nodes, settings.ms_per_problem, r.times, r.peer_times);
     print(r);
 }
@@ -136,10 +133,8 @@ void measure(const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, c
         peer = make_onednn_matmul(p.batch(), p.M(), p.K(), p.N(), p.bias, r.threads, dense_copies);
     } else if (settings.against == "ref") {
         peer = make_reference<mxdnn::mx_matmul>(pd, x);
-    } else if (!settings.against.empty()) {
-        peer.name = settings.against + ":not-on-cpu";
     }
-    r.peer = peer.name;
+    if (!peer.name.empty()) r.peer = peer.name;
     time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
     const descs_t d = make_descs(p);
     std::vector<mxdnn::mx_matmul> made; // nothing is destroyed meanwhile
