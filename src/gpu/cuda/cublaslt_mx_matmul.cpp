@@ -122,6 +122,9 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
     if (dt == mxdnn_f16 && !is_family(*others, family))
         return no("others", others->name(), "one that computes some panels");
     plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(is_sm90, problem));
+    // What one run of dense_rows takes is not worth decoding weights for.
+    if (is_sm90 && takes_few_rows(problem))
+        plan.least_rows = std::max<int64_t>(plan.least_rows, rows::dense_rows_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
                   most = M != runtime_dim ? M
                          : hint > 0       ? hint
