@@ -14,6 +14,7 @@ void print_embeddings(
     const model_t model(options.model, file);
     const tokenizer_t tokenizer(options.model + "/vocab.txt");
     std::vector<tokens_t> sentences;
+    sentences.reserve(texts.size());
     for (const auto &t : texts) sentences.push_back(tokenizer.encode(t));
     std::unique_ptr<linears_t> linears;
     if (file.empty())

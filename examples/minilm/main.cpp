@@ -63,6 +63,7 @@ void run_second_process(const options_t &o) {
     std::vector<std::string> args = {"minilm", "table", "--model", o.model, "--packed", o.packed, "--threads",
             std::to_string(o.threads), "--seconds", std::to_string(o.seconds)};
     std::vector<char *> argv;
+    argv.reserve(args.size() + 1);
     for (auto &a : args) argv.push_back(&a[0]);
     argv.push_back(nullptr);
     pid_t pid = 0;

@@ -117,6 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         std::vector<float> dst(size_t(dst_rows * N), poison);
         memories[MXDNN_ARG_DST] = memory(memory::desc({dst_rows, N}, dt::f32, tag::ab), f.engine, dst.data());
         std::vector<mxdnn_exec_arg_t> args;
+        args.reserve(memories.size());
         for (const auto &m : memories) args.push_back({m.first, m.second.get()});
         const mxdnn_status_t status =
                 mxdnn_primitive_execute(primitive.get(), f.stream.get(), int(args.size()), args.data());

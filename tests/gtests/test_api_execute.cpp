@@ -9,7 +9,7 @@ using namespace api_test;
 
 namespace {
 
-constexpr int M = 4, K = 64, N = 32;
+constexpr int64_t M = 4, K = 64, N = 32;
 
 struct Execute : public testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
@@ -70,7 +70,7 @@ struct Execute : public testing::Test {
 TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);
-    const int B = 2, M = 5, K = 70, N = 20;
+    const int64_t B = 2, M = 5, K = 70, N = 20;
     const std::vector<uint16_t> nk = random_bf16(size_t(K * N), 5);
     const std::vector<float> w = mxfp4_values(nk, K, N);
     std::mt19937 rng(9);
@@ -130,7 +130,7 @@ TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
 TEST(ExecuteSources, ScalesFollowRuntimeRows) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);
-    const int M = 200, K = 64, N = 16;
+    const int64_t M = 200, K = 64, N = 16;
     const std::vector<uint16_t> nk = random_bf16(size_t(K * N), 5);
     std::vector<uint8_t> x(size_t(M * K), 0x38), scales(4096, 127);
     std::vector<float> y(size_t(M * N));
@@ -379,7 +379,7 @@ TEST_F(Execute, Scratchpad) {
 
 // Columns of one matrix: the source reads some, the destination has others, and what is beside them stays.
 TEST_F(Execute, ColumnsSideBySide) {
-    constexpr int row = K + N + 3;
+    constexpr int64_t row = K + N + 3;
     EXPECT_OK(execute());
     const std::vector<uint16_t> want = y;
     std::vector<uint16_t> all(M * row, 0xabcd);

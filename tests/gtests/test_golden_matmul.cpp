@@ -4,6 +4,7 @@
 // those by comparing themselves with one another. Only the public API is used here.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "golden_matmul/cases.hpp"
 #include "gtests/golden/case_values.hpp"
@@ -17,6 +18,12 @@ using mxdnn::memory;
 using mxdnn::quantization_mode;
 
 namespace {
+
+uint32_t bits_of(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
 
 using dim = memory::dim;
 constexpr int both = 3; // mask of a matrix: scales along rows and columns
@@ -189,7 +196,7 @@ TEST(golden_matmul, decoding) {
                 for (dim k = 0; k < p.K; k++)
                     for (dim j = 0; j < kept; j++) {
                         const float g = got[size_t(k * p.N + 3 * j)], w = want[size_t(k * kept + j)];
-                        if (std::memcmp(&g, &w, 4) != 0 && wrong++ < 3)
+                        if (bits_of(g) != bits_of(w) && wrong++ < 3)
                             ADD_FAILURE()
                                     << pd.impl_info_str() << (packed ? ", packed" : ", plain") << " weight ["
                                     << k << ", " << 3 * j << "]: " << g << ", expected " << w;

@@ -29,7 +29,7 @@ safetensors::out_tensor_t made_later(std::string name, safetensors::dtype_t dtyp
     return {std::move(name), dtype, std::move(shape), [=](const safetensors::sink_t &sink) -> status_t {
                 try {
                     make([&](const void *bytes, uint64_t size) {
-                        if (status_t s = sink(bytes, size); !s.ok()) throw s;
+                        if (status_t s = sink(bytes, size); !s.ok()) throw status_t(std::move(s));
                     });
                     return {};
                 } catch (const status_t &s) {

@@ -164,7 +164,7 @@ constexpr uint64_t packed_alignment = 64;
 // so fill() may still change a value to another of the same length (a checksum known only then). Progress is
 // reported after each piece, in bytes. On failure nothing of `path` has changed and no other file remains,
 // even where the process is killed (on file systems that have files without a name).
-status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
+status_t write(const std::string &path, const std::vector<out_tensor_t> &tensors,
         const std::map<std::string, std::string> &metadata,
         const std::function<void(uint64_t done, uint64_t total)> &progress = nullptr);
 

@@ -198,7 +198,7 @@ out_tensor_t from_file(const file_t &file, const tensor_t &t) {
             }};
 }
 
-status_t write(const std::string &path, std::vector<out_tensor_t> tensors,
+status_t write(const std::string &path, const std::vector<out_tensor_t> &tensors,
         const std::map<std::string, std::string> &metadata,
         const std::function<void(uint64_t, uint64_t)> &progress) {
     std::vector<planned_t> planned;

@@ -12,7 +12,7 @@ namespace mxdnn_pack {
 
 mxdnn::engine make_engine(const options_t &o) {
     return o.target.empty() ? mxdnn::engine(mxdnn::engine::kind::cpu, 0)
-                            : mxdnn::engine::for_target(o.target.c_str());
+                            : mxdnn::engine::for_target(o.target);
 }
 
 void progress(const std::string &what) {

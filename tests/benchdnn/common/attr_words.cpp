@@ -195,7 +195,7 @@ void apply_given(const std::string &text, const std::vector<named_type_t> &types
             if (word == name) t.type->given = true;
             if (word == global) t.type->given_global = true;
             known = known || word == name || word == global;
-            possible += " " + name + " " + global;
+            possible.append(" ").append(name).append(" ").append(global);
         }
         if (!known) refuse_word("given", word, possible);
     }

@@ -30,6 +30,7 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     apply_element_packings(words["attr-element-packing"], named);
     apply_given(words["given"], named);
     p.rounding = to_rounding(words);
+    p.scales_tag = one_of(words, "scales-tag");
     p.src_type = t[0];
     p.wei_type = t[1];
     p.dst_type = t[2];

@@ -14,6 +14,7 @@ struct matmul_problem_t {
     bool bias = false;
     mxdnn::impl::data_type_t bias_dt = mxdnn_f32;
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor; // of scales that are computed
+    std::string scales_tag = "ab";                                // order of plain scales and zero points
     std::vector<post_op_knob_t> post_ops;
     std::string wtag = "any";                                             // any (packed), ab, ba
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
@@ -51,7 +52,7 @@ constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("
         layouts_knob("attr-scales-layout", "", draw_layouts),
         packings_knob("attr-element-packing", "", draw_packings), given_knob("given", "", draw_given),
         rounding_knob("rounding", "floor", "floor|ceil|even|rceil"),
-        runtime_rows_knob("runtime-rows", "0", "0|1"),
+        scales_tag_knob("scales-tag", "ab", "ab|ba"), runtime_rows_knob("runtime-rows", "0", "0|1"),
         deterministic_knob("attr-deterministic", "false", "false|true"),
         scratchpad_knob("attr-scratchpad", "library", "library|user"),
         fpmath_knob("attr-fpmath", "strict", "strict|bf16|f16|any|tf32"),

@@ -35,7 +35,7 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
     data_t d;
     const std::vector<int64_t> s = rows_dims(r, r.src_rows, p.K, !p.gather);
     d.src = operand_t(tensor_t(s, p.strides(s, true), p.src_type.dt, p.src_type.dense), p.src_type,
-            int(s.size()) - 1, "ab", p.gather ? std::vector<int64_t>() : r.swizzled_rows);
+            int(s.size()) - 1, p.scales_tag, p.gather ? std::vector<int64_t>() : r.swizzled_rows);
     fill_random(d.src, rng);
     if (p.special_values) poison_rows(d.src, rng);
     const std::vector<int64_t> w = {one_expert ? 1 : p.local, p.K, p.N};
@@ -44,7 +44,7 @@ data_t make_data(const problem_t &p, const routing_t &r, uint32_t seed, bool one
         type.quant.global = w[0] > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
     d.wei = quantised_t(tensor_t(w, strides_of(w, p.wtag == "any" ? "ba" : p.wtag, p.wei_type.dt),
                                 p.wei_type.dt, p.wei_type.dense),
-            type, 1);
+            type, 1, p.scales_tag);
     fill_random(d.wei, rng, p.special);
     if (p.bias) d.bias = random_tensor({p.local, p.N}, p.bias_dt, rng);
     if (p.alpha) d.alpha = random_tensor({p.local}, mxdnn_f32, rng);

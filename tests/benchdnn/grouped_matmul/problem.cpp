@@ -56,15 +56,15 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 
         {"topk", "2", range_t{1, 8}, draw_topk}, {"tokens", "8", range_t{0, 1000}, draw_tokens},
         {"local", "", draw_local}, {"routing", "uniform", "uniform|skewed|one|empty|twice"},
         {"row-grouping", "ends", "ends|starts|padded|row_ids"}, wtag_knob, scales_knob, zero_points_knob,
-        global_knob, layouts_knob, packings_knob, given_knob, rounding_knob, recipe_knob,
+        global_knob, layouts_knob, packings_knob, given_knob, scales_tag_knob, rounding_knob, recipe_knob,
         {"attr-post-ops", "", draw_all_post_ops}, {"gather", "0", "0|1"},
         {"scatter", "none", "none|permute|reduce"}, {"topk-weights", "none", "none|output|input"},
         {"topk-dt", "f32", "f32|bf16"}, {"expert-alpha", "0", "0|1"},
         {"activation-params", "none", "none|shared|per_expert", draw_params},
         {"active-experts", "0", "0|1|shuffled"}, {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"},
-        {"extra-rows", "0", range_t{0, 5}}, {"row-pad", "0", range_t{0, 5}}, {"skips", "0", "0|1"},
-        runtime_rows_knob, hint_knob, deterministic_knob, scratchpad_knob, fpmath_knob, acc_mode_knob,
-        special_knob, values_knob};
+        {"extra-rows", "0", range_t{0, 5}}, {"plain-rows", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
+        {"skips", "0", "0|1"}, runtime_rows_knob, hint_knob, deterministic_knob, scratchpad_knob, fpmath_knob,
+        acc_mode_knob, special_knob, values_knob};
 
 } // namespace
 
@@ -77,6 +77,7 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.topk = number(words, "topk");
     p.tokens = number(words, "tokens");
     p.extra_rows = number(words, "extra-rows");
+    p.plain_rows = flag(words, "plain-rows");
     p.row_pad = number(words, "row-pad");
     p.routing = one_of(words, "routing");
     if (p.topk > p.experts && p.routing != "one" && p.routing != "twice")
@@ -116,10 +117,13 @@ std::string draw_descriptor(draws_t &any) {
     return std::to_string(K) + "x" + std::to_string(N);
 }
 
-std::vector<int64_t> problem_t::strides(const std::vector<int64_t> &dims, bool of_src) const {
+bool problem_t::is_grouped(bool of_src) const {
     const bool by_group = of_src ? !gather : scatter == scatter_t::none;
-    const bool grouped = by_group && (grouping == row_grouping::ends || grouping == row_grouping::starts);
-    return strides_of(dims, "ab", of_src ? src_type.dt : dst_type.dt, grouped ? 0 : row_pad);
+    return by_group && !plain_rows && (grouping == row_grouping::ends || grouping == row_grouping::starts);
+}
+
+std::vector<int64_t> problem_t::strides(const std::vector<int64_t> &dims, bool of_src) const {
+    return strides_of(dims, "ab", of_src ? src_type.dt : dst_type.dt, is_grouped(of_src) ? 0 : row_pad);
 }
 
 int64_t routing_t::groups() const { return padded ? int64_t(bounds.size()) : 0; }
@@ -313,7 +317,7 @@ descs_t make_descs(const problem_t &p, const routing_t &r) {
             if (p.runtime_rows) strides[0] = MXDNN_RUNTIME_DIM_VAL;
             return memory::desc(dims, cpp(t.dt), strides);
         }
-        if (by_group && p.grouping != row_grouping::row_ids)
+        if (p.is_grouped(of_src))
             return memory::desc::grouped({n, columns}, cpp(t.dt), 0,
                     int64_t(r.bounds.size()) - (p.grouping == row_grouping::starts ? 1 : 0));
         return memory::desc({n, columns}, cpp(t.dt), p.strides({rows, columns}, of_src));

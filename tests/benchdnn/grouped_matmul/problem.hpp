@@ -27,7 +27,9 @@ struct problem_t : matmul_problem_t {
     int64_t extra_rows = 0, row_pad = 0;
     bool skips = false; // some rows are gathered from nowhere, some dropped
     int64_t dst_n() const { return gated() ? N / 2 : N; }
-    // Of source or destination, which have gaps between rows unless groups are one after the other in them.
+    bool plain_rows = false;            // groups that are one after the other are described like any matrix
+    bool is_grouped(bool of_src) const; // the descriptor of source or destination says what its groups are
+    // Of source or destination: there are gaps between rows unless it is grouped.
     std::vector<int64_t> strides(const std::vector<int64_t> &dims, bool of_src) const;
 };
 

@@ -66,7 +66,7 @@ struct execution_t {
         add_indices(MXDNN_ARG_GATHER_IDX, routing.gather, p.gather);
         add_indices(MXDNN_ARG_SCATTER_IDX, routing.scatter, p.scatter != scatter_t::none);
         dst = operand_t(tensor_t(data.old_dst.dims, data.old_dst.strides, p.dst_type.dt, p.dst_type.dense),
-                p.dst_type, int(data.old_dst.dims.size()) - 1, "ab",
+                p.dst_type, int(data.old_dst.dims.size()) - 1, p.scales_tag,
                 p.scatter == scatter_t::none ? routing.swizzled_rows : std::vector<int64_t>());
         rng_t rng(settings.seed);
         dst.fill_given(rng);

@@ -9,14 +9,14 @@ using namespace mxdnn::impl;
 data_t make_data(const problem_t &p, uint32_t seed) {
     rng_t rng(seed);
     data_t d;
-    d.src = operand_t(
-            tensor_t(p.src, p.src_strides(), p.src_type.dt, p.src_type.dense), p.src_type, int(p.nd()) - 1);
+    d.src = operand_t(tensor_t(p.src, p.src_strides(), p.src_type.dt, p.src_type.dense), p.src_type,
+            int(p.nd()) - 1, p.scales_tag);
     fill_random(d.src, rng);
     if (p.special_values) poison_rows(d.src, rng);
     const std::string tag = p.wtag == "any" ? "ba" : p.wtag;
     d.wei = quantised_t(
             tensor_t(p.wei, strides_of(p.wei, tag, p.wei_type.dt), p.wei_type.dt, p.wei_type.dense),
-            p.wei_type, int(p.nd()) - 2);
+            p.wei_type, int(p.nd()) - 2, p.scales_tag);
     fill_random(d.wei, rng, p.special);
     if (p.bias) d.bias = random_tensor(p.bias_dims(), p.bias_dt, rng);
     for (size_t i = 0; i < p.post_ops.size(); i++) {

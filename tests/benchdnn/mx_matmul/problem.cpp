@@ -51,8 +51,8 @@ std::string draw_all_post_ops(
 constexpr knob_t knob_list[] = {dt_knob, bias_knob,
         {"bia-policy", "per_oc", "common|per_oc|per_row|per_tensor"}, {"stag", "ab", "ab|ba"}, wtag_knob,
         {"dtag", "ab", "ab|ba"}, scales_knob, zero_points_knob, global_knob, layouts_knob, packings_knob,
-        given_knob, rounding_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops}, runtime_rows_knob,
-        {"runtime-batch", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
+        given_knob, scales_tag_knob, rounding_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops},
+        runtime_rows_knob, {"runtime-batch", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
         {"batch-strides", "outer", "outer|inner|same"}, special_knob, values_knob, deterministic_knob,
         scratchpad_knob, fpmath_knob, acc_mode_knob, hint_knob};
 

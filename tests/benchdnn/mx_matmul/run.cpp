@@ -45,7 +45,7 @@ struct execution_t {
             if (p.post_ops[i].kind == mxdnn_binary)
                 args[MXDNN_ARG_ATTR_MULTIPLE_POST_OP(int(i)) | MXDNN_ARG_SRC_1] = data.binary[i].memory(eng);
         dst = operand_t(tensor_t(p.dst, data.old_dst.strides, p.dst_type.dt, p.dst_type.dense), p.dst_type,
-                int(p.nd()) - 1);
+                int(p.nd()) - 1, p.scales_tag);
         rng_t rng(settings.seed);
         dst.fill_given(rng);
         dst.add_args(MXDNN_ARG_DST, eng, args);

@@ -62,6 +62,9 @@ void read_case_files(const std::string &name, describe_t &&describe, array_fn_t 
     std::ifstream bin(folder + "cases.bin", std::ios::binary), text(folder + "cases.txt");
     const std::vector<uint8_t> blob(std::istreambuf_iterator<char>(bin), {});
     if (!bin || blob.empty()) throw std::runtime_error("cannot read " + folder + "cases.bin");
+    const auto wrong = [&](const std::string &line) {
+        return std::runtime_error(folder + "cases.txt: " + line);
+    };
     bool any = false;
     for (std::string line; std::getline(text, line); any = true) {
         std::istringstream in(line);
@@ -72,15 +75,14 @@ void read_case_files(const std::string &name, describe_t &&describe, array_fn_t 
         } else {
             size_t offset = 0, size = 0;
             in >> what >> type >> shape >> offset >> size;
-            if (!in || !any || offset + size > blob.size())
-                throw std::runtime_error(folder + "cases.txt: " + line);
+            if (!in || !any || offset + size > blob.size()) throw wrong(line);
             array_t a;
             a.bytes.assign(blob.begin() + long(offset), blob.begin() + long(offset + size));
             std::istringstream dims(shape);
             for (std::string d; std::getline(dims, d, 'x');) a.dims.push_back(std::stoll(d));
             array(what, a);
         }
-        if (in.fail()) throw std::runtime_error(folder + "cases.txt: " + line);
+        if (in.fail()) throw wrong(line);
     }
     if (!any) throw std::runtime_error(folder + "cases.txt has no cases");
 }

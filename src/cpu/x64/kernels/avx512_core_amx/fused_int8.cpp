@@ -26,7 +26,6 @@ namespace {
 
 using Xbyak::RegExp;
 using Xbyak::Tmm;
-using Xbyak::Zmm;
 
 constexpr int block_rows = source_blocks_t::fused_block_rows;
 static_assert(block_rows == 2 * amx_tile_rows, "");
