@@ -27,7 +27,7 @@ uint8_t *code_buffer() {
 jit_base_t::jit_base_t()
     : Xbyak::CodeGenerator(sizeof(code_buffer_t), code_buffer()),
       begin_(const_cast<uint8_t *>(getCode()) + max_constants * constant_bytes) {
-    setSize(size_t(max_constants * constant_bytes));
+    setSize(size_t(max_constants) * constant_bytes);
 }
 
 Xbyak::Address jit_base_t::constant(const void *bytes, size_t n) {
