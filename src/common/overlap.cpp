@@ -39,6 +39,7 @@ bool overlap(const tensor_bytes_t &x, const tensor_bytes_t &y) {
         for (int i = 0; i < md->ndims; i++) {
             if (md->dims[i] <= 1) continue;
             const int64_t pitch = stride_bytes(*md, i, data_type_info(md->dt)->bits);
+            if (pitch == 0) continue; // broadcast
             const int64_t in_x = bytes_of_step(*x.md, pitch), in_y = bytes_of_step(*y.md, pitch);
             if (!in_x || !in_y) continue;
             const int64_t ahead = (y.begin - x.begin) % pitch, from_x = ahead < 0 ? ahead + pitch : ahead;

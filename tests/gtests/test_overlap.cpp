@@ -80,6 +80,16 @@ TEST(overlap, what_is_found_apart_is_apart) {
     EXPECT_LT(missed * 10, apart); // those whose rows are of different lengths
 }
 
+// A row that is broadcast has one place for all rows.
+TEST(overlap, broadcast_rows_lie_in_one_place) {
+    const memory_desc_t row = strided({5, 8}, mxdnn_f32, {0, 1}), all = strided({5, 8}, mxdnn_f32, {16, 1});
+    EXPECT_TRUE(overlap_at(row, 0, all, 0));
+    EXPECT_TRUE(overlap_at(row, 28, all, 0));
+    EXPECT_FALSE(overlap_at(row, 32, all, 0));
+    EXPECT_FALSE(overlap_at(row, 96, all, 0));
+    EXPECT_TRUE(overlap_at(row, 0, row, 0));
+}
+
 TEST(overlap, nothing_overlaps_an_empty_tensor) {
     const memory_desc_t all = strided({4, 8}, mxdnn_f32, {8, 1}), none = strided({0, 8}, mxdnn_f32, {8, 1});
     EXPECT_FALSE(overlap_at(all, 0, none, 16));
