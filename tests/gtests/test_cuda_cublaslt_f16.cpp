@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cuda_call.hpp"
+#include "cuda_int4_kind.hpp"
 #include "gpu/cuda/cublaslt_mx_matmul.hpp"
 
 using namespace cuda_test;
@@ -14,18 +14,7 @@ using mxdnn::impl::cuda::cublaslt_f16_mx_matmul_t;
 
 namespace {
 
-struct kind_t {
-    dt wei, scale, zero; // undef: no zeros
-    memory::dim block;
-
-    bool zero_points() const { return zero == dt::u8; }
-    bool zeros() const { return zero != dt::undef && !zero_points(); }
-    std::string text() const {
-        const auto name = [](dt t) { return std::string(data_type_name(mxdnn_data_type_t(t))); };
-        return name(wei) + " scales " + name(scale) + " by " + std::to_string(block)
-               + (zero == dt::undef ? "" : " zeros " + name(zero));
-    }
-};
+using kind_t = int4_kind_t;
 constexpr kind_t kinds[] = {
         {dt::u4, dt::f16, dt::u8, 128},
         {dt::s4, dt::f16, dt::undef, 32},
@@ -43,8 +32,7 @@ constexpr memory::dim K = 264, N = 1288, panel = 64;
 
 mxdnn::mx_matmul::primitive_desc make_pd(const kind_t &kind, memory::dim M, dt dst, bool relu = false) {
     mxdnn::primitive_attr attr;
-    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.scale);
-    if (kind.zero != dt::undef) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.zero);
+    kind.set(attr);
     if (relu) {
         mxdnn::post_ops ops;
         ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f);

@@ -5,25 +5,14 @@
 #include <array>
 #include <cmath>
 
-#include "cuda_call.hpp"
+#include "cuda_int4_kind.hpp"
 
 using namespace cuda_test;
 using namespace mxdnn::impl;
 
 namespace {
 
-struct kind_t {
-    dt wei, scale, zero; // undef: no zeros
-    memory::dim block = 32;
-
-    bool zero_points() const { return zero == dt::u8; }
-    bool zeros() const { return zero != dt::undef && !zero_points(); }
-    std::string text() const {
-        const auto name = [](dt t) { return std::string(data_type_name(mxdnn_data_type_t(t))); };
-        return name(wei) + " scales " + name(scale) + " by " + std::to_string(block)
-               + (zero == dt::undef ? "" : " zeros " + name(zero));
-    }
-};
+using kind_t = int4_kind_t;
 constexpr kind_t kinds[] = {
         {dt::s4, dt::bf16, dt::undef},
         {dt::u4, dt::bf16, dt::u8},
@@ -42,8 +31,7 @@ constexpr kind_t kinds[] = {
 mxdnn::mx_matmul::primitive_desc make_pd(
         const kind_t &kind, memory::dim M, memory::dim K, memory::dim N, dt src) {
     mxdnn::primitive_attr attr;
-    attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.scale);
-    if (kind.zero != dt::undef) attr.set_zero_points(MXDNN_ARG_WEIGHTS, 3, {kind.block, 1}, kind.zero);
+    kind.set(attr);
     return {gpu(), memory::desc({M, K}, src, tag::ab), memory::desc({K, N}, kind.wei, tag::any),
             memory::desc({M, N}, dt::f32, tag::ab), attr, true};
 }

@@ -17,7 +17,7 @@ namespace x64 {
 
 namespace {
 // Where results go is fetched so many rows before they are stored: rows are short and lie far apart, so that
-// nothing else fetches them, and where K is small waiting for each takes a fifth of the time.
+// nothing else fetches them, and where K is small that counts.
 constexpr int64_t rows_ahead = 8;
 } // namespace
 

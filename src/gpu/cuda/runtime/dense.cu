@@ -42,8 +42,8 @@ struct own_stream_t {
     }
 };
 
-// Of cuBLASLt that has a scale for each row and each column.
-constexpr size_t vector_scales_version = 120900;
+// Of cuBLASLt that has a scale for each row and each column; a macro, as the header's is asked for it.
+#define MXDNN_VECTOR_SCALES_VERSION 120900
 
 constexpr int max_devices = 64;
 // Made once and never destroyed: executions at exit may use them.
@@ -171,7 +171,7 @@ private:
         note(lt.set_desc(&op_, what, &value, sizeof(value)));
     }
     void set_vector_scales() {
-#if CUBLAS_VERSION >= 120900
+#if CUBLAS_VERSION >= MXDNN_VECTOR_SCALES_VERSION
         set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
         set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
 #else
@@ -223,9 +223,9 @@ result_t dense_open(int device, bool fp8) {
     const dense_device_t *d = nullptr;
     const result_t opened = open(device, lt, d);
     if (!opened.ok() || !fp8) return opened;
-    if (CUBLAS_VERSION < vector_scales_version)
+    if (CUBLAS_VERSION < MXDNN_VECTOR_SCALES_VERSION)
         return {mxdnn_unimplemented, "libmxdnn_cuda was built with a header older than 12.9's"};
-    if (lt->version() < vector_scales_version) return {mxdnn_unimplemented, "it is older than 12.9"};
+    if (lt->version() < MXDNN_VECTOR_SCALES_VERSION) return {mxdnn_unimplemented, "it is older than 12.9"};
     return opened;
 }
 
