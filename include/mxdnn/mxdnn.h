@@ -186,6 +186,16 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_expert_range(
  * correct all the same. 0: no hint. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_max_rows_hint(
         mxdnn_primitive_attr_t attr, mxdnn_dim_t rows);
+/** A promise, 0 by default: whenever the primitive is executed, every write of its weights has ended before
+ * the call, not only before the work that it puts into the stream; and no write begins before that work has
+ * ended. With it a CUDA kernel reads weights while earlier work of its stream still runs, which saves about a
+ * microsecond an execution where there are few rows. Without it all arguments are read in the order of the
+ * stream. Weights that mx_reorder packs on the same stream right before are safe either way; those that a
+ * kernel or a copy of the caller writes are so only after that has been waited for. CPU engines: no effect.
+ */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_constant_weights(mxdnn_primitive_attr_t attr, int value);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_constant_weights(
+        const_mxdnn_primitive_attr_t attr, int *value);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_post_ops(
         mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops);
 /** The attribute's own post-ops; they live as long as the attribute. */

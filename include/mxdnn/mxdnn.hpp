@@ -835,6 +835,20 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         return value != 0;
     }
 
+    /// The promise that weights are not written from before each execution until its work has ended, which
+    /// lets CUDA kernels read them while earlier work of the stream runs; mxdnn.h has it in full. Default:
+    /// false.
+    void set_constant_weights(bool value) {
+        error::wrap_c_api(mxdnn_primitive_attr_set_constant_weights(get(), value ? 1 : 0),
+                "could not set the constant weights attribute");
+    }
+    bool get_constant_weights() const {
+        int value = 0;
+        error::wrap_c_api(mxdnn_primitive_attr_get_constant_weights(get(), &value),
+                "could not get the constant weights attribute");
+        return value != 0;
+    }
+
     void set_scratchpad_mode(scratchpad_mode mode) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_scratchpad_mode(get(), static_cast<mxdnn_scratchpad_mode_t>(mode)),

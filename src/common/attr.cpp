@@ -356,6 +356,7 @@ std::string to_string(const attr_t &attr) {
     if (attr.global_experts)
         add("expert-range:" + std::to_string(attr.first_expert) + ":" + std::to_string(attr.global_experts));
     if (attr.max_rows_hint) add("max-rows-hint:" + std::to_string(attr.max_rows_hint));
+    if (attr.constant_weights) add("attr-constant-weights:true");
     if (attr.scratchpad == mxdnn_scratchpad_mode_user) add("attr-scratchpad:user");
     return s;
 }

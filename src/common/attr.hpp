@@ -68,6 +68,7 @@ struct mxdnn_primitive_attr {
     mxdnn_topk_weights_t topk_weights = mxdnn_topk_weights_output;
     mxdnn_dim_t first_expert = 0, global_experts = 0; // 0 global ones: ids are the weights' own
     mxdnn_dim_t max_rows_hint = 0;
+    bool constant_weights = false;
 
     // Attributes of SRC, WEIGHTS, DST or DST_1; null for any other argument.
     const mxdnn::impl::arg_attr_t *arg(int a) const {

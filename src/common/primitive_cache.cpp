@@ -68,7 +68,8 @@ public:
                 .add(a.topk_weights)
                 .add(a.first_expert)
                 .add(a.global_experts)
-                .add(a.max_rows_hint);
+                .add(a.max_rows_hint)
+                .add(a.constant_weights);
     }
 };
 

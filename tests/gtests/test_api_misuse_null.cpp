@@ -130,6 +130,9 @@ TEST_F(Misuse, NullAttributes) {
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_deterministic(nullptr, 1), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_deterministic(nullptr, &n), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_deterministic(attr.get(), nullptr), "value");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_constant_weights(nullptr, 1), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_constant_weights(nullptr, &n), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_constant_weights(attr.get(), nullptr), "value");
     EXPECT_NULL_REFUSED(
             mxdnn_primitive_attr_set_scratchpad_mode(nullptr, mxdnn_scratchpad_mode_user), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scratchpad_mode(nullptr, &sp), "attr");

@@ -35,6 +35,9 @@ TEST(Objects, AttributesRoundTrip) {
     }
     a.set_deterministic(true);
     EXPECT_TRUE(a.get_deterministic());
+    EXPECT_FALSE(a.get_constant_weights());
+    a.set_constant_weights(true);
+    EXPECT_TRUE(a.get_constant_weights());
     a.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
     EXPECT_EQ(a.get_scratchpad_mode(), mxdnn::scratchpad_mode::user);
 
@@ -42,6 +45,7 @@ TEST(Objects, AttributesRoundTrip) {
     const mxdnn::primitive_attr clone = a.clone(), copy = a;
     a.set_deterministic(false);
     EXPECT_TRUE(clone.get_deterministic());
+    EXPECT_TRUE(clone.get_constant_weights());
     EXPECT_FALSE(copy.get_deterministic());
     EXPECT_EQ(clone.get_scratchpad_mode(), mxdnn::scratchpad_mode::user);
 }

@@ -129,6 +129,7 @@ TEST_F(Cache, AnotherProblemMisses) {
     matmul(src, wei, none, dst,
             attr([](mxdnn::primitive_attr &a) { a.set_accumulation_mode(mxdnn::accumulation_mode::any); }));
     matmul(src, wei, none, dst, attr([](mxdnn::primitive_attr &a) { a.set_max_rows_hint(9); }));
+    matmul(src, wei, none, dst, attr([](mxdnn::primitive_attr &a) { a.set_constant_weights(true); }));
     matmul(src, wei, none, dst, post([](mxdnn::post_ops &p) { p.append_eltwise(alg::eltwise_relu, 0, 0); }));
     matmul(src, wei, none, dst,
             post([](mxdnn::post_ops &p) { p.append_eltwise(alg::eltwise_relu, 0.5f, 0); }));

@@ -95,6 +95,19 @@ mxdnn_status_t mxdnn_primitive_attr_get_deterministic(const_mxdnn_primitive_attr
     return mxdnn_success;
 }
 
+mxdnn_status_t mxdnn_primitive_attr_set_constant_weights(mxdnn_primitive_attr_t attr, int value) {
+    MXDNN_CHECK_ARG(attr);
+    attr->constant_weights = value != 0;
+    return mxdnn_success;
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_constant_weights(const_mxdnn_primitive_attr_t attr, int *value) {
+    MXDNN_CHECK_ARG(attr);
+    MXDNN_CHECK_ARG(value);
+    *value = attr->constant_weights;
+    return mxdnn_success;
+}
+
 mxdnn_status_t mxdnn_primitive_attr_set_scratchpad_mode(
         mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t mode) {
     MXDNN_CHECK_ARG(attr);

@@ -103,6 +103,8 @@ struct matmul_args_t {
     float old_scale = 0.f; // times what dst held, added at the end
 
     int32_t splits = 1; // CTAs of a cluster that share K: 1 to 4, from the plan
+    // The attribute: weights may be read before earlier kernels of the stream have ended.
+    bool constant_weights = false;
 };
 
 // An argument struct of the kernel table: the plan's choice of a variant and its grid.
@@ -111,8 +113,8 @@ struct launch_args_t {
     format_t format = format_t::mxfp4;
     int32_t variant = 0; // index into few_rows_tiles or many_rows_widths
     int32_t grid = 0;
-    // The stream's kernel before this is one of these, too. They write no weights, so this one may start, and
-    // read its own, while that one runs.
+    // The kernel starts while the stream's kernel before it runs. It reads nothing that an earlier kernel may
+    // write until these have ended; its weights belong to that unless the caller says that they are constant.
     bool early = false;
 };
 

@@ -40,6 +40,7 @@ void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, i
     p.wtag = one_of(words, "wtag");
     p.runtime_rows = flag(words, "runtime-rows");
     p.deterministic = flag(words, "attr-deterministic");
+    p.constant_weights = flag(words, "attr-constant-weights");
     p.user_scratchpad = flag(words, "attr-scratchpad");
     p.fpmath = pick(words, "attr-fpmath",
             {mxdnn_fpmath_mode_strict, mxdnn_fpmath_mode_bf16, mxdnn_fpmath_mode_f16, mxdnn_fpmath_mode_any,
@@ -149,6 +150,7 @@ void set_attr(
     if (p.dst_type.quantised) attr.set_scale_rounding(MXDNN_ARG_DST, rounding);
     if (p.recipe != recipe_kind_t::none) attr.set_scale_rounding(MXDNN_ARG_SRC, rounding);
     if (p.deterministic) attr.set_deterministic(true);
+    if (p.constant_weights) attr.set_constant_weights(true);
     if (p.user_scratchpad) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
     attr.set_fpmath_mode(static_cast<mxdnn::fpmath_mode>(p.fpmath));
     attr.set_accumulation_mode(static_cast<mxdnn::accumulation_mode>(p.sums));

@@ -18,7 +18,7 @@ struct matmul_problem_t {
     std::vector<post_op_knob_t> post_ops;
     std::string wtag = "any";                                             // any (packed), ab, ba
     mxdnn::impl::recipe_kind_t recipe = mxdnn::impl::recipe_kind_t::none; // of the source
-    bool runtime_rows = false, deterministic = false, user_scratchpad = false;
+    bool runtime_rows = false, deterministic = false, constant_weights = false, user_scratchpad = false;
     mxdnn_fpmath_mode_t fpmath = mxdnn_fpmath_mode_strict;
     mxdnn_accumulation_mode_t sums = mxdnn_accumulation_mode_strict;
     int64_t hint = 0;            // of rows
@@ -54,6 +54,7 @@ constexpr knob_t dt_knob("dt", "bf16:mxfp4:bf16", draw_types, true), bias_knob("
         rounding_knob("rounding", "floor", "floor|ceil|even|rceil"),
         scales_tag_knob("scales-tag", "ab", "ab|ba"), runtime_rows_knob("runtime-rows", "0", "0|1"),
         deterministic_knob("attr-deterministic", "false", "false|true"),
+        constant_weights_knob("attr-constant-weights", "false", "false|true"),
         scratchpad_knob("attr-scratchpad", "library", "library|user"),
         fpmath_knob("attr-fpmath", "strict", "strict|bf16|f16|any|tf32"),
         acc_mode_knob("attr-acc-mode", "strict", "strict|relaxed|any|s32|f32|f16"),

@@ -63,8 +63,8 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob, {"experts", "4", range_t{1, 
         {"activation-params", "none", "none|shared|per_expert", draw_params},
         {"active-experts", "0", "0|1|shuffled"}, {"expert-map", "0", "0|1"}, {"weights-ptrs", "0", "0|1"},
         {"extra-rows", "0", range_t{0, 5}}, {"plain-rows", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
-        {"skips", "0", "0|1"}, runtime_rows_knob, hint_knob, deterministic_knob, scratchpad_knob, fpmath_knob,
-        acc_mode_knob, special_knob, values_knob};
+        {"skips", "0", "0|1"}, runtime_rows_knob, hint_knob, deterministic_knob, constant_weights_knob,
+        scratchpad_knob, fpmath_knob, acc_mode_knob, special_knob, values_knob};
 
 } // namespace
 

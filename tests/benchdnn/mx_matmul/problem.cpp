@@ -54,7 +54,7 @@ constexpr knob_t knob_list[] = {dt_knob, bias_knob,
         given_knob, scales_tag_knob, rounding_knob, recipe_knob, {"attr-post-ops", "", draw_all_post_ops},
         runtime_rows_knob, {"runtime-batch", "0", "0|1"}, {"row-pad", "0", range_t{0, 5}},
         {"batch-strides", "outer", "outer|inner|same"}, special_knob, values_knob, deterministic_knob,
-        scratchpad_knob, fpmath_knob, acc_mode_knob, hint_knob};
+        constant_weights_knob, scratchpad_knob, fpmath_knob, acc_mode_knob, hint_knob};
 
 // Of a random problem: few enough for every implementation and the oracle.
 int64_t most_products() { return settings.random_size << 22; }

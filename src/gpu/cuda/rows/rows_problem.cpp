@@ -215,6 +215,7 @@ void set_rows_args(const problem_t &p, rows::launch_args_t &launch) {
     rows::matmul_args_t &a = launch.matmul;
     a.prefix = int32_t(n64_frame_t::prefix(shape));
     a.tiling = tiling_of(p.weights);
+    a.constant_weights = p.attr.constant_weights;
     a.N = int32_t(dim_from_end(p.weights, 1));
     a.K = int32_t(dim_from_end(p.weights, 2));
     for (const post_op_t &o : p.attr.post_ops.ops) {

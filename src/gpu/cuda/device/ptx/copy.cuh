@@ -37,6 +37,10 @@ __device__ __forceinline__ void tensor_copy_to(
 __device__ __forceinline__ void prefetch_line(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
+// The same for many lines; address and size are multiples of 16.
+__device__ __forceinline__ void bulk_prefetch(const void *from, uint32_t bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
 // 16 bytes; zeros where `valid` is false.
 __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)

@@ -246,6 +246,12 @@ __global__ void __launch_bounds__(variant::threads, dense_rows_ctas)
             const int64_t past = tile_begin + end == tiles_all ? args.tiling.panel_bytes
                                                                : int64_t(tile_begin + end) * tile_bytes;
             const uint8_t *weights = static_cast<const uint8_t *>(args.weights) + args.prefix;
+            if (!args.constant_weights) { // an earlier kernel may write them
+                const uint8_t *panel = weights + number * args.tiling.panel_bytes;
+                if (begin < end)
+                    bulk_prefetch(panel + first, uint32_t(min(int64_t(ring) * stage_bytes, past - first)));
+                wait_for_earlier_kernels();
+            }
             int at = 0, lap = 0;
             for (int item = number; item < items; item += item_step) {
                 if (begin == end) continue;

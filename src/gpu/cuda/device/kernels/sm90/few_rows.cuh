@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
     const uint32_t full = shared_address(head.full), empty = shared_address(head.empty);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_read = shared_address(&head.sums_read);
 
-    // Later kernels may read their weights when they start, which this one may do itself only if it is not
-    // listed: before, something else may still be writing them.
+    // Later kernels start as soon as they can, but after what wrote a list: they may read constant weights at
+    // once.
     const bool listed = args.grouped;
     if (!listed) let_later_kernels_start();
     if (lane == 0) { // of a warp for each stage, and one more
@@ -328,6 +328,14 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                 }
                 copy_arrive(full + 8 * to.slot);
             };
+            if (!waited && !args.constant_weights) { // an earlier kernel may write the weights
+                const int64_t from = int64_t(stage_begin) * panel_bytes,
+                              bytes = args.tiling.panel_bytes - from;
+                if (producer == 0 && lane < panels_here)
+                    bulk_prefetch(weights + from, uint32_t(min(int64_t(ring) * panel_bytes, bytes)));
+                wait_for_earlier_kernels();
+                waited = true;
+            }
             // As many weights as may be on their way before earlier kernels have ended, and at least those of
             // one stage before anything waits for the rows.
             const int first = i, ahead = min(waited ? i + 1 : ring, item_stages);

@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         }
         barrier_init_fence();
     }
-    // What says which rows and panels there are, earlier kernels may write. Weights they do not: without
-    // those, only rows and results wait.
+    // What says which rows and panels there are, earlier kernels may write. Without it, only weights, rows
+    // and results wait.
     const bool waits = args.grouped || args.wanted || shared_t::fp8;
     if (waits) wait_for_earlier_kernels();
-    // Later kernels may read their weights when they start; grouped ones start before what wrote those may
+    // Later kernels may read constant weights when they start; grouped ones start before what wrote those may
     // have ended.
     let_later_kernels_start();
     head.list.build(args, width);
@@ -89,9 +89,15 @@ __global__ void __launch_bounds__(many_rows_shared_t<format, width>::threads, 1)
         fewer_registers<shared_t::producer_registers>();
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         int position = 0;
+        bool may_read_weights = waits || args.constant_weights;
         for (int at = items.begin; at < items.end; at += items.step) {
             if (!items.wanted(at)) continue;
             const row_block_t block = items.block(at);
+            if (warp < k::weight_warps && !may_read_weights) {
+                if (warp == 0) cta.prefetch_weights(lane, block, items.panel_group(at));
+                wait_for_earlier_kernels();
+                may_read_weights = true;
+            }
             if (warp < k::weight_warps)
                 cta.produce_weights(warp, lane, position, block, items.panel_group(at));
             else if (threadIdx.x == k::weight_warps * 32)

@@ -45,6 +45,19 @@ struct many_rows_cta_t {
         return stage;
     }
 
+    // The first weights of an item to L2.
+    __device__ void prefetch_weights(int lane, const row_block_t &block, int panel_group) const {
+        if (lane >= panel_map.slots(panel_group) || stage_begin >= min(stage_end, tiles)) return;
+        const int64_t panel_bytes = args.tiling.panel_bytes,
+                      tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes,
+                      from = tile_bytes * stage_begin,
+                      bytes = min(tile_bytes * min(shared_t::stages, stage_end - stage_begin),
+                              panel_bytes - from);
+        ptx::bulk_prefetch(packed_of(args, block.expert) + args.prefix
+                                   + panel_map.panel(panel_group, lane) * panel_bytes + from,
+                uint32_t(bytes));
+    }
+
     // Weights of an item, every other stage; `position` counts the stages of all items before it.
     __device__ void produce_weights(
             int warp, int lane, int position, const row_block_t &block, int panel_group) const {
