@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The expert layer of moe_layer.cpp in plain C: route, gate_up with swiglu, down with the weighted sum.
+/* The expert layer of moe_layer.cpp in plain C: route, gate_up with swiglu_oai, down with the weighted sum.
  *
  *     moe_layer_c [--engine cpu|cuda] [--shape small|20b] [TOKENS]
  */
@@ -119,7 +119,7 @@ typedef struct {
 } matmul_t;
 
 static mxdnn_primitive_desc_t describe(mxdnn_memory_desc_t src, mxdnn_dim_t experts, mxdnn_dim_t K,
-        mxdnn_dim_t N, mxdnn_memory_desc_t dst, int swiglu) {
+        mxdnn_dim_t N, mxdnn_memory_desc_t dst, int swiglu_oai) {
     const mxdnn_dims_t blocks = {32, 1};
     mxdnn_memory_desc_t weights = tensor(experts, K, N, mxdnn_f4_e2m1, mxdnn_format_tag_any);
     mxdnn_memory_desc_t bias = matrix(experts, N, mxdnn_f32);
@@ -128,11 +128,11 @@ static mxdnn_primitive_desc_t describe(mxdnn_memory_desc_t src, mxdnn_dim_t expe
     CHECK(mxdnn_primitive_attr_create(&attr));
     CHECK(mxdnn_primitive_attr_set_scales(attr, MXDNN_ARG_WEIGHTS, ALL_DIMS, 2, blocks, mxdnn_e8m0, 0,
             mxdnn_quantization_mode_static_sazp));
-    if (swiglu) {
+    if (swiglu_oai) {
         mxdnn_post_ops_t post_ops;
         CHECK(mxdnn_post_ops_create(&post_ops));
         CHECK(mxdnn_post_ops_append_gated(
-                post_ops, mxdnn_gated_swiglu, 1.702f, 7.f, mxdnn_gated_interleaved));
+                post_ops, mxdnn_gated_swiglu_oai, 1.702f, 7.f, mxdnn_gated_interleaved));
         CHECK(mxdnn_primitive_attr_set_post_ops(attr, post_ops));
         CHECK(mxdnn_post_ops_destroy(post_ops));
     }
@@ -189,9 +189,9 @@ static void move_expert(const matmul_t *m, long long expert, mxdnn_data_type_t t
 }
 
 static matmul_t make_matmul(
-        mxdnn_memory_desc_t src, mxdnn_dim_t K, mxdnn_dim_t N, mxdnn_memory_desc_t dst, int swiglu) {
+        mxdnn_memory_desc_t src, mxdnn_dim_t K, mxdnn_dim_t N, mxdnn_memory_desc_t dst, int swiglu_oai) {
     matmul_t m;
-    mxdnn_primitive_desc_t pd = describe(src, E, K, N, dst, swiglu), one;
+    mxdnn_primitive_desc_t pd = describe(src, E, K, N, dst, swiglu_oai), one;
     mxdnn_memory_desc_t packed;
     int64_t stride;
     uint16_t *bf16 = buffer((size_t)(K * N) * 2);

@@ -2,7 +2,7 @@
 // A whole expert layer of gpt-oss from MXFP4 weights, on a CPU or a CUDA device:
 //
 //     route      router logits -> experts, weights, and the rows of each expert
-//     gate_up    gathers the tokens of each expert, multiplies, adds the bias, applies swiglu
+//     gate_up    gathers the tokens of each expert, multiplies, adds the bias, applies swiglu_oai
 //     down       multiplies, adds the bias, weights each row and sums the rows of a token
 //
 //     moe_layer [--engine cpu|cuda] [--shape small|20b|120b] [TOKENS ...]        e.g. moe_layer 1 16 256
@@ -109,9 +109,9 @@ struct layer_t {
 
         primitive_attr gate_up_attr;
         gate_up_attr.set_scales(MXDNN_ARG_WEIGHTS, (1 << 0) | (1 << 1) | (1 << 2), {32, 1}, dt::e8m0);
-        post_ops swiglu;
-        swiglu.append_gated(algorithm::gated_swiglu, 1.702f, 7.f, gated_layout::interleaved);
-        gate_up_attr.set_post_ops(swiglu);
+        post_ops swiglu_oai;
+        swiglu_oai.append_gated(algorithm::gated_swiglu_oai, 1.702f, 7.f, gated_layout::interleaved);
+        gate_up_attr.set_post_ops(swiglu_oai);
         const grouped_matmul::primitive_desc gate_up_pd(eng, matrix(any_rows, H, dt::bf16),
                 memory::desc({E, H, 2 * I}, dt::f4_e2m1, tag::any), matrix(E, 2 * I, dt::f32),
                 memory::desc::grouped({any_rows, I}, dt::bf16, 0, E), gate_up_attr);

@@ -175,9 +175,9 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_element_packing(
 /** grouped_matmul: what the group arguments are. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_row_grouping(
         mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping);
-/** grouped_matmul: what MXDNN_ARG_TOPK_WEIGHTS multiply; the default is the output. */
-mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_topk_weights(
-        mxdnn_primitive_attr_t attr, mxdnn_topk_weights_t where);
+/** grouped_matmul: where MXDNN_ARG_TOPK_WEIGHTS apply; the default is the output. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_topk_weights_placement(
+        mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t where);
 /** grouped_matmul: expert ids count `global_experts` experts, of which the weights hold those from
  * `first` on; other ids are skipped. global_experts 0: ids are the weights' own. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_expert_range(

@@ -193,10 +193,10 @@ enum class row_grouping {
     row_ids = mxdnn_row_grouping_row_ids,
 };
 
-/// What grouped_matmul multiplies by the top-k weights.
-enum class topk_weights {
-    output = mxdnn_topk_weights_output,
-    input = mxdnn_topk_weights_input,
+/// Where grouped_matmul applies the top-k weights.
+enum class topk_weights_placement {
+    on_output = mxdnn_topk_weights_on_output,
+    on_input = mxdnn_topk_weights_on_input,
 };
 
 /// Where a gated activation finds gate and up.
@@ -239,7 +239,7 @@ enum class algorithm {
     binary_max = mxdnn_binary_max,
     binary_min = mxdnn_binary_min,
     gated_silu = mxdnn_gated_silu,
-    gated_swiglu = mxdnn_gated_swiglu,
+    gated_swiglu_oai = mxdnn_gated_swiglu_oai,
     gated_gelu_erf = mxdnn_gated_gelu_erf,
     gated_gelu_tanh = mxdnn_gated_gelu_tanh,
     route_softmax_topk = mxdnn_route_softmax_topk,
@@ -908,10 +908,10 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 mxdnn_primitive_attr_set_row_grouping(get(), static_cast<mxdnn_row_grouping_t>(grouping)),
                 "could not set the row grouping");
     }
-    void set_topk_weights(topk_weights where) {
-        error::wrap_c_api(
-                mxdnn_primitive_attr_set_topk_weights(get(), static_cast<mxdnn_topk_weights_t>(where)),
-                "could not set what top-k weights multiply");
+    void set_topk_weights_placement(topk_weights_placement where) {
+        error::wrap_c_api(mxdnn_primitive_attr_set_topk_weights_placement(
+                                  get(), static_cast<mxdnn_topk_weights_placement_t>(where)),
+                "could not set the placement of top-k weights");
     }
     void set_expert_range(memory::dim first, memory::dim global_experts) {
         error::wrap_c_api(mxdnn_primitive_attr_set_expert_range(get(), first, global_experts),

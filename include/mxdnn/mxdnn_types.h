@@ -119,8 +119,9 @@ typedef enum {
     mxdnn_binary_max = 0x1fff2,
     mxdnn_binary_min = 0x1fff3,
     /* gated activations: of gate g and up u; see mxdnn_post_ops_append_gated() */
-    mxdnn_gated_silu = 0x100,   /**< g * sigmoid(g) * u */
-    mxdnn_gated_swiglu = 0x101, /**< gpt-oss: min(g, limit) * sigmoid(alpha * g) * (clamp(u, +-limit) + 1) */
+    mxdnn_gated_silu = 0x100, /**< g * sigmoid(g) * u */
+    mxdnn_gated_swiglu_oai =
+            0x101, /**< gpt-oss: min(g, limit) * sigmoid(alpha * g) * (clamp(u, +-limit) + 1) */
     mxdnn_gated_gelu_erf = 0x102, /**< gelu(g) * u */
     mxdnn_gated_gelu_tanh = 0x103,
     /* not gated, of one column each, for expert layers */
@@ -189,8 +190,11 @@ typedef enum {
     mxdnn_row_grouping_row_ids = 3
 } mxdnn_row_grouping_t;
 
-/** What grouped_matmul multiplies by MXDNN_ARG_TOPK_WEIGHTS: a row's result after activation, or its sums. */
-typedef enum { mxdnn_topk_weights_output = 0, mxdnn_topk_weights_input = 1 } mxdnn_topk_weights_t;
+/** Where grouped_matmul applies MXDNN_ARG_TOPK_WEIGHTS. */
+typedef enum {
+    mxdnn_topk_weights_on_output = 0, /**< to a row's results, after the post-ops */
+    mxdnn_topk_weights_on_input = 1   /**< to the rows of the source: to a row's sums, before the bias */
+} mxdnn_topk_weights_placement_t;
 
 /** Where a gated post-op finds gate and up: column pairs (2j, 2j+1), or (j, j + N/2). */
 typedef enum { mxdnn_gated_interleaved = 0, mxdnn_gated_halves = 1 } mxdnn_gated_layout_t;

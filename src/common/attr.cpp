@@ -140,7 +140,7 @@ constexpr alg_row_t alg_list[] = {
         {mxdnn_binary_max, mxdnn_binary, "max"},
         {mxdnn_binary_min, mxdnn_binary, "min"},
         {mxdnn_gated_silu, mxdnn_gated, "silu"},
-        {mxdnn_gated_swiglu, mxdnn_gated, "swiglu"},
+        {mxdnn_gated_swiglu_oai, mxdnn_gated, "swiglu_oai"},
         {mxdnn_gated_gelu_erf, mxdnn_gated, "geglu_erf"},
         {mxdnn_gated_gelu_tanh, mxdnn_gated, "geglu_tanh"},
         {mxdnn_route_softmax_topk, mxdnn_primitive_kind_moe_route, "softmax_topk"},
@@ -352,7 +352,7 @@ std::string to_string(const attr_t &attr) {
     constexpr const char *groupings[] = {"ends", "starts", "padded", "row_ids"};
     if (attr.row_grouping != mxdnn_row_grouping_ends)
         add(std::string("row-grouping:") + groupings[attr.row_grouping]);
-    if (attr.topk_weights != mxdnn_topk_weights_output) add("topk-weights:input");
+    if (attr.topk_weights_placement != mxdnn_topk_weights_on_output) add("topk-weights:input");
     if (attr.global_experts)
         add("expert-range:" + std::to_string(attr.first_expert) + ":" + std::to_string(attr.global_experts));
     if (attr.max_rows_hint) add("max-rows-hint:" + std::to_string(attr.max_rows_hint));

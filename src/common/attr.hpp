@@ -65,7 +65,7 @@ struct mxdnn_primitive_attr {
     bool deterministic = false;
     mxdnn_scratchpad_mode_t scratchpad = mxdnn_scratchpad_mode_library;
     mxdnn_row_grouping_t row_grouping = mxdnn_row_grouping_ends;
-    mxdnn_topk_weights_t topk_weights = mxdnn_topk_weights_output;
+    mxdnn_topk_weights_placement_t topk_weights_placement = mxdnn_topk_weights_on_output;
     mxdnn_dim_t first_expert = 0, global_experts = 0; // 0 global ones: ids are the weights' own
     mxdnn_dim_t max_rows_hint = 0;
     bool constant_weights = false;

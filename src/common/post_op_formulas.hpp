@@ -80,7 +80,7 @@ MXDNN_HD inline T ref_gated(
     }
     switch (alg) {
     case mxdnn_gated_silu: return g * ref_sigmoid(g) * u;
-    case mxdnn_gated_swiglu: return g * ref_sigmoid(alpha * g) * (u + beta);
+    case mxdnn_gated_swiglu_oai: return g * ref_sigmoid(alpha * g) * (u + beta);
     case mxdnn_gated_gelu_erf: return ref_gelu_erf(g) * u;
     case mxdnn_gated_gelu_tanh: return ref_gelu_tanh(g) * u;
     default: return g;

@@ -65,7 +65,7 @@ public:
         }
         add(a.fpmath).add(a.fpmath_apply_to_int).add(a.accumulation).add(a.deterministic).add(a.scratchpad);
         add(a.row_grouping)
-                .add(a.topk_weights)
+                .add(a.topk_weights_placement)
                 .add(a.first_expert)
                 .add(a.global_experts)
                 .add(a.max_rows_hint)

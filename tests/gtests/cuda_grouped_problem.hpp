@@ -14,7 +14,7 @@ namespace grouped {
 
 using namespace mxdnn::impl;
 
-enum class act_t { none, swiglu, silu, relu, relu2 };
+enum class act_t { none, swiglu_oai, silu, relu, relu2 };
 // What a random problem is like: small; many rows; few rows but so many columns of many experts that each
 // multiprocessor has several items; more rows, and so many items for each that many_rows does not know all of
 // them in the beginning; many rows of f8_e4m3, with block scales that lie close by or far apart.
@@ -74,7 +74,7 @@ struct problem_of_test_t {
     dt wei_type = dt::f4_e2m1, scale_type = dt::e8m0, zero_type = dt::undef;
     memory::dim block = 32;
 
-    bool gated() const { return act == act_t::swiglu || act == act_t::silu; }
+    bool gated() const { return act == act_t::swiglu_oai || act == act_t::silu; }
     int64_t columns() const { return gated() ? N / 2 : N; }
 
     int64_t check_step = 1; // every so many rows are looked at
@@ -232,11 +232,14 @@ struct problem_of_test_t {
         }
         attr.set_row_grouping(grouping);
         if (rows_hint) attr.set_max_rows_hint(rows_hint);
-        attr.set_topk_weights(topk_input ? mxdnn::topk_weights::input : mxdnn::topk_weights::output);
+        attr.set_topk_weights_placement(topk_input ? mxdnn::topk_weights_placement::on_input
+                                                   : mxdnn::topk_weights_placement::on_output);
         mxdnn::post_ops ops;
         const auto layout = halves ? mxdnn::gated_layout::halves : mxdnn::gated_layout::interleaved;
         switch (act) {
-        case act_t::swiglu: ops.append_gated(mxdnn::algorithm::gated_swiglu, alpha, limit, layout); break;
+        case act_t::swiglu_oai:
+            ops.append_gated(mxdnn::algorithm::gated_swiglu_oai, alpha, limit, layout);
+            break;
         case act_t::silu: ops.append_gated(mxdnn::algorithm::gated_silu, 0.f, limit, layout); break;
         case act_t::relu: ops.append_eltwise(mxdnn::algorithm::eltwise_relu, 0.f, 0.f); break;
         case act_t::relu2: ops.append_eltwise(mxdnn::algorithm::eltwise_relu2, 0.f, 0.f); break;
@@ -409,7 +412,7 @@ struct problem_of_test_t {
             double a = act == act_t::silu ? 1. : alpha, beta = act == act_t::silu ? 0. : 1., l = limit;
             if (!params.empty()) {
                 const float *p = &params[size_t(params_stride * expert)];
-                if (act == act_t::swiglu) a = p[0], beta = p[1];
+                if (act == act_t::swiglu_oai) a = p[0], beta = p[1];
                 l = p[2];
             }
             value_t g = sum_of(row, from, expert, halves ? c : 2 * c),

@@ -31,7 +31,8 @@ TEST_F(Misuse, AttributeEnums) {
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_row_grouping(a, bad<mxdnn_row_grouping_t>(v)), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
-                mxdnn_primitive_attr_set_topk_weights(a, bad<mxdnn_topk_weights_t>(v)), s);
+                mxdnn_primitive_attr_set_topk_weights_placement(a, bad<mxdnn_topk_weights_placement_t>(v)),
+                s);
         const mxdnn_dims_t g = {32, 1};
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scales(
@@ -127,7 +128,7 @@ TEST_F(Misuse, PostOps) {
     EXPECT_REFUSED(mxdnn_invalid_arguments,
             mxdnn_post_ops_append_gated(po.get(), mxdnn_gated_silu, 1, 0, bad<mxdnn_gated_layout_t>(2)), "2");
     EXPECT_REFUSED(mxdnn_invalid_arguments,
-            mxdnn_post_ops_append_gated(po.get(), mxdnn_gated_swiglu, NAN, 7, mxdnn_gated_halves), "nan");
+            mxdnn_post_ops_append_gated(po.get(), mxdnn_gated_swiglu_oai, NAN, 7, mxdnn_gated_halves), "nan");
     const memory::desc any({1, 64}, dt::f32, tag::any), ints({1, 64}, dt::s32, tag::ab);
     for (const memory::desc &d : {any, ints})
         EXPECT_REFUSED(mxdnn_invalid_arguments,

@@ -160,7 +160,8 @@ TEST_F(Misuse, NullAttributes) {
             mxdnn_primitive_attr_set_element_packing(nullptr, MXDNN_ARG_DST, mxdnn_element_packing_dense),
             "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_row_grouping(nullptr, mxdnn_row_grouping_ends), "attr");
-    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_topk_weights(nullptr, mxdnn_topk_weights_output), "attr");
+    EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_set_topk_weights_placement(nullptr, mxdnn_topk_weights_on_output), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_expert_range(nullptr, 0, 0), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_max_rows_hint(nullptr, 1), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_post_ops(nullptr, po.get()), "attr");

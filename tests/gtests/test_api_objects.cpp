@@ -53,7 +53,7 @@ TEST(Objects, AttributesRoundTrip) {
 TEST(Objects, PostOpsRoundTrip) {
     const memory::desc operand({1, 32}, dt::bf16, tag::ab);
     mxdnn::post_ops po;
-    po.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::halves);
+    po.append_gated(mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::halves);
     po.append_eltwise(mxdnn::algorithm::eltwise_clip, -0.5f, INFINITY);
     po.append_binary(mxdnn::algorithm::binary_max, operand);
     po.append_sum(0.25f, -3, dt::f32);
@@ -76,7 +76,7 @@ TEST(Objects, PostOpsRoundTrip) {
     memory::desc md;
     dt type = dt::u8;
     got.get_params_gated(0, alg, alpha, beta, layout);
-    EXPECT_EQ(alg, mxdnn::algorithm::gated_swiglu);
+    EXPECT_EQ(alg, mxdnn::algorithm::gated_swiglu_oai);
     EXPECT_EQ(alpha, 1.702f);
     EXPECT_EQ(beta, 7.f);
     EXPECT_EQ(layout, mxdnn::gated_layout::halves);
@@ -114,7 +114,7 @@ TEST(Objects, EveryAlgorithmAppends) {
     for (alg a : {alg::binary_add, alg::binary_mul, alg::binary_max, alg::binary_min})
         po.append_binary(a, md);
     EXPECT_EQ(po.len(), 14);
-    for (alg a : {alg::gated_silu, alg::gated_swiglu, alg::gated_gelu_erf, alg::gated_gelu_tanh}) {
+    for (alg a : {alg::gated_silu, alg::gated_swiglu_oai, alg::gated_gelu_erf, alg::gated_gelu_tanh}) {
         mxdnn::post_ops gated;
         gated.append_gated(a, 1, 0, mxdnn::gated_layout::interleaved);
         EXPECT_EQ(gated.kind(0), mxdnn::primitive::kind::gated);

@@ -232,7 +232,7 @@ TEST_F(Problems, MatmulPostOps) {
         return matmul(plain({4, 64}), fp4({64, N}), no_bias, plain({4, dst_n}, dst_type), a);
     };
     mxdnn::post_ops gated;
-    gated.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+    gated.append_gated(mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
     EXPECT_REFUSED(mxdnn_invalid_shape, with(gated, 33, 16), "33");
     EXPECT_REFUSED(mxdnn_invalid_shape, with(gated, 32, 32), "16", "4x32");
     for (const memory::dims &d : {memory::dims{4, 31}, {3, 32}, {1, 4, 32}, {32, 4}}) {

@@ -150,7 +150,7 @@ TEST_F(Cache, AnotherProblemMisses) {
     for (auto layout : {mxdnn::gated_layout::halves, mxdnn::gated_layout::interleaved})
         for (float limit : {0.f, 7.f})
             matmul(src, wei, none, plain({4, 16}), post([&](mxdnn::post_ops &p) {
-                p.append_gated(alg::gated_swiglu, 1.702f, limit, layout);
+                p.append_gated(alg::gated_swiglu_oai, 1.702f, limit, layout);
             }));
     const int threads = mxdnn::get_max_concurrency();
     mxdnn::set_max_concurrency(threads + 3);

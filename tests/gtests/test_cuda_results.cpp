@@ -24,7 +24,7 @@ mxdnn::primitive_attr make_attr(const case_t &c, int ndims) {
     if (c.rows_hint) a.set_max_rows_hint(c.rows_hint);
     if (c.gated) {
         mxdnn::post_ops ops;
-        ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+        ops.append_gated(mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
         a.set_post_ops(ops);
     }
     return a;

@@ -51,7 +51,7 @@ mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const case_t &c
     if (c.format.global) attr.set_global_scale(MXDNN_ARG_WEIGHTS, mode_t::static_sazp);
     if (c.gated) {
         mxdnn::post_ops ops;
-        ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+        ops.append_gated(mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
         attr.set_post_ops(ops);
     }
     const memory::desc src({c.M, c.K}, dt::bf16, tag::ab), wei({c.K, c.N}, c.format.wei, tag::any);

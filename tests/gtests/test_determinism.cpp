@@ -82,7 +82,8 @@ struct problem_t {
         a.set_deterministic(asked);
         if (gated) {
             mxdnn::post_ops ops;
-            ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+            ops.append_gated(
+                    mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
             a.set_post_ops(ops);
         }
         const memory::desc bias_md({1, N}, dt::f32, tag::ab);

@@ -193,11 +193,13 @@ struct run_t {
                 {"starts", mxdnn::row_grouping::starts}, {"padded", mxdnn::row_grouping::padded},
                 {"row_ids", mxdnn::row_grouping::row_ids}};
         a.set_row_grouping(kinds.at(grouping));
-        if (c.get("topk_on", "output") == "input") a.set_topk_weights(mxdnn::topk_weights::input);
+        if (c.get("topk_on", "output") == "input")
+            a.set_topk_weights_placement(mxdnn::topk_weights_placement::on_input);
         if (c.flag("experts"))
             a.set_expert_range(std::stoll(c.get("first", "0")), std::stoll(c.get("experts", "0")));
         static const std::map<std::string, mxdnn::algorithm> gates{{"silu", mxdnn::algorithm::gated_silu},
-                {"swiglu", mxdnn::algorithm::gated_swiglu}, {"geglu_erf", mxdnn::algorithm::gated_gelu_erf},
+                {"swiglu_oai", mxdnn::algorithm::gated_swiglu_oai},
+                {"geglu_erf", mxdnn::algorithm::gated_gelu_erf},
                 {"geglu_tanh", mxdnn::algorithm::gated_gelu_tanh}};
         mxdnn::post_ops ops;
         if (gated)

@@ -209,7 +209,7 @@ TEST(golden_matmul, decoding) {
 
 // ---- mx_matmul ----
 
-enum class post_t { none, swiglu, silu };
+enum class post_t { none, swiglu_oai, silu };
 
 struct variant_t {
     dt src, dst;
@@ -283,7 +283,7 @@ struct run_t {
     std::string golden() const {
         const std::string b = bias ? "bias" : "";
         if (post == post_t::none) return bias ? "bias" : "none";
-        return b + (bias ? "_" : "") + (post == post_t::swiglu ? "swiglu" : "silu");
+        return b + (bias ? "_" : "") + (post == post_t::swiglu_oai ? "swiglu_oai" : "silu");
     }
 };
 
@@ -300,17 +300,17 @@ void compare(const problem_t &p, const run_t &r, const std::vector<uint8_t> &got
     };
     for (dim m = 0; m < r.rows; m++)
         for (dim j = 0; j < columns; j++) {
-            const dim g = r.post == post_t::swiglu ? 2 * j : j;
-            const dim up = r.post == post_t::swiglu ? 2 * j + 1 : j + p.N / 2;
+            const dim g = r.post == post_t::swiglu_oai ? 2 * j : j;
+            const dim up = r.post == post_t::swiglu_oai ? 2 * j + 1 : j + p.N / 2;
             const double w = double(want[size_t(m * columns + j)]),
                          x = value_at(got, r.v.dst, size_t(m * columns + j));
             double e = sum_error(m, g);
             if (r.post != post_t::none) {
-                const bool swiglu = r.post == post_t::swiglu;
-                const double limit = swiglu ? 7 : INFINITY;
+                const bool swiglu_oai = r.post == post_t::swiglu_oai;
+                const double limit = swiglu_oai ? 7 : INFINITY;
                 const double vg = std::fmin(double(before[size_t(m * p.N + g)]), limit);
                 const double vu = std::fmax(-limit, std::fmin(double(before[size_t(m * p.N + up)]), limit));
-                e = b.gated(vg, e, vu, sum_error(m, up), swiglu ? 1.702 : 1, swiglu ? 1 : 0, w);
+                e = b.gated(vg, e, vu, sum_error(m, up), swiglu_oai ? 1.702 : 1, swiglu_oai ? 1 : 0, w);
             }
             e = b.stored(w, e);
             const bool nan = !nan_columns.empty() && nan_columns[size_t(j)];
@@ -333,8 +333,9 @@ int run_all(const problem_t &p, const run_t &r, const std::unordered_map<int, me
     if (r.v.fpmath_bf16) a.set_fpmath_mode(mxdnn::fpmath_mode::bf16, true);
     if (r.post != post_t::none) {
         mxdnn::post_ops ops;
-        if (r.post == post_t::swiglu)
-            ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+        if (r.post == post_t::swiglu_oai)
+            ops.append_gated(
+                    mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
         else
             ops.append_gated(mxdnn::algorithm::gated_silu, 1.f, 0.f, mxdnn::gated_layout::halves);
         a.set_post_ops(ops);
@@ -376,7 +377,7 @@ TEST(golden_matmul, packed_weights) {
         for (dim rows : row_counts)
             for (const variant_t &v : variants)
                 for (bool bias : {false, true})
-                    for (post_t post : {post_t::none, post_t::swiglu, post_t::silu}) {
+                    for (post_t post : {post_t::none, post_t::swiglu_oai, post_t::silu}) {
                         ran += run_all(p, {rows, v, bias, post}, {{MXDNN_ARG_WEIGHTS, packed}}, true);
                         problems++;
                     }
@@ -394,7 +395,7 @@ TEST(golden_matmul, plain_weights) {
         for (const form_t &form : {forms[0], forms[1]}) {
             problem_t::plain_t plain = p.given(form);
             for (bool bias : {false, true})
-                for (post_t post : {post_t::none, post_t::swiglu, post_t::silu})
+                for (post_t post : {post_t::none, post_t::swiglu_oai, post_t::silu})
                     run_all(p, {3, variants[0], bias, post}, p.arguments(MXDNN_ARG_WEIGHTS, plain, form),
                             false);
         }

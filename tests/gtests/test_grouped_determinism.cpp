@@ -77,7 +77,8 @@ struct problem_t {
         a.set_max_rows_hint(hint);
         if (gated) {
             mxdnn::post_ops ops;
-            ops.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+            ops.append_gated(
+                    mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
             a.set_post_ops(ops);
         }
         return grouped_matmul::primitive_desc(eng(), memory::desc({runtime, r.K}, dt::bf16, tag::ab),

@@ -260,7 +260,7 @@ TEST(grouped_matmul, attributes_are_part_of_the_cache_key) {
     relu2.append_eltwise(mxdnn::algorithm::eltwise_relu2, 0.f, 0.f);
     mxdnn::primitive_attr output, input, range;
     for (auto *a : {&output, &input, &range}) a->set_post_ops(relu2);
-    input.set_topk_weights(mxdnn::topk_weights::input);
+    input.set_topk_weights_placement(mxdnn::topk_weights_placement::on_input);
     range.set_expert_range(2, 6);
     const args_t args{{MXDNN_ARG_GROUP_OFFSETS, ints(ends)}, {MXDNN_ARG_TOPK_WEIGHTS, floats(topk)}};
     const std::vector<float> a = run(w, w.describe(output), args, x, 2),
@@ -375,7 +375,7 @@ TEST(grouped_matmul, pointers_to_experts) {
 TEST(grouped_matmul, words_and_queries) {
     mxdnn::primitive_attr attr;
     attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
-    attr.set_topk_weights(mxdnn::topk_weights::input);
+    attr.set_topk_weights_placement(mxdnn::topk_weights_placement::on_input);
     attr.set_expert_range(4, 16);
     attr.set_row_grouping(mxdnn::row_grouping::starts);
     const grouped_matmul::primitive_desc pd(cpu(), memory::desc::grouped({runtime, 64}, dt::bf16, 0, 4),

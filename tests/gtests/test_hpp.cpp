@@ -173,7 +173,7 @@ SAME(tag, ba, mxdnn_ba);
 SAME(tag, abdc, mxdnn_abdc);
 SAME(mxdnn::engine::kind, cuda, mxdnn_cuda);
 SAME(mxdnn::status, device_unavailable, mxdnn_device_unavailable);
-SAME(mxdnn::algorithm, gated_swiglu, mxdnn_gated_swiglu);
+SAME(mxdnn::algorithm, gated_swiglu_oai, mxdnn_gated_swiglu_oai);
 SAME(mxdnn::algorithm, eltwise_relu2, mxdnn_eltwise_relu2);
 SAME(mxdnn::algorithm, route_sigmoid, mxdnn_route_sigmoid);
 SAME(mxdnn::quantization_mode, dynamic_affine, mxdnn_quantization_mode_dynamic_affine);

@@ -67,7 +67,7 @@ TEST_F(no_allocations, mx_matmul_with_attributes) {
     mxdnn::post_ops po;
     const memory::desc row({1, N}, dt::f32, tag::ab);
     po.append_binary(mxdnn::algorithm::binary_mul, row);
-    po.append_gated(mxdnn::algorithm::gated_swiglu, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
+    po.append_gated(mxdnn::algorithm::gated_swiglu_oai, 1.702f, 7.f, mxdnn::gated_layout::interleaved);
     po.append_eltwise(mxdnn::algorithm::eltwise_gelu_erf, 0.f, 0.f);
     attr.set_post_ops(po);
     const memory::desc src({M, K}, dt::f8_e4m3, tag::ab), bias({1, N}, dt::f32, tag::ab),

@@ -14,7 +14,7 @@ runs() {
 problems() { grep '^mxdnn_verbose,v1,primitive,exec,' "$scratch/$1.verbose" | cut -d, -f5-7 | sort -u; }
 
 cat >"$scratch/first" <<'EOS'
---mx_matmul --dt=bf16:mxfp4:bf16 --attr-post-ops=swiglu:1.702:7:interleaved --bia-dt=f32 5x96:96x64
+--mx_matmul --dt=bf16:mxfp4:bf16 --attr-post-ops=swiglu_oai:1.702:7:interleaved --bia-dt=f32 5x96:96x64
 --reset --dt=bf16:nvfp4:f32 --attr-global-scale=wei --stag=ba --dtag=ba --attr-post-ops=relu:0.5+add:f32:per_oc+mul:bf16:per_row+max:f16:per_tensor+sum:0.5 3x5x64:3x64x40
 --reset --dt=mxfp8:mxfp8:mxfp8 --attr-fpmath=bf16 --attr-acc-mode=relaxed --attr-scratchpad=user --runtime-rows=1 7x64:64x64
 --reset --dt=f32:mxint8:f32 --attr-src-quant=s8,f8_e4m3,mxint8 7x64:64x66

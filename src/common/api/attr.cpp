@@ -176,10 +176,11 @@ mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(
     return set_enum("row grouping", attr->row_grouping, grouping, mxdnn_row_grouping_row_ids);
 }
 
-mxdnn_status_t mxdnn_primitive_attr_set_topk_weights(
-        mxdnn_primitive_attr_t attr, mxdnn_topk_weights_t where) {
+mxdnn_status_t mxdnn_primitive_attr_set_topk_weights_placement(
+        mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t where) {
     MXDNN_CHECK_ARG(attr);
-    return set_enum("use of top-k weights", attr->topk_weights, where, mxdnn_topk_weights_input);
+    return set_enum(
+            "placement of top-k weights", attr->topk_weights_placement, where, mxdnn_topk_weights_on_input);
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_expert_range(

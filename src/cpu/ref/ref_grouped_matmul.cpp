@@ -119,7 +119,7 @@ struct ref_grouped_run_t {
     // alpha, top-k weight of the input, bias, activation, top-k weight of the output.
     void finish_row(int64_t row, int expert, double *v) const {
         const double topk = x.topk_weight(row);
-        const bool on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+        const bool on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
         const double before = x.alpha(expert) * (on_input ? topk : 1.);
         for (dim_t c = 0; c < N; c++) v[c] *= before;
         if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS))

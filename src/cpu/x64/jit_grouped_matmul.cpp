@@ -344,7 +344,7 @@ struct jit_grouped_matmul_base_t::run_t {
             row_terms_t terms;
             terms.bias_row = s.expert;
             terms.scale = p.attr.src.scales.set ? scale * row_scales()[slot + r] : scale;
-            (p.attr.topk_weights == mxdnn_topk_weights_input ? terms.scale : terms.weight) *=
+            (p.attr.topk_weights_placement == mxdnn_topk_weights_on_input ? terms.scale : terms.weight) *=
                     x.topk_weight(row);
             if (x.activation_params) terms.gate = &gate;
             if (summed) terms.keep = results + (slot + r) * g.sums_stride + c0;

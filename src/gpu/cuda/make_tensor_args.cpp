@@ -127,7 +127,7 @@ void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a) {
     a.scatter = x.scatter;
     a.topk = x.topk;
     a.topk_dt = x.topk_dt;
-    a.topk_on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+    a.topk_on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
     a.expert_alpha = x.expert_alpha;
     a.activation_params = x.activation_params;
     a.activation_stride = x.activation_stride;

@@ -34,7 +34,7 @@ constexpr alg_word_t alg_words[] = {
         {"min", mxdnn_binary, mxdnn_binary_min},
         {"sum", mxdnn_sum, mxdnn_alg_kind_undef},
         {"silu", mxdnn_gated, mxdnn_gated_silu},
-        {"swiglu", mxdnn_gated, mxdnn_gated_swiglu},
+        {"swiglu_oai", mxdnn_gated, mxdnn_gated_swiglu_oai},
         {"geglu_erf", mxdnn_gated, mxdnn_gated_gelu_erf},
         {"geglu_tanh", mxdnn_gated, mxdnn_gated_gelu_tanh},
 };
@@ -43,7 +43,7 @@ constexpr alg_word_t alg_words[] = {
 constexpr std::initializer_list<const char *> policies = {"common", "per_oc", "per_row", "per_tensor"};
 constexpr std::initializer_list<const char *> gated_layouts = {"interleaved", "halves"};
 
-// "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu:1.702:7:interleaved"
+// "relu:0.1", "add:f32:per_oc", "sum:0.5", "swiglu_oai:1.702:7:interleaved"
 post_op_knob_t parse_post_op(const std::string &text) {
     const auto part = split(text, ':');
     post_op_knob_t o;

@@ -18,7 +18,7 @@ struct post_op_knob_t {
 };
 
 std::string post_op_names();
-// "relu:0.1", "add:f32:per_oc", "sum:0.5:3:f16", "swiglu:1.702:7:interleaved", several joined by +.
+// "relu:0.1", "add:f32:per_oc", "sum:0.5:3:f16", "swiglu_oai:1.702:7:interleaved", several joined by +.
 std::vector<post_op_knob_t> parse_post_ops(const std::string &text);
 
 // A tensor that words name, and of how many matrices it is.

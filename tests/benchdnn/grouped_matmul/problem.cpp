@@ -335,7 +335,7 @@ descs_t make_descs(const problem_t &p, const routing_t &r) {
     for (const auto &o : p.post_ops) append(po, o);
     d.attr.set_post_ops(po);
     d.attr.set_row_grouping(p.grouping);
-    if (p.topk_weights == "input") d.attr.set_topk_weights(mxdnn::topk_weights::input);
+    if (p.topk_weights == "input") d.attr.set_topk_weights_placement(mxdnn::topk_weights_placement::on_input);
     if (p.local != p.experts && !p.map) d.attr.set_expert_range(p.first, p.experts);
     return d;
 }

@@ -125,7 +125,7 @@ def sigmoid(t):
 
 ACTIVATIONS = {
     "silu": lambda g, a: g * sigmoid(g),
-    "swiglu": lambda g, a: g * sigmoid(a * g),
+    "swiglu_oai": lambda g, a: g * sigmoid(a * g),
     "geglu_erf": lambda g, a: 0.5 * g * erfc(-g / math.sqrt(2)),
     "geglu_tanh": lambda g, a: 0.5 * g * (1 + np.tanh(math.sqrt(2 / math.pi) * (g + 0.044715 * g**3))),
 }
@@ -145,8 +145,8 @@ def activate(act, halves, params, v, e):
     if limit > 0 and np.isfinite(limit):
         g, u = np.minimum(g, limit), np.clip(u, -limit, limit)
     f = ACTIVATIONS[act](g, alpha)
-    h = u + beta if act == "swiglu" else u
-    a = alpha if act == "swiglu" else 1.0
+    h = u + beta if act == "swiglu_oai" else u
+    a = alpha if act == "swiglu_oai" else 1.0
     ef = 1.13 * max(1.0, abs(a)) * eg + 32 * U * (np.abs(f) + 1.13 * eg) * (1 + np.minimum(np.abs(a * g) + eg, 104))
     eh = eu + U * (np.abs(h) + eu)
     error = np.abs(f) * eh + np.abs(h) * ef + ef * eh
@@ -288,13 +288,13 @@ for fmt in ("mxfp8", "nvfp4_global", "u4_u8_bf16"):
     case(f"plain_{fmt}", format=fmt, plain=1, act="silu")
     case(f"pointers_{fmt}", format=fmt, pointers=1)
 for name in ROUTINGS:
-    case(f"routing_{name}", routing=name, bias="bf16", act="swiglu")
-for act in ("silu", "swiglu", "geglu_erf", "geglu_tanh"):
+    case(f"routing_{name}", routing=name, bias="bf16", act="swiglu_oai")
+for act in ("silu", "swiglu_oai", "geglu_erf", "geglu_tanh"):
     for halves in (0, 1):
         case(f"{act}_{'halves' if halves else 'pairs'}", act=act, halves=halves, bias="bf16")
 case("relu2", act="relu2", bias="f32")
-case("params_shared", act="swiglu", params="shared", bias="f32")
-case("params_experts", act="swiglu", params="experts", halves=1, bias="f32")
+case("params_shared", act="swiglu_oai", params="shared", bias="f32")
+case("params_experts", act="swiglu_oai", params="experts", halves=1, bias="f32")
 case("params_silu", act="silu", params="experts")
 case("alpha", alpha=1, bias="f32", act="silu")
 case("gather", gather=1, bias="f32")
@@ -309,9 +309,9 @@ case("topk_input", topk="f32", topk_on="input", bias="f32", act="silu")
 case("topk_input_reduce", scatter="meet", topk="bf16", topk_on="input", bias="bf16")
 case("topk_output", topk="f32", bias="f32", act="relu2")
 case("beta", beta=0.75, bias="f32")
-case("beta_bf16", beta=-1.5, dst="bf16", act="swiglu")
+case("beta_bf16", beta=-1.5, dst="bf16", act="swiglu_oai")
 case("beta_reduce", beta=2.0, scatter="meet", topk="f32")
-case("gate_up", gather=1, bias="bf16", act="swiglu", params="experts", dst="bf16")
+case("gate_up", gather=1, bias="bf16", act="swiglu_oai", params="experts", dst="bf16")
 case("down", scatter="meet", topk="f32", bias="bf16", dst="bf16", alpha=1)
 case("nan", nan=1, bias="f32")
 case("nan_reduce", nan=1, scatter="meet", topk="f32")
@@ -344,7 +344,7 @@ for dst in ("mxfp8", "mxfp4", "nvfp4"):
 case("dst_nvfp4_global", dst="nvfp4", dst_global="one", exact=1)
 case("dst_nvfp4_global_experts", dst="nvfp4", dst_global="experts", exact=1)
 case("dst_nvfp4_global_reduce", dst="nvfp4", dst_global="one", exact=1, scatter="meet", topk="bf16")
-case("many_gate_up", routing="many", gather=1, bias="bf16", act="swiglu")
+case("many_gate_up", routing="many", gather=1, bias="bf16", act="swiglu_oai")
 case("many_reduce", routing="many", scatter="meet", topk="f32", src="mxfp8", format="mxfp8")
 case("many_int4", routing="many", format="u4_u8_bf16", scatter="meet")
 case("many_nvfp4", routing="many", format="nvfp4_global", src="nvfp4", src_global="experts", act="silu", halves=1, gather=1)

@@ -18,7 +18,7 @@ Per format, with K rows and N columns of weights:
     size                    [M, N] sum over k of |x| times what the weight is made of (code and zero point apart),
                             which error bounds are proportional to; rounded up
     none, bias              [M, N] x * weights, and with the bias
-    swiglu, bias_swiglu     [M, N / 2] gated_swiglu, alpha 1.702, limit 7, gate and up interleaved
+    swiglu_oai, bias_swiglu_oai     [M, N / 2] gated_swiglu_oai, alpha 1.702, limit 7, gate and up interleaved
     silu, bias_silu         [M, N / 2] gated_silu, gate and up in halves
 Results are computed in f64 and stored in f32. x and the bias come first; values of x are exact in bf16 and in f16.
 """
@@ -95,7 +95,7 @@ def sigmoid(t):
     return 1 / (1 + np.exp(-t))
 
 
-def gated_swiglu(v, alpha, limit):
+def gated_swiglu_oai(v, alpha, limit):
     g, u = np.minimum(v[:, 0::2], limit), np.clip(v[:, 1::2], -limit, limit)
     return g * sigmoid(alpha * g) * (u + 1)
 
@@ -209,7 +209,7 @@ def main():
         files.put(f"{name}.size", np.nextafter(sums.astype("<f4"), np.float32(np.inf)).astype("<f4"))
         for prefix, v in (("", x64 @ w64), ("bias_", x64 @ w64 + bias.astype(np.float64))):
             files.put(name + (".bias" if prefix else ".none"), v.astype("<f4"))
-            files.put(f"{name}.{prefix}swiglu", gated_swiglu(v, 1.702, 7.0).astype("<f4"))
+            files.put(f"{name}.{prefix}swiglu_oai", gated_swiglu_oai(v, 1.702, 7.0).astype("<f4"))
             files.put(f"{name}.{prefix}silu", gated_silu(v).astype("<f4"))
 
     return files.finish(HERE)

@@ -22,8 +22,8 @@ struct row_kernels_t {
     void (*add_scaled)(float *x, const float *y, float a, float zero, int64_t n);
     void (*eltwise)(mxdnn_alg_kind_t alg, float *x, float alpha, float beta, int64_t n);
     void (*binary)(mxdnn_alg_kind_t alg, float *x, const float *y, int64_t n);
-    // out[i] = activation of gate[i * stride] and up[i * stride]; out may be gate. beta: what swiglu adds to
-    // up.
+    // out[i] = activation of gate[i * stride] and up[i * stride]; out may be gate. beta: what swiglu_oai adds
+    // to up.
     void (*gated)(mxdnn_alg_kind_t alg, const float *gate, const float *up, int64_t stride, float *out,
             float alpha, float beta, float limit, int64_t n);
     float (*sum)(const float *x, int64_t n);

@@ -213,7 +213,7 @@ void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride,
     switch (alg) {
     case mxdnn_gated_silu:
         return gate(g, u, stride, out, most, n, [](float a, float b) { return swish_of(a, 1.f) * b; });
-    case mxdnn_gated_swiglu:
+    case mxdnn_gated_swiglu_oai:
         return gate(g, u, stride, out, most, n,
                 [=](float a, float b) { return swish_of(a, alpha) * (b + beta); });
     case mxdnn_gated_gelu_erf:

@@ -247,7 +247,7 @@ status_t rows_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.groups = x.groups;
     a.gather = x.gather;
     a.expert_alpha = x.expert_alpha;
-    a.row_weights_on_input = p.attr.topk_weights == mxdnn_topk_weights_input;
+    a.row_weights_on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
     if (a.row_weights_on_input || applies_post_ops(p)) {
         a.row_weights = x.topk;
         a.row_weights_type = value_type_of(x.topk_dt);

@@ -74,7 +74,7 @@ bool is_relu(const post_op_t &o) {
 }
 
 bool is_gate(const post_op_t &o) {
-    return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu || o.alg == mxdnn_gated_silu);
+    return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu_oai || o.alg == mxdnn_gated_silu);
 }
 
 } // namespace
