@@ -52,7 +52,9 @@ mxdnn_status_t MXDNN_API mxdnn_stream_destroy(mxdnn_stream_t stream);
 /* ---- Memory descriptors ---- */
 
 /** Plain tensor; strides in elements, NULL for the natural (row-major) order. Dims may be
- * MXDNN_RUNTIME_DIM_VAL, zero (an empty tensor) or positive. Rows of 4-bit types start on a byte. */
+ * MXDNN_RUNTIME_DIM_VAL, zero (an empty tensor) or positive. Rows of 4-bit types start on a byte, and
+ * their codes stand side by side along a dimension of stride 1. A stride of 0 repeats what is read;
+ * what is written needs a place for each element. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_strides(mxdnn_memory_desc_t *md, int ndims,
         const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const mxdnn_dims_t strides);
 /** Plain tensor by tag; mxdnn_format_tag_any leaves the layout to the primitive descriptor. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/env.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -23,17 +25,29 @@ std::string words(const char *name) {
 }
 
 bool flag(const char *name) {
+    constexpr struct {
+        const char *word;
+        bool on;
+    } known[] = {{"", false}, {"0", false}, {"off", false}, {"false", false}, {"no", false}, {"1", true},
+            {"on", true}, {"true", true}, {"yes", true}};
     const std::string v = words(name);
-    return !v.empty() && v != "0" && v != "off";
+    for (const auto &k : known)
+        if (v == k.word) return k.on;
+    fprintf(stderr, "mxdnn: %s is '%s'; it is 0 or 1\n", name, v.c_str());
+    return false;
 }
 
 int number(const char *name, int otherwise) {
     const std::string v = text(name);
     if (v.empty()) return otherwise;
     constexpr int most = 1 << 30;
-    char *end = nullptr;
-    const long n = std::strtol(v.c_str(), &end, 10);
-    if (*end == '\0' && n >= 0 && n <= most) return int(n);
+    int64_t n = 0;
+    bool digits = true;
+    for (const char c : v) {
+        digits = digits && c >= '0' && c <= '9';
+        n = std::min<int64_t>(n * 10 + (c - '0'), int64_t(most) + 1);
+    }
+    if (digits && n <= most) return int(n);
     fprintf(stderr, "mxdnn: %s is '%s'; it is a whole number from 0 to %d\n", name, v.c_str(), most);
     return otherwise;
 }

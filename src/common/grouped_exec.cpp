@@ -177,7 +177,7 @@ status_t check_row_data(const grouped_exec_t &x) {
     for (int64_t i = 0; i < x.groups.groups; i++) {
         const row_group_t g = x.groups.group(i);
         if (g.expert < 0 || g.count == 0) continue;
-        for (int64_t r = g.first; r < g.first + g.count; r++) {
+        for (int64_t r = g.first; (x.gather || x.scatter) && r < g.first + g.count; r++) {
             if (x.gather && (x.gather[r] < -1 || x.gather[r] >= x.src_rows))
                 return fail(mxdnn_invalid_arguments,
                         "GATHER_IDX[%lld] is %d; indices are -1 (a row of zeros) and 0 to %lld, the rows of "

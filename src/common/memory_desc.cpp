@@ -128,6 +128,21 @@ int64_t strided_size(int ndims, const dim_t *dims, const dim_t *strides, data_ty
     return bytes > max_bytes ? -1 : bytes;
 }
 
+// Elements that share bytes stand side by side along a dimension of stride 1. Without one there is one
+// element.
+status_t check_shared_bytes(int ndims, const dim_t *dims, const dim_t *strides, data_type_t dt) {
+    int least = -1; // the dim of the smallest stride, of those with more than one element
+    for (int d = 0; d < ndims; d++) {
+        if (strides[d] == 1) return mxdnn_success;
+        if (dims[d] != 1 && (least < 0 || strides[d] < strides[least])) least = d;
+    }
+    return least < 0 ? mxdnn_success
+                     : fail(mxdnn_invalid_arguments,
+                             "memory descriptor: the smallest stride of %s is %" PRId64
+                             " (strides[%d]); two elements share a byte, so it must be 1",
+                             data_type_name(dt), int64_t(strides[least]), least);
+}
+
 // Strides as a caller gave them: legal values, rows on bytes, and no two elements in one place (a stride
 // of 0 repeats a dimension on purpose). What hangs on runtime values is checked when they are known.
 status_t check_strides(int ndims, const dim_t *dims, const dim_t *strides, data_type_t dt) {
@@ -142,20 +157,15 @@ status_t check_strides(int ndims, const dim_t *dims, const dim_t *strides, data_
 
     // Dimensions that take steps, from the innermost on.
     int by_stride[max_ndims], n = 0;
-    bool known = true, has_unit = false;
+    bool known = true;
     for (int d = 0; d < ndims; d++) {
         if (is_runtime(dims[d]) || is_runtime(strides[d])) known = false;
-        if (strides[d] == 1) has_unit = true;
         if (dims[d] != 1 && strides[d] != 0 && !is_runtime(strides[d])) by_stride[n++] = d;
     }
     sort_dims(by_stride, n, [&](int a, int b) { return strides[a] < strides[b]; });
 
     if (row_granularity(dt) == 2) {
-        if (known && n > 0 && !has_unit)
-            return fail(mxdnn_invalid_arguments,
-                    "memory descriptor: the smallest stride of %s is %" PRId64
-                    " (strides[%d]); two elements share a byte, so it must be 1",
-                    data_type_name(dt), int64_t(strides[by_stride[0]]), by_stride[0]);
+        if (known) MXDNN_CHECK(check_shared_bytes(ndims, dims, strides, dt));
         for (int i = 0; i < n; i++) {
             const int d = by_stride[i];
             if (strides[d] % 2 != 0 && (i > 0 || strides[d] != 1))
@@ -434,6 +444,29 @@ int64_t stride_bytes(const memory_desc_t &md, int dim, int bits) {
             row = md.strides[i];
     if (row == 0) return div_up(stride * bits, 8);
     return stride / row * div_up(row * bits, 8) + div_up(stride % row * bits, 8);
+}
+
+status_t check_stored_dense(const char *name, const memory_desc_t &md) {
+    if (!is_strided(md)) return mxdnn_success;
+    for (int d = 0; d < md.ndims; d++)
+        if (md.dims[d] == 0 || is_runtime(md.dims[d]) || is_runtime(md.strides[d])) return mxdnn_success;
+    const int inner = inner_dim(md);
+    if (md.dims[inner] == 1 || md.strides[inner] == 1) return mxdnn_success;
+    return fail(mxdnn_invalid_arguments,
+            "%s is %s, and its codes are dense; they stand side by side along a dim of stride 1, and none "
+            "has",
+            name, to_string(md).c_str());
+}
+
+status_t check_written(const char *name, const memory_desc_t &md) {
+    if (!is_strided(md)) return mxdnn_success;
+    for (int d = 0; d < md.ndims; d++)
+        if (md.dims[d] > 1 && md.strides[d] == 0)
+            return fail(mxdnn_invalid_arguments,
+                    "%s is written, but strides[%d] is 0 and dims[%d] is %" PRId64
+                    ": each element needs a place of its own",
+                    name, d, d, int64_t(md.dims[d]));
+    return mxdnn_success;
 }
 
 bool equal(const memory_desc_t &a, const memory_desc_t &b) {

@@ -96,6 +96,12 @@ int64_t stride_bytes(const memory_desc_t &md, int dim, int bits);
 // The dim along which codes below a byte stand side by side.
 int inner_dim(const memory_desc_t &md);
 
+// Whether 6-bit codes of `md` can stand four in three bytes: side by side along a dim of stride 1. What hangs
+// on runtime values is checked when they are known.
+status_t check_stored_dense(const char *name, const memory_desc_t &md);
+// Whether `md` can be written: no dim repeats elements (stride 0). Likewise.
+status_t check_written(const char *name, const memory_desc_t &md);
+
 bool equal(const memory_desc_t &a, const memory_desc_t &b);
 
 // The words that mxdnn-bench accepts, e.g. "bf16:blocked:ab:16x2880" or

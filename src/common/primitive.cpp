@@ -84,6 +84,8 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
                         "stride %d of %s is %lld, but the primitive was created for %lld", i,
                         arg_name(want.arg), (long long)g.strides[i], (long long)w.strides[i]);
     }
+    if (want.use == arg_use_t::output) MXDNN_CHECK(check_written(arg_name(want.arg), g));
+    if (want.packing == mxdnn_element_packing_dense) MXDNN_CHECK(check_stored_dense(arg_name(want.arg), g));
     if (!got.handle && size_of(g) > 0)
         return fail(mxdnn_invalid_arguments, "the memory of %s has no data (a null handle) for %lld bytes",
                 arg_name(want.arg), (long long)size_of(g));

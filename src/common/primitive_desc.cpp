@@ -38,6 +38,18 @@ void list_args(pd_t &pd) {
     }
 }
 
+// Whether what is listed can be passed: its size is one that descriptors have, and what is written has a
+// place for each element.
+status_t check_listed(const pd_t &pd) {
+    for (const arg_desc_t &a : pd.args) {
+        if (is_zero(a.md))
+            return fail(mxdnn_invalid_arguments,
+                    "the size of %s is beyond 2^50; check the dimensions for a mistake", arg_name(a.arg));
+        if (a.use == arg_use_t::output) MXDNN_CHECK(check_written(arg_name(a.arg), a.md));
+    }
+    return mxdnn_success;
+}
+
 } // namespace
 
 const primitive_kind_t *primitive_kind(mxdnn_primitive_kind_t kind) {
@@ -150,7 +162,10 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
     using namespace mxdnn::impl;
     for (size_t i = from; i < list.size; i++) {
         std::unique_ptr<pd_t> candidate;
-        const reason_t r = list.items[i].create(candidate, *problem);
+        reason_t r = list.items[i].create(candidate, *problem);
+        if (r.ok() && candidate->scratchpad_bytes > max_dim)
+            r = refuse(mxdnn_unimplemented, "its scratchpad would be %lld bytes, beyond 2^40",
+                    (long long)candidate->scratchpad_bytes);
         if (!r.ok()) {
             if (verbose(verbose_dispatch))
                 verbose_line("primitive,create:dispatch,%s,%s,%s", primitive_kind_name(problem->kind),
@@ -160,6 +175,7 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
             continue;
         }
         list_args(*candidate);
+        MXDNN_CHECK(check_listed(*candidate));
         index = i;
         scratchpad_md = mxdnn_memory_desc();
         if (candidate->problem.attr.scratchpad == mxdnn_scratchpad_mode_user

@@ -104,7 +104,7 @@ void list_args_plain(pd_t &pd) {
             memory_desc_t g;
             const dim_t dims[1] = {dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(dst)};
             init_strided(g, 1, dims, mxdnn_f32, nullptr);
-            pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, arg_use_t::input, g, true});
+            pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, arg_use_t::input, g, false});
         }
     };
     list_dst(MXDNN_ARG_DST, p.dst, p.attr.dst);

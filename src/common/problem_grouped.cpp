@@ -8,6 +8,9 @@ namespace impl {
 
 namespace {
 
+// Every execution looks at each expert, with weights or not.
+constexpr dim_t max_experts = 1 << 20;
+
 // Source or destination: rows of groups, rows in any order, or padded groups.
 status_t check_rows_tensor(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
     if (is_zero(md))
@@ -68,9 +71,9 @@ status_t prepare_grouped_matmul(problem_t &p) {
         return fail(mxdnn_invalid_shape, "weights are %s; they are [experts, K, N] with known dims",
                 dims_text(wei).c_str());
     const dim_t E = wei.dims[0], K = wei.dims[1], N = wei.dims[2];
-    if (E > INT32_MAX)
-        return fail(mxdnn_invalid_shape, "weights have %lld experts; ids of type s32 reach %d", (long long)E,
-                INT32_MAX);
+    if (E > max_experts)
+        return fail(mxdnn_invalid_shape, "weights have %lld experts; possible are up to %lld", (long long)E,
+                (long long)max_experts);
     if (dim_from_end(src, 1) != K)
         return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %lld in src and %lld in weights",
                 dims_text(src).c_str(), dims_text(wei).c_str(), (long long)dim_from_end(src, 1),

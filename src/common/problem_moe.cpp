@@ -107,16 +107,6 @@ status_t prepare_moved(problem_t &p, const char *primitive) {
         return fail(mxdnn_unimplemented,
                 "src has %s; %s moves codes and block scales (a global scale stays what it is)",
                 s.zp != zero_point_kind_t::none ? "zero points" : "a global scale", primitive);
-    for (const arg_attr_t *a : {&sa, &da}) {
-        const char *name = a == &sa ? "src" : "dst";
-        if (a->layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(s.scale_dt) != 1)
-            return fail(mxdnn_invalid_arguments,
-                    "scales of %s are %s; only one-byte scales have a 128x4 swizzle", name,
-                    data_type_name(s.scale_dt));
-        if (a->packing == mxdnn_element_packing_dense && data_type_info(src.dt)->bits != 6)
-            return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing",
-                    name, data_type_name(src.dt));
-    }
     if (sa.is_dynamic())
         return fail(
                 mxdnn_invalid_arguments, "src has dynamic scales; they are read, so they have to be static");

@@ -96,12 +96,6 @@ status_t resolve_quantised_side(problem_t &p, bool is_src) {
     MXDNN_CHECK(check_block_scales(name, md.dt, q));
     MXDNN_CHECK(check_global_scale(name, md, a));
     if (is_src) MXDNN_CHECK(check_src_is_static(a));
-    if (a.layout == mxdnn_scales_swizzle_128x4 && bytes_of_scale_type(q.scale_dt) != 1)
-        return fail(mxdnn_invalid_arguments, "scales of %s are %s; only one-byte scales have a 128x4 swizzle",
-                name, data_type_name(q.scale_dt));
-    if (a.packing == mxdnn_element_packing_dense && data_type_info(md.dt)->bits != 6)
-        return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing", name,
-                data_type_name(md.dt));
     return mxdnn_success;
 }
 

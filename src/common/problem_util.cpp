@@ -96,6 +96,28 @@ status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, c
             dims_text(md).c_str(), dims_text(t).c_str());
 }
 
+namespace {
+
+// How codes and scales of a plain tensor are stored.
+status_t check_storage(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
+    if (a.layout == mxdnn_scales_swizzle_128x4) {
+        if (bytes_of_scale_type(a.scales.dt) != 1)
+            return fail(mxdnn_invalid_arguments,
+                    "scales of %s are %s; only one-byte scales have a 128x4 swizzle", name,
+                    data_type_name(a.scales.dt));
+        if (a.zero_points.set)
+            return fail(mxdnn_invalid_arguments,
+                    "%s has zero points, which have no 128x4 swizzle; give it linear scales", name);
+    }
+    if (a.packing != mxdnn_element_packing_dense) return mxdnn_success;
+    if (data_type_info(md.dt)->bits != 6)
+        return fail(mxdnn_invalid_arguments, "%s is %s; only 6-bit types have a dense element packing", name,
+                data_type_name(md.dt));
+    return check_stored_dense(name, md);
+}
+
+} // namespace
+
 status_t quant_of(
         const char *name, const memory_desc_t &md, const arg_attr_t &a, quant_t &q, int *axis_from_end) {
     if (!a.scales.set)
@@ -122,6 +144,7 @@ status_t quant_of(
     q.block = s.groups[0] > 1 ? s.groups[0] : s.groups[1];
     *axis_from_end = s.groups[0] > 1 ? 2 : 1;
     if (row_scales) q.block = std::max<dim_t>(columns, 1);
+    MXDNN_CHECK(check_storage(name, md, a));
     if (a.zero_points.set) {
         if (!a.zero_points.same_groups(s))
             return fail(mxdnn_invalid_arguments,
@@ -228,6 +251,11 @@ status_t check_params_follow(
             return fail(mxdnn_invalid_arguments, "dim %d of %s is %lld; it follows the rows, %s, and is %lld",
                     i, arg_name(arg), (long long)params.dims[i], dims_text(rows).c_str(),
                     (long long)want.dims[i]);
+    // Matrices in the 128x4 order lie one after the other.
+    if (scales && a.layout == mxdnn_scales_swizzle_128x4 && want.dims[0] > 1
+            && params.strides[0] != want.strides[0])
+        return fail(mxdnn_invalid_arguments, "stride 0 of %s is %lld; in the 128x4 order it is %lld",
+                arg_name(arg), (long long)params.strides[0], (long long)want.strides[0]);
     return mxdnn_success;
 }
 
@@ -273,6 +301,10 @@ namespace {
 // Of a source in high precision that is to be quantised in execute.
 status_t check_source_recipe(const problem_t &p) {
     const arg_attr_t &a = p.attr.src;
+    if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
+        return fail(mxdnn_invalid_arguments, "src is quantised in execute, so a scales layout or an element "
+                                             "packing has no meaning for it; "
+                                             "leave them out");
     quant_t q;
     const data_type_t dt = source_format(p, q);
     const bool blocks = a.mode == mxdnn_quantization_mode_dynamic_mx && q.scale_dt == mxdnn_e8m0;
@@ -290,10 +322,6 @@ status_t check_source_recipe(const problem_t &p) {
     if (!is_scale_rounding_defined(false, a.rounding))
         return fail(mxdnn_invalid_arguments, "the scale rounding of src is `even`, which is not defined for "
                                              "s8; floor, ceil and rceil are");
-    if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
-        return fail(mxdnn_invalid_arguments, "src is quantised in execute, so a scales layout or an element "
-                                             "packing has no meaning for it; "
-                                             "leave them out");
     return mxdnn_success;
 }
 
@@ -369,7 +397,7 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
         memory_desc_t g;
         const dim_t dims[1] = {q.global == global_scale_kind_t::one ? 1 : batch_of(md)};
         init_strided(g, 1, dims, mxdnn_f32, nullptr);
-        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, direction(a.global), g, true});
+        pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, direction(a.global), g, false});
     }
 }
 

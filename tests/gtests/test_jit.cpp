@@ -56,10 +56,13 @@ TEST(jit, dump_writes_the_code) {
     ASSERT_TRUE(before && chdir(dir.c_str()) == 0);
     const kernel_row_t *row = find_kernel(kernel_kind_t::dense, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto silent = make(*row, {}, 1, 1, 1);
+    // A link that stands there is replaced and not followed.
+    const std::string path = "mxdnn_dump_" + std::string(row->name) + ".0.bin";
+    ASSERT_EQ(symlink("elsewhere", path.c_str()), 0);
     set_jit_dump(true);
     const auto kernel = make(*row, {}, 1, 1, 1);
     set_jit_dump(false);
-    const std::string path = "mxdnn_dump_" + std::string(row->name) + ".0.bin";
+    EXPECT_NE(access("elsewhere", F_OK), 0) << "the link was followed";
     std::FILE *f = std::fopen(path.c_str(), "rb");
     ASSERT_TRUE(f) << path;
     std::vector<uint8_t> bytes(kernel->code_size() + 1);

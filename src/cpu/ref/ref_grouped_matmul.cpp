@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/grouped_exec.hpp"
+#include "cpu/empty_dst.hpp"
 #include "cpu/ref/ref_row.hpp"
 #include "cpu/threading.hpp"
 
@@ -201,9 +202,9 @@ struct ref_grouped_run_t {
 status_t ref_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const grouped_exec_t x(ctx);
+    if (x.dst_rows == 0 || dim_from_end(p.dst, 1) == 0) return write_empty_dst(ctx);
     const int64_t runs = div_up(x.dst_rows, rows_together);
-    const int nthr =
-            int(std::min<int64_t>(std::max<int64_t>(runs, 1), threads_of(ctx.stream, p.max_concurrency)));
+    const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
     const auto for_rows = [&](auto &&body) {
         parallel(ctx.stream, nthr, [&](int ithr, int n) {
             ref_grouped_run_t run(ctx, x, ithr);

@@ -61,13 +61,14 @@ status_t ref_moe_permute_t::execute(const exec_ctx_t &ctx) const {
     plan.write_offsets(ctx);
     int32_t *idx = ctx.data<int32_t>(MXDNN_ARG_PERMUTED_IDX);
     const rows_t rows(ctx);
-    plan.for_runs(0, plan.end(), [&](dim_t dst_row, dim_t src_row, dim_t n) {
-        for (dim_t i = 0; i < n; i++) {
-            const dim_t from = src_row < 0 ? -1 : src_row + i;
-            rows.move(dst_row + i, from);
-            if (idx) idx[dst_row + i] = int32_t(from);
-        }
-    });
+    if (rows.cols > 0 || idx)
+        plan.for_runs(0, plan.end(), [&](dim_t dst_row, dim_t src_row, dim_t n) {
+            for (dim_t i = 0; i < n; i++) {
+                const dim_t from = src_row < 0 ? -1 : src_row + i;
+                rows.move(dst_row + i, from);
+                if (idx) idx[dst_row + i] = int32_t(from);
+            }
+        });
     // Rows past the last end belong to nobody.
     for (dim_t row = plan.end(); idx && row < plan.dst_rows; row++) idx[row] = -1;
     return mxdnn_success;
@@ -77,6 +78,7 @@ status_t ref_moe_unpermute_t::execute(const exec_ctx_t &ctx) const {
     const unpermute_plan_t plan(ctx);
     MXDNN_CHECK(plan.init());
     const rows_t rows(ctx);
+    if (rows.cols == 0) return mxdnn_success;
     const data_type_info_t *dst = data_type_info(ctx.pd.problem.dst.dt);
     for (dim_t t = 0; t < plan.tokens; t++) {
         const dim_t in_part = t % plan.part_tokens();

@@ -46,7 +46,7 @@ struct ref_reorder_run_t {
     }
 
     void set_global(const float *given) const {
-        if (dst.quant().global == global_scale_kind_t::none) return;
+        if (!dst.has_global()) return;
         dst.set_global(moves ? src.global() : given ? *given : nvfp4_global_scale(amax()));
     }
 
@@ -96,13 +96,17 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &md = to.md;
     const dim_t rows = dim_from_end(md, 2), cols = dim_from_end(md, 1);
     // Padding is zero: what is not an element of a packed or swizzled destination is defined, too.
-    if (is_packed(md)) std::memset(to.handle, 0, size_t(size_of(md)));
+    if (is_packed(md) && size_of(md) > 0) std::memset(to.handle, 0, size_t(size_of(md)));
     if (ctx.pd.problem.attr.dst.layout == mxdnn_scales_swizzle_128x4
             && ctx.pd.problem.attr.dst.is_dynamic()) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
 
+    // Of matrices without elements only global scales remain, and there may be any number.
+    const bool empty = rows == 0 || cols == 0;
+    if (empty && !matrix_view_t(ctx, MXDNN_ARG_DST, ctx.pd.problem.dst, ctx.pd.problem.attr.dst).has_global())
+        return mxdnn_success;
     const float *given = ctx.data<const float>(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
     if (ctx.pd.problem.attr.dst.global != mxdnn_quantization_mode_static_sazp) given = nullptr;
     dim_t entry = 0;
@@ -113,7 +117,7 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
                 given && ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST)->md.dims[0] == 1;
         if (first.dst.quantised()) first.set_global(given ? given + (one_for_all ? 0 : entry) : nullptr);
         entry++;
-        if (rows == 0 || cols == 0) return;
+        if (empty) return;
         // A thread owns whole groups of 16 lines: neighbours may share bytes of a packed tile or of
         // a column of 4-bit codes.
         constexpr dim_t lines_per_task = 16;

@@ -44,6 +44,7 @@ public:
 
     bool quantised() const { return quantised_; }
     const quant_t &quant() const { return quant_; }
+    bool has_global() const { return quantised_ && quant_.global != global_scale_kind_t::none; }
     int axis_from_end() const { return axis_; }
     data_type_t dt() const { return dt_; }
     // First byte of the batch entry of a packed tensor.

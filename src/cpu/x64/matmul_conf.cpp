@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/formats/format_list.hpp"
+#include "common/problem_util.hpp"
 #include "cpu/x64/epilogue.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/matmul_conf.hpp"
@@ -15,6 +16,9 @@ namespace {
 
 // Rows that are a multiple of this apart meet in the same cache sets.
 constexpr int64_t bad_stride = 1024;
+
+// Longer rows have offsets that no instruction holds.
+constexpr dim_t most_k = dim_t(1) << 26;
 
 int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
@@ -69,6 +73,8 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (target < isa) return no("isa", isa_name(target), isa_name(isa));
     if (p.engine->executes && !mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     if (!is_packed(p.weights)) return no("weights", to_string(p.weights).c_str(), "a packed layout");
+    const dim_t K = dim_from_end(p.weights, 2);
+    if (K > most_k) return no("K", dim_text(K).c_str(), "at most 2^26 (offsets within a row are of 32 bits)");
     const quant_t &q = p.weights.packed.quant;
     const kernel_row_t *decode = find_kernel(kernel_kind_t::decode, isa, p.weights.dt, q);
     if (!decode)

@@ -37,8 +37,10 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(
     };
     const int64_t dst_n = c_.dst_columns();
     const int64_t least = least_plan_columns(dst_n, c_.column_step, tasks_per_thread * c_.machine.threads);
+    // Tasks start on whole panels, of each half: all are as the first one, but the last, which may be
+    // shorter.
     for (int64_t columns = least; columns <= max_plan_columns; columns *= 2)
-        for (int64_t c0 = 0; c0 < dst_n; c0 += columns) {
+        for (const int64_t c0 : {int64_t(0), (dst_n - 1) / columns * columns}) {
             const int64_t n0 = c_.weights_column(c0), n1 = c_.weights_column(std::min(c0 + columns, dst_n));
             add(n0, n1);
             if (c_.halves) add(c_.half() + n0, c_.half() + n1);

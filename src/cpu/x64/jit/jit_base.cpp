@@ -16,19 +16,28 @@ struct alignas(64) code_buffer_t {
     uint8_t bytes[256 << 10];
 };
 
-// Null where there is no memory: Xbyak asks for its own then, and says so if it gets none either.
+// Null where there is no memory.
 uint8_t *code_buffer() {
-    thread_local const std::unique_ptr<code_buffer_t> buffer(new (std::nothrow) code_buffer_t);
+    thread_local std::unique_ptr<code_buffer_t> buffer;
+    if (!buffer) buffer.reset(new (std::nothrow) code_buffer_t);
     return buffer ? buffer->bytes : nullptr;
 }
 
 } // namespace
 
-jit_base_t::jit_base_t()
-    : Xbyak::CodeGenerator(sizeof(code_buffer_t), code_buffer()),
+jit_base_t::jit_base_t() : jit_base_t(code_buffer()) {}
+
+// Xbyak must not ask for memory of its own, whose pages it would make writable and executable: where there is
+// none, it gets a place that has no room for code.
+jit_base_t::jit_base_t(uint8_t *buffer)
+    : Xbyak::CodeGenerator(buffer ? sizeof(code_buffer_t) : size_t(max_constants) * constant_bytes,
+            buffer ? buffer : no_code),
       begin_(const_cast<uint8_t *>(getCode()) + max_constants * constant_bytes) {
+    if (!buffer) Xbyak::local::SetError(Xbyak::ERR_CANT_ALLOC);
     setSize(size_t(max_constants) * constant_bytes);
 }
+
+alignas(64) uint8_t jit_base_t::no_code[max_constants * constant_bytes];
 
 Xbyak::Address jit_base_t::constant(const void *bytes, size_t n) {
     if (constants_ == max_constants) Xbyak::local::SetError(Xbyak::ERR_CODE_IS_TOO_BIG);

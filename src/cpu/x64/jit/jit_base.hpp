@@ -88,11 +88,13 @@ public:
 
 protected:
     jit_base_t();
+    explicit jit_base_t(uint8_t *buffer);
     virtual void generate() = 0;
 
 private:
     // Constants grow downwards from where the code begins.
     static constexpr int constant_bytes = 64, max_constants = 64;
+    static uint8_t no_code[max_constants * constant_bytes];
     uint8_t *const begin_;
     int constants_ = 0;
     uint8_t *place_of_constant(int i) const { return begin_ - (i + 1) * constant_bytes; }

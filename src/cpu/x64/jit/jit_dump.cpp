@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace mxdnn {
 namespace impl {
@@ -22,7 +24,10 @@ void jit_dump(const char *name, const void *code, size_t size) {
     if (!enabled.load(std::memory_order_relaxed)) return;
     char path[256];
     std::snprintf(path, sizeof(path), "mxdnn_dump_%s.%d.bin", name, count.fetch_add(1));
-    std::FILE *f = std::fopen(path, "wb");
+    // A file of its own: what stands there already, perhaps a link to somewhere else, goes first.
+    unlink(path);
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    std::FILE *const f = file < 0 ? nullptr : fdopen(file, "wb");
     const bool written = f && std::fwrite(code, 1, size, f) == size;
     if (!(f && std::fclose(f) == 0 && written))
         std::fprintf(

@@ -2,6 +2,7 @@
 // Pages for code.
 #include "cpu/x64/jit/jit_kernel.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
@@ -34,7 +35,7 @@ status_t jit_kernel_t::make(const char *name, const void *image, size_t bytes, s
     std::memcpy(pages, image, bytes);
     if (mprotect(pages, bytes, PROT_READ | PROT_EXEC) != 0) {
         *reason = "memory cannot be made executable";
-        return mxdnn_runtime_error;
+        return errno == ENOMEM ? mxdnn_out_of_memory : mxdnn_runtime_error;
     }
     jit_dump(name, made->code(), made->code_size());
     jit_profile(name, made->code(), made->code_size());

@@ -90,6 +90,7 @@ void simd_moe_unpermute_base_t::move(
 status_t simd_moe_unpermute_base_t::execute(const exec_ctx_t &ctx) const {
     const unpermute_plan_t plan(ctx);
     MXDNN_CHECK(plan.init());
+    if (ctx.memory(MXDNN_ARG_DST)->md.dims[1] == 0) return mxdnn_success;
     for (dim_t first = 0; first < plan.tokens; first += plan.part_tokens()) {
         if (first > 0) plan.invert(first);
         const dim_t tokens = std::min(plan.part_tokens(), plan.tokens - first);
