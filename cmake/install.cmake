@@ -55,6 +55,8 @@ foreach(_program mxdnn-pack mxdnn-bench)
 endforeach()
 
 if(TARGET mxdnn-bench)
+    install(PROGRAMS "${PROJECT_SOURCE_DIR}/scripts/verbose-to-bench" DESTINATION "${CMAKE_INSTALL_BINDIR}"
+            RENAME mxdnn-verbose-to-bench)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/benchdnn/inputs/" DESTINATION "${CMAKE_INSTALL_DATADIR}/mxdnn/benchdnn")
 endif()
 

@@ -174,6 +174,18 @@ problem_t executed_problem(const exec_ctx_t &ctx) {
     return p;
 }
 
+// Of primitives that move rows by index: which index tensors and weights of rows were passed.
+std::string passed_words(const exec_ctx_t &ctx) {
+    constexpr int first_of_rows = MXDNN_ARG_GROUP_OFFSETS;
+    std::string words;
+    for (const arg_desc_t &a : ctx.pd.args) {
+        const memory_t *m = a.arg >= first_of_rows ? ctx.memory(a.arg) : nullptr;
+        if (!m) continue;
+        words += (words.empty() ? " args:" : "+") + std::string(arg_name(a.arg)) + ":" + to_string(m->md);
+    }
+    return words;
+}
+
 } // namespace
 
 status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd) {
@@ -239,7 +251,7 @@ status_t execute(
         engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
     const double ms = now_ms() - start;
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
-            to_string(executed_problem(ctx)).c_str(), pd.plan_text().c_str(), ms);
+            (to_string(executed_problem(ctx)) + passed_words(ctx)).c_str(), pd.plan_text().c_str(), ms);
     return status;
 }
 

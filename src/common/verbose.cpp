@@ -77,7 +77,7 @@ bool set_verbose_words(const char *words, const char **bad) {
 
 void verbose_line(const char *format, ...) {
     // One write per line, so that lines of several threads do not mix.
-    char line[1024] = "mxdnn_verbose,v1,";
+    char line[2048] = "mxdnn_verbose,v1,";
     const size_t head = std::strlen(line);
     va_list args;
     va_start(args, format);

@@ -59,6 +59,7 @@ if(EXISTS "${prefix}/bin/mxdnn-pack")
     run(WHAT "mxdnn-pack" COMMAND "${prefix}/bin/mxdnn-pack" --help)
 endif()
 if(EXISTS "${prefix}/bin/mxdnn-bench")
+    run(WHAT "mxdnn-verbose-to-bench" COMMAND "${prefix}/bin/mxdnn-verbose-to-bench" --help)
     run(WHAT "mxdnn-bench" COMMAND "${prefix}/bin/mxdnn-bench" --mode=L --moe_route --batch=smoke)
     run(WHAT "sets of mxdnn-bench" MUST_FAIL MATCH "${prefix}/share/mxdnn/benchdnn/moe_route"
             COMMAND "${prefix}/bin/mxdnn-bench" --moe_route --batch=nosuch)
