@@ -69,7 +69,11 @@ perf_t report_of(const std::string &repro, const std::string &impl) {
 }
 
 void print(const perf_t &r) {
-    std::printf("%s\n", perf_line(settings.perf_template, r).c_str());
+    static std::string headed; // the template that the last header was of
+    const std::string line = perf_line(settings.perf_template, r);
+    if (headed != settings.perf_template)
+        std::printf("%s\n", perf_header(headed = settings.perf_template).c_str());
+    std::printf("%s\n", line.c_str());
     std::fflush(stdout);
 }
 

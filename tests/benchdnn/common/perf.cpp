@@ -2,6 +2,7 @@
 #include "benchdnn/common/perf.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -121,19 +122,55 @@ bool words_of(const std::string &field, const std::string &problem, std::string 
 
 } // namespace
 
+namespace {
+
+// A template's parts in order: text as it stands, and the fields between two %.
+struct part_t {
+    std::string text;
+    bool is_field;
+};
+std::vector<part_t> parts_of(const std::string &text) {
+    std::vector<part_t> parts;
+    for (size_t i = 0; i < text.size();) {
+        const size_t end = text[i] == '%' ? text.find('%', i + 1) : std::string::npos;
+        if (end != std::string::npos) {
+            parts.push_back({text.substr(i + 1, end - i - 1), true});
+            i = end + 1;
+            continue;
+        }
+        const size_t next = std::min(text.find('%', i + 1), text.size());
+        parts.push_back({text.substr(i, next - i), false});
+        i = next;
+    }
+    return parts;
+}
+
+} // namespace
+
+std::string perf_header(const std::string &text) {
+    std::string line = "# ";
+    bool after_field = false;
+    for (const part_t &part : parts_of(text)) {
+        // A unit is part of its column's name.
+        if (after_field && !part.is_field && std::isalpha(static_cast<unsigned char>(part.text[0])))
+            line += ' ';
+        line += part.text;
+        after_field = part.is_field;
+    }
+    return line;
+}
+
 std::string perf_line(const std::string &text, const perf_t &p) {
     const auto time_of = [](const times_t &t, char sign) {
         return sign == '-' ? t.min() : sign == '0' ? t.mean() : sign == '+' ? t.max() : t.median();
     };
     std::string line;
-    for (size_t i = 0; i < text.size(); i++) {
-        const size_t end = text[i] == '%' ? text.find('%', i + 1) : std::string::npos;
-        if (end == std::string::npos) {
-            line += text[i];
+    for (const part_t &part : parts_of(text)) {
+        std::string field = part.text;
+        if (!part.is_field) {
+            line += field;
             continue;
         }
-        std::string field = text.substr(i + 1, end - i - 1);
-        i = end;
         const char sign =
                 !field.empty() && (field[0] == '-' || field[0] == '0' || field[0] == '+') ? field[0] : 0;
         if (sign) field = field.substr(1);

@@ -50,4 +50,7 @@ double least_ms(const perf_t &p);
 // minimum (-), mean (0) and maximum (+) time.
 std::string perf_line(const std::string &text, const perf_t &p);
 
+// What stands above such lines: "# ", and the template with the names of its fields.
+std::string perf_header(const std::string &text);
+
 } // namespace bench
