@@ -103,7 +103,8 @@ struct side_t {
     bool last_contiguous = true; // ab, or ba
     dim padding = 0;             // elements from the end of a row to the next
     bool swizzled = false, dense = false, scales_transposed = false;
-    bool given = false; // a destination whose scales are the caller's
+    bool given = false;           // a destination whose scales are the caller's
+    const char *target = nullptr; // that the side is packed for, or null: this machine's
 };
 
 struct problem_t {
@@ -122,7 +123,8 @@ struct problem_t {
             s += x->rows_blocked ? ":K" : ":N";
             s += x->last_contiguous ? ":ab" : ":ba";
             s += "+" + std::to_string(x->padding) + (x->swizzled ? ":128x4" : "") + (x->dense ? ":dense" : "")
-                 + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "") + " ";
+                 + (x->scales_transposed ? ":scalesT" : "") + (x->given ? ":given" : "")
+                 + (x->target ? std::string(":") + x->target : "") + " ";
         }
         for (dim d : dims) s += std::to_string(d) + "x";
         return s + " rounding " + std::to_string(int(rounding)) + " seed " + std::to_string(seed)
@@ -263,9 +265,12 @@ struct buffers_t {
     std::map<int, std::unique_ptr<guarded_t>> data;
     std::map<int, memory::desc> descs;
 
-    std::unordered_map<int, memory> args(const mxdnn::engine &eng) const {
+    std::unordered_map<int, memory> args(const mxdnn::engine &src_eng, const mxdnn::engine &dst_eng) const {
         std::unordered_map<int, memory> m;
-        for (const auto &d : descs) m[d.first] = memory(d.second, eng, data.at(d.first)->data());
+        for (const auto &d : descs) {
+            const bool of_dst = (d.first & 0xff) == MXDNN_ARG_DST;
+            m[d.first] = memory(d.second, of_dst ? dst_eng : src_eng, data.at(d.first)->data());
+        }
         return m;
     }
 };
@@ -280,15 +285,15 @@ inline memory::desc transposed(const memory::desc &md) {
 }
 
 struct reorder_test_t {
-    mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
+    mxdnn::engine src_eng, eng; // of either side; the destination's runs the reorder
     const problem_t &p;
     mxdnn::mx_reorder::primitive_desc pd;
     std::mt19937 rng;
     bool moves;
 
     explicit reorder_test_t(const problem_t &problem, const mxdnn::engine *dst_eng = nullptr)
-        : p(problem), rng(problem.seed) {
-        if (dst_eng) eng = *dst_eng;
+        : src_eng(dst_eng ? *dst_eng : engine_of(problem.src)),
+          eng(dst_eng ? *dst_eng : engine_of(problem.dst)), p(problem), rng(problem.seed) {
         mxdnn::primitive_attr a;
         moves = p.src.format && p.src.format == p.dst.format && !p.dst.given;
         set_attr(a, MXDNN_ARG_SRC, p.src, p, moves);
@@ -302,7 +307,11 @@ struct reorder_test_t {
                 && p.src.form == form_t::high)
             a.set_global_scale(MXDNN_ARG_DST, mode_t::static_sazp);
         pd = mxdnn::mx_reorder::primitive_desc(
-                eng, desc_of(eng, p.src, p.dims), eng, desc_of(eng, p.dst, p.dims), a);
+                src_eng, desc_of(src_eng, p.src, p.dims), eng, desc_of(eng, p.dst, p.dims), a);
+    }
+
+    static mxdnn::engine engine_of(const side_t &s) {
+        return s.target ? mxdnn::engine::for_target(s.target) : mxdnn::engine(mxdnn::engine::kind::cpu, 0);
     }
 
     bool is_output(int arg) const {
@@ -362,17 +371,17 @@ struct reorder_test_t {
         q.src.form = form_t::plain;
         q.dst.form = form_t::packed;
         q.src.format = q.dst.format = p.src.format;
+        q.dst.target = p.src.target;
         reorder_test_t t(q);
         while (t.pd.impl_info_str() != "ref:any" && t.pd.next_impl()) {
         }
         const buffers_t b = t.make();
-        run(t.pd, b, mxdnn::stream(eng), eng);
+        t.run(t.pd, b);
         std::memcpy(g.data(), b.data.at(MXDNN_ARG_DST)->data(), g.size());
     }
 
-    static void run(const mxdnn::mx_reorder::primitive_desc &pd, const buffers_t &b, const mxdnn::stream &s,
-            const mxdnn::engine &eng) {
-        mxdnn::mx_reorder(pd).execute(s, b.args(eng));
+    void run(const mxdnn::mx_reorder::primitive_desc &each, const buffers_t &b) const {
+        mxdnn::mx_reorder(each).execute(mxdnn::stream(eng), b.args(src_eng, eng));
     }
 
     // Of all buffers, inputs among them: those must not change.
@@ -388,8 +397,7 @@ struct reorder_test_t {
         std::vector<std::pair<std::string, std::map<int, std::vector<uint8_t>>>> results;
         do {
             const buffers_t b = make();
-            mxdnn::stream s(eng);
-            run(pd, b, s, eng);
+            run(pd, b);
             results.emplace_back(pd.impl_info_str(), snapshot(b));
         } while (pd.next_impl());
         ASSERT_EQ(results.back().first, "ref:any");

@@ -187,6 +187,19 @@ void n16_unpack(int bits, const uint8_t *in, int rows, uint8_t *codes, int64_t p
     unpack_b8(in, rows, codes, pitch);
 }
 
+// Scales and zero points of a tile stand as rows.
+MXDNN_INLINE void copy_param_rows(
+        int row, const uint8_t *from, int64_t from_pitch, int rows, uint8_t *to, int64_t to_pitch) {
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < row; i += 16) store128(to + r * to_pitch + i, load128(from + r * from_pitch + i));
+}
+void n16_pack_params(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params) {
+    copy_param_rows(reorder_lines * bytes, rows, pitch, blocks, params, reorder_lines * bytes);
+}
+void n16_unpack_params(int bytes, const uint8_t *params, int blocks, uint8_t *rows, int64_t pitch) {
+    copy_param_rows(reorder_lines * bytes, params, reorder_lines * bytes, blocks, rows, pitch);
+}
+
 } // namespace
 } // namespace x64
 } // namespace impl

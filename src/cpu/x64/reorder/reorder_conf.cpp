@@ -16,6 +16,7 @@ namespace {
 constexpr int turned_length = 256;
 // Positions of codes that are moved with their parameters, which are few bytes for each of them.
 constexpr int moved_length = 4 * reorder_max_length;
+constexpr int wide_moved_length = 2 * reorder_max_length; // of 64 lines
 static_assert(
         moved_length <= reorder_max_lines * reorder_max_block / reorder_lines, "there is room for as many");
 // Lines of codes that become rows of values by way of tiles, which stay in the first-level cache.
@@ -28,7 +29,7 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     if (c.moves || c.given || !c.kernels->quantise_panels) return false;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
-    if (values.quantised) return false;
+    if (values.quantised || (codes.packed && codes.panels.columns != reorder_lines)) return false;
     if (values.dt != mxdnn_bf16)
         return c.dst.quantised ? rounds_as_words(codes.format) : becomes_words(codes.format);
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
@@ -61,11 +62,11 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (axis[0] && axis[1] && axis[0] != axis[1])
         return no("blocks", "src and dst blocked along different dims", "the same dim");
     const int blocked = axis[0] ? axis[0] : axis[1];
-    reason_t r = configure_side(c.src, p, true, blocked);
-    if (r.ok()) r = configure_side(c.dst, p, false, blocked);
+    c.kernels = isa == cpu_isa_t::avx2 ? &reorder_kernels_avx2 : &reorder_kernels_avx512;
+    reason_t r = configure_side(c.src, *c.kernels, p, true, blocked);
+    if (r.ok()) r = configure_side(c.dst, *c.kernels, p, false, blocked);
     if (!r.ok()) return r;
 
-    c.kernels = isa == cpu_isa_t::avx2 ? &reorder_kernels_avx2 : &reorder_kernels_avx512;
     c.moves = moves_codes(p);
     c.given = c.dst.quantised && !c.moves && !p.attr.dst.is_dynamic();
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
@@ -83,11 +84,14 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         return !s.packed && s.by_rows() != c.by_rows;
     };
     const bool turned = is_turned(c.src) || is_turned(c.dst);
-    const int64_t tile =
-            std::max<int64_t>({c.src.packed ? c.src.tile_rows() : 0, c.dst.packed ? c.dst.tile_rows() : 0,
-                    n16_frame_t::min_tile_rows, c.src.format.block, c.dst.format.block});
-    c.group = c.by_rows || turned ? reorder_max_lines : reorder_lines;
+    const int64_t tile = std::max<int64_t>({c.src.tile_rows(), c.dst.tile_rows(), n16_frame_t::min_tile_rows,
+            c.src.format.block, c.dst.format.block});
+    const int columns = std::max({reorder_lines, c.src.panels.columns, c.dst.panels.columns});
+    c.group = c.by_rows || turned ? reorder_max_lines : columns;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
+    // As many codes, and parameters, as 16 lines have.
+    if (!c.by_rows && !turned && columns > reorder_lines)
+        c.chunk = c.moves ? wide_moved_length : reorder_max_block;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     c.turns_tiles = has_panel_kernels(c) && c.by_rows && are_plain_lines(codes);
     c.codes_in_lines = has_panel_kernels(c) && !c.by_rows && are_plain_lines(codes);
@@ -98,6 +102,9 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (c.turns_tiles) {
         c.group = reorder_max_lines;
         c.tile = make_packed_shape(tile, reorder_lines, codes.bits, codes_quant);
+        for (const layout_t &l : layout_list)
+            if (l.family == target_family_t::cpu_x64 && l.bits == codes.bits)
+                c.tile_codec = find_codec(*c.kernels, l.family, l.id);
     }
     if (has_panel_kernels(c) && (codes.packed || c.turns_tiles)) {
         const int block = codes.format.block;

@@ -34,6 +34,7 @@ struct reorder_conf_t {
     // Or between values in rows and lines of codes, by way of packed tiles in cache.
     bool turns_tiles = false;
     packed_shape_t tile;
+    const panel_codec_t *tile_codec = nullptr;
 
     // What a thread takes at a time.
     int item_lines() const { return panel_lines ? panel_lines : group; }

@@ -4,12 +4,13 @@
 #pragma once
 
 #include "common/formats/named_formats.hpp"
+#include "common/layouts/layout_list.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Lines that kernels work on at a time, and columns of a packed panel.
+// Lines that kernels work on at a time, and columns of a packed panel of the n16 layouts.
 constexpr int reorder_lines = 16;
 // Lines that are worked on together at most.
 constexpr int reorder_max_lines = 128;
@@ -108,6 +109,29 @@ constexpr bool becomes_words(const block_format_t &f) {
     return f.family != quant_family_t::affine && !f.has_global;
 }
 
+// The order of codes in a panel of a layout. `rows` is a multiple of `row_step`; the codes of so many rows
+// stand side by side in the panel.
+struct panel_codec_t {
+    target_family_t family;
+    uint32_t id;
+    int bits, columns, row_step;
+
+    // Columns of codes, a byte each, to and from the panel. 6-bit codes are taken without what stands above
+    // them.
+    void (*pack)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
+    void (*unpack)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch, write_t how);
+    // The same of rows of codes.
+    void (*pack_rows)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
+    void (*unpack_rows)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch);
+    // The same for columns of two codes in a byte, as plain memory has them; null unless codes have 4 bits.
+    void (*pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *panel, write_t how);
+    void (*unpack_nibbles)(const uint8_t *panel, int rows, uint8_t *nibbles, int64_t pitch, write_t how);
+    // Scales or zero points, [block][columns] of so many bytes each and rows `pitch` bytes apart, to and from
+    // their order in a tile.
+    void (*pack_params)(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params);
+    void (*unpack_params)(int bytes, const uint8_t *params, int blocks, uint8_t *rows, int64_t pitch);
+};
+
 struct reorder_kernels_t {
     // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there
     // is room for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64 of them) half
@@ -138,19 +162,9 @@ struct reorder_kernels_t {
     void (*unpack_row)(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes);
     void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row, write_t how);
 
-    // The codes of 16 columns, a byte each, to and from the vectors of the n16 layouts; `rows` is a multiple
-    // of 32. 6-bit codes are taken without what stands above them.
-    void (*n16_pack)(int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
-    void (*n16_unpack)(
-            int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch, write_t how);
-    // The same of rows of 16 codes.
-    void (*n16_pack_rows)(
-            int bits, const uint8_t *codes, int64_t pitch, int rows, uint8_t *vectors, write_t how);
-    void (*n16_unpack_rows)(int bits, const uint8_t *vectors, int rows, uint8_t *codes, int64_t pitch);
-    // The same for columns of two codes in a byte, as plain memory has them.
-    void (*n16_pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *vectors, write_t how);
-    void (*n16_unpack_nibbles)(
-            const uint8_t *vectors, int rows, uint8_t *nibbles, int64_t pitch, write_t how);
+    // The layouts that packed sides may have.
+    const panel_codec_t *codecs;
+    int ncodecs;
 
     // Some bytes of what is to be written; what is in its buffer(), after all of that; and all that is left,
     // before anyone else reads.
@@ -179,6 +193,12 @@ struct reorder_kernels_t {
 };
 
 extern const reorder_kernels_t reorder_kernels_avx2, reorder_kernels_avx512;
+
+inline const panel_codec_t *find_codec(const reorder_kernels_t &k, target_family_t family, uint32_t id) {
+    for (int i = 0; i < k.ncodecs; i++)
+        if (k.codecs[i].family == family && k.codecs[i].id == id) return &k.codecs[i];
+    return nullptr;
+}
 
 } // namespace x64
 } // namespace impl

@@ -4,6 +4,7 @@
 
 #include "cpu/x64/reorder/body_dequantise.hpp"
 #include "cpu/x64/reorder/body_n16_rows.hpp"
+#include "cpu/x64/reorder/body_n64.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
 #ifdef __AVX512BW__
 #include "cpu/x64/reorder/body_dequantise_lines_avx512.hpp"
@@ -15,16 +16,66 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+namespace {
+
+// ---- the layouts ----
+
+#ifdef __AVX512BW__
+constexpr auto pack_n16 = n16_pack_tiles;
+constexpr auto unpack_n16 = n16_unpack_tiles;
+constexpr auto pack_n16_nibbles = n16_pack_nibbles_tiles;
+constexpr auto unpack_n16_nibbles = n16_unpack_nibbles_tiles;
+#else
+constexpr auto pack_n16 = n16_pack;
+constexpr auto unpack_n16 = n16_unpack;
+constexpr auto pack_n16_nibbles = n16_pack_nibbles;
+constexpr auto unpack_n16_nibbles = n16_unpack_nibbles;
+#endif
+
+template <typename L>
+constexpr panel_codec_t n16_codec() {
+    constexpr int bits = L::bits;
+    return {target_family_t::cpu_x64, L::id, bits, int(L::columns), int(L::row_step),
+            [](const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how) {
+                pack_n16(bits, codes, pitch, rows, panel, how);
+            },
+            [](const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch, write_t how) {
+                unpack_n16(bits, panel, rows, codes, pitch, how);
+            },
+            [](const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how) {
+                n16_pack_rows(bits, codes, pitch, rows, panel, how);
+            },
+            [](const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch) {
+                n16_unpack_rows(bits, panel, rows, codes, pitch);
+            },
+            bits == 4 ? pack_n16_nibbles : nullptr, bits == 4 ? unpack_n16_nibbles : nullptr, n16_pack_params,
+            n16_unpack_params};
+}
+template <typename L>
+constexpr panel_codec_t n64_codec() {
+    panel_codec_t c = {target_family_t::cuda, L::id, L::bits, n64_columns, n64_rows(L::bits), n64_pack<L>,
+            n64_unpack<L>, n64_pack_rows<L>, n64_unpack_rows<L>, nullptr, nullptr, n64_pack_params,
+            n64_unpack_params};
+    if constexpr (L::bits == 4) {
+        c.pack_nibbles = n64_pack_nibbles<L>;
+        c.unpack_nibbles = n64_unpack_nibbles<L>;
+    }
+    return c;
+}
+
+constexpr panel_codec_t panel_codecs[] = {n16_codec<n16_b4_t>(), n16_codec<n16_b6_t>(), n16_codec<n16_b8_t>(),
+        n64_codec<n64_b4_t>(), n64_codec<n64_i4_t>(), n64_codec<n64_b6_t>(), n64_codec<n64_b8_t>()};
+
+} // namespace
+
 extern const reorder_kernels_t MXDNN_REORDER_KERNELS;
 const reorder_kernels_t MXDNN_REORDER_KERNELS = {quantise, quantise_rows, dequantise, fill_tables,
-        dequantise_rows, finite_amax, transpose, unpack_row, pack_row,
+        dequantise_rows, finite_amax, transpose, unpack_row, pack_row, panel_codecs,
+        int(sizeof(panel_codecs) / sizeof(panel_codecs[0])), write_some, write_later, finish,
 #ifdef __AVX512BW__
-        n16_pack_tiles, n16_unpack_tiles, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles_tiles,
-        n16_unpack_nibbles_tiles, write_some, write_later, finish, quantise_panels, quantise_code_lines,
-        dequantise_panels, dequantise_code_lines
+        quantise_panels, quantise_code_lines, dequantise_panels, dequantise_code_lines
 #else
-        n16_pack, n16_unpack, n16_pack_rows, n16_unpack_rows, n16_pack_nibbles, n16_unpack_nibbles,
-        write_some, write_later, finish, nullptr, nullptr, nullptr, nullptr
+        nullptr, nullptr, nullptr, nullptr
 #endif
 };
 

@@ -32,6 +32,21 @@ block_format_t make_format(data_type_t elem, const quant_t &q, const arg_attr_t 
     return f;
 }
 
+panel_shape_t n16_panels(const packed_shape_t &s) {
+    using frame = n16_frame_t;
+    const int64_t rows = frame::tile_rows(s), last = s.K % rows;
+    return {int(frame::columns), int(rows), frame::prefix(s), frame::panel_bytes(s),
+            frame::tile_bytes(s, rows), int(frame::header_bytes(s, rows)), int(frame::header_bytes(s, last)),
+            int(rows / s.block), int(div_up(last, s.block))};
+}
+panel_shape_t n64_panels(const packed_shape_t &s) {
+    using frame = n64_frame_t;
+    const int64_t rows = frame::tile_rows(s);
+    const int header = int(frame::header_bytes(s)), blocks = int(frame::blocks(s));
+    return {int(frame::columns), int(rows), frame::prefix(s), frame::panel_bytes(s),
+            frame::tile_bytes(s, rows), header, header, blocks, blocks};
+}
+
 // Which of the last two dims has its elements side by side: its number, or -1. The stride of a dim of one
 // element says nothing.
 int contiguous_dim(const memory_desc_t &md) {
@@ -42,7 +57,8 @@ int contiguous_dim(const memory_desc_t &md) {
 
 } // namespace
 
-reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src, int axis_from_end) {
+reason_t configure_side(reorder_side_conf_t &c, const reorder_kernels_t &k, const problem_t &p, bool is_src,
+        int axis_from_end) {
     const memory_desc_t &md = is_src ? p.src : p.dst;
     const arg_attr_t &a = is_src ? p.attr.src : p.attr.dst;
     const char *name = is_src ? "src" : "dst";
@@ -58,12 +74,11 @@ reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src,
     c.global_mode = a.global;
     if (c.packed) {
         const layout_t *layout = layout_of(md);
-        const bool known =
-                md.packed.family == target_family_t::cpu_x64 && layout
-                && (layout->id == n16_b4_t::id || layout->id == n16_b6_t::id || layout->id == n16_b8_t::id);
-        if (!known) return no(name, to_string(md).c_str(), "a layout n16_b4, n16_b6 or n16_b8 of cpu:x64");
+        c.codec = layout ? find_codec(k, layout->family, layout->id) : nullptr;
+        if (!c.codec) return no(name, to_string(md).c_str(), "a packed layout of cpu:x64 or cuda");
         c.format = make_format(md.dt, md.packed.quant, a);
         c.shape = shape_of(md);
+        c.panels = layout->family == target_family_t::cuda ? n64_panels(c.shape) : n16_panels(c.shape);
         c.packed_stride = md.packed.stride;
         return yes();
     }
@@ -97,14 +112,7 @@ reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src,
 reorder_side_t::reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t &ctx)
     : c_(conf), md_(&ctx.memory(conf.arg)->md), data_(static_cast<uint8_t *>(ctx.memory(conf.arg)->handle)),
       matrix_(data_), stored_bits_(stored_bits(conf)) {
-    if (c_.packed) {
-        prefix_ = n16_frame_t::prefix(c_.shape);
-        panel_bytes_ = n16_frame_t::panel_bytes(c_.shape);
-        tile_rows_ = int(c_.tile_rows());
-        tile_bytes_ = n16_frame_t::tile_bytes(c_.shape, tile_rows_);
-        header_bytes_ = int(n16_frame_t::header_bytes(c_.shape, tile_rows_));
-        return;
-    }
+    if (c_.packed) return;
     line_bytes_ = stride_bytes(*md_, c_.line_dim, stored_bits_);
     pos_bytes_ = stride_bytes(*md_, c_.pos_dim, stored_bits_);
     if (!c_.quantised) return;
@@ -185,21 +193,14 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         }
 }
 
-// Parameters of up to a panel's lines, side by side.
-void copy_of_panel(uint8_t *to, const uint8_t *from, int lines, int bytes) {
-    if (lines < reorder_lines) return void(std::memcpy(to, from, size_t(lines) * size_t(bytes)));
-    for (int i = 0; i < bytes; i++)
-        std::memcpy(to + i * reorder_lines, from + i * reorder_lines, reorder_lines);
-}
-
 // body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed
 // tiles.
 template <typename F>
 void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
-    for (int l = 0; l < n; l += reorder_lines) {
+    for (int l = 0; l < n; l += columns()) {
         uint8_t *t = tile(line + l, pos);
-        for (int i = 0; i < length; i += tile_rows_, t += tile_bytes_)
-            body(l, std::min(reorder_lines, n - l), i, std::min(tile_rows_, length - i), t);
+        for (int i = 0; i < length; i += tile_rows(), t += tile_bytes())
+            body(l, std::min(columns(), n - l), i, std::min(tile_rows(), length - i), t);
     }
 }
 
@@ -215,14 +216,23 @@ void reorder_side_t::read_params(
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, const uint8_t *from) {
-        const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
-        for (int b = 0; b < blocks; b++) {
-            const int at = (i / f.block + b) * to.pitch + l, there = b * reorder_lines;
-            copy_of_panel(to.scales + at * f.scale_bytes, from + there * f.scale_bytes, lines, f.scale_bytes);
-            if (f.zp_bytes)
-                copy_of_panel(to.zero_points + at * f.zp_bytes,
-                        from + count * f.scale_bytes + there * f.zp_bytes, lines, f.zp_bytes);
-        }
+        const int blocks = int(div_up(rows, f.block)), places = header_blocks(rows);
+        const auto read = [&](uint8_t *first, int bytes) {
+            uint8_t *const there = first + (i / f.block * to.pitch + l) * bytes;
+            if (lines == columns() && blocks == places) {
+                c_.codec->unpack_params(bytes, from, blocks, there, to.pitch * bytes);
+            } else {
+                param_rows_t rows_of_all;
+                const int pitch = columns() * bytes;
+                c_.codec->unpack_params(bytes, from, places, rows_of_all, pitch);
+                for (int b = 0; b < blocks; b++)
+                    std::memcpy(there + b * to.pitch * bytes, rows_of_all + b * pitch,
+                            size_t(lines) * size_t(bytes));
+            }
+            from += places * columns() * bytes;
+        };
+        read(to.scales, f.scale_bytes);
+        if (f.zp_bytes) read(to.zero_points, f.zp_bytes);
     });
 }
 
@@ -239,19 +249,27 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, uint8_t *to) {
         // Put together first, so that whole cache lines are written at once.
-        alignas(64) uint8_t header[n16_frame_t::min_tile_rows / 32 * reorder_lines * 2 * sizeof(float)];
-        const int blocks = int(div_up(rows, f.block)), count = blocks * reorder_lines;
+        alignas(64) uint8_t header[2 * sizeof(param_rows_t)];
+        const int blocks = int(div_up(rows, f.block)), places = header_blocks(rows);
         const int bytes = header_bytes(rows);
-        if (lines < reorder_lines || count * (f.scale_bytes + f.zp_bytes) < bytes)
-            std::memset(header, 0, size_t(bytes));
-        for (int b = 0; b < blocks; b++) {
-            const int at = (i / f.block + b) * from.pitch + l, there = b * reorder_lines;
-            copy_of_panel(
-                    header + there * f.scale_bytes, from.scales + at * f.scale_bytes, lines, f.scale_bytes);
-            if (f.zp_bytes)
-                copy_of_panel(header + count * f.scale_bytes + there * f.zp_bytes,
-                        from.zero_points + at * f.zp_bytes, lines, f.zp_bytes);
-        }
+        int used = 0;
+        const auto write = [&](const uint8_t *first, int size) {
+            const uint8_t *const here = first + (i / f.block * from.pitch + l) * size;
+            if (lines == columns() && blocks == places) {
+                c_.codec->pack_params(size, here, from.pitch * size, blocks, header + used);
+            } else {
+                param_rows_t rows_of_all = {};
+                const int pitch = columns() * size;
+                for (int b = 0; b < blocks; b++)
+                    std::memcpy(rows_of_all + b * pitch, here + b * from.pitch * size,
+                            size_t(lines) * size_t(size));
+                c_.codec->pack_params(size, rows_of_all, pitch, places, header + used);
+            }
+            used += places * columns() * size;
+        };
+        write(from.scales, f.scale_bytes);
+        if (f.zp_bytes) write(from.zero_points, f.zp_bytes);
+        if (used < bytes) std::memset(header + used, 0, size_t(bytes - used));
         k.pack_row(code_storage_t::bytes, header, bytes, to, how);
     });
 }
@@ -285,7 +303,7 @@ uint32_t *reorder_side_t::global_bits() const {
 void reorder_side_t::set_global(float g) const {
     if (!c_.format.has_global) return;
     if (c_.packed) {
-        std::memset(matrix_, 0, size_t(n16_frame_t::prefix_bytes));
+        std::memset(matrix_, 0, size_t(c_.panels.prefix));
         std::memcpy(matrix_, &g, sizeof(g));
     } else {
         static_cast<float *>(global_->handle)[has_global_of_its_own() ? batch_index_ : 0] = g;

@@ -11,6 +11,17 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+// Where tiles lie in a packed matrix.
+struct panel_shape_t {
+    int columns = 0; // of a panel
+    int tile_rows = 0;
+    int64_t prefix = 0, panel_bytes = 0, tile_bytes = 0; // the bytes of a whole tile
+    // Of a whole tile, and of the last one where that is none: bytes before the codes, and blocks that have a
+    // place in them.
+    int header_bytes = 0, last_header_bytes = 0;
+    int header_blocks = 0, last_header_blocks = 0;
+};
+
 // What is known of a side when the descriptor is created.
 struct reorder_side_conf_t {
     int arg = 0; // MXDNN_ARG_SRC or MXDNN_ARG_DST
@@ -18,8 +29,10 @@ struct reorder_side_conf_t {
     data_type_t dt = mxdnn_data_type_undef;
     int bits = 0; // of a value or a code
     bool quantised = false, packed = false;
-    block_format_t format;     // quantised
-    packed_shape_t shape;      // packed
+    block_format_t format; // quantised
+    packed_shape_t shape;  // packed
+    panel_shape_t panels;
+    const panel_codec_t *codec = nullptr;
     int64_t packed_stride = 0; // bytes from one batch entry to the next
     // plain:
     bool along_line = false; // positions are contiguous; otherwise lines are
@@ -31,11 +44,12 @@ struct reorder_side_conf_t {
     // Plain, and lines stand side by side.
     bool by_rows() const { return !packed && !along_line; }
     // Positions that a packed tile covers; blocks are not cut by them.
-    int64_t tile_rows() const { return n16_frame_t::tile_rows(shape); }
+    int tile_rows() const { return panels.tile_rows; }
 };
 
 // Lines run along the dim `axis_from_end` (1: columns, 2: rows).
-reason_t configure_side(reorder_side_conf_t &c, const problem_t &p, bool is_src, int axis_from_end);
+reason_t configure_side(reorder_side_conf_t &c, const reorder_kernels_t &k, const problem_t &p, bool is_src,
+        int axis_from_end);
 
 // A side of one execution; set_batch() selects the matrix.
 class reorder_side_t {
@@ -57,14 +71,16 @@ public:
     int64_t pos_bytes() const { return pos_bytes_; }
     // Packed: the tile of (position, line) and the bytes of its codes, for so many positions.
     uint8_t *tile(dim_t line, dim_t pos) const {
-        return matrix_ + prefix_ + line / n16_frame_t::columns * panel_bytes_
-               + pos / tile_rows_ * tile_bytes_;
+        const panel_shape_t &p = c_.panels;
+        return matrix_ + p.prefix + line / p.columns * p.panel_bytes + pos / p.tile_rows * p.tile_bytes;
     }
-    int tile_rows() const { return tile_rows_; }
-    int64_t tile_bytes() const { return tile_bytes_; } // of a whole one
-    int64_t panel_bytes() const { return panel_bytes_; }
+    int columns() const { return c_.panels.columns; }
+    int tile_rows() const { return c_.panels.tile_rows; }
+    int64_t tile_bytes() const { return c_.panels.tile_bytes; } // of a whole one
+    int64_t panel_bytes() const { return c_.panels.panel_bytes; }
+    // Of a tile that has so many rows.
     int header_bytes(int rows) const {
-        return rows == tile_rows_ ? header_bytes_ : int(n16_frame_t::header_bytes(c_.shape, rows));
+        return rows == c_.panels.tile_rows ? c_.panels.header_bytes : c_.panels.last_header_bytes;
     }
     uint8_t *matrix() const { return matrix_; }
 
@@ -85,6 +101,18 @@ public:
     bool has_global_of_its_own() const { return c_.packed || global_->md.dims[0] != 1; }
 
 private:
+    // Scales or zero points of a tile, [block][columns]: those of blocks of 16 have a byte, others up to
+    // four.
+    using param_rows_t = uint8_t[512];
+    static_assert(
+            sizeof(param_rows_t) >= n64_frame_t::min_tile_rows / 16 * n64_frame_t::columns
+                    && sizeof(param_rows_t) >= 4 * n64_frame_t::min_tile_rows / 32 * n64_frame_t::columns
+                    && sizeof(param_rows_t) >= n16_frame_t::min_tile_rows / 16 * n16_frame_t::columns
+                    && sizeof(param_rows_t) >= 4 * n16_frame_t::min_tile_rows / 32 * n16_frame_t::columns,
+            "");
+    int header_blocks(int rows) const {
+        return rows == c_.panels.tile_rows ? c_.panels.header_blocks : c_.panels.last_header_blocks;
+    }
     struct param_view_t {
         const memory_desc_t *md = nullptr;
         uint8_t *data = nullptr, *matrix = nullptr;
@@ -105,9 +133,6 @@ private:
     uint8_t *data_, *matrix_;
     int stored_bits_ = 8;
     int64_t line_bytes_ = 0, pos_bytes_ = 0;
-    // Of n16_frame_t, which divides to tell: items are small.
-    int64_t prefix_ = 0, panel_bytes_ = 0, tile_bytes_ = 0;
-    int tile_rows_ = 0, header_bytes_ = 0;
     param_view_t scales_, zero_points_;
     const memory_t *global_ = nullptr;
     dim_t batch_[max_ndims] = {};

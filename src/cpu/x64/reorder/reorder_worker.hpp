@@ -148,9 +148,9 @@ private:
         if (s.packed) {
             for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
                 if (c_.by_rows)
-                    k_.n16_unpack_rows(s.bits, from, rows, codes_ + i * c_.group + l, c_.group);
+                    s.codec->unpack_rows(from, rows, codes_ + i * c_.group + l, c_.group);
                 else
-                    k_.n16_unpack(s.bits, from, rows, codes(l) + i, c_.chunk, write_t::cached);
+                    s.codec->unpack(from, rows, codes(l) + i, c_.chunk, write_t::cached);
             });
             return;
         }
@@ -168,9 +168,9 @@ private:
             clear_padding(length_);
             for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
                 if (c_.by_rows)
-                    k_.n16_pack_rows(s.bits, codes_ + i * c_.group + l, c_.group, rows, to, how_);
+                    s.codec->pack_rows(codes_ + i * c_.group + l, c_.group, rows, to, how_);
                 else
-                    k_.n16_pack(s.bits, codes(l) + i, c_.chunk, rows, to, how_);
+                    s.codec->pack(codes(l) + i, c_.chunk, rows, to, how_);
             });
             return;
         }
@@ -206,7 +206,8 @@ private:
 
     // What is no element of a packed tile is zero.
     void clear_padding(int rows) {
-        const int lines = int(round_up(lines_, reorder_lines)), length = int(round_up(rows, 32));
+        const panel_codec_t &codec = *c_.dst.codec;
+        const int lines = int(round_up(lines_, codec.columns)), length = int(round_up(rows, codec.row_step));
         const int runs = c_.by_rows ? rows : lines_, n = c_.by_rows ? lines_ : rows;
         const int padded_runs = c_.by_rows ? length : lines, padded = c_.by_rows ? lines : length;
         for (int i = 0; i < padded_runs; i++) {
@@ -218,22 +219,33 @@ private:
     // body(line, position, rows of codes, codes) for the packed tiles.
     template <typename F>
     void for_tiles(const reorder_side_t &side, F &&body) {
-        for (int l = 0; l < lines_; l += reorder_lines) for_tiles_of_panel(side, l, body);
+        for (int l = 0; l < lines_; l += side.columns()) for_tiles_of_panel(side, l, body);
     }
     template <typename F>
     void for_tiles_of_panel(const reorder_side_t &side, int l, F &&body) {
         auto *tile = side.tile(line_ + l, pos_);
         for (int i = 0; i < length_; i += side.tile_rows(), tile += side.tile_bytes()) {
             const int rows = std::min(side.tile_rows(), length_ - i);
-            body(l, i, int(round_up(rows, 32)), tile + side.header_bytes(rows));
+            body(l, i, int(round_up(rows, side.conf().codec->row_step)), tile + side.header_bytes(rows));
         }
     }
 
-    // ---- a tile in rows: some blocks at a time, whose codes stay in the first-level cache ----
+    // ---- tiles in rows: some blocks at a time, whose codes stay in the first-level cache ----
 
-    static int row_step(const reorder_side_conf_t &s) { return std::max(s.format.block, 32); }
-    uint8_t *codes_of_tile(const reorder_side_t &side, int l) const {
-        return side.tile(line_ + l, pos_) + side.header_bytes(length_);
+    // body(row, rows, rows of codes) for parts of the packed tiles.
+    template <typename F>
+    void for_parts(const reorder_side_conf_t &s, F &&body) const {
+        const int step = std::max(s.format.block, s.codec->row_step);
+        for (int i = 0; i < length_; i += step) {
+            const int rows = std::min(step, length_ - i);
+            body(i, rows, int(round_up(rows, s.codec->row_step)));
+        }
+    }
+    // Codes of the panel of line l, from position i on.
+    uint8_t *codes_of_panel(const reorder_side_t &side, int l, int i) const {
+        const int row = i % side.tile_rows(), rows = std::min(side.tile_rows(), length_ - (i - row));
+        return side.tile(line_ + l, pos_ + i) + side.header_bytes(rows)
+               + row * side.columns() * side.conf().bits / 8;
     }
     line_params_t params_from(const reorder_side_conf_t &s, line_params_t p, int i) const {
         const int at = i / s.format.block * p.pitch;
@@ -280,7 +292,7 @@ private:
             const line_params_t params = {tile, f.zp_bytes ? tile + scales_bytes : nullptr, reorder_lines};
             if (quantises) {
                 dst_.fetch_params(line + l + reorder_lines, reorder_lines, pos);
-                unpack_lines(bits, vectors, v.rows, later_.buffer() + l * run, run);
+                unpack_lines(*c_.tile_codec, vectors, v.rows, later_.buffer() + l * run, run);
                 dst_.write_params(k_, line + l, reorder_lines, pos, v.rows, params, how_);
                 continue;
             }
@@ -290,9 +302,9 @@ private:
                 fetch(ahead + i * line_bytes, run);
             src_.read_params(k_, line + l, reorder_lines, pos, v.rows, params);
             if (bits == 4)
-                k_.n16_pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
+                c_.tile_codec->pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
             else
-                k_.n16_pack(bits, lines, line_bytes, v.rows, vectors, write_t::cached);
+                c_.tile_codec->pack(lines, line_bytes, v.rows, vectors, write_t::cached);
         }
         if (quantises)
             k_.write_later(later_, how_, codes.at(line, pos), line_bytes, run, v.lines);
@@ -333,17 +345,17 @@ private:
                     dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
             store_codes();
         }
-        for (int i = 0; dst.packed && i < length_; i += row_step(dst)) {
-            source_lines_t rows = source_rows();
-            rows.data = src_.at(line_, pos_ + i);
-            rows.lines = std::min(row_step(dst), length_ - i);
-            k_.quantise_rows(dst.format, c_.given, rows, dst_.global(), params_from(dst, dst_params(), i),
-                    codes_, c_.group);
-            clear_padding(rows.lines);
-            for (int l = 0; l < lines_; l += reorder_lines)
-                k_.n16_pack_rows(dst.bits, codes_ + l, c_.group, int(round_up(rows.lines, 32)),
-                        codes_of_tile(dst_, l) + i * reorder_lines * dst.bits / 8, how_);
-        }
+        if (dst.packed)
+            for_parts(dst, [&](int i, int rows, int padded) {
+                source_lines_t values = source_rows();
+                values.data = src_.at(line_, pos_ + i);
+                values.lines = rows;
+                k_.quantise_rows(dst.format, c_.given, values, dst_.global(),
+                        params_from(dst, dst_params(), i), codes_, c_.group);
+                clear_padding(rows);
+                for (int l = 0; l < lines_; l += dst_.columns())
+                    dst.codec->pack_rows(codes_ + l, c_.group, padded, codes_of_panel(dst_, l, i), how_);
+            });
         if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
 
@@ -354,7 +366,7 @@ private:
         const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
         const bool in_place = whole && is_direct(dst);
         const bool to_tiles =
-                whole && nibbles && dst.packed && c_.group == reorder_lines && lines_ == reorder_lines;
+                whole && nibbles && dst.packed && c_.group == dst_.columns() && lines_ == dst_.columns();
         for (int l = 0; l < lines_; l += reorder_lines) {
             const source_lines_t values = source_values(l);
             const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
@@ -364,15 +376,17 @@ private:
             if (in_place) {
                 encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
             } else if (to_tiles) {
-                encode(codes_, c_.chunk / 2, true, write_t::cached);
-                for_tiles_of_panel(dst_, l, [&](int, int i, int rows, uint8_t *to) {
-                    k_.n16_pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
-                });
+                encode(codes_ + l * c_.chunk / 2, c_.chunk / 2, true, write_t::cached);
             } else {
                 encode(codes(l), c_.chunk, false, write_t::cached);
             }
         }
-        if (!in_place && !to_tiles) store_codes();
+        if (to_tiles)
+            for_tiles_of_panel(dst_, 0, [&](int, int i, int rows, uint8_t *to) {
+                dst.codec->pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
+            });
+        else if (!in_place)
+            store_codes();
         if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
     }
 
@@ -382,15 +396,13 @@ private:
         const reorder_side_conf_t &src = c_.src;
         src_.read_params(k_, line_, lines_, pos_, length_, src_params());
         if (c_.by_rows && src.packed) {
-            for (int i = 0; i < length_; i += row_step(src)) {
-                const int rows = std::min(row_step(src), length_ - i);
-                for (int l = 0; l < lines_; l += reorder_lines)
-                    k_.n16_unpack_rows(src.bits, codes_of_tile(src_, l) + i * reorder_lines * src.bits / 8,
-                            int(round_up(rows, 32)), codes_ + l, c_.group);
+            for_parts(src, [&](int i, int rows, int padded) {
+                for (int l = 0; l < lines_; l += src_.columns())
+                    src.codec->unpack_rows(codes_of_panel(src_, l, i), padded, codes_ + l, c_.group);
                 k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
                         params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i),
                         dst_.pos_bytes(), how_);
-            }
+            });
             return;
         }
         load_codes();
@@ -424,28 +436,41 @@ private:
         if (!c_.dst.packed) dst_.write_params(k_, line_, lines_, pos, length, dst_params(), how_);
     }
 
-    // Between a packed and a plain side without taking bytes apart.
+    // Between packed sides, or a packed and a plain one, without taking bytes apart.
     bool move_directly() {
-        if (lines_ != reorder_lines || length_ % 64 != 0) return false;
+        if (lines_ != c_.group || length_ % 64 != 0) return false;
         const bool nibbles = c_.src.bits == 4;
+        const int halves = nibbles ? 1 : 2;
+        if (c_.src.packed && c_.dst.packed) {
+            if (!nibbles) return false;
+            const int pitch = c_.chunk / 2;
+            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
+                c_.src.codec->unpack_nibbles(from, rows, codes_ + l * pitch + i / 2, pitch, write_t::cached);
+            });
+            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
+                c_.dst.codec->pack_nibbles(codes_ + l * pitch + i / 2, pitch, rows, to, how_);
+            });
+            return true;
+        }
         if (c_.dst.packed && is_direct(c_.src)) {
+            const panel_codec_t &codec = *c_.dst.codec;
             for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
                 const uint8_t *from = src_.at(line_ + l, pos_ + i);
                 // Of the next panel, as lines end soon.
-                for (int line = 0; line < reorder_lines; line++)
-                    fetch(from + (line + reorder_lines) * src_.line_bytes(), nibbles ? rows / 2 : rows);
+                for (int line = 0; line < codec.columns; line++)
+                    fetch(from + (line + codec.columns) * src_.line_bytes(), rows * halves / 2);
                 if (nibbles)
-                    k_.n16_pack_nibbles(from, src_.line_bytes(), rows, to, how_);
+                    codec.pack_nibbles(from, src_.line_bytes(), rows, to, how_);
                 else
-                    k_.n16_pack(c_.src.bits, from, src_.line_bytes(), rows, to, how_);
+                    codec.pack(from, src_.line_bytes(), rows, to, how_);
             });
             return true;
         }
         if (c_.src.packed && is_direct(c_.dst)) {
-            const int halves = nibbles ? 1 : 2, run = length_ * halves / 2;
-            for_tiles(src_, [&](int, int i, int rows, const uint8_t *from) {
-                k_.write_some(later_, rows * reorder_lines * halves / 2);
-                unpack_lines(c_.src.bits, from, rows, later_.buffer() + i * halves / 2, run);
+            const int run = length_ * halves / 2;
+            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
+                k_.write_some(later_, rows * src_.columns() * halves / 2);
+                unpack_lines(*c_.src.codec, from, rows, later_.buffer() + l * run + i * halves / 2, run);
             });
             k_.write_later(later_, how_, dst_.at(line_, pos_), dst_.line_bytes(), run, lines_);
             return true;
@@ -454,11 +479,12 @@ private:
     }
 
     // A packed tile's codes to lines in cache.
-    void unpack_lines(int bits, const uint8_t *vectors, int rows, uint8_t *lines, int pitch) const {
-        if (bits == 4)
-            k_.n16_unpack_nibbles(vectors, rows, lines, pitch, write_t::cached);
+    static void unpack_lines(
+            const panel_codec_t &codec, const uint8_t *panel, int rows, uint8_t *lines, int pitch) {
+        if (codec.bits == 4)
+            codec.unpack_nibbles(panel, rows, lines, pitch, write_t::cached);
         else
-            k_.n16_unpack(bits, vectors, rows, lines, pitch, write_t::cached);
+            codec.unpack(panel, rows, lines, pitch, write_t::cached);
     }
 
     // Plain lines of codes that stand as kernels take and leave them.

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes of 64 columns to and from the steps of the n64 layouts. Sixteen rows of two columns, c and c + 8, are
+// four words of the four threads that own them, 64 bytes side by side; in them bits stand as the layout's map
+// says, which is where the moves of bits below come from.
+#pragma once
+
+#include "common/layouts/layout_list.hpp"
+#include "cpu/x64/reorder/body_n16.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+namespace {
+
+constexpr int n64_columns = 64, n64_pairs = n64_columns / 2;
+constexpr int n64_step_bytes = 2048;      // of one 16-byte load of every thread
+constexpr int n64_top_plane_bytes = 1024; // of a step of n64_b6, behind those
+// The first column of a pair; the other is 8 further.
+constexpr int n64_column(int pair) { return pair / 8 * 16 + pair % 8; }
+
+// ---- bits of a word ----
+
+// Bits that move together: to the left, or, with a negative shift, to the right.
+struct bit_move_t {
+    uint32_t mask = 0;
+    int shift = 0;
+};
+struct bit_moves_t {
+    bit_move_t move[32] = {};
+    int n = 0;
+
+    constexpr void add(int from, int to) {
+        const uint32_t bit = 1u << from;
+        for (int i = 0; i < n; i++)
+            if (move[i].shift == to - from) {
+                move[i].mask |= bit;
+                return;
+            }
+        move[n++] = {bit, to - from};
+    }
+    constexpr bit_moves_t back() const {
+        bit_moves_t b;
+        b.n = n;
+        for (int i = 0; i < n; i++) {
+            const int s = move[i].shift;
+            b.move[i] = {s < 0 ? move[i].mask >> -s : move[i].mask << s, -s};
+        }
+        return b;
+    }
+};
+
+// Where the first thread has bit b of the code of (k, n), in bits from its first byte of a plane on.
+template <typename L>
+constexpr int n64_bit(int64_t k, int64_t n, int b, int64_t plane = 0) {
+    packed_shape_t s;
+    s.K = s.N = n64_columns;
+    s.block = 64;
+    s.bits = L::bits;
+    const bit_pos_t p = L::elem_bit(s, k, n, b);
+    return int(p.byte - L::codes(s, 0, 0) - plane) * 8 + p.bit;
+}
+
+// From codes of four bits, register r of the low halves at 4 r and of the high halves at 16 + 4 r.
+template <typename L>
+constexpr bit_moves_t n64_low_moves() {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int r = 0; r < 4; r++)
+            for (int b = 0; b < 4; b++)
+                m.add(16 * half + 4 * r + b, n64_bit<L>(r / 2 * 8 + half, r % 2 * 8, b));
+    return m;
+}
+// From the top two bits of 6-bit codes: in a byte those of four registers; bytes of the first and the second
+// 16 rows in the low half, then in the high half.
+template <typename L>
+constexpr bit_moves_t n64_top_moves() {
+    bit_moves_t m;
+    for (int half = 0; half < 2; half++)
+        for (int i = 0; i < 2; i++)
+            for (int r = 0; r < 4; r++)
+                for (int b = 0; b < 2; b++)
+                    m.add(16 * half + 8 * i + 2 * r + b,
+                            n64_bit<L>(16 * i + r / 2 * 8 + half, r % 2 * 8, 4 + b, n64_step_bytes));
+    return m;
+}
+
+// What a layout does to words of four bits a code, and to those of the top two.
+template <typename L>
+struct n64_words_t {
+    static constexpr bit_moves_t low = n64_low_moves<L>(), low_back = low.back();
+};
+template <>
+struct n64_words_t<n64_b6_t> {
+    static constexpr bit_moves_t low = n64_low_moves<n64_b6_t>(), low_back = low.back();
+    static constexpr bit_moves_t top = n64_top_moves<n64_b6_t>(), top_back = top.back();
+};
+
+template <const bit_moves_t &m, int i>
+MXDNN_INLINE __m256i moved_bits(__m256i v) {
+    constexpr uint32_t mask = m.move[i].mask;
+    constexpr int shift = m.move[i].shift;
+    const __m256i x = mask == ~0u ? v : _mm256_and_si256(v, _mm256_set1_epi32(int(mask)));
+    if constexpr (shift < 0)
+        return _mm256_srli_epi32(x, -shift);
+    else if constexpr (shift > 0)
+        return _mm256_slli_epi32(x, shift);
+    else
+        return x;
+}
+template <const bit_moves_t &m, int i = 0>
+MXDNN_INLINE __m256i move_bits(__m256i v) {
+    if constexpr (i + 1 == m.n)
+        return moved_bits<m, i>(v);
+    else
+        return _mm256_or_si256(moved_bits<m, i>(v), move_bits<m, i + 1>(v));
+}
+
+// ---- bytes with the codes of both columns of a pair ----
+
+MXDNN_INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
+MXDNN_INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
+// The low half of each byte of a, and that of b above it.
+MXDNN_INLINE __m256i joined(__m256i a, __m256i b) {
+    return _mm256_or_si256(
+            low_nibbles(a), _mm256_andnot_si256(_mm256_set1_epi8(15), _mm256_slli_epi16(b, 4)));
+}
+// The high half of each byte of b, and that of a below it.
+MXDNN_INLINE __m256i joined_high(__m256i a, __m256i b) {
+    return _mm256_or_si256(high_nibbles(a), _mm256_andnot_si256(_mm256_set1_epi8(15), b));
+}
+// Bits 4 and 5 of a, and those of b two further.
+MXDNN_INLINE __m256i joined_tops(__m256i a, __m256i b) {
+    return _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(3)),
+            _mm256_and_si256(_mm256_srli_epi16(b, 2), _mm256_set1_epi8(12)));
+}
+MXDNN_INLINE __m256i shuffle_lanes(__m256i v, __m128i order) {
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(order));
+}
+// The low bytes of words of a, then of b; and the high bytes.
+MXDNN_INLINE __m256i low_bytes(__m256i a, __m256i b) {
+    const __m256i low = _mm256_set1_epi16(0xff);
+    return _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+}
+MXDNN_INLINE __m256i high_bytes(__m256i a, __m256i b) {
+    return _mm256_packus_epi16(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
+}
+
+// ---- pairs of columns as lines ----
+
+// Of a pair and 64 rows: rows 0..15 and 32..47 in the lanes of the first, 16..31 and 48..63 in those of the
+// second.
+struct two_rows_t {
+    __m256i v[2];
+};
+
+// A byte of both columns for each row, to the words of four threads and back.
+template <typename L>
+MXDNN_INLINE void store_words(const two_rows_t &bytes, uint8_t *out, bool around) {
+    // Of thread t rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
+    const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    const __m256i a = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[0], order)),
+                  b = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[1], order));
+    write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(a, b), 0xd8));
+    write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(a, b), 0xd8));
+}
+template <typename L>
+MXDNN_INLINE two_rows_t load_words(const uint8_t *in) {
+    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    const __m256 low = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in), 0xd8)),
+                 high = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in + 32), 0xd8));
+    const auto rows = [&](__m256 words) {
+        return shuffle_lanes(move_bits<n64_words_t<L>::low_back>(_mm256_castps_si256(words)), order);
+    };
+    return {{rows(_mm256_shuffle_ps(low, high, 0x88)), rows(_mm256_shuffle_ps(low, high, 0xdd))}};
+}
+
+// Top bits of both columns, a byte for each row, to the words of four threads and back.
+MXDNN_INLINE void store_tops(const two_rows_t &bytes, uint8_t *out, bool around) {
+    const auto registers = [](__m256i v) {
+        return _mm256_or_si256(v, _mm256_slli_epi16(_mm256_srli_si256(v, 8), 4));
+    };
+    const __m256i words = _mm256_unpacklo_epi8(registers(bytes.v[0]), registers(bytes.v[1]));
+    write256(around, out, interleave_dwords(move_bits<n64_words_t<n64_b6_t>::top>(words)));
+}
+// Their bits 0 and 1, and 2 and 3; the others are anything.
+MXDNN_INLINE two_rows_t load_tops(const uint8_t *in) {
+    const __m256i apart = _mm256_permutevar8x32_epi32(load256(in), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+    const __m256i words = move_bits<n64_words_t<n64_b6_t>::top_back>(apart);
+    const auto rows = [](__m256i v) { return _mm256_unpacklo_epi64(v, _mm256_srli_epi16(v, 4)); };
+    return {{rows(low_bytes(words, words)), rows(high_bytes(words, words))}};
+}
+
+// 64 rows of a column, lanes as two_rows_t has them.
+MXDNN_INLINE two_rows_t load_column(const uint8_t *codes) {
+    return {{load_halves(codes, codes + 32), load_halves(codes + 16, codes + 48)}};
+}
+MXDNN_INLINE void store_column(const two_rows_t &c, uint8_t *codes) {
+    for (int i = 0; i < 2; i++) {
+        store128(codes + 16 * i, _mm256_castsi256_si128(c.v[i]));
+        store128(codes + 16 * i + 32, _mm256_extracti128_si256(c.v[i], 1));
+    }
+}
+
+template <typename L>
+MXDNN_INLINE void pack_pair(const uint8_t *a, const uint8_t *b, uint8_t *step, int pair, bool around) {
+    uint8_t *const out = step + 64 * pair;
+    if constexpr (L::bits == 8) {
+        const __m256i x = load256(a), y = load256(b);
+        const __m256i low = _mm256_unpacklo_epi8(x, y), high = _mm256_unpackhi_epi8(x, y);
+        write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(low, high), 0xd8));
+        write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(low, high), 0xd8));
+    } else {
+        const two_rows_t x = load_column(a), y = load_column(b);
+        store_words<L>({{joined(x.v[0], y.v[0]), joined(x.v[1], y.v[1])}}, out, around);
+        if constexpr (L::bits == 6)
+            store_tops({{joined_tops(x.v[0], y.v[0]), joined_tops(x.v[1], y.v[1])}},
+                    step + n64_step_bytes + 32 * pair, around);
+    }
+}
+template <typename L>
+MXDNN_INLINE void unpack_pair(const uint8_t *step, int pair, uint8_t *a, uint8_t *b) {
+    const uint8_t *const in = step + 64 * pair;
+    if constexpr (L::bits == 8) {
+        const __m256 x = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in), 0xd8)),
+                     y = _mm256_castsi256_ps(_mm256_permute4x64_epi64(load256(in + 32), 0xd8));
+        const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)),
+                      high = _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd));
+        store256(a, low_bytes(low, high));
+        store256(b, high_bytes(low, high));
+    } else {
+        const two_rows_t w = load_words<L>(in);
+        two_rows_t x, y;
+        for (int i = 0; i < 2; i++) {
+            x.v[i] = low_nibbles(w.v[i]);
+            y.v[i] = high_nibbles(w.v[i]);
+        }
+        if constexpr (L::bits == 6) {
+            const two_rows_t t = load_tops(step + n64_step_bytes + 32 * pair);
+            const __m256i top = _mm256_set1_epi8(0x30);
+            for (int i = 0; i < 2; i++) {
+                x.v[i] = _mm256_or_si256(x.v[i], _mm256_and_si256(_mm256_slli_epi16(t.v[i], 4), top));
+                y.v[i] = _mm256_or_si256(y.v[i], _mm256_and_si256(_mm256_slli_epi16(t.v[i], 2), top));
+            }
+        }
+        store_column(x, a);
+        store_column(y, b);
+    }
+}
+
+constexpr int n64_rows(int bits) { return bits == 8 ? 32 : 64; } // of a step
+constexpr int n64_bytes(int bits) { return n64_rows(bits) * n64_columns * bits / 8; }
+
+template <typename L>
+void n64_pack(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, write_t how) {
+    const bool around = goes_around(how, out);
+    for (int r = 0; r < rows; r += n64_rows(L::bits), out += n64_bytes(L::bits))
+        for (int p = 0; p < n64_pairs; p++) {
+            const uint8_t *a = codes + n64_column(p) * pitch + r;
+            pack_pair<L>(a, a + 8 * pitch, out, p, around);
+        }
+}
+template <typename L>
+void n64_unpack(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch, write_t) {
+    for (int r = 0; r < rows; r += n64_rows(L::bits), in += n64_bytes(L::bits))
+        for (int p = 0; p < n64_pairs; p++) {
+            uint8_t *a = codes + n64_column(p) * pitch + r;
+            unpack_pair<L>(in, p, a, a + 8 * pitch);
+        }
+}
+
+// Columns of two codes in a byte, as plain memory has them.
+template <typename L>
+void n64_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
+    const bool around = goes_around(how, out);
+    for (int r = 0; r < rows; r += 64, out += n64_step_bytes)
+        for (int p = 0; p < n64_pairs; p++) {
+            const uint8_t *at = nibbles + n64_column(p) * pitch + r / 2;
+            const __m256i a = load256(at), b = load256(at + 8 * pitch);
+            const __m256i even = joined(a, b), odd = joined_high(a, b);
+            store_words<L>({{_mm256_unpacklo_epi8(even, odd), _mm256_unpackhi_epi8(even, odd)}}, out + 64 * p,
+                    around);
+        }
+}
+template <typename L>
+void n64_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch, write_t) {
+    for (int r = 0; r < rows; r += 64, in += n64_step_bytes)
+        for (int p = 0; p < n64_pairs; p++) {
+            const two_rows_t w = load_words<L>(in + 64 * p);
+            const __m256i even = low_bytes(w.v[0], w.v[1]), odd = high_bytes(w.v[0], w.v[1]);
+            uint8_t *const at = nibbles + n64_column(p) * pitch + r / 2;
+            store256(at, joined(even, odd));
+            store256(at + 8 * pitch, joined_high(even, odd));
+        }
+}
+
+// ---- 16 columns of rows ----
+
+// Rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of sixteen, for thread t in the low and t + 1 in the high lanes.
+struct thread_rows_t {
+    __m256i v[4];
+};
+MXDNN_INLINE thread_rows_t load_thread_rows(const uint8_t *codes, int64_t pitch, int t) {
+    thread_rows_t x;
+    for (int i = 0; i < 4; i++) {
+        const uint8_t *row = codes + (2 * t + i % 2 + i / 2 * 8) * pitch;
+        x.v[i] = load_halves(row, row + 2 * pitch);
+    }
+    return x;
+}
+MXDNN_INLINE void store_thread_rows(const thread_rows_t &x, uint8_t *codes, int64_t pitch, int t) {
+    for (int i = 0; i < 4; i++) {
+        uint8_t *row = codes + (2 * t + i % 2 + i / 2 * 8) * pitch;
+        store128(row, _mm256_castsi256_si128(x.v[i]));
+        store128(row + 2 * pitch, _mm256_extracti128_si256(x.v[i], 1));
+    }
+}
+
+// Columns 0..7 of two rows, and columns 8..15.
+struct column_pairs_t {
+    __m256i first, second;
+};
+MXDNN_INLINE column_pairs_t column_halves(__m256i a, __m256i b) {
+    return {_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)};
+}
+// A dword for each of eight pairs of columns, of the first four and of the last four: bytes of `a` and `b` of
+// the first row in its low half, of the second in its high half.
+MXDNN_INLINE column_pairs_t dwords_of(__m256i a, __m256i b) {
+    const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
+    return {_mm256_unpacklo_epi16(low, high), _mm256_unpackhi_epi16(low, high)};
+}
+// ... and back: a and b.
+MXDNN_INLINE column_pairs_t bytes_of(const column_pairs_t &dwords) {
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    const __m256i first = _mm256_packus_epi32(
+                          _mm256_and_si256(dwords.first, low), _mm256_and_si256(dwords.second, low)),
+                  second = _mm256_packus_epi32(
+                          _mm256_srli_epi32(dwords.first, 16), _mm256_srli_epi32(dwords.second, 16));
+    return {low_bytes(first, second), high_bytes(first, second)};
+}
+
+// The four dwords that a load of a thread has, of eight pairs of columns: of the first four and the last
+// four.
+struct thread_words_t {
+    four_t first, second;
+};
+
+// Threads t and t + 1 of each pair of columns, in the order of the pairs.
+MXDNN_INLINE void store_thread_words(const thread_words_t &w, uint8_t *out, int t) {
+    const four_t a = transpose32(w.first), b = transpose32(w.second);
+    for (int c = 0; c < 4; c++) {
+        store256(out + 64 * c + 16 * t, a.v[c]);
+        store256(out + 64 * (c + 4) + 16 * t, b.v[c]);
+    }
+}
+MXDNN_INLINE thread_words_t load_thread_words(const uint8_t *in, int t) {
+    four_t a, b;
+    for (int c = 0; c < 4; c++) {
+        a.v[c] = load256(in + 64 * c + 16 * t);
+        b.v[c] = load256(in + 64 * (c + 4) + 16 * t);
+    }
+    return {transpose32(a), transpose32(b)};
+}
+
+// The top words of the first 32 rows and the last, of threads t and t + 1 of each pair of columns.
+MXDNN_INLINE void store_top_words(const __m256i *w, uint8_t *out, int t) {
+    const __m256i a = _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(w[0], w[1]), 0xd8),
+                  b = _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(w[0], w[1]), 0xd8);
+    store128(out + 8 * t, _mm256_castsi256_si128(a));
+    store128(out + 32 + 8 * t, _mm256_extracti128_si256(a, 1));
+    store128(out + 64 + 8 * t, _mm256_castsi256_si128(b));
+    store128(out + 96 + 8 * t, _mm256_extracti128_si256(b, 1));
+}
+MXDNN_INLINE void load_top_words(const uint8_t *in, int t, __m256i *w) {
+    const __m256 a = _mm256_castsi256_ps(
+                         _mm256_permute4x64_epi64(load_halves(in + 8 * t, in + 32 + 8 * t), 0xd8)),
+                 b = _mm256_castsi256_ps(
+                         _mm256_permute4x64_epi64(load_halves(in + 64 + 8 * t, in + 96 + 8 * t), 0xd8));
+    w[0] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0x88));
+    w[1] = _mm256_castps_si256(_mm256_shuffle_ps(a, b, 0xdd));
+}
+
+// A step of 16 columns, 512 bytes of words and 256 of top words; threads t and t + 1.
+template <typename L>
+MXDNN_INLINE void pack_threads(const uint8_t *codes, int64_t pitch, uint8_t *out, uint8_t *tops, int t) {
+    thread_words_t w;
+    __m256i registers[4]; // of the top bits
+    for (int k = 0; k < n64_rows(L::bits) / 16; k++) {
+        const thread_rows_t x = load_thread_rows(codes + 16 * k * pitch, pitch, t);
+        const column_pairs_t p = column_halves(x.v[0], x.v[1]), q = column_halves(x.v[2], x.v[3]);
+        if constexpr (L::bits == 8) {
+            const column_pairs_t a = dwords_of(p.first, p.second), b = dwords_of(q.first, q.second);
+            w.first.v[2 * k] = a.first;
+            w.first.v[2 * k + 1] = b.first;
+            w.second.v[2 * k] = a.second;
+            w.second.v[2 * k + 1] = b.second;
+        } else {
+            const column_pairs_t d = dwords_of(joined(p.first, p.second), joined(q.first, q.second));
+            w.first.v[k] = move_bits<n64_words_t<L>::low>(d.first);
+            w.second.v[k] = move_bits<n64_words_t<L>::low>(d.second);
+            if constexpr (L::bits == 6)
+                registers[k] = _mm256_or_si256(
+                        joined_tops(p.first, p.second), _mm256_slli_epi16(joined_tops(q.first, q.second), 4));
+        }
+    }
+    store_thread_words(w, out, t);
+    if constexpr (L::bits == 6) {
+        __m256i first[2], second[2];
+        for (int i = 0; i < 2; i++) {
+            const column_pairs_t d = dwords_of(registers[2 * i], registers[2 * i + 1]);
+            first[i] = move_bits<n64_words_t<L>::top>(d.first);
+            second[i] = move_bits<n64_words_t<L>::top>(d.second);
+        }
+        store_top_words(first, tops, t);
+        store_top_words(second, tops + 128, t);
+    }
+}
+template <typename L>
+MXDNN_INLINE void unpack_threads(
+        const uint8_t *in, const uint8_t *tops, uint8_t *codes, int64_t pitch, int t) {
+    const thread_words_t w = load_thread_words(in, t);
+    __m256i registers[4];
+    if constexpr (L::bits == 6) {
+        __m256i first[2], second[2];
+        load_top_words(tops, t, first);
+        load_top_words(tops + 128, t, second);
+        for (int i = 0; i < 2; i++) {
+            const column_pairs_t b = bytes_of({move_bits<n64_words_t<L>::top_back>(first[i]),
+                    move_bits<n64_words_t<L>::top_back>(second[i])});
+            registers[2 * i] = b.first;
+            registers[2 * i + 1] = b.second;
+        }
+    }
+    for (int k = 0; k < n64_rows(L::bits) / 16; k++) {
+        column_pairs_t p, q;
+        if constexpr (L::bits == 8) {
+            p = bytes_of({w.first.v[2 * k], w.second.v[2 * k]});
+            q = bytes_of({w.first.v[2 * k + 1], w.second.v[2 * k + 1]});
+        } else {
+            const column_pairs_t b = bytes_of({move_bits<n64_words_t<L>::low_back>(w.first.v[k]),
+                    move_bits<n64_words_t<L>::low_back>(w.second.v[k])});
+            p = {low_nibbles(b.first), high_nibbles(b.first)};
+            q = {low_nibbles(b.second), high_nibbles(b.second)};
+            if constexpr (L::bits == 6) {
+                const __m256i top = _mm256_set1_epi8(0x30), r = registers[k];
+                const auto add = [&](__m256i &to, __m256i bits) {
+                    to = _mm256_or_si256(to, _mm256_and_si256(bits, top));
+                };
+                add(p.first, _mm256_slli_epi16(r, 4));
+                add(p.second, _mm256_slli_epi16(r, 2));
+                add(q.first, r);
+                add(q.second, _mm256_srli_epi16(r, 2));
+            }
+        }
+        const column_pairs_t a = column_halves(p.first, p.second), b = column_halves(q.first, q.second);
+        store_thread_rows({{a.first, a.second, b.first, b.second}}, codes + 16 * k * pitch, pitch, t);
+    }
+}
+
+template <typename L>
+void n64_pack_rows(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, write_t how) {
+    const bool around = goes_around(how, out);
+    alignas(64) uint8_t words[512], tops[256];
+    for (int r = 0; r < rows; r += n64_rows(L::bits), out += n64_bytes(L::bits))
+        for (int g = 0; g < n64_columns / 16; g++) {
+            const uint8_t *const from = codes + r * pitch + 16 * g;
+            for (int t = 0; t < 4; t += 2) pack_threads<L>(from, pitch, words, tops, t);
+            for (int i = 0; i < 512; i += 64) write_line(around, out + 512 * g + i, words + i);
+            for (int i = 0; L::bits == 6 && i < 256; i += 64)
+                write_line(around, out + n64_step_bytes + 256 * g + i, tops + i);
+        }
+}
+template <typename L>
+void n64_unpack_rows(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
+    for (int r = 0; r < rows; r += n64_rows(L::bits), in += n64_bytes(L::bits))
+        for (int g = 0; g < n64_columns / 16; g++)
+            for (int t = 0; t < 4; t += 2)
+                unpack_threads<L>(
+                        in + 512 * g, in + n64_step_bytes + 256 * g, codes + r * pitch + 16 * g, pitch, t);
+}
+
+// ---- scales and zero points of a tile ----
+
+// Units of 1, 2, 4 or 8 bytes of two arrays in turn, and back.
+template <int unit>
+MXDNN_INLINE __m128i unpack_low(__m128i a, __m128i b) {
+    return unit == 1   ? _mm_unpacklo_epi8(a, b)
+           : unit == 2 ? _mm_unpacklo_epi16(a, b)
+           : unit == 4 ? _mm_unpacklo_epi32(a, b)
+                       : _mm_unpacklo_epi64(a, b);
+}
+template <int unit>
+MXDNN_INLINE __m128i unpack_high(__m128i a, __m128i b) {
+    return unit == 1   ? _mm_unpackhi_epi8(a, b)
+           : unit == 2 ? _mm_unpackhi_epi16(a, b)
+           : unit == 4 ? _mm_unpackhi_epi32(a, b)
+                       : _mm_unpackhi_epi64(a, b);
+}
+// Even units in the low half, odd ones in the high half.
+template <int unit>
+MXDNN_INLINE __m128i even_then_odd(__m128i v) {
+    if (unit == 1)
+        return _mm_shuffle_epi8(v, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
+    if (unit == 2)
+        return _mm_shuffle_epi8(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    return unit == 4 ? _mm_shuffle_epi32(v, 0xd8) : v;
+}
+// `bytes` of each array: a multiple of 16, or 8.
+template <int unit>
+MXDNN_INLINE void interleave(const uint8_t *a, const uint8_t *b, int bytes, uint8_t *out) {
+    for (int i = 0; i < bytes; i += 16, out += 32) {
+        const __m128i x = bytes < 16 ? _mm_loadl_epi64(reinterpret_cast<const __m128i *>(a)) : load128(a + i),
+                      y = bytes < 16 ? _mm_loadl_epi64(reinterpret_cast<const __m128i *>(b)) : load128(b + i);
+        store128(out, unpack_low<unit>(x, y));
+        if (bytes >= 16) store128(out + 16, unpack_high<unit>(x, y));
+    }
+}
+template <int unit>
+MXDNN_INLINE void separate(const uint8_t *in, int bytes, uint8_t *a, uint8_t *b) {
+    for (int i = 0; i < bytes; i += 16, in += 32) {
+        const __m128i x = even_then_odd<unit>(load128(in)),
+                      y = bytes < 16 ? x : even_then_odd<unit>(load128(in + 16));
+        const __m128i low = _mm_unpacklo_epi64(x, y), high = _mm_unpackhi_epi64(x, y);
+        if (bytes < 16) {
+            _mm_storel_epi64(reinterpret_cast<__m128i *>(a), low);
+            _mm_storel_epi64(reinterpret_cast<__m128i *>(b), high);
+        } else {
+            store128(a + i, low);
+            store128(b + i, high);
+        }
+    }
+}
+
+// Those of 16 columns: a row for each of `blocks`, to pairs of columns, pair after pair, in each pair block
+// after block.
+template <int size>
+MXDNN_INLINE void pack_params_of(const uint8_t *rows, int64_t pitch, int blocks, uint8_t *out) {
+    constexpr int half = 8 * size, row = 2 * half;
+    alignas(16) uint8_t x[2][4 * row];
+    if (blocks == 1) return interleave<size>(rows, rows + half, half, out);
+    for (int b = 0; b < blocks; b++)
+        interleave<size>(rows + b * pitch, rows + b * pitch + half, half, x[0] + b * row);
+    if (blocks == 2) return interleave<2 * size>(x[0], x[0] + row, row, out);
+    // Blocks 0 and 2, and 1 and 3, then all four.
+    interleave<2 * size>(x[0], x[0] + 2 * row, row, x[1]);
+    interleave<2 * size>(x[0] + row, x[0] + 3 * row, row, x[1] + 2 * row);
+    interleave<2 * size>(x[1], x[1] + 2 * row, 2 * row, out);
+}
+template <int size>
+MXDNN_INLINE void unpack_params_of(const uint8_t *in, int blocks, uint8_t *rows, int64_t pitch) {
+    constexpr int half = 8 * size, row = 2 * half;
+    alignas(16) uint8_t x[2][4 * row];
+    if (blocks == 1) return separate<size>(in, half, rows, rows + half);
+    if (blocks == 2) {
+        separate<2 * size>(in, row, x[0], x[0] + row);
+    } else {
+        separate<2 * size>(in, 2 * row, x[1], x[1] + 2 * row);
+        separate<2 * size>(x[1], row, x[0], x[0] + 2 * row);
+        separate<2 * size>(x[1] + 2 * row, row, x[0] + row, x[0] + 3 * row);
+    }
+    for (int b = 0; b < blocks; b++)
+        separate<size>(x[0] + b * row, half, rows + b * pitch, rows + b * pitch + half);
+}
+
+// [block][64 columns], 1, 2 or 4 bytes each, rows `pitch` bytes apart.
+void n64_pack_params(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *out) {
+    for (int g = 0; g < n64_columns / 16; g++, rows += 16 * bytes, out += 16 * bytes * blocks)
+        if (bytes == 1)
+            pack_params_of<1>(rows, pitch, blocks, out);
+        else if (bytes == 2)
+            pack_params_of<2>(rows, pitch, blocks, out);
+        else
+            pack_params_of<4>(rows, pitch, blocks, out);
+}
+void n64_unpack_params(int bytes, const uint8_t *in, int blocks, uint8_t *rows, int64_t pitch) {
+    for (int g = 0; g < n64_columns / 16; g++, rows += 16 * bytes, in += 16 * bytes * blocks)
+        if (bytes == 1)
+            unpack_params_of<1>(in, blocks, rows, pitch);
+        else if (bytes == 2)
+            unpack_params_of<2>(in, blocks, rows, pitch);
+        else
+            unpack_params_of<4>(in, blocks, rows, pitch);
+}
+
+} // namespace
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
