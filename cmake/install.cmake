@@ -5,9 +5,13 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Only the C API leaves the library, not even weak instantiations of standard templates.
-target_link_options(mxdnn PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
-set_property(TARGET mxdnn APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
+get_target_property(MXDNN_LIBRARY_TYPE mxdnn TYPE)
+
+# Only the C API leaves the shared library, not even weak instantiations of standard templates.
+if(MXDNN_LIBRARY_TYPE STREQUAL "SHARED_LIBRARY")
+    target_link_options(mxdnn PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map")
+    set_property(TARGET mxdnn APPEND PROPERTY LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/exports.map")
+endif()
 
 set(_mxdnn_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mxdnn")
 
@@ -60,8 +64,6 @@ if(TARGET mxdnn-bench)
     install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/benchdnn/inputs/" DESTINATION "${CMAKE_INSTALL_DATADIR}/mxdnn/benchdnn")
 endif()
 
-# A static library hands its own needs on to whoever links it.
-get_target_property(MXDNN_LIBRARY_TYPE mxdnn TYPE)
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/mxdnnConfig.cmake.in"
         "${PROJECT_BINARY_DIR}/mxdnnConfig.cmake" INSTALL_DESTINATION "${_mxdnn_cmake_dir}"
         NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
@@ -69,6 +71,22 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/mxdnnConfigVersion.cmake
         VERSION "${PROJECT_VERSION}" COMPATIBILITY SameMajorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/mxdnnConfig.cmake" "${PROJECT_BINARY_DIR}/mxdnnConfigVersion.cmake"
         DESTINATION "${_mxdnn_cmake_dir}")
+
+# A static library hands its own needs on to whoever links it: the C++ library too, since a C program's linker does
+# not know it.
+set(MXDNN_PC_REQUIRES "")
+set(MXDNN_PC_LIBS "")
+if(MXDNN_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")
+    if(MXDNN_CPU_RUNTIME STREQUAL "TBB")
+        set(MXDNN_PC_REQUIRES "tbb >= ${MXDNN_MIN_TBB}")
+    endif()
+    set(_mxdnn_libs ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+    list(REMOVE_ITEM _mxdnn_libs ${CMAKE_C_IMPLICIT_LINK_LIBRARIES})
+    list(APPEND _mxdnn_libs m pthread ${CMAKE_DL_LIBS})
+    list(REMOVE_DUPLICATES _mxdnn_libs)
+    list(TRANSFORM _mxdnn_libs PREPEND " -l")
+    string(JOIN "" MXDNN_PC_LIBS ${_mxdnn_libs})
+endif()
 
 # The .pc file names its own place, so that the tree may be moved after installing.
 file(RELATIVE_PATH MXDNN_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -42,7 +42,7 @@ mxdnn_status_t MXDNN_API mxdnn_engine_get_target(mxdnn_engine_t engine, const ch
 mxdnn_status_t MXDNN_API mxdnn_engine_destroy(mxdnn_engine_t engine);
 
 /* ---- Stream: order of executions. CPU streams execute in the calling thread, which returns
- * when the work is done; mxdnn_threadpool.hpp makes one over the caller's threads. ---- */
+ * when the work is done; mxdnn_threadpool.h makes one over the caller's threads. ---- */
 
 mxdnn_status_t MXDNN_API mxdnn_stream_create(mxdnn_stream_t *stream, mxdnn_engine_t engine, unsigned flags);
 mxdnn_status_t MXDNN_API mxdnn_stream_get_engine(mxdnn_stream_t stream, mxdnn_engine_t *engine);
@@ -318,9 +318,14 @@ mxdnn_status_t MXDNN_API mxdnn_set_primitive_cache_capacity(int capacity);
  * afterwards invalid_arguments. */
 mxdnn_status_t MXDNN_API mxdnn_set_max_cpu_isa(mxdnn_cpu_isa_t isa);
 mxdnn_cpu_isa_t MXDNN_API mxdnn_get_effective_cpu_isa(void);
-/** Threads that one execution may use (0: the machine's). Scratchpads are sized by the value at
- * the time the primitive descriptor is created. */
+/** Threads that an execution may use: 1 to 4096, or 0, the default, for as many as the machine has. For the
+ * whole process. Counts twice: when a primitive descriptor is created, whose scratchpad is sized by it, and
+ * when its primitive is executed. An execution uses at most the smaller of both values, and no more than the
+ * caller's pool has, if the stream has one. So a smaller value holds for executions that begin after the
+ * call; a larger one for those whose descriptor, too, was created after it. Always 1 with
+ * MXDNN_CPU_RUNTIME=SEQ. */
 mxdnn_status_t MXDNN_API mxdnn_set_max_concurrency(int threads);
+/** What was set, or how many the machine has. */
 int MXDNN_API mxdnn_get_max_concurrency(void);
 mxdnn_status_t MXDNN_API mxdnn_set_jit_dump(int enable);
 

@@ -3,10 +3,15 @@
 //
 // Names, argument order and copy semantics are oneDNN's: a copy of a handle refers to the same
 // object. Nothing here computes anything; every call is one call of mxdnn.h. C++11 or later.
+//
+// Compiled with -fno-exceptions, or with MXDNN_ENABLE_EXCEPTIONS defined as 0 (in all files of a program
+// alike), a call that fails prints what was wrong on standard error and ends the program with abort().
 #ifndef MXDNN_HPP
 #define MXDNN_HPP
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <string>
@@ -16,6 +21,14 @@
 #include <vector>
 
 #include "mxdnn/mxdnn.h"
+
+#ifndef MXDNN_ENABLE_EXCEPTIONS
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+#define MXDNN_ENABLE_EXCEPTIONS 1
+#else
+#define MXDNN_ENABLE_EXCEPTIONS 0
+#endif
+#endif
 
 namespace mxdnn {
 
@@ -56,7 +69,17 @@ struct error : public std::exception {
         if (status == mxdnn_success) return;
         std::string text = mxdnn_get_last_error();
         if (text.empty()) text = std::string(what) + ": " + mxdnn_status2str(status);
-        throw error(status, std::move(text));
+        raise(status, std::move(text));
+    }
+
+    /// Throws; without exceptions prints the message and ends the program.
+    [[noreturn]] static void raise(mxdnn_status_t astatus, std::string amessage) {
+#if MXDNN_ENABLE_EXCEPTIONS
+        throw error(astatus, std::move(amessage));
+#else
+        std::fprintf(stderr, "mxdnn: %s: %s\n", mxdnn_status2str(astatus), amessage.c_str());
+        std::abort();
+#endif
     }
 };
 
@@ -119,7 +142,7 @@ public:
 
     /// The C handle; throws when empty unless `allow_empty`.
     T get(bool allow_empty = false) const {
-        if (!data_ && !allow_empty) throw error(mxdnn_invalid_arguments, "object is not initialized");
+        if (!data_ && !allow_empty) error::raise(mxdnn_invalid_arguments, "object is not initialized");
         return data_.get();
     }
 
@@ -427,10 +450,10 @@ struct memory : public handle<mxdnn_memory_t> {
         desc(const dims &adims, data_type adata_type, const dims &strides, bool allow_empty = false) {
             if (!strides.empty() && strides.size() != adims.size()) {
                 if (allow_empty) return;
-                throw error(mxdnn_invalid_arguments, "a memory descriptor of " + std::to_string(adims.size())
-                                                             + " dimensions was given "
-                                                             + std::to_string(strides.size())
-                                                             + " strides; give one per dimension or none");
+                error::raise(mxdnn_invalid_arguments, "a memory descriptor of " + std::to_string(adims.size())
+                                                              + " dimensions was given "
+                                                              + std::to_string(strides.size())
+                                                              + " strides; give one per dimension or none");
             }
             mxdnn_dims_t c_dims = {}, c_strides = {};
             mxdnn_memory_desc_t md = nullptr;
@@ -713,9 +736,9 @@ struct post_ops : public handle<mxdnn_post_ops_t> {
 
     primitive::kind kind(int index) const {
         if (index < 0 || index >= len())
-            throw error(mxdnn_invalid_arguments, "post-op " + std::to_string(index)
-                                                         + " was asked for; there are "
-                                                         + std::to_string(len()));
+            error::raise(mxdnn_invalid_arguments, "post-op " + std::to_string(index)
+                                                          + " was asked for; there are "
+                                                          + std::to_string(len()));
         return static_cast<primitive::kind>(mxdnn_post_ops_get_kind(get(), index));
     }
 
@@ -1232,7 +1255,8 @@ inline status set_max_cpu_isa(cpu_isa isa) {
 }
 inline cpu_isa get_effective_cpu_isa() { return static_cast<cpu_isa>(mxdnn_get_effective_cpu_isa()); }
 
-/// Threads that one execution may use; 0 for the machine's.
+/// Threads that an execution may use, at most the smaller of the values when its descriptor was created and
+/// when it begins; 0 for the machine's.
 inline status set_max_concurrency(int threads) {
     return static_cast<status>(mxdnn_set_max_concurrency(threads));
 }

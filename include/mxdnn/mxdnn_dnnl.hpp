@@ -58,7 +58,7 @@ inline dnnl::memory::data_type to_dnnl(memory::data_type type) {
 #endif
     default: break;
     }
-    throw error(mxdnn_unimplemented,
+    error::raise(mxdnn_unimplemented,
             "oneDNN " + std::to_string(DNNL_VERSION_MAJOR) + "." + std::to_string(DNNL_VERSION_MINOR)
                     + " has no equal of mxdnn's data type " + std::to_string(static_cast<int>(type)));
 }
@@ -88,7 +88,7 @@ inline memory::data_type from_dnnl(dnnl::memory::data_type type) {
 #endif
     default: break;
     }
-    throw error(mxdnn_unimplemented,
+    error::raise(mxdnn_unimplemented,
             "mxdnn has no equal of oneDNN's data type " + std::to_string(static_cast<int>(type)));
 }
 
@@ -117,7 +117,7 @@ inline void check_rows(memory::data_type type, const memory::dims &dims, const m
     for (size_t i = 0; i < strides.size(); i++) {
         if (dims[i] <= 1 || strides[i] == 1 || strides[i] == MXDNN_RUNTIME_DIM_VAL || strides[i] % 2 == 0)
             continue;
-        throw error(mxdnn_unimplemented,
+        error::raise(mxdnn_unimplemented,
                 "a 4-bit tensor has stride " + std::to_string(strides[i]) + " along dimension "
                         + std::to_string(i)
                         + "; rows that share a byte cannot pass between oneDNN and mxdnn, make it even");
@@ -128,14 +128,14 @@ inline void check_rows(memory::data_type type, const memory::dims &dims, const m
 inline memory::desc strided_view(const dnnl::memory::desc &md) {
     const memory::dims dims = md.get_dims(), padded = md.get_padded_dims();
     if (md.get_inner_nblks() != 0)
-        throw error(mxdnn_unimplemented, "a oneDNN descriptor has " + std::to_string(md.get_inner_nblks())
-                                                 + " inner blocks; reorder it to a plain layout first");
+        error::raise(mxdnn_unimplemented, "a oneDNN descriptor has " + std::to_string(md.get_inner_nblks())
+                                                  + " inner blocks; reorder it to a plain layout first");
     for (size_t i = 0; i < dims.size(); i++)
         if (padded[i] != dims[i])
-            throw error(mxdnn_unimplemented, "dimension " + std::to_string(i) + " of a oneDNN descriptor is "
-                                                     + std::to_string(dims[i]) + " padded to "
-                                                     + std::to_string(padded[i])
-                                                     + "; reorder it to a plain layout first");
+            error::raise(mxdnn_unimplemented, "dimension " + std::to_string(i) + " of a oneDNN descriptor is "
+                                                      + std::to_string(dims[i]) + " padded to "
+                                                      + std::to_string(padded[i])
+                                                      + "; reorder it to a plain layout first");
     const memory::data_type type = from_dnnl(md.get_data_type());
     const memory::dims strides = md.get_strides();
     check_rows(type, dims, strides);
@@ -147,20 +147,20 @@ inline memory::desc strided_view(const dnnl::memory::desc &md) {
 /// Strided without inner blocks, padding or offset, or `any`.
 inline memory::desc from_dnnl(const dnnl::memory::desc &md) {
     if (md.is_zero())
-        throw error(mxdnn_invalid_arguments, "a oneDNN descriptor describes no tensor; nothing equals it");
+        error::raise(mxdnn_invalid_arguments, "a oneDNN descriptor describes no tensor; nothing equals it");
     switch (md.get_format_kind()) {
     case dnnl::memory::format_kind::any:
         return memory::desc(md.get_dims(), from_dnnl(md.get_data_type()), memory::format_tag::any);
     case dnnl::memory::format_kind::blocked: break;
     default:
-        throw error(mxdnn_unimplemented, "a oneDNN descriptor has format kind "
-                                                 + std::to_string(static_cast<int>(md.get_format_kind()))
-                                                 + "; only strided ones and `any` pass to mxdnn");
+        error::raise(mxdnn_unimplemented, "a oneDNN descriptor has format kind "
+                                                  + std::to_string(static_cast<int>(md.get_format_kind()))
+                                                  + "; only strided ones and `any` pass to mxdnn");
     }
     if (md.get_submemory_offset() != 0)
-        throw error(mxdnn_unimplemented, "a oneDNN descriptor has offset "
-                                                 + std::to_string(md.get_submemory_offset())
-                                                 + "; pass the memory, whose pointer takes it up");
+        error::raise(mxdnn_unimplemented, "a oneDNN descriptor has offset "
+                                                  + std::to_string(md.get_submemory_offset())
+                                                  + "; pass the memory, whose pointer takes it up");
     return detail::strided_view(md);
 }
 
@@ -176,7 +176,7 @@ inline dnnl::memory::desc to_dnnl(const memory::desc &md) {
         return dnnl::memory::desc(dims, type, strides);
     }
     default:
-        throw error(mxdnn_unimplemented,
+        error::raise(mxdnn_unimplemented,
                 "the descriptor " + md.to_string() + " is not strided; oneDNN cannot describe it");
     }
 }
@@ -186,15 +186,15 @@ inline dnnl::memory::desc to_dnnl(const memory::desc &md) {
 /// oneDNN's CPU is mxdnn's. Its GPU is reached through OpenCL or SYCL, which mxdnn does not use.
 inline engine from_dnnl(const dnnl::engine &e) {
     if (e.get_kind() != dnnl::engine::kind::cpu)
-        throw error(mxdnn_unimplemented, "a oneDNN engine has kind "
-                                                 + std::to_string(static_cast<int>(e.get_kind()))
-                                                 + "; only CPU engines (1) pass to mxdnn");
+        error::raise(mxdnn_unimplemented, "a oneDNN engine has kind "
+                                                  + std::to_string(static_cast<int>(e.get_kind()))
+                                                  + "; only CPU engines (1) pass to mxdnn");
     return engine(engine::kind::cpu, 0);
 }
 
 inline dnnl::engine to_dnnl(const engine &e) {
     if (e.get_kind() != engine::kind::cpu)
-        throw error(mxdnn_unimplemented,
+        error::raise(mxdnn_unimplemented,
                 "the mxdnn engine " + e.get_target() + " is not a CPU's; only those pass to oneDNN");
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
@@ -225,7 +225,7 @@ inline memory from_dnnl(const dnnl::memory &m, const engine &e) {
     const memory::desc view = detail::strided_view(md);
     const int64_t offset_bits = offset * detail::bits_of(view.get_data_type());
     if (offset_bits % 8 != 0)
-        throw error(mxdnn_unimplemented,
+        error::raise(mxdnn_unimplemented,
                 "a oneDNN memory starts at element " + std::to_string(offset) + ", inside a byte");
     return memory(view, e, data == nullptr ? nullptr : data + offset_bits / 8);
 }

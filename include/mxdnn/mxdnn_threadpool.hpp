@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executing on the caller's threads: the interface of a pool, and a stream over it.
+// Executing on the caller's threads, as a class: the interface of a pool, and a stream over it.
 //
 // The interface and its behaviour are those of oneDNN's threadpool, so a class written for one
-// serves both with another base. Caller and library must be built with the same C++ standard
-// library, since a std::function passes between them.
+// serves both with another base. Only the callbacks of mxdnn_threadpool.h reach the library.
 #ifndef MXDNN_THREADPOOL_HPP
 #define MXDNN_THREADPOOL_HPP
 
@@ -11,15 +10,17 @@
 #include <functional>
 
 #include "mxdnn/mxdnn.hpp"
+#include "mxdnn/mxdnn_threadpool.h"
 
 namespace mxdnn {
 
 /// A pool of threads. The caller derives from it and keeps the object alive longer than the
-/// streams made over it. One object may be asked by several threads at once.
+/// streams made over it. One object may be asked by several threads at once. What a member throws
+/// ends the execution, as an error with its words.
 struct threadpool_iface {
     virtual ~threadpool_iface() = default;
 
-    /// Threads that may work at once, the calling one included if it takes part.
+    /// Threads that may work at once, the calling one included if it takes part; at least 1.
     virtual int get_num_threads() const = 0;
 
     /// Whether the calling thread is one of the pool's that is working on a task just now; the
@@ -30,32 +31,46 @@ struct threadpool_iface {
     /// pool is asynchronous, returns after the last call has.
     virtual void parallel_for(int n, const std::function<void(int, int)> &fn) = 0;
 
-    /// 0 or ASYNCHRONOUS.
+    /// 0 or ASYNCHRONOUS; asked when a stream is made.
     virtual uint64_t get_flags() const = 0;
 
+    /// Never called, since the library waits for its own calls: there for classes that override oneDNN's.
+    virtual void wait() {}
+
     /// parallel_for() may return at once, with a copy of fn; the library waits for the calls itself.
-    static constexpr uint64_t ASYNCHRONOUS = 1;
+    static constexpr uint64_t ASYNCHRONOUS = MXDNN_THREADPOOL_ASYNCHRONOUS;
 };
 
-} // namespace mxdnn
-
-extern "C" {
-
-/** A stream of a CPU engine that executes on `threadpool`, a pointer to a
- * mxdnn::threadpool_iface that outlives the stream. */
-mxdnn_status_t MXDNN_API mxdnn_threadpool_interop_stream_create(
-        mxdnn_stream_t *stream, mxdnn_engine_t engine, void *threadpool);
-}
-
-namespace mxdnn {
 namespace threadpool_interop {
 
 using mxdnn::threadpool_iface;
 
+/// The callbacks that stand for the object.
+inline mxdnn_threadpool_t callbacks_of(threadpool_iface *threadpool) {
+    mxdnn_threadpool_t p = {};
+    p.struct_size = sizeof(p);
+    p.flags = threadpool->get_flags();
+    p.user = threadpool;
+    p.get_num_threads = [](void *user) -> int {
+        return static_cast<threadpool_iface *>(user)->get_num_threads();
+    };
+    p.get_in_parallel = [](void *user) -> int {
+        return static_cast<threadpool_iface *>(user)->get_in_parallel();
+    };
+    p.parallel_for = [](void *user, int n, mxdnn_threadpool_body_t body, void *context) -> mxdnn_status_t {
+        static_cast<threadpool_iface *>(user)->parallel_for(
+                n, [body, context](int i, int) { body(context, i); });
+        return mxdnn_success;
+    };
+    return p;
+}
+
 /// A stream that executes on the caller's threads.
 inline stream make_stream(const engine &aengine, threadpool_iface *threadpool) {
     mxdnn_stream_t s = nullptr;
-    error::wrap_c_api(mxdnn_threadpool_interop_stream_create(&s, aengine.get(), threadpool),
+    mxdnn_threadpool_t p = {};
+    if (threadpool) p = callbacks_of(threadpool);
+    error::wrap_c_api(mxdnn_threadpool_interop_stream_create(&s, aengine.get(), threadpool ? &p : nullptr),
             "could not create a stream over a threadpool");
     return stream(s);
 }

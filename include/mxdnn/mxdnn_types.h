@@ -275,11 +275,18 @@ typedef struct {
     mxdnn_memory_t memory;
 } mxdnn_exec_arg_t;
 
+/* mxdnn_version_t::cpu_runtime: what the CMake option MXDNN_CPU_RUNTIME was. */
+#define MXDNN_RUNTIME_NONE 0u
+#define MXDNN_RUNTIME_SEQ 1u        /**< the calling thread alone */
+#define MXDNN_RUNTIME_TBB 4u        /**< oneTBB's threads, or the caller's pool */
+#define MXDNN_RUNTIME_THREADPOOL 8u /**< the caller's pool; without one the calling thread alone */
+
 typedef struct {
     int major;
     int minor;
     int patch;
-    const char *hash; /**< commit the library was built from, or "unknown" */
+    const char *hash;     /**< commit the library was built from, or "unknown" */
+    unsigned cpu_runtime; /**< MXDNN_RUNTIME_* */
 } mxdnn_version_t;
 
 /** In place of a data pointer: no buffer, or one that the library allocates and owns. */

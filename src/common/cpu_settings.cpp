@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/cpu_settings.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
 
-#include <oneapi/tbb/info.h>
-
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "cpu/pool_region.hpp"
+#include "cpu/runtime/runtime.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
 #include "cpu/x64/jit/jit_profile.hpp"
 
@@ -98,16 +99,17 @@ mxdnn_cpu_isa_t effective_cpu_isa() {
 }
 
 int max_concurrency() {
+    if (!runtime::has_threads && !runtime::takes_threadpools) return 1;
     const int n = concurrency.load(std::memory_order_relaxed);
     // Asked once: the affinity mask that it respects costs a system call.
-    static const int machine = oneapi::tbb::info::default_concurrency();
+    static const int machine = std::clamp(runtime::default_concurrency(), 1, max_threads);
     return n > 0 ? n : machine;
 }
 
 status_t set_max_concurrency(int threads) {
-    if (threads < 0 || threads > 4096)
-        return fail(mxdnn_invalid_arguments, "max concurrency %d; possible are 0 (the machine's) to 4096",
-                threads);
+    if (threads < 0 || threads > max_threads)
+        return fail(mxdnn_invalid_arguments, "max concurrency %d; possible are 0 (the machine's) to %d",
+                threads, max_threads);
     concurrency.store(threads, std::memory_order_relaxed);
     return mxdnn_success;
 }

@@ -20,7 +20,7 @@ void fix_cpu_isa();
 status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa);
 mxdnn_cpu_isa_t effective_cpu_isa();
 
-// Threads that one execution may use.
+// Threads that one execution may use, of those that its primitive descriptor was created for.
 int max_concurrency();
 status_t set_max_concurrency(int threads); // 0: the machine's
 

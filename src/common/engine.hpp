@@ -8,10 +8,9 @@
 #include "common/memory_desc.hpp"
 #include "cpu/x64/isa.hpp"
 #include "gpu/cuda/device.hpp"
+#include "mxdnn/mxdnn_threadpool.h"
 
 namespace mxdnn {
-struct threadpool_iface;
-
 namespace impl {
 
 // A target that an engine can be created for: a row of the target list.
@@ -45,8 +44,10 @@ struct mxdnn_engine {
 
 struct mxdnn_stream {
     const mxdnn_engine *engine = nullptr;
-    mxdnn::threadpool_iface *threadpool = nullptr;           // the caller's threads; null: the library's
+    mxdnn_threadpool_t threadpool = {};                      // the caller's threads; of size 0: the library's
     std::unique_ptr<mxdnn::impl::cuda::stream_state_t> cuda; // of engines that are devices
+
+    bool has_threadpool() const { return threadpool.struct_size != 0; }
 };
 
 struct mxdnn_memory {

@@ -28,6 +28,13 @@ status_t fail(status_t status, const char *format, ...) {
 
 const char *last_error() { return last_message; }
 
+failure_t::failure_t(status_t s, const char *format, ...) : status(s) {
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+}
+
 reason_t no(const char *what, const char *found, const char *needed) {
     reason_t r;
     r.status = mxdnn_unimplemented;

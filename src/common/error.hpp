@@ -2,6 +2,8 @@
 // The one way to refuse: a status and the sentence that mxdnn_get_last_error() returns.
 #pragma once
 
+#include <exception>
+
 #include "common/types.hpp"
 
 namespace mxdnn {
@@ -16,6 +18,18 @@ status_t
 fail(status_t status, const char *format, ...);
 
 const char *last_error();
+
+// The same from where no status can be returned: parallel work. Ends at the wall of the C API, as any
+// exception.
+struct failure_t : std::exception {
+    status_t status;
+    char text[256];
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    failure_t(status_t status, const char *format, ...);
+    const char *what() const noexcept override { return text; }
+};
 
 // The outcome of asking an implementation whether it takes a problem: nothing, or what was asked,
 // what was found and what is needed. Kept as text in the caller's terms; building it costs

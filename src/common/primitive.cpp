@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/primitive.hpp"
 
-#include <cstdlib>
-
 #include "common/overlap.hpp"
 #include "common/primitive_cache.hpp"
+#include "common/scratchpad.hpp"
 #include "common/verbose.hpp"
 #include "gpu/cuda/cuda_table.hpp"
 
@@ -12,28 +11,6 @@ namespace mxdnn {
 namespace impl {
 
 namespace {
-
-// The library's scratchpad: one buffer per thread that only grows. Creating a primitive grows that
-// of the creating thread, so that its executions there allocate nothing.
-class thread_scratchpad_t {
-public:
-    ~thread_scratchpad_t() { std::free(data_); }
-    char *get(int64_t bytes) {
-        if (bytes > size_) {
-            std::free(data_);
-            size_ = 0;
-            data_ = static_cast<char *>(std::aligned_alloc(64, size_t(round_up(bytes, 64))));
-            if (data_) size_ = bytes;
-        }
-        return data_;
-    }
-
-private:
-    char *data_ = nullptr;
-    int64_t size_ = 0;
-};
-
-thread_local thread_scratchpad_t scratchpad;
 
 // Whether a memory may stand for what the descriptor lists.
 status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t &got) {
@@ -186,7 +163,20 @@ std::string passed_words(const exec_ctx_t &ctx) {
     return words;
 }
 
+// What ran, in words: "kernel:A+B threads:4 ..."; on a device threads mean nothing.
+std::string words_of(const exec_record_t &r, const exec_ctx_t &ctx) {
+    std::string text = "kernel:" + (r.kernels.empty() ? std::string(ctx.pd.name()) : r.kernels);
+    if (!ctx.stream.cuda) text += " threads:" + std::to_string(r.threads);
+    const std::string division = r.division.empty() ? ctx.pd.plan_text() : r.division;
+    return division.empty() ? text : text + " " + division;
+}
+
 } // namespace
+
+void exec_record_t::add_kernel(const std::string &name) {
+    if (("+" + kernels + "+").find("+" + name + "+") != std::string::npos) return;
+    kernels += kernels.empty() ? name : "+" + name;
+}
 
 status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primitive_desc_t &pd) {
     const problem_t &p = *pd.problem;
@@ -204,7 +194,7 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0) {
         if (const cuda::device_t *device = exec_engine(p).device)
             MXDNN_CHECK(cuda::reserve_scratchpad(*device, pd.pd->scratchpad_bytes));
-        else if (!scratchpad.get(pd.pd->scratchpad_bytes))
+        else if (!reserve_scratchpad(pd.pd->scratchpad_bytes))
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
                     (long long)pd.pd->scratchpad_bytes);
     }
@@ -219,6 +209,7 @@ status_t execute(
         const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args) {
     const pd_t &pd = *primitive.desc.pd;
     exec_ctx_t ctx{pd, stream, args, nargs, nullptr};
+    scratchpad_t library_scratchpad;
     const engine_t &engine = exec_engine(pd.problem);
     if (!(*stream.engine == engine))
         return fail(mxdnn_invalid_arguments, "the stream belongs to engine %s%s, the primitive to %s%s",
@@ -229,7 +220,7 @@ status_t execute(
         ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
                                  ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
                          : stream.cuda ? stream.cuda->scratchpad(pd.scratchpad_bytes)
-                                       : scratchpad.get(pd.scratchpad_bytes);
+                                       : library_scratchpad.take(pd.scratchpad_bytes);
         if (!ctx.scratchpad)
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
                     (long long)pd.scratchpad_bytes);
@@ -239,6 +230,8 @@ status_t execute(
                     static_cast<void *>(ctx.scratchpad));
     }
     if (!verbose(verbose_profile_exec)) return primitive.impl->execute(ctx);
+    exec_record_t record;
+    ctx.record = &record;
     const double start = now_ms();
     const status_t status = primitive.impl->execute(ctx);
     // Times of executions on a device are those of the work, where its stream may be waited for.
@@ -251,7 +244,8 @@ status_t execute(
         engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
     const double ms = now_ms() - start;
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
-            (to_string(executed_problem(ctx)) + passed_words(ctx)).c_str(), pd.plan_text().c_str(), ms);
+            (to_string(executed_problem(ctx)) + passed_words(ctx)).c_str(), words_of(record, ctx).c_str(),
+            ms);
     return status;
 }
 

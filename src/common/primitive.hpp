@@ -2,10 +2,21 @@
 // Creating primitives (through the cache) and executing them (arguments checked, nothing allocated).
 #pragma once
 
+#include <string>
+
 #include "common/primitive_desc.hpp"
 
 namespace mxdnn {
 namespace impl {
+
+// What ran, for verbose lines. Written by the thread that executes, outside parallel work.
+struct exec_record_t {
+    std::string kernels;  // joined by '+', each once; "": the implementation has one, of its own name
+    std::string division; // of the work, in words of the implementation
+    int threads = 1;      // the most of any part of the work
+
+    void add_kernel(const std::string &name);
+};
 
 // What an execution is given: arguments that have been checked against the descriptor.
 struct exec_ctx_t {
@@ -13,7 +24,8 @@ struct exec_ctx_t {
     const stream_t &stream;
     const mxdnn_exec_arg_t *args;
     int nargs;
-    char *scratchpad; // 64-byte aligned, pd.scratchpad_bytes; null when that is 0
+    char *scratchpad;                // 64-byte aligned, pd.scratchpad_bytes; null when that is 0
+    exec_record_t *record = nullptr; // where verbose lines are wanted
 
     // The memory of an argument, or null where it was not passed (optional or absent).
     const memory_t *memory(int arg) const {

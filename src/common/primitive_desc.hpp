@@ -40,7 +40,7 @@ struct pd_t {
     virtual ~pd_t() = default;
     virtual const char *name() const = 0;
     virtual status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const = 0;
-    // One line on how the work is divided; for verbose output.
+    // Words on how the work is divided, where executions do not record them; for verbose output.
     virtual std::string plan_text() const { return ""; }
 
     problem_t problem;            // with `any` resolved

@@ -34,7 +34,7 @@ struct problem_t {
     attr_t attr;
     route_desc_t route;
     permute_desc_t permute;
-    int max_concurrency = 1; // threads that scratchpads are sized for
+    int max_concurrency = 1; // threads that scratchpads are sized for; executions use no more
 };
 
 // Where the primitive runs: of a reorder between the host and a device, on the device.

@@ -18,11 +18,6 @@ one_reorder_t::one_reorder_t(const exec_ctx_t &both, bool second) {
 }
 
 template <bool reference>
-std::string two_mx_reorders_t<reference>::pd_t::plan_text() const {
-    return std::string(each[0]->name()) + "+" + each[1]->name();
-}
-
-template <bool reference>
 reason_t two_mx_reorders_t<reference>::pd_t::init() {
     for (int i = 0; i < 2; i++) {
         const problem_t one = reorder_to(problem, i == 1);
@@ -51,8 +46,14 @@ status_t two_mx_reorders_t<reference>::pd_t::create_primitive(
 template <bool reference>
 status_t two_mx_reorders_t<reference>::execute(const exec_ctx_t &ctx) const {
     const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
-    for (int i = 0; i < 2; i++)
-        MXDNN_CHECK(each[i]->execute(one_reorder_t(ctx, i == 1).ctx(ctx, *pd.each[i])));
+    for (int i = 0; i < 2; i++) {
+        exec_record_t record;
+        MXDNN_CHECK(each[i]->execute(
+                one_reorder_t(ctx, i == 1).ctx(ctx, *pd.each[i], ctx.record ? &record : nullptr)));
+        if (!ctx.record) continue;
+        ctx.record->add_kernel(record.kernels.empty() ? pd.each[i]->name() : record.kernels);
+        ctx.record->threads = std::max(ctx.record->threads, record.threads);
+    }
     return mxdnn_success;
 }
 

@@ -12,8 +12,8 @@ class one_reorder_t {
 public:
     one_reorder_t(const exec_ctx_t &both, bool second);
     // `pd`: of the reorder to that destination.
-    exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd) const {
-        return {pd, both.stream, args_, nargs_, both.scratchpad};
+    exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd, exec_record_t *record) const {
+        return {pd, both.stream, args_, nargs_, both.scratchpad, record};
     }
 
 private:
@@ -31,7 +31,6 @@ struct two_mx_reorders_t : primitive_impl_t {
     struct pd_t : impl::pd_t {
         using impl::pd_t::pd_t;
         const char *name() const override { return impl_name; }
-        std::string plan_text() const override;
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::unique_ptr<impl::pd_t> each[2];

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/verbose.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <new>
 
 #include "common/env.hpp"
 
@@ -76,13 +79,24 @@ bool set_verbose_words(const char *words, const char **bad) {
 }
 
 void verbose_line(const char *format, ...) {
-    // One write per line, so that lines of several threads do not mix.
-    char line[2048] = "mxdnn_verbose,v1,";
-    const size_t head = std::strlen(line);
-    va_list args;
+    // One write per line, so that lines of several threads do not mix. Long ones are cut only where memory
+    // has run out.
+    char on_stack[1024];
+    constexpr const char *head = "mxdnn_verbose,v1,";
+    va_list args, again;
     va_start(args, format);
-    std::vsnprintf(line + head, sizeof(line) - head - 1, format, args);
+    va_copy(again, args);
+    const size_t head_bytes = std::strlen(head),
+                 needed = head_bytes + size_t(std::max(std::vsnprintf(nullptr, 0, format, args), 0)) + 2;
     va_end(args);
+    const std::unique_ptr<char[]> large(
+            needed > sizeof(on_stack) ? new (std::nothrow) char[needed] : nullptr);
+    char *line = large ? large.get() : on_stack;
+    const size_t room = large ? needed : sizeof(on_stack);
+    std::memcpy(line, head, head_bytes);
+    line[head_bytes] = 0;
+    std::vsnprintf(line + head_bytes, room - head_bytes - 1, format, again);
+    va_end(again);
     std::strcat(line, "\n");
     std::fputs(line, stdout);
     std::fflush(stdout);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs, moves the install tree, builds the consumer project with find_package and with pkg-config, runs the
-# programs, and asks for components that exist, that this build lacks, and that never existed.
+# programs, and asks for components that exist, that this build lacks, and that never existed. With source_dir the build
+# is made first: of a static library of the runtime `runtime`, from the objects of build_dir, which is not built again.
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -24,10 +25,30 @@ set(project "${CMAKE_CURRENT_LIST_DIR}/project")
 set(prefix "${work_dir}/moved")
 file(REMOVE_RECURSE "${work_dir}")
 file(MAKE_DIRECTORY "${work_dir}")
+set(tools -G "${generator}" "-DCMAKE_C_COMPILER=${c_compiler}" "-DCMAKE_CXX_COMPILER=${cxx_compiler}")
+set(library libmxdnn.so)
+set(without "")
+if(source_dir)
+    set(library libmxdnn.a)
+    if(NOT runtime STREQUAL "TBB")
+        set(without -DCMAKE_DISABLE_FIND_PACKAGE_TBB=ON)
+        set(pkg_config "") # tried with oneTBB, where there is more to say
+    endif()
+    set(parts "")
+    foreach(part BUILD_TESTS BUILD_EXAMPLES BUILD_BENCH BUILD_TOOLS CUDA ONEDNN)
+        list(APPEND parts -DMXDNN_${part}=OFF)
+    endforeach()
+    run(WHAT "configure a static library"
+            COMMAND ${CMAKE_COMMAND} -S "${source_dir}" -B "${work_dir}/build" ${tools} ${parts} ${without}
+            -DBUILD_SHARED_LIBS=OFF -DMXDNN_CPU_RUNTIME=${runtime} -DCMAKE_BUILD_TYPE=Release
+            "-DMXDNN_PREBUILT_OBJECTS=${build_dir}/objects.txt")
+    set(build_dir "${work_dir}/build")
+    run(WHAT "build it" COMMAND ${CMAKE_COMMAND} --build "${build_dir}")
+endif()
 
 run(WHAT "install" COMMAND ${CMAKE_COMMAND} --install "${build_dir}" --prefix "${work_dir}/installed")
 file(RENAME "${work_dir}/installed" "${prefix}")
-foreach(file include/mxdnn/mxdnn.h include/mxdnn/mxdnn_types.h include/mxdnn/mxdnn.hpp ${libdir}/libmxdnn.so
+foreach(file include/mxdnn/mxdnn.h include/mxdnn/mxdnn_types.h include/mxdnn/mxdnn.hpp ${libdir}/${library}
         ${libdir}/pkgconfig/mxdnn.pc ${libdir}/cmake/mxdnn/mxdnnConfig.cmake)
     if(NOT EXISTS "${prefix}/${file}")
         message(FATAL_ERROR "not installed: ${file}")
@@ -47,8 +68,7 @@ foreach(text ${texts})
     endforeach()
 endforeach()
 
-set(configure ${CMAKE_COMMAND} -S "${project}" -G "${generator}" "-DCMAKE_PREFIX_PATH=${prefix}"
-        "-DCMAKE_C_COMPILER=${c_compiler}" "-DCMAKE_CXX_COMPILER=${cxx_compiler}")
+set(configure ${CMAKE_COMMAND} -S "${project}" ${tools} ${without} "-DCMAKE_PREFIX_PATH=${prefix}")
 run(WHAT "find_package" COMMAND ${configure} -B "${work_dir}/cmake" "-DEXPECTED_VERSION=${version}")
 run(WHAT "build" COMMAND ${CMAKE_COMMAND} --build "${work_dir}/cmake")
 run(WHAT "C program" COMMAND "${work_dir}/cmake/consumer_c" MATCH "consumer_c: ok")
@@ -66,7 +86,11 @@ if(EXISTS "${prefix}/bin/mxdnn-bench")
 endif()
 
 string(REPLACE "," ";" components "${components}")
-foreach(component cuda ep)
+set(known cuda ep)
+if(source_dir)
+    set(known "") # asked for of the shared library
+endif()
+foreach(component ${known})
     if(component IN_LIST components)
         run(WHAT "component ${component}" COMMAND ${configure} -B "${work_dir}/${component}"
                 -DCOMPONENTS=${component})
@@ -88,6 +112,15 @@ endif()
 set(ENV{PKG_CONFIG_PATH} "${prefix}/${libdir}/pkgconfig")
 run(WHAT "pkg-config version" COMMAND ${pkg_config} --modversion mxdnn MATCH "^${version} $")
 run(WHAT "pkg-config flags" COMMAND ${pkg_config} --cflags --libs mxdnn)
+if(source_dir)
+    set(plain "${output}")
+    run(WHAT "pkg-config --static" COMMAND ${pkg_config} --static --cflags --libs mxdnn)
+    foreach(flags "${plain}" "${output}")
+        if(NOT flags MATCHES "-lmxdnn.* -lstdc[+][+].*-ltbb|-lmxdnn.*-ltbb.* -lstdc[+][+]|-lc[+][+]")
+            message(FATAL_ERROR "pkg-config does not name what a static library needs: ${flags}")
+        endif()
+    endforeach()
+endif()
 separate_arguments(flags UNIX_COMMAND "${output}")
 list(APPEND flags "-Wl,-rpath,${prefix}/${libdir}")
 run(WHAT "C program with pkg-config's flags"

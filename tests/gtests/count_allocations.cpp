@@ -3,6 +3,7 @@
 #include "gtests/count_allocations.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -19,5 +20,11 @@ void *operator new(std::size_t size, const std::nothrow_t &) noexcept {
     allocations++;
     return std::malloc(size ? size : 1);
 }
+void *operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t &) noexcept {
+    allocations++;
+    const std::size_t a = std::size_t(alignment);
+    return size > SIZE_MAX - a ? nullptr : std::aligned_alloc(a, (size + a - 1) / a * a);
+}
+void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void *p) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t) noexcept { std::free(p); }

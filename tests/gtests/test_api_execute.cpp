@@ -47,7 +47,7 @@ struct Execute : public testing::Test {
     }
 
     // One change, one refusal, nothing written; without the change it works.
-    void expect_refused(const std::function<void()> &change, std::initializer_list<std::string> words,
+    void expect_refused(const std::function<void()> &change, std::initializer_list<word_t> words,
             mxdnn_status_t want = mxdnn_invalid_arguments) {
         const auto saved = args;
         const auto before = y;
@@ -334,6 +334,51 @@ TEST_F(Execute, VerboseLinesSayTheRowsOfTheExecution) {
     for (const char *words :
             {"primitive,exec,mx_matmul,", "src:bf16:blocked:ab:4x64 ", "dst:bf16:blocked:ab:4x"})
         EXPECT_NE(line.find(words), std::string::npos) << words << " in " << line;
+}
+
+// The field before the last: the kernels that ran for these rows, and on how many threads.
+TEST(Verbose, LinesNameTheKernelAndTheThreads) {
+    const restore_threads_t restore;
+    mxdnn::set_max_concurrency(4);
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    const mxdnn::stream str(eng);
+    constexpr int K = 256, N = 1024;
+    const auto plan_of = [&](const mxdnn::mx_matmul::primitive_desc &pd, int M) {
+        const std::vector<uint16_t> nk = random_bf16(size_t(N) * K, 1), x = random_bf16(size_t(M) * K, 2);
+        std::vector<uint16_t> y(size_t(M) * N);
+        const memory w = pack_mxfp4(eng, pd.weights_desc(), nk);
+        testing::internal::CaptureStdout();
+        mxdnn::set_verbose("profile_exec");
+        mxdnn::mx_matmul(pd).execute(str,
+                {{MXDNN_ARG_SRC, memory(memory::desc({M, K}, dt::bf16, tag::ab), eng,
+                                         const_cast<uint16_t *>(x.data()))},
+                        {MXDNN_ARG_WEIGHTS, w},
+                        {MXDNN_ARG_DST, memory(memory::desc({M, N}, dt::bf16, tag::ab), eng, y.data())}});
+        mxdnn::set_verbose("none");
+        std::string line = testing::internal::GetCapturedStdout();
+        EXPECT_EQ(std::count(line.begin(), line.end(), ','), 8) << line;
+        line.erase(line.rfind(','));
+        return line.substr(line.rfind(',') + 1);
+    };
+    mxdnn::mx_matmul::primitive_desc pd = mxfp4_matmul(eng, runtime, K, N);
+    do {
+        SCOPED_TRACE(pd.impl_info_str());
+        const std::string one = plan_of(pd, 1), many = plan_of(pd, 130);
+        EXPECT_EQ(one.rfind("kernel:", 0), 0u) << one;
+        EXPECT_NE(many.find(" threads:4"), std::string::npos) << many;
+        if (pd.impl_info_str() == "jit:avx2") {
+            EXPECT_NE(one.find("kernel:avx2_direct"), std::string::npos) << one;
+            EXPECT_EQ(one.find("dense"), std::string::npos) << one;
+            EXPECT_NE(many.find("kernel:avx2_decode"), std::string::npos) << many;
+            EXPECT_NE(many.find("+avx2_dense"), std::string::npos) << many;
+        }
+        if (pd.impl_info_str() == "ref:any") {
+            EXPECT_EQ(many, "kernel:ref:any threads:4");
+        }
+        mxdnn::set_max_concurrency(1);
+        EXPECT_NE(plan_of(pd, 130).find(" threads:1"), std::string::npos);
+        mxdnn::set_max_concurrency(4);
+    } while (pd.next_impl());
 }
 
 TEST_F(Execute, RuntimeRowsOfOperands) {

@@ -37,7 +37,7 @@ TEST_F(Misuse, Streams) {
                 mxdnn_invalid_arguments, mxdnn_stream_create(&out_stream, eng.get(), flags), hex.str());
     }
     const mxdnn::engine cuda = mxdnn::engine::for_target("cuda:sm_90");
-    int not_a_pool;
+    const mxdnn_threadpool_t not_a_pool = {};
     EXPECT_REFUSED(mxdnn_invalid_arguments,
             mxdnn_threadpool_interop_stream_create(&out_stream, cuda.get(), &not_a_pool), "cuda:sm_90");
 }

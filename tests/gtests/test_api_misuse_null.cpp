@@ -27,7 +27,7 @@ TEST_F(Misuse, NullEngineAndStream) {
     EXPECT_NULL_REFUSED(mxdnn_stream_get_engine(nullptr, &out_engine), "stream");
     EXPECT_NULL_REFUSED(mxdnn_stream_get_engine(str.get(), nullptr), "engine");
     EXPECT_NULL_REFUSED(mxdnn_stream_wait(nullptr), "stream");
-    int not_a_pool;
+    const mxdnn_threadpool_t not_a_pool = {};
     EXPECT_NULL_REFUSED(mxdnn_threadpool_interop_stream_create(nullptr, eng.get(), &not_a_pool), "stream");
     EXPECT_NULL_REFUSED(mxdnn_threadpool_interop_stream_create(&out_stream, nullptr, &not_a_pool), "engine");
     EXPECT_NULL_REFUSED(

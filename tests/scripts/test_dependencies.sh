@@ -43,6 +43,16 @@ look "$(without CLI11)" "$(without nlohmann_json)" "$(without GTest)" -DMXDNN_BU
     -DMXDNN_BUILD_BENCH=OFF -DMXDNN_BUILD_EXAMPLES=OFF
 expect_status "the library alone needs neither CLI11 nor nlohmann-json" 0
 
+look "$(without TBB)" -DMXDNN_BUILD_EXAMPLES=OFF
+expect_failure "oneTBB is the usual runtime"
+for runtime in SEQ THREADPOOL; do
+    look "$(without TBB)" -DMXDNN_BUILD_EXAMPLES=OFF -DMXDNN_CPU_RUNTIME=$runtime
+    expect_status "without oneTBB, $runtime" 0
+done
+look -DMXDNN_CPU_RUNTIME=OMP
+expect_failure "a runtime that there is not"
+expect_says "a runtime that there is not" "MXDNN_CPU_RUNTIME is 'OMP'; possible are TBB, THREADPOOL and SEQ"
+
 mkdir -p "$scratch/old/xbyak" "$scratch/odd/xbyak"
 echo 'enum { VERSION = 0x5990 };' >"$scratch/old/xbyak/xbyak.h"
 echo '/* nothing */' >"$scratch/odd/xbyak/xbyak.h"

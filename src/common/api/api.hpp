@@ -3,6 +3,9 @@
 #pragma once
 
 #include <new>
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
 
 #include "common/error.hpp"
 #include "mxdnn/mxdnn.h"
@@ -14,15 +17,27 @@ inline status_t check_not_null(const void *p, const char *function, const char *
     return p ? mxdnn_success : fail(mxdnn_invalid_arguments, "%s: %s is a null pointer", function, name);
 }
 
-// Runs fn; the only exception that the library lets happen is memory that has run out.
+// Runs fn. The library itself throws where memory has run out and where parallel work fails; callbacks of the
+// caller's, such as a thread pool's, may throw anything.
 template <typename F>
 status_t guarded(const char *function, F &&fn) {
     try {
         return fn();
     } catch (const std::bad_alloc &) {
         return fail(mxdnn_out_of_memory, "%s: memory has run out", function);
+    } catch (const failure_t &e) {
+        return fail(e.status, "%s: %s", function, e.text);
     } catch (const std::exception &e) {
         return fail(mxdnn_runtime_error, "%s: %s", function, e.what());
+#if defined(__GLIBCXX__)
+    } catch (const abi::__forced_unwind &) {
+        throw; // the thread is being cancelled, which nothing may stop
+#endif
+    } catch (...) {
+        return fail(mxdnn_runtime_error,
+                "%s: a callback of the caller's, such as a thread pool's, threw something that is no "
+                "std::exception; what it throws has to be derived from that",
+                function);
     }
 }
 

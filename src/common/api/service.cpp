@@ -3,6 +3,7 @@
 #include "common/cpu_settings.hpp"
 #include "common/primitive.hpp"
 #include "common/verbose.hpp"
+#include "cpu/runtime/runtime.hpp"
 #include "cpu/x64/jit/jit_dump.hpp"
 
 using namespace mxdnn::impl;
@@ -13,7 +14,7 @@ using namespace mxdnn::impl;
 
 const mxdnn_version_t *mxdnn_version(void) {
     static const mxdnn_version_t v = {
-            MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH};
+            MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH, runtime::kind};
     return &v;
 }
 

@@ -206,7 +206,7 @@ status_t ref_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
     const int64_t runs = div_up(x.dst_rows, rows_together);
     const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
     const auto for_rows = [&](auto &&body) {
-        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+        parallel(ctx, nthr, [&](int ithr, int n) {
             ref_grouped_run_t run(ctx, x, ithr);
             int64_t begin, end;
             balance(runs, n, ithr, begin, end);

@@ -123,7 +123,7 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
 
     const auto for_rows = [&](auto &&body) {
-        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+        parallel(ctx, nthr, [&](int ithr, int n) {
             ref_matmul_run_t run(ctx);
             double *results =
                     reinterpret_cast<double *>(ctx.scratchpad) + (rows_together + 1) * (K + N) * ithr;

@@ -127,7 +127,7 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
                 shares_bytes
                         ? 1
                         : int(std::min<dim_t>(tasks, threads_of(ctx.stream, ctx.pd.problem.max_concurrency)));
-        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+        parallel(ctx, nthr, [&](int ithr, int n) {
             ref_reorder_run_t run(ctx, rows, cols);
             run.set_batch(idx);
             int64_t begin, end;

@@ -208,7 +208,7 @@ struct jit_grouped_matmul_base_t::run_t {
         }
         if (copied == 0) return;
         const int n = copied * c.weights.K < serial_elements ? 1 : int(std::min<int64_t>(nthr, copied));
-        parallel(ctx.stream, n, [&](int ithr, int nt) {
+        parallel(ctx, n, [&](int ithr, int nt) {
             source_rows_t source(ctx, c.compute_dt);
             source.set_batch(first_batch);
             int64_t begin, end, before = 0;
@@ -379,8 +379,8 @@ struct jit_grouped_matmul_base_t::run_t {
     void add_up(bool first, bool last) {
         sort_meeting();
         const int64_t n = d1 - d0, elements = (n_rows + n) * g.dst_n;
-        parallel(ctx.stream, elements < serial_elements ? 1 : int(std::min<int64_t>(nthr, n)),
-                [&](int ithr, int nt) {
+        parallel(
+                ctx, elements < serial_elements ? 1 : int(std::min<int64_t>(nthr, n)), [&](int ithr, int nt) {
                     worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
                     int64_t begin, end;
                     balance(n, nt, ithr, begin, end);
@@ -406,6 +406,8 @@ struct jit_grouped_matmul_base_t::run_t {
     }
 
     void do_tasks() {
+        for (int64_t i = 0; ctx.record && c.weights.K > 0 && i < n_segments; i++)
+            ctx.record->add_kernel(c.kernel_names(segments[i].direct));
         grouped_shape_t shape;
         shape.dst_n = g.dst_n;
         shape.column_step = c.column_step;
@@ -418,7 +420,7 @@ struct jit_grouped_matmul_base_t::run_t {
             if (i > 0) next[i - 1].end = next[i].next;
         }
         next[n - 1].end = plan.tasks;
-        parallel(ctx.stream, n, [&](int ithr, int) {
+        parallel(ctx, n, [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
             // Its own share, then what is left of the others'.
@@ -467,6 +469,7 @@ struct jit_grouped_matmul_base_t::run_t {
 status_t jit_grouped_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     run_t run(*this, ctx);
     if (run.x.dst_rows == 0 || conf_.dst_n == 0) return write_empty_dst(ctx);
+    if (ctx.record) ctx.record->division = describe(conf_.limits);
     if (ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
         // The global scale needs all results: they are computed twice rather than kept. The largest
         // magnitudes grow in its own memory: bits of non-negative floats are ordered as integers.
@@ -483,10 +486,9 @@ status_t jit_grouped_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     return mxdnn_success;
 }
 
-std::string plan_text(const grouped_conf_t &g) {
-    return std::string(g.matmul.direct->name) + "|" + g.matmul.decode->name + "+" + g.matmul.dense->name
-           + ":window" + std::to_string(g.limits.window_rows) + ":rows" + std::to_string(g.limits.task_rows)
-           + ":sums" + std::to_string(g.limits.sum_rows);
+std::string describe(const grouped_limits_t &l) {
+    return "window" + std::to_string(l.window_rows) + ":rows" + std::to_string(l.task_rows) + ":sums"
+           + std::to_string(l.sum_rows);
 }
 
 } // namespace x64

@@ -49,7 +49,7 @@ struct grouped_conf_t {
 };
 
 reason_t configure(grouped_conf_t &conf, const problem_t &p, cpu_isa_t isa);
-std::string plan_text(const grouped_conf_t &conf);
+std::string describe(const grouped_limits_t &limits);
 
 class jit_grouped_matmul_base_t : public primitive_impl_t {
 public:
@@ -88,7 +88,6 @@ struct jit_grouped_matmul_t : jit_grouped_matmul_base_t {
             primitive = std::move(p);
             return mxdnn_success;
         }
-        std::string plan_text() const override { return x64::plan_text(conf); }
     };
 };
 

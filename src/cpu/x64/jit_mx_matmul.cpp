@@ -101,7 +101,7 @@ struct jit_mx_matmul_base_t::run_t {
         const source_blocks_t blocks = c.stream_of(plan.direct, part.rows);
         const int64_t padded_rows = part.padded_rows;
         const int n = padded_rows * K < serial_elements ? 1 : int(std::min<int64_t>(threads, padded_rows));
-        parallel(ctx.stream, n, [&](int ithr, int nt) {
+        parallel(ctx, n, [&](int ithr, int nt) {
             source_rows_t src(ctx, c.compute_dt);
             src.set_batch(part.idx);
             int64_t begin, end;
@@ -206,7 +206,7 @@ struct jit_mx_matmul_base_t::run_t {
         set_entry(part, idx);
         for_runs(part, nthr, [&] {
             const int64_t tasks = div_up(dst_n, plan.columns);
-            parallel(ctx.stream, int(std::min<int64_t>(nthr, tasks)), [&](int ithr, int nt) {
+            parallel(ctx, int(std::min<int64_t>(nthr, tasks)), [&](int ithr, int nt) {
                 epilogue_t epilogue(ctx);
                 epilogue.set_batch(idx);
                 int64_t begin, end;
@@ -220,7 +220,7 @@ struct jit_mx_matmul_base_t::run_t {
     void do_batch() {
         const int64_t tasks = div_up(dst_n, plan.columns);
         const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
-        parallel(ctx.stream, int(std::min<int64_t>(nthr, batch * tasks)), [&](int ithr, int nt) {
+        parallel(ctx, int(std::min<int64_t>(nthr, batch * tasks)), [&](int ithr, int nt) {
             epilogue_t epilogue(ctx);
             part_t part;
             part.buffer = source_buffer(ithr);
@@ -243,6 +243,10 @@ status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
     run_t run(*this, ctx);
     if (run.M == 0 || run.dst_n == 0) return write_empty_dst(ctx);
+    if (ctx.record) {
+        if (conf_.weights.K > 0) ctx.record->add_kernel(conf_.kernel_names(run.plan.direct));
+        ctx.record->division = describe(run.plan);
+    }
     const bool global = ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp;
     if (run.shares_batch && !global) {
         run.do_batch();
@@ -262,21 +266,6 @@ status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
         run.do_batch_entry(idx);
     });
     return mxdnn_success;
-}
-
-std::string plan_text(const matmul_conf_t &c, const problem_t &p) {
-    const dim_t M = dim_from_end(p.dst, 2);
-    if (M == runtime_dim) return std::string(c.direct->name) + "|" + c.decode->name + "+" + c.dense->name;
-    matmul_shape_t s;
-    s.M = M;
-    s.K = c.weights.K;
-    s.N = c.weights.N;
-    s.column_step = c.column_step;
-    s.gated = c.gated;
-    matmul_plan_t plan = plan_mx_matmul(s, p.attr.max_rows_hint, c.machine, c.kernels);
-    plan.rows = std::min(plan.rows, c.source_rows);
-    return describe(plan) + ":"
-           + (plan.direct ? c.direct->name : std::string(c.decode->name) + "+" + c.dense->name);
 }
 
 } // namespace x64

@@ -54,15 +54,8 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             primitive = std::move(p);
             return mxdnn_success;
         }
-        std::string plan_text() const override;
     };
 };
-
-std::string plan_text(const matmul_conf_t &conf, const problem_t &p);
-template <cpu_isa_t isa>
-std::string jit_mx_matmul_t<isa>::pd_t::plan_text() const {
-    return x64::plan_text(conf, problem);
-}
 
 } // namespace x64
 } // namespace impl

@@ -2,6 +2,8 @@
 // What of a matmul's solution is known before it is executed: kernels, their facts, scratchpad sizes.
 #pragma once
 
+#include <string>
+
 #include "common/primitive_desc.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
 #include "cpu/x64/matmul_plan.hpp"
@@ -55,6 +57,13 @@ struct matmul_conf_t {
     // multiplying, or null.
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
+
+    // Of those that multiply rows so, joined by '+'.
+    std::string kernel_names(bool by_direct) const {
+        if (fuses(by_direct)) return fused->name;
+        if (const kernel_row_t *row = beside(by_direct)) return row->name;
+        return std::string(decode->name) + "+" + dense->name;
+    }
 
     // Whether so many rows are read as a stream, and how that is divided.
     bool streams(bool by_direct, int64_t rows) const {

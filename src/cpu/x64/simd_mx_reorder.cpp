@@ -48,7 +48,7 @@ public:
     void run(write_t how, F &&body) const {
         const int64_t n = batch_ * per_entry_;
         if (n == 0) return;
-        parallel(ctx_.stream, threads(), [&](int ithr, int nthr) {
+        parallel(ctx_, threads(), [&](int ithr, int nthr) {
             reorder_worker_t worker(c_, ctx_, how);
             int64_t begin, end, entry = -1;
             balance(n, nthr, ithr, begin, end);
@@ -144,7 +144,8 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     const write_t how = bytes / items.threads() > cache_sizes().l2 / 2 ? write_t::around : write_t::cached;
     const reorder_copy_t copy(c, ctx);
     if (copy.suffices()) {
-        parallel(ctx.stream, items.threads(), [&](int ithr, int nthr) { copy.run(ithr, nthr, how); });
+        if (ctx.record) ctx.record->add_kernel("copy");
+        parallel(ctx, items.threads(), [&](int ithr, int nthr) { copy.run(ithr, nthr, how); });
         return mxdnn_success;
     }
     items.run(how, [](reorder_worker_t &worker, const item_t &i, const item_t &next) {

@@ -42,7 +42,7 @@ status_t both_axes_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     both_axes_args_t a;
     for (int i = 0; i < 2; i++)
         MXDNN_CHECK(reorder_tile_args(
-                one_reorder_t(ctx, i == 1).ctx(ctx, *pd.each[i]), i == 0 ? a.first : a.second));
+                one_reorder_t(ctx, i == 1).ctx(ctx, *pd.each[i], ctx.record), i == 0 ? a.first : a.second));
     if (a.first.K * a.first.N * a.first.batch == 0) return mxdnn_success;
     return launch_kernel(ctx, kernel_id_t::quantise_both_axes, a);
 }

@@ -60,6 +60,7 @@ status_t copy_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
                     arg_name(part | MXDNN_ARG_SRC), to_string(from->md).c_str(),
                     arg_name(part | MXDNN_ARG_DST), to_string(to->md).c_str());
         const size_t bytes = size_t(size_of(from->md));
+        if (bytes > 0 && ctx.record) ctx.record->add_kernel("copy");
         if (bytes > 0)
             MXDNN_CHECK(check(s.device().table->copy(s.launch(), to->handle, from->handle, bytes), "a copy"));
     }

@@ -106,7 +106,7 @@ status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
 status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const auto &pd = static_cast<const pd_t &>(ctx.pd);
     const problem_t &p = pd.problem;
-    const exec_ctx_t exact_ctx{*pd.exact, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad};
+    const exec_ctx_t exact_ctx{*pd.exact, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad, ctx.record};
     const memory_t &wei = *ctx.memory(MXDNN_ARG_WEIGHTS), &dst = *ctx.memory(MXDNN_ARG_DST);
     const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
     if (M < pd.least_rows || M > INT32_MAX / 2 || reinterpret_cast<uintptr_t>(dst.handle) % dense_align)
@@ -141,6 +141,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
             MXDNN_CHECK(make_fp8_rows(ctx, {m, rows}, reinterpret_cast<uint8_t *>(at(space.src)),
                     reinterpret_cast<float *>(at(space.row_scales))));
             buffers.dst = static_cast<char *>(dst.handle) + (m * dst.md.strides[0] + n) * width_of(dst.md);
+            if (ctx.record) ctx.record->add_kernel("cublaslt");
             MXDNN_CHECK(check(
                     s.device().table->dense_launch(s.launch(), dense_of(p, rows, columns), kernel_, buffers),
                     "a product by cuBLASLt"));

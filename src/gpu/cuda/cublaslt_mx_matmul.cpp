@@ -190,7 +190,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS),
                    &dst = *ctx.memory(MXDNN_ARG_DST), *bias = ctx.memory(MXDNN_ARG_BIAS);
     const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(dst.md, 1), K = dim_from_end(p.weights, 2);
-    const exec_ctx_t others_ctx{*pd.others, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad};
+    const exec_ctx_t others_ctx{*pd.others, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad, ctx.record};
     // Where the caller's memory starts is known only now.
     if (M < pd.plan.least_rows || !is_aligned(src.handle) || !is_aligned(dst.handle)
             || (bias && !is_aligned(bias->handle)))
@@ -228,6 +228,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
         const bool last = n + columns == N;
         buffers.dst = static_cast<char *>(dst.handle) + n * dst_width(dst.md);
         if (bias) buffers.bias = static_cast<const char *>(bias->handle) + n * dst_width(dst.md);
+        if (ctx.record) ctx.record->add_kernel("cublaslt");
         MXDNN_CHECK(check(s.device().table->dense_launch(
                                   s.launch(), dense_of(p, M, columns), last ? k->last : k->whole, buffers),
                 "a product by cuBLASLt"));

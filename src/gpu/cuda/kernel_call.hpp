@@ -5,6 +5,7 @@
 #include "common/primitive.hpp"
 #include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/kernel_names.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -27,6 +28,7 @@ inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
 template <typename args_t>
 status_t launch_kernel(const exec_ctx_t &ctx, kernel_id_t id, const args_t &args) {
     const stream_state_t &s = *ctx.stream.cuda;
+    if (ctx.record) ctx.record->add_kernel(kernel_name(id));
     s.note_kernel(id);
     return check(s.device().table->launch(s.launch(), id, &args, sizeof(args)), "launching a kernel");
 }

@@ -20,7 +20,7 @@ template <typename F>
 void for_rows(const exec_ctx_t &ctx, dim_t rows, int64_t bytes_per_row, F &&fn) {
     const dim_t wanted = std::max<dim_t>(1, std::min(rows, rows * bytes_per_row / bytes_per_thread));
     const int nthr = int(std::min<dim_t>(wanted, threads_of(ctx.stream, ctx.pd.problem.max_concurrency)));
-    parallel(ctx.stream, nthr, [&](int ithr, int n) {
+    parallel(ctx, nthr, [&](int ithr, int n) {
         int64_t begin, end;
         balance(rows, n, ithr, begin, end);
         fn(begin, end);

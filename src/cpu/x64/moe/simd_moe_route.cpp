@@ -128,7 +128,7 @@ status_t simd_moe_route_base_t::execute(const exec_ctx_t &ctx) const {
     const dim_t wanted = std::max<dim_t>(1, std::min(T, T * E / logits_per_thread));
     const int nthr = int(std::min<dim_t>(wanted, threads_of(ctx.stream, p.max_concurrency)));
     const auto divide = [&](auto &&part) {
-        parallel(ctx.stream, nthr, [&](int ithr, int n) {
+        parallel(ctx, nthr, [&](int ithr, int n) {
             int64_t begin, end;
             balance(T, n, ithr, begin, end);
             part(ithr, begin, end);
