@@ -127,7 +127,7 @@ struct description_t {
 };
 
 TEST(grouped_matmul, problems_that_are_refused) {
-    const auto refuse = [](mxdnn_status_t status, std::initializer_list<std::string> words, auto &&change) {
+    const auto refuse = [](mxdnn_status_t status, std::initializer_list<api_test::word_t> words, auto &&change) {
         description_t d;
         EXPECT_OK(d.create());
         change(d);
@@ -218,7 +218,7 @@ TEST(grouped_matmul, arguments_that_are_refused) {
             {MXDNN_ARG_WEIGHTS, w.packed}, {MXDNN_ARG_GROUP_OFFSETS, ints(ends)},
             {MXDNN_ARG_DST, memory(rows_of(rows, w.N, dt::f32), cpu(), y.data())}};
     const auto refuse = [&](const grouped_matmul::primitive_desc &pd,
-                                std::initializer_list<std::string> words, auto &&change) {
+                                std::initializer_list<api_test::word_t> words, auto &&change) {
         args_t args = good;
         change(args);
         std::vector<mxdnn_exec_arg_t> c_args;

@@ -47,18 +47,16 @@ MXDNN_INLINE bool goes_around(write_t how, const void *p, int64_t step = 32) {
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 31) == 0;
 }
 
-// A cache line.
+// 64 bytes, which go around the caches only where `to` is a multiple of 32.
 MXDNN_INLINE void write_line(bool around, uint8_t *to, const uint8_t *from) {
 #ifdef __AVX512BW__
-    const __m512i v = _mm512_loadu_si512(from);
-    if (around)
-        _mm512_stream_si512(reinterpret_cast<__m512i *>(to), v);
-    else
-        _mm512_storeu_si512(to, v);
-#else
+    // A store of 64 bytes around the caches faults where they are no cache line.
+    if (!around) return _mm512_storeu_si512(to, _mm512_loadu_si512(from));
+    if (reinterpret_cast<uintptr_t>(to) % 64 == 0)
+        return _mm512_stream_si512(reinterpret_cast<__m512i *>(to), _mm512_loadu_si512(from));
+#endif
     write256(around, to, load256(from));
     write256(around, to + 32, load256(from + 32));
-#endif
 }
 // Fewer bytes than a cache line, inside one.
 MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
