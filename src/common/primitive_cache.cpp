@@ -92,7 +92,12 @@ public:
             result = task.get_future().share();
             if (capacity_ > 0) {
                 order_.emplace_front(key, result);
-                index_[key] = order_.begin();
+                try {
+                    index_[key] = order_.begin();
+                } catch (...) {
+                    order_.pop_front();
+                    throw;
+                }
                 shrink();
             }
         }

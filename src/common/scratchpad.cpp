@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <new>
 
+#include "common/per_thread.hpp"
+
 namespace mxdnn {
 namespace impl {
 
@@ -64,12 +66,15 @@ struct thread_buffers_t {
     }
 };
 
-thread_local thread_buffers_t buffers;
+scratch_buffer_t *find_buffer(int64_t bytes) {
+    thread_buffers_t *const buffers = per_thread_t<thread_buffers_t>::get();
+    return buffers ? buffers->find(bytes) : nullptr;
+}
 
 } // namespace
 
 char *scratchpad_t::take(int64_t bytes) {
-    scratch_buffer_t *b = buffers.find(bytes);
+    scratch_buffer_t *b = find_buffer(bytes);
     if (!b) return nullptr;
     b->state.store(taken, std::memory_order_relaxed);
     buffer_ = b;
@@ -82,7 +87,7 @@ scratchpad_t::~scratchpad_t() {
     if (!buffer_->state.compare_exchange_strong(expected, idle, std::memory_order_acq_rel)) delete buffer_;
 }
 
-bool reserve_scratchpad(int64_t bytes) { return buffers.find(bytes) != nullptr; }
+bool reserve_scratchpad(int64_t bytes) { return find_buffer(bytes) != nullptr; }
 
 } // namespace impl
 } // namespace mxdnn

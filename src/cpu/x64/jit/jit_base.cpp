@@ -3,7 +3,8 @@
 #include "cpu/x64/jit/jit_base.hpp"
 
 #include <cstring>
-#include <new>
+
+#include "common/per_thread.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -18,8 +19,7 @@ struct alignas(64) code_buffer_t {
 
 // Null where there is no memory.
 uint8_t *code_buffer() {
-    thread_local std::unique_ptr<code_buffer_t> buffer;
-    if (!buffer) buffer.reset(new (std::nothrow) code_buffer_t);
+    code_buffer_t *const buffer = per_thread_t<code_buffer_t>::get();
     return buffer ? buffer->bytes : nullptr;
 }
 
