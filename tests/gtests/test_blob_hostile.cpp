@@ -9,8 +9,10 @@
 #include <random>
 
 #include "common/error.hpp"
+#include "common/packed_desc.hpp"
 #include "gtests/blob_bytes.hpp"
 #include "gtests/count_allocations.hpp"
+#include "gtests/golden/golden.hpp"
 
 using namespace mxdnn::impl;
 
@@ -45,6 +47,22 @@ guarded_t &guarded() {
     return g;
 }
 
+// What a blob gives is what the constructors accept, with the sizes that follow.
+void expect_safe(const memory_desc_t &md) {
+    memory_desc_t made;
+    status_t status = mxdnn_success;
+    if (is_strided(md)) status = init_strided(made, md.ndims, md.dims, md.dt, md.strides);
+    if (is_packed(md) && layout_of(md))
+        status = init_packed_as(made, md.ndims, md.dims, md.dt, md.packed.quant, *layout_of(md));
+    if (md.kind == mxdnn_format_kind_grouped)
+        status = init_grouped(made, md.ndims, md.dims, md.dt, md.grouped.variable_dim, md.grouped.group_count,
+                md.grouped.offsets_dt);
+    EXPECT_EQ(status, mxdnn_success) << to_string(md);
+    EXPECT_TRUE(equal(md, made)) << to_string(md);
+    EXPECT_EQ(size_of(md), size_of(made)) << to_string(md);
+    EXPECT_EQ(md.packed.stride, made.packed.stride) << to_string(md);
+}
+
 // What holds for any bytes whatever; returns what they are.
 blob_class_t examine(const uint8_t *data, size_t size, std::string *sentence = nullptr) {
     const uint8_t *at = guarded().put(data, size);
@@ -64,6 +82,7 @@ blob_class_t examine(const uint8_t *data, size_t size, std::string *sentence = n
         EXPECT_EQ(blob_of(md), bytes_t(data, data + size)) << to_string(md);
         EXPECT_TRUE(size_of(md) >= 0 || size_of(md) == runtime_dim);
         EXPECT_LE(size_of(md), max_bytes);
+        expect_safe(md);
     }
     return kind;
 }
@@ -151,6 +170,28 @@ TEST(BlobHostile, EverySingleByteChangeSealed) {
             }
     }
     // Dims, strides and types have neighbours that are legal, too; nothing else may slip through.
+    EXPECT_GT(refused, 3 * accepted);
+}
+
+// Every blob that is kept for good: each truncation, and each byte at each value behind a right checksum.
+TEST(BlobHostile, EveryByteOfEveryGoldenBlob) {
+    int64_t accepted = 0, refused = 0;
+    for (const golden::line_t &line : golden::read_lines("blobs.txt")) {
+        const bytes_t blob = golden::from_hex(line.str("blob"));
+        ASSERT_EQ(examine(blob), blob_class_t::ok);
+        for (size_t n = 0; n < blob.size(); n++)
+            ASSERT_EQ(examine(blob.data(), n), blob_class_t::corrupt) << n;
+        bytes_t changed = blob;
+        for (size_t at = 0; at < blob.size() - checksum_bytes; at++) {
+            for (int flip = 1; flip < 256; flip++) {
+                changed[at] = uint8_t(blob[at] ^ flip);
+                seal(changed);
+                (examine(changed) == blob_class_t::ok ? accepted : refused)++;
+            }
+            changed = blob;
+        }
+        ASSERT_FALSE(HasFailure()) << line.text;
+    }
     EXPECT_GT(refused, 3 * accepted);
 }
 
