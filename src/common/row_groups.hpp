@@ -49,12 +49,15 @@ struct row_groups_t {
         return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
     }
 
-    // Rows before group g where each group is padded to whole tiles of the 128x4 order of scales.
+    // Rows of group g, padded to whole tiles of the 128x4 order of scales, and of all groups before it.
+    MXDNN_HD int64_t swizzled_rows(int64_t g) const {
+        return round_up(grouping == mxdnn_row_grouping_padded ? rows / groups : group(g).count,
+                swizzle_128x4::tile_rows);
+    }
     MXDNN_HD int64_t swizzled_rows_before(int64_t g) const {
-        if (grouping == mxdnn_row_grouping_padded)
-            return groups ? round_up(rows / groups, swizzle_128x4::tile_rows) * g : 0;
+        if (grouping == mxdnn_row_grouping_padded) return groups ? swizzled_rows(0) * g : 0;
         int64_t before = 0;
-        for (int64_t i = 0; i < g; i++) before += round_up(group(i).count, swizzle_128x4::tile_rows);
+        for (int64_t i = 0; i < g; i++) before += swizzled_rows(i);
         return before;
     }
 

@@ -4,6 +4,9 @@
 // than its bytes.
 #include <numeric>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "test_api_util.hpp"
 
 using namespace api_test;
@@ -263,6 +266,67 @@ TEST_F(OddTensors, GlobalScalesLieSideBySide) {
         mxdnn::mx_reorder p(pd);
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_execute(p.get(), str.get(), 4, args),
                 "stride 0 of the global scale of src");
+    } while (pd.next_impl());
+}
+
+// A global scale that the caller passes may be where nothing can be written.
+TEST_F(OddTensors, AGivenGlobalScaleIsOnlyRead) {
+    const size_t page = size_t(sysconf(_SC_PAGESIZE));
+    void *const at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(at, MAP_FAILED);
+    *static_cast<float *>(at) = 0.5f;
+    ASSERT_EQ(mprotect(at, page, PROT_READ), 0);
+    auto a = with_scales(MXDNN_ARG_DST, 3, {1, 16}, dt::f8_e4m3, mode::dynamic_fp);
+    a.set_global_scale(MXDNN_ARG_DST, mode::static_sazp);
+    mxdnn::mx_reorder::primitive_desc pd(eng, memory::desc({3, 48}, dt::f32, tag::ab), eng,
+            memory::desc({3, 48}, dt::f4_e2m1, tag::ab), a);
+    const memory src(pd.src_desc(), eng);
+    std::memset(src.get_data_handle(), 0, pd.src_desc().get_size());
+    execute_all(pd, str,
+            {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_DST, memory(pd.dst_desc(), eng)},
+                    {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST,
+                            memory(memory::desc({3, 3}, dt::f8_e4m3, tag::ab), eng)},
+                    {MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST,
+                            memory(memory::desc({1}, dt::f32, tag::a), eng, at)}});
+    munmap(at, page);
+}
+
+// Padded groups have as many tiles of swizzled scales each, however many rows are in use.
+TEST_F(OddTensors, SwizzledScalesOfPaddedGroupsHaveAPlaceForAllRows) {
+    constexpr int groups = 3, each = 130, K = 32, N = 16, tile = 512, tiles = 2;
+    auto a = with_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0, mode::static_sazp,
+            with_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}));
+    a.set_scales_layout(MXDNN_ARG_SRC, mxdnn::scales_layout::swizzle_128x4);
+    a.set_row_grouping(mxdnn::row_grouping::padded);
+    mxdnn::grouped_matmul::primitive_desc pd(eng, memory::desc({groups * each, K}, dt::f8_e4m3, tag::ab),
+            memory::desc({groups, K, N}, dt::f4_e2m1, tag::any),
+            memory::desc({groups * each, N}, dt::f32, tag::ab), a);
+    std::vector<uint8_t> codes(groups * each * K, 0x38), scales(groups * tiles * tile, 127); // ones
+    for (int g = 0; g < groups; g++) scales[size_t(g * tiles * tile)] = uint8_t(128 + g);    // of row 0
+    std::vector<int32_t> counts = {0, 2, each};
+    const mxdnn_dim_t dims[] = {groups, K, N};
+    std::vector<float> ones(groups * K * N, 1.f);
+    memory wei(pd.weights_desc(), eng);
+    mxdnn::mx_reorder(
+            mxdnn::mx_reorder::primitive_desc(eng, memory::desc({groups, K, N}, dt::f32, tag::abc), eng,
+                    pd.weights_desc(), with_scales(MXDNN_ARG_DST, 7, {32, 1}, dt::e8m0, mode::dynamic_mx)))
+            .execute(str, memory(memory::desc({dims, dims + 3}, dt::f32, tag::abc), eng, ones.data()), wei);
+    do {
+        std::vector<float> dst(groups * each * N, -1.f);
+        mxdnn::grouped_matmul(pd).execute(
+                str, {{MXDNN_ARG_SRC, memory(pd.src_desc(), eng, codes.data())}, {MXDNN_ARG_WEIGHTS, wei},
+                             {MXDNN_ARG_DST, memory(pd.dst_desc(), eng, dst.data())},
+                             {MXDNN_ARG_GROUP_COUNTS,
+                                     memory(memory::desc({groups}, dt::s32, tag::a), eng, counts.data())},
+                             {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC,
+                                     memory(memory::desc({1, mxdnn_dim_t(scales.size())}, dt::e8m0, tag::ab),
+                                             eng, scales.data())}});
+        for (int g = 0; g < groups; g++)
+            for (int r = 0; r < each; r++)
+                EXPECT_EQ(dst[size_t((g * each + r) * N)], r >= counts[size_t(g)] ? -1.f
+                                                           : r == 0               ? float(K << (g + 1))
+                                                                                  : float(K))
+                        << pd.impl_info_str() << " group " << g << " row " << r;
     } while (pd.next_impl());
 }
 

@@ -46,7 +46,7 @@ struct ref_reorder_run_t {
     }
 
     void set_global(const float *given) const {
-        if (!dst.has_global()) return;
+        if (!dst.has_global() || (given && !is_packed(p.dst))) return; // else it is where the caller put it
         dst.set_global(moves ? src.global() : given ? *given : nvfp4_global_scale(amax()));
     }
 

@@ -109,20 +109,23 @@ struct jit_grouped_matmul_base_t::run_t {
         return ctx.scratchpad + c.scratch.total(0) + c.scratch.per_thread() * ithr;
     }
 
-    // body(expert, row, group) for the rows that meet [d0, d1), in order.
+    // body(expert, row, shift) for the rows that meet [d0, d1), in order; so far lie swizzled scales behind
+    // the row.
     template <typename F>
     void for_each_row(F &&body) const {
+        int64_t padded = 0; // rows of groups before this one, in whole tiles of scales
         for (int64_t i = 0; i < x.groups.groups; i++) {
             const row_group_t group = x.groups.group(i);
-            if (group.expert < 0) continue;
-            for (int64_t r = group.first; r < group.first + group.count; r++)
-                if (!x.scatter || (x.scatter[r] >= d0 && x.scatter[r] < d1)) body(group.expert, r, group);
+            for (int64_t r = group.first; group.expert >= 0 && r < group.first + group.count; r++)
+                if (!x.scatter || (x.scatter[r] >= d0 && x.scatter[r] < d1))
+                    body(group.expert, r, padded - group.first);
+            if (shifted) padded += x.groups.swizzled_rows(i);
         }
     }
 
     void count_rows() {
         for (int64_t e = 0; e < g.experts; e++) experts[e].count = 0;
-        for_each_row([&](int e, int64_t, const row_group_t &) { experts[e].count++; });
+        for_each_row([&](int e, int64_t, int64_t) { experts[e].count++; });
         next_expert = next_row = n_left = 0;
         for (int64_t e = 0; e < g.experts; e++) n_left += experts[e].count;
     }
@@ -157,28 +160,13 @@ struct jit_grouped_matmul_base_t::run_t {
     }
 
     void collect_rows() {
-        int64_t padded = 0, group = -1; // rows of groups before this one, in whole tiles of scales
-        for_each_row([&](int id, int64_t r, const row_group_t &of) {
+        for_each_row([&](int id, int64_t r, int64_t shift) {
             expert_rows_t &e = experts[id];
             const int64_t i = e.seen++;
             if (i < e.begin || i >= e.end) return;
             rows[e.slot + i - e.begin] = int32_t(r);
-            if (!shifted) return;
-            if (of.first != group) {
-                padded = shift_of(of);
-                group = of.first;
-            }
-            shifts[e.slot + i - e.begin] = int32_t(padded);
+            if (shifted) shifts[e.slot + i - e.begin] = int32_t(shift);
         });
-    }
-    int64_t shift_of(const row_group_t &of) const {
-        int64_t before = 0;
-        for (int64_t i = 0; i < x.groups.groups; i++) {
-            const row_group_t group = x.groups.group(i);
-            if (group.first == of.first && group.count > 0) break;
-            before += round_up(group.count, swizzle_128x4::tile_rows);
-        }
-        return before - of.first;
     }
 
     // ---- source ----
