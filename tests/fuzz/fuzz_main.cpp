@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target without libFuzzer, so that every build compiles and runs it:
 //
-//   fuzz_x [--runs=N] [--seed=S]      N random mutations of the target's seeds
-//   fuzz_x FILE...                    these inputs, such as one that libFuzzer kept after a crash
+//   fuzz_x [--runs=N] [--seed=S]      N random mutations of the target's seeds; one that ends the program, or
+//   takes
+//                                     minutes, is kept as ./fuzz-<seed>-<run>.input
+//   fuzz_x FILE...                    these inputs
 //   fuzz_x --write-seeds=FOLDER       the seeds as files, to start libFuzzer from
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
+#include <unistd.h>
 
 #include "fuzz/fuzz.hpp"
 
@@ -64,6 +70,28 @@ int write_seeds(const std::string &folder) {
     return 0;
 }
 
+// ---- the input that is at work, kept where it ends the program ----
+
+constexpr unsigned most_seconds = 300; // of an input that is not stuck
+const fuzz_input_t *current = nullptr;
+char current_name[64];
+
+void keep_current(int signal) {
+    const char text[] = ": what ended the program\n";
+    const int file = open(current_name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (current && file >= 0 && write(file, current->data(), current->size()) == ssize_t(current->size())
+            && write(2, current_name, std::strlen(current_name)) > 0)
+        (void)!write(2, text, sizeof(text) - 1);
+    std::signal(signal, SIG_DFL);
+    raise(signal);
+}
+
+void watch(const fuzz_input_t &input, uint64_t seed, uint64_t run) {
+    std::snprintf(current_name, sizeof(current_name), "fuzz-%llu-%llu.input", ull(seed), ull(run));
+    current = &input;
+    alarm(most_seconds);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -99,12 +127,14 @@ int main(int argc, char **argv) {
 
     std::printf("seed %llu, %llu runs\n", ull(seed), ull(runs));
     std::fflush(stdout);
+    for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(s, keep_current);
     const std::vector<fuzz_input_t> seeds = fuzz_seeds();
     for (const fuzz_input_t &x : seeds) LLVMFuzzerTestOneInput(x.data(), x.size());
     auto said = std::chrono::steady_clock::now();
     std::mt19937_64 rng(seed);
     for (uint64_t run = 0; run < runs; run++) {
         const fuzz_input_t x = mutate(seeds, rng);
+        watch(x, seed, run);
         LLVMFuzzerTestOneInput(x.data(), x.size());
         if (std::chrono::steady_clock::now() - said > std::chrono::seconds(2)) {
             std::printf("%llu of %llu runs\n", ull(run) + 1, ull(runs));
