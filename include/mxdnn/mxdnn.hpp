@@ -1224,6 +1224,7 @@ inline uint64_t packed_checksum(const memory::desc &md, const void *packed) {
 
 /// The same of bytes that come in parts: value() once all of them have been added.
 struct checksum : public handle<mxdnn_checksum_t> {
+    explicit checksum(mxdnn_checksum_t c) : handle(c) {}
     explicit checksum(const memory::desc &md) {
         mxdnn_checksum_t c = nullptr;
         error::wrap_c_api(mxdnn_checksum_create(&c, md.get()), "could not create a checksum");

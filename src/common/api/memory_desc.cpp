@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
+#include "common/api/checksum.hpp"
 
 #include <cstring>
 #include <memory>
@@ -185,11 +186,6 @@ mxdnn_status_t mxdnn_packed_checksum(const_mxdnn_memory_desc_t md, const void *p
     MXDNN_CHECK_ARG(checksum);
     return with_packed(__func__, *md, [&] { *checksum = packed_checksum(*md, packed); });
 }
-
-struct mxdnn_checksum {
-    xxh64_t sum;
-    uint64_t size; // of all bytes
-};
 
 mxdnn_status_t mxdnn_checksum_create(mxdnn_checksum_t *checksum, const_mxdnn_memory_desc_t md) {
     MXDNN_CHECK_ARG(checksum);
