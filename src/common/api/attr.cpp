@@ -31,11 +31,11 @@ status_t set_enum(const char *what, T &to, T value, int last) {
 
 // One value of src, weights, dst or dst_1.
 template <typename T>
-status_t get_of_arg(
-        const_mxdnn_primitive_attr_t attr, int arg, const char *function, T arg_attr_t::*member, T *to) {
+status_t get_of_arg(const_mxdnn_primitive_attr_t attr, int arg, const char *function, const char *name,
+        T arg_attr_t::*member, T *to) {
     const arg_attr_t *a = nullptr;
     MXDNN_CHECK(arg_of(attr, arg, function, &a));
-    MXDNN_CHECK(check_not_null(to, function, "the result"));
+    MXDNN_CHECK(check_not_null(to, function, name));
     *to = a->*member;
     return mxdnn_success;
 }
@@ -193,7 +193,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_scale_rounding(
 
 mxdnn_status_t mxdnn_primitive_attr_get_scale_rounding(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t *rounding) {
-    return get_of_arg(attr, arg, __func__, &arg_attr_t::rounding, rounding);
+    return get_of_arg(attr, arg, __func__, "rounding", &arg_attr_t::rounding, rounding);
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_scales_layout(
@@ -205,7 +205,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_scales_layout(
 
 mxdnn_status_t mxdnn_primitive_attr_get_scales_layout(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t *layout) {
-    return get_of_arg(attr, arg, __func__, &arg_attr_t::layout, layout);
+    return get_of_arg(attr, arg, __func__, "layout", &arg_attr_t::layout, layout);
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_global_scale(
@@ -224,7 +224,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_global_scale(
 
 mxdnn_status_t mxdnn_primitive_attr_get_global_scale(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t *mode) {
-    return get_of_arg(attr, arg, __func__, &arg_attr_t::global, mode);
+    return get_of_arg(attr, arg, __func__, "mode", &arg_attr_t::global, mode);
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_element_packing(
@@ -236,7 +236,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_element_packing(
 
 mxdnn_status_t mxdnn_primitive_attr_get_element_packing(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t *packing) {
-    return get_of_arg(attr, arg, __func__, &arg_attr_t::packing, packing);
+    return get_of_arg(attr, arg, __func__, "packing", &arg_attr_t::packing, packing);
 }
 
 mxdnn_status_t mxdnn_primitive_attr_set_row_grouping(
