@@ -75,7 +75,7 @@ model_t::model_t(const std::string &dir, const std::string &file_path) {
     }
 }
 
-const float *model_t::floats(const std::string &name, std::vector<int64_t> shape) const {
+const float *model_t::floats(const std::string &name, const std::vector<int64_t> &shape) const {
     const size_t index = file.find(name);
     const mxdnn::container::entry e = file.get_entry(index);
     const std::string what = path + ": tensor " + name;

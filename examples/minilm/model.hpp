@@ -50,7 +50,7 @@ struct model_t {
     int64_t linear_weights() const; // how many numbers they hold together
 
 private:
-    const float *floats(const std::string &name, std::vector<int64_t> shape) const;
+    const float *floats(const std::string &name, const std::vector<int64_t> &shape) const;
     linear_spec_t linear(const std::string &name, int64_t in, int64_t out, bool gelu = false) const;
     layer_norm_t norm(const std::string &name) const;
 };
