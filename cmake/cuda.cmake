@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libmxdnn_cuda: modules and launches, which libmxdnn opens when a CUDA engine is asked for. Sets MXDNN_HAVE_CUDA.
-# MXDNN_CUDA is AUTO (built where a toolkit is found), ON (a toolkit is required) or OFF.
+# MXDNN_CUDA is AUTO (built where a toolkit is found), ON (a toolkit is required) or OFF. MXDNN_CUDA_ARCHITECTURES says
+# for which devices: doc/cuda.md, "Building".
 
 set(MXDNN_MIN_CUDA 12.4)
 set(MXDNN_HAVE_CUDA FALSE)
@@ -35,13 +36,24 @@ if(NOT MXDNN_CUDA STREQUAL "OFF")
     endif()
 endif()
 
-# Files of device code for the architectures that they are written for.
+set(MXDNN_CUDA_ARCHITECTURES "80;90a" CACHE STRING "Architectures of CUDA devices that libmxdnn_cuda has code for")
+if(MXDNN_HAVE_CUDA)
+    include(cmake/cuda_architectures.cmake) # MXDNN_CUDA_PORTABLE, _HOPPER and _LEAST
+endif()
+
+# Files of device code for the architectures that they are written for. Code is compressed, and decompressed when it is
+# loaded; the modes have names from CUDA 13 on.
+set(MXDNN_CUDA_COMPRESSION -Xfatbin=-compress-all)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
+    list(APPEND MXDNN_CUDA_COMPRESSION -Xfatbin=--compress-mode=size)
+endif()
 function(mxdnn_cuda_objects name architectures)
     add_library(${name} OBJECT ${ARGN})
     set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_compile_definitions(${name} PRIVATE MXDNN_RELEASE="${PROJECT_VERSION}")
-    target_compile_options(${name} PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
+    target_compile_options(${name} PRIVATE --expt-relaxed-constexpr ${MXDNN_CUDA_COMPRESSION}
+        -Xcompiler=-Wall,-Wextra,-ffp-contract=off)
     if(MXDNN_WERROR)
         target_compile_options(${name} PRIVATE -Werror=all-warnings -Xcompiler=-Werror)
     endif()

@@ -26,10 +26,20 @@ constexpr target_t target_list[] = {
         {"cuda:sm_120", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 120},
 };
 
+// Further names of such targets: the compute capabilities of devices that a target stands for.
+constexpr const char *target_aliases[][2] = {
+        {"cuda:sm_86", "cuda:sm_80"},
+        {"cuda:sm_89", "cuda:sm_80"},
+        {"cuda:sm_103", "cuda:sm_100"},
+        {"cuda:sm_121", "cuda:sm_120"},
+};
+
 } // namespace
 
 const target_t *find_target(const char *name) {
-    const std::string wanted = name;
+    std::string wanted = name;
+    for (const auto &[alias, target] : target_aliases)
+        if (wanted == alias) wanted = target;
     for (const target_t &t : target_list)
         if (wanted == t.name) return &t;
     return nullptr;
@@ -83,6 +93,14 @@ status_t create_cuda_engine(const engine_t **engine, size_t index) {
         return fail(mxdnn_device_unavailable,
                 "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer", index,
                 e.device->info.name, e.device->info.compute_major, e.device->info.compute_minor);
+    const cuda::device_info_t &info = e.device->info;
+    const int least = cuda::least_capability(*e.device);
+    if (info.compute_major * 10 + info.compute_minor < least)
+        return fail(mxdnn_device_unavailable,
+                "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and "
+                "newer: "
+                "name the device's in MXDNN_CUDA_ARCHITECTURES when you build it",
+                index, info.name, info.compute_major, info.compute_minor, least / 10, least % 10);
     e.index = index;
     e.executes = true;
     *engine = intern(e);

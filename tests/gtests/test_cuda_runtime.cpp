@@ -8,6 +8,8 @@
 #include <cuda_runtime.h>
 
 #include "cuda_samples.hpp"
+#include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/device.hpp"
 
 using namespace cuda_test;
 
@@ -128,6 +130,42 @@ TEST(cuda_execution, can_be_captured_and_replayed) {
 }
 
 // What waits for the device would break a capture, and is refused instead; everything else may go on beside.
+// Creating a primitive loads the variants of its kernels for its own formats and types: what formats there
+// are besides makes no difference.
+TEST(cuda_execution, primitives_load_what_they_may_launch) {
+    const mxdnn::impl::cuda::table_t &table = *mxdnn::impl::cuda::find_device(0)->table;
+    const auto loads = [&](auto &&create) {
+        const int64_t before = table.loaded_kernels();
+        create();
+        return table.loaded_kernels() - before;
+    };
+    const auto matmul = [&](dt type, dt scale, mxdnn_dim_t block) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_WEIGHTS, 3, {block, 1}, scale);
+        const memory::desc src({5, 192}, dt::bf16, tag::ab), dst({5, 200}, dt::bf16, tag::ab);
+        mxdnn::mx_matmul(mxdnn::mx_matmul::primitive_desc(
+                gpu(), src, memory::desc({192, 200}, type, tag::any), dst, a));
+    };
+    const auto reorder = [&](dt type, dt scale, mxdnn_dim_t block) {
+        mxdnn::primitive_attr a;
+        a.set_scales(MXDNN_ARG_DST, 3, {block, 1}, scale, false, mxdnn::quantization_mode::dynamic_mx);
+        mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(gpu(), memory::desc({192, 200}, dt::f16, tag::ab),
+                gpu(), memory::desc({192, 200}, type, tag::any), a));
+    };
+    // Three of dense_rows, two of few_rows, eight of many_rows, three of sum_parts, and the reference.
+    for (const int64_t n : {loads([&] { matmul(dt::f4_e2m1, dt::e8m0, 32); }),
+                 loads([&] { matmul(dt::f8_e5m2, dt::e8m0, 32); }),
+                 loads([&] { matmul(dt::s4, dt::bf16, 64); })}) {
+        EXPECT_GT(n, 0);
+        EXPECT_LE(n, 24);
+    }
+    for (const int64_t n : {loads([&] { reorder(dt::f4_e2m1, dt::e8m0, 32); }),
+                 loads([&] { reorder(dt::f6_e3m2, dt::e8m0, 32); })}) {
+        EXPECT_GT(n, 0);
+        EXPECT_LE(n, 8);
+    }
+}
+
 TEST(cuda_execution, captures_are_left_alone) {
     const memory::desc from({33, 100}, dt::bf16, tag::ab), to({33, 100}, dt::f32, tag::ab);
     mxdnn::stream s(gpu());

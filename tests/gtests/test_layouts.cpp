@@ -13,6 +13,7 @@
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
 #include "common/formats/named_formats.hpp"
+#include "common/layouts/any_n64.hpp"
 #include "common/memory_desc.hpp"
 #include "common/packed_desc.hpp"
 #include "gtests/every_format.hpp"
@@ -220,6 +221,27 @@ TEST_P(layouts, ViewReadsWhatItWrites) {
             EXPECT_EQ(view.global(), s.global ? 0.75f : 1.f);
             for (size_t i = size_t(bytes); i < data.size(); i++) ASSERT_EQ(data[i], fill);
         }
+}
+
+// Device code finds its way in a layout that it knows at run time only.
+TEST_P(layouts, OfCudaAreAnyN64) {
+    const layout_t &layout = GetParam();
+    if (layout.family != target_family_t::cuda) GTEST_SKIP() << "not of CUDA targets";
+    for (packed_shape_t s : widths_of(layout.bits)) {
+        s.K = 2 * s.block + 3;
+        s.N = 133;
+        for (int64_t k = 0; k < s.K; k++)
+            for (int64_t n = 0; n < s.N; n++) {
+                for (int b = 0; b < s.bits; b++) {
+                    const bit_pos_t p = any_n64_t::elem_bit(layout.id, s, k, n, b),
+                                    q = layout.elem_bit(s, k, n, b);
+                    ASSERT_EQ(p.byte * 8 + p.bit, q.byte * 8 + q.bit)
+                            << words(s) << ", " << k << ", " << n << ", bit " << b;
+                }
+                ASSERT_EQ(any_n64_t::scale(s, k, n), layout.scale(s, k, n)) << words(s);
+                ASSERT_EQ(any_n64_t::zero_point(s, k, n), layout.zero_point(s, k, n)) << words(s);
+            }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(all, layouts, testing::ValuesIn(layout_list),

@@ -150,38 +150,62 @@ MXDNN_HD constexpr uint32_t affine_encode_scale(float scale) {
     return scale_t::decode(code) == 0 ? scale_t::encode(1.f) : code;
 }
 
+// What a block's elements are quantised with.
+struct chosen_params_t {
+    block_params_t params;
+    bool zeros = false; // every code is the zero point, whatever the element
+};
+
 // Symmetric.
 template <typename scale_t>
-MXDNN_HD constexpr block_params_t s4_quantize_block(const float *x, int n, uint8_t *codes) {
+MXDNN_HD constexpr chosen_params_t s4_choose_params(const float *x, int n) {
     const uint32_t amax = block_amax_bits(x, n);
     const float wanted = div_f32(float_of(amax), 7.5f);
-    block_params_t p;
-    p.scale = amax >= f32_inf_bits ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
-    const bool empty = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
-    const float scale = scale_t::decode(p.scale);
-    for (int i = 0; i < n; i++) codes[i] = empty ? 0 : uint8_t(affine_quantize<s4_t>(x[i], scale, 0));
-    return p;
+    chosen_params_t c;
+    c.params.scale = amax >= f32_inf_bits ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
+    c.zeros = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
+    return c;
 }
 
 // Asymmetric, zero point of type u8.
 template <typename scale_t>
-MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8_t *codes) {
+MXDNN_HD constexpr chosen_params_t u4_choose_params(const float *x, int n) {
     float lo = 0, hi = 0;
     for (int i = 0; i < n; i++) {
         if (x[i] < lo) lo = x[i];
         if (x[i] > hi) hi = x[i];
     }
-    block_params_t p;
-    p.zp = int4_mid;
+    chosen_params_t c;
+    c.params.zp = int4_mid;
     const float wanted = div_f32(sub_f32(hi, lo), 15.f);
     const bool poisoned = block_amax_bits(x, n) >= f32_inf_bits;
     const bool empty = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
-    p.scale = poisoned ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
-    const float scale = scale_t::decode(p.scale);
-    if (!poisoned && !empty) p.zp = uint32_t(rne_clamp(div_f32(-lo, scale), u4_t::lowest, u4_t::highest));
+    c.params.scale = poisoned ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
+    c.zeros = poisoned || empty;
+    if (!c.zeros)
+        c.params.zp = uint32_t(
+                rne_clamp(div_f32(-lo, scale_t::decode(c.params.scale)), u4_t::lowest, u4_t::highest));
+    return c;
+}
+
+// The codes under parameters that have been chosen.
+template <typename element_t, typename scale_t>
+MXDNN_HD constexpr block_params_t affine_quantize_block(
+        const chosen_params_t &c, const float *x, int n, uint8_t *codes) {
+    const float scale = scale_t::decode(c.params.scale);
+    const int zp = int(c.params.zp);
     for (int i = 0; i < n; i++)
-        codes[i] = uint8_t(empty || poisoned ? p.zp : affine_quantize<u4_t>(x[i], scale, int(p.zp)));
-    return p;
+        codes[i] = uint8_t(c.zeros ? zp : affine_quantize<element_t>(x[i], scale, zp));
+    return c.params;
+}
+
+template <typename scale_t>
+MXDNN_HD constexpr block_params_t s4_quantize_block(const float *x, int n, uint8_t *codes) {
+    return affine_quantize_block<s4_t, scale_t>(s4_choose_params<scale_t>(x, n), x, n, codes);
+}
+template <typename scale_t>
+MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8_t *codes) {
+    return affine_quantize_block<u4_t, scale_t>(u4_choose_params<scale_t>(x, n), x, n, codes);
 }
 
 // ---- s8 or f8_e4m3 with one scale per row, which a matmul makes of its source ----
@@ -243,6 +267,43 @@ MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t
     return p;
 }
 
+// What the scale of a block of such elements depends on.
+MXDNN_HD constexpr e8m0_target_t e8m0_target_of(data_type_t elem) {
+    e8m0_target_t target{};
+    visit_type(mx_element_types(), elem, [&](auto e) {
+        using t = decltype(e);
+        target = {t::emax, t::mantissa_bits, t::max, t::is_float};
+    });
+    return target;
+}
+
+// The scale and zero point that quantize_block() computes. Its codes are those of quantize_element() under
+// them, or all the zero point: code for one element instead of for a block, where code is what counts.
+MXDNN_HD constexpr chosen_params_t choose_params(
+        data_type_t elem, const quant_t &q, scale_rounding_t rounding, float global, const float *x, int n) {
+    chosen_params_t c;
+    const quant_family_t family = quant_family(elem, q);
+    if (family == quant_family_t::mx || family == quant_family_t::nvfp4) {
+        const uint32_t amax = block_amax_bits(x, n);
+        if (family == quant_family_t::mx)
+            c.params.scale = e8m0_from_amax(amax, e8m0_target_of(elem), rounding);
+        else
+            c.params.scale =
+                    q.global == global_scale_kind_t::none ? nvfp4_scale(amax) : nvfp4_scale(amax, global);
+        return c;
+    }
+    c.zeros = true; // of what is no format, or refused
+    if (family == quant_family_t::affine)
+        visit_type(high_precision_types(), q.scale_dt, [&](auto s) {
+            using scale_t = decltype(s);
+            if (check_dynamic_quant(elem, q, rounding))
+                c.params.scale = scale_t::nan_code;
+            else
+                c = elem == mxdnn_s4 ? s4_choose_params<scale_t>(x, n) : u4_choose_params<scale_t>(x, n);
+        });
+    return c;
+}
+
 // f32 value of a scale or a floating-point zero.
 MXDNN_HD constexpr float decode_value(data_type_t dt, uint32_t code) {
     float x = float_of(f32_nan_bits);
@@ -290,31 +351,23 @@ MXDNN_HD constexpr uint32_t quantize_element(
 MXDNN_HD constexpr float dequantize_element(
         data_type_t elem, const quant_t &q, const block_params_t &p, float global, uint32_t code) {
     float x = float_of(f32_nan_bits);
-    switch (quant_family(elem, q)) {
-    case quant_family_t::mx:
+    const quant_family_t family = quant_family(elem, q);
+    if (family == quant_family_t::none) return x;
+    if (family == quant_family_t::mx) {
         visit_type(mx_element_types(), elem, [&](auto e) { x = mx_dequantize<decltype(e)>(code, p.scale); });
-        break;
-    case quant_family_t::nvfp4:
-        x = q.global == global_scale_kind_t::none ? nvfp4_dequantize(code, p.scale)
-                                                  : nvfp4_dequantize(code, p.scale, global);
-        break;
-    case quant_family_t::affine: {
-        const float scale = decode_value(q.scale_dt, p.scale);
-        if (q.zp == zero_point_kind_t::float_zero) {
-            x = float_zero_dequantize(code, scale, decode_value(q.zp_dt, p.zp));
-        } else {
-            const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
-            visit_type(affine_element_types(), elem,
-                    [&](auto e) { x = affine_dequantize<decltype(e)>(code, scale, zp); });
-        }
-        break;
+        return x;
     }
-    case quant_family_t::row_int8: x = mul_f32(float(int8_t(code)), decode_value(q.scale_dt, p.scale)); break;
-    case quant_family_t::row_fp8:
-        x = mul_f32(f8_e4m3_t::decode(code), decode_value(q.scale_dt, p.scale));
-        break;
-    case quant_family_t::none: break;
-    }
+    if (family == quant_family_t::nvfp4)
+        return q.global == global_scale_kind_t::none ? nvfp4_dequantize(code, p.scale)
+                                                     : nvfp4_dequantize(code, p.scale, global);
+    const float scale = decode_value(q.scale_dt, p.scale);
+    if (family == quant_family_t::row_int8) return mul_f32(float(int8_t(code)), scale);
+    if (family == quant_family_t::row_fp8) return mul_f32(f8_e4m3_t::decode(code), scale);
+    if (q.zp == zero_point_kind_t::float_zero)
+        return float_zero_dequantize(code, scale, decode_value(q.zp_dt, p.zp));
+    const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
+    visit_type(affine_element_types(), elem,
+            [&](auto e) { x = affine_dequantize<decltype(e)>(code, scale, zp); });
     return x;
 }
 

@@ -32,7 +32,10 @@ reason_t both_axes_mx_reorder_t::pd_t::init() {
 }
 
 status_t both_axes_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::quantise_both_axes));
+    both_axes_args_t a{};
+    a.first.src.dt = problem.src.dt;
+    a.first.dst.dt = problem.dst.dt;
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::quantise_both_axes, a));
     primitive = std::make_shared<both_axes_mx_reorder_t>();
     return mxdnn_success;
 }

@@ -89,8 +89,8 @@ std::string cublaslt_fp8_mx_matmul_t::pd_t::plan_text() const {
 
 status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    for (const kernel_id_t id : {kernel_id_t::sm90_fp8_weights, kernel_id_t::source_rows})
-        MXDNN_CHECK(prepare_kernel(problem, id));
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::sm90_fp8_weights));
+    MXDNN_CHECK(prepare_source_rows(problem));
     auto p = std::make_shared<cublaslt_fp8_mx_matmul_t>();
     MXDNN_CHECK(exact->create_primitive(p->exact_));
     const device_t &d = device_of(problem);

@@ -152,7 +152,9 @@ std::string cublaslt_mx_matmul_t<dt>::pd_t::plan_text() const {
 template <data_type_t dt>
 status_t cublaslt_mx_matmul_t<dt>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles));
+    tile_args_t decode{};
+    decode.src.dt = problem.weights.dt;
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles, decode));
     auto p = std::make_shared<cublaslt_mx_matmul_t>();
     MXDNN_CHECK(others->create_primitive(p->others_));
     const device_t &d = device_of(problem);

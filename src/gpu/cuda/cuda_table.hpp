@@ -16,7 +16,7 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 4;
+constexpr uint32_t table_version = 5;
 
 // Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {
@@ -42,8 +42,10 @@ struct table_t {
     result_t (*stream_device)(int device, void *stream, int *owner);
     result_t (*stream_is_capturing)(int device, void *stream, bool *capturing);
 
-    // Loads a kernel onto a device; afterwards launching it allocates and loads nothing.
-    result_t (*prepare)(int device, kernel_id_t kernel);
+    // Loads a kernel onto a device; afterwards launching it allocates and loads nothing. args: of launches to
+    // come, of which only what chooses a variant of the kernel has to be there (types and formats); null:
+    // every variant is loaded.
+    result_t (*prepare)(int device, kernel_id_t kernel, const void *args, size_t bytes);
     // `args` is the kernel's argument struct, of `bytes` bytes.
     result_t (*launch)(const launch_t &at, kernel_id_t kernel, const void *args, size_t bytes);
 
@@ -55,6 +57,14 @@ struct table_t {
     result_t (*dense_choose)(int device, const dense_matmul_t &m, int64_t most_rows, dense_kernel_t *kernel);
     result_t (*dense_launch)(const launch_t &at, const dense_matmul_t &m, const dense_kernel_t &kernel,
             const dense_buffers_t &buffers);
+
+    // What the build has code for: devices of this compute capability (80 for 8.0) and later ones; and
+    // whether Hopper's own kernels are in it.
+    int32_t least_capability;
+    bool hopper;
+    // How many variants of kernels prepare() has loaded so far, those that had been loaded before counted
+    // again.
+    int64_t (*loaded_kernels)();
 };
 
 // Exported by libmxdnn_cuda under this name; null for a version that it does not speak.

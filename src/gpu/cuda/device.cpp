@@ -92,6 +92,8 @@ int arch_of(const device_info_t &info) {
     return major >= 12 ? 120 : major >= 10 ? 100 : major == 9 ? 90 : major == 8 ? 80 : 0;
 }
 
+int least_capability(const device_t &device) { return device.table->least_capability; }
+
 status_t check(const result_t &r, const char *what) {
     return r.ok() ? mxdnn_success : fail(r.status, "%s: %s", what, r.text);
 }

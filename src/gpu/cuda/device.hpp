@@ -34,6 +34,8 @@ const device_t *find_device(size_t index); // null beyond the last
 device_info_t assumed_device(int arch);
 // The architecture whose target stands for a device, or 0 for one that is too old.
 int arch_of(const device_info_t &info);
+// The compute capability (80 for 8.0) from which on libmxdnn_cuda has code for devices.
+int least_capability(const device_t &device);
 
 // The status of a call into the table, with its words as the last error.
 status_t check(const result_t &r, const char *what);

@@ -20,9 +20,17 @@ inline int sm_count_of(const problem_t &p) {
     return d ? d->info.sm_count : assumed_device(90).sm_count;
 }
 
+// Every variant of a kernel.
 inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
     const device_t &d = device_of(p);
-    return check(d.table->prepare(d.index, id), "loading a kernel");
+    return check(d.table->prepare(d.index, id, nullptr, 0), "loading a kernel");
+}
+
+// Those that launches with such args take, of which the types and formats have to be there.
+template <typename args_t>
+status_t prepare_kernel(const problem_t &p, kernel_id_t id, const args_t &args) {
+    const device_t &d = device_of(p);
+    return check(d.table->prepare(d.index, id, &args, sizeof(args)), "loading a kernel");
 }
 
 template <typename args_t>

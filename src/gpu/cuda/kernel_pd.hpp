@@ -3,6 +3,7 @@
 // is there once its kernels are loaded.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 
 #include "common/primitive_desc.hpp"
@@ -17,7 +18,8 @@ struct kernel_pd_t : impl::pd_t {
     using impl::pd_t::pd_t;
     const char *name() const override { return primitive_t::impl_name; }
     status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
-        for (const kernel_id_t id : {kernels...}) MXDNN_CHECK(prepare_kernel(problem, id));
+        for (const kernel_id_t id : std::initializer_list<kernel_id_t>{kernels...})
+            MXDNN_CHECK(prepare_kernel(problem, id));
         primitive = std::make_shared<primitive_t>();
         return mxdnn_success;
     }

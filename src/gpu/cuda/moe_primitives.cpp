@@ -31,6 +31,13 @@ reason_t moe_route_t::pd_t::init() {
     return yes();
 }
 
+status_t moe_route_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    route_args_t a{};
+    a.E = problem.src.dims[1];
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::moe_route, a));
+    return kernel_pd_t::create_primitive(primitive);
+}
+
 status_t moe_route_t::execute(const exec_ctx_t &ctx) const {
     route_args_t a = make_route_args(ctx);
     a.position = reinterpret_cast<int32_t *>(ctx.scratchpad);
@@ -54,6 +61,15 @@ reason_t moe_unpermute_t::pd_t::init() {
         return no("rows", "scattered ones", "rows in consecutive bytes");
     scratchpad_bytes = 4 * part_entries;
     return yes();
+}
+
+status_t moe_unpermute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
+    rows_args_t a{};
+    a.src.dt = problem.src.dt;
+    a.dst.dt = problem.dst.dt;
+    a.dst.quantised = !has_role(problem.dst.dt, role_high_precision);
+    MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::moe_unpermute, a));
+    return kernel_pd_t::create_primitive(primitive);
 }
 
 status_t moe_unpermute_t::execute(const exec_ctx_t &ctx) const {

@@ -11,9 +11,10 @@ namespace cuda {
 struct moe_route_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_80";
 
-    struct pd_t : kernel_pd_t<moe_route_t, kernel_id_t::moe_route> {
+    struct pd_t : kernel_pd_t<moe_route_t> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -33,9 +34,10 @@ struct moe_permute_t : primitive_impl_t {
 struct moe_unpermute_t : primitive_impl_t {
     static constexpr const char *impl_name = "cuda:sm_80";
 
-    struct pd_t : kernel_pd_t<moe_unpermute_t, kernel_id_t::moe_unpermute> {
+    struct pd_t : kernel_pd_t<moe_unpermute_t> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -200,9 +200,20 @@ reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis)
 }
 
 status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_kernel(problem, kernel));
+    tile_args_t a{};
+    a.src.dt = problem.src.dt;
+    a.dst.dt = problem.dst.dt;
+    a.dst.packed = is_packed(problem.dst);
+    quant_t q;
+    int axis = 0;
+    MXDNN_CHECK(format_of(problem, q, axis));
+    set_tile_problem(a, 0, 0, 0, is_of_values(problem.dst) ? problem.src.dt : problem.dst.dt, q);
+    if (panel) { // by way of values
+        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles, a));
+        a.src.dt = mxdnn_f32;
+    }
+    MXDNN_CHECK(prepare_kernel(problem, kernel, a));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_reorder));
-    if (panel) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles));
     primitive = std::make_shared<tiles_mx_reorder_t>();
     return mxdnn_success;
 }

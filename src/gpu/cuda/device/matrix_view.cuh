@@ -6,7 +6,7 @@
 #include "common/formats/plain_bits.hpp"
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
-#include "common/layouts/layout_list.hpp"
+#include "common/layouts/any_n64.hpp"
 #include "gpu/cuda/tensor_args.hpp"
 
 namespace mxdnn {
@@ -17,6 +17,7 @@ namespace cuda {
 __device__ inline const uint8_t *row_of(const plain_args_t &t, const int64_t *idx, int nd, int64_t &col) {
     const uint8_t *p = t.data;
     col = 0;
+#pragma unroll 1
     for (int i = 0; i < t.ndims; i++) {
         const int64_t x = idx[nd - t.ndims + i];
         if (i == t.inner)
@@ -27,13 +28,22 @@ __device__ inline const uint8_t *row_of(const plain_args_t &t, const int64_t *id
     return p;
 }
 
+__device__ inline uint32_t load_bytes(const uint8_t *p, int n) {
+    uint32_t v = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) v |= uint32_t(p[i]) << (8 * i);
+    return v;
+}
+__device__ inline void store_bytes(uint8_t *p, int n, uint32_t v) {
+#pragma unroll 1
+    for (int i = 0; i < n; i++) p[i] = uint8_t(v >> (8 * i));
+}
+
 __device__ __noinline__ static uint32_t load_code(const plain_args_t &t, const int64_t *idx, int nd) {
     int64_t col;
     const uint8_t *p = row_of(t, idx, nd, col);
     if (t.bits < 8) return get_code(p, col, t.bits, t.packing);
-    uint32_t code = 0;
-    for (int i = 0; i < t.bits / 8; i++) code |= uint32_t(p[i]) << (8 * i);
-    return code;
+    return load_bytes(p, t.bits / 8);
 }
 
 __device__ __noinline__ static void store_code(
@@ -41,7 +51,7 @@ __device__ __noinline__ static void store_code(
     int64_t col;
     auto *p = const_cast<uint8_t *>(row_of(t, idx, nd, col));
     if (t.bits < 8) return set_code(p, col, t.bits, t.packing, code);
-    for (int i = 0; i < t.bits / 8; i++) p[i] = uint8_t(code >> (8 * i));
+    store_bytes(p, t.bits / 8, code);
 }
 
 // Sets bits of a packed matrix that are 0. Threads may own neighbouring bits of one byte, and packed bytes
@@ -64,37 +74,15 @@ __device__ __noinline__ static uint32_t quantize(
 }
 __device__ __noinline__ static block_params_t quantize_all(data_type_t dt, const quant_t &q,
         scale_rounding_t rounding, float global, const float *x, int n, uint8_t *codes) {
-    return quantize_block(dt, q, rounding, global, x, n, codes);
+    const chosen_params_t c = choose_params(dt, q, rounding, global, x, n);
+#pragma unroll 1
+    for (int i = 0; i < n; i++)
+        codes[i] = uint8_t(c.zeros ? c.params.zp : quantize(dt, q, c.params, global, x[i]));
+    return c.params;
 }
 
 __device__ inline float load_value(const plain_args_t &t, const int64_t *idx, int nd) {
     return decode(t.dt, load_code(t, idx, nd));
-}
-
-// Positions in one packed matrix, by the map of its layout.
-__device__ inline bit_pos_t packed_elem_bit(const matrix_args_t &a, int64_t k, int64_t n, int b) {
-    bit_pos_t p;
-    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::elem_bit(a.shape, k, n, b); });
-    return p;
-}
-__device__ inline int64_t packed_scale(const matrix_args_t &a, int64_t k, int64_t n) {
-    int64_t p = 0;
-    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::scale(a.shape, k, n); });
-    return p;
-}
-__device__ inline int64_t packed_zero_point(const matrix_args_t &a, int64_t k, int64_t n) {
-    int64_t p = 0;
-    visit_cuda_layout(a.layout_id, [&](auto l) { p = decltype(l)::zero_point(a.shape, k, n); });
-    return p;
-}
-
-__device__ inline uint32_t load_bytes(const uint8_t *p, int n) {
-    uint32_t v = 0;
-    for (int i = 0; i < n; i++) v |= uint32_t(p[i]) << (8 * i);
-    return v;
-}
-__device__ inline void store_bytes(uint8_t *p, int n, uint32_t v) {
-    for (int i = 0; i < n; i++) p[i] = uint8_t(v >> (8 * i));
 }
 
 // The matrix that an index (of at least the leading dims) selects.
@@ -112,25 +100,27 @@ public:
     __device__ __noinline__ uint32_t code(int64_t row, int64_t col) const {
         if (!a_.packed) return load_code(a_.elements, at(row, col), nd_);
         uint32_t c = 0;
+#pragma unroll 1
         for (int b = 0; b < a_.shape.bits; b++) {
-            const bit_pos_t p = packed_elem_bit(a_, row, col, b);
+            const bit_pos_t p = any_n64_t::elem_bit(a_.layout_id, a_.shape, row, col, b);
             c |= uint32_t(packed_[p.byte] >> p.bit & 1) << b;
         }
         return c;
     }
     __device__ __noinline__ void set_code(int64_t row, int64_t col, uint32_t code) const {
         if (!a_.packed) return store_code(a_.elements, at(row, col), nd_, code);
+#pragma unroll 1
         for (int b = 0; b < a_.shape.bits; b++) {
-            const bit_pos_t p = packed_elem_bit(a_, row, col, b);
+            const bit_pos_t p = any_n64_t::elem_bit(a_.layout_id, a_.shape, row, col, b);
             set_bits(packed_ + p.byte, (code >> b & 1) << p.bit);
         }
     }
     __device__ __noinline__ block_params_t params(int64_t row, int64_t col) const {
         block_params_t p;
         if (a_.packed) {
-            p.scale = load_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes);
+            p.scale = load_bytes(packed_ + any_n64_t::scale(a_.shape, row, col), a_.shape.scale_bytes);
             if (a_.shape.zp_bytes)
-                p.zp = load_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes);
+                p.zp = load_bytes(packed_ + any_n64_t::zero_point(a_.shape, row, col), a_.shape.zp_bytes);
             return p;
         }
         int nd;
@@ -141,9 +131,9 @@ public:
     }
     __device__ __noinline__ void set_params(int64_t row, int64_t col, const block_params_t &p) const {
         if (a_.packed) {
-            store_bytes(packed_ + packed_scale(a_, row, col), a_.shape.scale_bytes, p.scale);
+            store_bytes(packed_ + any_n64_t::scale(a_.shape, row, col), a_.shape.scale_bytes, p.scale);
             if (a_.shape.zp_bytes)
-                store_bytes(packed_ + packed_zero_point(a_, row, col), a_.shape.zp_bytes, p.zp);
+                store_bytes(packed_ + any_n64_t::zero_point(a_.shape, row, col), a_.shape.zp_bytes, p.zp);
             return;
         }
         int nd;
@@ -215,6 +205,7 @@ constexpr int max_block = 256; // elements that share a scale
 __device__ __noinline__ static void store_block(const matmul_args_t &a, const matrix_view_t &dst, int64_t m,
         int64_t first, int count, const float *x) {
     if (!a.dst.quantised) {
+#pragma unroll 1
         for (int j = 0; j < count; j++) dst.set_code(m, first + j, encode(a.dst.dt, x[j]));
         return;
     }
@@ -224,8 +215,10 @@ __device__ __noinline__ static void store_block(const matmul_args_t &a, const ma
         dst.set_params(m, first, quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes));
     } else {
         const block_params_t p = dst.params(m, first);
+#pragma unroll 1
         for (int j = 0; j < count; j++) codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, p, global, x[j]));
     }
+#pragma unroll 1
     for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
 }
 

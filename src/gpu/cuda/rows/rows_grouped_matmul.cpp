@@ -171,13 +171,10 @@ reason_t rows_grouped_matmul_t<family>::pd_t::init() {
 template <family_t family>
 status_t rows_grouped_matmul_t<family>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    if (family == family_t::sm90)
-        for (const kernel_id_t id : {kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows})
-            MXDNN_CHECK(prepare_kernel(problem, id));
-    if (family == family_t::portable || takes_few_rows(problem))
-        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
+    MXDNN_CHECK(prepare_rows_kernels(problem, family, false, fp8));
+    MXDNN_CHECK(prepare_source_rows(problem));
     for (const kernel_id_t id : {kernel_id_t::group_rows, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
-                 kernel_id_t::source_rows, kernel_id_t::ref_grouped_matmul})
+                 kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
     MXDNN_CHECK(prepare_rows_results(problem));
     primitive = std::make_shared<rows_grouped_matmul_t>();

@@ -46,13 +46,8 @@ reason_t rows_mx_matmul_t<family>::pd_t::init() {
 template <family_t family>
 status_t rows_mx_matmul_t<family>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    constexpr kernel_id_t hopper[] = {
-            kernel_id_t::sm90_dense_rows, kernel_id_t::sm90_few_rows, kernel_id_t::sm90_many_rows};
-    if (family == family_t::sm90)
-        for (const kernel_id_t id : hopper) MXDNN_CHECK(prepare_kernel(problem, id));
-    if (family == family_t::portable || takes_few_rows(problem))
-        MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::portable_rows));
-    if (makes_rows(problem)) MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::source_rows));
+    MXDNN_CHECK(prepare_rows_kernels(problem, family, true));
+    if (makes_rows(problem)) MXDNN_CHECK(prepare_source_rows(problem));
     MXDNN_CHECK(prepare_rows_results(problem));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
     primitive = std::make_shared<rows_mx_matmul_t>();

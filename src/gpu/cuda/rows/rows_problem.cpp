@@ -144,6 +144,26 @@ kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, 
     }
 }
 
+status_t prepare_rows_kernels(const problem_t &p, family_t family, bool one_matrix, bool fp8) {
+    rows::many_rows_launch_t launch;
+    rows::launch_args_t &of_others = launch;
+    set_rows_args(p, launch);
+    launch.matmul.src_terms = source_terms(p);
+    launch.format = kernel_format(p);
+    if (family == family_t::sm90) {
+        if (one_matrix) MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_dense_rows, of_others));
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_few_rows, of_others));
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_many_rows, launch));
+    }
+    if (fp8) {
+        launch.variant = rows::many_rows_fp8;
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_many_rows, launch));
+    }
+    if (family != family_t::portable && !takes_few_rows(p)) return mxdnn_success;
+    if (takes_few_rows(p)) launch.format = rows::format_t::int4_any;
+    return prepare_kernel(p, kernel_id_t::portable_rows, of_others);
+}
+
 status_t launch_rows(const exec_ctx_t &ctx, kernel_id_t id, const rows::launch_args_t &launch, float *parts) {
     if (id != kernel_id_t::sm90_many_rows) return launch_kernel(ctx, id, launch);
     return launch_kernel(
@@ -178,6 +198,8 @@ reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix
     const engine_t &engine = exec_engine(p);
     const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
     if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
+    if (family == family_t::sm90 && engine.device && !engine.device->table->hopper)
+        return no("libmxdnn_cuda", "built without Hopper's kernels", "MXDNN_CUDA_ARCHITECTURES with 90a");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == rows::format_t::count)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");

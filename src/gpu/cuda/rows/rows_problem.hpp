@@ -50,6 +50,10 @@ int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t gro
 kernel_id_t plan_rows_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
         rows::launch_args_t &launch, bool fp8 = false);
 
+// Loads what those kernels have for the problem's formats and types, whatever its rows will be. one_matrix:
+// as above.
+status_t prepare_rows_kernels(const problem_t &p, family_t family, bool one_matrix, bool fp8 = false);
+
 // What the sums of CTAs of many_rows that share K take of the scratchpad, at most.
 int64_t parts_bytes_of(const problem_t &p);
 // Runs that kernel. parts: room for those sums, where it may share K.

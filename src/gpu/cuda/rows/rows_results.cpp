@@ -31,7 +31,15 @@ bool finishes_apart(const problem_t &p) { return makes_result_codes(p) || !appli
 
 status_t prepare_rows_results(const problem_t &p) {
     if (!finishes_apart(p)) return mxdnn_success;
-    return prepare_kernel(p, kernel_id_t::quantise_rows);
+    finish_rows_args_t a{};
+    a.applies = !applies_post_ops(p);
+    a.to_dst = !makes_result_codes(p);
+    quant_t q;
+    int axis = 0;
+    if (!a.to_dst) MXDNN_CHECK(quant_of("dst", p.dst, p.attr.dst, q, &axis));
+    a.quick.dt = p.dst.dt;
+    a.quick.block = int32_t(q.block);
+    return prepare_kernel(p, kernel_id_t::quantise_rows, a);
 }
 
 int64_t results_stride(const problem_t &p) {

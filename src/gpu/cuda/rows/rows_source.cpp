@@ -149,6 +149,17 @@ int64_t made_rows_bytes(const problem_t &p) {
     return made_rows_at_once(p) * (stride_of(p) * 2 + 8);
 }
 
+status_t prepare_source_rows(const problem_t &p) {
+    rows::source_rows_args_t r;
+    r.dt = p.src.dt;
+    r.recipe = source_recipe(p);
+    r.in_pieces = !makes_rows(p); // those that are gathered
+    int axis = 0;
+    if (!has_role(p.src.dt, role_high_precision))
+        MXDNN_CHECK(quant_of("src", p.src, p.attr.src, r.quant, &axis));
+    return prepare_kernel(p, kernel_id_t::source_rows, r);
+}
+
 status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a) {
     const problem_t &p = ctx.pd.problem;
     const matrix_args_t src = matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);

@@ -47,6 +47,9 @@ struct made_rows_t {
             nullptr; // with each of which 128x4-swizzled scales begin anew; null: they do not
 };
 
+// Loads what makes them.
+status_t prepare_source_rows(const problem_t &p);
+
 // Makes them, at most made_rows_at_once(), where `space` begins, and tells `a` of them.
 status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, rows::matmul_args_t &a);
 

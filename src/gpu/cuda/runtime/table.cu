@@ -123,11 +123,12 @@ result_t stream_is_capturing(int device, void *stream, bool *capturing) {
     return r;
 }
 
-result_t prepare(int device, kernel_id_t id) {
+result_t prepare(int device, kernel_id_t id, const void *args, size_t bytes) {
     const kernel_entry_t *k = find_kernel(id);
-    if (!k) return {mxdnn_runtime_error, "libmxdnn_cuda has no kernel of this number"};
+    if (!k || (args && k->args_bytes != bytes))
+        return {mxdnn_runtime_error, "libmxdnn_cuda has no such kernel, or another form of it"};
     const beside_captures_t beside;
-    return on_device(device, [&] { return k->prepare(); });
+    return on_device(device, [&] { return k->prepare(args); });
 }
 
 result_t launch(const launch_t &at, kernel_id_t id, const void *args, size_t bytes) {
@@ -140,7 +141,7 @@ result_t launch(const launch_t &at, kernel_id_t id, const void *args, size_t byt
 constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RELEASE, device_count,
         device_info, allocate, release_memory, pointer_device, copy, copy_now, stream_create, stream_destroy,
         stream_wait, stream_device, stream_is_capturing, prepare, launch, dense_open, dense_choose,
-        dense_launch};
+        dense_launch, MXDNN_CUDA_LEAST, MXDNN_CUDA_HOPPER != 0, loaded_kernels};
 
 } // namespace
 

@@ -152,7 +152,8 @@ bool is_of_values(const tile_args_t &a) {
     return has_role(a.src.dt, role_high_precision) && has_role(a.dst.dt, role_high_precision);
 }
 
-cudaError_t prepare_cast_tiles() {
+cudaError_t prepare_cast_tiles(const tile_args_t *a) {
+    if (a) return load_kernel(find(a->src.dt, a->dst.dt));
     for (const data_type_t from : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
         for (const data_type_t to : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
             if (const cudaError_t e = load_kernel(find(from, to))) return e;

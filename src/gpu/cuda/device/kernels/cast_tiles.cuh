@@ -10,7 +10,7 @@ namespace impl {
 namespace cuda {
 
 bool is_of_values(const tile_args_t &a);
-cudaError_t prepare_cast_tiles();
+cudaError_t prepare_cast_tiles(const tile_args_t *a); // null: for all
 cudaError_t launch_cast_tiles(const launch_t &at, const tile_args_t &a);
 
 } // namespace cuda

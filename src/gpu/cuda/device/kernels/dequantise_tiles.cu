@@ -65,7 +65,8 @@ kernel_t find(data_type_t dt) {
     return k;
 }
 
-cudaError_t prepare() {
+cudaError_t prepare(const void *args) {
+    if (args) return load_kernel(find(static_cast<const tile_args_t *>(args)->src.dt));
     cudaError_t e = cudaSuccess;
     for_each_type(quantized_element_types(), [&](auto t) {
         if (e == cudaSuccess) e = load_kernel(find(decltype(t)::id));

@@ -397,12 +397,14 @@ kernel_t find(finish_step_t step) {
 
 } // namespace
 
-cudaError_t prepare_finish_rows() {
-    for (kernel_t k : {kernel_t(apply_ops), kernel_t(store_codes), kernel_t(set_globals),
-                 find_eltwise(mxdnn_eltwise_swish), find_eltwise(mxdnn_eltwise_gelu_erf),
-                 find_eltwise(mxdnn_eltwise_gelu_tanh), find_eltwise(mxdnn_eltwise_clip)})
-        if (const cudaError_t e = load_kernel(k)) return e;
-    return cudaSuccess;
+cudaError_t prepare_finish_rows(const finish_rows_args_t *a) {
+    cudaError_t e = load_kernels(std::initializer_list<kernel_t>{apply_ops, set_globals});
+    if (e == cudaSuccess && (!a || !a->to_dst)) e = load_kernel(store_codes);
+    if (e == cudaSuccess && (!a || (a->applies && a->to_dst)))
+        e = load_kernels(std::initializer_list<kernel_t>{find_eltwise(mxdnn_eltwise_swish),
+                find_eltwise(mxdnn_eltwise_gelu_erf), find_eltwise(mxdnn_eltwise_gelu_tanh),
+                find_eltwise(mxdnn_eltwise_clip)});
+    return e;
 }
 
 // How many CTAs share a row.

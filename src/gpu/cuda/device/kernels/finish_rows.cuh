@@ -9,7 +9,8 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-cudaError_t prepare_finish_rows();
+// applies and to_dst are looked at; null: for all.
+cudaError_t prepare_finish_rows(const finish_rows_args_t *a);
 // All steps but quantise.
 cudaError_t launch_finish_rows(const launch_t &at, const finish_rows_args_t &a);
 

@@ -16,13 +16,15 @@ struct fp8_rows_t {
     static constexpr int ctas(bool quantises) { return quantises ? 2 : 4; } // of a multiprocessor
     static constexpr int unit = 32;                                         // elements of a lane
     static constexpr int held = 4; // units of a lane that are under way at a time
-    // Whether rows lie so that it can read them.
-    static bool takes(const source_rows_args_t &a) {
-        const int bytes = quantises(a) ? 2 : 1;
-        return (!a.codes || a.register_order) && !a.wanted && a.K % unit == 0 && a.terms == 1
-               && a.dt == (quantises(a) ? mxdnn_bf16 : mxdnn_f8_e4m3) && a.col_step == bytes
-               && a.row_step % 16 == 0 && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0
+    // Whether rows are of such types, and lie so that it can read them.
+    static bool may_take(const source_rows_args_t &a) {
+        return a.dt == (quantises(a) ? mxdnn_bf16 : mxdnn_f8_e4m3)
                && (quantises(a) || (a.recipe.kind == recipe_kind_t::none && scales_rows(a.quant.scale_dt)));
+    }
+    static bool takes(const source_rows_args_t &a) {
+        return may_take(a) && (!a.codes || a.register_order) && !a.wanted && a.K % unit == 0 && a.terms == 1
+               && a.col_step == (quantises(a) ? 2 : 1) && a.row_step % 16 == 0
+               && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0;
     }
     static bool scales_rows(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }
     static bool quantises(const source_rows_args_t &a) { return a.recipe.kind == recipe_kind_t::row_fp8; }

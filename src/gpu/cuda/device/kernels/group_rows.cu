@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(threads) group_rows(const __grid_constant__ gr
 } // namespace
 
 const kernel_entry_t group_rows_kernel = {kernel_id_t::group_rows, sizeof(group_rows_args_t),
-        [] { return load_kernel(group_rows); },
+        [](const void *) { return load_kernel(group_rows); },
         [](const launch_t &at, const void *args) {
             const auto &a = *static_cast<const group_rows_args_t *>(args);
             return launch_kernel(at, group_rows, {unsigned(a.rows.experts + 1), threads, 0, true}, a);

@@ -11,6 +11,8 @@
 // gates find their partners and blocks their neighbours.
 #include <cuda_fp16.h>
 
+#include <type_traits>
+
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
@@ -32,7 +34,6 @@ constexpr int max_src_blocks = tile_k / 16;
 
 // What 16-bit type products are made of; both hold every code of every format exactly.
 struct bf16_operand_t {
-    using format = bf16_t;
     using pair_t = bf16x2_t;
     __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
@@ -42,7 +43,6 @@ struct bf16_operand_t {
     }
 };
 struct f16_operand_t {
-    using format = f16_t;
     using pair_t = f16x2_t;
     __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
@@ -278,43 +278,21 @@ __device__ __noinline__ void finish(results_t &r, const matmul_args_t &a, const 
 
 // ---- the kernel ----
 
+// Teams write one half of their tiles while none can still be reading it: one barrier a step.
+union tiles_t {
+    source_tile_t src[2][teams];
+    results_t out[teams];
+};
+
+// The products of a warp: of 16 columns and all rows of the tile, over its team's share of K.
 template <int bits, typename operand_t>
-__global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ matmul_args_t a) {
+__device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &tiles, const matmul_args_t &a,
+        const place_t &at, const matrix_view_t &src, const uint8_t *packed, int64_t column,
+        const uint16_t *wei_table, const uint16_t *src_table) {
     using layout_t = n64_frame_t;
-    __shared__ uint16_t wei_table[256], src_table[256];
-    // Teams write one half of their tiles while none can still be reading it: one barrier a step.
-    __shared__ union {
-        source_tile_t src[2][teams];
-        results_t out[teams];
-    } tiles;
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, team = threadIdx.x / team_threads;
-    int gate = 0;
-    while (gate < a.post_ops && a.ops[gate].kind != mxdnn_gated) gate++;
-    const bool gated = gate < a.post_ops, halves = gated && a.ops[gate].halves;
-
-    for (int i = threadIdx.x; i < 256; i += threads) {
-        if (i < 1 << bits)
-            wei_table[i] =
-                    uint16_t(operand_t::format::encode(code_value(a.wei.dt, a.wei.quant, uint32_t(i))));
-        if (a.src.quantised && i < 1 << a.src.elements.bits)
-            src_table[i] =
-                    uint16_t(operand_t::format::encode(code_value(a.src.dt, a.src.quant, uint32_t(i))));
-    }
-
-    const int64_t column_tiles = halves ? div_up(a.N / 2, tile_n / 2) : div_up(a.N, tile_n),
-                  m_tiles = div_up(a.M, tile_m);
-    const int64_t column_tile = blockIdx.x % column_tiles, row_tile = blockIdx.x / column_tiles;
-    place_t at = {};
-    batch_index(row_tile / m_tiles, a.dst.ndims, a.dims, at.idx);
-    at.m0 = row_tile % m_tiles * tile_m;
-    const matrix_view_t src(a.src, at.idx), wei(a.wei, at.idx), dst(a.dst, at.idx);
-    const uint8_t *packed = wei.packed_data();
+    const int lane = threadIdx.x % 32, team = threadIdx.x / team_threads;
     const packed_shape_t &s = a.wei.shape;
     const bool in_order = a.wei.layout_id == n64_i4_t::id;
-
-    // The 16 columns of this warp: of two halves, gates go to two warps and ups to the others.
-    const int64_t first = column_tile * (halves ? tile_n / 2 : tile_n);
-    const int64_t column = column_of(a, halves, first, warp * 16);
     const bool active = column < a.N;
     const int slot = int(column % tile_n / 16), thread = slot * 32 + lane, pair = slot * 8 + lane / 4;
 
@@ -322,10 +300,9 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     const int src_block = block_of_source(a);
     const int steps_per_sum = (block < src_block ? block : src_block) / 16; // k16 steps between scales
     const bool u8_zp = a.wei.quant.zp == zero_point_kind_t::u8, float_zp = s.zp_bytes != 0 && !u8_zp;
-    const uint32_t one = operand_t::format::encode(1.f), ones2 = one | one << 16;
-    const uint32_t ones[4] = {ones2, ones2, ones2, ones2};
+    const uint32_t ones2 = operand_t::pair_t::of(1), ones[4] = {ones2, ones2, ones2, ones2};
 
-    float acc[n8_tiles][4] = {}, sum[n8_tiles][4], x_sum[n8_tiles][4];
+    float sum[n8_tiles][4], x_sum[n8_tiles][4];
     // Blocks and tiles are powers of two, and tiles of a panel follow each other: no divisions on the way
     // along K.
     const int tile_shift = __ffsll(layout_t::tile_rows(s)) - 1, block_shift = __ffsll(s.block) - 1;
@@ -373,7 +350,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
                 const uint8_t *of = zero_points + place;
                 for (int r = 0; r < 4; r++)
                     fragment[r] = operand_t::pair_t::fma(
-                            ones2, fragment[r], operand_t::format::encode(-float(of[r % 2])) * 0x10001u);
+                            ones2, fragment[r], operand_t::pair_t::of(float(-int(of[r % 2]))));
             }
 #pragma unroll
             for (int t = 0; t < n8_tiles; t++) {
@@ -414,6 +391,54 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
             }
         }
     }
+}
+
+// One kernel for all formats: what comes before and after the products is large, and the same.
+__global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ matmul_args_t a) {
+    __shared__ uint16_t wei_table[256], src_table[256];
+    __shared__ tiles_t tiles;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, team = threadIdx.x / team_threads;
+    const int bits = a.wei.shape.bits;
+    const bool f16 = a.src.dt == mxdnn_f16;
+    int gate = 0;
+    while (gate < a.post_ops && a.ops[gate].kind != mxdnn_gated) gate++;
+    const bool gated = gate < a.post_ops, halves = gated && a.ops[gate].halves;
+
+    const auto encoded = [&](float v) { return uint16_t(f16 ? f16_t::encode(v) : bf16_t::encode(v)); };
+#pragma unroll 1
+    for (int i = threadIdx.x; i < 256; i += threads) {
+        if (i < 1 << bits) wei_table[i] = encoded(code_value(a.wei.dt, a.wei.quant, uint32_t(i)));
+        if (a.src.quantised && i < 1 << a.src.elements.bits)
+            src_table[i] = encoded(code_value(a.src.dt, a.src.quant, uint32_t(i)));
+    }
+
+    const int64_t column_tiles = halves ? div_up(a.N / 2, tile_n / 2) : div_up(a.N, tile_n),
+                  m_tiles = div_up(a.M, tile_m);
+    const int64_t column_tile = blockIdx.x % column_tiles, row_tile = blockIdx.x / column_tiles;
+    place_t at = {};
+    batch_index(row_tile / m_tiles, a.dst.ndims, a.dims, at.idx);
+    at.m0 = row_tile % m_tiles * tile_m;
+    const matrix_view_t src(a.src, at.idx), wei(a.wei, at.idx), dst(a.dst, at.idx);
+
+    // The 16 columns of this warp: of two halves, gates go to two warps and ups to the others.
+    const int64_t first = column_tile * (halves ? tile_n / 2 : tile_n);
+    const int64_t column = column_of(a, halves, first, warp * 16);
+    float acc[n8_tiles][4] = {};
+    const auto multiply_by = [&](auto b, auto operand) {
+        multiply<decltype(b)::value, decltype(operand)>(
+                acc, tiles, a, at, src, wei.packed_data(), column, wei_table, src_table);
+    };
+    const auto multiply_bits = [&](auto b) {
+        if (f16)
+            multiply_by(b, f16_operand_t());
+        else
+            multiply_by(b, bf16_operand_t());
+    };
+    switch (bits) {
+    case 4: multiply_bits(std::integral_constant<int, 4>()); break;
+    case 6: multiply_bits(std::integral_constant<int, 6>()); break;
+    default: multiply_bits(std::integral_constant<int, 8>()); break;
+    }
 
     const float global = wei.global() * (a.src.quantised ? src.global() : 1.f);
     __syncthreads();
@@ -430,37 +455,20 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     finish(tiles.out[0], a, dst, at, first, halves, gate);
 }
 
-using kernel_t = void (*)(matmul_args_t);
-
-kernel_t find(int bits, bool f16) {
-    switch (bits) {
-    case 4: return f16 ? mma_matmul<4, f16_operand_t> : mma_matmul<4, bf16_operand_t>;
-    case 6: return f16 ? mma_matmul<6, f16_operand_t> : mma_matmul<6, bf16_operand_t>;
-    default: return f16 ? mma_matmul<8, f16_operand_t> : mma_matmul<8, bf16_operand_t>;
-    }
-}
-
-cudaError_t prepare() {
-    for (int bits : {4, 6, 8})
-        for (bool f16 : {false, true})
-            if (const cudaError_t e = load_kernel(find(bits, f16))) return e;
-    return cudaSuccess;
-}
-
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const matmul_args_t *>(args);
     bool halves = false;
     for (int i = 0; i < a.post_ops; i++) halves = halves || (a.ops[i].kind == mxdnn_gated && a.ops[i].halves);
     const int64_t columns = halves ? div_up(a.N / 2, tile_n / 2) : div_up(a.N, tile_n);
     const unsigned grid = unsigned(columns * div_up(a.M, tile_m) * (a.rows / a.M));
-    find(a.wei.shape.bits, a.src.dt == mxdnn_f16)<<<grid, threads, 0, stream_of(at)>>>(a);
+    mma_matmul<<<grid, threads, 0, stream_of(at)>>>(a);
     return cudaGetLastError();
 }
 
 } // namespace
 
-const kernel_entry_t mma_mx_matmul_kernel = {
-        kernel_id_t::mma_mx_matmul, sizeof(matmul_args_t), prepare, launch};
+const kernel_entry_t mma_mx_matmul_kernel = {kernel_id_t::mma_mx_matmul, sizeof(matmul_args_t),
+        [](const void *) { return load_kernel(mma_matmul); }, launch};
 
 } // namespace cuda
 } // namespace impl

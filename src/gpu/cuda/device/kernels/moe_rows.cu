@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(threads, permute_ctas) permute(const __grid_co
 
 constexpr int max_plan_bytes = (2 * 4096 + 1 + 4096 + 1) * 4;
 
-cudaError_t prepare_permute() { return load_kernel(permute, max_plan_bytes); }
+cudaError_t prepare_permute(const void *) { return load_kernel(permute, max_plan_bytes); }
 
 cudaError_t launch_permute(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const rows_args_t *>(args);
@@ -344,14 +344,16 @@ combine_t find(data_type_t from, data_type_t to, bool one_row) {
     return one_row ? find<true>(from, to) : find<false>(from, to);
 }
 
-cudaError_t prepare_unpermute() {
+cudaError_t prepare_unpermute(const void *args) {
+    const auto *a = static_cast<const rows_args_t *>(args);
     for (data_type_t from : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
         for (data_type_t to : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
             for (bool one_row : {false, true})
-                if (const cudaError_t e = load_kernel(find(from, to, one_row))) return e;
+                if (!a || (!a->dst.quantised && a->src.dt == from && a->dst.dt == to))
+                    if (const cudaError_t e = load_kernel(find(from, to, one_row))) return e;
     if (const cudaError_t e = load_kernel(forget)) return e;
     if (const cudaError_t e = load_kernel(invert)) return e;
-    return load_kernel(move_back);
+    return !a || a->dst.quantised ? load_kernel(move_back) : cudaSuccess;
 }
 
 cudaError_t launch_combine(const launch_t &at, const rows_args_t &a, int64_t first, int64_t tokens) {

@@ -74,11 +74,20 @@ kernel_t find(int bits, route_t route) {
     return bits == 4 ? find<4>(route) : bits == 6 ? move_tiles<6, route_t::any> : find<8>(route);
 }
 
-cudaError_t prepare() {
+int bits_of(const tile_args_t &a) {
+    int bits = 8;
+    visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
+    return bits;
+}
+
+cudaError_t prepare(const void *args) {
+    const auto *a = static_cast<const tile_args_t *>(args);
+    if (a && is_of_values(*a)) return prepare_cast_tiles(a);
     for (int bits : {4, 6, 8})
         for (route_t route : routes)
-            if (const cudaError_t e = load_kernel(find(bits, route))) return e;
-    return prepare_cast_tiles();
+            if (!a || bits == bits_of(*a))
+                if (const cudaError_t e = load_kernel(find(bits, route))) return e;
+    return a ? cudaSuccess : prepare_cast_tiles(nullptr);
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
@@ -87,8 +96,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     const cudaStream_t s = stream_of(at);
     if (a.clear_bytes > 0)
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
-    int bits = 8;
-    visit_type(quantized_element_types(), a.src.dt, [&](auto e) { bits = decltype(e)::bits; });
+    const int bits = bits_of(a);
     const route_t route = !packs_lines(a) ? route_t::tile : a.dst.packed ? route_t::pack : route_t::unpack;
     // What goes without shared memory leaves it to the cache, unless there are edges.
     const bool whole = a.K % tile_rows(bits == 4 ? 4 : 8) == 0 && a.N % tile_n == 0;

@@ -31,14 +31,22 @@ struct portable_rows_list_t {
     }
 };
 
+// The first variant for such rows.
+int first_variant(const matmul_args_t &a) {
+    return a.src_type == value_type_t::f16 ? int(portable_rows_list_t::planned) : 0;
+}
+
 } // namespace
 
 const kernel_entry_t portable_rows_kernel = {kernel_id_t::portable_rows, sizeof(launch_args_t),
-        [] { return prepare_built(variant_of<portable_rows_list_t>); },
+        [](const void *args) {
+            const auto *a = static_cast<const launch_args_t *>(args);
+            return prepare_built(variant_of<portable_rows_list_t>, a, a ? first_variant(a->matmul) : 0,
+                    int(portable_rows_list_t::planned));
+        },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            const int v = a.variant
-                          + (a.matmul.src_type == value_type_t::f16 ? int(portable_rows_list_t::planned) : 0);
+            const int v = a.variant + first_variant(a.matmul);
             return launch_built(*variant_of<portable_rows_list_t>(a.format, v), at, a, a.matmul);
         }};
 

@@ -2,6 +2,8 @@
 // mx_reorder from 16-bit values to MX with codes of a byte, along both dims of a matrix at once: a CTA keeps
 // a square of the source in shared memory, and makes two tiles of each side of it. Whole squares whose codes
 // lie as they are made have a kernel of their own, quantise_squares.cu.
+#include <type_traits>
+
 #include "gpu/cuda/device/kernels/quantise_squares.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -93,6 +95,14 @@ __device__ __forceinline__ void quantise_side(
         store_tile<format_t::element::bits>(t, a, a.dst, at);
 }
 
+// The same as one piece of code for both sides.
+template <typename format_t, typename words_t>
+__device__ __noinline__ void quantise_any_side(const tile_args_t &a, int64_t matrix, int64_t k, int64_t n) {
+    extern __shared__ __align__(16) uint8_t bytes[];
+    quantise_side<format_t, words_t>(*reinterpret_cast<shared_t *>(bytes), a, matrix, k, n);
+}
+
+// Of the usual format, which memory alone bounds, the code is in place for each side; of others it is longer.
 template <typename format_t>
 __global__ void __launch_bounds__(teams *threads, 4)
         quantise_both_axes(const __grid_constant__ both_axes_args_t args) {
@@ -113,9 +123,15 @@ __global__ void __launch_bounds__(teams *threads, 4)
     __syncthreads();
     const auto quantise = [&](auto words) {
         using words_t = decltype(words);
-        quantise_side<format_t, words_t>(s, args.first, matrix, k, n);
-        __syncthreads();
-        quantise_side<format_t, words_t>(s, args.second, matrix, n, k);
+        if constexpr (std::is_same_v<typename format_t::element, f8_e4m3_t>) {
+            quantise_side<format_t, words_t>(s, args.first, matrix, k, n);
+            __syncthreads();
+            quantise_side<format_t, words_t>(s, args.second, matrix, n, k);
+        } else {
+            quantise_any_side<format_t, words_t>(args.first, matrix, k, n);
+            __syncthreads();
+            quantise_any_side<format_t, words_t>(args.second, matrix, n, k);
+        }
     };
     if (a.src.dt == mxdnn_bf16)
         quantise(bf16_words_t());
@@ -133,8 +149,10 @@ kernel_t find(data_type_t dt) {
     return k;
 }
 
-cudaError_t prepare() {
-    cudaError_t e = prepare_quantise_squares();
+cudaError_t prepare(const void *args) {
+    const auto *a = static_cast<const both_axes_args_t *>(args);
+    cudaError_t e = prepare_quantise_squares(a);
+    if (a) return e == cudaSuccess ? load_kernel(find(a->first.dst.dt), int(sizeof(shared_t))) : e;
     for_each_type(mx_element_types(), [&](auto t) {
         const kernel_t k = find(decltype(t)::id);
         if (k && e == cudaSuccess) e = load_kernel(k, int(sizeof(shared_t)));

@@ -211,6 +211,7 @@ __device__ __forceinline__ uint32_t divided_codes(const float (&x)[patch], const
 // ---- scales and zero points ----
 
 // Those of a block are those of a block of its extremes.
+template <typename element_t>
 __device__ __forceinline__ void any_params(
         const tile_args_t &a, float hi, float minus_lo, block_params_t &p, coder_t &c) {
     quant_t q;
@@ -219,8 +220,7 @@ __device__ __forceinline__ void any_params(
     q.zp = a.zp;
     q.zp_dt = a.zp_dt;
     const float x[2] = {hi, -minus_lo};
-    uint8_t codes[2];
-    p = quantize_block(a.dst.dt, q, a.rounding, 1.f, x, 2, codes);
+    p = choose_params(element_t::id, q, a.rounding, 1.f, x, 2).params;
     c.scale = decode_value(a.scale_dt, p.scale);
     c.reciprocal = has_quotients(c.scale) ? div_f32(1.f, c.scale) : 0.f;
 }
@@ -344,7 +344,7 @@ __device__ __forceinline__ void quantise(
         if (t.coder(b, column).snaps) return;
         block_params_t params;
         coder_t c{};
-        any_params(a, ends.x, ends.y, params, c);
+        any_params<element_t>(a, ends.x, ends.y, params, c);
         put_params(t, a, b, column, params, c);
     });
     __syncthreads();
@@ -386,7 +386,8 @@ kernel_t find(data_type_t from, data_type_t to) {
 
 bool is_of_int4(const tile_args_t &a) { return has_role(a.dst.dt, role_affine_element); }
 
-cudaError_t prepare_quantise_int4() {
+cudaError_t prepare_quantise_int4(const tile_args_t *a) {
+    if (a) return load_kernel(find(a->src.dt, a->dst.dt));
     for (const data_type_t from : {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
         for (const data_type_t to : {mxdnn_s4, mxdnn_u4})
             if (const cudaError_t e = load_kernel(find(from, to))) return e;

@@ -10,7 +10,7 @@ namespace impl {
 namespace cuda {
 
 bool is_of_int4(const tile_args_t &a);
-cudaError_t prepare_quantise_int4();
+cudaError_t prepare_quantise_int4(const tile_args_t *a); // null: for all
 cudaError_t launch_quantise_int4(const launch_t &at, const tile_args_t &a);
 
 } // namespace cuda

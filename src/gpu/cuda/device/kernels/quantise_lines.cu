@@ -95,18 +95,23 @@ bool is_nvfp4(const tile_args_t &a) { return a.block_shift == nvfp4_of_bf16_t::b
 
 } // namespace
 
+bool may_be_of_lines(const tile_args_t &a) {
+    return a.src.dt == mxdnn_bf16 && a.dst.dt == mxdnn_f4_e2m1 && !a.two_levels && !a.dst.packed;
+}
+
 bool is_of_lines(const tile_args_t &a) {
     const tile_params_t &s = a.dst.scales;
     const uint64_t scales = reinterpret_cast<uintptr_t>(s.data) | uint64_t(s.batch_step | s.k_step);
-    return a.src.dt == mxdnn_bf16 && a.dst.dt == mxdnn_f4_e2m1 && !a.two_levels && !a.dst.packed
-           && !a.src.lines_along_k && !a.dst.lines_along_k && a.src.aligned && a.dst.aligned
-           && a.K % (int64_t(1) << a.block_shift) == 0 && a.N % tile_n == 0 && !s.swizzle_cols
-           && s.n_step == 1 && scales % 2 == 0;
+    return may_be_of_lines(a) && !a.src.lines_along_k && !a.dst.lines_along_k && a.src.aligned
+           && a.dst.aligned && a.K % (int64_t(1) << a.block_shift) == 0 && a.N % tile_n == 0
+           && !s.swizzle_cols && s.n_step == 1 && scales % 2 == 0;
 }
 
-cudaError_t prepare_quantise_lines() {
-    const cudaError_t e = load_kernel(find(false));
-    return e == cudaSuccess ? load_kernel(find(true)) : e;
+cudaError_t prepare_quantise_lines(const tile_args_t *a) {
+    for (const bool nvfp4 : {false, true})
+        if (!a || nvfp4 == is_nvfp4(*a))
+            if (const cudaError_t e = load_kernel(find(nvfp4))) return e;
+    return cudaSuccess;
 }
 
 cudaError_t launch_quantise_lines(const launch_t &at, const tile_args_t &a) {

@@ -93,9 +93,24 @@ struct kernels_t {
     }
 };
 
-cudaError_t prepare_rows() {
-    const cudaError_t e = prepare_finish_rows();
-    return e == cudaSuccess ? tiles::load_quantiser_kernels<kernels_t>() : e;
+bool is_of_nvfp4(const quantise_rows_args_t &a) {
+    return a.block == 1 << tiles::nvfp4_quantiser_t::block_shift;
+}
+
+cudaError_t prepare_rows(const void *args) {
+    const auto *a = static_cast<const finish_rows_args_t *>(args);
+    const cudaError_t e = prepare_finish_rows(a);
+    if (e != cudaSuccess) return e;
+    if (!a) return tiles::load_quantiser_kernels<kernels_t>();
+    for (const bool two_levels : {false, true}) {
+        if (two_levels && !is_of_nvfp4(a->quick)) continue;
+        // Other codes than those of MX and NVFP4 have none.
+        const auto kernel =
+                tiles::quantiser_kernel<kernels_t>(a->quick.dt, is_of_nvfp4(a->quick), two_levels);
+        if (!a->to_dst && kernel)
+            if (const cudaError_t loaded = load_kernel(kernel)) return loaded;
+    }
+    return cudaSuccess;
 }
 
 cudaError_t launch_rows(const launch_t &at, const void *args) {
@@ -104,9 +119,8 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
     const quantise_rows_args_t &a = all.quick;
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
-    const bool nvfp4 = a.block == 1 << tiles::nvfp4_quantiser_t::block_shift;
-    return launch_kernel(
-            at, tiles::quantiser_kernel<kernels_t>(a.dt, nvfp4, a.global), {grid, threads, 0, true}, a);
+    return launch_kernel(at, tiles::quantiser_kernel<kernels_t>(a.dt, is_of_nvfp4(a), a.global),
+            {grid, threads, 0, true}, a);
 }
 
 } // namespace

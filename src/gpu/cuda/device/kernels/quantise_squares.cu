@@ -194,7 +194,8 @@ bool is_of_squares(const both_axes_args_t &a) {
            && is_of_squares(a.second);
 }
 
-cudaError_t prepare_quantise_squares() {
+cudaError_t prepare_quantise_squares(const both_axes_args_t *a) {
+    if (a) return a->first.src.dt == mxdnn_bf16 ? load_kernel(find(a->first.dst.dt)) : cudaSuccess;
     cudaError_t e = cudaSuccess;
     for_each_type(mx_element_types(), [&](auto t) {
         const kernel_t k = find(decltype(t)::id);

@@ -11,7 +11,7 @@ namespace impl {
 namespace cuda {
 
 bool is_of_squares(const both_axes_args_t &a);
-cudaError_t prepare_quantise_squares();
+cudaError_t prepare_quantise_squares(const both_axes_args_t *a); // null: for all
 cudaError_t launch_quantise_squares(const launch_t &at, const both_axes_args_t &a);
 
 } // namespace cuda

@@ -42,24 +42,23 @@ __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_consta
     if (a.two_levels)
         global = a.given ? a.given[at.matrix * a.given_step]
                          : nvfp4_global_scale(largest_of_matrix(a, at.matrix));
+    const bool as_image = a.dst.packed && !a.src.lines_along_k && a.src.dt != mxdnn_f32;
     const auto quantise_words = [&](auto words) {
         using words_t = decltype(words);
         if constexpr (words_t::per_word == 2)
-            if (a.dst.packed && !a.src.lines_along_k) {
-                quantise_to_image<quantiser_t, words_t>(s.image, a, {a.src, at}, at, global);
-                __syncthreads();
-                s.image.store(a.dst, at);
-                return;
-            }
+            if (as_image) return quantise_to_image<quantiser_t, words_t>(s.image, a, {a.src, at}, at, global);
         quantise_tile<quantiser_t, words_t>(s.tile, a, side_source_t{a.src, at}, at, global);
-        __syncthreads();
-        store_tile<bits>(s.tile, a, a.dst, at);
     };
     switch (a.src.dt) {
     case mxdnn_bf16: quantise_words(bf16_words_t()); break;
     case mxdnn_f16: quantise_words(f16_words_t()); break;
     default: quantise_words(f32_words_t()); break;
     }
+    __syncthreads();
+    if (as_image)
+        s.image.store(a.dst, at);
+    else
+        store_tile<bits>(s.tile, a, a.dst, at);
     if (a.two_levels) store_global(a.dst, at, global);
 }
 
@@ -136,11 +135,18 @@ struct kernels_t {
     }
 };
 
-cudaError_t prepare() {
-    cudaError_t e = load_kernel(find_largest);
-    if (e == cudaSuccess) e = prepare_quantise_lines();
-    if (e == cudaSuccess) e = prepare_quantise_int4();
-    return e == cudaSuccess ? load_quantiser_kernels<kernels_t>() : e;
+bool is_of_nvfp4(const tile_args_t &a) { return a.block_shift == nvfp4_quantiser_t::block_shift; }
+
+cudaError_t prepare(const void *args) {
+    const auto *a = static_cast<const tile_args_t *>(args);
+    cudaError_t e = cudaSuccess;
+    if (!a || is_of_int4(*a)) e = prepare_quantise_int4(a);
+    if (e != cudaSuccess || (a && is_of_int4(*a))) return e;
+    if (!a || a->two_levels) e = load_kernel(find_largest);
+    if (e == cudaSuccess && (!a || may_be_of_lines(*a))) e = prepare_quantise_lines(a);
+    if (e != cudaSuccess) return e;
+    return a ? load_kernel(quantiser_kernel<kernels_t>(a->dst.dt, is_of_nvfp4(*a), a->two_levels))
+             : load_quantiser_kernels<kernels_t>();
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
@@ -155,8 +161,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     }
     if (is_of_int4(a)) return launch_quantise_int4(at, a);
     if (is_of_lines(a)) return launch_quantise_lines(at, a);
-    const bool nvfp4 = a.block_shift == nvfp4_quantiser_t::block_shift;
-    return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, nvfp4, a.two_levels),
+    return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, is_of_nvfp4(a), a.two_levels),
             {tile_grid(a), threads, 0, true}, a);
 }
 

@@ -186,7 +186,7 @@ cudaError_t launch_sum(const launch_t &at, const void *args) {
     return launch_kernel(at, sum_rows, {grid, threads, 0, true}, a);
 }
 
-cudaError_t prepare_link() {
+cudaError_t prepare_link(const void *) {
     const cudaError_t e = load_kernel(clear_chains);
     return e != cudaSuccess ? e : load_kernel(link_rows);
 }
@@ -196,7 +196,7 @@ cudaError_t prepare_link() {
 const kernel_entry_t scatter_link_kernel = {
         kernel_id_t::scatter_link, sizeof(scatter_sum_args_t), prepare_link, launch_link};
 const kernel_entry_t scatter_sum_kernel = {kernel_id_t::scatter_sum, sizeof(scatter_sum_args_t),
-        [] { return load_kernel(sum_rows); }, launch_sum};
+        [](const void *) { return load_kernel(sum_rows); }, launch_sum};
 
 } // namespace cuda
 } // namespace impl

@@ -339,10 +339,21 @@ kernel_t find(const source_rows_args_t &a) {
     }
 }
 
-cudaError_t prepare() {
-    for (const kernel_t kernel : {copied_rows, fp8_rows<false, false>, fp8_rows<false, true>,
-                 fp8_rows<true, false>, fp8_rows<true, true>})
-        if (const cudaError_t e = load_kernel(kernel)) return e;
+cudaError_t prepare(const void *args) {
+    if (const auto *a = static_cast<const source_rows_args_t *>(args)) {
+        source_rows_args_t made = *a;
+        made.in_pieces = false;
+        cudaError_t e = load_kernel(find(made));
+        if (e == cudaSuccess && a->in_pieces) e = load_kernel(copied_rows);
+        if (e != cudaSuccess || !fp8_rows_t::may_take(*a)) return e;
+        return fp8_rows_t::quantises(*a) ? load_kernels(
+                       std::initializer_list<kernel_t>{fp8_rows<true, false>, fp8_rows<true, true>})
+                                         : load_kernels(std::initializer_list<kernel_t>{
+                                                 fp8_rows<false, false>, fp8_rows<false, true>});
+    }
+    const cudaError_t e = load_kernels(std::initializer_list<kernel_t>{copied_rows, fp8_rows<false, false>,
+            fp8_rows<false, true>, fp8_rows<true, false>, fp8_rows<true, true>});
+    if (e != cudaSuccess) return e;
     for (const recipe_kind_t recipe :
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
         for (const data_type_t dt : {mxdnn_data_type_undef, mxdnn_e8m0, mxdnn_f8_e4m3, mxdnn_f32}) {

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(threads) permute(const __grid_constant__ rows_
     for_rows(a, blockIdx.x, [&](int64_t row) { permute_row(a, row); });
 }
 
-cudaError_t prepare_permute() {
+cudaError_t prepare_permute(const void *) {
     if (const cudaError_t e = load_kernel(plan)) return e;
     return load_kernel(permute);
 }
@@ -143,7 +143,7 @@ __global__ void pad_rows(const __grid_constant__ rows_args_t a) {
             a.dst.scales.data[swizzle_128x4::offset(r, c, own)] = 0;
 }
 
-cudaError_t prepare_unpermute() {
+cudaError_t prepare_unpermute(const void *) {
     if (const cudaError_t e = load_kernel(clear_inverse)) return e;
     if (const cudaError_t e = load_kernel(invert)) return e;
     if (const cudaError_t e = load_kernel(pad_rows)) return e;

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(threads) results(const __grid_constant__ matmu
     });
 }
 
-cudaError_t prepare() {
+cudaError_t prepare(const void *) {
     for (auto *k : {clear_globals, find_largest, finish_globals, results})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;

@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ r
     for_sharers(a.dst, a.dims, idx, [&] { move_block(a, idx, along_rows); });
 }
 
-cudaError_t prepare() {
+cudaError_t prepare(const void *) {
     for (auto *k : {begin_globals, find_largest, finish_globals, move_blocks})
         if (const cudaError_t e = load_kernel(k)) return e;
     return cudaSuccess;

@@ -53,23 +53,28 @@ const built_t<mapped_args_t> *variant(format_t f, int v) {
     return variant_of<dense_rows_list_t, mapped_args_t>(f, v);
 }
 
+// The first variant for such rows and weights.
+int first_variant(const matmul_args_t &a) {
+    const int4_types_t &int4 = a.tiling.int4;
+    const bool all_bf16 = int4.scales == value_type_t::bf16
+                          && (int4.zeros == value_type_t::bf16 || int4.zeros == value_type_t::none);
+    return a.src_type == value_type_t::f16 ? f16_variants : all_bf16 ? bf16_variants : 0;
+}
+
 } // namespace
 
 const kernel_entry_t sm90_dense_rows_kernel = {kernel_id_t::sm90_dense_rows, sizeof(launch_args_t),
-        [] { return prepare_built(variant); },
+        [](const void *args) {
+            const auto *a = static_cast<const launch_args_t *>(args);
+            return prepare_built(variant, a, a ? first_variant(a->matmul) : 0, bf16_variants);
+        },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
             mapped_args_t m{};
             m.matmul = a.matmul;
             // Terms of a row are rows of their own.
             const int terms = m.matmul.src_terms, rows = m.matmul.M * terms;
-            const int4_types_t &int4 = m.matmul.tiling.int4;
-            const bool all_bf16 = int4.scales == value_type_t::bf16
-                                  && (int4.zeros == value_type_t::bf16 || int4.zeros == value_type_t::none);
-            const int v = (rows == 1 ? one_row_variant : a.variant)
-                          + (m.matmul.src_type == value_type_t::f16 ? f16_variants
-                                  : all_bf16                        ? bf16_variants
-                                                                    : 0);
+            const int v = (rows == 1 ? one_row_variant : a.variant) + first_variant(m.matmul);
             if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K, rows,
                         m.matmul.src_stride / terms, 8 * dense_rows_tiles[a.variant]);

@@ -20,21 +20,35 @@ struct few_rows_list_t {
     static constexpr size_t planned = sizeof(few_rows_tiles) / sizeof(few_rows_tiles[0]), count = 3 * planned;
     template <typename format_, size_t i>
     static built_t<matmul_args_t> built() {
-        using format =
-                std::conditional_t<i / planned == 2, typename with_f16_source_t<format_>::type, format_>;
-        using variant_t = few_rows_variant_t<format, few_rows_tiles[i % planned], i / planned == 1>;
+        // Of int4 the kernel that looks at types is built for rows that may be sums, and has those of all
+        // int4.
+        using any_int4 = int4_t<int4_kind_t::any>;
+        constexpr bool looks = has_unscaled<format_> && i / planned == 1, f16 = i / planned == 2;
+        constexpr bool sums = i / planned == 1 || (std::is_same_v<format_, any_int4> && !f16);
+        using format = std::conditional_t<looks, any_int4,
+                std::conditional_t<f16, typename with_f16_source_t<format_>::type, format_>>;
+        using variant_t = few_rows_variant_t<format, few_rows_tiles[i % planned], sums>;
         return {few_rows<variant_t>, few_rows_t::threads, variant_t::bytes};
     }
 };
 
+// The first variant for such rows.
+int first_variant(const matmul_args_t &a) {
+    const int rows = a.src_type == value_type_t::f16 ? 2 : a.src_terms > 1 ? 1 : 0;
+    return rows * int(few_rows_list_t::planned);
+}
+
 } // namespace
 
 const kernel_entry_t sm90_few_rows_kernel = {kernel_id_t::sm90_few_rows, sizeof(launch_args_t),
-        [] { return prepare_built(variant_of<few_rows_list_t>); },
+        [](const void *args) {
+            const auto *a = static_cast<const launch_args_t *>(args);
+            return prepare_built(variant_of<few_rows_list_t>, a, a ? first_variant(a->matmul) : 0,
+                    int(few_rows_list_t::planned));
+        },
         [](const launch_t &at, const void *args) {
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
-            const int rows = a.matmul.src_type == value_type_t::f16 ? 2 : a.matmul.src_terms > 1 ? 1 : 0;
-            const int v = a.variant + rows * int(few_rows_list_t::planned);
+            const int v = a.variant + first_variant(a.matmul);
             return launch_built(*variant_of<few_rows_list_t>(a.format, v), at, a, a.matmul);
         }};
 

@@ -416,15 +416,15 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             return format::load(scales, codes, args.tiling);
                     };
                     // Several panels together, whose products do not wait for each other.
-                    const auto multiply_by = [&](auto any, auto tiles, int first, const auto &raw) {
+                    const auto multiply_by = [&](auto any, auto tiles, auto *sum, const auto &raw) {
                         constexpr int count = int(sizeof(raw) / sizeof(raw[0]));
                         if constexpr (has_unscaled<format>) {
 #pragma unroll
                             for (int h = 0; h < 2; h++)
 #pragma unroll
                                 for (int p = 0; p < count; p++)
-                                    add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(
-                                            sum[first + p], raw[p], h,
+                                    add_unscaled<format, decltype(any)::value, decltype(tiles)::value>(sum[p],
+                                            raw[p], h,
                                             args.K - ((stage_begin + next) * 2 + half) * k::tile_rows,
                                             [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
@@ -439,7 +439,7 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                                     format::template decode<decltype(any)::value>(a, raw[p], i);
 #pragma unroll
                                     for (int t = 0; t < tiles; t++)
-                                        mma_bf16(sum[first + p][t], a, b[t][i / 2][i % 2 * 2],
+                                        mma_bf16(sum[p][t], a, b[t][i / 2][i % 2 * 2],
                                                 b[t][i / 2][i % 2 * 2 + 1]);
                                 }
                         }
@@ -459,12 +459,13 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                             if constexpr (has_unscaled<format>)
                                 special_panels |= ((1u << count) - 1) << first;
                             else
-                                multiply_by(
-                                        std::true_type(), integral_constant<int, row_tiles>(), first, raw);
+                                multiply_by(std::true_type(), integral_constant<int, row_tiles>(),
+                                        sum + first, raw);
                         } else if (all_tiles)
-                            multiply_by(std::false_type(), integral_constant<int, row_tiles>(), first, raw);
+                            multiply_by(
+                                    std::false_type(), integral_constant<int, row_tiles>(), sum + first, raw);
                         else
-                            multiply_by(std::false_type(), integral_constant<int, 1>(), first, raw);
+                            multiply_by(std::false_type(), integral_constant<int, 1>(), sum + first, raw);
                     };
                     using std::integral_constant;
                     constexpr integral_constant<int, 0> p0;
@@ -485,13 +486,25 @@ __global__ void __launch_bounds__(few_rows_t::threads, 1) few_rows(const matmul_
                         multiply(p2, p2);
                     else if (!variant::all_together && panels_here == 3)
                         multiply(p2, p1);
-                    if (has_unscaled<format> && special_panels)
+                    if constexpr (has_unscaled<format>) {
+                        // One piece of code for all panels: it is long, and rarely runs.
+#pragma unroll 1
+                        for (int special = 0; special_panels >> special; special++) {
+                            if (!(special_panels >> special & 1)) continue;
+                            const typename format::raw_t raw[1] = {load(special)};
+                            float of[1][row_tiles][4];
+                            const auto each_sum = [&](auto &&f) {
 #pragma unroll
-                        for (int p = 0; p < panels; p++)
-                            if (special_panels >> p & 1) {
-                                const typename format::raw_t raw[1] = {load(p)};
-                                multiply_by(std::true_type(), integral_constant<int, row_tiles>(), p, raw);
-                            }
+                                for (int p = 0; p < panels; p++)
+#pragma unroll
+                                    for (int i = 0; i < row_tiles * 4; i++)
+                                        if (p == special) f(of[0][i / 4][i % 4], sum[p][i / 4][i % 4]);
+                            };
+                            each_sum([](float &v, float &of_panel) { v = of_panel; });
+                            multiply_by(std::true_type(), integral_constant<int, row_tiles>(), of, raw);
+                            each_sum([](float &v, float &of_panel) { of_panel = v; });
+                        }
+                    }
                 }
                 __syncwarp();
                 if (arrives) barrier_arrive(bar + sizeof(head.full)); // its stage is empty

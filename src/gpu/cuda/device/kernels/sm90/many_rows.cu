@@ -37,12 +37,13 @@ const built_t<many_rows_args_t> *variant(format_t f, int v) {
 } // namespace
 
 const kernel_entry_t sm90_many_rows_kernel = {kernel_id_t::sm90_many_rows, sizeof(many_rows_launch_t),
-        [] {
-            for (const int splits : {2, 4, most_parts}) {
-                const cudaError_t e = load_kernel(sum_parts_for(splits));
-                if (e != cudaSuccess) return e;
-            }
-            return prepare_built(variant);
+        [](const void *args) {
+            const auto *a = static_cast<const many_rows_launch_t *>(args);
+            for (const int splits : {2, 4, most_parts})
+                if (const cudaError_t e = load_kernel(sum_parts_for(splits))) return e;
+            // At the rate of FP8 there is one width.
+            const bool fp8 = a && a->variant == many_rows_fp8;
+            return prepare_built(variant, a, fp8 ? many_rows_fp8 : 0, fp8 ? 1 : many_rows_all);
         },
         [](const launch_t &at, const void *args) {
             const many_rows_launch_t &a = *static_cast<const many_rows_launch_t *>(args);

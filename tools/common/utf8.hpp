@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <string>
 
-namespace mxdnn {
-namespace impl {
 namespace utf8 {
 
 constexpr uint32_t invalid = 0xffffffffu;
@@ -60,5 +58,3 @@ inline void append(std::string &s, uint32_t c) {
 }
 
 } // namespace utf8
-} // namespace impl
-} // namespace mxdnn
