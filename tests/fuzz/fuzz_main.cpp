@@ -18,6 +18,9 @@
 
 #include "fuzz/fuzz.hpp"
 
+// Of sanitizers, where one is linked.
+extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
+
 namespace {
 
 using ull = unsigned long long; // as printf has it
@@ -76,14 +79,37 @@ constexpr unsigned most_seconds = 300; // of an input that is not stuck
 const fuzz_input_t *current = nullptr;
 char current_name[64];
 
-void keep_current(int signal) {
+void keep_current() {
     const char text[] = ": what ended the program\n";
     const int file = open(current_name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (current && file >= 0 && write(file, current->data(), current->size()) == ssize_t(current->size())
             && write(2, current_name, std::strlen(current_name)) > 0)
         (void)!write(2, text, sizeof(text) - 1);
-    std::signal(signal, SIG_DFL);
-    raise(signal);
+    current = nullptr;
+}
+
+struct watched_t {
+    int signal;
+    bool comes_again; // where the handler returns
+    struct sigaction before;
+} watched[] = {{SIGSEGV, true, {}}, {SIGBUS, true, {}}, {SIGFPE, true, {}}, {SIGILL, true, {}},
+        {SIGABRT, false, {}}, {SIGALRM, false, {}}};
+
+// Then whoever else cares for the signal: a sanitizer, or the system.
+void on_signal(int signal) {
+    keep_current();
+    for (const watched_t &w : watched)
+        if (w.signal == signal) {
+            sigaction(signal, &w.before, nullptr);
+            if (!w.comes_again) raise(signal);
+        }
+}
+
+void watch_signals() {
+    struct sigaction mine = {};
+    mine.sa_handler = on_signal;
+    for (watched_t &w : watched) sigaction(w.signal, &mine, &w.before);
+    if (__sanitizer_set_death_callback) __sanitizer_set_death_callback(keep_current);
 }
 
 void watch(const fuzz_input_t &input, uint64_t seed, uint64_t run) {
@@ -127,7 +153,7 @@ int main(int argc, char **argv) {
 
     std::printf("seed %llu, %llu runs\n", ull(seed), ull(runs));
     std::fflush(stdout);
-    for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM}) std::signal(s, keep_current);
+    watch_signals();
     const std::vector<fuzz_input_t> seeds = fuzz_seeds();
     for (const fuzz_input_t &x : seeds) LLVMFuzzerTestOneInput(x.data(), x.size());
     auto said = std::chrono::steady_clock::now();

@@ -356,7 +356,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 std::vector<fuzz_input_t> fuzz_seeds() {
     std::vector<fuzz_input_t> seeds;
-    for (uint8_t kind = 0; kind < 6; kind++)
+    for (uint8_t kind = 0; kind < 18; kind++)
         for (uint8_t i = 0; i < 4; i++) seeds.push_back({1, kind, i, uint8_t(kind * 16 + i), 7, i});
     return seeds;
 }

@@ -64,7 +64,7 @@ constexpr mxdnn_alg_kind_t binary[] = {
 constexpr mxdnn_alg_kind_t gated[] = {
         mxdnn_gated_silu, mxdnn_gated_swiglu_oai, mxdnn_gated_gelu_erf, mxdnn_gated_gelu_tanh};
 constexpr mxdnn_alg_kind_t scorings[] = {
-        mxdnn_route_softmax_topk, mxdnn_route_topk_softmax, mxdnn_route_sigmoid, mxdnn_alg_kind_undef};
+        mxdnn_route_softmax_topk, mxdnn_route_topk_softmax, mxdnn_route_sigmoid};
 
 constexpr const char *cpu_targets[] = {
         "cpu:x64:avx2", "cpu:x64:avx512_core", "cpu:x64:avx512_core_bf16", "cpu:x64:avx512_core_amx"};
@@ -79,7 +79,7 @@ const engine_t *engine_of(const char *target) {
 }
 const engine_t *draw_cpu(choices_t &c) {
     mxdnn_engine_t e = nullptr;
-    if (!c.one_in(3)) {
+    if (!c.one_in(10)) {
         FUZZ_CHECK(mxdnn_engine_create(&e, mxdnn_cpu, 0) == mxdnn_success);
         return e;
     }
@@ -125,7 +125,7 @@ bool takes_zero_points(const format_t &f) { return f.dt == mxdnn_u4; }
 void set_format(
         choices_t &c, attr_t &a, int arg, const format_t &f, int ndims, int axis, bool dynamic, bool codes) {
     int mask = (1 << ndims) - 1;
-    if (f.block == 0 && c.one_in(2)) mask &= ~1;
+    if (f.block == 0 && c.one_in(2)) mask &= ~(1 << (ndims - 1));
     dim_t groups[2] = {1, 1};
     groups[2 - axis] = f.block ? f.block : dim_t(1) << 30;
     auto scale_dt = f.scale_dt;
@@ -403,7 +403,7 @@ bool draw_moe_route(choices_t &c, drawn_t &d) {
     const dim_t T = dims.length(70), E = dims.length(300);
     s.add(T), s.add(E);
     route_desc_t &r = p.route;
-    r.scoring = c.of(scorings);
+    r.scoring = c.one_in(40) ? mxdnn_alg_kind_undef : c.of(scorings);
     r.flags = unsigned(c.below(c.one_in(30) ? 16 : 8));
     r.expert_groups = c.one_in(2) ? 1 : c.of({2, 3, 4, 8, 16, 32, 0, -1});
     if (E > 0 && E % std::max<dim_t>(r.expert_groups, 1) && !c.one_in(10)) r.expert_groups = 1;
@@ -493,16 +493,18 @@ bool draw_moe_unpermute(choices_t &c, drawn_t &d) {
     return draw_moved(c, d, rows, T, columns, true, c.below(3));
 }
 
+// Those with most code are drawn most often.
 constexpr struct {
     mxdnn_primitive_kind_t kind;
+    int weight;
     bool (*draw)(choices_t &, drawn_t &);
 } kinds[] = {
-        {mxdnn_primitive_kind_mx_matmul, draw_mx_matmul},
-        {mxdnn_primitive_kind_mx_reorder, draw_mx_reorder},
-        {mxdnn_primitive_kind_grouped_matmul, draw_grouped_matmul},
-        {mxdnn_primitive_kind_moe_route, draw_moe_route},
-        {mxdnn_primitive_kind_moe_permute, draw_moe_permute},
-        {mxdnn_primitive_kind_moe_unpermute, draw_moe_unpermute},
+        {mxdnn_primitive_kind_mx_matmul, 5, draw_mx_matmul},
+        {mxdnn_primitive_kind_mx_reorder, 5, draw_mx_reorder},
+        {mxdnn_primitive_kind_grouped_matmul, 5, draw_grouped_matmul},
+        {mxdnn_primitive_kind_moe_route, 1, draw_moe_route},
+        {mxdnn_primitive_kind_moe_permute, 1, draw_moe_permute},
+        {mxdnn_primitive_kind_moe_unpermute, 1, draw_moe_unpermute},
 };
 
 } // namespace
@@ -541,9 +543,13 @@ bool draw_strides(choices_t &c, memory_desc_t &md, int ndims, const dim_t *dims,
 }
 
 bool draw_problem(choices_t &c, drawn_t &d) {
-    const auto &k = c.of(kinds);
-    d.p.kind = k.kind;
-    return k.draw(c, d);
+    int all = 0;
+    for (const auto &k : kinds) all += k.weight;
+    int64_t at = c.below(all);
+    const auto *k = kinds;
+    while (at >= k->weight) at -= k++->weight;
+    d.p.kind = k->kind;
+    return k->draw(c, d);
 }
 
 problem_t with_runtime_dims(choices_t &c, const problem_t &p) {
