@@ -29,6 +29,9 @@ if(EXISTS "${PROJECT_BINARY_DIR}/include/mxdnn")
             FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 endif()
 
+# What the headers define, for bindings of other languages.
+install(FILES "${PROJECT_SOURCE_DIR}/share/mxdnn/mxdnn-enums.json" DESTINATION "${CMAKE_INSTALL_DATADIR}/mxdnn")
+
 # Components: a target of this name makes the component, its absence makes asking for it fail with a clear message.
 foreach(_component cuda ep)
     if(TARGET mxdnn_${_component})

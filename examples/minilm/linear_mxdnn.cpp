@@ -2,6 +2,8 @@
 // One primitive per layer, made for any number of rows; bias and GELU are fused.
 #include "linear_mxdnn.hpp"
 
+#include "common/contents.hpp"
+
 namespace minilm {
 
 using namespace mxdnn;
@@ -42,11 +44,19 @@ private:
 
 } // namespace
 
-mxdnn_linears_t::mxdnn_linears_t(const engine &eng, const safetensors::file_t &file, bool bf16_source)
+packed_t find_packed(const container &file, const std::string &name, const engine &eng) {
+    const size_t index = file.find(name);
+    file.verify(index);
+    packed_t p{file.get_desc(index), file.get_data(index)};
+    safetensors::check_usable("packed tensor " + name, p.desc, eng);
+    return p;
+}
+
+mxdnn_linears_t::mxdnn_linears_t(const engine &eng, const container &file, bool bf16_source)
     : engine_(eng), stream_(eng), file_(file), bf16_(bf16_source) {}
 
 std::unique_ptr<linear_t> mxdnn_linears_t::make(const linear_spec_t &spec) {
-    const container::packed_t p = container::get_packed(file_, spec.name, engine_);
+    const packed_t p = find_packed(file_, spec.name, engine_);
     primitive_attr attr;
     if (spec.gelu) {
         post_ops ops;

@@ -51,10 +51,10 @@ config_t read_config(const std::string &path) {
 
 } // namespace
 
-model_t::model_t(const std::string &dir, const std::string &path) {
+model_t::model_t(const std::string &dir, const std::string &file_path) {
     config = read_config(dir + "/config.json");
-    const auto status = safetensors::file_t::open(path.empty() ? dir + "/model.safetensors" : path, file);
-    if (!status.ok()) throw std::runtime_error(status.message);
+    path = file_path.empty() ? dir + "/model.safetensors" : file_path;
+    file = mxdnn::container(path);
     const int64_t h = config.hidden;
     words = floats("embeddings.word_embeddings.weight", {config.vocabulary, h});
     positions = floats("embeddings.position_embeddings.weight", {config.positions, h});
@@ -75,22 +75,22 @@ model_t::model_t(const std::string &dir, const std::string &path) {
     }
 }
 
-const float *model_t::floats(const std::string &name, std::vector<int64_t> shape) const {
-    const safetensors::tensor_t *t;
-    const auto status = file.get(name, t);
-    if (!status.ok()) throw std::runtime_error(status.message);
-    const std::string what = file.path() + ": tensor " + safetensors::shown(name);
-    if (t->dtype != safetensors::dtype_t::f32)
-        throw std::runtime_error(what + " is " + safetensors::name_of(t->dtype) + ", not F32");
-    if (t->shape != shape) throw std::runtime_error(what + " has another shape than config.json says");
-    if (reinterpret_cast<uintptr_t>(t->data) % alignof(float))
+const float *model_t::floats(const std::string &name, const std::vector<int64_t> &shape) const {
+    const size_t index = file.find(name);
+    const mxdnn::container::entry e = file.get_entry(index);
+    const std::string what = path + ": tensor " + name;
+    if (e.dtype != "F32") throw std::runtime_error(what + " is " + e.dtype + ", not F32");
+    if (e.is_packed || e.dims != shape)
+        throw std::runtime_error(what + " has another shape than config.json says");
+    const void *data = file.get_data(index);
+    if (reinterpret_cast<uintptr_t>(data) % alignof(float))
         throw std::runtime_error(what + " does not begin at a multiple of 4 bytes");
-    return reinterpret_cast<const float *>(t->data);
+    return static_cast<const float *>(data);
 }
 
 linear_spec_t model_t::linear(const std::string &name, int64_t in, int64_t out, bool gelu) const {
     const std::string weight = name + ".weight";
-    const bool packed = file.index().find(weight + safetensors::packed_suffix);
+    const bool packed = file.get_entry(file.find(weight)).is_packed;
     return {weight, in, out, packed ? nullptr : floats(weight, {out, in}), floats(name + ".bias", {out}),
             gelu};
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/safetensors.hpp"
+#include <mxdnn/mxdnn_container.hpp>
 
 namespace minilm {
 
@@ -34,7 +34,8 @@ struct model_t {
     // std::runtime_error with a sentence that names the file and the tensor.
     explicit model_t(const std::string &dir, const std::string &file = "");
 
-    safetensors::file_t file;
+    std::string path;
+    mxdnn::container file;
     config_t config;
     const float *words, *positions, *types; // embedding tables; the first row of `types` is used
     layer_norm_t embedding_norm;
@@ -49,7 +50,7 @@ struct model_t {
     int64_t linear_weights() const; // how many numbers they hold together
 
 private:
-    const float *floats(const std::string &name, std::vector<int64_t> shape) const;
+    const float *floats(const std::string &name, const std::vector<int64_t> &shape) const;
     linear_spec_t linear(const std::string &name, int64_t in, int64_t out, bool gelu = false) const;
     layer_norm_t norm(const std::string &name) const;
 };

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "commands.hpp"
-#include "common/container.hpp"
+#include "common/contents.hpp"
 #include "common/weight_formats.hpp"
 
 namespace minilm {
@@ -22,21 +22,25 @@ void pack_model(const model_t &model, const std::string &format_name, const std:
     const format_t &format = find_format(format_name);
     const mxdnn::engine engine(mxdnn::engine::kind::cpu, 0);
     std::vector<mxdnn::memory> packed; // keeps the bytes until they are written
-    container::contents_t contents;
+    safetensors::contents_t contents;
     for (const auto *l : model.linears()) {
         if (!l->weight)
-            throw std::runtime_error(model.file.path() + " is packed already; pack from the original file");
+            throw std::runtime_error(model.path + " is packed already; pack from the original file");
         progress("packing " + l->name + " to " + format_name);
-        packed.push_back(pack(format, engine, {0, l->in, l->out}, mxdnn::memory::data_type::f32, l->weight));
+        packed.push_back(pack(
+                format, engine, shape_t::matrix(l->out, l->in), mxdnn::memory::data_type::f32, l->weight));
         contents.add_packed(l->name, packed.back().get_desc(), packed.back().get_data_handle());
     }
     // Everything else goes along as it is, so that the file is a model of its own.
-    for (const auto &t : model.file.index().tensors)
-        if (!contents.metadata.count(t.name + safetensors::checksum_suffix))
-            contents.tensors.push_back(safetensors::from_memory(t.name, t.dtype, t.shape, t.data));
+    for (size_t i = 0; i < model.file.size(); i++)
+        if (!contents.metadata.count(model.file.get_entry(i).name + safetensors::checksum_suffix))
+            contents.add_copy(model.file, i);
     contents.metadata["mxdnn_format"] = format_name;
-    const auto status = safetensors::write(path, contents.tensors, contents.metadata,
-            [&](uint64_t, uint64_t) { progress("writing " + path); });
+    const auto status = safetensors::write(
+            path, contents.tensors, contents.metadata, [&](uint64_t, uint64_t) -> safetensors::status_t {
+                progress("writing " + path);
+                return {};
+            });
     if (!status.ok()) throw std::runtime_error(status.message);
 }
 

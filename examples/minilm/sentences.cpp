@@ -4,6 +4,9 @@
 
 namespace minilm {
 
+// A sentence goes over several lines.
+// NOLINTBEGIN(bugprone-suspicious-missing-comma)
+
 const std::vector<std::string> &batch_sentences() {
     static const std::vector<std::string> all = {
             "The ferry to the northern islands leaves twice a day in summer, but when the wind turns to the "
@@ -130,5 +133,7 @@ const std::vector<std::string> &answers() {
     };
     return all;
 }
+
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 } // namespace minilm

@@ -64,7 +64,7 @@ std::vector<row_t> baselines(const model_t &model, size_t &peer) {
 row_t packed_row(const options_t &options, const format_t &format, const model_t &original,
         const mxdnn::engine &engine) {
     row_t r;
-    r.title = format.title;
+    r.title = format.name;
     r.model = std::make_unique<model_t>(options.model, packed_path(options, format.name));
     auto linears = std::make_unique<mxdnn_linears_t>(engine, r.model->file, mxdnn_likes_bf16());
     r.encoder = std::make_unique<encoder_t>(*r.model, *linears);
@@ -73,7 +73,7 @@ row_t packed_row(const options_t &options, const format_t &format, const model_t
     const auto specs = original.linears();
     for (size_t i = 0; i < specs.size(); i++) {
         const auto &p = linears->packed()[i];
-        r.bytes += int64_t(p.size);
+        r.bytes += int64_t(p.desc.get_size());
         const double db = sqnr_db(
                 specs[i]->in * specs[i]->out, specs[i]->weight, unpack(p.desc, engine, p.bytes).data());
         r.sqnr = std::min(r.sqnr, db);

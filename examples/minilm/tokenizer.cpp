@@ -8,10 +8,12 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "common/utf8.hpp"
+#include "common/container/utf8.hpp"
 #include "unicode.hpp"
 
 namespace minilm {
+
+namespace utf8 = mxdnn::impl::utf8;
 
 namespace {
 constexpr size_t max_word_chars = 100; // longer words are unknown, as BERT has it

@@ -7,7 +7,11 @@
  * Every function returns a status; after a failure mxdnn_get_last_error() says in one sentence
  * what was wrong and what would be right. Out-parameters are written only on success. Handles are
  * opaque; each create has its destroy, which takes NULL. Unless said otherwise a handle may be
- * used by many threads as long as none of them modifies or destroys it. */
+ * used by many threads as long as none of them modifies or destroys it.
+ *
+ * Statuses that any function may return are not repeated below: mxdnn_invalid_arguments for a null
+ * pointer or a value outside its enumeration, mxdnn_out_of_memory. Sizes are bytes, dimensions and
+ * strides are elements. */
 #ifndef MXDNN_H
 #define MXDNN_H
 
@@ -27,41 +31,55 @@ extern "C" {
 
 /* ---- Engine: where primitives run, or what weights are packed for ---- */
 
-/** Number of engines of a kind that this machine can execute on (a CPU engine always exists). */
+/** Number of engines of a kind that this machine can execute on (a CPU engine always exists); 0 for
+ * mxdnn_any_engine. */
 size_t MXDNN_API mxdnn_engine_get_count(mxdnn_engine_kind_t kind);
-/** An engine that executes on device `index` of a kind. */
+/** An engine that executes on device `index` of a kind, below mxdnn_engine_get_count(). For an index beyond:
+ * mxdnn_invalid_arguments of the CPU, which has index 0, mxdnn_device_unavailable of devices. */
 mxdnn_status_t MXDNN_API mxdnn_engine_create(mxdnn_engine_t *engine, mxdnn_engine_kind_t kind, size_t index);
 /** An engine for a named target, present or not:
  * `cpu:x64:{avx2,avx512_core,avx512_core_bf16,avx512_core_amx}` or `cuda:sm_{80,90,100,120}`, or another name
  * of one: sm_86 and sm_89 of sm_80, sm_103 of sm_100, sm_121 of sm_120. A CPU target that the machine has
  * executes fully, capped at that ISA; any other packs, describes and serialises, and creating a primitive
- * other than mx_reorder on it is mxdnn_device_unavailable. */
+ * other than mx_reorder on it is mxdnn_device_unavailable. mxdnn_invalid_arguments for an unknown name. */
 mxdnn_status_t MXDNN_API mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char *target);
 mxdnn_status_t MXDNN_API mxdnn_engine_get_kind(mxdnn_engine_t engine, mxdnn_engine_kind_t *kind);
 /** The target's name; the string lives as long as the engine. */
 mxdnn_status_t MXDNN_API mxdnn_engine_get_target(mxdnn_engine_t engine, const char **target);
+/** Engines are values that are never freed: what was made on one stays valid. */
 mxdnn_status_t MXDNN_API mxdnn_engine_destroy(mxdnn_engine_t engine);
 
 /* ---- Stream: order of executions. CPU streams execute in the calling thread, which returns
  * when the work is done; mxdnn_threadpool.h makes one over the caller's threads. ---- */
 
+/** `flags`: mxdnn_stream_in_order. */
 mxdnn_status_t MXDNN_API mxdnn_stream_create(mxdnn_stream_t *stream, mxdnn_engine_t engine, unsigned flags);
 mxdnn_status_t MXDNN_API mxdnn_stream_get_engine(mxdnn_stream_t stream, mxdnn_engine_t *engine);
+/** Returns when all that was put into the stream is done. */
 mxdnn_status_t MXDNN_API mxdnn_stream_wait(mxdnn_stream_t stream);
 mxdnn_status_t MXDNN_API mxdnn_stream_destroy(mxdnn_stream_t stream);
 
 /* ---- Memory descriptors ---- */
 
-/** Plain tensor; strides in elements, NULL for the natural (row-major) order. Dims may be
- * MXDNN_RUNTIME_DIM_VAL, zero (an empty tensor) or positive. Rows of 4-bit types start on a byte, and
- * their codes stand side by side along a dimension of stride 1. A stride of 0 repeats what is read;
+/** Plain tensor of 1 to MXDNN_MAX_NDIMS dims; strides in elements, NULL for the natural (row-major) order.
+ * Dims may be MXDNN_RUNTIME_DIM_VAL, zero (an empty tensor) or positive. Rows of 4-bit types start on a byte,
+ * and their codes stand side by side along a dimension of stride 1. A stride of 0 repeats what is read;
  * what is written needs a place for each element. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_strides(mxdnn_memory_desc_t *md, int ndims,
         const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const mxdnn_dims_t strides);
-/** Plain tensor by tag; mxdnn_format_tag_any leaves the layout to the primitive descriptor. */
+/** Plain tensor by tag, which has as many letters as there are dims; mxdnn_format_tag_any leaves the layout
+ * to the primitive descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_tag(mxdnn_memory_desc_t *md, int ndims,
         const mxdnn_dims_t dims, mxdnn_data_type_t data_type, mxdnn_format_tag_t tag);
-/** Rows of `group_count` groups, one group after the other: dims {rows, K}, variable_dim 0. */
+/** The descriptor of weights [.., K, N] packed for `engine`'s target: what a matmul on that engine gives for
+ * weights of these dims and this type with tag `any`. Of `attr` those attributes count that are of
+ * MXDNN_ARG_WEIGHTS: scales in groups {block, 1} along K, zero points, global scale; the attributes of the
+ * matmul will do. 2 to MXDNN_MAX_NDIMS dims, all known. mxdnn_unimplemented where the target has no layout
+ * for the type. */
+mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_packed(mxdnn_memory_desc_t *md, mxdnn_engine_t engine,
+        int ndims, const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const_mxdnn_primitive_attr_t attr);
+/** Rows of `group_count` groups, one group after the other: dims {rows, K}, variable_dim 0. `offsets_dt`:
+ * mxdnn_s32, the type of MXDNN_ARG_GROUP_OFFSETS. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_memory_desc_t *md, int ndims,
         const mxdnn_dims_t dims, mxdnn_data_type_t data_type, int variable_dim, mxdnn_dim_t group_count,
         mxdnn_data_type_t offsets_dt);
@@ -70,11 +88,13 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_me
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_get_blob(
         uint8_t *blob, size_t *size, const_mxdnn_memory_desc_t md);
 /** A descriptor from a blob whose length is taken from its own header (at most 4 KiB are read).
- * For bytes that may be truncated use the sized form. */
+ * For bytes that may be truncated use the sized form. mxdnn_corrupt_blob, mxdnn_incompatible_version or
+ * mxdnn_incompatible_target say what is wrong with the bytes. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_blob(mxdnn_memory_desc_t *md, const uint8_t *blob);
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_sized_blob(
         mxdnn_memory_desc_t *md, const uint8_t *blob, size_t size);
-/** What `engine` can do with weights that a blob describes. Bad bytes are a verdict, not a failure. */
+/** What `engine` can do with weights that a blob describes. Bad bytes are a verdict, not a failure: the call
+ * succeeds, and mxdnn_get_last_error() has the reason for the verdict ("" for mxdnn_blob_native). */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_check_blob(
         mxdnn_engine_t engine, const uint8_t *blob, size_t size, mxdnn_blob_verdict_t *verdict);
 /** Notes for others: the type before quantisation and the activation recipe (at most 1024 bytes
@@ -85,23 +105,27 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_set_annotation(
 size_t MXDNN_API mxdnn_memory_desc_get_size(const_mxdnn_memory_desc_t md);
 /** 1 when both describe the same tensor in the same bytes (annotations apart), else 0. */
 int MXDNN_API mxdnn_memory_desc_equal(const_mxdnn_memory_desc_t lhs, const_mxdnn_memory_desc_t rhs);
-/** Writes the answer through `result`, whose type mxdnn_query_t gives beside each question. */
+/** Writes the answer through `result`, whose type mxdnn_query_t gives beside each question. Pointers in
+ * answers live as long as the descriptor. mxdnn_invalid_arguments for what such a descriptor does not have.
+ */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_query(
         const_mxdnn_memory_desc_t md, mxdnn_query_t what, void *result);
 /** In the words of verbose lines, which scripts/verbose-to-bench turns into mxdnn-bench's. With text
  * NULL only *size is written (terminator included); else *size is the capacity. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_to_string(char *text, size_t *size, const_mxdnn_memory_desc_t md);
+/** A descriptor of its own; the same for all clones below. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_clone(mxdnn_memory_desc_t *md, const_mxdnn_memory_desc_t existing);
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);
 
-/** Checksum of packed bytes together with the descriptor they belong to; what a container stores
- * beside them (algorithm: doc/blob.md). */
+/** Checksum of the mxdnn_memory_desc_get_size() packed bytes together with the descriptor they belong to;
+ * what a container stores beside them (algorithm: doc/blob.md). mxdnn_invalid_arguments where `md` is not
+ * packed. */
 mxdnn_status_t MXDNN_API mxdnn_packed_checksum(
         const_mxdnn_memory_desc_t md, const void *packed, uint64_t *checksum);
 /** The same checksum of bytes that come in parts, in their order, so that a tensor need not be in memory
  * as a whole. */
 mxdnn_status_t MXDNN_API mxdnn_checksum_create(mxdnn_checksum_t *checksum, const_mxdnn_memory_desc_t md);
-/** Adds the next `size` bytes, of any size. */
+/** Adds the next `size` bytes, of any number; more than are missing are refused. */
 mxdnn_status_t MXDNN_API mxdnn_checksum_add(mxdnn_checksum_t checksum, const void *bytes, size_t size);
 /** Refused until every byte of the descriptor has been added. */
 mxdnn_status_t MXDNN_API mxdnn_checksum_get(const_mxdnn_checksum_t checksum, uint64_t *value);
@@ -110,20 +134,29 @@ mxdnn_status_t MXDNN_API mxdnn_checksum_destroy(mxdnn_checksum_t checksum);
 /* ---- Memory ---- */
 
 /** `handle`: a buffer of at least mxdnn_memory_desc_get_size() bytes that the caller keeps alive,
- * MXDNN_MEMORY_ALLOCATE, or MXDNN_MEMORY_NONE. With runtime dims only a caller's buffer or none. */
+ * MXDNN_MEMORY_ALLOCATE (at a multiple of 64), or MXDNN_MEMORY_NONE. With runtime dims only a caller's buffer
+ * or none. Packed bytes start at a multiple of 16. `any` has no memory. The descriptor is copied. */
 mxdnn_status_t MXDNN_API mxdnn_memory_create(
         mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *handle);
+/** The memory's own descriptor; it lives as long as the memory. */
 mxdnn_status_t MXDNN_API mxdnn_memory_get_memory_desc(
         const_mxdnn_memory_t memory, const_mxdnn_memory_desc_t *md);
 mxdnn_status_t MXDNN_API mxdnn_memory_get_engine(const_mxdnn_memory_t memory, mxdnn_engine_t *engine);
 mxdnn_status_t MXDNN_API mxdnn_memory_get_data_handle(const_mxdnn_memory_t memory, void **handle);
+/** Another buffer of the caller's, of at least as many bytes, or MXDNN_MEMORY_NONE. */
 mxdnn_status_t MXDNN_API mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle);
+/** A host pointer to the bytes until mxdnn_memory_unmap_data(), which a device's memory needs to take over
+ * what was written. */
 mxdnn_status_t MXDNN_API mxdnn_memory_map_data(const_mxdnn_memory_t memory, void **mapped);
 mxdnn_status_t MXDNN_API mxdnn_memory_unmap_data(const_mxdnn_memory_t memory, void *mapped);
 mxdnn_status_t MXDNN_API mxdnn_memory_destroy(mxdnn_memory_t memory);
 
 /* ---- Attributes ---- */
 
+/* Setters check what can be checked without a problem; creating a primitive descriptor checks the rest. A
+ * getter writes through each pointer that is not NULL, and tells the default where nothing was set. */
+
+/** Attributes with every default. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_clone(
         mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing);
@@ -135,6 +168,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_fpmath_mode(
         mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t mode, int apply_to_int);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_fpmath_mode(
         const_mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t *mode, int *apply_to_int);
+/** Which precision sums may have (default strict: that of f32). */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_accumulation_mode(
         mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t mode);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_accumulation_mode(
@@ -143,6 +177,8 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_accumulation_mode(
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_deterministic(mxdnn_primitive_attr_t attr, int value);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_deterministic(
         const_mxdnn_primitive_attr_t attr, int *value);
+/** With mxdnn_scratchpad_mode_user every execution passes MXDNN_ARG_SCRATCHPAD, memory of the descriptor's
+ * scratchpad descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scratchpad_mode(
         mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t mode);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scratchpad_mode(
@@ -154,41 +190,66 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scratchpad_mode(
  * ones, travel as MXDNN_ARG_ATTR_SCALES | arg in the order of the elements. Dynamic ones of a
  * matmul's source of f32, bf16 or f16 quantise it in execute and do not travel: dynamic_affine with
  * one f32 scale per row to s8, dynamic_fp with one to f8_e4m3, dynamic_mx with e8m0 scales in groups
- * of 1x32 to MXINT8. `is_on_host` changes nothing: scales are memory of the primitive's engine. */
+ * of 1x32 to MXINT8. `is_on_host` is 0: scales are memory of the primitive's engine, and mxdnn_unimplemented
+ * answers those of oneDNN that are one number on the host. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t attr, int arg, int mask,
         int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type, int is_on_host,
         mxdnn_quantization_mode_t mode);
+/** The same as they are kept: `group_dims` has two lengths, of the last two dimensions (1: none), *ndims
+ * is 2. Where there are no scales *data_type is undef, and *mask, *ndims and *mode are 0. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scales(const_mxdnn_primitive_attr_t attr, int arg,
+        int *mask, int *ndims, mxdnn_dims_t group_dims, mxdnn_data_type_t *data_type,
+        mxdnn_quantization_mode_t *mode);
 /** Zero points of argument `arg`, u8 or (int4's float-zero form) a floating type; the mask and
  * groups must be those of the scales. Travel as MXDNN_ARG_ATTR_ZERO_POINTS | arg. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_zero_points(mxdnn_primitive_attr_t attr, int arg, int mask,
         int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type);
+/** As mxdnn_primitive_attr_get_scales(). */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_zero_points(const_mxdnn_primitive_attr_t attr, int arg,
+        int *mask, int *ndims, mxdnn_dims_t group_dims, mxdnn_data_type_t *data_type);
 /** Rule for e8m0 scales that are computed for `arg`; the default is floor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scale_rounding(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scale_rounding(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t *rounding);
 /** Order of the plain scales of `arg`: linear, or padded and swizzled 128x4. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales_layout(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t layout);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scales_layout(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t *layout);
 /** NVFP4's f32 global scale of `arg`, shape {1} or {E}: static_sazp = the caller passes it,
- * dynamic_fp = computed and written. Travels as MXDNN_ARG_ATTR_GLOBAL_SCALE | arg. */
+ * dynamic_fp = computed and written, undef (default) = none. Travels as MXDNN_ARG_ATTR_GLOBAL_SCALE | arg. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_global_scale(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t mode);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_global_scale(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t *mode);
 /** How plain 6-bit elements of `arg` are stored; the default is one per byte. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_element_packing(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t packing);
-/** grouped_matmul: what the group arguments are. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_element_packing(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t *packing);
+/** grouped_matmul, moe_route, moe_permute: what the group arguments are; the default is ends. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_row_grouping(
         mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_row_grouping(
+        const_mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t *grouping);
 /** grouped_matmul: where MXDNN_ARG_TOPK_WEIGHTS apply; the default is the output. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_topk_weights_placement(
         mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t where);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_topk_weights_placement(
+        const_mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t *where);
 /** grouped_matmul: expert ids count `global_experts` experts, of which the weights hold those from
  * `first` on; other ids are skipped. global_experts 0: ids are the weights' own. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_expert_range(
         mxdnn_primitive_attr_t attr, mxdnn_dim_t first, mxdnn_dim_t global_experts);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_expert_range(
+        const_mxdnn_primitive_attr_t attr, mxdnn_dim_t *first, mxdnn_dim_t *global_experts);
 /** Rows expected at most when M is a runtime value: sizes the scratchpad for speed. More rows are
  * correct all the same. 0: no hint. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_max_rows_hint(
         mxdnn_primitive_attr_t attr, mxdnn_dim_t rows);
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_max_rows_hint(
+        const_mxdnn_primitive_attr_t attr, mxdnn_dim_t *rows);
 /** A promise, 0 by default: whenever the primitive is executed, every write of its weights has ended before
  * the call, not only before the work that it puts into the stream; and no write begins before that work has
  * ended. With it a CUDA kernel reads weights while earlier work of its stream still runs, which saves about a
@@ -199,30 +260,36 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_max_rows_hint(
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_constant_weights(mxdnn_primitive_attr_t attr, int value);
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_constant_weights(
         const_mxdnn_primitive_attr_t attr, int *value);
+/** Copies the post-ops; NULL for none. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_post_ops(
         mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t post_ops);
 /** The attribute's own post-ops; they live as long as the attribute. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_post_ops(
         const_mxdnn_primitive_attr_t attr, const_mxdnn_post_ops_t *post_ops);
 
-/* ---- Post-ops: applied in order to the f32 result, after the bias ---- */
+/* ---- Post-ops: applied in order to the f32 result, after the bias; 31 at most. A getter answers
+ * mxdnn_invalid_arguments for an index beyond the last or a post-op of another kind. ---- */
 
 mxdnn_status_t MXDNN_API mxdnn_post_ops_create(mxdnn_post_ops_t *post_ops);
 mxdnn_status_t MXDNN_API mxdnn_post_ops_clone(mxdnn_post_ops_t *post_ops, const_mxdnn_post_ops_t existing);
 mxdnn_status_t MXDNN_API mxdnn_post_ops_destroy(mxdnn_post_ops_t post_ops);
+/** Number of post-ops; 0 for NULL. */
 int MXDNN_API mxdnn_post_ops_len(const_mxdnn_post_ops_t post_ops);
+/** mxdnn_undefined_primitive for an index beyond the last. */
 mxdnn_primitive_kind_t MXDNN_API mxdnn_post_ops_get_kind(const_mxdnn_post_ops_t post_ops, int index);
 /** x += scale * (dst as it was before the execution - zero_point); data_type undef: the dst's. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_append_sum(
         mxdnn_post_ops_t post_ops, float scale, int32_t zero_point, mxdnn_data_type_t data_type);
+/** x = alg(x) with alpha and beta as mxdnn_alg_kind_t has them; both are 0 where it has none. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_append_eltwise(
         mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg, float alpha, float beta);
-/** x = x (alg) src1, src1 broadcast along its dims of 1; f32, bf16 or f16. Its memory travels as
+/** x = x (alg) src1, src1 broadcast along its dims of 1; plain f32, bf16 or f16. Its memory travels as
  * MXDNN_ARG_ATTR_MULTIPLE_POST_OP(index) | MXDNN_ARG_SRC_1. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_append_binary(
         mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg, const_mxdnn_memory_desc_t src1_desc);
-/** Gated activation: N columns become N/2. At most one, before any post-op whose operand has the
- * destination's shape. `limit` clamps gate and up where it is positive and finite. */
+/** Gated activation: N columns, which is even, become N/2. At most one, before any post-op whose operand has
+ * the destination's shape. `alpha` is that of mxdnn_gated_swiglu_oai; `limit` clamps gate and up of each of
+ * them where it is positive and finite. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_append_gated(mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg,
         float alpha, float limit, mxdnn_gated_layout_t layout);
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_sum(const_mxdnn_post_ops_t post_ops, int index,
@@ -234,26 +301,32 @@ mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_binary(const_mxdnn_post_ops_t
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t post_ops, int index,
         mxdnn_alg_kind_t *alg, float *alpha, float *limit, mxdnn_gated_layout_t *layout);
 
-/* ---- Primitive descriptors: attr may be NULL (defaults) ---- */
+/* ---- Primitive descriptors: attr may be NULL (defaults). The descriptors and attributes are copied.
+ * mxdnn_invalid_arguments, _invalid_shape or _invalid_data_type: the problem is none; mxdnn_unimplemented: it
+ * is one, but nothing here takes it. ---- */
 
 /** Anything to anything among plain high precision, plain quantised (elements + scales) and
- * packed; doc/mx_reorder.md. */
+ * packed, of equal dims; doc/mx_reorder.md. A destination with tag `any` is packed for dst_engine in the
+ * format that the type and the attributes of MXDNN_ARG_DST say (without those, that of the source);
+ * mxdnn_query_dst_md gives its descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
         mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
 /** The same to two destinations at once, MXDNN_ARG_DST and MXDNN_ARG_DST_1, each with attributes of its own:
- * a matrix quantised along both of its dims, as training needs it, is read once. */
+ * a matrix quantised along both of its dims, as training needs it, is read once. Each may have tag `any`. */
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create_with_dst_1(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_memory_desc_t dst_1_md, mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
 /** dst[.., M, N] = post_ops(src[.., M, K] * weights[.., K, N] + bias), f32 accumulation;
- * bias_md NULL for none; doc/mx_matmul.md. */
+ * bias_md NULL for none, else it broadcasts to dst's dims. M and batch dims may be MXDNN_RUNTIME_DIM_VAL;
+ * weights may have tag `any`, which mxdnn_query_weights_md resolves; doc/mx_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
-/** The expert matmul: rows of group g times weights [E, K, N] of its expert; bias_md [E, N], NULL for
- * none; doc/grouped_matmul.md. */
+/** The expert matmul: src [R, K] and dst [R, N] in G groups of rows, those of group g times weights [E, K, N]
+ * of its expert; bias_md [E, N], NULL for none. R may be MXDNN_RUNTIME_DIM_VAL; weights may have tag `any`;
+ * doc/grouped_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
@@ -265,24 +338,27 @@ mxdnn_status_t MXDNN_API mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_d
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk,
         mxdnn_alg_kind_t scoring, unsigned flags, mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups,
         const_mxdnn_primitive_attr_t attr);
-/** Rows from [source rank][local expert] order to padded expert order; doc/moe_permute.md. */
+/** Rows [R, D] from [source rank][local expert] order to expert order, each expert's padded to a multiple of
+ * `alignment` rows; doc/moe_permute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         mxdnn_dim_t source_ranks, mxdnn_dim_t local_experts, mxdnn_dim_t alignment,
         const_mxdnn_primitive_attr_t attr);
-/** Rows back to where they came from, padding dropped, top-k rows of a token summed by their weights;
- * doc/moe_unpermute.md. */
+/** Rows [R, D] back to where they came from, [T, D], padding dropped, top-k rows of a token summed by their
+ * weights; doc/moe_unpermute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
 
 /** Moves to the next implementation of the list that takes the problem; mxdnn_last_impl_reached
- * when there is none. */
+ * when there is none, and the descriptor stays what it is. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd);
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_clone(
         mxdnn_primitive_desc_t *pd, const_mxdnn_primitive_desc_t existing);
+/** The descriptor's own attributes, with what descriptors imply; they live as long as the descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_get_attr(
         const_mxdnn_primitive_desc_t pd, const_mxdnn_primitive_attr_t *attr);
+/** Writes the answer through `result`, whose type mxdnn_query_t gives; `index` is 0 where it says nothing. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_query(
         const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index, void *result);
 /** The memory descriptor queries; NULL where there is none. Valid until the pd moves on or is destroyed. */
@@ -292,23 +368,28 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_desc_destroy(mxdnn_primitive_desc_t pd)
 
 /* ---- Primitives ---- */
 
-/** Compiles or fetches from the cache. */
+/** Compiles or fetches from the cache. mxdnn_device_unavailable where the engine's target cannot execute
+ * here. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_create(
         mxdnn_primitive_t *primitive, const_mxdnn_primitive_desc_t pd);
 /** Safe from many threads at once on one primitive (in user scratchpad mode: with a scratchpad
- * each). Allocates nothing. Arguments that the primitive does not know are refused. */
+ * each). Allocates nothing. Arguments that are missing, do not fit the descriptor, overlap what is written,
+ * or that the primitive does not know are mxdnn_invalid_arguments, and nothing is written. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_execute(
         const_mxdnn_primitive_t primitive, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
+/** The primitive's own descriptor; it lives as long as the primitive. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_get_primitive_desc(
         const_mxdnn_primitive_t primitive, const_mxdnn_primitive_desc_t *pd);
 mxdnn_status_t MXDNN_API mxdnn_primitive_destroy(mxdnn_primitive_t primitive);
 
 /* ---- Service ---- */
 
+/** Version and commit of the library; the answer lives forever. */
 const mxdnn_version_t MXDNN_API *mxdnn_version(void);
 /** "success", "invalid_arguments", ... */
 const char MXDNN_API *mxdnn_status2str(mxdnn_status_t status);
-/** This thread's last failure in one sentence; "" when none. Valid until the thread's next call. */
+/** This thread's last failure in one sentence, or the reason for the last verdict of
+ * mxdnn_memory_desc_check_blob(), whichever came later; "" when none. Valid until the thread's next call. */
 const char MXDNN_API *mxdnn_get_last_error(void);
 /** Words of MXDNN_VERBOSE, e.g. "dispatch,profile_exec"; overrides the environment. */
 mxdnn_status_t MXDNN_API mxdnn_set_verbose(const char *words);
@@ -318,6 +399,7 @@ mxdnn_status_t MXDNN_API mxdnn_set_primitive_cache_capacity(int capacity);
 /** Caps the CPU ISA; possible until the first primitive descriptor is created, as in oneDNN:
  * afterwards invalid_arguments. */
 mxdnn_status_t MXDNN_API mxdnn_set_max_cpu_isa(mxdnn_cpu_isa_t isa);
+/** The best ISA that the machine has and the cap allows. */
 mxdnn_cpu_isa_t MXDNN_API mxdnn_get_effective_cpu_isa(void);
 /** Threads that an execution may use: 1 to 4096, or 0, the default, for as many as the machine has. For the
  * whole process. Counts twice: when a primitive descriptor is created, whose scratchpad is sized by it, and
@@ -328,6 +410,7 @@ mxdnn_cpu_isa_t MXDNN_API mxdnn_get_effective_cpu_isa(void);
 mxdnn_status_t MXDNN_API mxdnn_set_max_concurrency(int threads);
 /** What was set, or how many the machine has. */
 int MXDNN_API mxdnn_get_max_concurrency(void);
+/** Non-zero: generated code is written to mxdnn_dump_<kernel>.<n>.bin in the current folder. */
 mxdnn_status_t MXDNN_API mxdnn_set_jit_dump(int enable);
 
 #ifdef __cplusplus

@@ -52,7 +52,8 @@ enum class status {
 /// "success", "invalid_arguments", ...
 inline const char *status2str(status s) { return mxdnn_status2str(static_cast<mxdnn_status_t>(s)); }
 
-/// This thread's last failure in one sentence; empty when there was none.
+/// This thread's last failure in one sentence, or the reason for the last check_blob(); empty when there was
+/// none.
 inline std::string get_last_error() { return mxdnn_get_last_error(); }
 
 /// Thrown when a call fails: its status, and the sentence that says what was wrong.
@@ -383,6 +384,8 @@ struct stream : public handle<mxdnn_stream_t> {
 
 // ---- Memory ----
 
+struct primitive_attr;
+
 struct memory : public handle<mxdnn_memory_t> {
     using dim = mxdnn_dim_t;
     using dims = std::vector<dim>;
@@ -484,6 +487,12 @@ struct memory : public handle<mxdnn_memory_t> {
             result.init(st, md, allow_empty, "could not create a grouped memory descriptor");
             return result;
         }
+
+        /// Weights {.., K, N} packed for the engine's target: what a matmul there gives for these dims and
+        /// this type with format_tag::any. The attributes of MXDNN_ARG_WEIGHTS count: scales, zero points,
+        /// global scale.
+        inline static desc packed(const engine &aengine, const dims &adims, data_type adata_type,
+                const primitive_attr &attr, bool allow_empty = false);
 
         desc clone() const {
             mxdnn_memory_desc_t md = nullptr;
@@ -896,6 +905,21 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not set scales");
     }
 
+    /// The same as they are kept: `groups` are two lengths, of the last two dimensions. Without scales
+    /// data_type is undef and groups are empty.
+    void get_scales(int arg, int &mask, memory::dims &groups, memory::data_type &data_type,
+            quantization_mode &mode) const {
+        int ndims = 0;
+        mxdnn_dims_t c_groups = {};
+        mxdnn_data_type_t dt = mxdnn_data_type_undef;
+        mxdnn_quantization_mode_t c_mode = mxdnn_quantization_mode_undef;
+        error::wrap_c_api(mxdnn_primitive_attr_get_scales(get(), arg, &mask, &ndims, c_groups, &dt, &c_mode),
+                "could not get scales");
+        groups.assign(c_groups, c_groups + ndims);
+        data_type = static_cast<memory::data_type>(dt);
+        mode = static_cast<quantization_mode>(c_mode);
+    }
+
     /// Zero points with the mask and groups of the scales.
     void set_zero_points(int arg, int mask, const memory::dims &groups,
             memory::data_type data_type = memory::data_type::u8) {
@@ -906,43 +930,99 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not set zero points");
     }
 
+    void get_zero_points(int arg, int &mask, memory::dims &groups, memory::data_type &data_type) const {
+        int ndims = 0;
+        mxdnn_dims_t c_groups = {};
+        mxdnn_data_type_t dt = mxdnn_data_type_undef;
+        error::wrap_c_api(mxdnn_primitive_attr_get_zero_points(get(), arg, &mask, &ndims, c_groups, &dt),
+                "could not get zero points");
+        groups.assign(c_groups, c_groups + ndims);
+        data_type = static_cast<memory::data_type>(dt);
+    }
+
     void set_scale_rounding(int arg, scale_rounding rounding) {
         error::wrap_c_api(mxdnn_primitive_attr_set_scale_rounding(
                                   get(), arg, static_cast<mxdnn_scale_rounding_t>(rounding)),
                 "could not set the rounding of scales");
+    }
+    scale_rounding get_scale_rounding(int arg) const {
+        mxdnn_scale_rounding_t value = mxdnn_scale_rounding_t();
+        error::wrap_c_api(mxdnn_primitive_attr_get_scale_rounding(get(), arg, &value),
+                "could not get the rounding of scales");
+        return static_cast<scale_rounding>(value);
     }
     void set_scales_layout(int arg, scales_layout layout) {
         error::wrap_c_api(mxdnn_primitive_attr_set_scales_layout(
                                   get(), arg, static_cast<mxdnn_scales_layout_t>(layout)),
                 "could not set the layout of scales");
     }
+    scales_layout get_scales_layout(int arg) const {
+        mxdnn_scales_layout_t value = mxdnn_scales_layout_t();
+        error::wrap_c_api(mxdnn_primitive_attr_get_scales_layout(get(), arg, &value),
+                "could not get the layout of scales");
+        return static_cast<scales_layout>(value);
+    }
     void set_global_scale(int arg, quantization_mode mode) {
         error::wrap_c_api(mxdnn_primitive_attr_set_global_scale(
                                   get(), arg, static_cast<mxdnn_quantization_mode_t>(mode)),
                 "could not set a global scale");
+    }
+    quantization_mode get_global_scale(int arg) const {
+        mxdnn_quantization_mode_t value = mxdnn_quantization_mode_t();
+        error::wrap_c_api(
+                mxdnn_primitive_attr_get_global_scale(get(), arg, &value), "could not get a global scale");
+        return static_cast<quantization_mode>(value);
     }
     void set_element_packing(int arg, element_packing packing) {
         error::wrap_c_api(mxdnn_primitive_attr_set_element_packing(
                                   get(), arg, static_cast<mxdnn_element_packing_t>(packing)),
                 "could not set the packing of elements");
     }
+    element_packing get_element_packing(int arg) const {
+        mxdnn_element_packing_t value = mxdnn_element_packing_t();
+        error::wrap_c_api(mxdnn_primitive_attr_get_element_packing(get(), arg, &value),
+                "could not get the packing of elements");
+        return static_cast<element_packing>(value);
+    }
     void set_row_grouping(row_grouping grouping) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_row_grouping(get(), static_cast<mxdnn_row_grouping_t>(grouping)),
                 "could not set the row grouping");
+    }
+    row_grouping get_row_grouping() const {
+        mxdnn_row_grouping_t value = mxdnn_row_grouping_t();
+        error::wrap_c_api(
+                mxdnn_primitive_attr_get_row_grouping(get(), &value), "could not get the row grouping");
+        return static_cast<row_grouping>(value);
     }
     void set_topk_weights_placement(topk_weights_placement where) {
         error::wrap_c_api(mxdnn_primitive_attr_set_topk_weights_placement(
                                   get(), static_cast<mxdnn_topk_weights_placement_t>(where)),
                 "could not set the placement of top-k weights");
     }
+    topk_weights_placement get_topk_weights_placement() const {
+        mxdnn_topk_weights_placement_t value = mxdnn_topk_weights_placement_t();
+        error::wrap_c_api(mxdnn_primitive_attr_get_topk_weights_placement(get(), &value),
+                "could not get the placement of top-k weights");
+        return static_cast<topk_weights_placement>(value);
+    }
     void set_expert_range(memory::dim first, memory::dim global_experts) {
         error::wrap_c_api(mxdnn_primitive_attr_set_expert_range(get(), first, global_experts),
                 "could not set the range of experts");
     }
+    void get_expert_range(memory::dim &first, memory::dim &global_experts) const {
+        error::wrap_c_api(mxdnn_primitive_attr_get_expert_range(get(), &first, &global_experts),
+                "could not get the range of experts");
+    }
     void set_max_rows_hint(memory::dim rows) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_max_rows_hint(get(), rows), "could not set the hint of rows");
+    }
+    memory::dim get_max_rows_hint() const {
+        memory::dim rows = 0;
+        error::wrap_c_api(
+                mxdnn_primitive_attr_get_max_rows_hint(get(), &rows), "could not get the hint of rows");
+        return rows;
     }
 
     void set_post_ops(const post_ops &ops) {
@@ -964,6 +1044,18 @@ private:
         return c_groups;
     }
 };
+
+inline memory::desc memory::desc::packed(const engine &aengine, const dims &adims, data_type adata_type,
+        const primitive_attr &attr, bool allow_empty) {
+    mxdnn_dims_t c_dims = {};
+    mxdnn_memory_desc_t md = nullptr;
+    const mxdnn_status_t st =
+            mxdnn_memory_desc_create_packed(&md, aengine.get(), static_cast<int>(adims.size()),
+                    to_c(adims, c_dims), static_cast<mxdnn_data_type_t>(adata_type), attr.get());
+    desc result;
+    result.init(st, md, allow_empty, "could not create a packed memory descriptor");
+    return result;
+}
 
 // ---- Primitive descriptors ----
 
@@ -1026,6 +1118,17 @@ protected:
         if (st == mxdnn_success) reset(pd);
     }
 
+    /// A descriptor of its own: next_impl() of a mere copy moves this one, too.
+    template <typename T>
+    static T clone_of(const T &pd) {
+        mxdnn_primitive_desc_t copy = nullptr;
+        error::wrap_c_api(
+                mxdnn_primitive_desc_clone(&copy, pd.get()), "could not clone a primitive descriptor");
+        T result;
+        result.reset(copy);
+        return result;
+    }
+
     template <typename T>
     T ask(mxdnn_query_t what) const {
         T answer = T();
@@ -1047,7 +1150,10 @@ inline primitive::primitive(const primitive_desc_base &pd) {
 struct mx_reorder : public primitive {
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
+        /// A destination with format_tag::any is packed for its engine, in the format that the attributes of
+        /// MXDNN_ARG_DST say (without those, the source's); dst_desc() describes it.
         primitive_desc(const engine &src_engine, const memory::desc &src_md, const engine &dst_engine,
                 const memory::desc &dst_md, const primitive_attr &attr = primitive_attr(),
                 bool allow_empty = false) {
@@ -1093,6 +1199,7 @@ struct mx_reorder : public primitive {
 struct mx_matmul : public primitive {
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &weights_desc,
                 const memory::desc &dst_desc, const primitive_attr &attr = primitive_attr(),
@@ -1117,6 +1224,7 @@ struct mx_matmul : public primitive {
 struct grouped_matmul : public primitive {
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &weights_desc,
                 const memory::desc &dst_desc, const primitive_attr &attr = primitive_attr(),
@@ -1149,6 +1257,7 @@ struct moe_route : public primitive {
 
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
         primitive_desc(const engine &aengine, const memory::desc &logits_desc, memory::dim topk,
                 algorithm scoring, unsigned route_flags, memory::dim expert_groups, memory::dim topk_groups,
@@ -1169,6 +1278,7 @@ struct moe_route : public primitive {
 struct moe_permute : public primitive {
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &dst_desc,
                 memory::dim source_ranks, memory::dim local_experts, memory::dim alignment,
@@ -1188,6 +1298,7 @@ struct moe_permute : public primitive {
 struct moe_unpermute : public primitive {
     struct primitive_desc : public primitive_desc_base {
         primitive_desc() = default;
+        primitive_desc clone() const { return clone_of(*this); }
 
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &dst_desc,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -1204,7 +1315,8 @@ struct moe_unpermute : public primitive {
 
 // ---- Blobs ----
 
-/// What `aengine` can do with weights that a blob describes; bad bytes are a verdict.
+/// What `aengine` can do with weights that a blob describes; bad bytes are a verdict. get_last_error() has
+/// the reason, empty for blob_verdict::native.
 inline blob_verdict check_blob(const engine &aengine, const uint8_t *blob, size_t size) {
     mxdnn_blob_verdict_t verdict = mxdnn_blob_corrupt;
     error::wrap_c_api(
@@ -1224,6 +1336,7 @@ inline uint64_t packed_checksum(const memory::desc &md, const void *packed) {
 
 /// The same of bytes that come in parts: value() once all of them have been added.
 struct checksum : public handle<mxdnn_checksum_t> {
+    explicit checksum(mxdnn_checksum_t c) : handle(c) {}
     explicit checksum(const memory::desc &md) {
         mxdnn_checksum_t c = nullptr;
         error::wrap_c_api(mxdnn_checksum_create(&c, md.get()), "could not create a checksum");

@@ -80,14 +80,17 @@ typedef enum {
     mxdnn_abdc = 20
 } mxdnn_format_tag_t;
 
+/** Kinds of engines. */
 typedef enum {
     mxdnn_any_engine = 0,
     mxdnn_cpu = 1,
     mxdnn_cuda = 2 /**< oneDNN's `gpu` */
 } mxdnn_engine_kind_t;
 
+/** Flags of mxdnn_stream_create(): executions of a stream follow one another. */
 typedef enum { mxdnn_stream_in_order = 0x1, mxdnn_stream_default_flags = 0x1 } mxdnn_stream_flags_t;
 
+/** Kinds of primitives and, below 0x100 as in oneDNN and from 0x110 on, of post-ops. */
 typedef enum {
     mxdnn_undefined_primitive = 0,
     mxdnn_primitive_kind_mx_reorder = 0x100,
@@ -103,17 +106,18 @@ typedef enum {
     mxdnn_gated = 0x110
 } mxdnn_primitive_kind_t;
 
+/** Algorithms of post-ops, of alpha and beta and a value x, and scorings of moe_route. */
 typedef enum {
     mxdnn_alg_kind_undef = 0,
     mxdnn_eltwise_relu = 0x20, /**< x > 0 ? x : alpha * x */
     mxdnn_eltwise_tanh = 0x21,
-    mxdnn_eltwise_square = 0x23,
-    mxdnn_eltwise_linear = 0x26,   /**< alpha * x + beta */
-    mxdnn_eltwise_logistic = 0x29, /**< sigmoid */
-    mxdnn_eltwise_gelu_tanh = 0x2b,
-    mxdnn_eltwise_swish = 0x2c, /**< x * sigmoid(alpha * x) */
-    mxdnn_eltwise_clip = 0x2e,  /**< min(max(x, alpha), beta) */
-    mxdnn_eltwise_gelu_erf = 0x31,
+    mxdnn_eltwise_square = 0x23,    /**< x * x */
+    mxdnn_eltwise_linear = 0x26,    /**< alpha * x + beta */
+    mxdnn_eltwise_logistic = 0x29,  /**< sigmoid */
+    mxdnn_eltwise_gelu_tanh = 0x2b, /**< x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) */
+    mxdnn_eltwise_swish = 0x2c,     /**< x * sigmoid(alpha * x) */
+    mxdnn_eltwise_clip = 0x2e,      /**< min(max(x, alpha), beta) */
+    mxdnn_eltwise_gelu_erf = 0x31,  /**< x / 2 * (1 + erf(x / sqrt(2))) */
     mxdnn_binary_add = 0x1fff0,
     mxdnn_binary_mul = 0x1fff1,
     mxdnn_binary_max = 0x1fff2,
@@ -122,8 +126,8 @@ typedef enum {
     mxdnn_gated_silu = 0x100, /**< g * sigmoid(g) * u */
     mxdnn_gated_swiglu_oai =
             0x101, /**< gpt-oss: min(g, limit) * sigmoid(alpha * g) * (clamp(u, +-limit) + 1) */
-    mxdnn_gated_gelu_erf = 0x102, /**< gelu(g) * u */
-    mxdnn_gated_gelu_tanh = 0x103,
+    mxdnn_gated_gelu_erf = 0x102,  /**< gelu(g) * u */
+    mxdnn_gated_gelu_tanh = 0x103, /**< the same with gelu_tanh */
     /* not gated, of one column each, for expert layers */
     mxdnn_eltwise_relu2 = 0x110, /**< max(x, 0)^2 */
     /* scoring of moe_route */
@@ -140,6 +144,7 @@ typedef enum {
     mxdnn_route_group_max = 1 << 2 /**< a group scores by its best expert, not by the sum of its best two */
 } mxdnn_route_flags_t;
 
+/** Which precision f32 operands may be rounded to inside a primitive; strict: none. */
 typedef enum {
     mxdnn_fpmath_mode_strict = 0,
     mxdnn_fpmath_mode_bf16 = 1,
@@ -148,6 +153,7 @@ typedef enum {
     mxdnn_fpmath_mode_tf32 = 4
 } mxdnn_fpmath_mode_t;
 
+/** Which precision sums may have; strict: that of f32; doc/mx_matmul.md. */
 typedef enum {
     mxdnn_accumulation_mode_strict = 0,
     mxdnn_accumulation_mode_relaxed = 1,
@@ -157,6 +163,7 @@ typedef enum {
     mxdnn_accumulation_mode_f16 = 5
 } mxdnn_accumulation_mode_t;
 
+/** Whose memory a primitive works in: the library's, or what the caller passes as MXDNN_ARG_SCRATCHPAD. */
 typedef enum { mxdnn_scratchpad_mode_library = 0, mxdnn_scratchpad_mode_user = 1 } mxdnn_scratchpad_mode_t;
 
 /** Who computes the scales of an argument. */
@@ -177,6 +184,8 @@ typedef enum {
     mxdnn_scale_rounding_rceil = 3
 } mxdnn_scale_rounding_t;
 
+/** Order of plain scales: as the elements', or padded to tiles of 128 rows and 4 scales each; doc/formats.md.
+ */
 typedef enum { mxdnn_scales_linear = 0, mxdnn_scales_swizzle_128x4 = 1 } mxdnn_scales_layout_t;
 
 /** Plain 6-bit elements: one code per byte, or four codes in three bytes. */
@@ -184,10 +193,10 @@ typedef enum { mxdnn_element_packing_bytes = 0, mxdnn_element_packing_dense = 1 
 
 /** How grouped_matmul learns which rows belong to which group. */
 typedef enum {
-    mxdnn_row_grouping_ends = 0,
-    mxdnn_row_grouping_starts = 1,
-    mxdnn_row_grouping_padded = 2,
-    mxdnn_row_grouping_row_ids = 3
+    mxdnn_row_grouping_ends = 0,   /**< GROUP_OFFSETS [G]: the row behind each group's last */
+    mxdnn_row_grouping_starts = 1, /**< GROUP_OFFSETS [G + 1]: each group's first row, then the end */
+    mxdnn_row_grouping_padded = 2, /**< GROUP_COUNTS [G]: rows of each group, which all have the same room */
+    mxdnn_row_grouping_row_ids = 3 /**< ROW_EXPERT_IDS [rows]: an expert for each row, in any order */
 } mxdnn_row_grouping_t;
 
 /** Where grouped_matmul applies MXDNN_ARG_TOPK_WEIGHTS. */
@@ -217,38 +226,40 @@ typedef enum {
     mxdnn_cpu_isa_avx512_core_amx = 0xfef
 } mxdnn_cpu_isa_t;
 
+/** Questions to descriptors, and the type of each answer. */
 typedef enum {
     mxdnn_query_undef = 0,
-    mxdnn_query_engine = 1,         /**< mxdnn_engine_t */
-    mxdnn_query_primitive_kind = 2, /**< mxdnn_primitive_kind_t */
-    mxdnn_query_num_of_inputs_s32 = 3,
-    mxdnn_query_num_of_outputs_s32 = 4,
+    mxdnn_query_engine = 1,             /**< mxdnn_engine_t */
+    mxdnn_query_primitive_kind = 2,     /**< mxdnn_primitive_kind_t */
+    mxdnn_query_num_of_inputs_s32 = 3,  /**< int: arguments that are read */
+    mxdnn_query_num_of_outputs_s32 = 4, /**< int: arguments that are written */
     mxdnn_query_memory_consumption_s64 =
-            6, /**< scratchpad bytes that the library allocates; 0 when the user does */
-    mxdnn_query_scratchpad_engine = 7,
-    mxdnn_query_impl_info_str = 8, /**< const char *: the implementation's name */
-    mxdnn_query_reorder_src_engine = 9,
-    mxdnn_query_reorder_dst_engine = 10,
-    mxdnn_query_strides = 14,     /**< const mxdnn_dims_t * */
-    mxdnn_query_src_md = 129,     /**< const_mxdnn_memory_desc_t */
-    mxdnn_query_weights_md = 131, /**< index 0: weights; index 1: bias */
-    mxdnn_query_dst_md = 133,
+            6, /**< int64_t: scratchpad bytes that the library allocates; 0 when the user does */
+    mxdnn_query_scratchpad_engine = 7,   /**< mxdnn_engine_t */
+    mxdnn_query_impl_info_str = 8,       /**< const char *: the implementation's name */
+    mxdnn_query_reorder_src_engine = 9,  /**< mxdnn_engine_t */
+    mxdnn_query_reorder_dst_engine = 10, /**< mxdnn_engine_t */
+    mxdnn_query_strides = 14,            /**< const mxdnn_dims_t * */
+    mxdnn_query_src_md = 129,            /**< const_mxdnn_memory_desc_t */
+    mxdnn_query_weights_md = 131,        /**< index 0: weights; index 1: bias */
+    mxdnn_query_dst_md = 133,            /**< index 1: the second destination of an mx_reorder */
     mxdnn_query_scratchpad_md = 136,
     mxdnn_query_exec_arg_md = 255, /**< index is the execution argument */
-    mxdnn_query_ndims_s32 = 256,
-    mxdnn_query_dims = 257, /**< const mxdnn_dims_t * */
-    mxdnn_query_data_type = 258,
-    mxdnn_query_format_kind = 262,
-    mxdnn_query_expert_stride_s64 = 0x1000, /**< packed: bytes from one batch entry (expert) to the next */
-    mxdnn_query_scale_data_type = 0x1001,   /**< packed: mxdnn_data_type_t */
-    mxdnn_query_block_size_s64 = 0x1002,    /**< packed: elements along K that share a scale */
-    mxdnn_query_layout_id_s32 = 0x1003,
-    mxdnn_query_layout_version_s32 = 0x1004,
-    mxdnn_query_alignment_s64 = 0x1005, /**< packed: preferred alignment of the bytes */
+    mxdnn_query_ndims_s32 = 256,   /**< int */
+    mxdnn_query_dims = 257,        /**< const mxdnn_dims_t * */
+    mxdnn_query_data_type = 258,   /**< mxdnn_data_type_t */
+    mxdnn_query_format_kind = 262, /**< mxdnn_format_kind_t */
+    mxdnn_query_expert_stride_s64 =
+            0x1000, /**< packed, int64_t: bytes from one batch entry (expert) to the next */
+    mxdnn_query_scale_data_type = 0x1001,    /**< packed: mxdnn_data_type_t */
+    mxdnn_query_block_size_s64 = 0x1002,     /**< packed, int64_t: elements along K that share a scale */
+    mxdnn_query_layout_id_s32 = 0x1003,      /**< packed, int; doc/layouts.md */
+    mxdnn_query_layout_version_s32 = 0x1004, /**< packed, int */
+    mxdnn_query_alignment_s64 = 0x1005,      /**< packed, int64_t: preferred alignment of the bytes */
     mxdnn_query_annotation_data_type =
             0x1006, /**< mxdnn_data_type_t: type before quantisation, undef if not set */
     mxdnn_query_annotation_recipe_str = 0x1007, /**< const char *: activation recipe, "" if not set */
-    mxdnn_query_target_str = 0x1008             /**< packed: target family, e.g. "cpu:x64" */
+    mxdnn_query_target_str = 0x1008             /**< packed, const char *: target family, e.g. "cpu:x64" */
 } mxdnn_query_t;
 
 /* Handles. A const_ handle is only read. */
@@ -285,13 +296,16 @@ typedef struct {
     int major;
     int minor;
     int patch;
-    const char *hash;     /**< commit the library was built from, or "unknown" */
+    const char *hash;     /**< commit that the library was built from, 40 hex digits; "N/A" if not known */
     unsigned cpu_runtime; /**< MXDNN_RUNTIME_* */
 } mxdnn_version_t;
 
 /** In place of a data pointer: no buffer, or one that the library allocates and owns. */
 #define MXDNN_MEMORY_NONE (NULL)
 #define MXDNN_MEMORY_ALLOCATE ((void *)(size_t)-1)
+
+/* Arguments of executions. Shapes: T tokens, k choices of each, E experts of the weights, G groups of rows,
+ * R rows. Where a primitive writes an argument that another one reads, both have the same shape. */
 
 #define MXDNN_ARG_SRC_0 1
 #define MXDNN_ARG_SRC MXDNN_ARG_SRC_0
@@ -305,30 +319,50 @@ typedef struct {
 #define MXDNN_ARG_WEIGHTS_0 33
 #define MXDNN_ARG_WEIGHTS MXDNN_ARG_WEIGHTS_0
 #define MXDNN_ARG_BIAS 41
+/** In user scratchpad mode: the bytes of the scratchpad descriptor, at a multiple of 64. */
 #define MXDNN_ARG_SCRATCHPAD 80
+/** OR-ed with SRC, WEIGHTS, DST or DST_1: its scales, its dims divided by the groups. */
 #define MXDNN_ARG_ATTR_SCALES 4096
+/** Likewise: its zero points, of the same dims. */
 #define MXDNN_ARG_ATTR_ZERO_POINTS 8192
 #define MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE 32768
+/** OR-ed with SRC_1: the operand of the binary post-op at position `idx`. */
 #define MXDNN_ARG_ATTR_MULTIPLE_POST_OP(idx) (MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE * ((idx) + 1))
 
 /** OR-ed with SRC, WEIGHTS, DST or DST_1: the f32 global scale {1} or {E} of NVFP4. */
 #define MXDNN_ARG_ATTR_GLOBAL_SCALE (1 << 21)
 
+/** s32 {G} or {G + 1}: ends or starts of the groups, by the row grouping. */
 #define MXDNN_ARG_GROUP_OFFSETS ((1 << 22) + 0)
+/** s32 {G}: rows of each padded group; moe_route: {E}; moe_permute: {source ranks, local experts}. */
 #define MXDNN_ARG_GROUP_COUNTS ((1 << 22) + 1)
+/** s32 {R}: the expert of each row, -1 for none. */
 #define MXDNN_ARG_ROW_EXPERT_IDS ((1 << 22) + 2)
+/** s32 {G}: the expert of each group, -1 for none. */
 #define MXDNN_ARG_GROUP_EXPERT_IDS ((1 << 22) + 3)
+/** s32 {global experts}: the expert of the weights that an id stands for, -1 for one that is not here. */
 #define MXDNN_ARG_EXPERT_MAP ((1 << 22) + 4)
+/** u64 {E}: addresses of each expert's packed bytes, in place of WEIGHTS. */
 #define MXDNN_ARG_WEIGHTS_PTRS ((1 << 22) + 5)
+/** s32 {R}: the row of the source that a row reads, -1 for zeros. */
 #define MXDNN_ARG_GATHER_IDX ((1 << 22) + 6)
+/** s32 {R}: the row of the destination that a row is added to, -1 for none. */
 #define MXDNN_ARG_SCATTER_IDX ((1 << 22) + 7)
+/** f32 or bf16: {R} of grouped_matmul, {T, k} of moe_route and moe_unpermute. */
 #define MXDNN_ARG_TOPK_WEIGHTS ((1 << 22) + 8)
+/** f32 {E}: a factor of each expert's results. */
 #define MXDNN_ARG_EXPERT_ALPHA ((1 << 22) + 9)
+/** f32 {3} or {E, 3}: alpha, beta and limit of the gated post-op. */
 #define MXDNN_ARG_ACTIVATION_PARAMS ((1 << 22) + 10)
+/** s32 {T, k}: the experts of each token, best first. */
 #define MXDNN_ARG_TOPK_IDS ((1 << 22) + 11)
+/** s32 {T * k}: of each row in the order of experts, the entry t * k + j that it is. */
 #define MXDNN_ARG_ROW_ORDER ((1 << 22) + 12)
+/** s32 {R}: of each row of a permuted tensor, the row that it comes from, -1 for padding. */
 #define MXDNN_ARG_PERMUTED_IDX ((1 << 22) + 13)
+/** f32 {E}: added to the scores that choose. */
 #define MXDNN_ARG_ROUTE_BIAS ((1 << 22) + 14)
+/** f32 {T * k}: TOPK_WEIGHTS in the order of the rows. */
 #define MXDNN_ARG_ROW_WEIGHTS ((1 << 22) + 15)
 
 #ifdef __cplusplus

@@ -26,6 +26,8 @@ status_t fail(status_t status, const char *format, ...) {
     return status;
 }
 
+void leave_reason(const char *text) { std::snprintf(last_message, sizeof(last_message), "%s", text); }
+
 const char *last_error() { return last_message; }
 
 failure_t::failure_t(status_t s, const char *format, ...) : status(s) {

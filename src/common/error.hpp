@@ -17,6 +17,9 @@ __attribute__((format(printf, 2, 3)))
 status_t
 fail(status_t status, const char *format, ...);
 
+// Leaves the text as this thread's last error where nothing has failed: the reason for an answer.
+void leave_reason(const char *text);
+
 const char *last_error();
 
 // The same from where no status can be returned: parallel work. Ends at the wall of the C API, as any

@@ -104,7 +104,7 @@ status_t find_arg(const exec_ctx_t &ctx, int arg, const memory_t *&m) {
 
 status_t check_args(const exec_ctx_t &ctx) {
     const std::vector<arg_desc_t> &args = ctx.pd.args;
-    bool runtime = false;
+    bool runtime = false, writes = false;
     for (size_t i = 0, next = 0; i < args.size(); i = next) {
         const arg_desc_t *form = &args[i];
         const memory_t *m = nullptr;
@@ -120,7 +120,12 @@ status_t check_args(const exec_ctx_t &ctx) {
         for (next = i + 1; next < args.size() && args[next].arg == args[i].arg; next++)
             if (m && !alike(*form) && alike(args[next])) form = &args[next];
         if (m) MXDNN_CHECK(check_memory(ctx.pd.problem, *form, *m));
+        writes = writes || (m && form->use == arg_use_t::output && form->arg != MXDNN_ARG_SCRATCHPAD);
     }
+    if (!writes)
+        return fail(mxdnn_invalid_arguments,
+                "no output was passed; %s writes those that are, so pass at least one",
+                primitive_kind_name(ctx.pd.problem.kind));
     for (int i = 0; i < ctx.nargs; i++) {
         bool known = ctx.args[i].arg == MXDNN_ARG_SCRATCHPAD;
         for (const arg_desc_t &a : args) known = known || a.arg == ctx.args[i].arg;

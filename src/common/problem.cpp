@@ -40,9 +40,9 @@ status_t prepare_mx_matmul(problem_t &p) {
                 "weights have runtime dims (%s); only rows of src and dst, and their batch, may",
                 dims_text(wei).c_str());
     if (K != wei.dims[nd - 2])
-        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %s in src and %lld in weights",
+        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %s in src and %lld in weights%s",
                 dims_text(src).c_str(), dims_text(wei).c_str(), dim_text(K).c_str(),
-                (long long)wei.dims[nd - 2]);
+                (long long)wei.dims[nd - 2], hint_of_k_and_n(K, wei));
 
     // The destination before and after a gated post-op.
     const post_op_t *gated = p.attr.gated();

@@ -75,9 +75,10 @@ status_t prepare_grouped_matmul(problem_t &p) {
         return fail(mxdnn_invalid_shape, "weights have %lld experts; possible are up to %lld", (long long)E,
                 (long long)max_experts);
     if (dim_from_end(src, 1) != K)
-        return fail(mxdnn_invalid_shape, "src is %s and weights are %s: K is %lld in src and %lld in weights",
-                dims_text(src).c_str(), dims_text(wei).c_str(), (long long)dim_from_end(src, 1),
-                (long long)K);
+        return fail(mxdnn_invalid_shape,
+                "src is %s and weights are %s: K is %lld in src and %lld in weights%s",
+                dims_text(src).c_str(), dims_text(wei).c_str(), (long long)dim_from_end(src, 1), (long long)K,
+                hint_of_k_and_n(dim_from_end(src, 1), wei));
     const bool gated = p.attr.gated() != nullptr;
     if (gated && N % 2)
         return fail(mxdnn_invalid_shape, "a gated activation halves N, but N is %lld; it has to be even",

@@ -198,8 +198,8 @@ void list_args_moe_route(pd_t &pd) {
     const auto in = arg_use_t::input, out = arg_use_t::output;
     add_arg(pd, MXDNN_ARG_SRC, in, p.src, false);
     if (p.route.has_bias()) add_arg(pd, MXDNN_ARG_ROUTE_BIAS, in, plain_desc({E}, mxdnn_f32), false);
-    add_arg(pd, MXDNN_ARG_TOPK_IDS, out, plain_desc({T, k}, mxdnn_s32), false);
-    add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, out, plain_desc({T, k}, mxdnn_f32), false);
+    add_arg(pd, MXDNN_ARG_TOPK_IDS, out, plain_desc({T, k}, mxdnn_s32));
+    add_arg(pd, MXDNN_ARG_TOPK_WEIGHTS, out, plain_desc({T, k}, mxdnn_f32));
     add_arg(pd, MXDNN_ARG_GROUP_COUNTS, out, plain_desc({E}, mxdnn_s32));
     add_arg(pd, MXDNN_ARG_GROUP_OFFSETS, out, offsets_desc(p, E));
     add_arg(pd, MXDNN_ARG_ROW_ORDER, out, plain_desc({rows}, mxdnn_s32));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/error.hpp"
+#include "common/packed_weights.hpp"
 #include "common/problem_util.hpp"
 
 namespace mxdnn {
@@ -29,12 +30,22 @@ void imply_attr(arg_attr_t &a, const memory_desc_t &md, const quant_t &q, mxdnn_
         a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;
 }
 
+// A destination that is left to the library: packed, in the format of its attributes or, without those, the
+// source's.
+status_t resolve_any_dst(problem_t &p) {
+    arg_attr_t of_src = p.attr.src;
+    const bool same_type = p.src.dt == p.dst.dt && p.src.ndims == p.dst.ndims;
+    if (is_packed(p.src)) imply_attr(of_src, p.src, p.src.packed.quant, mxdnn_quantization_mode_static_sazp);
+    const bool as_src = !p.attr.dst.scales.set && same_type && of_src.scales.set;
+    if (p.attr.dst.global != mxdnn_quantization_mode_undef) of_src.global = p.attr.dst.global;
+    return resolve_any("dst", p.dst, as_src ? of_src : p.attr.dst, *p.engine);
+}
+
 status_t check_both_sides(const problem_t &p) {
     const memory_desc_t &src = p.src, &dst = p.dst;
-    if (is_any(src) || is_any(dst))
-        return fail(mxdnn_invalid_arguments,
-                "%s is `any`; a reorder needs both layouts, e.g. pd.weights_desc()",
-                is_any(src) ? "src" : "dst");
+    if (is_any(src))
+        return fail(
+                mxdnn_invalid_arguments, "src is `any`; a reorder has to know where its source's bytes are");
     if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
     if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
     bool same = src.ndims == dst.ndims && src.ndims >= 2;
@@ -42,8 +53,6 @@ status_t check_both_sides(const problem_t &p) {
     if (!same)
         return fail(mxdnn_invalid_shape, "src is %s and dst is %s; a reorder needs equal dims, at least two",
                 dims_text(src).c_str(), dims_text(dst).c_str());
-    if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
-        return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
     if (is_packed(src) && src.packed.family != p.src_engine->target->family)
         return fail(mxdnn_incompatible_target, "src is packed for %s, but its engine is %s",
                 target_family_name(src.packed.family), p.src_engine->target->name);
@@ -73,6 +82,7 @@ status_t resolve_packed_side(problem_t &p, bool is_src) {
         return fail(mxdnn_invalid_arguments, "dst is packed and its scales are static, but packed bytes hold "
                                              "their scales: quantise with a "
                                              "dynamic mode, or pass codes and scales as a quantised src");
+    if (a.scales.set && a.is_dynamic()) MXDNN_CHECK(check_dynamic_mode("dst", md.dt, md.packed.quant, a));
     const mxdnn_quantization_mode_t global = a.global;
     imply_attr(a, md, md.packed.quant, dynamic_mode_of(md.dt, md.packed.quant));
     if (global == mxdnn_quantization_mode_static_sazp) a.global = global;
@@ -152,6 +162,8 @@ status_t prepare_two_reorders(problem_t &p) {
     MXDNN_CHECK(prepare_mx_reorder(first));
     if (const status_t s = prepare_mx_reorder(second))
         return fail(s, "of the second destination: %s", std::string(last_error()).c_str());
+    p.dst = first.dst;
+    p.dst_1 = second.dst;
     p.attr = first.attr;
     p.attr.dst_1 = second.attr.dst;
     return mxdnn_success;
@@ -177,6 +189,9 @@ problem_t reorder_to(const problem_t &p, bool second) {
 
 status_t prepare_mx_reorder(problem_t &p) {
     if (!is_zero(p.dst_1)) return prepare_two_reorders(p);
+    if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
+        return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
+    if (is_any(p.dst)) MXDNN_CHECK(resolve_any_dst(p));
     MXDNN_CHECK(check_both_sides(p));
     // Codes that stood under another global scale than the given one are made anew.
     const bool new_global =

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/formats/swizzle_128x4.hpp"
+#include "common/packed_weights.hpp"
 #include "common/quantization_mode.hpp"
 
 namespace mxdnn {
@@ -19,6 +20,14 @@ mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q) {
     }
 }
 
+status_t check_dynamic_mode(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a) {
+    if (a.mode == dynamic_mode_of(dt, q)) return mxdnn_success;
+    return fail(mxdnn_invalid_arguments,
+            "scales of %s (%s with %s scales) are to be computed by %s; this format's are by %s", name,
+            data_type_name(dt), data_type_name(q.scale_dt), quantization_mode_name(a.mode),
+            quantization_mode_name(dynamic_mode_of(dt, q)));
+}
+
 status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a) {
     if (!a.is_dynamic()) {
         if (a.global > mxdnn_quantization_mode_static_sazp)
@@ -28,11 +37,7 @@ status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const
                     name);
         return mxdnn_success;
     }
-    if (a.mode != dynamic_mode_of(dt, q))
-        return fail(mxdnn_invalid_arguments,
-                "scales of %s (%s with %s scales) are to be computed by %s; this format's are by %s", name,
-                data_type_name(dt), data_type_name(q.scale_dt), quantization_mode_name(a.mode),
-                quantization_mode_name(dynamic_mode_of(dt, q)));
+    MXDNN_CHECK(check_dynamic_mode(name, dt, q, a));
     if (const char *why = check_dynamic_quant(dt, q, a.rounding))
         return fail(mxdnn_invalid_arguments, "scales of %s cannot be computed: %s", name, why);
     return mxdnn_success;
@@ -226,15 +231,10 @@ status_t resolve_weights(problem_t &p) {
                     (long long)p.attr.weights.scales.groups[0], (long long)p.attr.weights.scales.groups[1],
                     (long long)q.block);
         if (is_any(wei)) {
-            const data_type_t dt = wei.dt;
-            const annotation_t annotation = wei.annotation;
-            dim_t dims[max_ndims];
-            for (int i = 0; i < wei.ndims; i++) dims[i] = wei.dims[i];
-            MXDNN_CHECK(init_packed(wei, wei.ndims, dims, dt, q, p.engine->target->family));
-            wei.annotation = annotation;
-        } else {
-            MXDNN_CHECK(check_plain("weights", wei));
+            MXDNN_CHECK(resolve_any("weights", wei, p.attr.weights, *p.engine));
+            return check_matches_packed("weights", wei, p.attr.weights);
         }
+        MXDNN_CHECK(check_plain("weights", wei));
     }
     return mxdnn_success;
 }

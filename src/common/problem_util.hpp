@@ -16,6 +16,7 @@ mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q);
 
 // Dynamic modes have to be those of the format's family, and able to compute it.
 status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
+status_t check_dynamic_mode(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
 // Attributes given beside a packed descriptor have to say what it says.
 status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a);
 // Of one execution: scales (or zero points) have the dims that go with the rows, whose dims are known now.
@@ -35,6 +36,13 @@ std::string dim_text(dim_t d);                  // "16", or "*" for a runtime va
 std::string dims_text(const memory_desc_t &md); // "*x2880"
 // An operand that is broadcast to the shape of another: right-aligned dims, each equal or 1.
 status_t check_broadcast(const char *name, const memory_desc_t &md, int ndims, const dim_t *to);
+
+// Of weights whose K is not that of the source, but whose N is: the end of a sentence.
+inline const char *hint_of_k_and_n(dim_t K, const memory_desc_t &wei) {
+    return wei.dims[wei.ndims - 1] == K ? "; weights are [.., K, N], which frameworks' [.., N, K] are "
+                                          "with the last two dims swapped and tag ba (or acb)"
+                                        : "";
+}
 
 status_t check_sum(const problem_t &p, const post_op_t &sum);
 

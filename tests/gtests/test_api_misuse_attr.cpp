@@ -71,7 +71,34 @@ TEST_F(Misuse, AttributeArguments) {
                 mxdnn_primitive_attr_set_global_scale(a, arg, mxdnn_quantization_mode_static_sazp), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_element_packing(a, arg, mxdnn_element_packing_dense), s);
+        // Getters know the same arguments.
+        int m = 77;
+        mxdnn_scale_rounding_t rounding;
+        mxdnn_scales_layout_t layout;
+        mxdnn_quantization_mode_t global;
+        mxdnn_element_packing_t packing;
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                mxdnn_primitive_attr_get_scales(a, arg, &m, nullptr, nullptr, nullptr, nullptr), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
+                mxdnn_primitive_attr_get_zero_points(a, arg, &m, nullptr, nullptr, nullptr), s);
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, mxdnn_primitive_attr_get_scale_rounding(a, arg, &rounding), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_get_scales_layout(a, arg, &layout), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_get_global_scale(a, arg, &global), s);
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, mxdnn_primitive_attr_get_element_packing(a, arg, &packing), s);
+        EXPECT_EQ(m, 77);
     }
+    // One number on the host: oneDNN has that, block scales have not.
+    for (int on_host : {1, -1}) {
+        EXPECT_REFUSED(mxdnn_unimplemented,
+                mxdnn_primitive_attr_set_scales(a, MXDNN_ARG_DST, 3, 2, g, mxdnn_e8m0, on_host, mode),
+                "is_on_host", std::to_string(on_host), "dst");
+        EXPECT_REFUSED(mxdnn_unimplemented,
+                mxdnn_primitive_attr_set_scales(a, MXDNN_ARG_SRC, 0, 0, nullptr, mxdnn_f32, on_host, mode),
+                "is_on_host", "src");
+    }
+    EXPECT_THROW(attr.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, true), mxdnn::error);
     for (int mask : {-1, 1 << 12, INT_MAX, INT_MIN}) {
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scales(a, MXDNN_ARG_SRC, mask, 2, g, mxdnn_e8m0, 0, mode),

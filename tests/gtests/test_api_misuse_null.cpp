@@ -47,6 +47,15 @@ TEST_F(Misuse, NullMemoryDesc) {
     EXPECT_NULL_REFUSED(
             mxdnn_memory_desc_create_with_grouped_encoding(&out_md, 2, nullptr, mxdnn_f32, 0, 2, mxdnn_s32),
             "dims");
+    EXPECT_NULL_REFUSED(
+            mxdnn_memory_desc_create_packed(nullptr, eng.get(), 2, dims, mxdnn_f4_e2m1, attr.get()), "md");
+    EXPECT_NULL_REFUSED(
+            mxdnn_memory_desc_create_packed(&out_md, nullptr, 2, dims, mxdnn_f4_e2m1, attr.get()), "engine");
+    EXPECT_NULL_REFUSED(
+            mxdnn_memory_desc_create_packed(&out_md, eng.get(), 2, nullptr, mxdnn_f4_e2m1, attr.get()),
+            "dims");
+    EXPECT_NULL_REFUSED(
+            mxdnn_memory_desc_create_packed(&out_md, eng.get(), 2, dims, mxdnn_f4_e2m1, nullptr), "attr");
     size_t size = 7;
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_get_blob(nullptr, nullptr, md.get()), "size");
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_get_blob(nullptr, &size, nullptr), "md");
@@ -164,6 +173,41 @@ TEST_F(Misuse, NullAttributes) {
             mxdnn_primitive_attr_set_topk_weights_placement(nullptr, mxdnn_topk_weights_on_output), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_expert_range(nullptr, 0, 0), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_max_rows_hint(nullptr, 1), "attr");
+    mxdnn_scale_rounding_t rounding;
+    mxdnn_scales_layout_t layout;
+    mxdnn_quantization_mode_t mode;
+    mxdnn_element_packing_t packing;
+    mxdnn_row_grouping_t grouping;
+    mxdnn_topk_weights_placement_t where;
+    mxdnn_dim_t rows;
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scales(
+                                nullptr, MXDNN_ARG_SRC, nullptr, nullptr, nullptr, nullptr, nullptr),
+            "attr");
+    EXPECT_OK(mxdnn_primitive_attr_get_scales(
+            attr.get(), MXDNN_ARG_SRC, nullptr, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_get_zero_points(nullptr, MXDNN_ARG_SRC, nullptr, nullptr, nullptr, nullptr),
+            "attr");
+    EXPECT_OK(mxdnn_primitive_attr_get_zero_points(
+            attr.get(), MXDNN_ARG_SRC, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scale_rounding(nullptr, MXDNN_ARG_DST, &rounding), "attr");
+    EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_get_scale_rounding(attr.get(), MXDNN_ARG_DST, nullptr), "rounding");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scales_layout(nullptr, MXDNN_ARG_DST, &layout), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scales_layout(attr.get(), MXDNN_ARG_DST, nullptr), "layout");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_global_scale(nullptr, MXDNN_ARG_DST, &mode), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_global_scale(attr.get(), MXDNN_ARG_DST, nullptr), "mode");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_element_packing(nullptr, MXDNN_ARG_DST, &packing), "attr");
+    EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_get_element_packing(attr.get(), MXDNN_ARG_DST, nullptr), "packing");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_row_grouping(nullptr, &grouping), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_row_grouping(attr.get(), nullptr), "grouping");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_topk_weights_placement(nullptr, &where), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_topk_weights_placement(attr.get(), nullptr), "where");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_expert_range(nullptr, &rows, &rows), "attr");
+    EXPECT_OK(mxdnn_primitive_attr_get_expert_range(attr.get(), nullptr, nullptr));
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_max_rows_hint(nullptr, &rows), "attr");
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_max_rows_hint(attr.get(), nullptr), "rows");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_post_ops(nullptr, po.get()), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_post_ops(nullptr, &c_po), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_post_ops(attr.get(), nullptr), "post_ops");

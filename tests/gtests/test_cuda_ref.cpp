@@ -231,6 +231,48 @@ TEST(cuda_ref, moe_route_gives_the_bytes_of_the_host) {
     EXPECT_GT(legal, 60);
 }
 
+// Any of the outputs without the others, by every implementation: of one token, of one a warp, and of more
+// than warps or the reference's scratchpad remember.
+TEST(cuda_ref, moe_route_writes_what_is_asked_for) {
+    for (const memory::dim T : {1, 40, 20000}) {
+        dice_t d{unsigned(9300 + T)};
+        const memory::desc logits({T, 40}, dt::bf16, tag::ab);
+        const auto make = [&](const mxdnn::engine &e) {
+            return mxdnn::moe_route::primitive_desc(e, logits, 4, mxdnn::algorithm::route_sigmoid,
+                    mxdnn::moe_route::renormalize | mxdnn::moe_route::bias, 4, 3);
+        };
+        const values_t in = random_inputs(make(cpu()), d.rng), want = run(make(cpu()), cpu(), in);
+        mxdnn::moe_route::primitive_desc pd = make(gpu());
+        int impls = 0;
+        do {
+            impls++;
+            const call_t all(pd, gpu(), in);
+            ASSERT_EQ(all.outputs.size(), 7u);
+            const mxdnn::stream s(gpu());
+            const mxdnn::primitive prim(pd);
+            for (unsigned subset = 1; subset < 1u << all.outputs.size(); subset++) {
+                auto args = all.args;
+                for (size_t i = 0; i < all.outputs.size(); i++)
+                    if (!(subset >> i & 1)) args.erase(all.outputs[i]);
+                prim.execute(s, args);
+                mxdnn::stream(s).wait();
+                for (size_t i = 0; i < all.outputs.size(); i++) {
+                    const int arg = all.outputs[i];
+                    if (!(subset >> i & 1)) continue;
+                    const memory &m = args.at(arg);
+                    ASSERT_EQ(read_memory(m), want.at(arg))
+                            << pd.impl_info_str() << " " << T << " tokens, output " << arg << " of subset "
+                            << subset;
+                    const bytes_t poison(m.get_desc().get_size(), 0xc3);
+                    mxdnn::cuda_interop::copy(s, m.get_data_handle(), poison.data(), poison.size());
+                    mxdnn::stream(s).wait();
+                }
+            }
+        } while (pd.next_impl());
+        EXPECT_GE(impls, 2);
+    }
+}
+
 TEST(cuda_ref, moe_permute_and_unpermute_give_the_bytes_of_the_host) {
     for (unsigned seed = 0; seed < 60; seed++) {
         dice_t d(9500 + seed);

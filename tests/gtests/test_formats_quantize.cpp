@@ -273,7 +273,7 @@ TEST(named_formats, are_legal_and_found) {
         EXPECT_EQ(check_dynamic_quant(row.elem, row.quant, mxdnn_scale_rounding_rceil), nullptr) << row.name;
         EXPECT_EQ(data_type_from_name(row.name), mxdnn_data_type_undef) << "a word with two meanings";
     }
-    EXPECT_EQ(rows, 8);
+    EXPECT_EQ(rows, 9);
     EXPECT_EQ(named_format("mxfp4")->elem, mxdnn_f4_e2m1);
     EXPECT_EQ(named_format("mxfp6_e3m2")->elem, mxdnn_f6_e3m2);
     EXPECT_EQ(named_format("nvfp4")->quant.block, 16);

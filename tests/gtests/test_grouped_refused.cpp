@@ -283,7 +283,7 @@ TEST(grouped_matmul, short_scales_are_refused) {
     std::vector<uint8_t> x(size_t(8 * w.K), 0x38), scales(8192, 127);
     std::vector<float> y(size_t(8 * w.N), unwritten);
     std::vector<int32_t> ends = {2, 4, 6, 8}, counts = {2, 2, 2, 2}, ids = {0, 1, 2, 3, 0, 1, 2, 3};
-    const auto execute = [&](bool padded, bool by_row, bool swizzled, memory::dims scale_dims) {
+    const auto execute = [&](bool padded, bool by_row, bool swizzled, const memory::dims &scale_dims) {
         mxdnn::primitive_attr a;
         a.set_row_grouping(padded   ? mxdnn::row_grouping::padded
                            : by_row ? mxdnn::row_grouping::row_ids

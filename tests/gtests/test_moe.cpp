@@ -111,42 +111,78 @@ TEST_F(Moe, RouteGivesTheSameBitsEverywhere) {
     }
 }
 
+// Every subset of the outputs is what it is beside all others, and nothing else is written. Tokens and
+// choices of some problems are more than implementations remember from choosing to placing.
 TEST_F(Moe, RouteOutputsMayBeLeftOut) {
-    constexpr dim T = 9, E = 12, k = 3;
-    std::vector<uint16_t> logits = random_bf16(T * E, 4);
-    std::vector<int32_t> ids(T * k), counts(E), ends(E), order(T * k), tokens(T * k);
-    std::vector<float> weights(T * k), row_weights(T * k);
-    const args_t all = {{MXDNN_ARG_SRC, of({T, E}, dt::bf16, logits)},
-            {MXDNN_ARG_TOPK_IDS, of({T, k}, dt::s32, ids)},
-            {MXDNN_ARG_TOPK_WEIGHTS, of({T, k}, dt::f32, weights)},
-            {MXDNN_ARG_GROUP_COUNTS, of({E}, dt::s32, counts)},
-            {MXDNN_ARG_GROUP_OFFSETS, of({E}, dt::s32, ends)},
-            {MXDNN_ARG_ROW_ORDER, of({T * k}, dt::s32, order)},
-            {MXDNN_ARG_GATHER_IDX, of({T * k}, dt::s32, tokens)},
-            {MXDNN_ARG_ROW_WEIGHTS, of({T * k}, dt::f32, row_weights)}};
-    const int needed[] = {MXDNN_ARG_SRC, MXDNN_ARG_TOPK_IDS, MXDNN_ARG_TOPK_WEIGHTS};
-    moe_route::primitive_desc pd(
-            eng, matrix(runtime, E, dt::bf16), k, algorithm::route_topk_softmax, moe_route::none, 1, 1);
-    do {
-        SCOPED_TRACE(pd.impl_info_str());
-        const moe_route prim(pd);
-        EXPECT_OK(execute(prim, all));
-        const auto want_order = order;
-        for (const auto &left_out : all) {
-            args_t args = all;
-            args.erase(left_out.first);
-            std::fill(order.begin(), order.end(), -1);
-            if (std::count(std::begin(needed), std::end(needed), left_out.first)) {
-                EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, args), std::to_string(left_out.first),
-                        "missing");
-            } else {
-                EXPECT_OK(execute(prim, args));
-                if (left_out.first != MXDNN_ARG_ROW_ORDER) {
-                    EXPECT_EQ(order, want_order);
+    struct {
+        dim T, E, k;
+        unsigned flags;
+        bool runtime_rows;
+    } const problems[] = {{9, 12, 3, moe_route::none, true}, {1, 40, 1, moe_route::bias, false},
+            {0, 8, 2, moe_route::none, true}, {1400, 64, 6, moe_route::renormalize, true},
+            {12, 300, 300, moe_route::none, false}};
+    for (const auto &p : problems) {
+        SCOPED_TRACE(std::to_string(p.T) + "x" + std::to_string(p.E));
+        const size_t rows = size_t(p.T * p.k);
+        std::vector<uint16_t> logits = random_bf16(size_t(p.T * p.E), 4);
+        std::vector<float> bias(size_t(p.E), 0.f);
+        for (size_t e = 0; e < bias.size(); e++) bias[e] = float(e % 5) / 8;
+        struct output_t {
+            int arg;
+            memory::dims dims;
+            dt type;
+            std::vector<uint32_t> all, part; // bits
+        };
+        std::vector<output_t> outputs = {{MXDNN_ARG_TOPK_IDS, {p.T, p.k}, dt::s32, {}, {}},
+                {MXDNN_ARG_TOPK_WEIGHTS, {p.T, p.k}, dt::f32, {}, {}},
+                {MXDNN_ARG_GROUP_COUNTS, {p.E}, dt::s32, {}, {}},
+                {MXDNN_ARG_GROUP_OFFSETS, {p.E}, dt::s32, {}, {}},
+                {MXDNN_ARG_ROW_ORDER, {p.T * p.k}, dt::s32, {}, {}},
+                {MXDNN_ARG_GATHER_IDX, {p.T * p.k}, dt::s32, {}, {}},
+                {MXDNN_ARG_ROW_WEIGHTS, {p.T * p.k}, dt::f32, {}, {}}};
+        for (output_t &o : outputs)
+            o.all.resize(o.dims == memory::dims{p.E} ? size_t(p.E) : rows), o.part.resize(o.all.size());
+        args_t inputs = {{MXDNN_ARG_SRC, of({p.T, p.E}, dt::bf16, logits)}};
+        if (p.flags & moe_route::bias) inputs[MXDNN_ARG_ROUTE_BIAS] = of({p.E}, dt::f32, bias);
+        for (const int threads : {1, 3}) {
+            mxdnn::set_max_concurrency(threads);
+            moe_route::primitive_desc pd(eng, matrix(p.runtime_rows ? runtime : p.T, p.E, dt::bf16), p.k,
+                    p.flags & moe_route::bias ? algorithm::route_sigmoid : algorithm::route_topk_softmax,
+                    p.flags, 1, 1);
+            do {
+                SCOPED_TRACE(pd.impl_info_str());
+                const moe_route prim(pd);
+                args_t args = inputs;
+                for (output_t &o : outputs) {
+                    std::fill(o.all.begin(), o.all.end(), 0xa5a5a5a5);
+                    args[o.arg] = of(o.dims, o.type, o.all);
                 }
-            }
+                EXPECT_OK(execute(prim, args));
+                EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, inputs), "no output", "moe_route");
+                for (unsigned subset = 1; subset < 1u << outputs.size(); subset++) {
+                    args = inputs;
+                    for (size_t i = 0; i < outputs.size(); i++) {
+                        output_t &o = outputs[i];
+                        std::fill(o.part.begin(), o.part.end(), 0x5a5a5a5a);
+                        if (subset >> i & 1) args[o.arg] = of(o.dims, o.type, o.part);
+                    }
+                    EXPECT_OK(execute(prim, args));
+                    for (size_t i = 0; i < outputs.size(); i++)
+                        if (subset >> i & 1) {
+                            ASSERT_EQ(outputs[i].part, outputs[i].all)
+                                    << "output " << i << " of subset " << subset << ", " << threads
+                                    << " threads";
+                        }
+                }
+            } while (pd.next_impl());
         }
-    } while (pd.next_impl());
+    }
+    // The logits are no output.
+    std::vector<int32_t> ids(4);
+    const moe_route prim(moe_route::primitive_desc(
+            eng, matrix(2, 4, dt::bf16), 2, algorithm::route_topk_softmax, moe_route::none, 1, 1));
+    EXPECT_REFUSED(mxdnn_invalid_arguments, execute(prim, {{MXDNN_ARG_TOPK_IDS, of({2, 2}, dt::s32, ids)}}),
+            "missing");
 }
 
 TEST_F(Moe, RouteProblemsThatAreNone) {

@@ -62,13 +62,10 @@ const char *kind_name(x64::kernel_kind_t k) {
 // Weight formats with a column each, and the int4 forms that have no word of their own.
 std::vector<named_format_t> formats() {
     std::vector<named_format_t> all(std::begin(named_formats), std::end(named_formats));
-    quant_t u8 = int4_quant, zero = int4_quant;
-    u8.zp = zero_point_kind_t::u8;
-    u8.zp_dt = mxdnn_u8;
+    quant_t zero = int4_quant;
     zero.zp = zero_point_kind_t::float_zero;
     zero.zp_dt = mxdnn_bf16;
     all.push_back({"u4", mxdnn_u4, int4_quant});
-    all.push_back({"u4 + zp", mxdnn_u4, u8});
     all.push_back({"u4 + float zero", mxdnn_u4, zero});
     return all;
 }

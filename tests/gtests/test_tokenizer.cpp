@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../../examples/minilm/unicode.hpp"
-#include "../../tools/common/utf8.hpp"
+#include "common/container/utf8.hpp"
 
 using minilm::tokenizer_t;
 using words_t = std::vector<std::string>;
@@ -108,7 +108,7 @@ TEST(tokenizer, any_bytes_give_ids_of_the_vocabulary) {
             if (rng() % 2)
                 s += char(rng());
             else
-                utf8::append(s, rng() % 0x110000);
+                mxdnn::impl::utf8::append(s, rng() % 0x110000);
         }
         const ids_t ids = t.encode(s, 40);
         ASSERT_GE(ids.size(), 2u);

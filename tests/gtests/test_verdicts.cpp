@@ -102,6 +102,52 @@ TEST(verdicts, incompatible_where_something_is_newer_than_this_release) {
     EXPECT_EQ(ask("cpu:x64:avx2", blob), verdict_t::native);
 }
 
+// The last error is the reason for the verdict, with the values that it is about.
+TEST(verdicts, reasons) {
+    const auto reason = [](const char *target, const bytes_t &blob, verdict_t want) {
+        mxdnn::set_verbose("planted_by_the_test"); // a failure of before
+        EXPECT_EQ(ask(target, blob), want) << target;
+        const std::string text = mxdnn::get_last_error();
+        EXPECT_EQ(text.find("planted_by_the_test"), text.npos) << text;
+        return text;
+    };
+    const auto expect_has = [](const std::string &text, std::initializer_list<const char *> words) {
+        for (const char *w : words) EXPECT_NE(text.find(w), text.npos) << "'" << w << "' is not in: " << text;
+    };
+    const bytes_t blob = packed_blob(named_formats[0]);
+    EXPECT_EQ(reason("cpu:x64:avx2", blob, verdict_t::native), "");
+
+    memory_desc_t cuda;
+    const dim_t even[] = {70, 34};
+    ASSERT_EQ(init_packed(cuda, 2, even, mxdnn_f4_e2m1, mx_quant, target_family_t::cuda), mxdnn_success);
+    EXPECT_EQ(reason("cuda:sm_90", blob_of(cuda), verdict_t::native), "");
+    expect_has(reason("cuda:sm_120", blob_of(cuda), verdict_t::slower), {"cuda:sm_120", "70x34", "f4_e2m1"});
+
+    memory_desc_t plain;
+    ASSERT_EQ(init_with_tag(plain, 2, even, mxdnn_f4_e2m1, mxdnn_ba), mxdnn_success);
+    expect_has(reason("cpu:x64:avx2", blob_of(plain), verdict_t::slower), {"plain", "70x34", "mx_reorder"});
+    expect_has(reason("cpu:x64:avx2", blob_of(cuda), verdict_t::needs_reorder),
+            {"packed for cuda", "cpu:x64:avx2", "mx_reorder"});
+    expect_has(reason("cuda:sm_90", blob, verdict_t::needs_reorder), {"packed for cpu:x64", "cuda:sm_90"});
+
+    const auto incompatible = verdict_t::incompatible;
+    expect_has(reason("cpu:x64:avx2", altered(blob, "layout_id", 200), incompatible), {"layout_id", "200"});
+    expect_has(reason("cpu:x64:avx2", altered(blob, "layout_version", 200), incompatible),
+            {"layout_version", "200"});
+    expect_has(reason("cpu:x64:avx2", altered(blob, "target_family", 200), incompatible),
+            {"target_family", "200"});
+    expect_has(reason("cpu:x64:avx2", altered(altered(blob, "format_version", 200), "oldest_reader", 200),
+                       incompatible),
+            {"format version 200"});
+
+    bytes_t bad = blob;
+    bad[bad.size() - 1] ^= 1;
+    expect_has(reason("cpu:x64:avx2", bad, verdict_t::corrupt), {"checksum"});
+    bad.resize(9);
+    expect_has(reason("cpu:x64:avx2", bad, verdict_t::corrupt), {"9 bytes"});
+    expect_has(reason("cpu:x64:avx2", bytes_t(), verdict_t::corrupt), {"0 bytes"});
+}
+
 TEST(verdicts, corrupt_where_any_byte_differs) {
     const bytes_t blob = packed_blob(named_formats[0]);
     for (size_t i = 0; i < blob.size(); i++) {

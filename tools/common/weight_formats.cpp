@@ -2,8 +2,11 @@
 // A row per format; what differs between them is attributes only.
 #include "weight_formats.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <unordered_map>
+
+#include "common/formats/named_formats.hpp"
 
 namespace weight_formats {
 
@@ -27,7 +30,9 @@ primitive_attr attributes(const format_t &f, const shape_t &s, int arg, quantiza
 const memory::desc one_f32({1}, dt::f32, tag::a);
 
 memory::desc scales_as_stored(const format_t &f, const shape_t &s) {
-    return as_stored({s.experts, (s.in + f.block - 1) / f.block, s.out}, f.scale);
+    shape_t scales = s;
+    scales.in = (s.in + f.block - 1) / f.block;
+    return as_stored(scales, f.scale);
 }
 
 memory memory_at(const memory::desc &desc, const engine &eng, void *bytes) {
@@ -52,17 +57,19 @@ memory quantise(const format_t &f, const engine &eng, const shape_t &s, memory::
 } // namespace
 
 const std::vector<format_t> &formats() {
-    constexpr auto mx = quantization_mode::dynamic_mx;
-    static const std::vector<format_t> all = {
-            {"mxfp8", "mxfp8 e4m3", dt::f8_e4m3, 32, dt::e8m0, mx, false, false},
-            {"mxfp8_e5m2", "mxfp8 e5m2", dt::f8_e5m2, 32, dt::e8m0, mx, false, false},
-            {"mxfp6", "mxfp6 e2m3", dt::f6_e2m3, 32, dt::e8m0, mx, false, false},
-            {"mxfp6_e3m2", "mxfp6 e3m2", dt::f6_e3m2, 32, dt::e8m0, mx, false, false},
-            {"mxfp4", "mxfp4", dt::f4_e2m1, 32, dt::e8m0, mx, false, false},
-            {"nvfp4", "nvfp4", dt::f4_e2m1, 16, dt::f8_e4m3, quantization_mode::dynamic_fp, false, true},
-            {"mxint8", "mxint8", dt::s8, 32, dt::e8m0, mx, false, false},
-            {"int4", "int4 group 32", dt::u4, 32, dt::f16, quantization_mode::dynamic_affine, true, false},
-    };
+    using namespace mxdnn::impl;
+    static const std::vector<format_t> all = [] {
+        std::vector<format_t> v;
+        for (const named_format_t &f : named_formats) {
+            const quant_family_t family = quant_family(f.elem, f.quant);
+            v.push_back({f.name, dt(f.elem), f.quant.block, dt(f.quant.scale_dt),
+                    family == quant_family_t::mx      ? quantization_mode::dynamic_mx
+                    : family == quant_family_t::nvfp4 ? quantization_mode::dynamic_fp
+                                                      : quantization_mode::dynamic_affine,
+                    f.quant.zp != zero_point_kind_t::none, family == quant_family_t::nvfp4});
+        }
+        return v;
+    }();
     return all;
 }
 
@@ -83,7 +90,7 @@ const format_t &find_format(const std::string &name) {
 
 memory::desc as_stored(const shape_t &s, memory::data_type type) {
     if (!s.experts) return memory::desc({s.in, s.out}, type, tag::ba);
-    return memory::desc({s.experts, s.in, s.out}, type, tag::acb);
+    return memory::desc({*s.experts, s.in, s.out}, type, tag::acb);
 }
 
 memory::desc packed_desc(const format_t &f, const engine &eng, const shape_t &s) {
@@ -94,9 +101,9 @@ memory::desc packed_desc(const format_t &f, const engine &eng, const shape_t &s)
                 memory::desc({s.in, s.out}, f.element, tag::any), memory::desc({M, s.out}, dt::f32, tag::ab),
                 attr)
                 .weights_desc();
-    return mx_matmul::primitive_desc(eng, memory::desc({s.experts, M, s.in}, dt::f32, tag::abc),
-            memory::desc({s.experts, s.in, s.out}, f.element, tag::any),
-            memory::desc({s.experts, M, s.out}, dt::f32, tag::abc), attr)
+    return mx_matmul::primitive_desc(eng, memory::desc({*s.experts, M, s.in}, dt::f32, tag::abc),
+            memory::desc({*s.experts, s.in, s.out}, f.element, tag::any),
+            memory::desc({*s.experts, M, s.out}, dt::f32, tag::abc), attr)
             .weights_desc();
 }
 
@@ -154,13 +161,26 @@ memory pack_codes(const format_t &f, const engine &eng, const shape_t &s, const 
     return to;
 }
 
+std::optional<shape_t> shape_of(const memory::desc &packed) {
+    const memory::dims d = packed.get_dims();
+    if (d.size() == 2) return shape_t::matrix(d[1], d[0]);
+    if (d.size() == 3) return shape_t::batch(d[0], d[2], d[1]);
+    return std::nullopt;
+}
+
 void unpack(const memory::desc &packed, const engine &eng, const void *bytes, memory::data_type type,
         void *values) {
+    // Row-major but for the last two dimensions, [.., out, in].
     const memory::dims dims = packed.get_dims();
     const size_t n = dims.size();
-    const shape_t s{n > 2 ? dims[0] : 0, dims[n - 2], dims[n - 1]};
+    memory::dims strides(n);
+    strides[n - 2] = 1;
+    strides[n - 1] = dims[n - 2];
+    memory::dim matrix = dims[n - 2] * dims[n - 1];
+    for (size_t i = n - 2; i-- > 0; matrix *= dims[i]) strides[i] = matrix;
     const engine host(engine::kind::cpu, 0);
-    const memory from(packed, eng, const_cast<void *>(bytes)), to(as_stored(s, type), host, values);
+    const memory from(packed, eng, const_cast<void *>(bytes)),
+            to(memory::desc(dims, type, strides), host, values);
     stream st(host);
     mx_reorder(from, to).execute(st, from, to);
     st.wait();

@@ -3,6 +3,7 @@
 // checkpoints store them: [out, in], or [experts, out, in].
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,7 @@
 namespace weight_formats {
 
 struct format_t {
-    const char *name;  // in files and options
-    const char *title; // in tables
+    const char *name; // in files, options and tables
     mxdnn::memory::data_type element;
     mxdnn::memory::dim block; // elements along K that share a scale
     mxdnn::memory::data_type scale;
@@ -20,15 +20,28 @@ struct format_t {
     bool zero_points, global_scale;
 };
 
+// The named formats of the library and of mxdnn-bench (src/common/formats/named_formats.hpp); nvfp4 with a
+// global scale, which that list leaves to who names it.
 const std::vector<format_t> &formats();
 std::vector<std::string> format_names();
 
 // The format of that name, or std::runtime_error that lists them.
 const format_t &find_format(const std::string &name);
 
+// Of weights: a matrix, or a batch of matrices, of which there may be none.
 struct shape_t {
-    mxdnn::memory::dim experts; // 0: a matrix, not a batch of them
-    mxdnn::memory::dim in, out;
+    using dim = mxdnn::memory::dim;
+    static shape_t matrix(dim out, dim in) { return {std::nullopt, out, in}; }
+    static shape_t batch(dim experts, dim out, dim in) { return {experts, out, in}; }
+
+    std::optional<dim> experts;
+    dim out, in;
+
+    dim matrices() const { return experts.value_or(1); }
+    bool is_empty() const { return matrices() == 0 || out == 0 || in == 0; }
+
+private:
+    shape_t(std::optional<dim> e, dim o, dim i) : experts(e), out(o), in(i) {}
 };
 
 // The descriptor of [out, in] or [experts, out, in] as mxdnn's [in, out] or [experts, in, out].
@@ -37,10 +50,13 @@ mxdnn::memory::desc as_stored(const shape_t &shape, mxdnn::memory::data_type typ
 // The packed descriptor that mx_matmul wants for weights of that shape and format.
 mxdnn::memory::desc packed_desc(const format_t &format, const mxdnn::engine &engine, const shape_t &shape);
 
+// How scales of MX formats are chosen unless something else is asked for (doc/mxdnn-pack.md).
+constexpr mxdnn::scale_rounding default_rounding = mxdnn::scale_rounding::rceil;
+
 // Quantises and packs f32, bf16 or f16 weights in one step; into `bytes`, or into memory of its own.
 mxdnn::memory pack(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
-        mxdnn::memory::data_type type, const void *weights,
-        mxdnn::scale_rounding rounding = mxdnn::scale_rounding::rceil, void *bytes = nullptr);
+        mxdnn::memory::data_type type, const void *weights, mxdnn::scale_rounding rounding = default_rounding,
+        void *bytes = nullptr);
 
 // The global scale that pack() would find.
 float global_scale_of(
@@ -54,7 +70,10 @@ mxdnn::memory pack_under(float global_scale, const format_t &format, const mxdnn
 mxdnn::memory pack_codes(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
         const void *codes, const void *scales, void *bytes = nullptr);
 
-// The opposite: what packed weights are worth, as [.., out, in] of `type` in `values`.
+// The shape of a packed descriptor of two or three dimensions; nothing of others.
+std::optional<shape_t> shape_of(const mxdnn::memory::desc &packed);
+
+// The opposite of packing: what packed weights are worth, as [.., out, in] of `type` in `values`.
 void unpack(const mxdnn::memory::desc &packed, const mxdnn::engine &engine, const void *bytes,
         mxdnn::memory::data_type type, void *values);
 std::vector<float> unpack(const mxdnn::memory::desc &packed, const mxdnn::engine &engine, const void *bytes);

@@ -11,25 +11,23 @@
 
 namespace weight_formats {
 
-struct parts_t {
-    // Of a part on its larger side; a part has 64 columns at least.
-    uint64_t bytes = uint64_t(16) << 20;
-    // Told of input that is not needed any more.
-    std::function<void(const void *bytes, uint64_t size)> used = [](const void *, uint64_t) {};
-};
+// Of a part on its larger side; a part has 64 columns at least.
+constexpr uint64_t default_part_bytes = uint64_t(16) << 20;
 
+// Copies bytes of the input from an offset on.
+using read_t = std::function<void(uint64_t offset, uint64_t size, void *buffer)>;
 // Takes the next bytes of the result.
 using take_t = std::function<void(const void *bytes, uint64_t size)>;
 
-// As pack().
-void pack_in_parts(const parts_t &parts, const take_t &take, const format_t &format,
-        const mxdnn::engine &engine, const shape_t &shape, mxdnn::memory::data_type type, const void *weights,
-        mxdnn::scale_rounding rounding);
+// As pack(). Tensors without elements have no bytes and cost no time, however many matrices they are.
+void pack_in_parts(uint64_t part_bytes, const take_t &take, const format_t &format,
+        const mxdnn::engine &engine, const shape_t &shape, mxdnn::memory::data_type type,
+        const read_t &weights, mxdnn::scale_rounding rounding = default_rounding);
 // As pack_codes().
-void pack_codes_in_parts(const parts_t &parts, const take_t &take, const format_t &format,
-        const mxdnn::engine &engine, const shape_t &shape, const void *codes, const void *scales);
-// As unpack(); a tensor of no format of the list is unpacked as a whole.
-void unpack_in_parts(const parts_t &parts, const take_t &take, const mxdnn::memory::desc &packed,
-        const mxdnn::engine &engine, const void *bytes, mxdnn::memory::data_type type);
+void pack_codes_in_parts(uint64_t part_bytes, const take_t &take, const format_t &format,
+        const mxdnn::engine &engine, const shape_t &shape, const read_t &codes, const read_t &scales);
+// As unpack(); a tensor of no format of the list, or of more than three dimensions, is unpacked as a whole.
+void unpack_in_parts(uint64_t part_bytes, const take_t &take, const mxdnn::memory::desc &packed,
+        const mxdnn::engine &engine, const read_t &bytes, mxdnn::memory::data_type type);
 
 } // namespace weight_formats

@@ -3,31 +3,40 @@
 #include "commands.hpp"
 
 #include <cstdio>
-#include <stdexcept>
+
+#include "common/interrupt.hpp"
 
 namespace mxdnn_pack {
 
 bool list(const options_t &o) {
-    safetensors::file_t file;
-    const auto status = safetensors::file_t::open(o.in, file);
-    if (!status.ok()) throw std::runtime_error(status.message);
     const mxdnn::engine engine = make_engine(o);
-    const auto names = container::packed_names(file);
+    const input_t input(o.in);
+    size_t packed = 0, checked = 0;
     bool good = true;
-    for (const std::string &name : names) {
+    for (size_t i = 0; i < input.entries.size(); i++) {
+        const auto &e = input.entries[i];
+        packed += e.is_packed;
+        if (!e.is_packed && !e.has_checksum) continue;
+        interrupt::check();
+        const std::string name = safetensors::shown(e.name);
         progress("checking " + name);
         try {
-            const auto p = container::get_packed(file, name, engine);
-            printf("%s  %s  %llu bytes  %s on %s\n", safetensors::shown(name).c_str(),
-                    p.desc.to_string().c_str(), (unsigned long long)p.size,
-                    p.verdict == mxdnn::blob_verdict::native ? "native" : "slower",
+            input.file.verify(i);
+            checked++;
+            if (!e.is_packed) continue;
+            const mxdnn::memory::desc desc = input.file.get_desc(i);
+            const auto verdict =
+                    safetensors::check_usable(input.path + ": packed tensor " + name, desc, engine);
+            printf("%s  %s  %zu bytes  %s on %s\n", name.c_str(), desc.to_string().c_str(), desc.get_size(),
+                    verdict == mxdnn::blob_verdict::native ? "native" : "slower",
                     engine.get_target().c_str());
-        } catch (const std::runtime_error &e) {
-            printf("%s  REFUSED: %s\n", safetensors::shown(name).c_str(), e.what());
+        } catch (const std::exception &wrong) {
+            printf("%s  REFUSED: %s\n", name.c_str(), wrong.what());
             good = false;
         }
     }
-    printf("%zu packed of %zu tensors\n", names.size(), file.index().tensors.size());
+    printf("%zu packed of %zu tensors, %zu checked by their checksum\n", packed, input.entries.size(),
+            checked);
     return good;
 }
 

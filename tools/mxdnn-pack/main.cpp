@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // mxdnn-pack: packs the weights of a safetensors file, for this machine or another; doc/mxdnn-pack.md.
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <new>
 
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "common/interrupt.hpp"
+#include "common/weight_rule.hpp"
 
 namespace mxdnn_pack {
 
@@ -45,17 +50,21 @@ int run(int argc, char **argv) {
     };
     std::string formats;
     for (const auto &f : weight_formats::format_names()) formats += " " + f;
-    CLI::App *pack_c = command(
-            "pack", "quantise and pack [out, in] and [experts, out, in] weights; repack codes and scales");
-    pack_c->add_option("output", o.out, "file to write")->required();
+    CLI::App *pack_c =
+            command("pack", "quantise and pack the weights of linear layers and experts, [out, in] and "
+                            "[experts, out, in]; repack codes and scales");
+    pack_c->footer(weight_rule::text());
+    pack_c->add_option("output", o.out, "file to write, not the input")->required();
     pack_c->add_option("--format", o.format,
                   "of high-precision weights:" + formats
-                          + " (nvfp4: with a global scale; int4: u4 in groups of 32, f16 scales, u8 zero "
-                            "points)")
+                          + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, "
+                            "u8 zero "
+                            "points; both in groups of 32)")
             ->capture_default_str();
-    pack_c->add_option("--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even")
-            ->capture_default_str();
-    pack_c->add_option("--include", o.include, "only tensors whose name matches this regular expression");
+    pack_c->add_option(
+            "--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even; the default is rceil");
+    pack_c->add_option("--include", o.include,
+            "pack tensors whose name matches this regular expression, whatever the rule below says");
     pack_c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
     pack_c->add_option("--recipe", o.recipe, "activation recipe to note in the descriptors");
     pack_c->add_flag("--codes-only", o.codes_only, "pack what is quantised already and copy the rest");
@@ -64,7 +73,7 @@ int run(int argc, char **argv) {
     unpack_c->add_option("output", o.out, "file to write")->required();
     unpack_c->add_option("--type", o.type, "f32 bf16 f16")->capture_default_str();
     with_parts(unpack_c);
-    CLI::App *list_c = command("list", "say what is packed, and check every blob and checksum");
+    CLI::App *list_c = command("list", "say what is packed, and check every descriptor and checksum");
     try {
         bool known = argc < 2 || *argv[1] == '-';
         std::string commands;
@@ -88,10 +97,21 @@ int run(int argc, char **argv) {
 } // namespace mxdnn_pack
 
 int main(int argc, char **argv) {
+    interrupt::install();
+    int status = 1;
     try {
-        return mxdnn_pack::run(argc, argv);
+        status = mxdnn_pack::run(argc, argv);
+    } catch (const std::bad_alloc &) {
+        fprintf(stderr, "mxdnn-pack: memory has run out\n");
     } catch (const std::exception &e) {
         fprintf(stderr, "mxdnn-pack: %s\n", e.what());
+    }
+    if (interrupt::received()) interrupt::finish(interrupt::received());
+    // What was not written was not said; to a reader that has gone there is nothing to say.
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno != EPIPE)
+            fprintf(stderr, "mxdnn-pack: cannot write to standard output: %s\n", strerror(errno));
         return 1;
     }
+    return status;
 }

@@ -6,7 +6,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "common/weight_parts.hpp"
+#include <sys/stat.h>
+
+#include "common/interrupt.hpp"
 
 namespace mxdnn_pack {
 
@@ -18,108 +20,133 @@ namespace {
 
 mxdnn::scale_rounding find_rounding(const std::string &name) {
     using r = mxdnn::scale_rounding;
+    if (name.empty()) return default_rounding;
     const std::pair<const char *, r> all[] = {
             {"floor", r::floor}, {"rceil", r::rceil}, {"ceil", r::ceil}, {"even", r::even}};
     for (const auto &x : all)
         if (name == x.first) return x.second;
-    throw std::runtime_error("there is no rounding '" + name + "'; known are floor, rceil, ceil and even");
+    throw std::runtime_error(
+            "there is no rounding " + safetensors::shown(name) + "; known are floor, rceil, ceil and even");
 }
 
-safetensors::file_t open(const std::string &path) {
-    safetensors::file_t file;
-    const auto status = safetensors::file_t::open(path, file);
+// The result has less precision than what it is made of, which is not to be lost by a slip.
+void refuse_same_file(const options_t &o) {
+    struct stat in, out;
+    if (stat(o.in.c_str(), &in) == 0 && stat(o.out.c_str(), &out) == 0 && in.st_dev == out.st_dev
+            && in.st_ino == out.st_ino)
+        throw std::runtime_error(
+                safetensors::shown_path(o.out) + " is the input itself; name another file to write");
+}
+
+void write(const std::string &path, const safetensors::contents_t &c) {
+    using safetensors::status_t;
+    const std::string shown = safetensors::shown_path(path);
+    const status_t status =
+            safetensors::write(path, c.tensors, c.metadata, [&](uint64_t done, uint64_t total) -> status_t {
+                progress(shown + ": " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20)
+                         + " MiB");
+                if (interrupt::received()) return {safetensors::kind_t::io, "ended by a signal"};
+                return {};
+            });
     if (!status.ok()) throw std::runtime_error(status.message);
-    return file;
 }
 
-parts_t parts_of(const safetensors::file_t &file, const options_t &o) {
-    return {uint64_t(o.part_mib) << 20,
-            [&file](const void *bytes, uint64_t size) { file.forget(bytes, size); }};
-}
-
-void write(const std::string &path, const container::contents_t &c) {
-    const auto status = safetensors::write(path, c.tensors, c.metadata, [&](uint64_t done, uint64_t total) {
-        progress(path + ": " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20) + " MiB");
-    });
-    if (!status.ok()) throw std::runtime_error(status.message);
+std::string summary(const sources_t &sources) {
+    std::string s;
+    for (const auto &l : sources.left)
+        s += "  " + l.first + ": " + std::to_string(l.second.count) + ", such as "
+             + safetensors::shown(l.second.first) + "\n";
+    return s;
 }
 
 } // namespace
 
 void pack(const options_t &o) {
-    const auto file = open(o.in);
-    const mxdnn::engine engine = make_engine(o);
+    refuse_same_file(o);
     const format_t &format = find_format(o.format);
     const auto rounding = find_rounding(o.rounding);
-    const auto sources = find_sources(file, o);
-    if (sources.empty())
-        throw std::runtime_error(o.in + " has no weights to pack: "
-                                 + (o.codes_only ? "" : "F32, BF16 or F16 of two or three dims, or ")
-                                 + "codes with their scales, whose name matches --include '" + o.include + "'"
-                                 + (o.exclude.empty() ? "" : " and not --exclude '" + o.exclude + "'"));
-    // What is packed already is copied; that it is whole is checked before anything is written.
-    for (const std::string &name : container::packed_names(file)) container::find_packed(file, name);
-    const parts_t parts = parts_of(file, o);
-    container::contents_t contents;
-    contents.metadata = file.index().metadata;
-    std::set<const safetensors::tensor_t *> taken;
+    if (!o.rounding.empty() && format.scale != dt::e8m0)
+        throw std::runtime_error(std::string("--rounding is of e8m0 scales; ") + format.name + " has others");
+    const mxdnn::engine engine = make_engine(o);
+    const input_t input(o.in);
+    const sources_t sources = find_sources(input, o);
+    if (sources.packed.empty())
+        throw std::runtime_error(input.path + " has no weights to pack; its tensors are\n" + summary(sources)
+                                 + "(mxdnn-pack pack --help has the rule; --include packs what matches)");
+    input.verify();
+    const uint64_t part = uint64_t(o.part_mib) << 20;
+    safetensors::contents_t contents;
+    contents.metadata = input.file.get_metadata();
+    std::set<size_t> taken;
     uint64_t before = 0, after = 0;
-    for (const source_t &s : sources) {
+    for (const source_t &s : sources.packed) {
         const format_t &f = s.format ? *s.format : format;
         memory::desc desc = packed_desc(f, engine, s.shape);
         desc.set_annotation(s.format ? dt::undef : s.type, o.recipe);
-        taken.insert(s.values);
-        if (s.scales) taken.insert(s.scales);
-        before += s.values->size() + (s.scales ? s.scales->size() : 0);
+        for (const size_t i : {s.values, s.scales.value_or(s.values)}) {
+            if (!taken.insert(i).second) continue;
+            before += input.entries[i].size;
+            contents.metadata.erase(input.entries[i].name + safetensors::checksum_suffix);
+        }
         after += desc.get_size();
-        contents.add_packed_later(s.name, desc, [=, &engine, &f, &parts](const container::take_t &take) {
+        contents.add_packed(s.name, desc, [=, &engine, &f, &input](const take_t &take) {
             if (s.format)
-                pack_codes_in_parts(parts, take, f, engine, s.shape, s.values->data, s.scales->data);
+                pack_codes_in_parts(
+                        part, take, f, engine, s.shape, input.reader(s.values), input.reader(*s.scales));
             else
-                pack_in_parts(parts, take, f, engine, s.shape, s.type, s.values->data, rounding);
+                pack_in_parts(part, take, f, engine, s.shape, s.type, input.reader(s.values), rounding);
         });
     }
-    for (const auto &t : file.index().tensors)
-        if (!taken.count(&t)) contents.tensors.push_back(safetensors::from_file(file, t));
+    for (size_t i = 0; i < input.entries.size(); i++)
+        if (!taken.count(i)) contents.add_copy(input.file, i);
     write(o.out, contents);
-    printf("%s: %zu tensors packed for %s, %llu bytes to %llu\n", o.out.c_str(), sources.size(),
-            engine.get_target().c_str(), (unsigned long long)before, (unsigned long long)after);
+    printf("%s: %zu tensors packed for %s, %llu bytes to %llu\n", safetensors::shown_path(o.out).c_str(),
+            sources.packed.size(), engine.get_target().c_str(), (unsigned long long)before,
+            (unsigned long long)after);
+    if (!sources.left.empty())
+        printf("left as they are (weights of linear layers and experts are packed: mxdnn-pack pack "
+               "--help):\n%s",
+                summary(sources).c_str());
 }
 
 void unpack(const options_t &o) {
-    const auto file = open(o.in);
-    const mxdnn::engine engine = make_engine(o);
+    refuse_same_file(o);
     const dt type = o.type == "f32"    ? dt::f32
                     : o.type == "bf16" ? dt::bf16
                     : o.type == "f16"  ? dt::f16
                                        : dt::undef;
     if (type == dt::undef)
-        throw std::runtime_error("there is no type '" + o.type + "'; known are f32, bf16 and f16");
-    using safetensors::dtype_t;
-    const dtype_t stored = type == dt::f32 ? dtype_t::f32 : type == dt::bf16 ? dtype_t::bf16 : dtype_t::f16;
-    const auto names = container::packed_names(file);
-    if (names.empty()) throw std::runtime_error(o.in + " has no packed weights");
-    const parts_t parts = parts_of(file, o);
-    container::contents_t contents;
-    contents.metadata = file.index().metadata;
-    std::set<std::string> taken;
-    for (const std::string &name : names) {
-        const auto p = container::get_packed(file, name, engine); // checked before anything is written
-        taken.insert(name + safetensors::packed_suffix);
-        taken.insert(name + safetensors::desc_suffix);
-        contents.metadata.erase(name + safetensors::checksum_suffix);
-        const auto dims = p.desc.get_dims();
+        throw std::runtime_error(
+                "there is no type " + safetensors::shown(o.type) + "; known are f32, bf16 and f16");
+    const char *const stored = type == dt::f32 ? "F32" : type == dt::bf16 ? "BF16" : "F16";
+    const mxdnn::engine engine = make_engine(o);
+    const input_t input(o.in);
+    input.verify();
+    const uint64_t part = uint64_t(o.part_mib) << 20;
+    safetensors::contents_t contents;
+    contents.metadata = input.file.get_metadata();
+    size_t count = 0;
+    for (size_t i = 0; i < input.entries.size(); i++) {
+        const auto &e = input.entries[i];
+        if (!e.is_packed) {
+            contents.add_plain_copy(input.file, i);
+            continue;
+        }
+        count++;
+        const memory::desc desc = input.file.get_desc(i);
+        safetensors::check_usable(input.path + ": packed tensor " + safetensors::shown(e.name), desc, engine);
+        contents.metadata.erase(e.name + safetensors::checksum_suffix);
+        const auto dims = desc.get_dims();
         std::vector<int64_t> shape(dims.begin(), dims.end());
         std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-        contents.tensors.push_back(container::made_later(name, stored, shape,
-                "unpacking " + safetensors::shown(name), [=, &engine, &parts](const container::take_t &take) {
-                    unpack_in_parts(parts, take, p.desc, engine, p.bytes, type);
+        contents.tensors.push_back(safetensors::made_later(e.name, stored, shape,
+                "unpacking " + safetensors::shown(e.name), [=, &engine, &input](const take_t &take) {
+                    unpack_in_parts(part, take, desc, engine, input.reader(i), type);
                 }));
     }
-    for (const auto &t : file.index().tensors)
-        if (!taken.count(t.name)) contents.tensors.push_back(safetensors::from_file(file, t));
+    if (count == 0) throw std::runtime_error(input.path + " has no packed weights");
     write(o.out, contents);
-    printf("%s: %zu tensors unpacked to %s\n", o.out.c_str(), names.size(), o.type.c_str());
+    printf("%s: %zu tensors unpacked to %s\n", safetensors::shown_path(o.out).c_str(), count, o.type.c_str());
 }
 
 } // namespace mxdnn_pack

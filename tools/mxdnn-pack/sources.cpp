@@ -2,15 +2,20 @@
 // Which tensors of a checkpoint are weights, and which are quantised already.
 #include "commands.hpp"
 
-#include <regex>
 #include <stdexcept>
+
+#include "common/patterns.hpp"
+#include "common/weight_rule.hpp"
 
 namespace mxdnn_pack {
 
 using namespace weight_formats;
 using dt = mxdnn::memory::data_type;
-using safetensors::dtype_t;
-using safetensors::tensor_t;
+using safetensors::ends_with;
+using safetensors::shown;
+using safetensors::to_string;
+using safetensors::without;
+using entry_t = mxdnn::container::entry;
 
 namespace {
 
@@ -28,111 +33,142 @@ constexpr naming_t namings[] = {
 
 // What a stored type can be the codes of.
 struct stored_t {
-    dtype_t dtype;
-    const char *format;
+    const char *dtype, *format;
     int codes_per_element;
 };
 constexpr stored_t stored[] = {
-        {dtype_t::u8, "mxfp4", 2},
-        {dtype_t::f4, "mxfp4", 1},
-        {dtype_t::f8_e4m3, "mxfp8", 1},
-        {dtype_t::f8_e5m2, "mxfp8_e5m2", 1},
-        {dtype_t::i8, "mxint8", 1},
+        {"U8", "mxfp4", 2},
+        {"F4", "mxfp4", 1},
+        {"F8_E4M3", "mxfp8", 1},
+        {"F8_E5M2", "mxfp8_e5m2", 1},
+        {"I8", "mxint8", 1},
 };
 
-bool ends_with(const std::string &s, const std::string &end) {
-    return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
-}
-
-std::string text(const std::vector<int64_t> &shape) {
-    std::string s;
-    for (const int64_t d : shape) s += (s.empty() ? "[" : ", ") + std::to_string(d);
-    return s + "]";
-}
-
 // Codes and scales as one source; throws when the scales do not fit the codes.
-source_t quantised(const std::string &name, const tensor_t &codes, const tensor_t &scales) {
+source_t quantised(const std::string &name, const input_t &input, size_t codes_at, size_t scales_at) {
+    const entry_t &codes = input.entries[codes_at], &scales = input.entries[scales_at];
+    const std::string the_codes = "codes " + shown(codes.name), the_scales = "scales " + shown(scales.name);
     const stored_t *how = nullptr;
     for (const stored_t &s : stored)
-        if (s.dtype == codes.dtype) how = &s;
+        if (codes.dtype == s.dtype) how = &s;
     if (!how)
-        throw std::runtime_error("codes " + safetensors::shown(codes.name) + " are " + name_of(codes.dtype)
+        throw std::runtime_error(the_codes + " are " + codes.dtype
                                  + "; known are U8 (two FP4 codes), F4, F8_E4M3, F8_E5M2 and I8");
-    source_t r;
-    r.name = name;
-    r.format = &find_format(how->format);
-    r.type = r.format->element;
-    r.values = &codes;
-    r.scales = &scales;
-    const size_t n = scales.shape.size();
+    const format_t &format = find_format(how->format);
+    const size_t n = scales.dims.size();
     if (n != 2 && n != 3)
-        throw std::runtime_error("scales " + safetensors::shown(scales.name) + " have shape "
-                                 + text(scales.shape)
+        throw std::runtime_error(the_scales + " have shape " + to_string(scales.dims)
                                  + "; expected [out, in / block] or [experts, out, in / block]");
-    if (scales.dtype != dtype_t::u8 && scales.dtype != dtype_t::f8_e8m0)
-        throw std::runtime_error("scales " + safetensors::shown(scales.name) + " are " + name_of(scales.dtype)
-                                 + "; the e8m0 scales of " + r.format->name + " are stored as U8 or F8_E8M0");
+    if (scales.dtype != "U8" && scales.dtype != "F8_E8M0")
+        throw std::runtime_error(the_scales + " are " + scales.dtype + "; the e8m0 scales of " + format.name
+                                 + " are stored as U8 or F8_E8M0");
     // The codes of a row, however many dims they are split into.
     int64_t in = how->codes_per_element;
-    for (size_t i = n - 1; i < codes.shape.size(); i++) in *= codes.shape[i];
-    bool fits = codes.shape.size() >= n && codes.shape.size() <= n + 1
-                && scales.shape[n - 1] == (in + r.format->block - 1) / r.format->block;
-    for (size_t i = 0; fits && i + 1 < n; i++) fits = codes.shape[i] == scales.shape[i];
+    bool fits = codes.dims.size() >= n && codes.dims.size() <= n + 1;
+    for (size_t i = n - 1; fits && i < codes.dims.size(); i++)
+        fits = !__builtin_mul_overflow(in, codes.dims[i], &in);
+    fits = fits && scales.dims[n - 1] == in / format.block + (in % format.block != 0);
+    for (size_t i = 0; fits && i + 1 < n; i++) fits = codes.dims[i] == scales.dims[i];
     if (!fits)
-        throw std::runtime_error("codes " + safetensors::shown(codes.name) + " " + text(codes.shape)
-                                 + " and scales " + safetensors::shown(scales.name) + " " + text(scales.shape)
+        throw std::runtime_error(the_codes + " " + to_string(codes.dims) + " and " + the_scales + " "
+                                 + to_string(scales.dims)
                                  + " do not belong together: a scale is due for every "
-                                 + std::to_string(r.format->block) + " codes of a row");
-    r.shape = {n == 3 ? scales.shape[0] : 0, in, scales.shape[n - 2]};
-    return r;
+                                 + std::to_string(format.block) + " codes of a row");
+    const int64_t out = scales.dims[n - 2];
+    return {name, n == 3 ? shape_t::batch(scales.dims[0], out, in) : shape_t::matrix(out, in), format.element,
+            &format, codes_at, scales_at};
 }
 
-bool high_precision(dtype_t t, dt &type) {
-    switch (t) {
-    case dtype_t::f32: type = dt::f32; return true;
-    case dtype_t::bf16: type = dt::bf16; return true;
-    case dtype_t::f16: type = dt::f16; return true;
-    default: return false;
+bool is_high_precision(dt type) { return type == dt::f32 || type == dt::bf16 || type == dt::f16; }
+
+std::optional<patterns::pattern_t> pattern_of(const char *option, const std::optional<std::string> &text) {
+    if (!text) return std::nullopt;
+    try {
+        return patterns::pattern_t(*text);
+    } catch (const std::runtime_error &e) {
+        throw std::runtime_error(
+                std::string(option) + " takes a regular expression; this one has " + e.what());
     }
 }
+
+class finder_t {
+public:
+    finder_t(const input_t &input, const options_t &o)
+        : input_(input), codes_only_(o.codes_only), include_(pattern_of("--include", o.include)),
+          exclude_(pattern_of("--exclude", o.exclude)) {}
+
+    sources_t find() {
+        // Codes first, as scales are entries of their own.
+        std::vector<bool> is_taken(input_.entries.size());
+        for (size_t i = 0; i < is_taken.size(); i++) find_codes(i, is_taken);
+        for (size_t i = 0; i < is_taken.size(); i++)
+            if (!is_taken[i]) find_values(i);
+        return std::move(found_);
+    }
+
+private:
+    const input_t &input_;
+    const bool codes_only_;
+    const std::optional<patterns::pattern_t> include_, exclude_;
+    sources_t found_;
+
+    void leave(const char *what, const std::string &name) {
+        sources_t::left_t &l = found_.left[what];
+        if (l.count++ == 0) l.first = name;
+    }
+    // Whether the options leave it out.
+    bool is_unwanted(const std::string &name) {
+        const char *why = include_ && !include_->is_in(name)  ? "not in --include"
+                          : exclude_ && exclude_->is_in(name) ? "in --exclude"
+                                                              : nullptr;
+        if (why) leave(why, name);
+        return why;
+    }
+
+    void find_codes(size_t i, std::vector<bool> &is_taken) {
+        const entry_t &e = input_.entries[i];
+        if (e.is_packed) return;
+        for (const naming_t &n : namings) {
+            if (!ends_with(e.name, n.codes)) continue;
+            const std::string name = without(e.name, n.codes);
+            const std::optional<size_t> scales = input_.find(name + n.scales);
+            if (!scales || input_.entries[*scales].is_packed) continue;
+            is_taken[i] = is_taken[*scales] = true;
+            if (is_unwanted(name)) return;
+            if (input_.find(name))
+                throw std::runtime_error(
+                        "codes " + shown(e.name) + " would be packed as " + shown(name)
+                        + ", and there is a tensor of that name already; --exclude leaves them out");
+            source_t s = quantised(name, input_, i, *scales);
+            if (s.shape.is_empty())
+                leave("without elements", e.name);
+            else
+                found_.packed.push_back(std::move(s));
+            return;
+        }
+    }
+
+    void find_values(size_t i) {
+        const entry_t &e = input_.entries[i];
+        const size_t n = e.dims.size();
+        if (e.is_packed) return leave("packed already", e.name);
+        if (n < 2) return leave("vector or scalar", e.name);
+        if (!is_high_precision(e.data_type)) return leave("of another type than F32, BF16 and F16", e.name);
+        if (n > 3) return leave("of more than three dims", e.name);
+        if (e.size == 0) return leave("without elements", e.name);
+        if (codes_only_) return leave("no codes", e.name);
+        if (is_unwanted(e.name)) return;
+        if (!include_)
+            if (const char *what = weight_rule::left_as(e.name, e.dims)) return leave(what, e.name);
+        const int64_t out = e.dims[n - 2], in = e.dims[n - 1];
+        found_.packed.push_back(
+                {e.name, n == 3 ? shape_t::batch(e.dims[0], out, in) : shape_t::matrix(out, in), e.data_type,
+                        nullptr, i, std::nullopt});
+    }
+};
 
 } // namespace
 
-std::vector<source_t> find_sources(const safetensors::file_t &file, const options_t &o) {
-    std::regex include, exclude;
-    try {
-        include.assign(o.include);
-        exclude.assign(
-                o.exclude.empty() ? "[^\\s\\S]" : o.exclude); // without --exclude: what matches nothing
-    } catch (const std::regex_error &e) {
-        throw std::runtime_error(
-                std::string("--include and --exclude take regular expressions: ") + e.what());
-    }
-    const auto wanted = [&](const std::string &name) {
-        return std::regex_search(name, include) && !std::regex_search(name, exclude);
-    };
-    std::vector<source_t> sources;
-    for (const tensor_t &t : file.index().tensors) {
-        bool codes = false;
-        for (const naming_t &n : namings) {
-            if (!ends_with(t.name, n.codes)) continue;
-            const std::string name = t.name.substr(0, t.name.size() - std::string(n.codes).size());
-            const tensor_t *scales = file.index().find(name + n.scales);
-            if (!scales) continue;
-            codes = true;
-            if (wanted(name)) sources.push_back(quantised(name, t, *scales));
-            break;
-        }
-        source_t s{};
-        const bool matrix = (t.shape.size() == 2 || t.shape.size() == 3) && t.size() > 0;
-        if (codes || o.codes_only || !matrix || !high_precision(t.dtype, s.type) || !wanted(t.name)) continue;
-        const size_t n = t.shape.size();
-        s.name = t.name;
-        s.shape = {n == 3 ? t.shape[0] : 0, t.shape[n - 1], t.shape[n - 2]};
-        s.values = &t;
-        sources.push_back(s);
-    }
-    return sources;
-}
+sources_t find_sources(const input_t &input, const options_t &o) { return finder_t(input, o).find(); }
 
 } // namespace mxdnn_pack

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What mxdnn-pack needs beside its files: tensors much larger than the memory it may take, packed and unpacked whole
-# and cut; and that a process that is killed leaves nothing. MXDNN_SLOW_TESTS=1 takes tensors of 2 GB.
+# and cut; and that a process that is ended, or whose input changes, leaves nothing. MXDNN_SLOW_TESTS=1 takes tensors of 2 GB.
 set -euo pipefail
 pack=$1
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 cd "$dir"
 
 python3 - "$pack" "${MXDNN_SLOW_TESTS:-0}" <<'PY'
-import json, os, signal, struct, sys, time
+import json, os, signal, struct, subprocess, sys, time
 pack, slow = sys.argv[1], sys.argv[2] == "1"
 limit_mib = 64
 
@@ -41,7 +41,7 @@ def run(*args):
     assert mib < limit_mib, "more than %d MiB of memory: %s" % (limit_mib, " ".join(args))
 
 many = 8 if slow else 1
-total = write("in.safetensors", [("experts", [48 * many, 1408, 1024]), ("matrix", [32768 * many, 1024]), ("copied", [1 << 25])])
+total = write("in.safetensors", [("experts.weight", [48 * many, 1408, 1024]), ("matrix.weight", [32768 * many, 1024]), ("copied", [1 << 25])])
 print("%.2f GB of input" % (total / 1e9))
 for format in ("mxfp4", "nvfp4"):
     run("pack", "in.safetensors", format, "--format", format)
@@ -55,17 +55,40 @@ for format in ("mxfp4", "nvfp4"):
             while part := f.read(1 << 22): sums[i] += len(part) - part.count(0)
         assert sums[0] == sums[1], sums
 
-# Killed while it writes: what was there stays, and nothing else is there.
+# Ended while it works: what was there stays, and nothing else is there.
 before = sorted(os.listdir("."))
 old = open("mxfp4", "rb").read(4096)
-child = os.posix_spawn(pack, [pack, "pack", "in.safetensors", "mxfp4", "--format", "nvfp4"], os.environ)
-time.sleep(0.1)
-os.kill(child, signal.SIGKILL)
-_, status = os.waitpid(child, 0)
-if os.WIFSIGNALED(status):
+def nameless():
     try: os.close(os.open(".", os.O_TMPFILE | os.O_RDWR))
-    except OSError: print("no files without a name here: what a killed process leaves is not tested")
-    else: assert sorted(os.listdir(".")) == before, os.listdir(".")
-    assert open("mxfp4", "rb").read(4096) == old
+    except OSError: return False
+    return True
+def start(out, **kw): return subprocess.Popen([pack, "pack", "in.safetensors", out, "--format", "nvfp4"],
+    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **kw)
+def ended(child):
+    said = child.communicate()[1].decode()
+    print("%4d %s" % (child.returncode, said.strip()))
+    return child.returncode
+for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+    for out in ("mxfp4", "new"):
+        child = start(out)
+        time.sleep(0.15)
+        child.send_signal(sent)
+        if ended(child) == 0: # it was faster than that
+            os.replace(out, "mxfp4")
+            old = open("mxfp4", "rb").read(4096)
+            continue
+        assert child.returncode == -sent
+        if sent != signal.SIGKILL or nameless(): assert sorted(os.listdir(".")) == before, (sent, os.listdir("."))
+        assert open("mxfp4", "rb").read(4096) == old
+# An input that shrinks, or is written to, is refused with a sentence, and is no bus error.
+size = os.path.getsize("in.safetensors")
+for change in (lambda: os.truncate("in.safetensors", size // 8), lambda: os.utime("in.safetensors", (1, 1))):
+    child = start("new")
+    time.sleep(0.15)
+    change()
+    assert ended(child) in (0, 1)
+    assert child.returncode == 0 or sorted(os.listdir(".")) == before, os.listdir(".")
+    if child.returncode == 0: os.unlink("new")
+    os.truncate("in.safetensors", size)
 PY
 echo "mxdnn-pack in little memory: all passed"

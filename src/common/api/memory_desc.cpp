@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
+#include "common/api/checksum.hpp"
 
 #include <cstring>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "common/blob_verdict.hpp"
 #include "common/engine.hpp"
 #include "common/formats/format_list.hpp"
+#include "common/packed_weights.hpp"
 
 using namespace mxdnn::impl;
 
@@ -37,6 +39,15 @@ mxdnn_status_t mxdnn_memory_desc_create_with_tag(mxdnn_memory_desc_t *md, int nd
     MXDNN_CHECK_ARG(dims);
     return create(
             __func__, md, [&](memory_desc_t &d) { return init_with_tag(d, ndims, dims, data_type, tag); });
+}
+
+mxdnn_status_t mxdnn_memory_desc_create_packed(mxdnn_memory_desc_t *md, mxdnn_engine_t engine, int ndims,
+        const mxdnn_dims_t dims, mxdnn_data_type_t data_type, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(engine);
+    MXDNN_CHECK_ARG(dims);
+    MXDNN_CHECK_ARG(attr);
+    return create(__func__, md,
+            [&](memory_desc_t &d) { return init_packed_weights(d, *engine, ndims, dims, data_type, *attr); });
 }
 
 mxdnn_status_t mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_memory_desc_t *md, int ndims,
@@ -185,11 +196,6 @@ mxdnn_status_t mxdnn_packed_checksum(const_mxdnn_memory_desc_t md, const void *p
     MXDNN_CHECK_ARG(checksum);
     return with_packed(__func__, *md, [&] { *checksum = packed_checksum(*md, packed); });
 }
-
-struct mxdnn_checksum {
-    xxh64_t sum;
-    uint64_t size; // of all bytes
-};
 
 mxdnn_status_t mxdnn_checksum_create(mxdnn_checksum_t *checksum, const_mxdnn_memory_desc_t md) {
     MXDNN_CHECK_ARG(checksum);

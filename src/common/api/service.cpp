@@ -8,16 +8,6 @@
 
 using namespace mxdnn::impl;
 
-#ifndef MXDNN_VERSION_HASH
-#define MXDNN_VERSION_HASH "unknown"
-#endif
-
-const mxdnn_version_t *mxdnn_version(void) {
-    static const mxdnn_version_t v = {
-            MXDNN_VERSION_MAJOR, MXDNN_VERSION_MINOR, MXDNN_VERSION_PATCH, MXDNN_VERSION_HASH, runtime::kind};
-    return &v;
-}
-
 const char *mxdnn_status2str(mxdnn_status_t status) {
     switch (status) {
     case mxdnn_success: return "success";

@@ -131,8 +131,10 @@ constexpr quant_t nvfp4_quant{mxdnn_f8_e4m3, nvfp4_block, zero_point_kind_t::non
         global_scale_kind_t::none};
 constexpr quant_t int4_quant{
         mxdnn_bf16, 32, zero_point_kind_t::none, mxdnn_data_type_undef, global_scale_kind_t::none};
+constexpr quant_t int4_zp_quant{mxdnn_f16, 32, zero_point_kind_t::u8, mxdnn_u8, global_scale_kind_t::none};
 
-// Whole formats that one word stands for; groups, zero points and a global scale are said beside it.
+// Whole formats that one word stands for, in mxdnn-bench, mxdnn-pack and the examples; other groups, zero
+// points and a global scale are said beside it.
 inline constexpr named_format_t named_formats[] = {
         {"mxfp8", mxdnn_f8_e4m3, mx_quant},
         {"mxfp8_e5m2", mxdnn_f8_e5m2, mx_quant},
@@ -142,6 +144,7 @@ inline constexpr named_format_t named_formats[] = {
         {"mxint8", mxdnn_s8, mx_quant},
         {"nvfp4", mxdnn_f4_e2m1, nvfp4_quant},
         {"int4", mxdnn_s4, int4_quant},
+        {"int4_zp", mxdnn_u4, int4_zp_quant},
 };
 
 // Null where the word names no format.

@@ -116,24 +116,32 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     const dim_t T = logits.md.dims[0], E = logits.md.dims[1], k = p.route.topk;
     float *score = reinterpret_cast<float *>(ctx.scratchpad);
     int32_t *key = reinterpret_cast<int32_t *>(score + E), *position = key + E;
-    int32_t *ids = ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS);
-    float *weights = ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS);
+    // Where these were not passed a token's choice is kept until the next one's.
+    int32_t *ids = ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), *own_ids = position + E;
+    float *weights = ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS),
+          *own_weights = reinterpret_cast<float *>(own_ids + k);
+    const auto ids_of = [&](dim_t t) { return ids ? ids + t * k : own_ids; };
+    const auto weights_of = [&](dim_t t) { return weights ? weights + t * k : own_weights; };
 
     const plain_view_t view(logits);
     const float factor = p.attr.post_ops.ops.empty() ? 1.f : p.attr.post_ops.ops[0].alpha;
     const token_router_t router{
             p.route, int(E), ctx.data<const float>(MXDNN_ARG_ROUTE_BIAS), factor, score, key};
-    for (dim_t t = 0; t < T; t++)
+    const auto route = [&](dim_t t) {
         router.route(
                 [&](int e) {
                     const dim_t idx[2] = {t, e};
                     return view.value(idx);
                 },
-                ids + t * k, weights + t * k);
+                ids_of(t), weights_of(t));
+    };
 
     // Rows of the experts, one after the other; those of an expert in the order of the tokens.
     std::fill(position, position + E, 0);
-    for (dim_t i = 0; i < T * k; i++) position[ids[i]]++;
+    for (dim_t t = 0; t < T; t++) {
+        route(t);
+        for (dim_t j = 0; j < k; j++) position[ids_of(t)[j]]++;
+    }
     if (int32_t *counts = ctx.data<int32_t>(MXDNN_ARG_GROUP_COUNTS))
         std::copy(position, position + E, counts);
     int32_t *offsets = ctx.data<int32_t>(MXDNN_ARG_GROUP_OFFSETS);
@@ -149,11 +157,15 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     int32_t *order = ctx.data<int32_t>(MXDNN_ARG_ROW_ORDER),
             *tokens = ctx.data<int32_t>(MXDNN_ARG_GATHER_IDX);
     float *row_weights = ctx.data<float>(MXDNN_ARG_ROW_WEIGHTS);
-    for (dim_t i = 0; i < T * k; i++) {
-        const int32_t row = position[ids[i]]++;
-        if (order) order[row] = int32_t(i);
-        if (tokens) tokens[row] = int32_t(i / k);
-        if (row_weights) row_weights[row] = weights[i];
+    if (!order && !tokens && !row_weights) return mxdnn_success;
+    for (dim_t t = 0; t < T; t++) {
+        if (!ids || (row_weights && !weights)) route(t);
+        for (dim_t j = 0; j < k; j++) {
+            const int32_t row = position[ids_of(t)[j]]++;
+            if (order) order[row] = int32_t(t * k + j);
+            if (tokens) tokens[row] = int32_t(t);
+            if (row_weights) row_weights[row] = weights_of(t)[j];
+        }
     }
     return mxdnn_success;
 }

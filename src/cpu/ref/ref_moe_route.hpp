@@ -13,8 +13,8 @@ struct ref_moe_route_t : primitive_impl_t {
     struct pd_t : stateless_pd_t<ref_moe_route_t> {
         using stateless_pd_t::stateless_pd_t;
         reason_t init() {
-            // Scores, keys, and a counter or position of each expert.
-            scratchpad_bytes = 3 * 4 * problem.src.dims[1];
+            // Scores, keys, and a counter or position of each expert; ids and weights of a token.
+            scratchpad_bytes = 4 * (3 * problem.src.dims[1] + 2 * problem.route.topk);
             return yes();
         }
     };

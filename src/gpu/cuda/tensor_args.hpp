@@ -96,14 +96,21 @@ struct route_args_t {
     bool renormalizes, group_max, starts;
     const float *bias; // null for none
     float factor;
-    int32_t *ids;
+    int32_t *ids; // null, as all that follow: not asked for
     float *weights;
-    int32_t *counts, *offsets, *order, *tokens; // null: not asked for
+    int32_t *counts, *offsets, *order, *tokens;
     float *row_weights;
     // In the scratchpad: scores and keys of the tokens that are at work, and a position of each expert.
     int64_t slices; // tokens at work
     float *score;
     int32_t *key, *position;
+    // The reference's: choices of `part` tokens at a time, from `first` on, where the caller does not keep
+    // those of all tokens.
+    int64_t part, first;
+    int32_t *part_ids;
+    float *part_weights;
+
+    MXDNN_HD bool asks_for_rows() const { return order || tokens || row_weights; }
 };
 
 // moe_permute and moe_unpermute: whole rows of codes and scales.

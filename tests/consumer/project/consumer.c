@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <mxdnn/mxdnn.h>
+#include <mxdnn/mxdnn_container.h>
 
 #define CHECK(call)                                                                                          \
     do {                                                                                                     \
@@ -46,6 +47,27 @@ static void execute(
     CHECK(mxdnn_primitive_execute(primitive, stream, nargs, args));
     CHECK(mxdnn_stream_wait(stream));
     CHECK(mxdnn_primitive_destroy(primitive));
+}
+
+/* A safetensors file of another program is a container, too. */
+static void read_container(void) {
+    static const char header[] = "{\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+    static uint8_t file[8 + sizeof(header) - 1 + 8]; /* the header's length, the header, the data */
+    mxdnn_container_t container = NULL;
+    mxdnn_container_entry_t entry;
+    const void *data = NULL;
+    size_t count = 0;
+    file[0] = (uint8_t)(sizeof(header) - 1);
+    memcpy(file + 8, header, sizeof(header) - 1);
+    CHECK(mxdnn_container_create_from_bytes(&container, file, sizeof(file)));
+    CHECK(mxdnn_container_get_count(container, &count));
+    REQUIRE(count == 1);
+    CHECK(mxdnn_container_get_entry(container, 0, &entry));
+    REQUIRE(strcmp(entry.name, "b") == 0 && entry.data_type == mxdnn_f32 && !entry.is_packed);
+    CHECK(mxdnn_container_get_data(container, 0, &data));
+    REQUIRE(data == file + sizeof(file) - 8);
+    REQUIRE(mxdnn_container_create_from_bytes(&container, file, sizeof(file) - 1) == mxdnn_corrupt_blob);
+    CHECK(mxdnn_container_destroy(container));
 }
 
 int main(void) {
@@ -142,6 +164,8 @@ int main(void) {
                 return 1;
             }
         }
+
+    read_container();
 
     /* A mistake costs one line to understand. */
     REQUIRE(mxdnn_memory_desc_create_with_sized_blob(&loaded, blob, blob_size - 1) != mxdnn_success);

@@ -2,11 +2,13 @@
 // The same as consumer.c through the C++ header, with bf16 activations, a bias and a post-op; and what a C++
 // caller sees of a mistake.
 #include <mxdnn/mxdnn.hpp>
+#include <mxdnn/mxdnn_container.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,29 @@ uint16_t to_bf16(float x) {
 }
 
 float value(memory::dim i) { return static_cast<float>((i * 7 + i / 5) % 9 - 4) * 0.5f; }
+
+// A container of one packed tensor, as doc/container.md has it: packed bytes first, at multiples of 64.
+void write_container(const char *path, const memory::desc &desc, const void *bytes) {
+    const std::vector<uint8_t> blob = desc.get_blob();
+    const size_t padded = (desc.get_size() + 63) / 64 * 64;
+    char sum[17];
+    std::snprintf(sum, sizeof sum, "%016llx", static_cast<unsigned long long>(packed_checksum(desc, bytes)));
+    const auto tensor = [](const char *name, size_t begin, size_t end) {
+        return "\"" + std::string(name) + "\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(end - begin)
+               + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+    };
+    std::string header = "{\"__metadata__\":{\"w.mxdnn_checksum\":\"" + std::string(sum) + "\"},"
+                         + tensor("w.mxdnn_packed", 0, padded) + ","
+                         + tensor("w.mxdnn_desc", padded, padded + blob.size()) + "}";
+    header.resize((header.size() + 8 + 63) / 64 * 64 - 8, ' ');
+    std::string file(8, '\0');
+    for (size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(header.size() >> 8 * i);
+    file += header;
+    file.append(static_cast<const char *>(bytes), desc.get_size());
+    file.append(padded - desc.get_size(), '\0');
+    file.append(blob.begin(), blob.end());
+    std::ofstream(path, std::ios::binary) << file;
+}
 
 void run() {
     engine eng(engine::kind::cpu, 0);
@@ -64,16 +89,22 @@ void run() {
             .execute(s, {{MXDNN_ARG_FROM, from}, {MXDNN_ARG_TO, w}});
     s.wait();
 
-    // Ahead of time there would be a file between these two lines.
+    const char *const path = "consumer.safetensors";
+    write_container(path, packed, w.get_data_handle());
+    const container file(path);
+    std::remove(path); // it is open
+    const size_t index = file.find("w");
+    file.verify(index);
+    require(file.get_entry(index).is_packed, "packed weights are known as such");
     const std::vector<uint8_t> blob = packed.get_blob();
-    const memory::desc loaded(blob);
+    const memory::desc loaded = file.get_desc(index);
     require(loaded == packed, "the descriptor survives its blob");
     require(loaded.get_blob() == blob, "the blob survives its descriptor");
 
     memory x_mem(memory::desc({M, K}, dt::bf16, tag::ab), eng, x.data());
     memory bias_mem(memory::desc({1, N}, dt::f32, tag::ab), eng, bias.data());
     memory y_mem(memory::desc({M, N}, dt::f32, tag::ab), eng, y.data());
-    memory mapped(loaded, eng, w.get_data_handle());
+    const memory mapped = file.get_memory(index, eng);
     mx_matmul(pd).execute(s, {{MXDNN_ARG_SRC, x_mem}, {MXDNN_ARG_WEIGHTS, mapped}, {MXDNN_ARG_BIAS, bias_mem},
                                      {MXDNN_ARG_DST, y_mem}});
     s.wait();

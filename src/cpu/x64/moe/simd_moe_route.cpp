@@ -30,8 +30,16 @@ namespace {
 constexpr dim_t logits_per_thread = 1 << 14;
 
 dim_t padded_experts(const problem_t &p) { return round_up(p.src.dims[1], route_pad); }
-// Scores and keys of a token, twice the keys of groups, and where the thread's rows of each expert go.
-dim_t floats_per_thread(const problem_t &p) { return 5 * padded_experts(p); }
+// Choices of tokens that a thread keeps where the caller has no use for them: as many tokens as these entries
+// hold, at least one.
+constexpr dim_t kept_entries = 2048;
+dim_t kept_tokens(const problem_t &p) { return std::max<dim_t>(1, kept_entries / p.route.topk); }
+
+// Scores and keys of a token, twice the keys of groups, where the thread's rows of each expert go, and the
+// ids and weights that are kept.
+dim_t floats_per_thread(const problem_t &p) {
+    return 5 * padded_experts(p) + round_up(2 * kept_tokens(p) * p.route.topk, route_pad);
+}
 
 struct route_run_t {
     const exec_ctx_t &ctx;
@@ -40,29 +48,48 @@ struct route_run_t {
     const memory_desc_t &md;
     const uint8_t *logits;
     dim_t tokens;
-    int32_t *ids, *order, *gather;
+    int32_t *ids, *order, *gather; // null: not asked for
     float *weights, *row_weights;
     float *buffers;
-    dim_t per_thread;
+    dim_t per_thread, kept;
 
     float *score(int thread) const { return buffers + thread * per_thread; }
     int32_t *position(int thread) const {
         return reinterpret_cast<int32_t *>(score(thread) + 4 * params.padded);
     }
 
-    // Chooses the experts of tokens [begin, end), and counts them.
-    void choose(int thread, dim_t begin, dim_t end) const {
+    // Where the choices of a token are: in the caller's outputs or, where these were not passed, in the
+    // buffer of the thread whose tokens begin with `begin`. Tokens that it has no room for share its last
+    // place.
+    struct choice_t {
+        int32_t *ids;
+        float *weights;
+        bool stays;
+    };
+    choice_t choice(int thread, dim_t begin, dim_t t) const {
+        const dim_t k = params.route.topk, at = std::min(t - begin, kept - 1) * k;
+        int32_t *own = position(thread) + params.padded;
+        return {ids ? ids + t * k : own + at,
+                weights ? weights + t * k : reinterpret_cast<float *>(own + kept * k) + at,
+                (ids && (weights || !row_weights)) || t - begin < kept - 1};
+    }
+
+    void choose(int thread, dim_t t, const choice_t &c) const {
         float *s = score(thread);
         int32_t *key = reinterpret_cast<int32_t *>(s + params.padded), *group_key = key + params.padded;
+        const int64_t width = data_type_info(md.dt)->bits / 8;
+        row_kernels().to_f32(md.dt, logits + t * md.strides[0] * width, md.strides[1], s, params.experts);
+        kernels.route(params, s, key, group_key, c.ids, c.weights);
+    }
+
+    // Chooses the experts of tokens [begin, end), and counts them.
+    void choose(int thread, dim_t begin, dim_t end) const {
         int32_t *count = position(thread);
         std::fill(count, count + params.experts, 0);
-        const row_kernels_t &rows = row_kernels();
-        const int64_t width = data_type_info(md.dt)->bits / 8;
-        const dim_t k = params.route.topk;
         for (dim_t t = begin; t < end; t++) {
-            rows.to_f32(md.dt, logits + t * md.strides[0] * width, md.strides[1], s, params.experts);
-            kernels.route(params, s, key, group_key, ids + t * k, weights + t * k);
-            for (dim_t j = 0; j < k; j++) count[ids[t * k + j]]++;
+            const choice_t c = choice(thread, begin, t);
+            choose(thread, t, c);
+            for (dim_t j = 0; j < params.route.topk; j++) count[c.ids[j]]++;
         }
     }
 
@@ -89,13 +116,16 @@ struct route_run_t {
     void write_rows(int thread, dim_t begin, dim_t end) const {
         int32_t *row = position(thread);
         const dim_t k = params.route.topk;
-        for (dim_t t = begin; t < end; t++)
-            for (dim_t i = t * k; i < (t + 1) * k; i++) {
-                const int32_t r = row[ids[i]]++;
-                if (order) order[r] = int32_t(i);
+        for (dim_t t = begin; t < end; t++) {
+            const choice_t c = choice(thread, begin, t);
+            if (!c.stays) choose(thread, t, c);
+            for (dim_t j = 0; j < k; j++) {
+                const int32_t r = row[c.ids[j]]++;
+                if (order) order[r] = int32_t(t * k + j);
                 if (gather) gather[r] = int32_t(t);
-                if (row_weights) row_weights[r] = weights[i];
+                if (row_weights) row_weights[r] = c.weights[j];
             }
+        }
     }
 };
 
@@ -113,7 +143,7 @@ status_t simd_moe_route_base_t::execute(const exec_ctx_t &ctx) const {
     route_run_t run{ctx, kernels_, {}, src.md, static_cast<const uint8_t *>(src.handle), src.md.dims[0],
             ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), ctx.data<int32_t>(MXDNN_ARG_ROW_ORDER),
             ctx.data<int32_t>(MXDNN_ARG_GATHER_IDX), ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS),
-            ctx.data<float>(MXDNN_ARG_ROW_WEIGHTS), bias + padded, floats_per_thread(p)};
+            ctx.data<float>(MXDNN_ARG_ROW_WEIGHTS), bias + padded, floats_per_thread(p), kept_tokens(p)};
     run.params.route = p.route;
     run.params.experts = E;
     run.params.padded = padded;

@@ -12,7 +12,7 @@ namespace cuda {
 
 namespace {
 
-// Entries of the destination whose sources are looked up together.
+// Choices that are kept, or entries of the destination whose sources are looked up, together.
 constexpr int64_t part_entries = 1 << 16;
 
 } // namespace
@@ -20,7 +20,8 @@ constexpr int64_t part_entries = 1 << 16;
 reason_t ref_moe_route_t::pd_t::init() {
     const int64_t E = problem.src.dims[1];
     slices = std::min<int64_t>(std::max<int64_t>((8 << 20) / (8 * E), 32), 4096);
-    scratchpad_bytes = round_up(4 * E * (2 * slices + 1), 256);
+    part = std::max<int64_t>(part_entries / problem.route.topk, 1);
+    scratchpad_bytes = round_up(4 * (E * (2 * slices + 1) + 2 * part * problem.route.topk), 256);
     return yes();
 }
 
@@ -30,6 +31,9 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     a.score = reinterpret_cast<float *>(ctx.scratchpad);
     a.key = reinterpret_cast<int32_t *>(a.score + a.E * a.slices);
     a.position = a.key + a.E * a.slices;
+    a.part = static_cast<const pd_t &>(ctx.pd).part;
+    a.part_ids = a.position + a.E;
+    a.part_weights = reinterpret_cast<float *>(a.part_ids + a.part * a.topk);
     return launch_kernel(ctx, kernel_id_t::ref_moe_route, a);
 }
 

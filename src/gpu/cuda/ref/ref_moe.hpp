@@ -15,6 +15,7 @@ struct ref_moe_route_t : primitive_impl_t {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
         int64_t slices = 0; // tokens at work at a time
+        int64_t part = 0;   // tokens whose choices the scratchpad holds
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

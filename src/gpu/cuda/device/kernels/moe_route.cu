@@ -182,7 +182,9 @@ struct token_t {
     }
 };
 
-template <int per_lane>
+// `keeps`: ids and weights are outputs, and read again when rows are placed. Otherwise tokens are routed once
+// more then, but for each warp's last.
+template <int per_lane, bool keeps>
 __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant__ route_args_t a) {
     // Of each warp and expert: rows so far, then the next row. Of each expert: its rows of CTAs before, of
     // all, and its first.
@@ -197,17 +199,20 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
     const int64_t of_warp = div_up(div_up(a.T, gridDim.x), warps);
     const int64_t begin = (int64_t(blockIdx.x) * warps + warp) * of_warp;
     const int64_t end = begin + of_warp < a.T ? begin + of_warp : a.T;
+    int last_id = 0;
+    float last_weight = 0;
     for (int64_t t = begin; t < end; t++) {
         token_t<per_lane> token(a, first + E + warp * E);
         token.route(t);
         if (lane < k) {
-            a.ids[t * k + lane] = token.id;
-            a.weights[t * k + lane] = token.weight;
+            if (keeps || a.ids) a.ids[t * k + lane] = token.id;
+            if (keeps || a.weights) a.weights[t * k + lane] = token.weight;
             place[token.id]++; // a token's experts differ
         }
+        if (!keeps) last_id = token.id, last_weight = token.weight;
         __syncwarp();
     }
-    if (!a.counts && !a.offsets && !a.order && !a.tokens && !a.row_weights) return;
+    if (!a.counts && !a.offsets && !a.asks_for_rows()) return;
 
     __syncthreads();
     for (int e = threadIdx.x; e < E; e += blockDim.x) {
@@ -263,15 +268,22 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
             if (a.starts && e == 0) a.offsets[0] = 0;
             a.offsets[e + a.starts] = first[e] + total[e];
         }
-    if (!a.order && !a.tokens && !a.row_weights) return;
+    if (!a.asks_for_rows()) return;
     for (int64_t t = begin; t < end; t++) {
+        int id = last_id;
+        float weight = last_weight;
+        if (!keeps && t + 1 < end) {
+            token_t<per_lane> token(a, first + E + warp * E);
+            token.route(t);
+            id = token.id, weight = token.weight;
+        }
         if (lane < k) {
             const int64_t i = t * k + lane;
-            const int e = a.ids[i];
+            const int e = keeps ? a.ids[i] : id;
             const int32_t row = first[e] + before[e] + place[e]++;
             if (a.order) a.order[row] = int32_t(i);
             if (a.tokens) a.tokens[row] = int32_t(t);
-            if (a.row_weights) a.row_weights[row] = a.weights[i];
+            if (a.row_weights) a.row_weights[row] = keeps ? a.weights[i] : weight;
         }
         __syncwarp();
     }
@@ -279,9 +291,15 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
 
 using kernel_t = void (*)(route_args_t);
 
+template <bool keeps>
 kernel_t find(int64_t E) {
-    return E <= 32 ? route<1> : E <= 64 ? route<2> : E <= 128 ? route<4> : E <= 256 ? route<8> : route<16>;
+    return E <= 32    ? route<1, keeps>
+           : E <= 64  ? route<2, keeps>
+           : E <= 128 ? route<4, keeps>
+           : E <= 256 ? route<8, keeps>
+                      : route<16, keeps>;
 }
+kernel_t find(int64_t E, bool keeps) { return keeps ? find<true>(E) : find<false>(E); }
 
 int shared_bytes(int64_t E, int warps) { return int(E) * (2 * warps + 3) * 4; }
 
@@ -289,7 +307,8 @@ cudaError_t prepare(const void *args) {
     if (const auto *a = static_cast<const route_args_t *>(args))
         return load_kernel(find(a->E), shared_bytes(a->E, max_warps));
     for (int64_t E : {32, 64, 128, 256, 512})
-        if (const cudaError_t e = load_kernel(find(E), shared_bytes(E, max_warps))) return e;
+        for (const bool keeps : {true, false})
+            if (const cudaError_t e = load_kernel(find(E, keeps), shared_bytes(E, max_warps))) return e;
     return cudaSuccess;
 }
 
@@ -303,7 +322,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     launch_shape_t shape{unsigned(ctas), unsigned(warps * lanes), size_t(shared_bytes(a.E, warps))};
     shape.cooperative = ctas > 1;
     shape.early = !shape.cooperative;
-    return launch_kernel(at, find(a.E), shape, a);
+    return launch_kernel(at, find(a.E, a.ids && a.weights), shape, a);
 }
 
 } // namespace

@@ -61,8 +61,8 @@ struct token_router_t {
         }
     }
     __device__ void route(int64_t t) const {
-        int32_t *ids = a.ids + t * a.topk;
-        float *weights = a.weights + t * a.topk;
+        int32_t *ids = a.part_ids + (t - a.first) * a.topk;
+        float *weights = a.part_weights + (t - a.first) * a.topk;
         for (int64_t e = 0; e < a.E; e++) {
             const int64_t idx[2] = {t, e};
             score(e) = load_value(a.logits, idx, 2);
@@ -93,22 +93,28 @@ struct token_router_t {
             for (int64_t j = 0; j < a.topk; j++) weights[j] = div_f32(weights[j], sum);
         }
         for (int64_t j = 0; j < a.topk; j++) weights[j] = mul_f32(weights[j], a.factor);
+        for (int64_t j = 0; j < a.topk && a.ids && ids != a.ids + t * a.topk; j++)
+            a.ids[t * a.topk + j] = ids[j];
+        for (int64_t j = 0; j < a.topk && a.weights && weights != a.weights + t * a.topk; j++)
+            a.weights[t * a.topk + j] = weights[j];
     }
 };
+
+// Tokens of the part that is at work: it ends here.
+__device__ int64_t end_of(const route_args_t &a) { return a.T - a.first < a.part ? a.T : a.first + a.part; }
 
 __global__ void __launch_bounds__(threads) choose(const __grid_constant__ route_args_t a) {
     const int64_t slice = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (slice >= a.slices) return;
-    for (int64_t t = slice; t < a.T; t += a.slices) token_router_t{a, slice}.route(t);
+    for (int64_t t = a.first + slice; t < end_of(a); t += a.slices) token_router_t{a, slice}.route(t);
 }
 
 __global__ void __launch_bounds__(threads) count(const __grid_constant__ route_args_t a) {
     const int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (e >= a.E) return;
-    int32_t n = 0;
-    for (int64_t i = 0; i < a.T * a.topk; i++) n += a.ids[i] == e;
+    int32_t n = a.first ? a.position[e] : 0;
+    for (int64_t i = 0; i < (end_of(a) - a.first) * a.topk; i++) n += a.part_ids[i] == e;
     a.position[e] = n;
-    if (a.counts) a.counts[e] = n;
 }
 
 __global__ void offsets(const __grid_constant__ route_args_t a) {
@@ -119,6 +125,7 @@ __global__ void offsets(const __grid_constant__ route_args_t a) {
         const int32_t n = a.position[e];
         a.position[e] = end;
         end += n;
+        if (a.counts) a.counts[e] = n;
         if (out) out[e] = end;
     }
 }
@@ -128,13 +135,14 @@ __global__ void __launch_bounds__(threads) order_rows(const __grid_constant__ ro
     const int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (e >= a.E) return;
     int32_t row = a.position[e];
-    for (int64_t i = 0; i < a.T * a.topk; i++) {
-        if (a.ids[i] != e) continue;
-        if (a.order) a.order[row] = int32_t(i);
-        if (a.tokens) a.tokens[row] = int32_t(i / a.topk);
-        if (a.row_weights) a.row_weights[row] = a.weights[i];
+    for (int64_t i = 0; i < (end_of(a) - a.first) * a.topk; i++) {
+        if (a.part_ids[i] != e) continue;
+        if (a.order) a.order[row] = int32_t(a.first * a.topk + i);
+        if (a.tokens) a.tokens[row] = int32_t(a.first + i / a.topk);
+        if (a.row_weights) a.row_weights[row] = a.part_weights[i];
         row++;
     }
+    a.position[e] = row; // of the next part
 }
 
 cudaError_t prepare(const void *) {
@@ -144,13 +152,30 @@ cudaError_t prepare(const void *) {
 }
 
 cudaError_t launch(const launch_t &at, const void *args) {
-    const auto &a = *static_cast<const route_args_t *>(args);
+    route_args_t a = *static_cast<const route_args_t *>(args);
     const cudaStream_t s = stream_of(at);
     const unsigned experts = unsigned(div_up(a.E, threads));
-    if (a.T > 0) choose<<<unsigned(div_up(a.slices < a.T ? a.slices : a.T, threads)), threads, 0, s>>>(a);
-    count<<<experts, threads, 0, s>>>(a);
+    if (a.ids && a.weights) {
+        // One part that is the caller's.
+        a.part = a.T;
+        a.part_ids = a.ids;
+        a.part_weights = a.weights;
+    }
+    const auto choose_part = [&] {
+        const int64_t n = a.T - a.first < a.part ? a.T - a.first : a.part;
+        if (n > 0) choose<<<unsigned(div_up(a.slices < n ? a.slices : n, threads)), threads, 0, s>>>(a);
+    };
+    a.first = 0;
+    do {
+        choose_part();
+        count<<<experts, threads, 0, s>>>(a);
+        a.first += a.part;
+    } while (a.first < a.T);
     offsets<<<1, 1, 0, s>>>(a);
-    if (a.T > 0) order_rows<<<experts, threads, 0, s>>>(a);
+    for (a.first = 0; a.first < a.T && a.asks_for_rows(); a.first += a.part) {
+        if (a.part < a.T) choose_part();
+        order_rows<<<experts, threads, 0, s>>>(a);
+    }
     return cudaGetLastError();
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+namespace mxdnn {
+namespace impl {
 namespace utf8 {
 
 constexpr uint32_t invalid = 0xffffffffu;
@@ -58,3 +60,5 @@ inline void append(std::string &s, uint32_t c) {
 }
 
 } // namespace utf8
+} // namespace impl
+} // namespace mxdnn

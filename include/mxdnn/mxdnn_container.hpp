@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// C++ wrapper of mxdnn_container.h: reading safetensors files with packed weights (doc/container.md).
+#ifndef MXDNN_CONTAINER_HPP
+#define MXDNN_CONTAINER_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "mxdnn/mxdnn.hpp"
+#include "mxdnn/mxdnn_container.h"
+
+namespace mxdnn {
+
+template <>
+struct handle_traits<mxdnn_container_t> {
+    static void destroy(mxdnn_container_t p) { mxdnn_container_destroy(p); }
+};
+
+/// A container that is open for reading; a file lives as long as the last copy of this object.
+struct container : public handle<mxdnn_container_t> {
+    /// One entry; of packed weights `dims` is their stored size.
+    struct entry {
+        std::string name, dtype;
+        memory::data_type data_type = memory::data_type::undef;
+        bool is_packed = false, has_checksum = false;
+        std::vector<int64_t> dims;
+        uint64_t offset = 0, size = 0;
+    };
+
+    container() = default;
+    explicit container(const std::string &path) {
+        mxdnn_container_t c = nullptr;
+        error::wrap_c_api(mxdnn_container_create(&c, path.c_str()), "could not open a container");
+        reset(c);
+    }
+    /// A file that lies in memory, which the caller keeps.
+    container(const void *bytes, size_t size) {
+        mxdnn_container_t c = nullptr;
+        error::wrap_c_api(mxdnn_container_create_from_bytes(&c, bytes, size), "could not open a container");
+        reset(c);
+    }
+
+    /// Number of entries.
+    size_t size() const {
+        size_t count = 0;
+        error::wrap_c_api(mxdnn_container_get_count(get(), &count), "could not count entries");
+        return count;
+    }
+    entry get_entry(size_t index) const {
+        mxdnn_container_entry_t e;
+        error::wrap_c_api(mxdnn_container_get_entry(get(), index, &e), "could not get an entry");
+        entry r;
+        r.name = e.name;
+        r.dtype = e.dtype;
+        r.data_type = static_cast<memory::data_type>(e.data_type);
+        r.is_packed = e.is_packed != 0;
+        r.has_checksum = e.has_checksum != 0;
+        r.dims.assign(e.dims, e.dims + e.ndims);
+        r.offset = e.offset;
+        r.size = e.size;
+        return r;
+    }
+    /// The index of a name; throws where there is none.
+    size_t find(const std::string &name) const {
+        size_t index = 0;
+        error::wrap_c_api(mxdnn_container_find(get(), name.c_str(), &index), "could not find an entry");
+        return index;
+    }
+
+    memory::desc get_desc(size_t index) const {
+        mxdnn_memory_desc_t md = nullptr;
+        error::wrap_c_api(
+                mxdnn_container_get_memory_desc(get(), index, &md), "could not get a memory descriptor");
+        return memory::desc(md);
+    }
+    /// Throws where the bytes are not whole, or a plain tensor has no checksum.
+    void verify(size_t index) const {
+        error::wrap_c_api(mxdnn_container_verify(get(), index), "could not verify an entry");
+    }
+    void read(size_t index, uint64_t offset, size_t size, void *buffer) const {
+        error::wrap_c_api(
+                mxdnn_container_read(get(), index, offset, size, buffer), "could not read an entry");
+    }
+    /// Where the bytes lie; of a file, in a mapping that shares its fate (mxdnn_container.h).
+    const void *get_data(size_t index) const {
+        const void *data = nullptr;
+        error::wrap_c_api(mxdnn_container_get_data(get(), index, &data), "could not map an entry");
+        return data;
+    }
+    /// Weights to execute with, where they lie. Nobody may write to them; this object has to outlive them.
+    memory get_memory(size_t index, const engine &aengine) const {
+        return memory(get_desc(index), aengine, const_cast<void *>(get_data(index)));
+    }
+
+    std::map<std::string, std::string> get_metadata() const {
+        size_t count = 0;
+        error::wrap_c_api(mxdnn_container_get_metadata_count(get(), &count), "could not count metadata");
+        std::map<std::string, std::string> all;
+        for (size_t i = 0; i < count; i++) {
+            const char *key = nullptr, *value = nullptr;
+            error::wrap_c_api(mxdnn_container_get_metadata(get(), i, &key, &value), "could not get metadata");
+            all.emplace(key, value);
+        }
+        return all;
+    }
+};
+
+/// The checksum that a container stores of a tensor that is not packed.
+inline checksum checksum_for_tensor(const std::string &dtype, const std::vector<int64_t> &dims) {
+    mxdnn_checksum_t c = nullptr;
+    error::wrap_c_api(
+            mxdnn_checksum_create_for_tensor(&c, dtype.c_str(), static_cast<int>(dims.size()), dims.data()),
+            "could not create a checksum");
+    return checksum(c);
+}
+
+} // namespace mxdnn
+
+#endif

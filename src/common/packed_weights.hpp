@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which packed descriptor `any` stands for: of weights and of the destination of a reorder.
+#pragma once
+
+#include "common/attr.hpp"
+#include "common/engine.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+// Replaces `any` by what the attributes of the argument say, packed for the engine's target. `name` is the
+// argument in sentences.
+status_t resolve_any(const char *name, memory_desc_t &md, const arg_attr_t &a, const engine_t &engine);
+
+// Weights of these dims and this type, as a matmul with `any` weights has them.
+status_t init_packed_weights(memory_desc_t &md, const engine_t &engine, int ndims, const dim_t *dims,
+        data_type_t dt, const attr_t &attr);
+
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contents.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+namespace safetensors {
+
+namespace {
+
+// make(), whose bytes are added to `sum` on their way; its value is put into `*to`.
+make_t summed(const make_t &make, const std::function<mxdnn::checksum()> &begin, std::string *to) {
+    return [=](const take_t &take) {
+        mxdnn::checksum sum = begin();
+        make([&](const void *bytes, uint64_t size) {
+            sum.add(bytes, size);
+            take(bytes, size);
+        });
+        *to = hexadecimal(sum.value());
+    };
+}
+
+} // namespace
+
+out_tensor_t made_later(std::string name, std::string dtype, std::vector<int64_t> shape,
+        const std::string &doing, const make_t &make) {
+    return {std::move(name), std::move(dtype), std::move(shape), [=](const sink_t &sink) -> status_t {
+                try {
+                    make([&](const void *bytes, uint64_t size) {
+                        if (status_t s = sink(bytes, size); !s.ok()) throw status_t(std::move(s));
+                    });
+                    return {};
+                } catch (const status_t &s) {
+                    return s;
+                } catch (const std::exception &e) {
+                    return {kind_t::io, doing + ": " + e.what()};
+                }
+            }};
+}
+
+// The checksum is known when the bytes are; the header, written last, finds it in its place.
+std::string *contents_t::checksum_of(const std::string &name) {
+    return &(metadata[name + checksum_suffix] = hexadecimal(0));
+}
+
+void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes) {
+    add_packed(name, desc, [=](const take_t &take) { take(bytes, desc.get_size()); });
+}
+
+void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const make_t &make) {
+    tensors.push_back(
+            made_later(name + packed_suffix, "U8", {int64_t(desc.get_size())}, "packing " + shown(name),
+                    summed(
+                            make, [=] { return mxdnn::checksum(desc); }, checksum_of(name))));
+    const auto blob = std::make_shared<const std::vector<uint8_t>>(desc.get_blob());
+    tensors.push_back({name + desc_suffix, "U8", {int64_t(blob->size())},
+            [blob](const sink_t &sink) { return sink(blob->data(), blob->size()); }});
+}
+
+void contents_t::add_copy(const mxdnn::container &file, size_t index) { add_copy(file, index, true); }
+void contents_t::add_plain_copy(const mxdnn::container &file, size_t index) { add_copy(file, index, false); }
+
+void contents_t::add_copy(const mxdnn::container &file, size_t index, bool with_checksum) {
+    const mxdnn::container::entry e = file.get_entry(index);
+    // Of packed weights the padding is written again.
+    const uint64_t size = e.is_packed ? file.get_desc(index).get_size() : e.size;
+    make_t make = [=](const take_t &take) {
+        std::vector<uint8_t> buffer(size_t(std::min<uint64_t>(size, uint64_t(4) << 20)));
+        for (uint64_t at = 0; at < size; at += buffer.size()) {
+            const uint64_t n = std::min<uint64_t>(size - at, buffer.size());
+            file.read(index, at, n, buffer.data());
+            take(buffer.data(), n);
+        }
+    };
+    if (e.is_packed) return add_packed(e.name, file.get_desc(index), make);
+    if (with_checksum)
+        make = summed(
+                make, [=] { return mxdnn::checksum_for_tensor(e.dtype, e.dims); }, checksum_of(e.name));
+    else
+        metadata.erase(e.name + checksum_suffix);
+    tensors.push_back(made_later(e.name, e.dtype, e.dims, "copying " + shown(e.name), make));
+}
+
+mxdnn::blob_verdict check_usable(
+        const std::string &what, const mxdnn::memory::desc &desc, const mxdnn::engine &engine) {
+    const mxdnn::blob_verdict verdict = mxdnn::check_blob(engine, desc.get_blob());
+    if (verdict == mxdnn::blob_verdict::native || verdict == mxdnn::blob_verdict::slower) return verdict;
+    throw std::runtime_error(what + " is packed for " + desc.get_target() + ", not for " + engine.get_target()
+                             + "; unpack it for a target that it is packed for, or pack the weights again");
+}
+
+} // namespace safetensors

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into a container that is written: packed weights with their descriptors, other tensors, and a
+// checksum of each (doc/container.md).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <mxdnn/mxdnn_container.hpp>
+
+#include "safetensors.hpp"
+
+namespace safetensors {
+
+// Takes the next bytes of a tensor.
+using take_t = std::function<void(const void *bytes, uint64_t size)>;
+// Gives the bytes of a tensor, in parts of any size, to the function it is called with.
+using make_t = std::function<void(const take_t &)>;
+
+// A tensor to write that is made only then. An exception of `make` ends the writing and is its message, after
+// `doing`.
+out_tensor_t made_later(std::string name, std::string dtype, std::vector<int64_t> shape,
+        const std::string &doing, const make_t &make);
+
+// What write() is called with.
+struct contents_t {
+    std::vector<out_tensor_t> tensors;
+    std::map<std::string, std::string> metadata;
+
+    // Packed weights, which are made when they are written.
+    void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const make_t &make);
+    // The same of bytes that lie in memory until then.
+    void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes);
+    // An entry that is copied from a file, with its checksum.
+    void add_copy(const mxdnn::container &file, size_t index);
+    // The same without a checksum, of a tensor that is not packed.
+    void add_plain_copy(const mxdnn::container &file, size_t index);
+
+private:
+    void add_copy(const mxdnn::container &file, size_t index, bool with_checksum);
+    std::string *checksum_of(const std::string &name);
+};
+
+// What an engine makes of packed weights; throws std::runtime_error unless it can use them as they are.
+// `what` begins the sentence.
+mxdnn::blob_verdict check_usable(
+        const std::string &what, const mxdnn::memory::desc &desc, const mxdnn::engine &engine);
+
+} // namespace safetensors
