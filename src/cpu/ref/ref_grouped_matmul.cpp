@@ -142,15 +142,13 @@ struct ref_grouped_run_t {
             for (dim_t c = 0; c < n; c++) v[c] *= topk;
     }
 
-    // The sums of the rows [first, first + count) of the destination. A row that nothing meets is a sum of
-    // nothing under SCATTER_IDX, and nobody's without.
-    void compute(int64_t first_row, int64_t row_count) {
-        first = first_row;
-        count = row_count;
-        std::fill_n(sums, count * columns, 0.);
-        std::fill_n(written, count, x.scatter != nullptr);
-        std::fill_n(expert_of, count, -1);
-        std::fill_n(group_of, count, 0);
+    // Whether a grouped row goes to the rows of the destination that are at work.
+    bool is_at_work(int64_t row) const {
+        const int64_t to = x.dst_row(row);
+        return to >= first && to < first + count;
+    }
+
+    void do_groups() {
         for (int64_t g = 0; g < x.groups.groups; g++) {
             const row_group_t group = x.groups.group(g);
             if (group.expert < 0) continue;
@@ -161,8 +159,7 @@ struct ref_grouped_run_t {
             }
             int64_t rows[rows_together], n = 0;
             for (; r < end; r++) {
-                const int64_t to = x.dst_row(r);
-                if (to < first || to >= first + count) continue;
+                if (!is_at_work(r)) continue;
                 rows[n++] = r;
                 if (n < rows_together) continue;
                 do_rows(g, group.expert, rows, n);
@@ -170,6 +167,50 @@ struct ref_grouped_run_t {
             }
             if (n > 0) do_rows(g, group.expert, rows, n);
         }
+    }
+
+    // Where each row has its own expert, those that share one wait for each other: weights are decoded for
+    // rows_together of them.
+    void do_rows_by_id() {
+        constexpr int64_t most = 16 * rows_together;
+        int64_t waiting[most], n = 0;
+        for (int64_t r = 0; r < x.groups.groups; r++) {
+            if (x.groups.group(r).expert < 0 || !is_at_work(r)) continue;
+            waiting[n++] = r;
+            if (n == most) n = do_waiting(waiting, n);
+        }
+        do_waiting(waiting, n);
+    }
+    // Experts in the order of their first rows; rows of one in their own.
+    int64_t do_waiting(int64_t *waiting, int64_t n) {
+        while (n > 0) {
+            const int expert = x.groups.group(waiting[0]).expert;
+            int64_t rows[rows_together], taken = 0, kept = 0;
+            for (int64_t i = 0; i < n; i++) {
+                if (taken < rows_together && x.groups.group(waiting[i]).expert == expert)
+                    rows[taken++] = waiting[i];
+                else
+                    waiting[kept++] = waiting[i];
+            }
+            do_rows(rows[0], expert, rows, taken);
+            n = kept;
+        }
+        return 0;
+    }
+
+    // The sums of the rows [first, first + count) of the destination. A row that nothing meets is a sum of
+    // nothing under SCATTER_IDX, and nobody's without.
+    void compute(int64_t first_row, int64_t row_count) {
+        first = first_row;
+        count = row_count;
+        std::fill_n(sums, count * columns, 0.);
+        std::fill_n(written, count, x.scatter != nullptr);
+        std::fill_n(expert_of, count, -1);
+        std::fill_n(group_of, count, 0);
+        if (x.groups.grouping == mxdnn_row_grouping_row_ids)
+            do_rows_by_id();
+        else
+            do_groups();
         add_old();
     }
 
