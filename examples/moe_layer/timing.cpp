@@ -88,6 +88,7 @@ double median(std::vector<double> v) {
 std::vector<double> median_ms(
         mxdnn::stream &s, const std::vector<std::function<void()>> &work, double budget_ms) {
     std::vector<replay_t> replays;
+    replays.reserve(work.size());
     for (const auto &w : work) replays.push_back(make_replay(s, w));
     for (const replay_t &r : replays) r();
     std::vector<std::vector<double>> ms(work.size());
@@ -98,6 +99,7 @@ std::vector<double> median_ms(
             spent += ms[i].back();
         }
     std::vector<double> medians;
+    medians.reserve(ms.size());
     for (const auto &m : ms) medians.push_back(median(m));
     return medians;
 }
