@@ -19,6 +19,7 @@
 #include "fuzz/fuzz.hpp"
 
 // Of sanitizers, where one is linked.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __sanitizer_set_death_callback(void (*)()) __attribute__((weak));
 
 namespace {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 // What the C library's names stand for.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" {
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
@@ -19,6 +20,7 @@ void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 void __libc_free(void *);
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 
