@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char *targets[] = {"cuda:sm_80", "cuda:sm_90"};
 // About panels of 64 columns, tiles of 64 to 256 rows and blocks of 16 to 256.
-constexpr dim sizes[] = {1, 2, 15, 16, 17, 33, 63, 64, 65, 96, 100, 127, 128, 129, 190, 256, 257, 320};
+constexpr dim whole[] = {64, 128, 192, 256, 512},
+              sizes[] = {1, 2, 15, 16, 17, 33, 63, 64, 65, 96, 100, 127, 128, 129, 190, 256, 257, 320};
 
 unsigned seed_of_run() {
     const char *given = std::getenv("MXDNN_TEST_SEED");
@@ -62,6 +63,7 @@ protected:
                 vary(p.src, f, rng);
                 vary(p.dst, f, rng);
                 p.dims = {pick(sizes, rng), pick(sizes, rng)};
+                if (i % 2) p.dims = {pick(whole, rng), pick(whole, rng)};
                 if (large) p.dims = {dim(1050 + rng() % 80), dim(640 + rng() % 70)};
                 if (p.dims[0] == 1 && p.dims[1] == 1) continue; // no order to speak of
                 if (!large && rng() % 3 == 0) p.dims.insert(p.dims.begin(), 3);

@@ -57,7 +57,7 @@ void encode_to_lines(unit_t &u, blocks_t &b) {
     double_words(b.zp, u.groups * pair_lines);
     const int positions = u.groups * u.format->block;
     for (int p = 0; p < positions; p += run_positions) {
-        write_some(*u.later, run_positions * pair_lines * W::bits / (W::bits > 4 ? W::bits : 8));
+        if (u.later) write_some(*u.later, run_positions * pair_lines * W::bits / (W::bits > 4 ? W::bits : 8));
         if (encode_run_with<W>(u, b, p)) encode_any_run<any_of_t<W>>(u, b, p);
     }
     u.ahead.run += u.size * positions;
@@ -85,11 +85,11 @@ struct lines_to_lines_t {
 
 void quantise_code_lines(const block_format_t &f, const panels_values_t &src, float global,
         const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how,
-        written_later_t &later) {
+        written_later_t *later) {
     const unit_steps_t steps = unit_steps_of<lines_to_lines_t>(f, src.dt);
     const int halves = data_type_info(f.elem)->bits == 4 ? 1 : 2, step = panel_step(f, src);
     alignas(64) uint8_t x[most_panel_bytes];
-    uint8_t *const buffer = later.buffer();
+    uint8_t *const buffer = later ? later->buffer() : codes;
     unit_t u;
     u.format = &f;
     u.global = global;
@@ -97,8 +97,8 @@ void quantise_code_lines(const block_format_t &f, const panels_values_t &src, fl
     u.size = src.size();
     u.pitch = src.line_bytes;
     u.around = false;
-    u.codes_pitch = src.rows * halves / 2;
-    u.later = &later;
+    u.codes_pitch = later ? src.rows * halves / 2 : int(line_bytes);
+    u.later = later;
     for (int r = 0; r < src.rows; r += step) {
         const int rows = min_of(step, src.rows - r);
         const uint8_t *from = static_cast<const uint8_t *>(src.data) + u.size * r;
@@ -117,7 +117,7 @@ void quantise_code_lines(const block_format_t &f, const panels_values_t &src, fl
         }
         quantise_unit(u, steps);
     }
-    write_later(later, how, codes, line_bytes, u.codes_pitch, pair_lines);
+    if (later) write_later(*later, how, codes, line_bytes, u.codes_pitch, pair_lines);
 }
 
 } // namespace

@@ -29,7 +29,7 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     if (c.moves || c.given || !c.kernels->quantise_panels) return false;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
-    if (values.quantised || (codes.packed && codes.panels.columns != reorder_lines)) return false;
+    if (values.quantised) return false;
     if (values.dt != mxdnn_bf16)
         return c.dst.quantised ? rounds_as_words(codes.format) : becomes_words(codes.format);
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
@@ -93,7 +93,10 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!c.by_rows && !turned && columns > reorder_lines)
         c.chunk = c.moves ? wide_moved_length : reorder_max_block;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
-    c.turns_tiles = has_panel_kernels(c) && c.by_rows && are_plain_lines(codes);
+    // The kernels' own tiles are those of n16.
+    const bool other_panels = codes.packed && codes.panels.columns != reorder_lines;
+    c.lines_to_panels = has_panel_kernels(c) && !c.by_rows && other_panels;
+    c.turns_tiles = has_panel_kernels(c) && c.by_rows && (other_panels || are_plain_lines(codes));
     c.codes_in_lines = has_panel_kernels(c) && !c.by_rows && are_plain_lines(codes);
     if (c.codes_in_lines) {
         c.panel_lines = 2 * reorder_lines;
@@ -108,11 +111,11 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     }
     if (has_panel_kernels(c) && (codes.packed || c.turns_tiles)) {
         const int block = codes.format.block;
-        c.panel_lines = c.by_rows ? panel_lines_of(block) : 2 * reorder_lines;
+        c.panel_lines = c.by_rows ? panel_lines_of(block) : std::max(2 * reorder_lines, codes.panels.columns);
         if (c.turns_tiles && !c.dst.quantised) c.panel_lines = std::min(c.panel_lines, lines_to_rows);
-        c.chunk = int(tile);
+        c.chunk = c.lines_to_panels ? reorder_max_block : int(tile);
     }
-    c.along_lines = !c.by_rows || (c.turns_tiles && !c.dst.quantised);
+    c.along_lines = !c.by_rows || (c.turns_tiles && !codes.packed && !c.dst.quantised);
     return yes();
 }
 

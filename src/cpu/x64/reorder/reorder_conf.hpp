@@ -29,9 +29,11 @@ struct reorder_conf_t {
     // is on another page.
     bool along_lines = true;
 
-    // Or the same between lines of values and lines of codes.
+    // Or the same between lines of values and lines of codes, which are packed in another layout, or not.
+    bool lines_to_panels = false;
     bool codes_in_lines = false;
-    // Or between values in rows and lines of codes, by way of packed tiles in cache.
+    // Or between values in rows and lines of codes, or panels of another layout, by way of packed tiles in
+    // cache.
     bool turns_tiles = false;
     packed_shape_t tile;
     const panel_codec_t *tile_codec = nullptr;

@@ -178,10 +178,10 @@ struct reorder_kernels_t {
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
             int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later);
     // The same of 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4
-    // bits.
+    // bits. Without `later` they are written at once.
     void (*quantise_code_lines)(const block_format_t &f, const panels_values_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how,
-            written_later_t &later);
+            written_later_t *later);
     // `ahead`: bytes to the tile that is next.
     void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
             int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how,

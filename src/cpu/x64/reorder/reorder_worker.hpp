@@ -104,9 +104,10 @@ private:
                              &panels = c_.dst.quantised ? dst_ : src_;
         const block_format_t &f = panels.conf().format;
         const int length = int(std::min<dim_t>(c_.chunk, values.length() - pos));
-        const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / (2 * reorder_lines)
-                          * (2 * reorder_lines);
-        if (lines == 0 || length % std::max(f.block, 32) != 0) return 0;
+        // Whole pairs of panels of the n16 layouts, or whole panels.
+        const int least = std::max(2 * reorder_lines, panels.conf().panels.columns);
+        const int lines = int(std::min<dim_t>(c_.panel_lines, values.lines() - line)) / least * least;
+        if (lines == 0 || length % std::max(f.block, least) != 0) return 0;
         const panels_values_t v = {values.at(line, pos), values.conf().dt, values.line_bytes(),
                 values.pos_bytes(), lines, length, values.at(next.line, next.pos)};
         if (c_.turns_tiles) {
@@ -114,6 +115,10 @@ private:
             return lines;
         }
         if (c_.codes_in_lines) return code_lines(v, line, pos, next);
+        if (c_.lines_to_panels) {
+            code_panel(v, line, pos, next);
+            return lines;
+        }
         const int64_t panel_bytes = panels.panel_bytes();
         const int header_bytes = panels.header_bytes(length);
         uint8_t *tile = panels.tile(line, pos);
@@ -263,7 +268,7 @@ private:
         const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
         if (c_.dst.quantised) {
             k_.quantise_code_lines(
-                    f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_, later_);
+                    f, v, dst_.global(), params, dst_.at(line, pos), dst_.line_bytes(), how_, &later_);
             dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
         } else {
             src_.read_params(k_, line, v.lines, pos, v.rows, params);
@@ -273,12 +278,118 @@ private:
         return v.lines;
     }
 
+    // ---- between lines of values and a panel of another layout, by way of lines of codes in cache ----
+
+    void code_panel(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next) {
+        constexpr int some = 2 * reorder_lines; // that are quantised together
+        const bool quantises = c_.dst.quantised;
+        const reorder_side_t &panel = quantises ? dst_ : src_;
+        const block_format_t &f = panel.conf().format;
+        const int pitch = v.rows * halves_of_code(f) / 2;
+        line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, v.lines};
+        if (!quantises) {
+            panel_to_lines(panel, line, pos, v.lines, v.rows, pitch, &next);
+            src_.read_params(k_, line, v.lines, pos, v.rows, params);
+            return k_.dequantise_code_lines(f, codes_, pitch, codes_, params, src_.global(), v, how_);
+        }
+        for (int l = 0; l < v.lines; l += some) {
+            panels_values_t part = v;
+            part.data = src_.at(line + l, pos);
+            part.lines = some;
+            if (l + some < v.lines) part.next = src_.at(line + l + some, pos);
+            const line_params_t params_of_part = {params.scales + l * f.scale_bytes,
+                    f.zp_bytes ? params.zero_points + l * f.zp_bytes : nullptr, v.lines};
+            k_.quantise_code_lines(f, part, dst_.global(), params_of_part, codes_ + l * pitch, pitch,
+                    write_t::cached, nullptr);
+        }
+        lines_to_panel(line, pos, v.lines, v.rows, pitch);
+        dst_.write_params(k_, line, v.lines, pos, v.rows, params, how_);
+    }
+
+    // Plain lines of codes: two of them are a byte, or one is.
+    static int halves_of_code(const block_format_t &f) { return data_type_info(f.elem)->bits == 4 ? 1 : 2; }
+
+    // Lines of codes in codes_, to and from the panels that hold them.
+    void lines_to_panel(dim_t line, dim_t pos, int lines, int rows, int pitch) {
+        const panel_codec_t &codec = *c_.dst.codec;
+        const int halves = codec.bits == 4 ? 1 : 2, step = dst_.tile_rows();
+        for (int l = 0; l < lines; l += codec.columns)
+            for (int i = 0; i < rows; i += step) {
+                const uint8_t *from = codes_ + l * pitch + i * halves / 2;
+                const int some = std::min(step, rows - i);
+                uint8_t *to = dst_.tile(line + l, pos + i) + dst_.header_bytes(some);
+                (codec.bits == 4 ? codec.pack_nibbles : codec.pack)(from, pitch, some, to, how_);
+            }
+    }
+    void panel_to_lines(const reorder_side_t &side, dim_t line, dim_t pos, int lines, int rows, int pitch,
+            const item_t *next) {
+        const panel_codec_t &codec = *side.conf().codec;
+        const int halves = codec.bits == 4 ? 1 : 2, step = side.tile_rows();
+        for (int l = 0; l < lines; l += codec.columns)
+            for (int i = 0; i < rows; i += step) {
+                if (next) fetch(side.tile(next->line + l, next->pos + i), side.tile_bytes());
+                unpack_lines(codec, side.tile(line + l, pos + i) + side.header_bytes(step), step,
+                        codes_ + l * pitch + i * halves / 2, pitch);
+            }
+    }
+
     // ---- by way of packed tiles in cache ----
+
+    // Between rows of values and panels of another layout: 64 lines of codes at a time.
+    void turn_panels(const panels_values_t &v, dim_t line, dim_t pos) {
+        const bool quantises = c_.dst.quantised;
+        const reorder_side_t &panels = quantises ? dst_ : src_;
+        const panel_codec_t &tiles = *c_.tile_codec;
+        const block_format_t &f = panels.conf().format;
+        const int pitch = v.rows * halves_of_code(f) / 2, blocks = v.rows / f.block,
+                  columns = panels.columns();
+        const int header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows)),
+                  zps_at = blocks * reorder_lines * f.scale_bytes;
+        const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows);
+        const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, columns};
+        // body(tile, line of the panel) for the tiles of a panel.
+        const auto for_tiles_of = [&](int l, auto &&body) {
+            for (int j = 0; j < columns; j += reorder_lines)
+                body(tiles_ + (l + j) / reorder_lines * tile_bytes, j);
+        };
+        if (quantises)
+            k_.quantise_panels(
+                    f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached, later_);
+        for (int l = 0; l < v.lines; l += columns) {
+            if (quantises) {
+                for_tiles_of(l, [&](const uint8_t *tile, int j) {
+                    unpack_lines(tiles, tile + header_bytes, v.rows, codes_ + j * pitch, pitch);
+                    tiles.unpack_params(f.scale_bytes, tile, blocks, params.scales + j * f.scale_bytes,
+                            columns * f.scale_bytes);
+                    if (f.zp_bytes)
+                        tiles.unpack_params(f.zp_bytes, tile + zps_at, blocks,
+                                params.zero_points + j * f.zp_bytes, columns * f.zp_bytes);
+                });
+                lines_to_panel(line + l, pos, columns, v.rows, pitch);
+                dst_.write_params(k_, line + l, columns, pos, v.rows, params, how_);
+                continue;
+            }
+            panel_to_lines(src_, line + l, pos, columns, v.rows, pitch, nullptr);
+            src_.read_params(k_, line + l, columns, pos, v.rows, params);
+            for_tiles_of(l, [&](uint8_t *tile, int j) {
+                (tiles.bits == 4 ? tiles.pack_nibbles : tiles.pack)(
+                        codes_ + j * pitch, pitch, v.rows, tile + header_bytes, write_t::cached);
+                tiles.pack_params(f.scale_bytes, params.scales + j * f.scale_bytes, columns * f.scale_bytes,
+                        blocks, tile);
+                if (f.zp_bytes)
+                    tiles.pack_params(f.zp_bytes, params.zero_points + j * f.zp_bytes, columns * f.zp_bytes,
+                            blocks, tile + zps_at);
+            });
+        }
+        if (!quantises)
+            k_.dequantise_panels(f, tiles_, tile_bytes, header_bytes, 0, src_.global(), v, how_, later_);
+    }
 
     void turn_tiles(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next) {
         const bool quantises = c_.dst.quantised;
         const reorder_side_t &codes = quantises ? dst_ : src_;
         const block_format_t &f = codes.conf().format;
+        if (codes.conf().packed) return turn_panels(v, line, pos);
         const int bits = codes.conf().bits, run = v.rows * (bits == 4 ? 4 : 8) / 8;
         const int header_bytes = int(n16_frame_t::header_bytes(c_.tile, v.rows)),
                   scales_bytes = v.rows / f.block * reorder_lines * f.scale_bytes;
