@@ -79,13 +79,13 @@ std::vector<std::string> format_names() {
     return names;
 }
 
-const format_t &find_format(const std::string &name) {
+const format_t &find_format(std::string_view name) {
     std::string known;
     for (const auto &f : formats()) {
         if (name == f.name) return f;
         known += (known.empty() ? "" : ", ") + std::string(f.name);
     }
-    throw std::runtime_error("there is no format '" + name + "'; known are " + known);
+    throw std::runtime_error("there is no format '" + std::string(name) + "'; known are " + known);
 }
 
 memory::desc as_stored(const shape_t &s, memory::data_type type) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mxdnn/mxdnn.hpp>
@@ -26,7 +27,7 @@ const std::vector<format_t> &formats();
 std::vector<std::string> format_names();
 
 // The format of that name, or std::runtime_error that lists them.
-const format_t &find_format(const std::string &name);
+const format_t &find_format(std::string_view name);
 
 // Of weights: a matrix, or a batch of matrices, of which there may be none.
 struct shape_t {

@@ -304,11 +304,15 @@ kernel_t find(int64_t E, bool keeps) { return keeps ? find<true>(E) : find<false
 int shared_bytes(int64_t E, int warps) { return int(E) * (2 * warps + 3) * 4; }
 
 cudaError_t prepare(const void *args) {
-    if (const auto *a = static_cast<const route_args_t *>(args))
-        return load_kernel(find(a->E), shared_bytes(a->E, max_warps));
-    for (int64_t E : {32, 64, 128, 256, 512})
+    // Which outputs are asked for is known at execution.
+    const auto load = [](int64_t E) {
         for (const bool keeps : {true, false})
             if (const cudaError_t e = load_kernel(find(E, keeps), shared_bytes(E, max_warps))) return e;
+        return cudaSuccess;
+    };
+    if (const auto *a = static_cast<const route_args_t *>(args)) return load(a->E);
+    for (int64_t E : {32, 64, 128, 256, 512})
+        if (const cudaError_t e = load(E)) return e;
     return cudaSuccess;
 }
 
