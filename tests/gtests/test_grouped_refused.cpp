@@ -127,7 +127,8 @@ struct description_t {
 };
 
 TEST(grouped_matmul, problems_that_are_refused) {
-    const auto refuse = [](mxdnn_status_t status, std::initializer_list<api_test::word_t> words, auto &&change) {
+    const auto refuse = [](mxdnn_status_t status, std::initializer_list<api_test::word_t> words,
+                                auto &&change) {
         description_t d;
         EXPECT_OK(d.create());
         change(d);

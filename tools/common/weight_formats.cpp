@@ -94,17 +94,9 @@ memory::desc as_stored(const shape_t &s, memory::data_type type) {
 }
 
 memory::desc packed_desc(const format_t &f, const engine &eng, const shape_t &s) {
-    const memory::dim M = MXDNN_RUNTIME_DIM_VAL;
-    const primitive_attr attr = attributes(f, s, MXDNN_ARG_WEIGHTS, quantization_mode::static_sazp);
-    if (!s.experts)
-        return mx_matmul::primitive_desc(eng, memory::desc({M, s.in}, dt::f32, tag::ab),
-                memory::desc({s.in, s.out}, f.element, tag::any), memory::desc({M, s.out}, dt::f32, tag::ab),
-                attr)
-                .weights_desc();
-    return mx_matmul::primitive_desc(eng, memory::desc({*s.experts, M, s.in}, dt::f32, tag::abc),
-            memory::desc({*s.experts, s.in, s.out}, f.element, tag::any),
-            memory::desc({*s.experts, M, s.out}, dt::f32, tag::abc), attr)
-            .weights_desc();
+    const memory::dims dims = s.experts ? memory::dims{*s.experts, s.in, s.out} : memory::dims{s.in, s.out};
+    return memory::desc::packed(
+            eng, dims, f.element, attributes(f, s, MXDNN_ARG_WEIGHTS, quantization_mode::static_sazp));
 }
 
 memory pack(const format_t &f, const engine &eng, const shape_t &s, memory::data_type type,
