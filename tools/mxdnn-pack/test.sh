@@ -200,7 +200,10 @@ write("twice.in", {"x": at("F32", [64, 64], 0, 16384), "x_blocks": at("U8", [0, 
     "x_scales": at("U8", [0, 24, 3], 16384, 16384)}, data=secret)
 write("both.in", {"w.weight.mxdnn_packed": at("U8", [0]), **w}, data=secret)
 PY
-bounded() { (ulimit -v 8000000 && timeout 20 "$@"); }
+# A sanitizer reserves more addresses than a limit leaves; then time alone is bounded.
+most_kib=8000000
+(ulimit -v $most_kib && "$pack" --help >/dev/null 2>&1) || most_kib=unlimited
+bounded() { (ulimit -v $most_kib && timeout 20 "$@"); }
 for file in k0 e0 many; do
     bounded "$pack" pack $file.in never > out.txt || fail "$file.in is not packed: $(cat out.txt)"
     grep -q "1 tensors packed" out.txt && grep -q "without elements" out.txt || fail "$file.in"
