@@ -85,9 +85,9 @@ int run(int argc, char **argv) {
     std::string format = "mxfp4", file, golden;
     std::vector<std::string> texts;
 
-    CLI::App app("Sentence embeddings from packed microscaling weights. Without a subcommand: packs the "
-                 "model's linear "
-                 "layers into every format, then compares them in a second process.");
+    CLI::App app(
+            "Sentence embeddings from packed microscaling weights. Without a subcommand: packs the model's linear "
+            "layers into every format, then compares them in a second process.");
     app.require_subcommand(0, 1);
     app.fallthrough();
     app.add_option("--model", o.model, "folder of model.safetensors, config.json and vocab.txt")

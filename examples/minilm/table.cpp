@@ -100,18 +100,14 @@ void print_rows(const std::vector<row_t> &rows, size_t peer, size_t batch, const
                 grouped(std::llround(r.tokens_per_second_one)).c_str(),
                 grouped(std::llround(r.tokens_per_second_batch)).c_str(), speed[0], speed[1], speed[2]);
     }
-    printf("\nbytes: all linear weights with their scales. SQNR: of the weights of the worst layer. cosine: "
-           "with the f32 "
-           "embeddings\nof the %zu sentences, mean and lowest. tokens/s: the whole encoder, one sentence at "
-           "a time and "
-           "all %zu at once.\nx M=...: speed of all linear layers for that many rows, against %s (row "
-           "\"%s\") on the "
-           "same layers in the\nsame run; a sentence has about %lld rows.\n",
+    printf("\nbytes: all linear weights with their scales. SQNR: of the weights of the worst layer. cosine: with the "
+           "f32 embeddings\nof the %zu sentences, mean and lowest. tokens/s: the whole encoder, one sentence at a "
+           "time and all %zu at once.\nx M=...: speed of all linear layers for that many rows, against %s (row \"%s\") "
+           "on the same layers in the\nsame run; a sentence has about %lld rows.\n",
             batch, batch, rows[peer].implementation.c_str(), rows[peer].title.c_str(),
             (long long)timing.rows[1]);
     if (rows[1].title == rounded_title)
-        printf("bf16 as f32: weights rounded to bf16, computed in f32, for want of bf16 in %s on this "
-               "machine.\n",
+        printf("bf16 as f32: weights rounded to bf16, computed in f32, for want of bf16 in %s on this machine.\n",
                 rows[1].implementation.c_str());
     std::string by;
     for (size_t i = 2; i < rows.size(); i++)
@@ -127,8 +123,7 @@ void print_ranking(row_t &exact, row_t &packed, const tokenizer_t &tokenizer) {
         for (const auto &t : *list) texts.push_back(tokenizer.encode(t));
     const std::vector<float> a = exact.encoder->embed(texts), b = packed.encoder->embed(texts);
     const size_t n = answers().size(), h = a.size() / texts.size();
-    printf("\nWhich of %zu texts answers the question? Similarity by %s, and by %s with its own order in "
-           "brackets.\n",
+    printf("\nWhich of %zu texts answers the question? Similarity by %s, and by %s with its own order in brackets.\n",
             n, exact.title.c_str(), packed.title.c_str());
     for (size_t q = 0; q < questions().size(); q++) {
         const auto scores = [&](const std::vector<float> &e) {
@@ -173,8 +168,7 @@ void print_table(const options_t &options) {
     const timing_t timing = time_rows(rows, batch, options.seconds);
 
     printf("all-MiniLM-L6-v2, %zu linear layers of %s weights; %s, threads: %d, mxdnn for %s; %zu sentences, "
-           "%zu tokens; "
-           "best of %d rounds\n\n",
+           "%zu tokens; best of %d rounds\n\n",
             model.linears().size(), grouped(model.linear_weights()).c_str(), cpu_name().c_str(),
             mxdnn::get_max_concurrency(), engine.get_target().c_str(), batch.size(), tokens, timing.rounds);
     print_rows(rows, peer, batch.size(), timing);

@@ -38,8 +38,7 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
         if (from_end > 2) {
             if (groups[i] != 1)
                 return fail(mxdnn_invalid_arguments,
-                        "group %d of %s of %s has length %lld; only the last two dims are grouped, so it is "
-                        "1",
+                        "group %d of %s of %s has length %lld; only the last two dims are grouped, so it is 1",
                         i, what, arg_name(arg), (long long)groups[i]);
         } else {
             out.groups[2 - from_end] = groups[i];
@@ -47,8 +46,7 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
     }
     if (out.groups[0] > 1 && out.groups[1] > 1)
         return fail(mxdnn_invalid_arguments,
-                "%s of %s have groups %lldx%lld; blocks run along one of the last two dims, so one length is "
-                "1",
+                "%s of %s have groups %lldx%lld; blocks run along one of the last two dims, so one length is 1",
                 what, arg_name(arg), (long long)out.groups[0], (long long)out.groups[1]);
     return mxdnn_success;
 }

@@ -94,8 +94,7 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     // Plain descriptors: the reference multiplies plain quantised weights on any engine.
     if (!is_packed(md))
         return because(mxdnn_blob_slower,
-                "%s is plain, which only the reference takes as weights; mx_reorder to a destination of tag "
-                "`any` "
+                "%s is plain, which only the reference takes as weights; mx_reorder to a destination of tag `any` "
                 "packs them for %s",
                 to_string(md).c_str(), engine.target->name);
     if (md.packed.family != engine.target->family)

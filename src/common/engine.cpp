@@ -97,8 +97,7 @@ status_t create_cuda_engine(const engine_t **engine, size_t index) {
     const int least = cuda::least_capability(*e.device);
     if (info.compute_major * 10 + info.compute_minor < least)
         return fail(mxdnn_device_unavailable,
-                "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and "
-                "newer: "
+                "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and newer: "
                 "name the device's in MXDNN_CUDA_ARCHITECTURES when you build it",
                 index, info.name, info.compute_major, info.compute_minor, least / 10, least % 10);
     e.index = index;

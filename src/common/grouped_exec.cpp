@@ -107,8 +107,7 @@ status_t check_rows(const exec_ctx_t &ctx, const grouped_exec_t &x) {
         const memory_desc_t &md = ctx.memory(of_src ? MXDNN_ARG_SRC : MXDNN_ARG_DST)->md;
         if (md.ndims == 3 && (of_src ? x.gather : x.scatter))
             return fail(mxdnn_invalid_arguments,
-                    "%s is passed, but %s is a padded tensor of 3 dims; rows are taken "
-                    "by index from one of 2",
+                    "%s is passed, but %s is a padded tensor of 3 dims; rows are taken by index from one of 2",
                     of_src ? "GATHER_IDX" : "SCATTER_IDX", of_src ? "src" : "dst");
         if (md.ndims == 3 && md.dims[0] != x.groups.groups)
             return fail(mxdnn_invalid_arguments, "%s has %lld groups and GROUP_COUNTS %lld",
@@ -180,8 +179,7 @@ status_t check_row_data(const grouped_exec_t &x) {
         for (int64_t r = g.first; (x.gather || x.scatter) && r < g.first + g.count; r++) {
             if (x.gather && (x.gather[r] < -1 || x.gather[r] >= x.src_rows))
                 return fail(mxdnn_invalid_arguments,
-                        "GATHER_IDX[%lld] is %d; indices are -1 (a row of zeros) and 0 to %lld, the rows of "
-                        "src",
+                        "GATHER_IDX[%lld] is %d; indices are -1 (a row of zeros) and 0 to %lld, the rows of src",
                         (long long)r, x.gather[r], (long long)(x.src_rows - 1));
             if (x.scatter && (x.scatter[r] < -1 || x.scatter[r] >= x.dst_rows))
                 return fail(mxdnn_invalid_arguments,

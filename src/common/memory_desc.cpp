@@ -285,8 +285,7 @@ status_t init_with_tag(
         return init_natural(md, ndims, dims, dt, order_of(t));
     }
     return fail(mxdnn_invalid_arguments,
-            "memory descriptor: format tag %d is none; give any, a, ab, abc, abcd, ba, acb or abdc, or "
-            "strides",
+            "memory descriptor: format tag %d is none; give any, a, ab, abc, abcd, ba, acb or abdc, or strides",
             int(tag));
 }
 
@@ -453,8 +452,7 @@ status_t check_stored_dense(const char *name, const memory_desc_t &md) {
     const int inner = inner_dim(md);
     if (md.dims[inner] == 1 || md.strides[inner] == 1) return mxdnn_success;
     return fail(mxdnn_invalid_arguments,
-            "%s is %s, and its codes are dense; they stand side by side along a dim of stride 1, and none "
-            "has",
+            "%s is %s, and its codes are dense; they stand side by side along a dim of stride 1, and none has",
             name, to_string(md).c_str());
 }
 

@@ -45,8 +45,7 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
         for (int i = 0; i < w.ndims; i++) {
             if (g.dims[i] == runtime_dim || g.strides[i] == runtime_dim)
                 return fail(mxdnn_invalid_arguments,
-                        "dim %d of %s is a runtime value (%s); an execution takes memory of a descriptor "
-                        "with "
+                        "dim %d of %s is a runtime value (%s); an execution takes memory of a descriptor with "
                         "its actual dims and strides",
                         i, arg_name(want.arg), to_string(g).c_str());
             if (w.dims[i] != runtime_dim && w.dims[i] != g.dims[i])
@@ -188,8 +187,7 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     const bool can_pack = p.kind == mxdnn_primitive_kind_mx_reorder;
     if (!p.engine->executes && !can_pack)
         return fail(mxdnn_device_unavailable,
-                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s "
-                "where it is",
+                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s where it is",
                 p.engine->target->name, primitive_kind_name(p.kind));
     const double start = verbose(verbose_profile_create) ? now_ms() : 0;
     auto result = std::make_unique<primitive_t>();

@@ -52,8 +52,7 @@ status_t check_grouped_post_ops(const problem_t &p) {
         if (ops[i].kind != mxdnn_sum) continue;
         if (i + 1 != ops.size())
             return fail(mxdnn_unimplemented,
-                    "sum is post-op %zu of %zu; a row of dst may be the sum of several results, so here it "
-                    "is the last",
+                    "sum is post-op %zu of %zu; a row of dst may be the sum of several results, so here it is the last",
                     i, ops.size());
         MXDNN_CHECK(check_sum(p, ops[i]));
     }
@@ -98,8 +97,7 @@ status_t prepare_grouped_matmul(problem_t &p) {
     }
     if (p.attr.global_experts && p.attr.first_expert + E > p.attr.global_experts)
         return fail(mxdnn_invalid_arguments,
-                "the range of experts starts at %lld of %lld, but the weights have %lld; they end beyond the "
-                "last one",
+                "the range of experts starts at %lld of %lld, but the weights have %lld; they end beyond the last one",
                 (long long)p.attr.first_expert, (long long)p.attr.global_experts, (long long)E);
     MXDNN_CHECK(resolve_weights(p));
     MXDNN_CHECK(check_src(p));

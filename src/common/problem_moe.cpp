@@ -93,14 +93,12 @@ status_t prepare_moved(problem_t &p, const char *primitive) {
     MXDNN_CHECK(quant_of("dst", dst, da, d, &d_axis));
     if (s != d || s_axis != d_axis || sa.packing != da.packing)
         return fail(mxdnn_invalid_arguments,
-                "scales, blocks or element packing of src and dst differ; %s moves codes and scales as they "
-                "are, so "
+                "scales, blocks or element packing of src and dst differ; %s moves codes and scales as they are, so "
                 "they are the same (or left out for dst)",
                 primitive);
     if (s_axis != 1)
         return fail(mxdnn_invalid_arguments,
-                "the blocks of src run along its rows (groups %lldx%lld); rows move whole, so they run along "
-                "the "
+                "the blocks of src run along its rows (groups %lldx%lld); rows move whole, so they run along the "
                 "columns (1x%lld)",
                 (long long)sa.scales.groups[0], (long long)sa.scales.groups[1], (long long)s.block);
     if (s.zp != zero_point_kind_t::none || s.global != global_scale_kind_t::none)
@@ -156,8 +154,7 @@ status_t prepare_moe_route(problem_t &p) {
     if (r.scoring != mxdnn_route_softmax_topk && r.scoring != mxdnn_route_topk_softmax
             && r.scoring != mxdnn_route_sigmoid)
         return fail(mxdnn_invalid_arguments,
-                "the scoring is 0x%x; possible are route_softmax_topk (0x120), route_topk_softmax (0x121) "
-                "and "
+                "the scoring is 0x%x; possible are route_softmax_topk (0x120), route_topk_softmax (0x121) and "
                 "route_sigmoid (0x122)",
                 unsigned(r.scoring));
     constexpr unsigned known = mxdnn_route_renormalize | mxdnn_route_bias | mxdnn_route_group_max;
@@ -240,8 +237,7 @@ status_t prepare_moe_permute(problem_t &p) {
     if (d.source_ranks < 1 || d.local_experts < 1
             || d.source_ranks > max_parts / std::min(d.local_experts, max_parts))
         return fail(mxdnn_invalid_arguments,
-                "%lld source ranks and %lld local experts; both are at least 1, and their product at most "
-                "%lld",
+                "%lld source ranks and %lld local experts; both are at least 1, and their product at most %lld",
                 (long long)d.source_ranks, (long long)d.local_experts, (long long)max_parts);
     if (p.dst.kind == mxdnn_format_kind_grouped && p.dst.grouped.group_count != d.local_experts)
         return fail(mxdnn_invalid_shape,
@@ -262,8 +258,7 @@ status_t prepare_moe_permute(problem_t &p) {
     MXDNN_CHECK(check_offsets_grouping(p, "moe_permute"));
     if (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && d.alignment % swizzle_128x4::tile_rows)
         return fail(mxdnn_invalid_arguments,
-                "dst has 128x4 scales, whose groups start at tiles of 128 rows, but the alignment is %lld; "
-                "make it a "
+                "dst has 128x4 scales, whose groups start at tiles of 128 rows, but the alignment is %lld; make it a "
                 "multiple of 128",
                 (long long)d.alignment);
     return prepare_moved(p, "moe_permute");

@@ -32,8 +32,7 @@ status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const
     if (!a.is_dynamic()) {
         if (a.global > mxdnn_quantization_mode_static_sazp)
             return fail(mxdnn_invalid_arguments,
-                    "%s has static scales and a dynamic global scale; a computed global scale needs computed "
-                    "scales",
+                    "%s has static scales and a dynamic global scale; a computed global scale needs computed scales",
                     name);
         return mxdnn_success;
     }
@@ -46,8 +45,7 @@ status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const
 status_t check_matches_packed(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
     if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
         return fail(mxdnn_invalid_arguments,
-                "%s is packed, so a scales layout or an element packing has no meaning for it; leave them "
-                "out",
+                "%s is packed, so a scales layout or an element packing has no meaning for it; leave them out",
                 name);
     if (!a.scales.set) {
         if (a.zero_points.set)
@@ -62,8 +60,7 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
     if (a.global == mxdnn_quantization_mode_undef) q.global = md.packed.quant.global;
     if (axis != 2)
         return fail(mxdnn_invalid_arguments,
-                "the blocks of %s run along its last dim (groups %lldx%lld); packed weights have blocks "
-                "along K, "
+                "the blocks of %s run along its last dim (groups %lldx%lld); packed weights have blocks along K, "
                 "the dim before it",
                 name, (long long)a.scales.groups[0], (long long)a.scales.groups[1]);
     if (q != md.packed.quant)
@@ -153,8 +150,7 @@ status_t quant_of(
     if (a.zero_points.set) {
         if (!a.zero_points.same_groups(s))
             return fail(mxdnn_invalid_arguments,
-                    "zero points of %s have mask %d and groups %lldx%lld, its scales mask %d and groups "
-                    "%lldx%lld; "
+                    "zero points of %s have mask %d and groups %lldx%lld, its scales mask %d and groups %lldx%lld; "
                     "they have to be the same",
                     name, a.zero_points.mask, (long long)a.zero_points.groups[0],
                     (long long)a.zero_points.groups[1], s.mask, (long long)s.groups[0],
@@ -206,8 +202,7 @@ status_t resolve_weights(problem_t &p) {
     memory_desc_t &wei = p.weights;
     if (!is_quantised_type(wei.dt))
         return fail(mxdnn_unimplemented,
-                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), dense "
-                "ones are "
+                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), dense ones are "
                 "oneDNN's and cuBLAS's business",
                 data_type_name(wei.dt));
     if (is_packed(wei)) {
@@ -226,8 +221,7 @@ status_t resolve_weights(problem_t &p) {
                                                  "mx_reorder has quantised (static scales)");
         if (axis != 2)
             return fail(mxdnn_invalid_arguments,
-                    "the blocks of weights run along N (groups %lldx%lld); a matmul needs them along K "
-                    "(%lldx1)",
+                    "the blocks of weights run along N (groups %lldx%lld); a matmul needs them along K (%lldx1)",
                     (long long)p.attr.weights.scales.groups[0], (long long)p.attr.weights.scales.groups[1],
                     (long long)q.block);
         if (is_any(wei)) {
@@ -268,9 +262,7 @@ status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q) 
 status_t check_global_scale(const char *name, const memory_desc_t &md, const arg_attr_t &a) {
     if (a.global == mxdnn_quantization_mode_undef || batch_of(md) != runtime_dim) return mxdnn_success;
     return fail(mxdnn_unimplemented,
-            "%s is %s and has a global scale for each of its matrices; how many there are cannot be a "
-            "runtime "
-            "value",
+            "%s is %s and has a global scale for each of its matrices; how many there are cannot be a runtime value",
             name, dims_text(md).c_str());
 }
 
@@ -303,8 +295,7 @@ status_t check_source_recipe(const problem_t &p) {
     const arg_attr_t &a = p.attr.src;
     if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)
         return fail(mxdnn_invalid_arguments, "src is quantised in execute, so a scales layout or an element "
-                                             "packing has no meaning for it; "
-                                             "leave them out");
+                                             "packing has no meaning for it; leave them out");
     quant_t q;
     const data_type_t dt = source_format(p, q);
     const bool blocks = a.mode == mxdnn_quantization_mode_dynamic_mx && q.scale_dt == mxdnn_e8m0;
@@ -335,8 +326,7 @@ status_t check_src(const problem_t &p) {
         MXDNN_CHECK(quant_of("src", src, p.attr.src, q, &axis));
         if (axis != 1)
             return fail(mxdnn_invalid_arguments,
-                    "the blocks of src run along its rows (groups %lldx%lld); a matmul needs them along K "
-                    "(1x%lld)",
+                    "the blocks of src run along its rows (groups %lldx%lld); a matmul needs them along K (1x%lld)",
                     (long long)p.attr.src.scales.groups[0], (long long)p.attr.src.scales.groups[1],
                     (long long)q.block);
         if (p.attr.src.is_dynamic() || p.attr.src.global > mxdnn_quantization_mode_static_sazp)
@@ -364,8 +354,7 @@ status_t check_dst(const problem_t &p) {
         MXDNN_CHECK(check_block_scales("dst", dst.dt, q));
         if (axis != 1)
             return fail(mxdnn_invalid_arguments,
-                    "the blocks of dst run along its rows (groups %lldx%lld); a matmul writes them along N "
-                    "(1x%lld)",
+                    "the blocks of dst run along its rows (groups %lldx%lld); a matmul writes them along N (1x%lld)",
                     (long long)p.attr.dst.scales.groups[0], (long long)p.attr.dst.scales.groups[1],
                     (long long)q.block);
         MXDNN_CHECK(check_dynamic("dst", dst.dt, q, p.attr.dst));

@@ -36,8 +36,7 @@ status_t row_groups_t::check() const {
     for (int64_t i = 0; map && i < ids; i++)
         if (map[i] < -1 || map[i] >= experts)
             return fail(mxdnn_invalid_arguments,
-                    "EXPERT_MAP[%lld] is %d; entries are -1 (not here) and 0 to %lld, the experts of the "
-                    "weights",
+                    "EXPERT_MAP[%lld] is %d; entries are -1 (not here) and 0 to %lld, the experts of the weights",
                     (long long)i, map[i], (long long)(experts - 1));
     return mxdnn_success;
 }

@@ -38,8 +38,7 @@ status_t permute_plan_t::init(dim_t alignment) const {
         if (end > dst_rows)
             return fail(mxdnn_invalid_arguments,
                     "the groups up to expert %lld take %lld rows (each padded to a multiple of %lld, at "
-                    "least one), but "
-                    "dst has %lld",
+                    "least one), but dst has %lld",
                     (long long)e, (long long)end, (long long)alignment, (long long)dst_rows);
         start[e + 1] = int32_t(end);
     }

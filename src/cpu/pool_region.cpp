@@ -156,15 +156,12 @@ void run_on_pool(const mxdnn_threadpool_t &pool, int n, const body_t &body) {
                 mxdnn_status2str(status), int(status));
     if (missing > 0)
         throw failure_t(mxdnn_runtime_error,
-                "the caller's thread pool did not make %d of %d calls, the first one of index %d, before its "
-                "%s "
+                "the caller's thread pool did not make %d of %d calls, the first one of index %d, before its %s "
                 "returned; it makes each once",
                 missing, n, index, pool.wait ? "wait" : "parallel_for");
     if (r.had_wrong_index(index))
         throw failure_t(mxdnn_runtime_error,
-                "the caller's thread pool made a call of index %d that was %s; it makes one for each from 0 "
-                "to "
-                "%d",
+                "the caller's thread pool made a call of index %d that was %s; it makes one for each from 0 to %d",
                 index, index >= 0 && index < n ? "made before" : "not asked for", n - 1);
 }
 

@@ -429,8 +429,7 @@ TEST(golden_matmul, every_format_is_here) {
     std::string names;
     for (const format_t &f : cases().formats) names += f.name + " ";
     EXPECT_EQ(names, "mxfp8 mxfp8_e5m2 mxfp6 mxfp6_e3m2 mxfp4 mxint8 nvfp4 nvfp4_global s4_bf16 u4_f32 "
-                     "u4_u8_bf16 u4_u8_f16 "
-                     "u4_float_bf16 u4_float_f32 ");
+                     "u4_u8_bf16 u4_u8_f16 u4_float_bf16 u4_float_f32 ");
 }
 
 } // namespace

@@ -99,13 +99,11 @@ std::string kernels() {
 
 std::string page() {
     return "# What is implemented\n\nMade from the implementation, layout and kernel lists by "
-           "`tests/gtests/test_support_doc.cpp`; "
-           "do not edit.\n\n"
+           "`tests/gtests/test_support_doc.cpp`; do not edit.\n\n"
            + implementations() + layouts() + kernels()
            + "\nSources and destinations: f32, bf16, f16, and every quantised format (converted around the "
              "same kernels). "
-             "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the "
-             "next f32 "
+             "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the next f32 "
              "kernel does. `ref:any` takes every legal problem.\n";
 }
 

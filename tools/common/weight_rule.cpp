@@ -134,8 +134,7 @@ std::string text() {
     }
     return s + "  " + small + ": out or in is below " + std::to_string(least_dim)
            + "\n"
-             "Codes with their scales are packed whatever the rule says. --include packs whatever matches "
-             "instead;\n"
+             "Codes with their scales are packed whatever the rule says. --include packs whatever matches instead;\n"
              "--exclude leaves out of either what matches.\n";
 }
 

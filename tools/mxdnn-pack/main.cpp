@@ -57,8 +57,7 @@ int run(int argc, char **argv) {
     pack_c->add_option("output", o.out, "file to write, not the input")->required();
     pack_c->add_option("--format", o.format,
                   "of high-precision weights:" + formats
-                          + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, "
-                            "u8 zero "
+                          + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, u8 zero "
                             "points; both in groups of 32)")
             ->capture_default_str();
     pack_c->add_option(

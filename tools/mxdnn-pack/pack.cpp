@@ -104,8 +104,7 @@ void pack(const options_t &o) {
             sources.packed.size(), engine.get_target().c_str(), (unsigned long long)before,
             (unsigned long long)after);
     if (!sources.left.empty())
-        printf("left as they are (weights of linear layers and experts are packed: mxdnn-pack pack "
-               "--help):\n%s",
+        printf("left as they are (weights of linear layers and experts are packed: mxdnn-pack pack --help):\n%s",
                 summary(sources).c_str());
 }
 

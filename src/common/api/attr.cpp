@@ -215,8 +215,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_global_scale(
     if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_fp
             && mode != mxdnn_quantization_mode_undef)
         return fail(mxdnn_invalid_arguments,
-                "the global scale of %s has mode %d; possible are static_sazp (1), dynamic_fp (3), undef (0, "
-                "none)",
+                "the global scale of %s has mode %d; possible are static_sazp (1), dynamic_fp (3), undef (0, none)",
                 arg_name(arg), int(mode));
     a->global = mode;
     return mxdnn_success;
@@ -273,8 +272,7 @@ mxdnn_status_t mxdnn_primitive_attr_set_expert_range(
     MXDNN_CHECK_ARG(attr);
     if (first < 0 || global_experts < 0 || global_experts > INT32_MAX || first > global_experts)
         return fail(mxdnn_invalid_arguments,
-                "the range of experts starts at %lld of %lld; possible are 0 to %d experts and a start among "
-                "them",
+                "the range of experts starts at %lld of %lld; possible are 0 to %d experts and a start among them",
                 (long long)first, (long long)global_experts, INT32_MAX);
     attr->first_expert = first;
     attr->global_experts = global_experts;

@@ -24,8 +24,7 @@ mxdnn_status_t copy_threadpool(mxdnn_threadpool_t &to, const mxdnn_threadpool_t 
     const char *bytes = reinterpret_cast<const char *>(&from);
     if (std::any_of(bytes + sizeof(to), bytes + size, [](char c) { return c != 0; }))
         return fail(mxdnn_invalid_arguments,
-                "the thread pool has members beyond the %zu bytes that this libmxdnn knows, which are not "
-                "zero; "
+                "the thread pool has members beyond the %zu bytes that this libmxdnn knows, which are not zero; "
                 "it is older than the caller's header",
                 sizeof(to));
     if (from.flags & ~MXDNN_THREADPOOL_ASYNCHRONOUS)
@@ -37,9 +36,7 @@ mxdnn_status_t copy_threadpool(mxdnn_threadpool_t &to, const mxdnn_threadpool_t 
                                                   : nullptr;
     if (missing)
         return fail(mxdnn_invalid_arguments,
-                "the thread pool's %s is a null pointer; get_num_threads, get_in_parallel and parallel_for "
-                "are "
-                "needed",
+                "the thread pool's %s is a null pointer; get_num_threads, get_in_parallel and parallel_for are needed",
                 missing);
     if (from.wait && !(from.flags & MXDNN_THREADPOOL_ASYNCHRONOUS))
         return fail(mxdnn_invalid_arguments,

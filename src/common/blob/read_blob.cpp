@@ -112,8 +112,8 @@ bool read_envelope(const uint8_t *blob, size_t size, blob_fields_t &values, blob
                 values.format_version);
     if (values.oldest_reader > blob_format_version)
         return refuse_as(fault, blob_class_t::newer_format,
-                "the blob needs a reader of format version %" PRIu64 " or later; this release reads version "
-                "%" PRIu64 " and those before",
+                "the blob needs a reader of format version %" PRIu64
+                " or later; this release reads version %" PRIu64 " and those before",
                 values.oldest_reader, blob_format_version);
     return true;
 }

@@ -38,8 +38,7 @@ MXDNN_HD constexpr bool has_row_scale(data_type_t elem, const quant_t &q) {
 // would be right, to follow "...: ".
 constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
     if (!has_role(elem, role_mx_element | role_affine_element))
-        return "the element type is not a quantised one; these are f8_e4m3, f8_e5m2, f6_e2m3, f6_e3m2, "
-               "f4_e2m1, "
+        return "the element type is not a quantised one; these are f8_e4m3, f8_e5m2, f6_e2m3, f6_e3m2, f4_e2m1, "
                "s8, s4 and u4";
     const bool no_zero_point = q.zp == zero_point_kind_t::none && q.zp_dt == mxdnn_data_type_undef;
     switch (quant_family(elem, q)) {
@@ -63,12 +62,10 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
             return "NVFP4 has no global scale, one, or one per expert";
         return nullptr;
     case quant_family_t::row_int8:
-        return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks "
-               "of s8 "
+        return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks of s8 "
                "(MXINT8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::row_fp8:
-        return "f8_e4m3 with floating-point scales has one per row, and only a matmul's source has those; "
-               "blocks "
+        return "f8_e4m3 with floating-point scales has one per row, and only a matmul's source has those; blocks "
                "of f8_e4m3 (MXFP8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::affine: break;
     }

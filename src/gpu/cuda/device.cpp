@@ -143,8 +143,7 @@ status_t check_no_capture(const device_t &device, const char *what) {
         (void)device.table->stream_is_capturing(device.index, stream, &capturing);
         if (!capturing) return mxdnn_success;
         return fail(mxdnn_invalid_arguments,
-                "%s waits for device %d, which would break the capture of one of its streams; end that "
-                "first",
+                "%s waits for device %d, which would break the capture of one of its streams; end that first",
                 what, device.index);
     };
     MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows of the caller's blocking ones

@@ -210,8 +210,7 @@ std::string perf_line(const std::string &text, const perf_t &p) {
             throw usage_error_t(
                     "perf field '%" + field
                     + "%' is not known; possible are engine impl driver prb desc attr threads time ops "
-                      "flops bytes bw (and with K, M or G in front) gbw roof ctime cachedtime against "
-                      "peertime vs");
+                      "flops bytes bw (and with K, M or G in front) gbw roof ctime cachedtime against peertime vs");
     }
     return line;
 }
