@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libmxdnn_cuda: modules and launches, which libmxdnn opens when a CUDA engine is asked for. Sets MXDNN_HAVE_CUDA.
 # MXDNN_CUDA is AUTO (built where a toolkit is found), ON (a toolkit is required) or OFF. MXDNN_CUDA_ARCHITECTURES says
-# for which devices: doc/cuda.md, "Building".
+# for which devices: doc/reference/cuda.md, "Building".
 
 set(MXDNN_MIN_CUDA 12.4)
 set(MXDNN_HAVE_CUDA FALSE)

@@ -83,7 +83,7 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_packed(mxdnn_memory_desc_t *md
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_grouped_encoding(mxdnn_memory_desc_t *md, int ndims,
         const mxdnn_dims_t dims, mxdnn_data_type_t data_type, int variable_dim, mxdnn_dim_t group_count,
         mxdnn_data_type_t offsets_dt);
-/** Serialises a descriptor (doc/blob.md). With blob NULL only *size is written; in the second
+/** Serialises a descriptor (doc/reference/blob.md). With blob NULL only *size is written; in the second
  * call *size is the capacity, and on success the bytes written. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_get_blob(
         uint8_t *blob, size_t *size, const_mxdnn_memory_desc_t md);
@@ -118,8 +118,8 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_clone(mxdnn_memory_desc_t *md, const_
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);
 
 /** Checksum of the mxdnn_memory_desc_get_size() packed bytes together with the descriptor they belong to;
- * what a container stores beside them (algorithm: doc/blob.md). mxdnn_invalid_arguments where `md` is not
- * packed. */
+ * what a container stores beside them (algorithm: doc/reference/blob.md). mxdnn_invalid_arguments where `md`
+ * is not packed. */
 mxdnn_status_t MXDNN_API mxdnn_packed_checksum(
         const_mxdnn_memory_desc_t md, const void *packed, uint64_t *checksum);
 /** The same checksum of bytes that come in parts, in their order, so that a tensor need not be in memory
@@ -306,8 +306,8 @@ mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t 
  * is one, but nothing here takes it. ---- */
 
 /** Anything to anything among plain high precision, plain quantised (elements + scales) and
- * packed, of equal dims; doc/mx_reorder.md. A destination with tag `any` is packed for dst_engine in the
- * format that the type and the attributes of MXDNN_ARG_DST say (without those, that of the source);
+ * packed, of equal dims; doc/reference/mx_reorder.md. A destination with tag `any` is packed for dst_engine
+ * in the format that the type and the attributes of MXDNN_ARG_DST say (without those, that of the source);
  * mxdnn_query_dst_md gives its descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
@@ -319,33 +319,33 @@ mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create_with_dst_1(mxdnn
         const_mxdnn_memory_desc_t dst_1_md, mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
 /** dst[.., M, N] = post_ops(src[.., M, K] * weights[.., K, N] + bias), f32 accumulation;
  * bias_md NULL for none, else it broadcasts to dst's dims. M and batch dims may be MXDNN_RUNTIME_DIM_VAL;
- * weights may have tag `any`, which mxdnn_query_weights_md resolves; doc/mx_matmul.md. */
+ * weights may have tag `any`, which mxdnn_query_weights_md resolves; doc/reference/mx_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
 /** The expert matmul: src [R, K] and dst [R, N] in G groups of rows, those of group g times weights [E, K, N]
  * of its expert; bias_md [E, N], NULL for none. R may be MXDNN_RUNTIME_DIM_VAL; weights may have tag `any`;
- * doc/grouped_matmul.md. */
+ * doc/reference/grouped_matmul.md. */
 mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);
 /** Router logits [T, E] to the top-k experts of each token and their weights, and to the rows in
  * expert order that grouped_matmul takes. `flags`: mxdnn_route_flags_t. `expert_groups` divides E (1: no
- * groups), experts are chosen from the best `topk_groups` of them; doc/moe_route.md. */
+ * groups), experts are chosen from the best `topk_groups` of them; doc/reference/moe_route.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t logits_md, mxdnn_dim_t topk,
         mxdnn_alg_kind_t scoring, unsigned flags, mxdnn_dim_t expert_groups, mxdnn_dim_t topk_groups,
         const_mxdnn_primitive_attr_t attr);
 /** Rows [R, D] from [source rank][local expert] order to expert order, each expert's padded to a multiple of
- * `alignment` rows; doc/moe_permute.md. */
+ * `alignment` rows; doc/reference/moe_permute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_permute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         mxdnn_dim_t source_ranks, mxdnn_dim_t local_experts, mxdnn_dim_t alignment,
         const_mxdnn_primitive_attr_t attr);
 /** Rows [R, D] back to where they came from, [T, D], padding dropped, top-k rows of a token summed by their
- * weights; doc/moe_unpermute.md. */
+ * weights; doc/reference/moe_unpermute.md. */
 mxdnn_status_t MXDNN_API mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_primitive_attr_t attr);

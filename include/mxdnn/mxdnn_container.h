@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading containers: safetensors files with packed weights, and plain ones (doc/container.md).
+/* Reading containers: safetensors files with packed weights, and plain ones (doc/reference/container.md).
  *
  * A file may come from anywhere. Opening one reads its header only; time and memory are bounded by the size
  * of the header, at most 100 MB. Entries are the tensors of the file in the order of their bytes; packed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// C++ wrapper of mxdnn_container.h: reading safetensors files with packed weights (doc/container.md).
+/// C++ wrapper of mxdnn_container.h: reading safetensors files with packed weights
+/// (doc/reference/container.md).
 #ifndef MXDNN_CONTAINER_HPP
 #define MXDNN_CONTAINER_HPP
 

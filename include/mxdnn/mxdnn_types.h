@@ -31,7 +31,7 @@ typedef enum {
     mxdnn_device_unavailable = 103    /**< the engine's target is described here but cannot run here */
 } mxdnn_status_t;
 
-/** Element and scale types; see doc/formats.md for their exact values. */
+/** Element and scale types; see doc/reference/formats.md for their exact values. */
 typedef enum {
     mxdnn_data_type_undef = 0,
     mxdnn_f16 = 1,
@@ -136,7 +136,7 @@ typedef enum {
     mxdnn_route_sigmoid = 0x122       /**< a sigmoid of each logit, then top-k */
 } mxdnn_alg_kind_t;
 
-/** Flags of moe_route; doc/moe_route.md. */
+/** Flags of moe_route; doc/reference/moe_route.md. */
 typedef enum {
     mxdnn_route_flags_none = 0,
     mxdnn_route_renormalize = 1 << 0, /**< the chosen weights are divided by their sum */
@@ -153,7 +153,7 @@ typedef enum {
     mxdnn_fpmath_mode_tf32 = 4
 } mxdnn_fpmath_mode_t;
 
-/** Which precision sums may have; strict: that of f32; doc/mx_matmul.md. */
+/** Which precision sums may have; strict: that of f32; doc/reference/mx_matmul.md. */
 typedef enum {
     mxdnn_accumulation_mode_strict = 0,
     mxdnn_accumulation_mode_relaxed = 1,
@@ -176,7 +176,7 @@ typedef enum {
             0x100 /**< computed by the group-affine int4 rules, written out */
 } mxdnn_quantization_mode_t;
 
-/** How an e8m0 scale byte follows from a block's largest magnitude; doc/formats.md. */
+/** How an e8m0 scale byte follows from a block's largest magnitude; doc/reference/formats.md. */
 typedef enum {
     mxdnn_scale_rounding_floor = 0,
     mxdnn_scale_rounding_ceil = 1,
@@ -184,7 +184,8 @@ typedef enum {
     mxdnn_scale_rounding_rceil = 3
 } mxdnn_scale_rounding_t;
 
-/** Order of plain scales: as the elements', or padded to tiles of 128 rows and 4 scales each; doc/formats.md.
+/** Order of plain scales: as the elements', or padded to tiles of 128 rows and 4 scales each;
+ * doc/reference/formats.md.
  */
 typedef enum { mxdnn_scales_linear = 0, mxdnn_scales_swizzle_128x4 = 1 } mxdnn_scales_layout_t;
 
@@ -253,7 +254,7 @@ typedef enum {
             0x1000, /**< packed, int64_t: bytes from one batch entry (expert) to the next */
     mxdnn_query_scale_data_type = 0x1001,    /**< packed: mxdnn_data_type_t */
     mxdnn_query_block_size_s64 = 0x1002,     /**< packed, int64_t: elements along K that share a scale */
-    mxdnn_query_layout_id_s32 = 0x1003,      /**< packed, int; doc/layouts.md */
+    mxdnn_query_layout_id_s32 = 0x1003,      /**< packed, int; doc/reference/layouts.md */
     mxdnn_query_layout_version_s32 = 0x1004, /**< packed, int */
     mxdnn_query_alignment_s64 = 0x1005,      /**< packed, int64_t: preferred alignment of the bytes */
     mxdnn_query_annotation_data_type =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxdnn-bench: one line is a test, a benchmark and a reproducer. doc/mxdnn-bench.md.
+// mxdnn-bench: one line is a test, a benchmark and a reproducer. doc/reference/mxdnn-bench.md.
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
@@ -179,7 +179,7 @@ void print_help() {
             "types:   %s\n"
             "formats: %s\n"
             "post-ops:%s\n\n"
-            "doc/mxdnn-bench.md has what they mean.\n",
+            "doc/reference/mxdnn-bench.md has what they mean.\n",
             names_of_drivers().c_str(), type_names().c_str(), format_names().c_str(),
             post_op_names().c_str());
 }

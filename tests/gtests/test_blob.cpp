@@ -189,7 +189,7 @@ TEST(Xxh64, PublishedValuesAndAddresses) {
     }
 }
 
-// ---- doc/blob.md says what the table says ----
+// ---- doc/reference/blob.md says what the table says ----
 
 std::string range_of(const field_t &f) {
     std::ostringstream out;
@@ -223,7 +223,7 @@ std::string table_of(const char *title, section_t section) {
 }
 
 std::string read_doc() {
-    std::ifstream in(MXDNN_TEST_DATA "/../../doc/blob.md");
+    std::ifstream in(MXDNN_TEST_DATA "/../../doc/reference/blob.md");
     EXPECT_TRUE(in.good());
     return std::string((std::istreambuf_iterator<char>(in)), {});
 }
@@ -239,7 +239,8 @@ TEST(BlobDoc, HasTheTableOfFields) {
     ASSERT_NE(from, std::string::npos);
     ASSERT_NE(to, std::string::npos);
     const std::string found = doc.substr(from + begin.size(), to - from - begin.size());
-    EXPECT_EQ(found, expected) << "doc/blob.md is stale; between its marks it should read\n\n" << expected;
+    EXPECT_EQ(found, expected) << "doc/reference/blob.md is stale; between its marks it should read\n\n"
+                               << expected;
 }
 
 // The example's bytes: on each line an offset, two spaces, pairs of hex digits, and three spaces before

@@ -171,7 +171,7 @@ TYPED_TEST(numeric, encodes_every_midpoint_of_16_bits) {
     EXPECT_FALSE(is_finite(T::decode(code))) << "the table ends before the codes do";
 }
 
-// What the table of element types in doc/formats.md says.
+// What the table of element types in doc/reference/formats.md says.
 TEST(formats, constants) {
     struct row_t {
         data_type_t dt;

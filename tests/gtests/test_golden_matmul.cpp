@@ -242,7 +242,7 @@ std::vector<uint8_t> source(dt type, dim rows) {
     return bytes;
 }
 
-// Bounds as doc/accuracy.md derives them.
+// Bounds as doc/concepts/accuracy.md derives them.
 constexpr double u = 1. / (1 << 24);
 
 struct bound_t {

@@ -69,7 +69,7 @@ void for_each_impl(pd_t pd, const std::function<void(const pd_t &)> &body) {
 
 // ---- route ----
 
-// f32 arithmetic as doc/accuracy.md bounds it, of values of at most `scale`.
+// f32 arithmetic as doc/concepts/accuracy.md bounds it, of values of at most `scale`.
 void expect_weights(const std::vector<float> &got, const std::vector<float> &want, double scale) {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); i++) {

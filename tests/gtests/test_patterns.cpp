@@ -191,7 +191,7 @@ TEST(weight_rule, the_text_has_every_row) {
 
 // The page has the rule word for word.
 TEST(weight_rule, the_page_has_the_rule) {
-    std::ifstream page(MXDNN_TEST_DATA "/../../doc/mxdnn-pack.md");
+    std::ifstream page(MXDNN_TEST_DATA "/../../doc/reference/mxdnn-pack.md");
     const std::string text((std::istreambuf_iterator<char>(page)), {});
     EXPECT_NE(text.find(weight_rule::text()), std::string::npos) << weight_rule::text();
 }

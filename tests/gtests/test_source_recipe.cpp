@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A source in high precision that is quantised in execute: every implementation against sums in double of
-// codes that are made here, by the words of doc/mx_matmul.md.
+// codes that are made here, by the words of doc/reference/mx_matmul.md.
 
 #include "test_api_util.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// doc/support.md is what the lists say. This test fails when the page is stale; run with
+// doc/reference/support.md is what the lists say. This test fails when the page is stale; run with
 // MXDNN_UPDATE_DOCS=1 it writes the page anew.
 #include <cstdlib>
 #include <fstream>
@@ -108,12 +108,13 @@ std::string page() {
 }
 
 TEST(support_doc, is_what_the_lists_say) {
-    const std::string path = std::string(MXDNN_TEST_DATA) + "/../../doc/support.md";
+    const std::string path = std::string(MXDNN_TEST_DATA) + "/../../doc/reference/support.md";
     if (std::getenv("MXDNN_UPDATE_DOCS")) std::ofstream(path) << page();
     std::ifstream in(path);
     std::stringstream text;
     text << in.rdbuf();
-    EXPECT_EQ(text.str(), page()) << "doc/support.md is stale: run this test with MXDNN_UPDATE_DOCS=1";
+    EXPECT_EQ(text.str(), page())
+            << "doc/reference/support.md is stale: run this test with MXDNN_UPDATE_DOCS=1";
 }
 
 } // namespace

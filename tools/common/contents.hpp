@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes into a container that is written: packed weights with their descriptors, other tensors, and a
-// checksum of each (doc/container.md).
+// checksum of each (doc/reference/container.md).
 #pragma once
 
 #include <functional>

@@ -51,7 +51,7 @@ mxdnn::memory::desc as_stored(const shape_t &shape, mxdnn::memory::data_type typ
 // The packed descriptor that mx_matmul wants for weights of that shape and format.
 mxdnn::memory::desc packed_desc(const format_t &format, const mxdnn::engine &engine, const shape_t &shape);
 
-// How scales of MX formats are chosen unless something else is asked for (doc/mxdnn-pack.md).
+// How scales of MX formats are chosen unless something else is asked for (doc/reference/mxdnn-pack.md).
 constexpr mxdnn::scale_rounding default_rounding = mxdnn::scale_rounding::rceil;
 
 // Quantises and packs f32, bf16 or f16 weights in one step; into `bytes`, or into memory of its own.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing and unpacking a tensor part by part, with the bytes that the whole would have. A packed matrix is a
-// prefix, where there is a global scale, and then panels of columns (doc/layouts.md), so that some columns
-// that are packed alone are a piece of it.
+// prefix, where there is a global scale, and then panels of columns (doc/reference/layouts.md), so that some
+// columns that are packed alone are a piece of it.
 #pragma once
 
 #include <cstdint>

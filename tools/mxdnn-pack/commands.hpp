@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mxdnn-pack does; doc/mxdnn-pack.md. Every command throws std::exception with a sentence.
+// What mxdnn-pack does; doc/reference/mxdnn-pack.md. Every command throws std::exception with a sentence.
 #pragma once
 
 #include <map>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxdnn-pack: packs the weights of a safetensors file, for this machine or another; doc/mxdnn-pack.md.
+// mxdnn-pack: packs the weights of a safetensors file, for this machine or another;
+// doc/reference/mxdnn-pack.md.
 #include <cerrno>
 #include <chrono>
 #include <cstdio>

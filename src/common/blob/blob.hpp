@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors as bytes and back (doc/blob.md), and the checksum of packed bytes.
+// Descriptors as bytes and back (doc/reference/blob.md), and the checksum of packed bytes.
 #pragma once
 
 #include "common/blob/fields.hpp"

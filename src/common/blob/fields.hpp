@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields of a blob in the order of its bytes. The writer, the reader, the tests, the fuzzer and the
-// table in doc/blob.md all walk this one list.
+// table in doc/reference/blob.md all walk this one list.
 #pragma once
 
 #include "common/types.hpp"

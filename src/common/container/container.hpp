@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entries of a container: tensors as they are, and packed weights, of which two tensors are one entry
-// (doc/container.md).
+// (doc/reference/container.md).
 #pragma once
 
 #include "common/blob/blob.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is fixed about safetensors files and about packed tensors in them (doc/container.md): element types,
-// names, limits. Pure, so that programs that write such files share it with the library that reads them.
+// What is fixed about safetensors files and about packed tensors in them (doc/reference/container.md):
+// element types, names, limits. Pure, so that programs that write such files share it with the library that
+// reads them.
 #pragma once
 
 #include <cstddef>

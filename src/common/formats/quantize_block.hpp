@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantising one block and decoding one element, for every quantised format: the scalar truth that fast
-// code is compared with. doc/formats.md has the same rules in words.
+// code is compared with. doc/reference/formats.md has the same rules in words.
 //
 // All of it runs on devices too. The last part picks a family's function by element type and quant_t at run
 // time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A result with the error that its computation may have: how bounds pass through post-ops.
-// doc/accuracy.md derives each rule.
+// doc/concepts/accuracy.md derives each rule.
 #pragma once
 
 #include <algorithm>

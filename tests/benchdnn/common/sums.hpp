@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products in double, and how far a correct implementation may be from them; doc/accuracy.md.
+// Sums of products in double, and how far a correct implementation may be from them;
+// doc/concepts/accuracy.md.
 #pragma once
 
 #include <vector>

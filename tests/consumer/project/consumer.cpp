@@ -37,7 +37,8 @@ uint16_t to_bf16(float x) {
 
 float value(memory::dim i) { return static_cast<float>((i * 7 + i / 5) % 9 - 4) * 0.5f; }
 
-// A container of one packed tensor, as doc/container.md has it: packed bytes first, at multiples of 64.
+// A container of one packed tensor, as doc/reference/container.md has it: packed bytes first, at multiples
+// of 64.
 void write_container(const char *path, const memory::desc &desc, const void *bytes) {
     const std::vector<uint8_t> blob = desc.get_blob();
     const size_t padded = (desc.get_size() + 63) / 64 * 64;

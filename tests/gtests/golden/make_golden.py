@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what packed bytes and blobs have to be, from doc/layouts.md and doc/blob.md alone:
+"""Writes what packed bytes and blobs have to be, from doc/reference/layouts.md and doc/reference/blob.md alone:
 
     blobs.txt    descriptors and their blobs
     packed.txt   for every format and a few shapes: size, checksum and some bytes of the packed tensor
@@ -89,7 +89,7 @@ def grid(tag, e, rows, columns):
     return noise(tag, e, k, n)
 
 
-# ---- The layouts of doc/layouts.md, as streams ----
+# ---- The layouts of doc/reference/layouts.md, as streams ----
 
 
 def stream_b4(codes):
@@ -236,7 +236,7 @@ def pack_matrix_cuda(fmt, e, K, N):
     return bytes(out)
 
 
-# ---- doc/blob.md ----
+# ---- doc/reference/blob.md ----
 
 
 def option(tag, value):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what grouped_matmul has to give, from the rules of doc/grouped_matmul.md and doc/formats.md alone: the
-library is not involved. Numbers and weights are made as golden_matmul's script makes them.
+"""Writes what grouped_matmul has to give, from the rules of grouped_matmul.md and formats.md in doc/reference
+alone. The library is not involved. Numbers and weights are made as golden_matmul's script makes them.
 
     cases.txt    one line per format, per case (its options as name=value) and per array (name, type, shape, offset)
     cases.bin    the arrays, little-endian
@@ -12,7 +12,7 @@ With --check nothing is written, and the exit status says whether the files are 
 Arrays of a case are the arguments that it passes, named after them, and of its results
     written     [rows of dst] 1 where a row is written; others keep what they held
     want        [rows of dst, columns] f64 results stored in f32, and in
-    bound       what an implementation may be off by before it stores the result, by the rules of doc/accuracy.md
+    bound       what an implementation may be off by before it stores the result (doc/concepts/accuracy.md)
     rounded     bound of kernels that round int4 weights (or an int4 source) to bf16
 or, where dst is quantised, codes, scales (with the bytes of them that are written) and dst_global: sums of those cases
 are exact in f32, so that every bit is known.
@@ -153,7 +153,7 @@ def activate(act, halves, params, v, e):
     return f * h, error + 32 * U * (np.abs(f * h) + error)
 
 
-# ---- quantised destinations: the rules of doc/formats.md for finite values ----
+# ---- quantised destinations: the rules of doc/reference/formats.md for finite values ----
 
 
 def encode(name, x):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what unpacking, decoding and mx_matmul have to give, from the rules of doc/formats.md and doc/mx_matmul.md
-alone: the library is not involved, so that a fault in what its reference, packers and kernels share shows up here.
+"""Writes what unpacking, decoding and mx_matmul have to give, from the rules of formats.md and mx_matmul.md in
+doc/reference alone.
+The library is not involved, so that a fault in what its reference, packers and kernels share shows up here.
 
     cases.txt    what there is: one line per format, one line per array (name, type, shape, offset into cases.bin)
     cases.bin    the arrays, little-endian

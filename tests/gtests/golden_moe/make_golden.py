@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what moe_route, moe_permute and moe_unpermute have to give, from doc/moe_route.md, doc/moe_permute.md and
-doc/moe_unpermute.md alone: the library is not involved.
+"""Writes what moe_route, moe_permute and moe_unpermute have to give, from their pages in doc/reference alone.
+The library is not involved.
 
     cases.txt    a line per case (kind, name, key=value ...), then a line per array (name, type, shape, offset, bytes)
     cases.bin    the arrays, little-endian

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes quantize_cases.inc: blocks of f32 and what every quantised format makes of them (scale, zero point,
-codes, and a checksum of the decoded values), from doc/formats.md in NumPy's f32 arithmetic. The library is
+codes, and a checksum of the decoded values), from doc/reference/formats.md in NumPy's f32 arithmetic. The library is
 not involved.
 
     python3 -m venv venv && venv/bin/pip install ml_dtypes numpy && venv/bin/python make_quantize.py

@@ -91,7 +91,7 @@ void decode(const uint8_t *codes, const float *table, float scale, float *out, i
     for (int64_t i = 0; i < n; i++) out[i] = table[codes[i]] * scale;
 }
 
-// ---- elementary functions: f32 in and out, a few ulp (bounds: doc/accuracy.md) ----
+// ---- elementary functions: f32 in and out, a few ulp (bounds: doc/concepts/accuracy.md) ----
 
 MXDNN_INLINE float sigmoid_of(float x) { return 1.f / (1.f + exp_f32(-x)); }
 
