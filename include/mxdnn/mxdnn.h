@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mxdnn C API: microscaling (MX), NVFP4 and int4 matrix primitives with packed weights.
+/** @file
+ * C API: microscaling (MX), NVFP4 and int4 matrix primitives with packed weights.
  *
  * Call sequence and words are oneDNN's: an engine, a stream, memory descriptors and memory, a
  * primitive descriptor (the implementation is chosen there), a primitive, an execution.
@@ -17,6 +18,7 @@
 
 #include "mxdnn/mxdnn_types.h"
 
+/** Marks the functions that the library exports. */
 #if defined(_WIN32)
 #define MXDNN_API
 #elif defined(__GNUC__)
@@ -43,6 +45,7 @@ mxdnn_status_t MXDNN_API mxdnn_engine_create(mxdnn_engine_t *engine, mxdnn_engin
  * executes fully, capped at that ISA; any other packs, describes and serialises, and creating a primitive
  * other than mx_reorder on it is mxdnn_device_unavailable. mxdnn_invalid_arguments for an unknown name. */
 mxdnn_status_t MXDNN_API mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char *target);
+/** The kind of an engine: mxdnn_cpu or mxdnn_cuda. */
 mxdnn_status_t MXDNN_API mxdnn_engine_get_kind(mxdnn_engine_t engine, mxdnn_engine_kind_t *kind);
 /** The target's name; the string lives as long as the engine. */
 mxdnn_status_t MXDNN_API mxdnn_engine_get_target(mxdnn_engine_t engine, const char **target);
@@ -54,9 +57,11 @@ mxdnn_status_t MXDNN_API mxdnn_engine_destroy(mxdnn_engine_t engine);
 
 /** `flags`: mxdnn_stream_in_order. */
 mxdnn_status_t MXDNN_API mxdnn_stream_create(mxdnn_stream_t *stream, mxdnn_engine_t engine, unsigned flags);
+/** The stream's engine. */
 mxdnn_status_t MXDNN_API mxdnn_stream_get_engine(mxdnn_stream_t stream, mxdnn_engine_t *engine);
 /** Returns when all that was put into the stream is done. */
 mxdnn_status_t MXDNN_API mxdnn_stream_wait(mxdnn_stream_t stream);
+/** Destroys a stream. The caller has waited for it, or its engine is a CPU. */
 mxdnn_status_t MXDNN_API mxdnn_stream_destroy(mxdnn_stream_t stream);
 
 /* ---- Memory descriptors ---- */
@@ -91,6 +96,7 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_get_blob(
  * For bytes that may be truncated use the sized form. mxdnn_corrupt_blob, mxdnn_incompatible_version or
  * mxdnn_incompatible_target say what is wrong with the bytes. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_blob(mxdnn_memory_desc_t *md, const uint8_t *blob);
+/** The same from `size` bytes; missing and further bytes are mxdnn_corrupt_blob. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_create_with_sized_blob(
         mxdnn_memory_desc_t *md, const uint8_t *blob, size_t size);
 /** What `engine` can do with weights that a blob describes. Bad bytes are a verdict, not a failure: the call
@@ -115,6 +121,7 @@ mxdnn_status_t MXDNN_API mxdnn_memory_desc_query(
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_to_string(char *text, size_t *size, const_mxdnn_memory_desc_t md);
 /** A descriptor of its own; the same for all clones below. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_clone(mxdnn_memory_desc_t *md, const_mxdnn_memory_desc_t existing);
+/** Destroys a descriptor; what was created from it stays valid. */
 mxdnn_status_t MXDNN_API mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md);
 
 /** Checksum of the mxdnn_memory_desc_get_size() packed bytes together with the descriptor they belong to;
@@ -129,6 +136,7 @@ mxdnn_status_t MXDNN_API mxdnn_checksum_create(mxdnn_checksum_t *checksum, const
 mxdnn_status_t MXDNN_API mxdnn_checksum_add(mxdnn_checksum_t checksum, const void *bytes, size_t size);
 /** Refused until every byte of the descriptor has been added. */
 mxdnn_status_t MXDNN_API mxdnn_checksum_get(const_mxdnn_checksum_t checksum, uint64_t *value);
+/** Destroys a checksum. */
 mxdnn_status_t MXDNN_API mxdnn_checksum_destroy(mxdnn_checksum_t checksum);
 
 /* ---- Memory ---- */
@@ -141,14 +149,18 @@ mxdnn_status_t MXDNN_API mxdnn_memory_create(
 /** The memory's own descriptor; it lives as long as the memory. */
 mxdnn_status_t MXDNN_API mxdnn_memory_get_memory_desc(
         const_mxdnn_memory_t memory, const_mxdnn_memory_desc_t *md);
+/** The memory's engine. */
 mxdnn_status_t MXDNN_API mxdnn_memory_get_engine(const_mxdnn_memory_t memory, mxdnn_engine_t *engine);
+/** The buffer; NULL for MXDNN_MEMORY_NONE. */
 mxdnn_status_t MXDNN_API mxdnn_memory_get_data_handle(const_mxdnn_memory_t memory, void **handle);
 /** Another buffer of the caller's, of at least as many bytes, or MXDNN_MEMORY_NONE. */
 mxdnn_status_t MXDNN_API mxdnn_memory_set_data_handle(mxdnn_memory_t memory, void *handle);
 /** A host pointer to the bytes until mxdnn_memory_unmap_data(), which a device's memory needs to take over
  * what was written. */
 mxdnn_status_t MXDNN_API mxdnn_memory_map_data(const_mxdnn_memory_t memory, void **mapped);
+/** Ends what mxdnn_memory_map_data() began; `mapped` is its pointer. */
 mxdnn_status_t MXDNN_API mxdnn_memory_unmap_data(const_mxdnn_memory_t memory, void *mapped);
+/** Destroys a memory, with its buffer where the library allocated it. */
 mxdnn_status_t MXDNN_API mxdnn_memory_destroy(mxdnn_memory_t memory);
 
 /* ---- Attributes ---- */
@@ -158,29 +170,35 @@ mxdnn_status_t MXDNN_API mxdnn_memory_destroy(mxdnn_memory_t memory);
 
 /** Attributes with every default. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr);
+/** Attributes of their own, with the same values. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_clone(
         mxdnn_primitive_attr_t *attr, const_mxdnn_primitive_attr_t existing);
+/** Destroys attributes. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_destroy(mxdnn_primitive_attr_t attr);
 
 /** Which precision f32 operands may be rounded to inside a primitive (default strict: none). With
  * `apply_to_int` quantised weights, too, may be multiplied in that precision. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_fpmath_mode(
         mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t mode, int apply_to_int);
+/** What mxdnn_primitive_attr_set_fpmath_mode() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_fpmath_mode(
         const_mxdnn_primitive_attr_t attr, mxdnn_fpmath_mode_t *mode, int *apply_to_int);
 /** Which precision sums may have (default strict: that of f32). */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_accumulation_mode(
         mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t mode);
+/** What mxdnn_primitive_attr_set_accumulation_mode() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_accumulation_mode(
         const_mxdnn_primitive_attr_t attr, mxdnn_accumulation_mode_t *mode);
 /** Non-zero: the same bits on every execution and for any number of threads. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_deterministic(mxdnn_primitive_attr_t attr, int value);
+/** What mxdnn_primitive_attr_set_deterministic() set: 0 or 1. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_deterministic(
         const_mxdnn_primitive_attr_t attr, int *value);
 /** With mxdnn_scratchpad_mode_user every execution passes MXDNN_ARG_SCRATCHPAD, memory of the descriptor's
  * scratchpad descriptor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scratchpad_mode(
         mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t mode);
+/** What mxdnn_primitive_attr_set_scratchpad_mode() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scratchpad_mode(
         const_mxdnn_primitive_attr_t attr, mxdnn_scratchpad_mode_t *mode);
 
@@ -210,44 +228,52 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_zero_points(const_mxdnn_primit
 /** Rule for e8m0 scales that are computed for `arg`; the default is floor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scale_rounding(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding);
+/** What mxdnn_primitive_attr_set_scale_rounding() set for `arg`. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scale_rounding(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t *rounding);
 /** Order of the plain scales of `arg`: linear, or padded and swizzled 128x4. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales_layout(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t layout);
+/** What mxdnn_primitive_attr_set_scales_layout() set for `arg`. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scales_layout(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_scales_layout_t *layout);
 /** NVFP4's f32 global scale of `arg`, shape {1} or {E}: static_sazp = the caller passes it,
  * dynamic_fp = computed and written, undef (default) = none. Travels as MXDNN_ARG_ATTR_GLOBAL_SCALE | arg. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_global_scale(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t mode);
+/** What mxdnn_primitive_attr_set_global_scale() set for `arg`. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_global_scale(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_quantization_mode_t *mode);
 /** How plain 6-bit elements of `arg` are stored; the default is one per byte. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_element_packing(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t packing);
+/** What mxdnn_primitive_attr_set_element_packing() set for `arg`. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_element_packing(
         const_mxdnn_primitive_attr_t attr, int arg, mxdnn_element_packing_t *packing);
 /** grouped_matmul, moe_route, moe_permute: what the group arguments are; the default is ends. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_row_grouping(
         mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t grouping);
+/** What mxdnn_primitive_attr_set_row_grouping() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_row_grouping(
         const_mxdnn_primitive_attr_t attr, mxdnn_row_grouping_t *grouping);
 /** grouped_matmul: where MXDNN_ARG_TOPK_WEIGHTS apply; the default is the output. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_topk_weights_placement(
         mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t where);
+/** What mxdnn_primitive_attr_set_topk_weights_placement() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_topk_weights_placement(
         const_mxdnn_primitive_attr_t attr, mxdnn_topk_weights_placement_t *where);
 /** grouped_matmul: expert ids count `global_experts` experts, of which the weights hold those from
  * `first` on; other ids are skipped. global_experts 0: ids are the weights' own. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_expert_range(
         mxdnn_primitive_attr_t attr, mxdnn_dim_t first, mxdnn_dim_t global_experts);
+/** What mxdnn_primitive_attr_set_expert_range() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_expert_range(
         const_mxdnn_primitive_attr_t attr, mxdnn_dim_t *first, mxdnn_dim_t *global_experts);
 /** Rows expected at most when M is a runtime value: sizes the scratchpad for speed. More rows are
  * correct all the same. 0: no hint. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_max_rows_hint(
         mxdnn_primitive_attr_t attr, mxdnn_dim_t rows);
+/** What mxdnn_primitive_attr_set_max_rows_hint() set. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_max_rows_hint(
         const_mxdnn_primitive_attr_t attr, mxdnn_dim_t *rows);
 /** A promise, 0 by default: whenever the primitive is executed, every write of its weights has ended before
@@ -258,6 +284,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_max_rows_hint(
  * kernel or a copy of the caller writes are so only after that has been waited for. CPU engines: no effect.
  */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_constant_weights(mxdnn_primitive_attr_t attr, int value);
+/** What mxdnn_primitive_attr_set_constant_weights() set: 0 or 1. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_constant_weights(
         const_mxdnn_primitive_attr_t attr, int *value);
 /** Copies the post-ops; NULL for none. */
@@ -270,8 +297,11 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_post_ops(
 /* ---- Post-ops: applied in order to the f32 result, after the bias; 31 at most. A getter answers
  * mxdnn_invalid_arguments for an index beyond the last or a post-op of another kind. ---- */
 
+/** Post-ops without any entry. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_create(mxdnn_post_ops_t *post_ops);
+/** Post-ops of their own, with the same entries. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_clone(mxdnn_post_ops_t *post_ops, const_mxdnn_post_ops_t existing);
+/** Destroys post-ops. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_destroy(mxdnn_post_ops_t post_ops);
 /** Number of post-ops; 0 for NULL. */
 int MXDNN_API mxdnn_post_ops_len(const_mxdnn_post_ops_t post_ops);
@@ -292,12 +322,16 @@ mxdnn_status_t MXDNN_API mxdnn_post_ops_append_binary(
  * them where it is positive and finite. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_append_gated(mxdnn_post_ops_t post_ops, mxdnn_alg_kind_t alg,
         float alpha, float limit, mxdnn_gated_layout_t layout);
+/** The parameters of the sum at `index`. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_sum(const_mxdnn_post_ops_t post_ops, int index,
         float *scale, int32_t *zero_point, mxdnn_data_type_t *data_type);
+/** The parameters of the eltwise at `index`. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_eltwise(
         const_mxdnn_post_ops_t post_ops, int index, mxdnn_alg_kind_t *alg, float *alpha, float *beta);
+/** The parameters of the binary at `index`; the descriptor lives as long as the post-ops. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_binary(const_mxdnn_post_ops_t post_ops, int index,
         mxdnn_alg_kind_t *alg, const_mxdnn_memory_desc_t *src1_desc);
+/** The parameters of the gated activation at `index`. */
 mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t post_ops, int index,
         mxdnn_alg_kind_t *alg, float *alpha, float *limit, mxdnn_gated_layout_t *layout);
 
@@ -353,6 +387,7 @@ mxdnn_status_t MXDNN_API mxdnn_moe_unpermute_primitive_desc_create(mxdnn_primiti
 /** Moves to the next implementation of the list that takes the problem; mxdnn_last_impl_reached
  * when there is none, and the descriptor stays what it is. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_next_impl(mxdnn_primitive_desc_t pd);
+/** A descriptor of its own, with the same implementation. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_clone(
         mxdnn_primitive_desc_t *pd, const_mxdnn_primitive_desc_t existing);
 /** The descriptor's own attributes, with what descriptors imply; they live as long as the descriptor. */
@@ -364,6 +399,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_desc_query(
 /** The memory descriptor queries; NULL where there is none. Valid until the pd moves on or is destroyed. */
 const_mxdnn_memory_desc_t MXDNN_API mxdnn_primitive_desc_query_md(
         const_mxdnn_primitive_desc_t pd, mxdnn_query_t what, int index);
+/** Destroys a primitive descriptor; primitives created from it stay valid. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_desc_destroy(mxdnn_primitive_desc_t pd);
 
 /* ---- Primitives ---- */
@@ -380,6 +416,7 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_execute(
 /** The primitive's own descriptor; it lives as long as the primitive. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_get_primitive_desc(
         const_mxdnn_primitive_t primitive, const_mxdnn_primitive_desc_t *pd);
+/** Destroys a primitive; the cache may keep its code. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_destroy(mxdnn_primitive_t primitive);
 
 /* ---- Service ---- */
@@ -393,6 +430,7 @@ const char MXDNN_API *mxdnn_status2str(mxdnn_status_t status);
 const char MXDNN_API *mxdnn_get_last_error(void);
 /** Words of MXDNN_VERBOSE, e.g. "dispatch,profile_exec"; overrides the environment. */
 mxdnn_status_t MXDNN_API mxdnn_set_verbose(const char *words);
+/** The number of primitives that the cache keeps. */
 mxdnn_status_t MXDNN_API mxdnn_get_primitive_cache_capacity(int *capacity);
 /** Primitives kept for reuse (default 1024); 0 empties and disables the cache. */
 mxdnn_status_t MXDNN_API mxdnn_set_primitive_cache_capacity(int capacity);
@@ -410,7 +448,7 @@ mxdnn_cpu_isa_t MXDNN_API mxdnn_get_effective_cpu_isa(void);
 mxdnn_status_t MXDNN_API mxdnn_set_max_concurrency(int threads);
 /** What was set, or how many the machine has. */
 int MXDNN_API mxdnn_get_max_concurrency(void);
-/** Non-zero: generated code is written to mxdnn_dump_<kernel>.<n>.bin in the current folder. */
+/** Non-zero: generated code is written to mxdnn_dump_KERNEL.N.bin in the current folder. */
 mxdnn_status_t MXDNN_API mxdnn_set_jit_dump(int enable);
 
 #ifdef __cplusplus

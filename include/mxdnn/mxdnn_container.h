@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading containers: safetensors files with packed weights, and plain ones (doc/reference/container.md).
+/** @file
+ * Reading containers: safetensors files with packed weights, and plain ones (doc/reference/container.md).
  *
  * A file may come from anywhere. Opening one reads its header only; time and memory are bounded by the size
  * of the header, at most 100 MB. Entries are the tensors of the file in the order of their bytes; packed
@@ -19,6 +20,7 @@ extern "C" {
 
 /** A container that is open for reading. */
 typedef struct mxdnn_container *mxdnn_container_t;
+/** One that is only read. */
 typedef const struct mxdnn_container *const_mxdnn_container_t;
 
 /** One entry. Strings and dims live as long as the container. */
@@ -29,9 +31,9 @@ typedef struct {
     int is_packed;               /**< 1 for packed weights, whose dtype is U8 */
     int has_checksum;            /**< 1 where the file has a checksum of this entry */
     int ndims;                   /**< of the tensor as stored, 0 (a scalar) to 32; 1 for packed weights */
-    const int64_t *dims;
-    uint64_t offset; /**< of its first byte in the file */
-    uint64_t size;   /**< stored bytes; packed weights are padded with zeros to a multiple of 64 */
+    const int64_t *dims;         /**< `ndims` of them, in elements; bytes for packed weights */
+    uint64_t offset;             /**< of its first byte in the file */
+    uint64_t size; /**< stored bytes; packed weights are padded with zeros to a multiple of 64 */
 } mxdnn_container_entry_t;
 
 /** Opens a file and reads its header. What is no safetensors file is mxdnn_corrupt_blob; what cannot be read,
@@ -43,6 +45,7 @@ mxdnn_status_t MXDNN_API mxdnn_container_create_from_bytes(
 /** Ends every string, dims and pointer into the file. */
 mxdnn_status_t MXDNN_API mxdnn_container_destroy(mxdnn_container_t container);
 
+/** The number of entries. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_count(const_mxdnn_container_t container, size_t *count);
 /** Entry `index`, from 0 to count - 1. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_entry(
@@ -75,8 +78,9 @@ mxdnn_status_t MXDNN_API mxdnn_container_read(
 mxdnn_status_t MXDNN_API mxdnn_container_get_data(
         const_mxdnn_container_t container, size_t index, const void **data);
 
-/** Metadata of the file: pairs of strings, sorted by key. */
+/** The number of pairs in the metadata of the file. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_metadata_count(const_mxdnn_container_t container, size_t *count);
+/** Pair `index` of the metadata, which is sorted by key; both strings live as long as the container. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_metadata(
         const_mxdnn_container_t container, size_t index, const char **key, const char **value);
 /** The value of a key; NULL where there is none. */

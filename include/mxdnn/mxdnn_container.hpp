@@ -25,14 +25,19 @@ struct handle_traits<mxdnn_container_t> {
 struct container : public handle<mxdnn_container_t> {
     /// One entry; of packed weights `dims` is their stored size.
     struct entry {
-        std::string name, dtype;
-        memory::data_type data_type = memory::data_type::undef;
-        bool is_packed = false, has_checksum = false;
-        std::vector<int64_t> dims;
-        uint64_t offset = 0, size = 0;
+        std::string name;  ///< without suffix, where the entry is packed weights
+        std::string dtype; ///< as the file has it: F32, BF16, U8, ...
+        memory::data_type data_type = memory::data_type::undef; ///< undef where mxdnn has no such type
+        bool is_packed = false;                                 ///< packed weights
+        bool has_checksum = false; ///< verify() can tell whether the bytes are whole
+        std::vector<int64_t> dims; ///< of the tensor as stored
+        uint64_t offset = 0;       ///< of its first byte in the file
+        uint64_t size = 0;         ///< stored bytes
     };
 
+    /// Empty.
     container() = default;
+    /// Opens a file and reads its header.
     explicit container(const std::string &path) {
         mxdnn_container_t c = nullptr;
         error::wrap_c_api(mxdnn_container_create(&c, path.c_str()), "could not open a container");
@@ -51,6 +56,7 @@ struct container : public handle<mxdnn_container_t> {
         error::wrap_c_api(mxdnn_container_get_count(get(), &count), "could not count entries");
         return count;
     }
+    /// Entry `index`, below size().
     entry get_entry(size_t index) const {
         mxdnn_container_entry_t e;
         error::wrap_c_api(mxdnn_container_get_entry(get(), index, &e), "could not get an entry");
@@ -72,6 +78,7 @@ struct container : public handle<mxdnn_container_t> {
         return index;
     }
 
+    /// The descriptor of an entry.
     memory::desc get_desc(size_t index) const {
         mxdnn_memory_desc_t md = nullptr;
         error::wrap_c_api(
@@ -82,6 +89,7 @@ struct container : public handle<mxdnn_container_t> {
     void verify(size_t index) const {
         error::wrap_c_api(mxdnn_container_verify(get(), index), "could not verify an entry");
     }
+    /// Copies `size` bytes of an entry from byte `offset` on.
     void read(size_t index, uint64_t offset, size_t size, void *buffer) const {
         error::wrap_c_api(
                 mxdnn_container_read(get(), index, offset, size, buffer), "could not read an entry");
@@ -97,6 +105,7 @@ struct container : public handle<mxdnn_container_t> {
         return memory(get_desc(index), aengine, const_cast<void *>(get_data(index)));
     }
 
+    /// The metadata of the file.
     std::map<std::string, std::string> get_metadata() const {
         size_t count = 0;
         error::wrap_c_api(mxdnn_container_get_metadata_count(get(), &count), "could not count metadata");

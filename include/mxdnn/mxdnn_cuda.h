@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Working with CUDA: streams and device memory of the caller's. Needs no CUDA header; cudaStream_t and
+/** @file
+ * Working with CUDA: streams and device memory of the caller's. Needs no CUDA header; cudaStream_t and
  * CUstream are pointers to struct CUstream_st.
  *
  * Executions on a CUDA engine are put into the stream and return at once: they wait for nothing, allocate
@@ -24,6 +25,7 @@ struct CUstream_st;
  * those weights, another kernel, a copy or a memset has to be between. */
 mxdnn_status_t MXDNN_API mxdnn_cuda_interop_stream_create(
         mxdnn_stream_t *stream, mxdnn_engine_t engine, struct CUstream_st *cuda_stream);
+/** The caller's stream that `stream` was made over; of others the one that the library created. */
 mxdnn_status_t MXDNN_API mxdnn_cuda_interop_stream_get_stream(
         mxdnn_stream_t stream, struct CUstream_st **cuda_stream);
 

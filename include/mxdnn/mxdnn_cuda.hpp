@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Working with CUDA from C++: mxdnn_cuda.h with objects.
+/// @file
+/// Working with CUDA from C++: mxdnn_cuda.h with objects.
 #ifndef MXDNN_CUDA_HPP
 #define MXDNN_CUDA_HPP
 
@@ -7,6 +8,7 @@
 #include "mxdnn/mxdnn_cuda.h"
 
 namespace mxdnn {
+/// Streams and device memory of the caller.
 namespace cuda_interop {
 
 /// A stream over the caller's cudaStream_t, which outlives it.
@@ -17,6 +19,7 @@ inline stream make_stream(const engine &aengine, CUstream_st *cuda_stream) {
     return stream(s);
 }
 
+/// The CUDA stream of a stream.
 inline CUstream_st *get_stream(const stream &astream) {
     CUstream_st *s = nullptr;
     error::wrap_c_api(mxdnn_cuda_interop_stream_get_stream(astream.get(), &s),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxdnn beside oneDNN: engines, streams, types, descriptors and memory from and to dnnl::.
-//
-// Plain layouts mean the same in both libraries, so memory passes as a pointer: nothing is copied,
-// and whoever owns the bytes keeps them alive longer than the object made here. What the other
-// library cannot say (packed and grouped descriptors, 6-bit types, oneDNN's inner blocks) is refused
-// with mxdnn_unimplemented. Types younger than the oneDNN in use are left out at compile time.
-// Headers only; needs oneDNN 3.2 or later.
+/// @file
+/// mxdnn beside oneDNN: engines, streams, types, descriptors and memory from and to dnnl::.
+///
+/// Plain layouts mean the same in both libraries, so memory passes as a pointer: nothing is copied,
+/// and whoever owns the bytes keeps them alive longer than the object made here. What the other
+/// library cannot say (packed and grouped descriptors, 6-bit types, oneDNN's inner blocks) is refused
+/// with mxdnn_unimplemented. Types younger than the oneDNN in use are left out at compile time.
+/// Headers only; needs oneDNN 3.2 or later.
 #ifndef MXDNN_DNNL_HPP
 #define MXDNN_DNNL_HPP
 
@@ -26,6 +27,7 @@
 #endif
 
 namespace mxdnn {
+/// Objects from and to oneDNN.
 namespace dnnl_interop {
 
 // NOLINTNEXTLINE(misc-redundant-expression): equal in every release so far, which is what it asserts
@@ -33,6 +35,7 @@ static_assert(MXDNN_RUNTIME_DIM_VAL == DNNL_RUNTIME_DIM_VAL, "runtime dimensions
 
 // ---- Data types ----
 
+/// The type of the same values; mxdnn_unimplemented where this oneDNN has none.
 inline dnnl::memory::data_type to_dnnl(memory::data_type type) {
     using ours = memory::data_type;
     using theirs = dnnl::memory::data_type;
@@ -63,6 +66,7 @@ inline dnnl::memory::data_type to_dnnl(memory::data_type type) {
                     + " has no equal of mxdnn's data type " + std::to_string(static_cast<int>(type)));
 }
 
+/// The type of the same values; mxdnn_unimplemented where mxdnn has none.
 inline memory::data_type from_dnnl(dnnl::memory::data_type type) {
     using ours = memory::data_type;
     using theirs = dnnl::memory::data_type;
@@ -192,6 +196,7 @@ inline engine from_dnnl(const dnnl::engine &e) {
     return engine(engine::kind::cpu, 0);
 }
 
+/// The same of an engine of mxdnn.
 inline dnnl::engine to_dnnl(const engine &e) {
     if (e.get_kind() != engine::kind::cpu)
         error::raise(mxdnn_unimplemented,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Executing on the caller's threads: a pool described by callbacks, and a stream over it. C++ programs may
+/** @file
+ * Executing on the caller's threads: a pool described by callbacks, and a stream over it. C++ programs may
  * derive a class from mxdnn::threadpool_iface instead (mxdnn_threadpool.hpp). */
 #ifndef MXDNN_THREADPOOL_H
 #define MXDNN_THREADPOOL_H

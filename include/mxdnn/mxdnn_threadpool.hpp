@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executing on the caller's threads, as a class: the interface of a pool, and a stream over it.
-//
-// The interface and its behaviour are those of oneDNN's threadpool, so a class written for one
-// serves both with another base. Only the callbacks of mxdnn_threadpool.h reach the library.
+/// @file
+/// Executing on the caller's threads, as a class: the interface of a pool, and a stream over it.
+///
+/// The interface and its behaviour are those of oneDNN's threadpool, so a class written for one
+/// serves both with another base. Only the callbacks of mxdnn_threadpool.h reach the library.
 #ifndef MXDNN_THREADPOOL_HPP
 #define MXDNN_THREADPOOL_HPP
 
@@ -41,6 +42,7 @@ struct threadpool_iface {
     static constexpr uint64_t ASYNCHRONOUS = MXDNN_THREADPOOL_ASYNCHRONOUS;
 };
 
+/// Streams over the caller's threads.
 namespace threadpool_interop {
 
 using mxdnn::threadpool_iface;

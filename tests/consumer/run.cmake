@@ -48,8 +48,8 @@ endif()
 
 run(WHAT "install" COMMAND ${CMAKE_COMMAND} --install "${build_dir}" --prefix "${work_dir}/installed")
 file(RENAME "${work_dir}/installed" "${prefix}")
-foreach(file include/mxdnn/mxdnn.h include/mxdnn/mxdnn_types.h include/mxdnn/mxdnn.hpp include/mxdnn/mxdnn_container.h
-        include/mxdnn/mxdnn_container.hpp ${libdir}/${library}
+foreach(file include/mxdnn/mxdnn.h include/mxdnn/mxdnn_types.h include/mxdnn/mxdnn.hpp include/mxdnn/hpp/memory.hpp
+        include/mxdnn/mxdnn_container.h include/mxdnn/mxdnn_container.hpp ${libdir}/${library}
         ${libdir}/pkgconfig/mxdnn.pc ${libdir}/cmake/mxdnn/mxdnnConfig.cmake share/mxdnn/mxdnn-enums.json)
     if(NOT EXISTS "${prefix}/${file}")
         message(FATAL_ERROR "not installed: ${file}")

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Shared ownership of the C API's objects.
+#ifndef MXDNN_HPP_HANDLE_HPP
+#define MXDNN_HPP_HANDLE_HPP
+
+#include <memory>
+#include <type_traits>
+
+#include "mxdnn/hpp/error.hpp"
+
+namespace mxdnn {
+
+/// How a C handle is released; one specialisation for each kind of object.
+template <typename T>
+struct handle_traits {};
+
+/// Shared ownership of one C object. Empty until reset() or a constructor fills it.
+template <typename T>
+class handle {
+public:
+    /// Empty.
+    handle() = default;
+
+    /// Takes `t` over, or, when `weak`, only refers to it: its owner must live longer.
+    explicit handle(T t, bool weak = false) { reset(t, weak); }
+
+    /// Lets go of the present object; then as the constructor.
+    void reset(T t, bool weak = false) {
+        if (weak)
+            data_.reset(t, [](T) {});
+        else
+            data_.reset(t, [](T p) { handle_traits<T>::destroy(p); });
+    }
+
+    /// The C handle; throws when empty unless `allow_empty`.
+    T get(bool allow_empty = false) const {
+        if (!data_ && !allow_empty) error::raise(mxdnn_invalid_arguments, "object is not initialized");
+        return data_.get();
+    }
+
+    /// Whether there is an object.
+    explicit operator bool() const { return static_cast<bool>(data_); }
+
+protected:
+    /// The same object, whatever it holds.
+    bool is_same(const handle &other) const { return data_ == other.data_; }
+
+private:
+    std::shared_ptr<typename std::remove_pointer<T>::type> data_;
+};
+
+} // namespace mxdnn
+
+#endif
