@@ -61,7 +61,7 @@ mxdnn_blob_verdict_t cuda_verdict(const engine_t &engine, const memory_desc_t &m
 }
 
 // The lists answer for machines that are not here, too: of the kernels that a matmul would be made of, one
-// has to be the target's own.
+// has to use what the target has, as far as any kernel does.
 mxdnn_blob_verdict_t cpu_verdict(const engine_t &engine, const memory_desc_t &md) {
     using x64::kernel_kind_t;
     const x64::cpu_isa_t isa = engine.target->isa;
@@ -73,7 +73,7 @@ mxdnn_blob_verdict_t cpu_verdict(const engine_t &engine, const memory_desc_t &md
             {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct, kernel_kind_t::many}) {
         const x64::kernel_row_t *row =
                 x64::find_kernel(kind, isa, md.dt, md.packed.quant, decode->compute_dt);
-        if (row && row->isa == isa) return native();
+        if (row && requires_most(*row, isa)) return native();
     }
     return because(mxdnn_blob_slower, "no kernel of %s's own takes %s; the best is %s", engine.target->name,
             to_string(md).c_str(), decode->name);

@@ -20,16 +20,6 @@ namespace {
 
 using x64::cpu_isa_t;
 
-constexpr struct {
-    mxdnn_cpu_isa_t api;
-    cpu_isa_t isa;
-} isa_list[] = {
-        {mxdnn_cpu_isa_avx2, cpu_isa_t::avx2},
-        {mxdnn_cpu_isa_avx512_core, cpu_isa_t::avx512_core},
-        {mxdnn_cpu_isa_avx512_core_bf16, cpu_isa_t::avx512_core_bf16},
-        {mxdnn_cpu_isa_avx512_core_amx, cpu_isa_t::avx512_core_amx},
-};
-
 std::mutex cap_mutex;
 bool cap_fixed = false; // guarded by cap_mutex
 
@@ -57,7 +47,7 @@ std::atomic<int> concurrency{0};
 
 std::string cpu_isa_names() {
     std::string all;
-    for (const auto &row : isa_list) all.append(all.empty() ? "" : " ").append(x64::isa_name(row.isa));
+    for (const x64::isa_row_t &row : x64::isa_list) all.append(all.empty() ? "" : " ").append(row.name);
     return all;
 }
 
@@ -79,10 +69,10 @@ status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
         return fail(mxdnn_invalid_arguments, "the CPU ISA cap was asked to change after the first primitive "
                                              "descriptor was created; set it before");
     if (isa == mxdnn_cpu_isa_default) {
-        x64::set_isa_cap(cpu_isa_t::avx512_core_amx);
+        x64::set_isa_cap(cpu_isa_t::all);
         return mxdnn_success;
     }
-    for (const auto &row : isa_list)
+    for (const x64::isa_row_t &row : x64::isa_list)
         if (row.api == isa) {
             x64::set_isa_cap(row.isa);
             return mxdnn_success;
@@ -93,7 +83,7 @@ status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa) {
 
 mxdnn_cpu_isa_t effective_cpu_isa() {
     const cpu_isa_t best = best_cpu_isa();
-    for (const auto &row : isa_list)
+    for (const x64::isa_row_t &row : x64::isa_list)
         if (row.isa == best) return row.api;
     return mxdnn_cpu_isa_default;
 }

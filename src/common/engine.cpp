@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/engine.hpp"
 
+#include <array>
 #include <deque>
+#include <iterator>
 #include <mutex>
 
 #include "common/cpu_settings.hpp"
@@ -14,17 +16,22 @@ namespace {
 
 using x64::cpu_isa_t;
 
-// Every target that can be named. A CPU family's targets share their packed layouts.
-constexpr target_t target_list[] = {
-        {"cpu:x64:avx2", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx2, 0},
-        {"cpu:x64:avx512_core", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core, 0},
-        {"cpu:x64:avx512_core_bf16", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_bf16, 0},
-        {"cpu:x64:avx512_core_amx", mxdnn_cpu, target_family_t::cpu_x64, cpu_isa_t::avx512_core_amx, 0},
+constexpr target_t cuda_targets[] = {
         {"cuda:sm_80", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 80},
         {"cuda:sm_90", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 90},
         {"cuda:sm_100", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 100},
         {"cuda:sm_120", mxdnn_cuda, target_family_t::cuda, cpu_isa_t::none, 120},
 };
+
+// Every target that can be named. A CPU family's targets share their packed layouts.
+constexpr auto target_list = [] {
+    std::array<target_t, std::size(x64::isa_list) + std::size(cuda_targets)> all{};
+    size_t n = 0;
+    for (const x64::isa_row_t &row : x64::isa_list)
+        all[n++] = {row.target, mxdnn_cpu, target_family_t::cpu_x64, row.isa, 0};
+    for (const target_t &t : cuda_targets) all[n++] = t;
+    return all;
+}();
 
 // Further names of such targets: the compute capabilities of devices that a target stands for.
 constexpr const char *target_aliases[][2] = {
@@ -53,9 +60,8 @@ std::string target_names() {
 
 const target_t *native_cpu_target() {
     // A machine below AVX2 runs the reference under the lowest target's name.
-    const cpu_isa_t best = best_cpu_isa() == cpu_isa_t::none ? cpu_isa_t::avx2 : best_cpu_isa();
     for (const target_t &t : target_list)
-        if (t.kind == mxdnn_cpu && t.isa == best) return &t;
+        if (t.kind == mxdnn_cpu && t.isa == best_cpu_isa()) return &t;
     return &target_list[0];
 }
 
@@ -127,7 +133,7 @@ status_t create_engine_for_target(const engine_t **engine, const char *name) {
         return fail(mxdnn_invalid_arguments, "target '%s'; possible are %s", name, target_names().c_str());
     engine_t e;
     e.target = t;
-    e.executes = t->kind == mxdnn_cpu && t->isa <= native_cpu_target()->isa;
+    e.executes = t->kind == mxdnn_cpu && x64::includes(native_cpu_target()->isa, t->isa);
     *engine = intern(e);
     return mxdnn_success;
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "common/packed_desc.hpp"
+#include "cpu/x64/isa.hpp"
 #include "fuzz/fuzz.hpp"
 #include "mxdnn/mxdnn.h"
 
@@ -66,8 +67,6 @@ constexpr mxdnn_alg_kind_t gated[] = {
 constexpr mxdnn_alg_kind_t scorings[] = {
         mxdnn_route_softmax_topk, mxdnn_route_topk_softmax, mxdnn_route_sigmoid};
 
-constexpr const char *cpu_targets[] = {
-        "cpu:x64:avx2", "cpu:x64:avx512_core", "cpu:x64:avx512_core_bf16", "cpu:x64:avx512_core_amx"};
 constexpr const char *cuda_targets[] = {"cuda:sm_80", "cuda:sm_90", "cuda:sm_100", "cuda:sm_120"};
 
 // ---- engines, dims, layouts ----
@@ -83,7 +82,7 @@ const engine_t *draw_cpu(choices_t &c) {
         FUZZ_CHECK(mxdnn_engine_create(&e, mxdnn_cpu, 0) == mxdnn_success);
         return e;
     }
-    const engine_t *target = engine_of(c.of(cpu_targets));
+    const engine_t *target = engine_of(c.of(x64::isa_list).target);
     return target;
 }
 

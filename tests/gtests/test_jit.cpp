@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels stand on: the ISA in force, and memory that holds code.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string>
 #include <unistd.h>
 
 #include "cpu/x64/jit/jit_dump.hpp"
@@ -18,25 +19,62 @@ namespace {
 
 TEST(isa, cap_limits_what_may_be_used) {
     const cpu_isa_t cap = isa_cap();
-    set_isa_cap(cpu_isa_t::avx512_core_amx);
+    set_isa_cap(cpu_isa_t::all);
     const cpu_isa_t machine = best_isa();
     std::printf("this machine has %s\n", isa_name());
-    for (int i = 0; i <= int(cpu_isa_t::avx512_core_amx); i++) {
-        const cpu_isa_t isa = cpu_isa_t(i);
-        EXPECT_EQ(mayiuse(isa), isa <= machine) << isa_name(isa);
-        set_isa_cap(isa);
-        EXPECT_EQ(best_isa(), std::min(isa, machine));
-        EXPECT_STREQ(isa_name(), isa_name(std::min(isa, machine)));
-        set_isa_cap(cpu_isa_t::avx512_core_amx);
-
-        cpu_isa_t found = cpu_isa_t::none;
-        EXPECT_EQ(isa_from_name(isa_name(isa), &found), isa != cpu_isa_t::none);
-        EXPECT_EQ(found, isa);
+    EXPECT_TRUE(mayiuse(cpu_isa_t::none));
+    for (const isa_row_t &row : isa_list) {
+        EXPECT_EQ(mayiuse(row.isa), includes(machine, row.isa)) << row.name;
+        set_isa_cap(row.isa);
+        EXPECT_EQ(best_isa(), best_named_isa(machine & row.isa)) << row.name;
+        EXPECT_STREQ(isa_name(), isa_name(best_named_isa(machine & row.isa)));
+        set_isa_cap(cpu_isa_t::all);
     }
+    set_isa_cap(cpu_isa_t::none);
+    EXPECT_EQ(best_isa(), cpu_isa_t::none);
+    EXPECT_FALSE(mayiuse(cpu_isa_t::avx2));
+    set_isa_cap(cap);
+}
+
+TEST(isa, names) {
+    for (const isa_row_t &row : isa_list) {
+        EXPECT_STREQ(isa_name(row.isa), row.name);
+        EXPECT_EQ(std::string("cpu:x64:") + row.name, row.target);
+        cpu_isa_t found = cpu_isa_t::none;
+        EXPECT_TRUE(isa_from_name(row.name, &found));
+        EXPECT_EQ(found, row.isa);
+    }
+    EXPECT_STREQ(isa_name(cpu_isa_t::none), "none");
     cpu_isa_t unknown = cpu_isa_t::avx2;
     EXPECT_FALSE(isa_from_name("avx3", &unknown));
+    EXPECT_FALSE(isa_from_name("none", &unknown));
     EXPECT_EQ(unknown, cpu_isa_t::avx2);
-    set_isa_cap(cap);
+    // A set without a name is shown as the first one that has all of it.
+    EXPECT_STREQ(isa_name(cpu_isa_t::avx2 | cpu_isa_t(feature_avx512_vnni)), "avx512_core_bf16");
+}
+
+// Each row after those that it includes, so that the last one that fits is never less than another that does.
+TEST(isa, list_is_in_order) {
+    for (const isa_row_t &early : isa_list)
+        for (const isa_row_t *late = &early + 1; late != std::end(isa_list); late++)
+            EXPECT_FALSE(includes(early.isa, late->isa)) << early.name << " includes " << late->name;
+}
+
+// What a set lacks of a named one, makes it the best of those that it has all of, whatever else it has.
+TEST(isa, sets_are_compared_by_inclusion) {
+    const auto without = [](cpu_isa_t set, uint32_t features) {
+        return cpu_isa_t(uint32_t(set) & ~features);
+    };
+    constexpr cpu_isa_t amx = cpu_isa_t::avx512_core_amx;
+    EXPECT_EQ(best_named_isa(cpu_isa_t::all), isa_list[std::size(isa_list) - 1].isa);
+    EXPECT_EQ(best_named_isa(without(amx, feature_amx_int8)), cpu_isa_t::avx512_core_bf16);
+    EXPECT_EQ(best_named_isa(without(amx, feature_avx512_vbmi)), cpu_isa_t::avx512_core); // Cooper Lake
+    EXPECT_EQ(best_named_isa(without(amx, feature_avx512)), cpu_isa_t::avx2);
+    EXPECT_EQ(best_named_isa(without(amx, feature_avx2)), cpu_isa_t::none);
+    EXPECT_EQ(best_named_isa(cpu_isa_t::avx512_core_bf16 | cpu_isa_t(1u << 31)), cpu_isa_t::avx512_core_bf16);
+    EXPECT_FALSE(includes(cpu_isa_t::avx512_core_bf16, amx));
+    EXPECT_TRUE(includes(amx, cpu_isa_t::avx512_core_bf16));
+    EXPECT_TRUE(includes(amx, cpu_isa_t::none));
 }
 
 TEST(isa, caches_have_a_size) {

@@ -273,9 +273,8 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
 TEST(kernel_selection, every_format_has_all_three_kinds_from_avx2_on) {
     for (const named_format_t &f : named_formats)
         for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::decode, kernel_kind_t::dense})
-            for (const auto isa : {cpu_isa_t::avx2, cpu_isa_t::avx512_core, cpu_isa_t::avx512_core_bf16,
-                         cpu_isa_t::avx512_core_amx})
-                EXPECT_NE(find_kernel(kind, isa, f.elem, f.quant), nullptr) << f.name << " " << isa_name(isa);
+            for (const isa_row_t &row : isa_list)
+                EXPECT_NE(find_kernel(kind, row.isa, f.elem, f.quant), nullptr) << f.name << " " << row.name;
 }
 
 } // namespace

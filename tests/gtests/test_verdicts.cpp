@@ -2,6 +2,7 @@
 // Every verdict of check_blob, and that a verdict is true: native weights get the target's own kernels.
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 
 #include "blob_bytes.hpp"
 #include "common/formats/named_formats.hpp"
+#include "cpu/x64/kernels/kernel_list.hpp"
 
 using namespace mxdnn::impl;
 using verdict_t = mxdnn::blob_verdict;
@@ -16,8 +18,20 @@ using verdict_t = mxdnn::blob_verdict;
 namespace {
 
 constexpr dim_t matrix[] = {70, 33};
-const char *const cpu_targets[] = {
-        "cpu:x64:avx2", "cpu:x64:avx512_core", "cpu:x64:avx512_core_bf16", "cpu:x64:avx512_core_amx"};
+std::vector<const char *> cpu_targets() {
+    std::vector<const char *> all;
+    for (const x64::isa_row_t &row : x64::isa_list) all.push_back(row.target);
+    return all;
+}
+
+// The name of the implementation that has all the kernels that a set of features can run.
+std::string best_implementation(const x64::isa_row_t &row) {
+    x64::cpu_isa_t used = x64::cpu_isa_t::none;
+    x64::kernel_list().for_each([&](const x64::kernel_row_t &r) {
+        if (x64::includes(row.isa, r.isa)) used = used | r.isa;
+    });
+    return std::string("jit:") + x64::isa_name(used);
+}
 
 bytes_t packed_blob(const named_format_t &format) {
     memory_desc_t md;
@@ -47,7 +61,8 @@ bytes_t altered(bytes_t blob, const char *name, uint64_t value) {
 
 TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
     for (const named_format_t &format : named_formats)
-        for (const char *target : cpu_targets) {
+        for (const x64::isa_row_t &row : x64::isa_list) {
+            const char *const target = row.target;
             const bytes_t blob = packed_blob(format);
             ASSERT_EQ(ask(target, blob), verdict_t::native) << format.name << " on " << target;
             // What the verdict promises: a matmul on these bytes is taken by that target's implementation.
@@ -57,7 +72,7 @@ TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
             const mxdnn::mx_matmul::primitive_desc pd(eng, mxdnn::memory::desc({8, 70}, dt::bf16, tag::ab),
                     mxdnn::memory::desc(blob.data(), blob.size()),
                     mxdnn::memory::desc({8, 33}, dt::bf16, tag::ab));
-            EXPECT_EQ("jit:" + std::string(target).substr(8), pd.impl_info_str()) << format.name;
+            EXPECT_EQ(best_implementation(row), pd.impl_info_str()) << format.name << " on " << target;
         }
 }
 
@@ -81,7 +96,7 @@ TEST(verdicts, slower_where_only_the_reference_takes_it) {
     const dim_t dims[] = {70, 34};
     memory_desc_t md;
     ASSERT_EQ(init_with_tag(md, 2, dims, mxdnn_f4_e2m1, mxdnn_ba), mxdnn_success);
-    for (const char *target : cpu_targets) EXPECT_EQ(ask(target, blob_of(md)), verdict_t::slower) << target;
+    for (const char *target : cpu_targets()) EXPECT_EQ(ask(target, blob_of(md)), verdict_t::slower) << target;
 }
 
 TEST(verdicts, needs_reorder_on_another_family) {
@@ -91,7 +106,7 @@ TEST(verdicts, needs_reorder_on_another_family) {
 
 TEST(verdicts, incompatible_where_something_is_newer_than_this_release) {
     const bytes_t blob = packed_blob(named_formats[0]);
-    for (const char *target : cpu_targets) {
+    for (const char *target : cpu_targets()) {
         for (const char *field : {"layout_id", "layout_version", "target_family"})
             EXPECT_EQ(ask(target, altered(blob, field, 200)), verdict_t::incompatible) << field;
         EXPECT_EQ(ask(target, altered(altered(blob, "format_version", 200), "oldest_reader", 200)),

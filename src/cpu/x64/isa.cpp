@@ -45,17 +45,25 @@ cpu_isa_t detect() {
     const uint64_t os = os_states();
     constexpr uint64_t ymm = 0x6, zmm = 0xe6, tiles = 0x60000;
 
-    const bool avx2 = (os & ymm) == ymm && has(l1.ecx, 28) && has(l1.ecx, 12)
-                      && has(l1.ecx, 29) // AVX FMA F16C
-                      && has(l7.ebx, 5);
-    if (!avx2) return cpu_isa_t::none;
-    const bool avx512 = (os & zmm) == zmm && has(l7.ebx, 16) && has(l7.ebx, 17) && has(l7.ebx, 30) // F DQ BW
-                        && has(l7.ebx, 31);                                                        // VL
-    if (!avx512) return cpu_isa_t::avx2;
-    const bool bf16 = has(l7_1.eax, 5) && has(l7.ecx, 1); // AVX512_BF16, VBMI
-    if (!bf16) return cpu_isa_t::avx512_core;
-    const bool amx = (os & tiles) == tiles && has(l7.edx, 24) && has(l7.edx, 22) && has(l7.edx, 25);
-    return amx ? cpu_isa_t::avx512_core_amx : cpu_isa_t::avx512_core_bf16;
+    uint32_t found = 0;
+    const auto add = [&](bool has_it, uint32_t feature) { found |= has_it ? feature : 0; };
+    if ((os & ymm) == ymm) {
+        const bool avx = has(l1.ecx, 28), fma = has(l1.ecx, 12), f16c = has(l1.ecx, 29);
+        add(avx && fma && f16c && has(l7.ebx, 5), feature_avx2);
+    }
+    if ((os & zmm) == zmm) {
+        const bool f = has(l7.ebx, 16), dq = has(l7.ebx, 17), bw = has(l7.ebx, 30), vl = has(l7.ebx, 31);
+        add(f && dq && bw && vl, feature_avx512);
+        add(has(l7.ecx, 1), feature_avx512_vbmi);
+        add(has(l7.ecx, 11), feature_avx512_vnni);
+        add(has(l7_1.eax, 5), feature_avx512_bf16);
+    }
+    if ((os & tiles) == tiles) {
+        add(has(l7.edx, 24), feature_amx_tile);
+        add(has(l7.edx, 22), feature_amx_bf16);
+        add(has(l7.edx, 25), feature_amx_int8);
+    }
+    return cpu_isa_t(found);
 }
 
 cpu_isa_t detected() {
@@ -77,9 +85,9 @@ bool tiles_granted() {
     return granted;
 }
 
-std::atomic<cpu_isa_t> cap{cpu_isa_t::avx512_core_amx};
+std::atomic<cpu_isa_t> cap{cpu_isa_t::all};
 
-constexpr const char *names[] = {"none", "avx2", "avx512_core", "avx512_core_bf16", "avx512_core_amx"};
+constexpr cpu_isa_t without_tiles = cpu_isa_t(~uint32_t(feature_amx_tile));
 
 cache_sizes_t detect_caches() {
     // Of use where CPUID says nothing: small enough for any processor with AVX2.
@@ -111,26 +119,25 @@ cache_sizes_t detect_caches() {
 } // namespace
 
 bool mayiuse(cpu_isa_t isa) {
-    if (isa > cap.load(std::memory_order_relaxed) || isa > detected()) return false;
-    return isa != cpu_isa_t::avx512_core_amx || tiles_granted();
+    if (!includes(detected() & isa_cap(), isa)) return false;
+    return !includes(isa, cpu_isa_t(feature_amx_tile)) || tiles_granted();
 }
 
 cpu_isa_t best_isa() {
-    for (int i = int(cpu_isa_t::avx512_core_amx); i > 0; i--)
-        if (mayiuse(cpu_isa_t(i))) return cpu_isa_t(i);
-    return cpu_isa_t::none;
+    cpu_isa_t best = best_named_isa(detected() & isa_cap());
+    if (!mayiuse(best)) best = best_named_isa(detected() & isa_cap() & without_tiles);
+    return best;
 }
+
+const char *isa_name() { return isa_name(best_isa()); }
 
 void set_isa_cap(cpu_isa_t isa) { cap.store(isa, std::memory_order_relaxed); }
 cpu_isa_t isa_cap() { return cap.load(std::memory_order_relaxed); }
 
-const char *isa_name() { return isa_name(best_isa()); }
-const char *isa_name(cpu_isa_t isa) { return names[int(isa)]; }
-
 bool isa_from_name(const char *name, cpu_isa_t *isa) {
-    for (int i = int(cpu_isa_t::avx2); i <= int(cpu_isa_t::avx512_core_amx); i++)
-        if (!std::strcmp(name, names[i])) {
-            *isa = cpu_isa_t(i);
+    for (const isa_row_t &row : isa_list)
+        if (!std::strcmp(name, row.name)) {
+            *isa = row.isa;
             return true;
         }
     return false;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "cpu/x64/grouped_plan.hpp"
+#include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/panel_matmul.hpp"
 
 namespace mxdnn {
@@ -69,7 +70,7 @@ private:
 
 template <cpu_isa_t isa>
 struct jit_grouped_matmul_t : jit_grouped_matmul_base_t {
-    static constexpr const char *impl_name = jit_name_t<isa>::name;
+    static constexpr const char *impl_name = jit_name<isa>.text;
     using jit_grouped_matmul_base_t::jit_grouped_matmul_base_t;
 
     struct pd_t : impl::pd_t {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/panel_matmul.hpp"
 
 namespace mxdnn {
@@ -28,7 +29,7 @@ private:
 
 template <cpu_isa_t isa>
 struct jit_mx_matmul_t : jit_mx_matmul_base_t {
-    static constexpr const char *impl_name = jit_name_t<isa>::name;
+    static constexpr const char *impl_name = jit_name<isa>.text;
     using jit_mx_matmul_base_t::jit_mx_matmul_base_t;
 
     struct pd_t : impl::pd_t {

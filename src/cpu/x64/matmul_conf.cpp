@@ -35,7 +35,7 @@ bool is_row_int8(const problem_t &p) {
 // source's scales within a row are nothing that tiles take.
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     const quant_t &weights = p.weights.packed.quant;
-    if (isa == cpu_isa_t::avx512_core_amx)
+    if (includes(isa, cpu_isa_t::avx512_core_amx))
         return is_row_int8(p) && shape_of(p.weights).K <= exact_int8_rows
                        ? find_kernel(kernel_kind_t::fused, isa, p.weights.dt, weights, mxdnn_s8)
                        : nullptr;
@@ -70,7 +70,7 @@ int64_t kept_bytes(const matmul_conf_t &c) {
 
 reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const cpu_isa_t target = p.engine->target->isa;
-    if (target < isa) return no("isa", isa_name(target), isa_name(isa));
+    if (!includes(target, isa)) return no("isa", isa_name(target), isa_name(isa));
     if (p.engine->executes && !mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     if (!is_packed(p.weights)) return no("weights", to_string(p.weights).c_str(), "a packed layout");
     const dim_t K = dim_from_end(p.weights, 2);

@@ -82,26 +82,6 @@ reason_t configure(matmul_conf_t &conf, const problem_t &p, cpu_isa_t isa);
 // For `source_rows` prepared rows, of which a thread has the sums of `task_rows` at a time.
 void size_scratch(matmul_conf_t &conf, int64_t source_rows, int64_t task_rows);
 
-// Names of the entries of the implementation lists.
-template <cpu_isa_t isa>
-struct jit_name_t;
-template <>
-struct jit_name_t<cpu_isa_t::avx2> {
-    static constexpr const char *name = "jit:avx2";
-};
-template <>
-struct jit_name_t<cpu_isa_t::avx512_core> {
-    static constexpr const char *name = "jit:avx512_core";
-};
-template <>
-struct jit_name_t<cpu_isa_t::avx512_core_bf16> {
-    static constexpr const char *name = "jit:avx512_core_bf16";
-};
-template <>
-struct jit_name_t<cpu_isa_t::avx512_core_amx> {
-    static constexpr const char *name = "jit:avx512_core_amx";
-};
-
 } // namespace x64
 } // namespace impl
 } // namespace mxdnn

@@ -76,9 +76,10 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     // vector dot products that decoding for them pays from the second or third row on.
     if (kernels.only_direct) return any_rows;
     if (kernels.direct_on_tiles) return kernels.direct_rows;
-    if (machine.isa == cpu_isa_t::avx512_core_amx) return amx_direct_rows;
+    if (includes(machine.isa, cpu_isa_t::avx512_core_amx)) return amx_direct_rows;
     // On Zen decoding runs beside vdpbf16ps, for the better part.
-    const bool slow_dots = machine.isa == cpu_isa_t::avx512_core_bf16 && machine.family != cpu_family_t::zen;
+    const bool slow_dots =
+            includes(machine.isa, cpu_isa_t::avx512_core_bf16) && machine.family != cpu_family_t::zen;
     return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
 }
 

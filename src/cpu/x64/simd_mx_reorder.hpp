@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/primitive_desc.hpp"
+#include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/reorder/reorder_conf.hpp"
 
 namespace mxdnn {
@@ -21,19 +22,8 @@ private:
 };
 
 template <cpu_isa_t isa>
-struct simd_name_t;
-template <>
-struct simd_name_t<cpu_isa_t::avx2> {
-    static constexpr const char *name = "simd:avx2";
-};
-template <>
-struct simd_name_t<cpu_isa_t::avx512_core> {
-    static constexpr const char *name = "simd:avx512_core";
-};
-
-template <cpu_isa_t isa>
 struct simd_mx_reorder_t : simd_mx_reorder_base_t {
-    static constexpr const char *impl_name = simd_name_t<isa>::name;
+    static constexpr const char *impl_name = simd_name<isa>.text;
     using simd_mx_reorder_base_t::simd_mx_reorder_base_t;
 
     struct pd_t : impl::pd_t {

@@ -41,12 +41,20 @@ const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t w
         data_type_t compute_dt, cpu_family_t family) {
     const kernel_row_t *found = nullptr;
     kernel_list().for_each([&](const kernel_row_t &r) {
-        if (found || r.kind != kind || r.isa > isa) return;
+        if (found || r.kind != kind || !includes(isa, r.isa)) return;
         if (r.family != cpu_family_t::any && r.family != family) return;
         if (compute_dt != mxdnn_data_type_undef && r.compute_dt != compute_dt) return;
         if (r.takes(wei_dt, quant)) found = &r;
     });
     return found;
+}
+
+bool requires_most(const kernel_row_t &row, cpu_isa_t isa) {
+    bool most = true;
+    kernel_list().for_each([&](const kernel_row_t &r) {
+        if (includes(isa, r.isa) && includes(r.isa, row.isa) && r.isa != row.isa) most = false;
+    });
+    return most;
 }
 
 status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,

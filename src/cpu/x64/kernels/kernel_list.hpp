@@ -20,7 +20,7 @@ using kernel_make_t = status_t(const char *name, const kernel_params_t &p,
 
 struct kernel_row_t {
     const char *name; // <isa>_<kind>[_<codes>]; unique
-    cpu_isa_t isa;
+    cpu_isa_t isa;    // the features that its code requires
     kernel_kind_t kind;
     data_type_t compute_dt;                             // of the source and of plain panels: f32 or bf16
     bool (*takes)(data_type_t wei_dt, const quant_t &); // dense kernels: always true
@@ -57,11 +57,14 @@ struct kernel_list_t {
 };
 const kernel_list_t &kernel_list();
 
-// The first row of that kind that needs no more than isa and takes the weights, or null. With a
+// The first row of that kind that requires no more than isa has and takes the weights, or null. With a
 // compute type only rows of that type: decode and dense kernels must agree on it. With a family, rows for it
 // as well.
 const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant,
         data_type_t compute_dt = mxdnn_data_type_undef, cpu_family_t family = cpu_family_t::any);
+
+// Whether no kernel for any format that runs with `isa` requires more than this one does.
+bool requires_most(const kernel_row_t &row, cpu_isa_t isa);
 
 // row.make after checking p against the row.
 status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,

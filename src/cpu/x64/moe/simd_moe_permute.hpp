@@ -44,7 +44,7 @@ private:
 
 template <cpu_isa_t isa>
 struct simd_moe_unpermute_t : simd_moe_unpermute_base_t {
-    static constexpr const char *impl_name = moe_impl_name<isa>();
+    static constexpr const char *impl_name = simd_name<isa>.text;
     using simd_moe_unpermute_base_t::simd_moe_unpermute_base_t;
 
     struct pd_t : impl::pd_t {

@@ -19,7 +19,7 @@ namespace x64 {
 reason_t may_run(const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     // A CPU target that runs here is held to what it stands for.
-    if (p.engine->executes && p.engine->target->isa < isa)
+    if (p.engine->executes && !includes(p.engine->target->isa, isa))
         return no("engine", p.engine->target->name, isa_name(isa));
     return yes();
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/primitive_desc.hpp"
-#include "cpu/x64/isa.hpp"
+#include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/moe/moe_kernels.hpp"
 
 namespace mxdnn {
@@ -15,11 +15,6 @@ reason_t may_run(const problem_t &p, cpu_isa_t isa);
 template <cpu_isa_t isa>
 const moe_kernels_t &moe_kernels() {
     return isa == cpu_isa_t::avx2 ? moe_kernels_avx2 : moe_kernels_avx512;
-}
-
-template <cpu_isa_t isa>
-constexpr const char *moe_impl_name() {
-    return isa == cpu_isa_t::avx2 ? "simd:avx2" : "simd:avx512_core";
 }
 
 class simd_moe_route_base_t : public primitive_impl_t {
@@ -35,7 +30,7 @@ private:
 
 template <cpu_isa_t isa>
 struct simd_moe_route_t : simd_moe_route_base_t {
-    static constexpr const char *impl_name = moe_impl_name<isa>();
+    static constexpr const char *impl_name = simd_name<isa>.text;
     using simd_moe_route_base_t::simd_moe_route_base_t;
 
     struct pd_t : impl::pd_t {

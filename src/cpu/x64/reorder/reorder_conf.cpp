@@ -45,7 +45,8 @@ bool are_plain_lines(const reorder_side_conf_t &codes) {
 reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     // A CPU target that runs here is held to what it stands for.
-    const bool capped = p.engine->kind() == mxdnn_cpu && p.engine->executes && p.engine->target->isa < isa;
+    const bool capped =
+            p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(p.engine->target->isa, isa);
     if (capped) return no("engine", p.engine->target->name, isa_name(isa));
     if (is_high_precision(p.src.dt) && is_high_precision(p.dst.dt))
         return no("src and dst", "high precision on both sides", "a quantised type on at least one");
