@@ -71,13 +71,14 @@ std::vector<named_format_t> formats() {
 }
 
 std::string kernels() {
-    std::string head = "\n## Kernels of mx_matmul on x86\n\nOf the source's compute type: f32, or bf16 "
-                       "products with f32 sums. "
-                       "`direct` decodes in registers for a few rows (AMX: any number, so many at a time), "
-                       "`decode` and `dense` work together for many, `many` is a direct kernel for those "
-                       "alone, `fused` multiplies all rows of s8 in one call.\n\n"
-                       "| kernel | kind | ISA | computes in | rows | panels |",
-                line = "|---|---|---|---|---|---|";
+    std::string
+            head = "\n## Kernels of mx_matmul on x86\n\n"
+                   "Kinds: `direct` decodes weights in registers and multiplies a few rows (AMX: any number, so "
+                   "many at a time).\n`decode` and `dense` work together on many rows. `many` is a direct kernel "
+                   "for many rows only. `fused` multiplies\nall rows of s8 in one call. Kernels that compute in "
+                   "bf16 have f32 sums.\n\n"
+                   "| kernel | kind | ISA | computes in | rows | panels |",
+            line = "|---|---|---|---|---|---|";
     for (const auto &f : formats()) {
         head += std::string(" ") + f.name + " |";
         line += "---|";
@@ -101,10 +102,9 @@ std::string page() {
     return "# What is implemented\n\nMade from the implementation, layout and kernel lists by "
            "`tests/gtests/test_support_doc.cpp`; do not edit.\n\n"
            + implementations() + layouts() + kernels()
-           + "\nSources and destinations: f32, bf16, f16, and every quantised format (converted around the "
-             "same kernels). "
-             "The bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise the next f32 "
-             "kernel does. `ref:any` takes every legal problem.\n";
+           + "\nSources and destinations: f32, bf16, f16, and every quantised format, which is converted before and "
+             "after.\nThe bf16 kernels take f32 and f16 sources only where `fpmath_mode` allows bf16; otherwise an f32 "
+             "kernel does.\n`ref:any` takes every legal problem.\n";
 }
 
 TEST(support_doc, is_what_the_lists_say) {

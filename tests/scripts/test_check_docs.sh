@@ -34,4 +34,11 @@ stale "not in the code" '`mxdnn_nosuchfunction()`'
 stale "begins with" '`mxdnn_nosuch_*`'
 stale "not in the public headers" '`mxdnn::nosuchclass`'
 stale "no option --nonsense" '`scripts/setup --nonsense`'
+stale "121 columns" "$(printf 'x%.0s' {1..121})"
+stale "without a fenced block" '<!-- run -->'
+stale "not a mark" '<!-- file nowhere.cpp -->'
+printf '# Title\n```cpp\nint main() {}\n```\n' >"$scratch/stale.md"
+run "$root/scripts/check-docs" "$scratch/stale.md"
+expect_failure "a program without a mark"
+expect_says "a program without a mark" "stale.md:3: a whole program"
 echo "check-docs: all as expected"
