@@ -118,6 +118,14 @@ expect_status "failed renewal" 0
 expect_absent "failed renewal" "$deps/onednn.tmp.dead"
 [ -d "$deps/onednn/lib" ] || wrong "failed renewal: the old copy is gone"
 
+# Doxygen is asked for, and installed only then.
+setup
+expect_says "without Doxygen" "scripts/setup --docs installs it"
+: >"$scratch/log"
+run env -i HOME="$scratch" PATH="$tools" TEST_LOG="$scratch/log" bash "$checkout/scripts/setup" --docs
+expect_failure "--docs" # the fake apt-get installs nothing
+grep -q 'install -y --no-install-recommends doxygen$' "$scratch/log" || wrong "--docs: $(cat "$scratch/log")"
+
 run env -i HOME="$scratch" PATH="$tools" bash "$checkout/scripts/setup" --nonsense
 expect_failure "unknown option"
 expect_says "unknown option" "unknown option '--nonsense'"
