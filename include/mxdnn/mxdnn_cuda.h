@@ -20,9 +20,8 @@ extern "C" {
 struct CUstream_st;
 
 /** A stream over the caller's, which stays the caller's and outlives it. NULL is the device's legacy default
- * stream; cudaStreamPerThread, which is another one in every thread, is refused. A matmul may read its
- * weights while the kernel launched just before it ends: where that is a kernel of the caller's that writes
- * those weights, another kernel, a copy or a memset has to be between. */
+ * stream; cudaStreamPerThread, which is another one in every thread, is refused. Arguments are read and
+ * written in the order of the stream; mxdnn_primitive_attr_set_constant_weights() is the exception. */
 mxdnn_status_t MXDNN_API mxdnn_cuda_interop_stream_create(
         mxdnn_stream_t *stream, mxdnn_engine_t engine, struct CUstream_st *cuda_stream);
 /** The caller's stream that `stream` was made over; of others the one that the library created. */
