@@ -5,26 +5,21 @@
 #include <memory>
 #include <string>
 
+#include "common/device.hpp"
 #include "common/memory_desc.hpp"
-#include "cpu/x64/isa.hpp"
-#include "gpu/cuda/device.hpp"
 #include "mxdnn/mxdnn_threadpool.h"
 
 namespace mxdnn {
 namespace impl {
 
-// A target that an engine can be created for: a row of the target list.
+// A target that an engine can be created for. A backend's rows derive from it and say more.
 struct target_t {
     const char *name; // "cpu:x64:avx2"
     mxdnn_engine_kind_t kind;
     target_family_t family;
-    x64::cpu_isa_t isa; // CPU targets: the ISA it stands for
-    int arch;           // CUDA targets: 80, 90, ...
 };
 
-const target_t *find_target(const char *name);
-const target_t *native_cpu_target(); // the best that this machine and the cap allow
-std::string target_names();          // all, separated by blanks
+std::string target_names(); // all, separated by blanks
 
 } // namespace impl
 } // namespace mxdnn
@@ -32,9 +27,8 @@ std::string target_names();          // all, separated by blanks
 struct mxdnn_engine {
     const mxdnn::impl::target_t *target = nullptr;
     size_t index = 0;
-    bool executes = false; // primitives run here; otherwise only mx_reorder does
-    const mxdnn::impl::cuda::device_t *device =
-            nullptr; // that primitives run on and memory is of; null: the host
+    bool executes = false;                         // primitives run here; otherwise only mx_reorder does
+    const mxdnn::impl::device_t *device = nullptr; // that primitives run on and memory is of; null: the host
 
     mxdnn_engine_kind_t kind() const { return target->kind; }
     bool operator==(const mxdnn_engine &o) const {
@@ -44,8 +38,8 @@ struct mxdnn_engine {
 
 struct mxdnn_stream {
     const mxdnn_engine *engine = nullptr;
-    mxdnn_threadpool_t threadpool = {};                      // the caller's threads; of size 0: the library's
-    std::unique_ptr<mxdnn::impl::cuda::stream_state_t> cuda; // of engines that are devices
+    mxdnn_threadpool_t threadpool = {};                   // the caller's threads; of size 0: the library's
+    std::unique_ptr<mxdnn::impl::device_stream_t> device; // of engines that are devices
 
     bool has_threadpool() const { return threadpool.struct_size != 0; }
 };

@@ -5,7 +5,6 @@
 #include "common/primitive_cache.hpp"
 #include "common/scratchpad.hpp"
 #include "common/verbose.hpp"
-#include "gpu/cuda/cuda_table.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -170,7 +169,7 @@ std::string passed_words(const exec_ctx_t &ctx) {
 // What ran, in words: "kernel:A+B threads:4 ..."; on a device threads mean nothing.
 std::string words_of(const exec_record_t &r, const exec_ctx_t &ctx) {
     std::string text = "kernel:" + (r.kernels.empty() ? std::string(ctx.pd.name()) : r.kernels);
-    if (!ctx.stream.cuda) text += " threads:" + std::to_string(r.threads);
+    if (!ctx.stream.device) text += " threads:" + std::to_string(r.threads);
     const std::string division = r.division.empty() ? ctx.pd.plan_text() : r.division;
     return division.empty() ? text : text + " " + division;
 }
@@ -195,8 +194,8 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     bool hit = false;
     MXDNN_CHECK(get_or_create_primitive(result->impl, pd, hit));
     if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0) {
-        if (const cuda::device_t *device = exec_engine(p).device)
-            MXDNN_CHECK(cuda::reserve_scratchpad(*device, pd.pd->scratchpad_bytes));
+        if (const device_t *device = exec_engine(p).device)
+            MXDNN_CHECK(device->reserve_scratchpad(pd.pd->scratchpad_bytes));
         else if (!reserve_scratchpad(pd.pd->scratchpad_bytes))
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
                     (long long)pd.pd->scratchpad_bytes);
@@ -222,8 +221,8 @@ status_t execute(
     if (pd.scratchpad_bytes > 0) {
         ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
                                  ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
-                         : stream.cuda ? stream.cuda->scratchpad(pd.scratchpad_bytes)
-                                       : library_scratchpad.take(pd.scratchpad_bytes);
+                         : stream.device ? stream.device->scratchpad(pd.scratchpad_bytes)
+                                         : library_scratchpad.take(pd.scratchpad_bytes);
         if (!ctx.scratchpad)
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
                     (long long)pd.scratchpad_bytes);
@@ -238,13 +237,7 @@ status_t execute(
     const double start = now_ms();
     const status_t status = primitive.impl->execute(ctx);
     // Times of executions on a device are those of the work, where its stream may be waited for.
-    bool capturing = false;
-    if (stream.cuda
-            && engine.device->table
-                       ->stream_is_capturing(engine.device->index, stream.cuda->handle(), &capturing)
-                       .ok()
-            && !capturing)
-        engine.device->table->stream_wait(engine.device->index, stream.cuda->handle());
+    if (stream.device && !stream.device->is_capturing()) (void)stream.device->wait();
     const double ms = now_ms() - start;
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),
             (to_string(executed_problem(ctx)) + passed_words(ctx)).c_str(), words_of(record, ctx).c_str(),

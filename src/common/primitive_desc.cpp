@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/primitive_desc.hpp"
 
-#include "common/cpu_settings.hpp"
+#include "common/backend.hpp"
 #include "common/grouped_exec.hpp"
 #include "common/problem_util.hpp"
 #include "common/verbose.hpp"
@@ -64,21 +64,22 @@ const char *primitive_kind_name(mxdnn_primitive_kind_t kind) {
 }
 
 status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, problem_t &&problem) {
-    fix_cpu_isa();
-    problem.max_concurrency = max_concurrency();
+    const backend_t &backend = exec_backend(problem);
+    backend.fix_settings();
+    problem.max_concurrency = backend.max_concurrency();
     const double start = verbose(verbose_profile_create) ? now_ms() : 0;
     auto p = std::make_shared<problem_t>(std::move(problem));
     const primitive_kind_t *kind = primitive_kind(p->kind);
     if (!kind || !kind->prepare)
         return fail(mxdnn_unimplemented, "%s has no implementation for %s engines in this release",
-                primitive_kind_name(p->kind), p->engine->kind() == mxdnn_cpu ? "cpu" : "cuda");
+                primitive_kind_name(p->kind), find_backend(p->engine->kind())->name());
     if (is_zero(p->dst_1) && !p->attr.dst_1.is_default())
         return fail(mxdnn_invalid_arguments, "the attributes are of dst_1, too, which this %s has not",
                 kind->name);
     MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();
     pd->problem = p;
-    pd->list = impl_list(*p);
+    pd->list = backend.impl_list(*p);
     const status_t status = pd->advance(0);
     if (status == mxdnn_last_impl_reached)
         return fail(mxdnn_unimplemented, "no implementation of %s takes %s; last refusal: %s",

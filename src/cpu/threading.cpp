@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/cpu_settings.hpp"
+#include "cpu/cpu_settings.hpp"
 #include "cpu/pool_region.hpp"
 #include "cpu/runtime/runtime.hpp"
 

@@ -20,7 +20,7 @@
 #include "benchdnn/moe_unpermute/problem.hpp"
 #include "benchdnn/mx_matmul/problem.hpp"
 #include "benchdnn/mx_reorder/problem.hpp"
-#include "common/cpu_settings.hpp"
+#include "cpu/cpu_settings.hpp"
 
 namespace bench {
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/cpu_settings.hpp"
+#include "cpu/cpu_settings.hpp"
 #include "cpu/x64/isa.hpp"
 
 int main(int argc, char **argv) {

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "common/engine.hpp"
+#include "gpu/cuda/device.hpp"
 #include "gpu/cuda/library.hpp"
 #include "test_api_util.hpp"
 

@@ -5,8 +5,6 @@
 #include <sys/mman.h>
 
 #include "common/engine.hpp"
-#include "gpu/cuda/captures.hpp"
-#include "gpu/cuda/cuda_table.hpp"
 
 using namespace mxdnn::impl;
 
@@ -28,19 +26,16 @@ void *allocate_host(size_t bytes) {
 }
 
 struct device_memory_t {
-    const cuda::device_t &device;
+    const device_t &device;
     void *data;
     ~device_memory_t() {
-        if (data) device.table->release_memory(device.index, data);
+        if (data) device.release(data);
     }
 };
 
-status_t allocate_on(const cuda::device_t &d, memory_t &m, size_t bytes) {
+status_t allocate_on(const device_t &d, memory_t &m, size_t bytes) {
     std::unique_ptr<device_memory_t> owned(new device_memory_t{d, nullptr});
-    const cuda::result_t r = d.table->allocate(d.index, &owned->data, bytes);
-    if (!r.ok())
-        return fail(
-                r.status, "no device memory for %zu bytes of %s: %s", bytes, to_string(m.md).c_str(), r.text);
+    MXDNN_CHECK(d.allocate(&owned->data, bytes, to_string(m.md).c_str()));
     m.handle = owned->data;
     m.owned = {owned.release(), [](void *p) { delete static_cast<device_memory_t *>(p); }};
     return mxdnn_success;
@@ -57,10 +52,7 @@ status_t map_device(const memory_t &m, void **mapped) {
     std::unique_ptr<void, void (*)(void *)> copy(std::aligned_alloc(64, bytes), std::free);
     if (!copy)
         return fail(mxdnn_out_of_memory, "no memory for %zu bytes of %s", bytes, to_string(m.md).c_str());
-    const cuda::device_t &d = *m.engine->device;
-    MXDNN_CHECK(cuda::check_no_capture(d, "map_data"));
-    if (m.handle && size > 0)
-        MXDNN_CHECK(cuda::check(d.table->copy_now(d.index, copy.get(), m.handle, size_t(size)), "map_data"));
+    MXDNN_CHECK(m.engine->device->copy_now("map_data", copy.get(), m.handle, m.handle ? size_t(size) : 0));
     m.mapped = std::move(copy);
     *mapped = m.mapped.get();
     return mxdnn_success;
@@ -69,12 +61,10 @@ status_t map_device(const memory_t &m, void **mapped) {
 status_t unmap_device(const memory_t &m, void *mapped) {
     if (!m.mapped || mapped != m.mapped.get())
         return fail(mxdnn_invalid_arguments, "unmap_data of %p; map_data gave %p", mapped, m.mapped.get());
-    const cuda::device_t &d = *m.engine->device;
-    MXDNN_CHECK(cuda::check_no_capture(d, "unmap_data"));
-    const std::unique_ptr<void, void (*)(void *)> copy = std::move(m.mapped);
-    const int64_t size = size_of(m.md);
-    if (!m.handle || size == 0) return mxdnn_success;
-    return cuda::check(d.table->copy_now(d.index, m.handle, copy.get(), size_t(size)), "unmap_data");
+    const size_t bytes = m.handle ? size_t(size_of(m.md)) : 0;
+    MXDNN_CHECK(m.engine->device->copy_now("unmap_data", m.handle, m.mapped.get(), bytes));
+    m.mapped.reset();
+    return mxdnn_success;
 }
 
 } // namespace
@@ -87,8 +77,7 @@ mxdnn_status_t mxdnn_memory_create(
     return guarded(__func__, [&] {
         if (is_any(*md))
             return fail(mxdnn_invalid_arguments,
-                    "memory of an `any` descriptor; take the one that the primitive "
-                    "descriptor chose, e.g. pd.weights_desc()");
+                    "memory of an `any` descriptor; take the one that the primitive descriptor chose, e.g. pd.weights_desc()");
         auto m = std::make_unique<memory_t>();
         m->md = *md;
         m->engine = engine;
@@ -96,8 +85,7 @@ mxdnn_status_t mxdnn_memory_create(
         if (handle == MXDNN_MEMORY_ALLOCATE) {
             if (has_runtime_dims(*md))
                 return fail(mxdnn_invalid_arguments,
-                        "memory of %s cannot be allocated: its size is not known; give a descriptor with the "
-                        "actual dims, or a buffer of your own",
+                        "memory of %s cannot be allocated: its size is not known; give a descriptor with the actual dims, or a buffer of your own",
                         to_string(*md).c_str());
             // At least one line, so that an empty tensor has an address.
             const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));

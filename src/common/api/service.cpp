@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/api/api.hpp"
-#include "common/cpu_settings.hpp"
 #include "common/primitive.hpp"
 #include "common/verbose.hpp"
-#include "cpu/runtime/runtime.hpp"
-#include "cpu/x64/jit/jit_dump.hpp"
 
 using namespace mxdnn::impl;
 
@@ -47,15 +44,5 @@ mxdnn_status_t mxdnn_set_primitive_cache_capacity(int capacity) {
     if (capacity < 0)
         return fail(mxdnn_invalid_arguments, "primitive cache capacity %d; it is 0 (off) or more", capacity);
     set_primitive_cache_capacity(capacity);
-    return mxdnn_success;
-}
-
-mxdnn_status_t mxdnn_set_max_cpu_isa(mxdnn_cpu_isa_t isa) { return set_max_cpu_isa(isa); }
-mxdnn_cpu_isa_t mxdnn_get_effective_cpu_isa(void) { return effective_cpu_isa(); }
-mxdnn_status_t mxdnn_set_max_concurrency(int threads) { return set_max_concurrency(threads); }
-int mxdnn_get_max_concurrency(void) { return max_concurrency(); }
-
-mxdnn_status_t mxdnn_set_jit_dump(int enable) {
-    x64::set_jit_dump(enable != 0);
     return mxdnn_success;
 }

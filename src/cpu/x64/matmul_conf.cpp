@@ -4,6 +4,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/problem_util.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/x64/epilogue.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/matmul_conf.hpp"
@@ -69,7 +70,7 @@ int64_t kept_bytes(const matmul_conf_t &c) {
 } // namespace
 
 reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
-    const cpu_isa_t target = p.engine->target->isa;
+    const cpu_isa_t target = isa_of(*p.engine);
     if (!includes(target, isa)) return no("isa", isa_name(target), isa_name(isa));
     if (p.engine->executes && !mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     if (!is_packed(p.weights)) return no("weights", to_string(p.weights).c_str(), "a packed layout");

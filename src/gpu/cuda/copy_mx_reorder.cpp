@@ -51,7 +51,7 @@ reason_t copy_mx_reorder_t::pd_t::init() {
 }
 
 status_t copy_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
-    const stream_state_t &s = *ctx.stream.cuda;
+    const cuda_stream_t &s = cuda_stream_of(ctx.stream);
     for (int part : parts) {
         const memory_t *from = ctx.memory(part | MXDNN_ARG_SRC), *to = ctx.memory(part | MXDNN_ARG_DST);
         if (!from || !to) continue;

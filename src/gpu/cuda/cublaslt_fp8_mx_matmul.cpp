@@ -74,9 +74,8 @@ reason_t cublaslt_fp8_mx_matmul_t::pd_t::init() {
                                                                              : cublaslt::never_rows;
     if (most < least_rows)
         return no("rows", std::to_string(most).c_str(), std::to_string(least_rows).c_str());
-    const engine_t &engine = exec_engine(problem);
-    if (engine.device) {
-        const result_t opened = engine.device->table->dense_open(engine.device->index, true);
+    if (const device_t *device = device_of(exec_engine(problem))) {
+        const result_t opened = device->table->dense_open(device->index, true);
         if (!opened.ok()) return no("cuBLASLt", opened.text, "the library");
     }
     scratchpad_bytes = std::max(space_t(problem).end, space_t::first(N) + exact->scratchpad_bytes);
@@ -93,7 +92,7 @@ status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
     MXDNN_CHECK(prepare_source_rows(problem));
     auto p = std::make_shared<cublaslt_fp8_mx_matmul_t>();
     MXDNN_CHECK(exact->create_primitive(p->exact_));
-    const device_t &d = device_of(problem);
+    const device_t &d = exec_device(problem);
     const space_t space(problem);
     const int64_t N = dim_from_end(problem.weights, 1);
     MXDNN_CHECK(check(d.table->dense_choose(d.index,
@@ -113,7 +112,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         return exact_->execute(exact_ctx);
 
     const space_t space(p);
-    const stream_state_t &s = *ctx.stream.cuda;
+    const cuda_stream_t &s = cuda_stream_of(ctx.stream);
     const auto at = [&](int64_t offset) { return ctx.scratchpad + offset; };
     auto *left = reinterpret_cast<int32_t *>(at(0));
     rows::fp8_weights_args_t w;

@@ -131,9 +131,8 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
                                           : cublaslt::never_rows;
     if (plan.least_rows == cublaslt::never_rows || most < plan.least_rows)
         return no("rows", std::to_string(most).c_str(), cublaslt::to_string(plan).c_str());
-    const engine_t &engine = exec_engine(problem);
-    if (engine.device) {
-        const result_t r = engine.device->table->dense_open(engine.device->index, false);
+    if (const device_t *device = device_of(exec_engine(problem))) {
+        const result_t r = device->table->dense_open(device->index, false);
         if (!r.ok()) return no("cuBLASLt", r.text, "the library");
     }
     constexpr int64_t align = 256;
@@ -157,7 +156,7 @@ status_t cublaslt_mx_matmul_t<dt>::pd_t::create_primitive(
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles, decode));
     auto p = std::make_shared<cublaslt_mx_matmul_t>();
     MXDNN_CHECK(others->create_primitive(p->others_));
-    const device_t &d = device_of(problem);
+    const device_t &d = exec_device(problem);
     const int64_t M = dim_from_end(problem.src, 2), N = dim_from_end(problem.weights, 1);
     const auto choose = [&](int64_t rows, int64_t most, int64_t columns, dense_kernel_t &kernel) {
         return check(d.table->dense_choose(d.index, dense_of(problem, rows, columns), most, &kernel),
@@ -209,7 +208,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
     buffers.weights = weights;
     buffers.workspace = weights + pd.plan.columns * K * 2;
     if (shape.global) buffers.scale = static_cast<const float *>(wei.handle);
-    const stream_state_t &s = *ctx.stream.cuda;
+    const cuda_stream_t &s = cuda_stream_of(ctx.stream);
     for (int64_t n = 0; n < N; n += pd.plan.columns) {
         const int64_t columns = std::min(pd.plan.columns, N - n);
         const int64_t panel = n / n64_frame_t::columns;

@@ -8,7 +8,6 @@
 
 #include "common/env.hpp"
 #include "common/types.hpp"
-#include "gpu/cuda/captures.hpp"
 #include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/library.hpp"
 
@@ -52,7 +51,7 @@ const devices_t &devices() {
 // Streams that live, and what each device's have to hold.
 struct scratchpads_t {
     std::mutex mutex;
-    std::vector<stream_state_t *> streams;
+    std::vector<cuda_stream_t *> streams;
     std::vector<int64_t> bytes; // by device
 };
 
@@ -98,18 +97,68 @@ status_t check(const result_t &r, const char *what) {
     return r.ok() ? mxdnn_success : fail(r.status, "%s: %s", what, r.text);
 }
 
-status_t stream_state_t::create(
-        std::unique_ptr<stream_state_t> &state, const device_t &device, void *handle, bool owned) {
-    std::unique_ptr<stream_state_t> s(new stream_state_t(device, handle, owned));
+// ---- devices ----
+
+status_t device_t::allocate(void **data, size_t bytes, const char *of_what) const {
+    const result_t r = table->allocate(index, data, bytes);
+    return r.ok() ? mxdnn_success
+                  : fail(r.status, "no device memory for %zu bytes of %s: %s", bytes, of_what, r.text);
+}
+
+void device_t::release(void *data) const { table->release_memory(index, data); }
+
+status_t device_t::copy_now(const char *function, void *dst, const void *src, size_t bytes) const {
+    MXDNN_CHECK(check_no_capture(function));
+    return bytes ? check(table->copy_now(index, dst, src, bytes), function) : mxdnn_success;
+}
+
+status_t device_t::create_stream(std::unique_ptr<device_stream_t> &stream) const {
+    void *handle = nullptr;
+    MXDNN_CHECK(check(table->stream_create(index, &handle), "mxdnn_stream_create"));
+    return cuda_stream_t::create(stream, *this, handle, true);
+}
+
+status_t device_t::reserve_scratchpad(int64_t bytes) const {
+    scratchpads_t &all = scratchpads();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    if (all.bytes.size() <= size_t(index)) all.bytes.resize(index + 1, 0);
+    for (cuda_stream_t *s : all.streams)
+        if (s->device_.index == index) MXDNN_CHECK(s->grow(bytes));
+    all.bytes[index] = std::max(all.bytes[index], bytes);
+    return mxdnn_success;
+}
+
+status_t device_t::check_no_capture(const char *what) const {
+    const auto check_stream = [&](void *stream) -> status_t {
+        bool capturing = false;
+        (void)table->stream_is_capturing(index, stream, &capturing);
+        if (!capturing) return mxdnn_success;
+        return fail(mxdnn_invalid_arguments,
+                "%s waits for device %d, which would break the capture of one of its streams; end that first",
+                what, index);
+    };
+    MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows of the caller's blocking ones
+    scratchpads_t &all = scratchpads();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    for (const cuda_stream_t *s : all.streams)
+        if (s->device_.index == index) MXDNN_CHECK(check_stream(s->handle()));
+    return mxdnn_success;
+}
+
+// ---- streams ----
+
+status_t cuda_stream_t::create(
+        std::unique_ptr<device_stream_t> &stream, const device_t &device, void *handle, bool owned) {
+    std::unique_ptr<cuda_stream_t> s(new cuda_stream_t(device, handle, owned));
     scratchpads_t &all = scratchpads();
     const std::lock_guard<std::mutex> lock(all.mutex);
     if (size_t(device.index) < all.bytes.size()) MXDNN_CHECK(s->grow(all.bytes[device.index]));
     all.streams.push_back(s.get());
-    state = std::move(s);
+    stream = std::move(s);
     return mxdnn_success;
 }
 
-stream_state_t::~stream_state_t() {
+cuda_stream_t::~cuda_stream_t() {
     scratchpads_t &all = scratchpads();
     {
         const std::lock_guard<std::mutex> lock(all.mutex);
@@ -119,12 +168,21 @@ stream_state_t::~stream_state_t() {
     if (owned_) device_.table->stream_destroy(device_.index, handle_);
 }
 
-char *stream_state_t::scratchpad(int64_t bytes) const {
+status_t cuda_stream_t::wait() const {
+    return check(device_.table->stream_wait(device_.index, handle_), "mxdnn_stream_wait");
+}
+
+bool cuda_stream_t::is_capturing() const {
+    bool capturing = false;
+    return !device_.table->stream_is_capturing(device_.index, handle_, &capturing).ok() || capturing;
+}
+
+char *cuda_stream_t::scratchpad(int64_t bytes) const {
     const buffer_t *b = current_.load(std::memory_order_acquire);
     return b && b->bytes >= bytes ? b->data : nullptr;
 }
 
-status_t stream_state_t::grow(int64_t bytes) {
+status_t cuda_stream_t::grow(int64_t bytes) {
     if (bytes == 0 || scratchpad(bytes)) return mxdnn_success;
     // At least twice what there was, so that outgrown buffers are no more than the last one.
     if (!buffers_.empty()) bytes = std::max(bytes, 2 * buffers_.back()->bytes);
@@ -134,33 +192,6 @@ status_t stream_state_t::grow(int64_t bytes) {
     *b = {static_cast<char *>(p), bytes};
     buffers_.push_back(std::move(b));
     current_.store(buffers_.back().get(), std::memory_order_release);
-    return mxdnn_success;
-}
-
-status_t check_no_capture(const device_t &device, const char *what) {
-    const auto check_stream = [&](void *stream) -> status_t {
-        bool capturing = false;
-        (void)device.table->stream_is_capturing(device.index, stream, &capturing);
-        if (!capturing) return mxdnn_success;
-        return fail(mxdnn_invalid_arguments,
-                "%s waits for device %d, which would break the capture of one of its streams; end that first",
-                what, device.index);
-    };
-    MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows of the caller's blocking ones
-    scratchpads_t &all = scratchpads();
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    for (const stream_state_t *s : all.streams)
-        if (s->device().index == device.index) MXDNN_CHECK(check_stream(s->handle()));
-    return mxdnn_success;
-}
-
-status_t reserve_scratchpad(const device_t &device, int64_t bytes) {
-    scratchpads_t &all = scratchpads();
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    if (all.bytes.size() <= size_t(device.index)) all.bytes.resize(device.index + 1, 0);
-    for (stream_state_t *s : all.streams)
-        if (s->device_.index == device.index) MXDNN_CHECK(s->grow(bytes));
-    all.bytes[device.index] = std::max(all.bytes[device.index], bytes);
     return mxdnn_success;
 }
 

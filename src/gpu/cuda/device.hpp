@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/error.hpp"
+#include "common/engine.hpp"
 #include "gpu/cuda/cuda_types.hpp"
 #include "gpu/cuda/kernel_list.hpp"
 
@@ -17,14 +17,27 @@ namespace cuda {
 
 struct table_t;
 
-// One per device, made once and never destroyed.
-struct device_t {
+struct device_t final : impl::device_t {
     int index = 0;
     device_info_t info{};
     const table_t *table = nullptr;
 
     launch_t on(void *stream) const { return {index, info.sm_count, info.compute_major, stream}; }
+
+    status_t allocate(void **data, size_t bytes, const char *of_what) const override;
+    void release(void *data) const override;
+    status_t copy_now(const char *function, void *dst, const void *src, size_t bytes) const override;
+    status_t create_stream(std::unique_ptr<device_stream_t> &stream) const override;
+    status_t reserve_scratchpad(int64_t bytes) const override;
+    // Fails while a stream of the device is being captured, of those that the library knows and of all
+    // blocking ones: `what` waits for the device, which would break that.
+    status_t check_no_capture(const char *what) const;
 };
+
+// The device of an engine; null where it has none. Only of CUDA engines.
+inline const device_t *device_of(const engine_t &engine) {
+    return static_cast<const device_t *>(engine.device);
+}
 
 // Devices that kernels run on; 0, and a sentence that says what is missing, where there are none.
 size_t device_count(const char **why_none = nullptr);
@@ -40,14 +53,17 @@ int least_capability(const device_t &device);
 // The status of a call into the table, with its words as the last error.
 status_t check(const result_t &r, const char *what);
 
-// A stream's own state: the stream itself, and the scratchpad of the primitives that run on it. Work on a
-// stream is in order, so one buffer serves all its executions, from whatever thread they come.
-class stream_state_t {
+// A CUDA stream and the scratchpad of the primitives that run on it.
+class cuda_stream_t final : public device_stream_t {
 public:
     // Takes over `handle` when `owned`.
     static status_t create(
-            std::unique_ptr<stream_state_t> &state, const device_t &device, void *handle, bool owned);
-    ~stream_state_t();
+            std::unique_ptr<device_stream_t> &stream, const device_t &device, void *handle, bool owned);
+    ~cuda_stream_t() override;
+
+    status_t wait() const override;
+    bool is_capturing() const override;
+    char *scratchpad(int64_t bytes) const override;
 
     const device_t &device() const { return device_; }
     void *handle() const { return handle_; }
@@ -55,12 +71,10 @@ public:
     // The kernel that the library launched last here: what one that starts before it ends may rely on.
     kernel_id_t last_kernel() const { return last_kernel_; }
     void note_kernel(kernel_id_t id) const { last_kernel_ = id; }
-    // Null where no primitive that needs so much has been created.
-    char *scratchpad(int64_t bytes) const;
 
 private:
-    friend status_t reserve_scratchpad(const device_t &device, int64_t bytes);
-    stream_state_t(const device_t &device, void *handle, bool owned)
+    friend device_t;
+    cuda_stream_t(const device_t &device, void *handle, bool owned)
         : device_(device), handle_(handle), owned_(owned) {}
     status_t grow(int64_t bytes);
 
@@ -77,8 +91,10 @@ private:
     mutable std::atomic<kernel_id_t> last_kernel_{kernel_id_t::empty};
 };
 
-// Makes every stream of the device, present and future, hold a scratchpad of so many bytes.
-status_t reserve_scratchpad(const device_t &device, int64_t bytes);
+// Only of streams of CUDA devices.
+inline const cuda_stream_t &cuda_stream_of(const stream_t &stream) {
+    return static_cast<const cuda_stream_t &>(*stream.device);
+}
 
 } // namespace cuda
 } // namespace impl

@@ -12,30 +12,30 @@ namespace impl {
 namespace cuda {
 
 // The device that a problem's primitive runs on. Only of primitives that can be created.
-inline const device_t &device_of(const problem_t &p) { return *exec_engine(p).device; }
+inline const device_t &exec_device(const problem_t &p) { return *device_of(exec_engine(p)); }
 
 // Also of an engine of a target, which only describes.
 inline int sm_count_of(const problem_t &p) {
-    const device_t *d = exec_engine(p).device;
+    const device_t *d = device_of(exec_engine(p));
     return d ? d->info.sm_count : assumed_device(90).sm_count;
 }
 
 // Every variant of a kernel.
 inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
-    const device_t &d = device_of(p);
+    const device_t &d = exec_device(p);
     return check(d.table->prepare(d.index, id, nullptr, 0), "loading a kernel");
 }
 
 // Those that launches with such args take, of which the types and formats have to be there.
 template <typename args_t>
 status_t prepare_kernel(const problem_t &p, kernel_id_t id, const args_t &args) {
-    const device_t &d = device_of(p);
+    const device_t &d = exec_device(p);
     return check(d.table->prepare(d.index, id, &args, sizeof(args)), "loading a kernel");
 }
 
 template <typename args_t>
 status_t launch_kernel(const exec_ctx_t &ctx, kernel_id_t id, const args_t &args) {
-    const stream_state_t &s = *ctx.stream.cuda;
+    const cuda_stream_t &s = cuda_stream_of(ctx.stream);
     if (ctx.record) ctx.record->add_kernel(kernel_name(id));
     s.note_kernel(id);
     return check(s.device().table->launch(s.launch(), id, &args, sizeof(args)), "launching a kernel");

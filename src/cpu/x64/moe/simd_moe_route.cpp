@@ -9,6 +9,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/primitive.hpp"
+#include "cpu/cpu_backend.hpp"
 #include "cpu/threading.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 
@@ -19,7 +20,7 @@ namespace x64 {
 reason_t may_run(const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     // A CPU target that runs here is held to what it stands for.
-    if (p.engine->executes && !includes(p.engine->target->isa, isa))
+    if (p.engine->executes && !includes(isa_of(*p.engine), isa))
         return no("engine", p.engine->target->name, isa_name(isa));
     return yes();
 }

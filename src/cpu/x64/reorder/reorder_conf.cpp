@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/problem_reorder.hpp"
+#include "cpu/cpu_backend.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -46,7 +47,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
     // A CPU target that runs here is held to what it stands for.
     const bool capped =
-            p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(p.engine->target->isa, isa);
+            p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(isa_of(*p.engine), isa);
     if (capped) return no("engine", p.engine->target->name, isa_name(isa));
     if (is_high_precision(p.src.dt) && is_high_precision(p.dst.dt))
         return no("src and dst", "high precision on both sides", "a quantised type on at least one");

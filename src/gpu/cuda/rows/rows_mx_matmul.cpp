@@ -155,7 +155,7 @@ private:
         const kernel_id_t kernel = plan_rows_launch(p_, family_, a.M, groups, launch_);
         // Groups look at nothing before what comes before them has ended.
         launch_.early = kernel != kernel_id_t::portable_rows
-                        && (a.grouped || writes_no_weights(ctx_.stream.cuda->last_kernel()));
+                        && (a.grouped || writes_no_weights(cuda_stream_of(ctx_.stream).last_kernel()));
         return launch_rows(ctx_, kernel, launch_, space_.parts);
     }
     status_t set_source(const rows_part_t &part, int64_t first) {

@@ -5,6 +5,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n64_i4.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/kernel_call.hpp"
@@ -196,9 +197,10 @@ bool takes_few_rows(const problem_t &p) {
 reason_t check_rows_problem(const problem_t &p, family_t family, bool one_matrix) {
     const memory_desc_t &wei = p.weights, &bias = p.bias;
     const engine_t &engine = exec_engine(p);
-    const int arch = engine.device ? arch_of(engine.device->info) : engine.target->arch;
-    if (family == family_t::sm90 && arch != 90) return no("device", "another architecture", "sm_90");
-    if (family == family_t::sm90 && engine.device && !engine.device->table->hopper)
+    const device_t *device = device_of(engine); // null: the engine is a description
+    if (family == family_t::sm90 && arch_of(engine) != 90)
+        return no("device", "another architecture", "sm_90");
+    if (family == family_t::sm90 && device && !device->table->hopper)
         return no("libmxdnn_cuda", "built without Hopper's kernels", "MXDNN_CUDA_ARCHITECTURES with 90a");
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == rows::format_t::count)

@@ -65,7 +65,7 @@ rows::source_rows_args_t source_rows_args(
     r.rows = rows.count;
     r.K = dim_from_end(p.weights, 2);
     r.stride = stride_of(p);
-    r.early = writes_no_weights(ctx.stream.cuda->last_kernel());
+    r.early = writes_no_weights(cuda_stream_of(ctx.stream).last_kernel());
     return r;
 }
 

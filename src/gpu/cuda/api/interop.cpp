@@ -4,6 +4,7 @@
 #include "common/api/api.hpp"
 #include "common/engine.hpp"
 #include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/device.hpp"
 
 using namespace mxdnn::impl;
 
@@ -27,7 +28,7 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
     MXDNN_CHECK_ARG(engine);
     return guarded(__func__, [&] {
         MXDNN_CHECK(check_device("mxdnn_cuda_interop_stream_create", *engine));
-        const cuda::device_t &d = *engine->device;
+        const cuda::device_t &d = *cuda::device_of(*engine);
         int device = d.index;
         // A stream's scratchpad serves what runs one after the other.
         if (cuda_stream == per_thread_stream)
@@ -41,7 +42,7 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
                     "the CUDA stream belongs to device %d, the engine is device %d", device, d.index);
         auto s = std::make_unique<stream_t>();
         s->engine = engine;
-        MXDNN_CHECK(cuda::stream_state_t::create(s->cuda, d, cuda_stream, false));
+        MXDNN_CHECK(cuda::cuda_stream_t::create(s->device, d, cuda_stream, false));
         *stream = s.release();
         return mxdnn_success;
     });
@@ -51,7 +52,7 @@ mxdnn_status_t mxdnn_cuda_interop_stream_get_stream(mxdnn_stream_t stream, struc
     MXDNN_CHECK_ARG(stream);
     MXDNN_CHECK_ARG(cuda_stream);
     MXDNN_CHECK(check_device(__func__, *stream->engine));
-    *cuda_stream = static_cast<struct CUstream_st *>(stream->cuda->handle());
+    *cuda_stream = static_cast<struct CUstream_st *>(cuda::cuda_stream_of(*stream).handle());
     return mxdnn_success;
 }
 
@@ -62,7 +63,7 @@ mxdnn_status_t mxdnn_cuda_interop_memory_create(
     MXDNN_CHECK_ARG(engine);
     MXDNN_CHECK_ARG(device_pointer);
     MXDNN_CHECK(check_device(__func__, *engine));
-    const cuda::device_t &d = *engine->device;
+    const cuda::device_t &d = *cuda::device_of(*engine);
     int device = -1;
     MXDNN_CHECK(cuda::check(d.table->pointer_device(d.index, device_pointer, &device), "the device pointer"));
     if (device != d.index)
@@ -77,5 +78,6 @@ mxdnn_status_t mxdnn_cuda_interop_copy(mxdnn_stream_t stream, void *dst, const v
     if (bytes == 0) return mxdnn_success;
     MXDNN_CHECK_ARG(dst);
     MXDNN_CHECK_ARG(src);
-    return cuda::check(stream->cuda->device().table->copy(stream->cuda->launch(), dst, src, bytes), __func__);
+    const cuda::cuda_stream_t &s = cuda::cuda_stream_of(*stream);
+    return cuda::check(s.device().table->copy(s.launch(), dst, src, bytes), __func__);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/cpu_settings.hpp"
+#include "cpu/cpu_settings.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/cuda_backend.hpp"
+
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "common/blob_verdict.hpp"
+#include "common/packed_desc.hpp"
+#include "gpu/cuda/cuda_impl_lists.hpp"
+#include "gpu/cuda/device.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+struct cuda_target_t : target_t {
+    int arch;
+};
+
+constexpr cuda_target_t target_list[] = {
+        {{"cuda:sm_80", mxdnn_cuda, target_family_t::cuda}, 80},
+        {{"cuda:sm_90", mxdnn_cuda, target_family_t::cuda}, 90},
+        {{"cuda:sm_100", mxdnn_cuda, target_family_t::cuda}, 100},
+        {{"cuda:sm_120", mxdnn_cuda, target_family_t::cuda}, 120},
+};
+
+// Further names of such targets: the compute capabilities of devices that a target stands for.
+constexpr const char *target_aliases[][2] = {
+        {"cuda:sm_86", "cuda:sm_80"},
+        {"cuda:sm_89", "cuda:sm_80"},
+        {"cuda:sm_103", "cuda:sm_100"},
+        {"cuda:sm_121", "cuda:sm_120"},
+};
+
+class cuda_backend_t final : public backend_t {
+public:
+    mxdnn_engine_kind_t kind() const override { return mxdnn_cuda; }
+    const char *name() const override { return "cuda"; }
+
+    const target_t *target(size_t i) const override {
+        return i < std::size(target_list) ? &target_list[i] : nullptr;
+    }
+    const target_t *find_target(const std::string &name) const override {
+        for (const auto &[alias, target] : target_aliases)
+            if (name == alias) return backend_t::find_target(target);
+        return backend_t::find_target(name);
+    }
+    bool executes(const target_t &) const override { return false; } // engines that are devices do
+
+    size_t engine_count() const override { return device_count(); }
+    status_t describe_engine(engine_t &engine, size_t index) const override;
+
+    impl_list_t impl_list(const problem_t &p) const override {
+        return is_zero(p.dst_1) ? cuda_impl_list(p.kind) : cuda_two_reorders_list();
+    }
+    mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const override;
+};
+
+status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
+    const char *why_none = "";
+    const size_t count = device_count(&why_none);
+    if (count == 0)
+        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has 0: %s", index, why_none);
+    if (index >= count)
+        return fail(mxdnn_device_unavailable, "cuda engine %zu; this machine has %zu, counted from 0", index,
+                count);
+    const device_t &device = *find_device(index);
+    const device_info_t &info = device.info;
+    engine.device = &device;
+    for (const cuda_target_t &t : target_list)
+        if (t.arch == arch_of(info)) engine.target = &t;
+    if (!engine.target)
+        return fail(mxdnn_device_unavailable,
+                "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer", index,
+                info.name, info.compute_major, info.compute_minor);
+    const int least = least_capability(device);
+    if (info.compute_major * 10 + info.compute_minor < least)
+        return fail(mxdnn_device_unavailable,
+                "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and newer: name the device's in MXDNN_CUDA_ARCHITECTURES when you build it",
+                index, info.name, info.compute_major, info.compute_minor, least / 10, least % 10);
+    return mxdnn_success;
+}
+
+// One of the entries that multiply bf16 rows by such weights has to be the architecture's own. It need not be
+// the first: cuBLASLt's takes many rows and leaves the others to those after it.
+mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memory_desc_t &md) const {
+    problem_t p;
+    p.kind = mxdnn_primitive_kind_mx_matmul;
+    p.engine = &engine;
+    const dim_t K = dim_from_end(md, 2), N = dim_from_end(md, 1);
+    const dim_t src[2] = {runtime_dim, K}, wei[2] = {K, N}, dst[2] = {runtime_dim, N};
+    init_strided(p.src, 2, src, mxdnn_bf16, nullptr);
+    init_packed_as(p.weights, 2, wei, md.dt, md.packed.quant, *layout_of(md));
+    init_strided(p.dst, 2, dst, mxdnn_bf16, nullptr);
+    if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // whose sentence is the reason
+    const impl_list_t list = cuda_impl_list(p.kind);
+    const std::string own = "sm_" + std::to_string(arch_of(engine));
+    std::string taken_by = "nothing", refusal;
+    for (size_t i = 0; i < list.size; i++) {
+        std::unique_ptr<pd_t> pd;
+        const bool is_own = std::string(list.items[i].name).find(own) != std::string::npos;
+        const reason_t r = list.items[i].create(pd, p);
+        if (is_own && r.ok()) return because(mxdnn_blob_native, "%s", "");
+        if (is_own) refusal = std::string("; ") + list.items[i].name + " declines: " + r.text;
+        if (r.ok() && taken_by == "nothing") taken_by = list.items[i].name;
+    }
+    return because(mxdnn_blob_slower, "no kernel of %s's own takes %s; they run by %s%s", engine.target->name,
+            to_string(md).c_str(), taken_by.c_str(), refusal.c_str());
+}
+
+} // namespace
+
+const backend_t &cuda_backend() {
+    static const cuda_backend_t b;
+    return b;
+}
+
+int arch_of(const engine_t &engine) { return static_cast<const cuda_target_t *>(engine.target)->arch; }
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
