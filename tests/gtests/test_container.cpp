@@ -253,6 +253,8 @@ TEST_F(container_test, plain_tensors_have_checksums_and_descriptors) {
         EXPECT_NE(s.value(), sum);
     }
     EXPECT_THROW(checksum_for_tensor("F33", {1}), error);
+    EXPECT_EQ(get_last_error(),
+            "mxdnn_checksum_create_for_tensor: dtype is 'F33', which safetensors does not have");
     EXPECT_THROW(checksum_for_tensor("F32", {-1}), error);
     EXPECT_THROW(checksum_for_tensor("F32", std::vector<int64_t>(33, 1)), error);
     EXPECT_THROW(checksum_for_tensor("F32", {INT64_MAX, 2}), error);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "common/formats/float_bits.hpp"
 #include "count_allocations.hpp"
 #include "grouped_cases.hpp"
 
@@ -118,7 +119,7 @@ TEST(grouped_matmul, nan_stays_in_its_expert) {
                     if (m / (rows / 4) == 2 && n == 3)
                         EXPECT_TRUE(std::isnan(y[i])) << m;
                     else
-                        ASSERT_EQ(std::memcmp(&y[i], &z[i], 4), 0) << m << ", " << n;
+                        ASSERT_EQ(mxdnn::impl::bits_of(y[i]), mxdnn::impl::bits_of(z[i])) << m << ", " << n;
                 }
         });
     }
@@ -200,6 +201,7 @@ TEST(grouped_matmul, many_threads_and_no_allocations) {
         if (under_tsan) return;
         std::vector<std::vector<float>> got(4, std::vector<float>(want.size(), unwritten));
         std::vector<std::thread> all;
+        all.reserve(got.size());
         for (auto &y : got)
             all.emplace_back([&execute, &y] {
                 for (int i = 0; i < 10; i++) execute(y);

@@ -30,7 +30,7 @@ void expect_matmul(const uint16_t *y, const uint16_t *x, const std::vector<float
         }
 }
 
-// The example of the documentation, word for word, between the two rulers.
+// The whole way, as a program would write it, between the two rulers.
 void documented_example(int K, int N, mxdnn::memory &hp, mxdnn::memory &x, mxdnn::memory &b, mxdnn::memory &y,
         std::vector<uint8_t> &blob, std::vector<char> &bytes) {
     // clang-format off
@@ -67,37 +67,6 @@ s.wait();
     bytes.assign(data, data + packed.get_size());
 }
 
-// README.md's, likewise; the bytes of its weights.
-std::vector<char> readme_example(
-        int K, int N, mxdnn::memory &hp, mxdnn::memory &x, mxdnn::memory &b, mxdnn::memory &y) {
-    // clang-format off
-// README.md begins
-#include <mxdnn/mxdnn.hpp>
-using namespace mxdnn;
-using dt = memory::data_type; using tag = memory::format_tag;
-engine eng(engine::kind::cpu, 0);
-stream s(eng);
-
-// hp, x, b, y below are memory(desc, eng, pointer) over the caller's bf16 weights, rows, f32 bias and results.
-
-// 1. Quantise and pack once: bf16 [N, K] as frameworks store it is [K, N] with tag ba; `any` is the engine's layout.
-primitive_attr q;
-q.set_scales(MXDNN_ARG_DST, (1 << 0) | (1 << 1), {32, 1}, dt::e8m0, false, quantization_mode::dynamic_mx);
-mx_reorder::primitive_desc pack(eng, memory::desc({K, N}, dt::bf16, tag::ba), eng,
-        memory::desc({K, N}, dt::f4_e2m1, tag::any), q);
-memory w(pack.dst_desc(), eng);
-mx_reorder(pack).execute(s, hp, w);
-
-// 2. Run, any M.
-mx_matmul::primitive_desc pd(eng, memory::desc({MXDNN_RUNTIME_DIM_VAL, K}, dt::bf16, tag::ab), pack.dst_desc(),
-        memory::desc({1, N}, dt::f32, tag::ab), memory::desc({MXDNN_RUNTIME_DIM_VAL, N}, dt::bf16, tag::ab));
-mx_matmul(pd).execute(s, {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_WEIGHTS, w}, {MXDNN_ARG_BIAS, b}, {MXDNN_ARG_DST, y}});
-// README.md ends
-    // clang-format on
-    const char *data = static_cast<const char *>(w.get_data_handle());
-    return std::vector<char>(data, data + pack.dst_desc().get_size());
-}
-
 std::string text_of(const std::string &path) {
     std::ifstream file(path);
     std::stringstream s;
@@ -105,48 +74,7 @@ std::string text_of(const std::string &path) {
     return s.str();
 }
 
-// What stands between two marks, the first of them.
-std::string between(const std::string &text, const std::string &begin, const std::string &end) {
-    const size_t from = text.find(begin), to = text.find(end, from + begin.size());
-    return from == text.npos || to == text.npos ? ""
-                                                : text.substr(from + begin.size(), to - from - begin.size());
-}
-
 } // namespace
-
-TEST(Hpp, ReadmeExample) {
-    const std::string folder = MXDNN_TEST_DATA;
-    const std::string readme = between(text_of(folder + "/../../README.md"), "```cpp\n", "```");
-    EXPECT_GT(readme.size(), 500u);
-    EXPECT_EQ(
-            readme, between(text_of(folder + "/test_hpp.cpp"), "// README.md begins\n", "// README.md ends"));
-
-    constexpr int M = 5, K = 100, N = 37;
-    mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
-    std::vector<uint16_t> nk = random_bf16(size_t(N) * K, 1), xs = random_bf16(size_t(M) * K, 2);
-    std::vector<uint16_t> ys(size_t(M) * N, 0x7fff), want = ys;
-    std::vector<float> bias(N, 0.25f);
-    memory hp(memory::desc({K, N}, dt::bf16, tag::ba), e, nk.data());
-    memory x(memory::desc({M, K}, dt::bf16, tag::ab), e, xs.data());
-    memory b(memory::desc({1, N}, dt::f32, tag::ab), e, bias.data());
-    memory y(memory::desc({M, N}, dt::bf16, tag::ab), e, ys.data());
-    const std::vector<char> bytes = readme_example(K, N, hp, x, b, y);
-    // As by descriptors that were asked for one by one.
-    const auto pd = mxfp4_matmul(e, M, K, N);
-    memory w(pd.weights_desc(), e);
-    mxdnn::primitive_attr q;
-    q.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
-    mxdnn::stream s(e);
-    mxdnn::mx_reorder(hp, w, q).execute(s, hp, w);
-    ASSERT_EQ(bytes.size(), w.get_desc().get_size());
-    EXPECT_EQ(0, std::memcmp(bytes.data(), w.get_data_handle(), bytes.size()));
-    y.set_data_handle(want.data());
-    mxdnn::mx_matmul(
-            mxdnn::mx_matmul::primitive_desc(e, x.get_desc(), w.get_desc(), b.get_desc(), y.get_desc()))
-            .execute(
-                    s, {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_WEIGHTS, w}, {MXDNN_ARG_BIAS, b}, {MXDNN_ARG_DST, y}});
-    EXPECT_EQ(ys, want);
-}
 
 TEST(Hpp, DocumentedExample) {
     for (int M : {1, 7})

@@ -21,6 +21,7 @@ struct no_allocations : testing::Test {
     template <typename prim_t, typename pd_t>
     void expect_none(pd_t pd, const std::vector<std::pair<int, memory>> &args) {
         std::vector<mxdnn_exec_arg_t> c_args;
+        c_args.reserve(args.size());
         for (const auto &a : args) c_args.push_back({a.first, a.second.get()});
         std::string last;
         do {

@@ -302,7 +302,7 @@ TEST_F(OddTensors, SwizzledScalesOfPaddedGroupsHaveAPlaceForAllRows) {
             memory::desc({groups, K, N}, dt::f4_e2m1, tag::any),
             memory::desc({groups * each, N}, dt::f32, tag::ab), a);
     std::vector<uint8_t> codes(groups * each * K, 0x38), scales(groups * tiles * tile, 127); // ones
-    for (int g = 0; g < groups; g++) scales[size_t(g * tiles * tile)] = uint8_t(128 + g);    // of row 0
+    for (int g = 0; g < groups; g++) scales[size_t(g) * tiles * tile] = uint8_t(128 + g);    // of row 0
     std::vector<int32_t> counts = {0, 2, each};
     const mxdnn_dim_t dims[] = {groups, K, N};
     std::vector<float> ones(groups * K * N, 1.f);

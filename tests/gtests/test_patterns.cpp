@@ -88,7 +88,7 @@ TEST(patterns, agree_with_the_standard_library) {
 
 namespace {
 
-std::string left_as(const std::string &name, std::vector<int64_t> shape = {256, 256}) {
+std::string left_as(const std::string &name, const std::vector<int64_t> &shape = {256, 256}) {
     const char *what = weight_rule::left_as(name, shape);
     return what ? what : "";
 }

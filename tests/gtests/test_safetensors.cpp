@@ -551,6 +551,7 @@ TEST(safetensors, many_tensors_take_time_in_proportion) {
     const folder_t folder;
     constexpr int count = 250'000;
     std::vector<st::out_tensor_t> tensors;
+    tensors.reserve(count);
     for (int i = 0; i < count; i++) tensors.push_back(bytes_of(("tensor." + std::to_string(i)).c_str(), ""));
     ASSERT_TRUE(st::write(folder.path + "/w", tensors, {}).ok());
     const mxdnn::container file(folder.path + "/w");

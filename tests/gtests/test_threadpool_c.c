@@ -164,7 +164,7 @@ int main(void) {
             CHECK(mxdnn_set_max_concurrency(8));
         } else {
             EXPECT(pool.regions >= 2 && pool.calls >= 2 * pool.regions);
-            EXPECT(memcmp(want, y, sizeof(want)) == 0);
+            EXPECT(memcmp((const char *)want, (const char *)y, sizeof(want)) == 0);
         }
     }
 

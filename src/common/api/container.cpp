@@ -169,15 +169,16 @@ mxdnn_status_t mxdnn_checksum_create_for_tensor(
     if (ndims < 0 || ndims > int(safetensors::max_ndims))
         return fail(mxdnn_invalid_arguments, "%s: ndims is %d; a tensor has 0 to %zu dimensions", __func__,
                 ndims, safetensors::max_ndims);
-    return guarded(__func__, [&] {
+    const char *const caller = __func__; // in the lambda the name is another one
+    return guarded(caller, [&] {
         const safetensors::dtype_t *type = safetensors::find_dtype(dtype);
         if (!type)
-            return fail(mxdnn_invalid_data_type, "%s: dtype is %s, which safetensors does not have", __func__,
+            return fail(mxdnn_invalid_data_type, "%s: dtype is %s, which safetensors does not have", caller,
                     safetensors::shown(dtype).c_str());
         const std::vector<int64_t> shape(dims, dims + ndims);
         uint64_t bytes = 0;
         const safetensors::status_t s = safetensors::size_in_bytes(*type, shape, bytes);
-        if (!s.ok()) return fail(mxdnn_invalid_shape, "%s: a tensor %s", __func__, s.message.c_str());
+        if (!s.ok()) return fail(mxdnn_invalid_shape, "%s: a tensor %s", caller, s.message.c_str());
         *checksum = new mxdnn_checksum{tensor_checksum(dtype, shape), bytes};
         return mxdnn_success;
     });
