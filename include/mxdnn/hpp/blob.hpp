@@ -37,7 +37,7 @@ struct handle_traits<mxdnn_checksum_t> {
     static void destroy(mxdnn_checksum_t p) { mxdnn_checksum_destroy(p); }
 };
 
-/// The same of bytes that come in parts: value() once all of them have been added.
+/// Checksum of packed bytes that come in parts: value() once all of them have been added.
 struct checksum : public handle<mxdnn_checksum_t> {
     /// Takes a C handle over.
     explicit checksum(mxdnn_checksum_t c) : handle(c) {}

@@ -12,6 +12,7 @@
 
 #include "mxdnn/mxdnn.h"
 
+/// @def MXDNN_ENABLE_EXCEPTIONS
 /// 1: a failed call throws mxdnn::error. 0: it prints the sentence and ends the program.
 #ifndef MXDNN_ENABLE_EXCEPTIONS
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
@@ -20,7 +21,6 @@
 #define MXDNN_ENABLE_EXCEPTIONS 0
 #endif
 #endif
-
 namespace mxdnn {
 
 /// Outcome of a call; most calls throw mxdnn::error instead of returning one.

@@ -70,7 +70,7 @@ struct moe_permute : public primitive {
     explicit moe_permute(const primitive_desc &pd) : primitive(pd) {}
 };
 
-/// The way back, padding dropped.
+/// Rows in expert order back to the tokens, padding dropped.
 struct moe_unpermute : public primitive {
     /// A problem, and the implementation chosen for it.
     struct primitive_desc : public primitive_desc_base {
