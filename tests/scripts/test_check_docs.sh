@@ -43,7 +43,7 @@ expect_failure "a program without a mark"
 expect_says "a program without a mark" "stale.md:3: a whole program"
 # The versions that the build requires are those that the page on installation names.
 while read -r name version; do
-    grep -q "^|.* $version[ ,].*|" "$root/doc/start/installation.md" ||
+    grep -q "^|.* ${version}[ ,].*|" "$root/doc/start/installation.md" ||
         wrong "doc/start/installation.md does not name $version, which is $name"
 done < <(sed -nE 's/^set\((MXDNN_MIN_\w+) ([0-9.]+)\)/\1 \2/p' "$root"/cmake/*.cmake)
 echo "check-docs: all as expected"
