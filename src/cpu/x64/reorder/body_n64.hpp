@@ -195,10 +195,8 @@ MXDNN_INLINE two_rows_t load_column(const uint8_t *codes) {
     return {{load_halves(codes, codes + 32), load_halves(codes + 16, codes + 48)}};
 }
 MXDNN_INLINE void store_column(const two_rows_t &c, uint8_t *codes) {
-    for (int i = 0; i < 2; i++) {
-        store128(codes + 16 * i, _mm256_castsi256_si128(c.v[i]));
-        store128(codes + 16 * i + 32, _mm256_extracti128_si256(c.v[i], 1));
-    }
+    store256(codes, _mm256_permute2x128_si256(c.v[0], c.v[1], 0x20));
+    store256(codes + 32, _mm256_permute2x128_si256(c.v[0], c.v[1], 0x31));
 }
 
 template <typename L>
@@ -250,47 +248,88 @@ MXDNN_INLINE void unpack_pair(const uint8_t *step, int pair, uint8_t *a, uint8_t
 constexpr int n64_rows(int bits) { return bits == 8 ? 32 : 64; } // of a step
 constexpr int n64_bytes(int bits) { return n64_rows(bits) * n64_columns * bits / 8; }
 
-template <typename L>
-void n64_pack(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, write_t how) {
-    const bool around = goes_around(how, out);
-    for (int r = 0; r < rows; r += n64_rows(L::bits), out += n64_bytes(L::bits))
-        for (int p = 0; p < n64_pairs; p++) {
-            const uint8_t *a = codes + n64_column(p) * pitch + r;
-            pack_pair<L>(a, a + 8 * pitch, out, p, around);
+// Calls body(row, step) for the steps of some tiles.
+template <typename L, typename F>
+MXDNN_INLINE void for_n64_steps(const code_tiles_t &t, F &&body) {
+    const int64_t gap = t.tile_bytes - t.tile_rows / n64_rows(L::bits) * n64_bytes(L::bits);
+    uint8_t *step = t.codes;
+    int left = t.tile_rows; // of the tile; one loop, as most tiles are one step
+    for (int r = 0; r < t.rows; r += n64_rows(L::bits), step += n64_bytes(L::bits)) {
+        if (left == 0) {
+            step += gap;
+            left = t.tile_rows;
         }
+        left -= n64_rows(L::bits);
+        body(r, step);
+    }
 }
+
+MXDNN_INLINE void fetch_lines(const uint8_t *a, const uint8_t *b) {
+    _mm_prefetch(reinterpret_cast<const char *>(a), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char *>(b), _MM_HINT_T1);
+}
+// Calls body(column, the column of its pair, step, pair) for pairs of columns of codes, `per_byte` of them in
+// a byte. Two pairs walk through all steps, so that lines are read in runs of whole cache lines; a step is
+// written by whole cache lines, too, of which the top bits of two pairs are one.
+template <typename L, int per_byte, typename F>
+MXDNN_INLINE void pack_pairs(
+        const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, F &&body) {
+    for (int p = 0; p < n64_pairs; p += 2) {
+        const uint8_t *const a = codes + n64_column(p) * pitch, *const b = a + 8 * pitch;
+        static_assert(n64_column(1) == n64_column(0) + 1);
+        const uint8_t *const next_a = a + pitch, *const next_b = b + pitch;
+        for_n64_steps<L>(to, [&](int r, uint8_t *step) {
+            const int64_t at = r / per_byte, then = at + ahead;
+            fetch_lines(a + then, b + then);
+            fetch_lines(next_a + then, next_b + then);
+            body(a + at, b + at, step, p);
+            body(next_a + at, next_b + at, step, p + 1);
+        });
+    }
+}
+
 template <typename L>
-void n64_unpack(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch, write_t) {
-    for (int r = 0; r < rows; r += n64_rows(L::bits), in += n64_bytes(L::bits))
+void n64_pack(const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how) {
+    const bool around = goes_around(how, to.codes);
+    pack_pairs<L, 1>(codes, pitch, to, ahead, [&](const uint8_t *a, const uint8_t *b, uint8_t *step, int p) {
+        pack_pair<L>(a, b, step, p, around);
+    });
+}
+// Step by step: a few hundred bytes of each line are in cache.
+template <typename L>
+void n64_unpack(const code_tiles_t &from, uint8_t *codes, int64_t pitch) {
+    for_n64_steps<L>(from, [&](int r, const uint8_t *step) {
         for (int p = 0; p < n64_pairs; p++) {
             uint8_t *a = codes + n64_column(p) * pitch + r;
-            unpack_pair<L>(in, p, a, a + 8 * pitch);
+            unpack_pair<L>(step, p, a, a + 8 * pitch);
         }
+    });
 }
 
 // Columns of two codes in a byte, as plain memory has them.
 template <typename L>
-void n64_pack_nibbles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
-    const bool around = goes_around(how, out);
-    for (int r = 0; r < rows; r += 64, out += n64_step_bytes)
-        for (int p = 0; p < n64_pairs; p++) {
-            const uint8_t *at = nibbles + n64_column(p) * pitch + r / 2;
-            const __m256i a = load256(at), b = load256(at + 8 * pitch);
-            const __m256i even = joined(a, b), odd = joined_high(a, b);
-            store_words<L>({{_mm256_unpacklo_epi8(even, odd), _mm256_unpackhi_epi8(even, odd)}}, out + 64 * p,
-                    around);
-        }
+void n64_pack_nibbles(
+        const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how) {
+    const bool around = goes_around(how, to.codes);
+    pack_pairs<L, 2>(
+            nibbles, pitch, to, ahead, [&](const uint8_t *a, const uint8_t *b, uint8_t *step, int p) {
+                const __m256i x = load256(a), y = load256(b);
+                const __m256i even = joined(x, y), odd = joined_high(x, y);
+                store_words<L>({{_mm256_unpacklo_epi8(even, odd), _mm256_unpackhi_epi8(even, odd)}},
+                        step + 64 * p, around);
+            });
 }
 template <typename L>
-void n64_unpack_nibbles(const uint8_t *in, int rows, uint8_t *nibbles, int64_t pitch, write_t) {
-    for (int r = 0; r < rows; r += 64, in += n64_step_bytes)
+void n64_unpack_nibbles(const code_tiles_t &from, uint8_t *nibbles, int64_t pitch) {
+    for_n64_steps<L>(from, [&](int r, const uint8_t *step) {
         for (int p = 0; p < n64_pairs; p++) {
-            const two_rows_t w = load_words<L>(in + 64 * p);
+            const two_rows_t w = load_words<L>(step + 64 * p);
             const __m256i even = low_bytes(w.v[0], w.v[1]), odd = high_bytes(w.v[0], w.v[1]);
             uint8_t *const at = nibbles + n64_column(p) * pitch + r / 2;
             store256(at, joined(even, odd));
             store256(at + 8 * pitch, joined_high(even, odd));
         }
+    });
 }
 
 // ---- 16 columns of rows ----

@@ -109,23 +109,32 @@ constexpr bool becomes_words(const block_format_t &f) {
     return f.family != quant_family_t::affine && !f.has_global;
 }
 
+// The codes of packed tiles of a panel, one tile behind the other.
+struct code_tiles_t {
+    uint8_t *codes = nullptr; // of the first
+    int rows = 0;             // of all, a multiple of the layout's row_step
+    int tile_rows = 0;        // of one
+    int64_t tile_bytes = 0;   // from one to the next
+};
+
 // The order of codes in a panel of a layout. `rows` is a multiple of `row_step`; the codes of so many rows
-// stand side by side in the panel.
+// stand side by side in a tile.
 struct panel_codec_t {
     target_family_t family;
     uint32_t id;
     int bits, columns, row_step;
 
-    // Columns of codes, a byte each, to and from the panel. 6-bit codes are taken without what stands above
-    // them.
-    void (*pack)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
-    void (*unpack)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch, write_t how);
+    // Columns of codes, a byte each, to and from tiles. 6-bit codes are taken without what stands above them.
+    // `ahead`: bytes from the lines to those that are next and fetched meanwhile; 0: none are.
+    void (*pack)(const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
+    void (*unpack)(const code_tiles_t &from, uint8_t *codes, int64_t pitch);
     // The same of rows of codes.
     void (*pack_rows)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
     void (*unpack_rows)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch);
     // The same for columns of two codes in a byte, as plain memory has them; null unless codes have 4 bits.
-    void (*pack_nibbles)(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *panel, write_t how);
-    void (*unpack_nibbles)(const uint8_t *panel, int rows, uint8_t *nibbles, int64_t pitch, write_t how);
+    void (*pack_nibbles)(
+            const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
+    void (*unpack_nibbles)(const code_tiles_t &from, uint8_t *nibbles, int64_t pitch);
     // Scales or zero points, [block][columns] of so many bytes each and rows `pitch` bytes apart, to and from
     // their order in a tile.
     void (*pack_params)(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params);

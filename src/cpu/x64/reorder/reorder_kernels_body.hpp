@@ -32,15 +32,33 @@ constexpr auto pack_n16_nibbles = n16_pack_nibbles;
 constexpr auto unpack_n16_nibbles = n16_unpack_nibbles;
 #endif
 
+// Calls body(row, rows, codes of the tile) for some tiles.
+template <typename F>
+MXDNN_INLINE void for_n16_tiles(const code_tiles_t &t, F &&body) {
+    uint8_t *codes = t.codes;
+    for (int r = 0; r < t.rows; r += t.tile_rows, codes += t.tile_bytes)
+        body(r, min_of(t.tile_rows, t.rows - r), codes);
+}
+MXDNN_INLINE void fetch_16_lines(const uint8_t *p, int64_t pitch, int bytes) {
+    for (int l = 0; l < reorder_lines; l++)
+        for (int b = 0; b < bytes; b += 64)
+            _mm_prefetch(reinterpret_cast<const char *>(p + l * pitch + b), _MM_HINT_T1);
+}
+
 template <typename L>
 constexpr panel_codec_t n16_codec() {
     constexpr int bits = L::bits;
-    return {target_family_t::cpu_x64, L::id, bits, int(L::columns), int(L::row_step),
-            [](const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how) {
-                pack_n16(bits, codes, pitch, rows, panel, how);
+    panel_codec_t c = {target_family_t::cpu_x64, L::id, bits, int(L::columns), int(L::row_step),
+            [](const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how) {
+                for_n16_tiles(to, [&](int r, int rows, uint8_t *tile) {
+                    if (ahead) fetch_16_lines(codes + r + ahead, pitch, rows);
+                    pack_n16(bits, codes + r, pitch, rows, tile, how);
+                });
             },
-            [](const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch, write_t how) {
-                unpack_n16(bits, panel, rows, codes, pitch, how);
+            [](const code_tiles_t &from, uint8_t *codes, int64_t pitch) {
+                for_n16_tiles(from, [&](int r, int rows, const uint8_t *tile) {
+                    unpack_n16(bits, tile, rows, codes + r, pitch, write_t::cached);
+                });
             },
             [](const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how) {
                 n16_pack_rows(bits, codes, pitch, rows, panel, how);
@@ -48,8 +66,22 @@ constexpr panel_codec_t n16_codec() {
             [](const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch) {
                 n16_unpack_rows(bits, panel, rows, codes, pitch);
             },
-            bits == 4 ? pack_n16_nibbles : nullptr, bits == 4 ? unpack_n16_nibbles : nullptr, n16_pack_params,
-            n16_unpack_params};
+            nullptr, nullptr, n16_pack_params, n16_unpack_params};
+    if constexpr (bits == 4) {
+        c.pack_nibbles = [](const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead,
+                                 write_t how) {
+            for_n16_tiles(to, [&](int r, int rows, uint8_t *tile) {
+                if (ahead) fetch_16_lines(nibbles + r / 2 + ahead, pitch, rows / 2);
+                pack_n16_nibbles(nibbles + r / 2, pitch, rows, tile, how);
+            });
+        };
+        c.unpack_nibbles = [](const code_tiles_t &from, uint8_t *nibbles, int64_t pitch) {
+            for_n16_tiles(from, [&](int r, int rows, const uint8_t *tile) {
+                unpack_n16_nibbles(tile, rows, nibbles + r / 2, pitch, write_t::cached);
+            });
+        };
+    }
+    return c;
 }
 template <typename L>
 constexpr panel_codec_t n64_codec() {

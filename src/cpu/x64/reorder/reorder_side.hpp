@@ -3,6 +3,8 @@
 // points of a run of lines and positions lie, in plain and in packed memory.
 #pragma once
 
+#include <algorithm>
+
 #include "common/layouts/layout_list.hpp"
 #include "common/primitive.hpp"
 #include "cpu/x64/reorder/reorder_kernels.hpp"
@@ -81,6 +83,12 @@ public:
     // Of a tile that has so many rows.
     int header_bytes(int rows) const {
         return rows == c_.panels.tile_rows ? c_.panels.header_bytes : c_.panels.last_header_bytes;
+    }
+    // The codes of so many positions from (position, line) on: of whole tiles, or of a part of one.
+    code_tiles_t codes(dim_t line, dim_t pos, int length) const {
+        const int rows = std::min(length, c_.panels.tile_rows);
+        return {tile(line, pos) + header_bytes(rows), int(round_up(length, c_.codec->row_step)),
+                int(round_up(rows, c_.codec->row_step)), c_.panels.tile_bytes};
     }
     uint8_t *matrix() const { return matrix_; }
 

@@ -37,7 +37,8 @@ public:
     // Up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos, const item_t &next) {
         const dim_t end = std::min(line + c_.item_lines(), src_.lines());
-        for (line += reorder_panels(line, pos, next); line < end; line += c_.group) reorder_group(line, pos);
+        for (line += reorder_panels(line, pos, next); line < end; line += c_.group)
+            reorder_group(line, pos, next);
     }
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
@@ -75,10 +76,10 @@ private:
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
             dst_scales_[most_params], dst_zps_[most_params];
 
-    void reorder_group(dim_t line, dim_t pos) {
+    void reorder_group(dim_t line, dim_t pos, const item_t &next) {
         locate(line, pos);
         if (c_.moves)
-            move();
+            move(next);
         else if (!c_.dst.quantised)
             dequantise();
         else if (c_.by_rows)
@@ -151,11 +152,13 @@ private:
     void load_codes() {
         const reorder_side_conf_t &s = c_.src;
         if (s.packed) {
-            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
+            for_tiles(src_, [&](int l, int i, const code_tiles_t &from) {
                 if (c_.by_rows)
-                    s.codec->unpack_rows(from, rows, codes_ + i * c_.group + l, c_.group);
+                    for_each_tile(from, [&](int r, int rows, const uint8_t *tile) {
+                        s.codec->unpack_rows(tile, rows, codes_ + (i + r) * c_.group + l, c_.group);
+                    });
                 else
-                    s.codec->unpack(from, rows, codes(l) + i, c_.chunk, write_t::cached);
+                    s.codec->unpack(from, codes(l) + i, c_.chunk);
             });
             return;
         }
@@ -171,11 +174,13 @@ private:
         const reorder_side_conf_t &s = c_.dst;
         if (s.packed) {
             clear_padding(length_);
-            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
+            for_tiles(dst_, [&](int l, int i, const code_tiles_t &to) {
                 if (c_.by_rows)
-                    s.codec->pack_rows(codes_ + i * c_.group + l, c_.group, rows, to, how_);
+                    for_each_tile(to, [&](int r, int rows, uint8_t *tile) {
+                        s.codec->pack_rows(codes_ + (i + r) * c_.group + l, c_.group, rows, tile, how_);
+                    });
                 else
-                    s.codec->pack(codes(l) + i, c_.chunk, rows, to, how_);
+                    s.codec->pack(codes(l) + i, c_.chunk, to, 0, how_);
             });
             return;
         }
@@ -221,18 +226,23 @@ private:
         }
     }
 
-    // body(line, position, rows of codes, codes) for the packed tiles.
+    // body(line, position, codes) for the packed tiles: all whole ones of a panel, then the last one.
     template <typename F>
     void for_tiles(const reorder_side_t &side, F &&body) {
         for (int l = 0; l < lines_; l += side.columns()) for_tiles_of_panel(side, l, body);
     }
     template <typename F>
     void for_tiles_of_panel(const reorder_side_t &side, int l, F &&body) {
-        auto *tile = side.tile(line_ + l, pos_);
-        for (int i = 0; i < length_; i += side.tile_rows(), tile += side.tile_bytes()) {
-            const int rows = std::min(side.tile_rows(), length_ - i);
-            body(l, i, int(round_up(rows, side.conf().codec->row_step)), tile + side.header_bytes(rows));
-        }
+        const int whole = length_ / side.tile_rows() * side.tile_rows();
+        if (whole) body(l, 0, side.codes(line_ + l, pos_, whole));
+        if (whole < length_) body(l, whole, side.codes(line_ + l, pos_ + whole, length_ - whole));
+    }
+    // body(row, rows, codes) for each of them.
+    template <typename F>
+    static void for_each_tile(const code_tiles_t &t, F &&body) {
+        uint8_t *codes = t.codes;
+        for (int r = 0; r < t.rows; r += t.tile_rows, codes += t.tile_bytes)
+            body(r, std::min(t.tile_rows, t.rows - r), codes);
     }
 
     // ---- tiles in rows: some blocks at a time, whose codes stay in the first-level cache ----
@@ -314,12 +324,9 @@ private:
         const panel_codec_t &codec = *c_.dst.codec;
         const int halves = codec.bits == 4 ? 1 : 2, step = dst_.tile_rows();
         for (int l = 0; l < lines; l += codec.columns)
-            for (int i = 0; i < rows; i += step) {
-                const uint8_t *from = codes_ + l * pitch + i * halves / 2;
-                const int some = std::min(step, rows - i);
-                uint8_t *to = dst_.tile(line + l, pos + i) + dst_.header_bytes(some);
-                (codec.bits == 4 ? codec.pack_nibbles : codec.pack)(from, pitch, some, to, how_);
-            }
+            for (int i = 0; i < rows; i += step)
+                pack_lines(codec, codes_ + l * pitch + i * halves / 2, pitch,
+                        dst_.codes(line + l, pos + i, std::min(step, rows - i)), 0, how_);
     }
     void panel_to_lines(const reorder_side_t &side, dim_t line, dim_t pos, int lines, int rows, int pitch,
             const item_t *next) {
@@ -328,8 +335,8 @@ private:
         for (int l = 0; l < lines; l += codec.columns)
             for (int i = 0; i < rows; i += step) {
                 if (next) fetch(side.tile(next->line + l, next->pos + i), side.tile_bytes());
-                unpack_lines(codec, side.tile(line + l, pos + i) + side.header_bytes(step), step,
-                        codes_ + l * pitch + i * halves / 2, pitch);
+                unpack_lines(codec, side.codes(line + l, pos + i, step), codes_ + l * pitch + i * halves / 2,
+                        pitch);
             }
     }
 
@@ -357,8 +364,8 @@ private:
                     f, v, dst_.global(), tiles_, tile_bytes, header_bytes, write_t::cached, later_);
         for (int l = 0; l < v.lines; l += columns) {
             if (quantises) {
-                for_tiles_of(l, [&](const uint8_t *tile, int j) {
-                    unpack_lines(tiles, tile + header_bytes, v.rows, codes_ + j * pitch, pitch);
+                for_tiles_of(l, [&](uint8_t *tile, int j) {
+                    unpack_lines(tiles, one_tile(tile + header_bytes, v.rows), codes_ + j * pitch, pitch);
                     tiles.unpack_params(f.scale_bytes, tile, blocks, params.scales + j * f.scale_bytes,
                             columns * f.scale_bytes);
                     if (f.zp_bytes)
@@ -372,8 +379,8 @@ private:
             panel_to_lines(src_, line + l, pos, columns, v.rows, pitch, nullptr);
             src_.read_params(k_, line + l, columns, pos, v.rows, params);
             for_tiles_of(l, [&](uint8_t *tile, int j) {
-                (tiles.bits == 4 ? tiles.pack_nibbles : tiles.pack)(
-                        codes_ + j * pitch, pitch, v.rows, tile + header_bytes, write_t::cached);
+                pack_lines(tiles, codes_ + j * pitch, pitch, one_tile(tile + header_bytes, v.rows), 0,
+                        write_t::cached);
                 tiles.pack_params(f.scale_bytes, params.scales + j * f.scale_bytes, columns * f.scale_bytes,
                         blocks, tile);
                 if (f.zp_bytes)
@@ -403,7 +410,7 @@ private:
             const line_params_t params = {tile, f.zp_bytes ? tile + scales_bytes : nullptr, reorder_lines};
             if (quantises) {
                 dst_.fetch_params(line + l + reorder_lines, reorder_lines, pos);
-                unpack_lines(*c_.tile_codec, vectors, v.rows, later_.buffer() + l * run, run);
+                unpack_lines(*c_.tile_codec, one_tile(vectors, v.rows), later_.buffer() + l * run, run);
                 dst_.write_params(k_, line + l, reorder_lines, pos, v.rows, params, how_);
                 continue;
             }
@@ -412,10 +419,7 @@ private:
             for (int i = 0; i < reorder_lines && next.line + l + i < codes.lines(); i++)
                 fetch(ahead + i * line_bytes, run);
             src_.read_params(k_, line + l, reorder_lines, pos, v.rows, params);
-            if (bits == 4)
-                c_.tile_codec->pack_nibbles(lines, line_bytes, v.rows, vectors, write_t::cached);
-            else
-                c_.tile_codec->pack(lines, line_bytes, v.rows, vectors, write_t::cached);
+            pack_lines(*c_.tile_codec, lines, line_bytes, one_tile(vectors, v.rows), 0, write_t::cached);
         }
         if (quantises)
             k_.write_later(later_, how_, codes.at(line, pos), line_bytes, run, v.lines);
@@ -493,8 +497,8 @@ private:
             }
         }
         if (to_tiles)
-            for_tiles_of_panel(dst_, 0, [&](int, int i, int rows, uint8_t *to) {
-                dst.codec->pack_nibbles(codes_ + i / 2, c_.chunk / 2, rows, to, how_);
+            for_tiles_of_panel(dst_, 0, [&](int, int i, const code_tiles_t &to) {
+                dst.codec->pack_nibbles(codes_ + i / 2, c_.chunk / 2, to, 0, how_);
             });
         else if (!in_place)
             store_codes();
@@ -528,7 +532,7 @@ private:
 
     // ---- codes, scales and zero points as they are ----
 
-    void move() {
+    void move(const item_t &next) {
         const dim_t pos = pos_;
         const int length = length_;
         if (!c_.src.packed) src_.read_params(k_, line_, lines_, pos, length, dst_params());
@@ -538,7 +542,7 @@ private:
             // Of a packed side they stand beside their codes.
             const line_params_t params = params_from(c_.dst, dst_params(), i);
             if (c_.src.packed) src_.read_params(k_, line_, lines_, pos_, length_, params);
-            if (!move_directly()) {
+            if (!move_directly(i + length_ < length ? item_t{line_, pos_ + length_} : next)) {
                 load_codes();
                 store_codes();
             }
@@ -548,40 +552,36 @@ private:
     }
 
     // Between packed sides, or a packed and a plain one, without taking bytes apart.
-    bool move_directly() {
+    bool move_directly(const item_t &next) {
         if (lines_ != c_.group || length_ % 64 != 0) return false;
         const bool nibbles = c_.src.bits == 4;
         const int halves = nibbles ? 1 : 2;
         if (c_.src.packed && c_.dst.packed) {
             if (!nibbles) return false;
             const int pitch = c_.chunk / 2;
-            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
-                c_.src.codec->unpack_nibbles(from, rows, codes_ + l * pitch + i / 2, pitch, write_t::cached);
+            for_tiles(src_, [&](int l, int i, const code_tiles_t &from) {
+                unpack_lines(*c_.src.codec, from, codes_ + l * pitch + i / 2, pitch);
             });
-            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
-                c_.dst.codec->pack_nibbles(codes_ + l * pitch + i / 2, pitch, rows, to, how_);
+            for_tiles(dst_, [&](int l, int i, const code_tiles_t &to) {
+                pack_lines(*c_.dst.codec, codes_ + l * pitch + i / 2, pitch, to, 0, how_);
             });
             return true;
         }
         if (c_.dst.packed && is_direct(c_.src)) {
-            const panel_codec_t &codec = *c_.dst.codec;
-            for_tiles(dst_, [&](int l, int i, int rows, uint8_t *to) {
-                const uint8_t *from = src_.at(line_ + l, pos_ + i);
-                // Of the next panel, as lines end soon.
-                for (int line = 0; line < codec.columns; line++)
-                    fetch(from + (line + codec.columns) * src_.line_bytes(), rows * halves / 2);
-                if (nibbles)
-                    codec.pack_nibbles(from, src_.line_bytes(), rows, to, how_);
-                else
-                    codec.pack(from, src_.line_bytes(), rows, to, how_);
+            const int64_t ahead = src_.at(next.line, next.pos) - src_.at(line_, pos_);
+            for_tiles(dst_, [&](int l, int i, const code_tiles_t &to) {
+                pack_lines(*c_.dst.codec, src_.at(line_ + l, pos_ + i), src_.line_bytes(), to, ahead, how_);
             });
             return true;
         }
         if (c_.src.packed && is_direct(c_.dst)) {
             const int run = length_ * halves / 2;
-            for_tiles(src_, [&](int l, int i, int rows, const uint8_t *from) {
-                k_.write_some(later_, rows * src_.columns() * halves / 2);
-                unpack_lines(*c_.src.codec, from, rows, later_.buffer() + l * run + i * halves / 2, run);
+            for_tiles(src_, [&](int l, int i, const code_tiles_t &from) {
+                for_each_tile(from, [&](int r, int rows, uint8_t *tile) {
+                    k_.write_some(later_, rows * src_.columns() * halves / 2);
+                    unpack_lines(*c_.src.codec, one_tile(tile, rows),
+                            later_.buffer() + l * run + (i + r) * halves / 2, run);
+                });
             });
             k_.write_later(later_, how_, dst_.at(line_, pos_), dst_.line_bytes(), run, lines_);
             return true;
@@ -589,14 +589,16 @@ private:
         return false;
     }
 
-    // A packed tile's codes to lines in cache.
-    static void unpack_lines(
-            const panel_codec_t &codec, const uint8_t *panel, int rows, uint8_t *lines, int pitch) {
-        if (codec.bits == 4)
-            codec.unpack_nibbles(panel, rows, lines, pitch, write_t::cached);
-        else
-            codec.unpack(panel, rows, lines, pitch, write_t::cached);
+    // Plain lines of codes to and from packed tiles: two codes in a byte, or one.
+    static void pack_lines(const panel_codec_t &codec, const uint8_t *lines, int64_t pitch,
+            const code_tiles_t &to, int64_t ahead, write_t how) {
+        (codec.bits == 4 ? codec.pack_nibbles : codec.pack)(lines, pitch, to, ahead, how);
     }
+    static void unpack_lines(
+            const panel_codec_t &codec, const code_tiles_t &from, uint8_t *lines, int64_t pitch) {
+        (codec.bits == 4 ? codec.unpack_nibbles : codec.unpack)(from, lines, pitch);
+    }
+    static code_tiles_t one_tile(uint8_t *codes, int rows) { return {codes, rows, rows, 0}; }
 
     // Plain lines of codes that stand as kernels take and leave them.
     bool is_direct(const reorder_side_conf_t &side) const {
