@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/x64/reorder/body_decode.hpp"
+#include "cpu/x64/reorder/body_decode_words.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -87,6 +88,7 @@ struct lines_of_row_t {
 // A code times its scale.
 template <typename E>
 struct scaled_values_t {
+    using elem_t = E;
     static constexpr float unit = mx_decoder_t<E>::unit;
     static constexpr bool is_affine = false;
 
@@ -131,9 +133,13 @@ MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T
     __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
+// A code that is no extreme of any type of scale: blocks that are not there leave others calm.
+constexpr uint32_t calm_scale = 0x38;
+
 MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
     for_blocks(n, [&](int i) {
-        b.scale[i] = b.zp[i] = 0;
+        b.scale[i] = calm_scale;
+        b.zp[i] = 0;
         b.zero[i] = b.above[i] = 0;
     });
 }
@@ -252,19 +258,90 @@ void decode_row(const uint8_t *codes, int n, const blocks_t &b, void *out, bool 
     decode_run<V, T, calm>(codes, n, lines_of_row_t{b}, static_cast<typename T::raw_t *>(out), around);
 }
 
+// Whole vectors of 32 codes; offsets(k, first, second) are what scales add to both halves of those from code
+// k on. Whether there is an Inf or NaN, which has no word: the loop makes no call, so that constants stay in
+// registers.
+template <typename E, bool around, typename F>
+MXDNN_INLINE bool decode_words(const uint8_t *codes, int n, uint16_t *out, F &&offsets) {
+    using words = words_decoder_t<E>;
+    __m256i specials = _mm256_setzero_si256();
+    for (int k = 0; k < n; k += 32) {
+        const __m256i c = _mm256_permute4x64_epi64(load256(codes + k), 0xd8);
+        __m256i first, second;
+        offsets(k, first, second);
+        specials = _mm256_or_si256(specials, words::specials(c));
+        const words_t w = words::decode(c, first, second);
+        write256(around, out + k, w.first);
+        write256(around, out + k + 16, w.second);
+    }
+    return !_mm256_testz_si256(specials, specials);
+}
+template <typename E, typename F>
+MXDNN_INLINE bool decode_words(const uint8_t *codes, int n, uint16_t *out, bool around, F &&offsets) {
+    const int whole = n / 32 * 32, rest = n - whole;
+    bool special = around ? decode_words<E, true>(codes, whole, out, offsets)
+                          : decode_words<E, false>(codes, whole, out, offsets);
+    if (rest) {
+        alignas(32) uint8_t c[32] = {};
+        alignas(32) uint16_t words[32];
+        __builtin_memcpy(c, codes + whole, size_t(rest));
+        special |= decode_words<E, false>(
+                c, 32, words, [&](int, __m256i &first, __m256i &second) { offsets(whole, first, second); });
+        __builtin_memcpy(out + whole, words, size_t(rest) * sizeof(words[0]));
+    }
+    return special;
+}
+template <typename E>
+void decode_line_of_words(
+        const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
+    const uint16_t *const offset = b.offset + l;
+    const bool special = decode_words<E>(
+            codes, n, static_cast<uint16_t *>(out), around, [&](int k, __m256i &first, __m256i &second) {
+                first = second = _mm256_set1_epi16(short(offset[k / int(mx_block) * 4]));
+            });
+    if (special)
+        decode_line<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, block, b, l, out, around);
+}
+template <typename E>
+void decode_row_of_words(const uint8_t *codes, int n, const blocks_t &b, void *out, bool around) {
+    const bool special = decode_words<E>(
+            codes, n, static_cast<uint16_t *>(out), around, [&](int k, __m256i &first, __m256i &second) {
+                first = load256(b.offset + k);
+                second = load256(b.offset + k + 16);
+            });
+    if (special) decode_row<scaled_values_t<E>, target_exact_bf16_t, true>(codes, n, b, out, around);
+}
+
 template <typename V, typename T, bool calm>
 decoding_t decoding_of() {
     return {decode_line<V, T, calm>, decode_row<V, T, calm>};
 }
 
+// Whether words_decoder_t has the values.
 template <typename V>
-decoding_t decoding_with(data_type_t dt, calm_t calm) {
+constexpr bool has_words() {
+    if constexpr (V::is_affine)
+        return false;
+    else
+        return V::elem_t::is_float;
+}
+
+template <typename V>
+decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_t dt, calm_t calm) {
     const bool is_calm = calm != calm_t::no;
     if (dt == mxdnn_f32)
         return is_calm ? decoding_of<V, target_f32_t, true>() : decoding_of<V, target_f32_t, false>();
     if (dt == mxdnn_f16)
         return is_calm ? decoding_of<V, target_f16_t, true>() : decoding_of<V, target_f16_t, false>();
-    if (calm == calm_t::exact) return decoding_of<V, target_exact_bf16_t, true>();
+    if (calm == calm_t::exact) {
+        if constexpr (has_words<V>())
+            if (f.family == quant_family_t::mx) {
+                using E = typename V::elem_t;
+                for_blocks(n, [&](int i) { b.offset[i] = words_decoder_t<E>::offset(b.scale[i]); });
+                return {decode_line_of_words<E>, decode_row_of_words<E>};
+            }
+        return decoding_of<V, target_exact_bf16_t, true>();
+    }
     decoding_t d =
             is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
     if constexpr (V::is_affine)
@@ -293,7 +370,7 @@ MXDNN_INLINE decoding_t make_decoding(
     decoding_t d = {};
     with_values(f, [&](auto v) {
         using V = decltype(v);
-        d = decoding_with<V>(dt, decode_params(b, n, f, global, V::unit));
+        d = decoding_with<V>(b, n, f, dt, decode_params(b, n, f, global, V::unit));
     });
     return d;
 }

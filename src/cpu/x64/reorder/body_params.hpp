@@ -22,8 +22,9 @@ struct blocks_t {
     // Of an element: multiplied by `factor`; affine are divided by `divisor`, `zero` taken off before, where
     // a product would not do.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
-    alignas(64) uint32_t shift[most_blocks]; // mx_bf16_encoder_t's
-    float global;                            // 1 without
+    alignas(64) uint32_t shift[most_blocks];  // mx_bf16_encoder_t's
+    alignas(64) uint16_t offset[most_blocks]; // words_decoder_t's
+    float global;                             // 1 without
 };
 
 // Runs body(i) for i < n and possibly up to 15 more.
