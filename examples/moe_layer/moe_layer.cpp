@@ -211,7 +211,7 @@ struct run_t {
                 {MXDNN_ARG_GATHER_IDX, token_of_row}};
         down_args = {{MXDNN_ARG_SRC, mid}, {MXDNN_ARG_WEIGHTS, l.down_weights}, {MXDNN_ARG_BIAS, l.down_bias},
                 {MXDNN_ARG_DST, y}, {MXDNN_ARG_GROUP_OFFSETS, ends},
-                // A token's rows meet in its row of dst: each times its weight, summed.
+                // The rows of a token are added in its row of dst, each times its weight.
                 {MXDNN_ARG_SCATTER_IDX, token_of_row}, {MXDNN_ARG_TOPK_WEIGHTS, weight_of_row}};
     }
 

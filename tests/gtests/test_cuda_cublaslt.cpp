@@ -214,7 +214,7 @@ TEST(cuda_cublaslt, int4_and_rows_of_f16_are_within_their_bound) {
     }
 }
 
-// int4's line lies low, so that rows of every kind are cheap to try.
+// int4 goes to cuBLASLt from few rows on, so rows of every kind are cheap to try.
 class cuda_cublaslt_of : public testing::TestWithParam<dt> {
 protected:
     void SetUp() override {
