@@ -16,7 +16,7 @@ using namespace mxdnn::impl;
 
 enum class act_t { none, swiglu_oai, silu, relu, relu2 };
 // What a random problem is like: small; many rows; few rows but so many columns of many experts that each
-// multiprocessor has several items; more rows, and so many items for each that many_rows does not know all of
+// multiprocessor has several items; more rows, and so many items for each that gemm does not know all of
 // them in the beginning; many rows of f8_e4m3, with block scales that lie close by or far apart.
 enum class kind_t { small, many, wide, turns, fp8 };
 

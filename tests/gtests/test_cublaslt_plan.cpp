@@ -55,26 +55,26 @@ TEST(cublaslt_plan, where_the_lines_lie) {
     const auto least = [](int64_t size, int bits, double speed) {
         return plan(size, size, panel_bytes(size, bits), speed).least_rows;
     };
-    EXPECT_LT(least(4096, 4, speed_of_portable_rows), 64); // from few rows on
-    EXPECT_LT(least(4096, 8, .54), 1024);                  // MXFP8
-    EXPECT_LT(least(8192, 4, .74), 1024);                  // MXFP4
-    EXPECT_GT(least(8192, 4, .74), 256);                   // where reading the weights is most of the time
-    EXPECT_GT(least(4096, 4, .98), 8192);                  // nothing to gain
+    EXPECT_LT(least(4096, 4, speed_of_sm80_gemm), 64); // from few rows on
+    EXPECT_LT(least(4096, 8, .54), 1024);              // MXFP8
+    EXPECT_LT(least(8192, 4, .74), 1024);              // MXFP4
+    EXPECT_GT(least(8192, 4, .74), 256);               // where reading the weights is most of the time
+    EXPECT_GT(least(4096, 4, .98), 8192);              // nothing to gain
 }
 
 // Beside runs of 16 rows: never where one or two of them do, and far below what many rows are.
 TEST(cublaslt_plan, where_runs_of_few_rows_end) {
     for (const int64_t size : {2048, 4096, 8192, 16384}) {
         const int64_t bytes = panel_bytes(size, 4),
-                      usual = plan(size, size, bytes, speed_of_few_rows(size, size, .21)).least_rows,
-                      slow = plan(size, size, bytes, speed_of_few_rows(size, size, .14)).least_rows;
+                      usual = plan(size, size, bytes, speed_of_gemv(size, size, .21)).least_rows,
+                      slow = plan(size, size, bytes, speed_of_gemv(size, size, .14)).least_rows;
         EXPECT_GT(usual, 32) << size;
         EXPECT_LT(usual, 128) << size;
         EXPECT_GT(slow, 24) << size;
         EXPECT_LT(slow, usual) << size;
     }
-    EXPECT_LT(speed_of_few_rows(256, 256, .21), .01); // ends only
-    EXPECT_NEAR(speed_of_few_rows(1 << 20, 1 << 20, .21), .21, 1e-3);
+    EXPECT_LT(speed_of_gemv(256, 256, .21), .01); // ends only
+    EXPECT_NEAR(speed_of_gemv(1 << 20, 1 << 20, .21), .21, 1e-3);
 }
 
 TEST(cublaslt_plan, fp8_pays_from_some_hundred_rows_of_large_matrices) {

@@ -8,7 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda_formats.hpp"
-#include "gpu/cuda/cublaslt_mx_matmul.hpp"
+#include "gpu/cuda/impl/cublaslt_mx_matmul.hpp"
 
 using namespace cuda_test;
 using mxdnn::impl::cuda::cublaslt_bf16_mx_matmul_t;

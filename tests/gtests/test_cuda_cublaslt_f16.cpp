@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cuda_int4_kind.hpp"
-#include "gpu/cuda/cublaslt_mx_matmul.hpp"
+#include "gpu/cuda/impl/cublaslt_mx_matmul.hpp"
 
 using namespace cuda_test;
 using namespace mxdnn::impl;

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "cuda_call.hpp"
-#include "gpu/cuda/cublaslt_fp8_mx_matmul.hpp"
-#include "gpu/cuda/fp8_weights_args.hpp"
+#include "gpu/cuda/impl/cublaslt_fp8_mx_matmul.hpp"
+#include "gpu/cuda/interface/fp8_weights_args.hpp"
 
 using namespace cuda_test;
 using namespace mxdnn::impl;
@@ -46,15 +46,15 @@ using scale_fn = uint32_t (*)(std::mt19937 &, int64_t column, int64_t block);
 uint32_t close_by(std::mt19937 &rng, int64_t, int64_t) { return 115 + rng() % 15; }
 // The widest spread that is exact, up to the largest scale, and down to the smallest.
 uint32_t at_the_edge(std::mt19937 &rng, int64_t column, int64_t block) {
-    const uint32_t top = column % 2 ? cuda::rows::fp8_most_scale : cuda::rows::fp8_least_scale;
+    const uint32_t top = column % 2 ? cuda::packed::fp8_most_scale : cuda::packed::fp8_least_scale;
     return block == 0 ? top : top - rng() % 15;
 }
 // Columns of the second group of panels that are not exact: too wide, NaN, too large, too small.
 uint32_t some_not(std::mt19937 &rng, int64_t column, int64_t block) {
     if (column == group + 3 && block == 5) return 100;
     if (column == group + 70 && block == 63) return 255;
-    if (column == group + 200) return cuda::rows::fp8_most_scale + 1;
-    if (column == N - 1) return cuda::rows::fp8_least_scale - 1;
+    if (column == group + 200) return cuda::packed::fp8_most_scale + 1;
+    if (column == N - 1) return cuda::packed::fp8_least_scale - 1;
     return close_by(rng, column, block);
 }
 
@@ -173,7 +173,7 @@ TEST(cuda_fp8, panels_that_are_not_are_computed_as_strict_sums) {
     }
 }
 
-TEST(cuda_fp8, few_rows_and_strict_sums_are_left_to_others) {
+TEST(cuda_fp8, grouped_gemv_and_strict_sums_are_left_to_others) {
     if (!has_fp8()) GTEST_SKIP() << "no cuBLASLt";
     const auto relaxed = make_pd(true, dt::bf16, dt::f32), strict = make_pd(false, dt::bf16, dt::f32);
     EXPECT_FALSE(is_fp8(strict));

@@ -8,8 +8,8 @@
 #include <cuda_runtime.h>
 
 #include "cuda_samples.hpp"
-#include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
 
 using namespace cuda_test;
 
@@ -152,7 +152,7 @@ TEST(cuda_execution, primitives_load_what_they_may_launch) {
         mxdnn::mx_reorder(mxdnn::mx_reorder::primitive_desc(gpu(), memory::desc({192, 200}, dt::f16, tag::ab),
                 gpu(), memory::desc({192, 200}, type, tag::any), a));
     };
-    // Three of dense_rows, two of few_rows, eight of many_rows, three of sum_parts, and the reference.
+    // Three of gemv, two of grouped_gemv, eight of gemm, three of sum_parts, and the reference.
     for (const int64_t n : {loads([&] { matmul(dt::f4_e2m1, dt::e8m0, 32); }),
                  loads([&] { matmul(dt::f8_e5m2, dt::e8m0, 32); }),
                  loads([&] { matmul(dt::s4, dt::bf16, 64); })}) {

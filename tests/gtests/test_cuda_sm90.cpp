@@ -356,7 +356,7 @@ TEST(cuda_sm90, every_scale_byte_counts) {
         }
 }
 
-// So many columns that there is a block of each width of many_rows beyond 32.
+// So many columns that there is a block of each width of gemm beyond 32.
 TEST(cuda_sm90, special_scales_of_wide_blocks) {
     if (!on_hopper({1, 64, 64, dt::f32, false, false})) GTEST_SKIP() << "no Hopper device";
     for (const auto &size : {std::array<memory::dim, 2>{40, 17152}, {60, 17152}, {120, 17152}, {140, 17152},

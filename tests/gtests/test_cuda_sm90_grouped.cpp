@@ -40,7 +40,7 @@ TEST(cuda_sm90_grouped, special_scales_count) {
 }
 
 // Several items for each multiprocessor, of one to four panels.
-TEST(cuda_sm90_grouped, few_rows_of_many_columns) {
+TEST(cuda_sm90_grouped, grouped_gemv_of_many_columns) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(900, 4, kind_t::wide, 1);
 }
@@ -51,7 +51,7 @@ TEST(cuda_sm90_grouped, many_items_of_each_multiprocessor) {
 }
 
 // So many rows that those which meet are chained, and added up in several passes over the columns.
-TEST(cuda_sm90_grouped, many_rows_that_meet) {
+TEST(cuda_sm90_grouped, gemm_that_meet) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(500, 12, kind_t::many, 1);
 }

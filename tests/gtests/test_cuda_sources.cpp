@@ -291,7 +291,7 @@ TEST(cuda_sources, infinities_meet_every_term) {
 }
 
 // More rows than are made at a time.
-TEST(cuda_sources, many_rows_in_parts) {
+TEST(cuda_sources, gemm_in_parts) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     for (const char *impl : implementations)
         for (const source_t &s : sources) {

@@ -8,7 +8,7 @@
 
 #include "common/env.hpp"
 #include "common/types.hpp"
-#include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
 #include "gpu/cuda/library.hpp"
 
 namespace mxdnn {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/engine.hpp"
-#include "gpu/cuda/cuda_types.hpp"
-#include "gpu/cuda/kernel_list.hpp"
+#include "gpu/cuda/interface/cuda_types.hpp"
+#include "gpu/cuda/interface/kernel_list.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "gpu/cuda/cuda_table.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
 
 namespace mxdnn {
 namespace impl {

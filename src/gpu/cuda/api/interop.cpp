@@ -3,8 +3,8 @@
 
 #include "common/api/api.hpp"
 #include "common/engine.hpp"
-#include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
 
 using namespace mxdnn::impl;
 

@@ -19,14 +19,14 @@ __global__ void empty() {}
 #define MXDNN_HOPPERS_OWN(kernel) nullptr
 #endif
 
-const kernel_entry_t *const list[] = {&empty_kernel, &dequantise_tiles_kernel, &group_rows_kernel,
-        &mma_mx_matmul_kernel, &moe_permute_kernel, &moe_route_kernel, &moe_unpermute_kernel,
-        &move_tiles_kernel, &portable_rows_kernel, &quantise_both_axes_kernel, &quantise_rows_kernel,
+const kernel_entry_t *const list[] = {&empty_kernel, &dequantise_tiles_kernel, &group_by_ids_kernel,
+        &sm80_table_gemm_kernel, &moe_permute_kernel, &moe_route_kernel, &moe_unpermute_kernel,
+        &move_tiles_kernel, &sm80_gemm_kernel, &quantise_both_axes_kernel, &quantise_results_kernel,
         &quantise_tiles_kernel, &ref_grouped_matmul_kernel, &ref_moe_permute_kernel, &ref_moe_route_kernel,
         &ref_moe_unpermute_kernel, &ref_mx_matmul_kernel, &ref_mx_reorder_kernel, &scatter_link_kernel,
-        &scatter_sum_kernel, MXDNN_HOPPERS_OWN(sm90_dense_rows_kernel),
-        MXDNN_HOPPERS_OWN(sm90_few_rows_kernel), MXDNN_HOPPERS_OWN(sm90_fp8_weights_kernel),
-        MXDNN_HOPPERS_OWN(sm90_many_rows_kernel), &source_rows_kernel};
+        &scatter_sum_kernel, MXDNN_HOPPERS_OWN(sm90_gemv_kernel), MXDNN_HOPPERS_OWN(sm90_grouped_gemv_kernel),
+        MXDNN_HOPPERS_OWN(sm90_fp8_weights_kernel), MXDNN_HOPPERS_OWN(sm90_gemm_kernel),
+        &convert_source_kernel};
 static_assert(sizeof(list) / sizeof(list[0]) == size_t(kernel_id_t::count), "a row for every kernel");
 
 } // namespace

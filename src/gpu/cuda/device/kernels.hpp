@@ -44,12 +44,13 @@ cudaError_t load_kernels(const kernels_t &kernels) {
 }
 
 // Entries of the kernels, each defined in the file of its kernel.
-extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, group_rows_kernel, mma_mx_matmul_kernel,
-        moe_permute_kernel, moe_route_kernel, moe_unpermute_kernel, move_tiles_kernel, portable_rows_kernel,
-        quantise_both_axes_kernel, quantise_tiles_kernel, ref_grouped_matmul_kernel, ref_moe_permute_kernel,
-        ref_moe_route_kernel, ref_moe_unpermute_kernel, ref_mx_matmul_kernel, ref_mx_reorder_kernel,
-        sm90_dense_rows_kernel, sm90_few_rows_kernel, sm90_fp8_weights_kernel, sm90_many_rows_kernel,
-        quantise_rows_kernel, scatter_link_kernel, scatter_sum_kernel, source_rows_kernel;
+extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, group_by_ids_kernel,
+        sm80_table_gemm_kernel, moe_permute_kernel, moe_route_kernel, moe_unpermute_kernel, move_tiles_kernel,
+        sm80_gemm_kernel, quantise_both_axes_kernel, quantise_tiles_kernel, ref_grouped_matmul_kernel,
+        ref_moe_permute_kernel, ref_moe_route_kernel, ref_moe_unpermute_kernel, ref_mx_matmul_kernel,
+        ref_mx_reorder_kernel, sm90_gemv_kernel, sm90_grouped_gemv_kernel, sm90_fp8_weights_kernel,
+        sm90_gemm_kernel, quantise_results_kernel, scatter_link_kernel, scatter_sum_kernel,
+        convert_source_kernel;
 
 } // namespace cuda
 } // namespace impl

@@ -7,7 +7,7 @@
 #include "common/formats/quantize_block.hpp"
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/layouts/any_n64.hpp"
-#include "gpu/cuda/tensor_args.hpp"
+#include "gpu/cuda/interface/tensor_args.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -36,7 +36,7 @@ plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed) {
     return {std::max<int64_t>(int64_t(std::ceil(rows)), 1), columns};
 }
 
-double speed_of_few_rows(int64_t N, int64_t K, double all_columns) {
+double speed_of_gemv(int64_t N, int64_t K, double all_columns) {
     // Of fewer columns than an H200 has half panels for its multiprocessors a run takes as long.
     constexpr double rows = 16, ends = 9.5e8; // 2.7 us
     constexpr int64_t busy = 132 * panel_columns / 2;

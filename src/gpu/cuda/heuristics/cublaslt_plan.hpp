@@ -24,10 +24,10 @@ constexpr int64_t decoded_bytes = int64_t(64) << 20;
 // cuBLASLt's.
 plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed);
 
-// What that is of portable_rows, and of dense_rows that runs anew for every 16 rows, which has the rate
+// What that is of sm80_gemm, and of gemv that runs anew for every 16 rows, which has the rate
 // `all_columns` but for the ends of its runs.
-constexpr double speed_of_portable_rows = .09;
-double speed_of_few_rows(int64_t N, int64_t K, double all_columns);
+constexpr double speed_of_sm80_gemm = .09;
+double speed_of_gemv(int64_t N, int64_t K, double all_columns);
 
 // From how many rows on FP8 pays, with weights and rows made for it in each call, against decoded rows of
 // bf16 that cuda:sm_90 multiplies.

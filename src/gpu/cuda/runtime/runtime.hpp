@@ -4,8 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include "gpu/cuda/cuda_types.hpp"
-#include "gpu/cuda/kernel_list.hpp"
+#include "gpu/cuda/interface/cuda_types.hpp"
+#include "gpu/cuda/interface/kernel_list.hpp"
 
 namespace mxdnn {
 namespace impl {

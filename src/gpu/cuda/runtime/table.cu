@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "gpu/cuda/cuda_table.hpp"
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/runtime/dense.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
+#include "gpu/cuda/runtime/cublaslt_matmul.hpp"
 #include "gpu/cuda/runtime/on_device.hpp"
 
 namespace mxdnn {
@@ -140,8 +140,8 @@ result_t launch(const launch_t &at, kernel_id_t id, const void *args, size_t byt
 
 constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RELEASE, device_count,
         device_info, allocate, release_memory, pointer_device, copy, copy_now, stream_create, stream_destroy,
-        stream_wait, stream_device, stream_is_capturing, prepare, launch, dense_open, dense_choose,
-        dense_launch, MXDNN_CUDA_LEAST, MXDNN_CUDA_HOPPER != 0, loaded_kernels};
+        stream_wait, stream_device, stream_is_capturing, prepare, launch, cublaslt_open, cublaslt_choose,
+        cublaslt_launch, MXDNN_CUDA_LEAST, MXDNN_CUDA_HOPPER != 0, loaded_kernels};
 
 } // namespace
 

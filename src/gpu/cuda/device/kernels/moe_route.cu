@@ -12,7 +12,7 @@
 #include "common/route_rules.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/launch.cuh"
-#include "gpu/cuda/tensor_args.hpp"
+#include "gpu/cuda/interface/tensor_args.hpp"
 
 namespace mxdnn {
 namespace impl {

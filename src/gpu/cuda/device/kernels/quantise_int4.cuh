@@ -3,7 +3,7 @@
 #pragma once
 
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/tile_args.hpp"
+#include "gpu/cuda/interface/tile_args.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -7,9 +7,9 @@
 // in, so they are sorted while they are read.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/device/packed/finish.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
-#include "gpu/cuda/device/rows/finish.cuh"
-#include "gpu/cuda/scatter_sum_args.hpp"
+#include "gpu/cuda/interface/scatter_sum_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -17,7 +17,7 @@ namespace cuda {
 
 namespace {
 
-using namespace rows;
+using namespace packed;
 
 constexpr int threads = 256, warps = threads / 32;
 constexpr int columns_each = 4, cta_columns = threads * columns_each;

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "gpu/cuda/device/mma/decode_f4.cuh"
-#include "gpu/cuda/fp8_weights_args.hpp"
+#include "gpu/cuda/interface/fp8_weights_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -23,7 +23,7 @@ struct mxfp4_as_fp8_t : mxfp4_t {
     // What codes are multiplied by for e2m1 * 2^(fp8_highest + scale - largest): of column c in the low half,
     // of c + 8 in the high one; scale and largest are bytes in halves.
     __device__ static __forceinline__ uint32_t factors(uint32_t scale, uint32_t largest) {
-        constexpr uint32_t highest = 127 + 126 - 120 + cuda::rows::fp8_highest;
+        constexpr uint32_t highest = 127 + 126 - 120 + cuda::packed::fp8_highest;
         return (scale - largest + highest * 0x00010001u) << 7;
     }
 

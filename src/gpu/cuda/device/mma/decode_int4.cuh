@@ -39,7 +39,7 @@ struct int4_t {
     struct raw_t {
         // Of rows 0..31 and 32..63: scales of columns c and c + 8, side by side, and their zeros.
         uint32_t codes[4], scales[any_types ? 4 : 2], zeros[any_types ? 4 : may_have_zeros ? 2 : 1];
-        cuda::rows::int4_types_t types;
+        cuda::packed::int4_types_t types;
 
         __device__ bool has_zero_points() const {
             return any_types ? types.zero_points : kind == int4_kind_t::zero_points;
@@ -139,7 +139,7 @@ struct int4_t {
     }
 
 protected:
-    using value_type_t = cuda::rows::value_type_t;
+    using value_type_t = cuda::packed::value_type_t;
     static constexpr int unscaled_down = 13;
     struct bf16_weights_t : cuda::bf16x2_t {
         static constexpr int least = -133; // exponent of bit 0 alone

@@ -21,12 +21,12 @@
 
 #include "gpu/cuda/device/ptx/copy.cuh"
 #include "gpu/cuda/device/ptx/half2.cuh"
-#include "gpu/cuda/rows_args.hpp"
+#include "gpu/cuda/interface/packed_matmul_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 
-using cuda::rows::tiling_t;
+using cuda::packed::tiling_t;
 
 // Bytes from the start of a tile to a thread's scales, and to its codes of the tile's first step.
 struct place_t {

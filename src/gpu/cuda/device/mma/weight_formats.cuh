@@ -12,8 +12,8 @@ namespace impl {
 
 // What `get` gives for the type of a format; get is called with an object of it.
 template <typename getter>
-auto of_format(cuda::rows::format_t f, const getter &get) -> decltype(get(mxfp4_t())) {
-    using cuda::rows::format_t;
+auto of_format(cuda::packed::format_t f, const getter &get) -> decltype(get(mxfp4_t())) {
+    using cuda::packed::format_t;
     switch (f) {
     case format_t::nvfp4: return get(nvfp4_t());
     case format_t::mxfp6_e2m3: return get(mxfp6_t<2>());

@@ -3,7 +3,7 @@
 // scales and zero points of their blocks. Sources fill it from any form, sinks write it to any.
 #pragma once
 
-#include "gpu/cuda/tile_args.hpp"
+#include "gpu/cuda/interface/tile_args.hpp"
 
 namespace mxdnn {
 namespace impl {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// many_rows at the rate of FP8: MXFP4 weights and rows of f8_e4m3, in stages of 128 rows of K.
+// gemm at the rate of FP8: MXFP4 weights and rows of f8_e4m3, in stages of 128 rows of K.
 //
 // The four blocks of a column in a stage are taken relative to the one with the largest scale: exactly, where
 // f8_e4m3 has them all. The tensor cores keep sums of FP8 products to about 14 bits; those of a stage are
@@ -18,7 +18,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace rows {
+namespace packed {
 
 // What is known of a panel of a stage; word l of its scales has columns c and c + 8.
 struct fp8_scales_t {
@@ -143,7 +143,7 @@ struct fp8_unit_t {
     }
 };
 
-} // namespace rows
+} // namespace packed
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -11,7 +11,7 @@
 #include "gpu/cuda/device/mma/decode_f4.cuh"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 #include "gpu/cuda/device/ptx/half2.cuh"
-#include "gpu/cuda/fp8_weights_args.hpp"
+#include "gpu/cuda/interface/fp8_weights_args.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -19,7 +19,7 @@ namespace cuda {
 
 namespace {
 
-using namespace rows;
+using namespace packed;
 
 constexpr int threads = 256, group = 128, panel_columns = 64, step_rows = 64;
 constexpr int header_bytes = e8m0_scales_t::header_bytes,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How few_rows divides its work: every cluster gets an equal share, by cost, of the units (panels_t) of all
-// row blocks, a stretch of them in a row, which it walks item after item.
+// How grouped_gemv divides its work: every cluster gets an equal share, by cost, of the units (panels_t) of
+// all row blocks, a stretch of them in a row, which it walks item after item.
 #pragma once
 
-#include "gpu/cuda/device/rows/work_list.cuh"
+#include "gpu/cuda/device/packed/work_list.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace rows {
+namespace packed {
 
 // Blocks of up to 8 * row_tiles rows of bf16, and what a unit of them costs: less where there is one eight of
 // rows though there could be two.
@@ -111,7 +111,7 @@ private:
     }
 };
 
-} // namespace rows
+} // namespace packed
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a matmul whose K several CTAs of many_rows share: the sums of its parts are added in
+// The second half of a matmul whose K several CTAs of gemm share: the sums of its parts are added in
 // order, and become results. A thread makes four neighbouring columns of some rows.
 #pragma once
 
-#include "gpu/cuda/device/kernels/sm90/many_rows_args.hpp"
 #include "gpu/cuda/device/launch.cuh"
-#include "gpu/cuda/device/rows/finish.cuh"
+#include "gpu/cuda/device/packed/finish.cuh"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace rows {
+namespace packed {
 
 struct sum_parts_args_t {
     matmul_args_t matmul;
@@ -76,7 +76,7 @@ inline cudaError_t launch_sum_parts(const launch_t &at, const sum_parts_args_t &
             at, sum_parts_for(a.splits), {dim3(unsigned(ctas)), dim3(sum_parts_threads), 0, true}, args);
 }
 
-} // namespace rows
+} // namespace packed
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

@@ -11,7 +11,7 @@
 namespace mxdnn {
 namespace impl {
 namespace cuda {
-namespace rows {
+namespace packed {
 
 using encode_tensor_map_t = decltype(&cuTensorMapEncodeTiled);
 
@@ -45,7 +45,7 @@ inline cudaError_t make_row_map(uint8_t (&map)[128], bool fp8, const void *rows,
     return r == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-} // namespace rows
+} // namespace packed
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

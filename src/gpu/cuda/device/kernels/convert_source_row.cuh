@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernels that make rows of a source share: where a row and its scales are.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include "common/formats/plain_bits.hpp"
+#include "common/formats/quantize_block.hpp"
+#include "common/formats/swizzle_128x4.hpp"
+#include "gpu/cuda/device/ptx/barrier.cuh"
+#include "gpu/cuda/interface/convert_source_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+// The source row of row r of those that are made; -1: zeros.
+__device__ __forceinline__ int64_t source_row_of(const convert_source_args_t &a, int64_t r) {
+    if (!a.gather) return a.first + r;
+    const int64_t m = a.gather[a.first + r];
+    return m < 0 || m >= a.src_rows ? -1 : m;
+}
+
+__device__ __forceinline__ const uint8_t *scale_at(
+        const convert_source_args_t &a, int64_t row, int64_t block) {
+    return a.scales
+           + (a.swizzled ? swizzle_128x4::offset(row, block, a.swizzle_cols)
+                         : row * a.scale_row_step + block * a.scale_col_step);
+}
+
+// Of one of the few types that floating-point scales of rows have.
+__device__ inline float row_scale(data_type_t dt, const uint8_t *p) {
+    uint32_t code = 0;
+    for (int i = 0; i < (dt == mxdnn_f32 ? 4 : 2); i++) code |= uint32_t(p[i]) << (8 * i);
+    return dt == mxdnn_f32    ? float_of(code)
+           : dt == mxdnn_bf16 ? float_of(code << 16)
+                              : __half2float(__ushort_as_half(uint16_t(code)));
+}
+
+__device__ __forceinline__ uint32_t to_bf16x2(float low, float high) {
+    uint32_t r;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    return r;
+}
+
+__device__ __forceinline__ uint16_t to_e4m3x2(float low, float high) {
+    return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

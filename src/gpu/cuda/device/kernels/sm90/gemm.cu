@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel table's entry of gemm.
+#include "gpu/cuda/device/kernels.hpp"
+#include "gpu/cuda/device/kernels/sm90/sum_parts.cuh"
+#include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
+#include "gpu/cuda/device/mma/weight_formats.cuh"
+#include "gpu/cuda/device/packed/built.cuh"
+#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace packed {
+
+template <typename format>
+const built_t<gemm_args_t> *gemm_variant(int v); // gemm_*.cu
+const built_t<gemm_args_t> *gemm_of_fp8();       // gemm_fp8.cu
+
+} // namespace packed
+
+namespace {
+
+using namespace packed;
+
+const built_t<gemm_args_t> *variant(format_t f, int v) {
+    if (v == gemm_fp8) return f == format_t::mxfp4 ? gemm_of_fp8() : nullptr;
+    return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
+        if constexpr (decltype(format)::terms == 1)
+            return gemm_variant<decltype(format)>(v);
+        else
+            return nullptr; // plans give these to others
+    });
+}
+
+} // namespace
+
+const kernel_entry_t sm90_gemm_kernel = {kernel_id_t::sm90_gemm, sizeof(gemm_launch_t),
+        [](const void *args) {
+            const auto *a = static_cast<const gemm_launch_t *>(args);
+            for (const int splits : {2, 4, most_parts})
+                if (const cudaError_t e = load_kernel(sum_parts_for(splits))) return e;
+            // At the rate of FP8 there is one width.
+            const bool fp8 = a && a->variant == gemm_fp8;
+            return prepare_built(variant, a, fp8 ? gemm_fp8 : 0, fp8 ? 1 : gemm_all);
+        },
+        [](const launch_t &at, const void *args) {
+            const gemm_launch_t &a = *static_cast<const gemm_launch_t *>(args);
+            const built_t<gemm_args_t> &b = *variant(a.format, a.variant);
+            gemm_args_t m{};
+            m.matmul = a.matmul;
+            m.parts = a.parts;
+            m.parts_stride = parts_stride(a.matmul.N);
+            if (m.matmul.K > 0) {
+                // The terms of a row are one after the other in K; rows of FP8 are in another order, in which
+                // their last block of 32 ends with zeros.
+                const bool fp8 = a.variant == gemm_fp8;
+                const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
+                const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,
+                        m.matmul.src_stride, gemm_box_rows(gemm_width(a.variant)));
+                if (e != cudaSuccess) return e;
+            }
+            const cudaError_t e = launch_kernel(at, b.kernel,
+                    {dim3(unsigned(a.grid)), dim3(unsigned(b.threads)), size_t(b.shared_bytes), a.early,
+                            b.pair},
+                    m);
+            if (e != cudaSuccess || !a.parts) return e;
+            const auto scale = [](auto format) { return decltype(format)::sum_scale; };
+            return launch_sum_parts(at, {m.matmul, m.parts, m.parts_stride, of_format(a.format, scale)});
+        }};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

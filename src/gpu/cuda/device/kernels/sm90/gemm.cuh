@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matmul for many rows of the source: bound by the tensor cores.
+//
+// A CTA is a producer warpgroup and two consumer warpgroups, or four where rows are few. A work item is four
+// panels of 64 columns, a block of up to `width` rows of the source, and a share of K. Wide blocks leave a
+// consumer registers for the sums of one panel only: then two CTAs of a cluster have two panels each, and
+// send each other half of the source rows. Wide, because a weight is decoded once for all rows of a block:
+// that costs time where the tensor cores wait for it, and power where they do not.
+//
+// The producer keeps a ring of stages of 64 rows of K full: one tile of each panel by bulk copies,
+// started by two warps in turn (starting one takes a warp about 30 ns, a stage some 200 ns), and the
+// source rows, neighbours in memory (convert_source.cu gathers others), by tensor copies in the swizzle that
+// wgmma reads. A warpgroup that starts wgmma with A in registers stands still until the last one of them has
+// begun, so what hides decoding is the other consumers' wgmma more than its own.
+//
+// Rows of f8_e4m3 meet MXFP4 weights at the rate of FP8 (fp8_units.cuh); their stages have 128 rows of K.
+//
+// Where there are fewer items than multiprocessors, several CTAs share the K of one, and put their sums where
+// sum_parts.cuh adds them up.
+#pragma once
+
+#include "gpu/cuda/device/kernels/sm90/gemm_cta.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_items.cuh"
+#include "gpu/cuda/device/ptx/ahead.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+template <int registers>
+__device__ __forceinline__ void fewer_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
+}
+template <int registers>
+__device__ __forceinline__ void more_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
+}
+
+template <typename format, int width>
+__global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
+        gemm(const __grid_constant__ gemm_args_t kernel_args) {
+    using namespace ptx;
+    using k = gemm_t;
+    using shared_t = gemm_shared_t<format, width>;
+    extern __shared__ __align__(1024) uint8_t shared[];
+    const matmul_args_t &args = kernel_args.matmul;
+    typename shared_t::head_t &head = *reinterpret_cast<typename shared_t::head_t *>(shared);
+    constexpr int pair = shared_t::pair;
+    const int splits = args.splits, cluster = int(blockIdx.x) / pair, k_part = cluster % splits,
+              pair_rank = pair > 1 ? int(cluster_rank()) : 0;
+    const panels_t<shared_t::panels> panel_map(args);
+    const int tiles = (args.K + shared_t::stage_rows - 1) / shared_t::stage_rows,
+              stages_all = tiles * args.src_terms;
+    const gemm_cta_t<format, width> cta{args, kernel_args.parts, kernel_args.parts_stride, shared,
+            shared_address(head.full), shared_address(head.empty), shared_address(head.seen),
+            shared_address(shared) + shared_t::head_bytes, panel_map, stages_all * k_part / splits,
+            stages_all * (k_part + 1) / splits, tiles, k_part, pair_rank,
+            is_tiles_of_dst(args) || (shared_t::fp8 && is_pairs_of_dst(args))};
+
+    // (With this line ptxas would let products at the rate of FP8 wait for each other: C7511.)
+    if (!shared_t::fp8 && threadIdx.x == k::weight_warps * 32 && args.K > 0)
+        prefetch_map(kernel_args.source_map);
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < shared_t::stages; i++) {
+            barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
+            if (pair > 1) barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
+            barrier_init(cta.full + shared_t::read_offset + 8 * i, shared_t::consumers);
+            barrier_init(cta.seen + 8 * i, 32);
+        }
+        barrier_init_fence();
+    }
+    // What says which rows and panels there are, earlier kernels may write. Without it, only weights, rows
+    // and results wait.
+    const bool waits = args.grouped || args.wanted || shared_t::fp8;
+    if (waits) wait_for_earlier_kernels();
+    // Later kernels may read constant weights when they start; grouped ones start before what wrote those may
+    // have ended.
+    let_later_kernels_start();
+    head.list.build(args, width);
+
+    if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
+
+    using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>,
+            items_in_turn_t<format, width>>;
+    const items_t items(
+            args, head, panel_map, cluster / splits, int(gridDim.x) / (splits * pair), cta.pair_rank);
+    if (threadIdx.x < k::group) {
+        fewer_registers<shared_t::producer_registers>();
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        int position = 0;
+        bool may_read_weights = waits || args.constant_weights;
+        for (int at = items.begin; at < items.end; at += items.step) {
+            if (!items.wanted(at)) continue;
+            const row_block_t block = items.block(at);
+            if (warp < k::weight_warps && !may_read_weights) {
+                if (warp == 0) cta.prefetch_weights(lane, block, items.panel_group(at));
+                wait_for_earlier_kernels();
+                may_read_weights = true;
+            }
+            if (warp < k::weight_warps)
+                cta.produce_weights(warp, lane, position, block, items.panel_group(at));
+            else if (threadIdx.x == k::weight_warps * 32)
+                cta.produce_rows(kernel_args.source_map, position, block);
+            else if (shared_t::fp8 && warp == k::scales_warp)
+                cta.look_at_scales(lane, position, cta.factor_set(at), block, items.panel_group(at));
+            position += cta.stage_end - cta.stage_begin;
+        }
+    } else {
+        more_registers<shared_t::consumer_registers>();
+        typename gemm_cta_t<format, width>::ring_t ring;
+        for (int at = items.begin; at < items.end; at += items.step) {
+            if (!items.wanted(at)) continue;
+            const row_block_t block = items.block(at);
+            cta.consume(ring, at, block, items.panel_group(at));
+        }
+    }
+    if constexpr (pair > 1) {
+        __syncwarp();
+        cluster_sync(); // nobody may leave before the other's last arrival
+    }
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the warps of a CTA of gemm do: producers of weights, of rows and of factors of scales, and
+// consumers, who multiply and finish.
+#pragma once
+
+#include "gpu/cuda/device/kernels/sm90/gemm_ring.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_shared.cuh"
+#include "gpu/cuda/device/mma/wgmma.cuh"
+#include "gpu/cuda/device/packed/finish.cuh"
+#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/ptx/store.cuh"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+// is_tiles_of_dst() for results that are made of two neighbouring columns each.
+__device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
+    matmul_args_t plain = a;
+    plain.activation = activation_t::none;
+    return a.activation == activation_t::gated_pairs && is_tiles_of_dst(plain) && a.N % 16 == 0;
+}
+
+template <typename format, int width>
+struct gemm_cta_t {
+    using k = gemm_t;
+    using shared_t = gemm_shared_t<format, width>;
+    using ring_t = packed::ring_t<shared_t::stages>;
+
+    const matmul_args_t &args;
+    float *parts;
+    int64_t parts_stride;
+    uint8_t *shared;
+    uint32_t full, empty, seen, stages; // shared addresses
+    panels_t<shared_t::panels> panel_map;
+    int stage_begin, stage_end;
+    int tiles; // of K; the stages of further terms of the source have the weights of the first one's
+    int k_part, pair_rank; // of the CTAs that share K; of a pair
+    bool tiles_of_dst;
+
+    __device__ __forceinline__ int tile_of(int stage) const {
+        while (stage >= tiles) stage -= tiles;
+        return stage;
+    }
+
+    // The first weights of an item to L2.
+    __device__ void prefetch_weights(int lane, const row_block_t &block, int panel_group) const {
+        if (lane >= panel_map.slots(panel_group) || stage_begin >= min(stage_end, tiles)) return;
+        const int64_t panel_bytes = args.tiling.panel_bytes,
+                      tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes,
+                      from = tile_bytes * stage_begin,
+                      bytes = min(tile_bytes * min(shared_t::stages, stage_end - stage_begin),
+                              panel_bytes - from);
+        ptx::bulk_prefetch(packed_of(args, block.expert) + args.prefix
+                                   + panel_map.panel(panel_group, lane) * panel_bytes + from,
+                uint32_t(bytes));
+    }
+
+    // Weights of an item, every other stage; `position` counts the stages of all items before it.
+    __device__ void produce_weights(
+            int warp, int lane, int position, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        static_assert(format::one_step_tiles, "a tile for every stage");
+        const int panels = panel_map.slots(panel_group),
+                  tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes;
+        const int64_t panel_bytes = args.tiling.panel_bytes;
+        // The last tile may end early.
+        const int last_bytes = panel_bytes - int64_t(tiles - 1) * tile_bytes;
+        const uint8_t *weights = packed_of(args, block.expert) + args.prefix
+                                 + panel_map.panel(panel_group, lane) * panel_bytes;
+        const uint32_t to = stages + shared_t::src_bytes + lane * shared_t::slot_bytes,
+                       read = full + shared_t::read_offset;
+        int s = stage_begin + (warp + position) % k::weight_warps;
+        ring_t ring(position + s - stage_begin);
+        for (; s < stage_end; s += k::weight_warps) {
+            const int tile = tile_of(s);
+            const uint32_t bar = full + 8 * ring.slot;
+            barrier_wait(read + 8 * ring.slot, ring.round ^ 1);
+            const int bytes = tile == tiles - 1 ? last_bytes : tile_bytes;
+            const uint8_t *from = weights + int64_t(tile) * tile_bytes;
+            if (lane == 0) barrier_arrive_expect(bar, panels * bytes);
+            __syncwarp();
+            if (lane < panels) bulk_copy(to + ring.slot * shared_t::stage_bytes, from, bytes, bar);
+            for (int i = 0; i < k::weight_warps; i++) ring.next();
+        }
+    }
+    // By one thread. Rows of other blocks may come along, and are never used.
+    __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
+        using namespace ptx;
+        wait_for_earlier_kernels();
+        constexpr int box_rows = shared_t::box_rows, pair = shared_t::pair;
+        const int boxes = (block.rows + box_rows - 1) / box_rows;
+        ring_t ring(position);
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            const uint32_t bar = full + 8 * ring.slot, to = stages + ring.slot * shared_t::stage_bytes;
+            barrier_wait(empty + 8 * ring.slot, ring.round ^ 1);
+            barrier_arrive_expect(bar, boxes * shared_t::box_bytes);
+            for (int b = pair_rank; b < boxes; b += pair) {
+                const uint32_t box = to + b * shared_t::box_bytes;
+                const int row = block.first - args.row_begin + b * box_rows;
+                if constexpr (pair > 1)
+                    tensor_copy_to((1 << pair) - 1, box, map, s * shared_t::stage_rows, row, bar);
+                else
+                    tensor_copy(box, map, s * shared_t::stage_rows, row, bar);
+            }
+        }
+    }
+
+    // FP8: what consumers have to know of the scales, and the factors of rows with the last stage, by a warp.
+    __device__ void look_at_scales(
+            int lane, int position, int set, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        const int panels = panel_map.slots(panel_group);
+        ring_t ring(position);
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(full + 8 * ring.slot, ring.round);
+            for (int p = 0; p < shared_t::panels; p++) {
+                const uint32_t panel = stages + ring.slot * shared_t::stage_bytes + shared_t::src_bytes
+                                       + p * shared_t::slot_bytes;
+                if (p < panels)
+                    fp8_unit_t::look_at_scales(scales_of(panel), panel, lane, has_second_tile(s));
+                else if (lane == 0)
+                    scales_of(panel).one_by_one = 0;
+            }
+            if (args.row_factors && s == stage_end - 1)
+#pragma unroll 4
+                for (int r = lane; r < block.rows; r += 32)
+                    store_shared(factors_at(set) + r * 4, row_factor_of(args, block.first + r));
+            barrier_arrive(seen + 8 * ring.slot);
+        }
+    }
+    // FP8 has every item wanted, so that the sets take turns.
+    __device__ __forceinline__ int factor_set(int item) const {
+        return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
+    }
+    __device__ __forceinline__ uint32_t factors_at(int set) const {
+        return full + shared_t::factors_offset + set * width * 4;
+    }
+    __device__ fp8_scales_t &scales_of(uint32_t panel) const {
+        return *reinterpret_cast<fp8_scales_t *>(
+                shared + (panel - ptx::shared_address(shared)) + shared_t::packed_bytes);
+    }
+    __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
+
+    static constexpr int panels_each = shared_t::panels_each;
+    // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+    using sums_t = float[panels_each][width / 2];
+
+    // That a warp has read a stage. All lanes arrive, so that each one's reads of weights are seen to be
+    // over. Where two CTAs share rows, which wgmma reads, a lane tells each of them; more arrivals there
+    // would cost. told: of `full`, a base of the barriers that the lane arrives at.
+    __device__ __forceinline__ uint32_t told(uint32_t full) const {
+        const uint32_t empty = full + shared_t::empty_offset;
+        return shared_t::pair > 1 ? ptx::cluster_address(empty, threadIdx.x % shared_t::pair) : empty;
+    }
+    __device__ __forceinline__ void tell_read(int slot, uint32_t full, uint32_t told) const {
+        using namespace ptx;
+        barrier_arrive(full + shared_t::read_offset + 8 * slot);
+        if constexpr (shared_t::pair > 1) {
+            __syncwarp();
+            if (threadIdx.x % 32 < shared_t::pair) cluster_barrier_arrive_relaxed(told + 8 * slot);
+        }
+    }
+
+    // A consumer's part of a block that is at most `rows` long. While its products run, other consumers
+    // decode.
+    template <int rows>
+    __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
+        using namespace ptx;
+        if (stage_begin == stage_end) return;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        const place_t place = format::place(thread, args.tiling);
+        const uint32_t own = stages + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes,
+                       first_b = __shfl_sync(~0u, wgmma::b_descriptor(stages), 0);
+        uint32_t scales_at = own + place.scales, codes_at = own + place.codes;
+        uint32_t full = this->full;
+        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(full)); // else they are computed again for every stage
+        const uint32_t told = this->told(full);
+        // The step of 64 rows that has codes for 32 only.
+        const int rest = args.K % k::tile_rows,
+                  short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
+        constexpr int slots = shared_t::stages;
+        const auto next = [](int slot) { return slot == slots - 1 ? 0 : slot + 1; };
+
+        typename format::raw_t raw[panels_each];
+        int round = ring.round; // of the stage that is read next
+        const auto read = [&](int s, int slot) {
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const uint32_t at = slot * shared_t::stage_bytes + p * shared_t::slot_bytes;
+                const shared_reader_t scales{scales_at + at}, codes{codes_at + at};
+                if constexpr (format::bits == 8)
+                    raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
+                else
+                    raw[p] = format::load(scales, codes, args.tiling);
+            }
+            if (slot == slots - 1) round ^= 1;
+        };
+        // In units of a stage: its panels, or halves of its one panel, the first of which is decoded ahead.
+        constexpr bool ahead = shared_t::decodes_ahead;
+        static_assert(!ahead || panels_each == 1, "halves");
+        constexpr int units = ahead ? 2 : panels_each, steps = k::tile_rows / 16 * panels_each / units;
+        uint32_t a[units][steps][4];
+        const auto decode = [&](int unit) {
+            const int p = ahead ? 0 : unit, step = ahead ? unit * steps : 0;
+#pragma unroll
+            for (int i = 0; i < steps; i++) format::template decode<false>(a[unit][i], raw[p], step + i);
+            if (__builtin_expect(__any_sync(~0u, format::special(raw[p]) != 0), 0)) {
+#pragma unroll
+                for (int i = 0; i < steps; i++) format::template decode<true>(a[unit][i], raw[p], step + i);
+            }
+        };
+        // More rows than one wgmma takes are divided between two.
+        constexpr int first_rows = width <= 256 ? rows : width / 2;
+        const auto start = [&](int unit, uint32_t b) {
+            const int p = ahead ? 0 : unit;
+            if (ahead) b += unit * steps * wgmma::b_step;
+            wgmma::fence();
+#pragma unroll
+            for (int i = 0; i < steps; i++) wgmma::mma<first_rows>(sum[p], a[unit][i], b + i * wgmma::b_step);
+            if constexpr (first_rows < rows) {
+#pragma unroll
+                for (int i = 0; i < steps; i++)
+                    wgmma::mma<rows - first_rows>(sum[p] + first_rows / 2, a[unit][i],
+                            b + first_rows * (k::src_row_bytes / 16) + i * wgmma::b_step);
+            }
+            wgmma::commit();
+        };
+        // Multiplies a stage that is so many before the end, and has been read; reads the next one, if there
+        // is one.
+        const auto stage = [&](auto in_slot, int left) {
+            const int slot = in_slot, then = next(slot);
+#pragma unroll
+            for (int unit = 0; unit < units; unit++) {
+                if (unit > 0 || !ahead) decode(unit);
+                start(unit, first_b + slot * (shared_t::stage_bytes / 16)); // no carry into other fields
+            }
+            if constexpr (ahead) {
+                wgmma::wait<1>();
+                wgmma::keep(a[0]);
+            }
+            const bool more = left > 1;
+            if (more) {
+                barrier_wait(full + 8 * then, round);
+                read(stage_end - left + 1, then);
+                if constexpr (ahead) decode(0);
+            }
+            wgmma::wait<0>();
+#pragma unroll
+            for (int unit = 0; unit < units; unit++) wgmma::keep(a[unit]);
+            tell_read(slot, full, told);
+            return more;
+        };
+        int slot = ring.slot, left = stage_end - stage_begin;
+        ring.round ^= (slot + left) / slots & 1;
+        ring.slot = (slot + left) % slots;
+        barrier_wait(full + 8 * slot, round);
+        read(stage_begin, slot);
+        if constexpr (ahead) decode(0);
+        if constexpr (shared_t::unrolls)
+            in_slots<slots>(stage, slot, left);
+        else
+            for (; stage(slot, left); left--) slot = next(slot);
+    }
+
+    // The same at the rate of FP8: a consumer has one panel.
+    template <int rows>
+    __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
+        using namespace ptx;
+        static_assert(panels_each == 1, "a unit is a stage");
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        const uint32_t own = stages + shared_t::src_bytes + consumer * shared_t::slot_bytes;
+#pragma unroll 1
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            barrier_wait(seen + 8 * ring.slot, ring.round);
+            // Of lane 0, so that the compiler sees it is equal in all: else every wgmma moves its descriptor.
+            const uint32_t b =
+                    __shfl_sync(~0u, wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes), 0);
+            const uint32_t panel = own + ring.slot * shared_t::stage_bytes;
+            const fp8_scales_t &scales = scales_of(panel);
+            fp8_unit_t::part_t part;
+            if (__builtin_expect(scales.one_by_one, 0)) {
+                fp8_unit_t::multiply_one_by_one<rows>(sum[0], part, panel, b, thread, has_second_tile(s));
+            } else {
+                fp8_unit_t::unit_t a;
+                fp8_unit_t::decode(a, scales, panel, thread);
+                fp8_unit_t::multiply<rows>(sum[0], part, a, b, scales.largest[thread / 4]);
+                wgmma::keep(a);
+            }
+            tell_read(ring.slot, full, told(full));
+        }
+    }
+
+    __device__ __forceinline__ void finish(sums_t &sum, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
+        const int column = thread / 32 * 16 + thread % 32 / 4, row = thread % 4 * 2;
+        if (parts) {
+            const int64_t stride = parts_stride;
+            float *to =
+                    parts + (int64_t(k_part) * args.M + block.first - args.row_begin + row) * stride + column;
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const int slot = consumer * panels_each + p;
+                if (slot >= panel_map.slots(panel_group)) break;
+                float *at = to + panel_map.panel(panel_group, slot) * k::panel_columns;
+#pragma unroll
+                for (int i = 0; i < width / 2; i += 4, at += 8 * stride) {
+                    if (row + i * 2 < block.rows) at[0] = sum[p][i], at[8] = sum[p][i + 2];
+                    if (row + i * 2 + 1 < block.rows)
+                        at[stride] = sum[p][i + 1], at[stride + 8] = sum[p][i + 3];
+                }
+            }
+            return;
+        }
+        if (tiles_of_dst) {
+#pragma unroll
+            for (int p = 0; p < panels_each; p++) {
+                const int first = panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns;
+                if constexpr (shared_t::fp8) {
+                    if (args.activation == activation_t::gated_pairs) {
+                        store_pairs(sum[p], block, consumer, first);
+                        continue;
+                    }
+                }
+                store_tiles(sum[p], block, consumer, first);
+            }
+            return;
+        }
+        const int team = consumer / shared_t::team_groups,
+                  member = int(threadIdx.x - k::group) % shared_t::team;
+        float *out = reinterpret_cast<float *>(shared + (stages - shared_address(shared))
+                                               + shared_t::stages * shared_t::stage_bytes
+                                               + team * shared_t::out_bytes);
+        const int own = consumer % shared_t::team_groups * k::panel_columns + column;
+        const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
+        const columns_t columns(args, block.expert, panel_map.column(panel_group, team * quads + quad),
+                format::sum_scale, false);
+        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
+        // One loop whose code is small; only what names registers stands there once for every part.
+#pragma unroll 1
+        for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
+#pragma unroll
+            for (int part = 0; part < width; part += k::rows_out) {
+                if (r0 != part) continue;
+#pragma unroll
+                for (int p = 0; p < panels_each; p++)
+#pragma unroll
+                    for (int i = 0; i < k::rows_out / 2; i++)
+                        if (part / 2 + i < width / 2)
+                            out[(i / 4 * 8 + row + i % 2) * k::out_pitch + p * k::panel_columns + own
+                                    + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
+            }
+            named_barrier(k::team_barrier + team, shared_t::team);
+            constexpr int at_once = 2; // rows_out is a multiple of so many steps
+            const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
+            for (int r = member / quads; r < end; r += at_once * r_step) {
+                const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
+                columns.template store<at_once>(args, block.first + r0 + r, r_step, block.first + r0 + end,
+                        at, at + up, r_step * k::out_pitch);
+            }
+            named_barrier(k::team_barrier + team, shared_t::team);
+        }
+    }
+
+    // Where a consumer puts results that leave by whole rows.
+    __device__ __forceinline__ uint32_t tile_of_results(int consumer) const {
+        return stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
+    }
+
+    // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
+    __device__ __forceinline__ void store_tiles(
+            float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile = tile_of_results(consumer);
+        const bool plain = format::sum_scale == 1.f && !args.expert_alpha && !args.prefix && !args.src_global
+                           && args.bias_type == value_type_t::none;
+        if (!plain) {
+            const int column = first_column + warp * 16 + lane / 4;
+            const sum_scale_t scale(args, block.expert, format::sum_scale);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                const float bias = args.bias_type != value_type_t::none && column + 8 * i < args.N
+                                           ? load_value(args.bias, args.bias_type,
+                                                   block.expert * args.bias_stride + column + 8 * i)
+                                           : 0.f;
+#pragma unroll
+                for (int r = 0; r < width / 2; r += 4)
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        float &v = sum[r + 2 * i + j];
+                        v = v * scale.sum * scale.expert + bias;
+                    }
+            }
+        }
+        // Lane l of stmatrix has the address of row l % 8 of matrix l / 8: columns 0 and 8, then rows 8 on.
+        const uint32_t put =
+                tile + (lane / 16 * 8 + lane % 8) * 128 + ((warp * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+        const int row = thread / 8, chunk = thread % 8;
+        const shared_reader_t take{tile + row * 128 + (chunk ^ row % 8) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 8 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += 64) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + 64 && r < width; r += 16) {
+                uint32_t m[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float *v = sum + r / 2 + i * 2;
+                    m[i] = to_bf16x2(v[0], v[1]);
+                }
+                store_matrix_4_transposed(put + (r - first) * 128, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+            // All are read before the first one is stored, so that one hides the latency of another.
+            constexpr int each = k::group / 8, most = 64 / each;
+            uint4 v[most];
+#pragma unroll
+            for (int i = 0; i < most; i++)
+                if (first + i * each < width) v[i] = take.read_16(i * each * 128);
+#pragma unroll
+            for (int i = 0; i < most; i++)
+                if (first + i * each < width)
+                    store_16(to + int64_t(first + i * each) * args.dst_stride, v[i],
+                            valid && first + i * each + row < block.rows);
+        }
+    }
+
+    // The same of gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8: that with
+    // the gates of both takes what gates c, the other one gives it, and gets, what belongs to c + 8. So a
+    // warp has eight columns of results, the first four of them in every other lane.
+    __device__ __forceinline__ void store_pairs(
+            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
+        using namespace ptx;
+        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
+        const uint32_t tile = tile_of_results(consumer);
+        const int column = first_column + warp * 16 + lane / 4;
+        const bool odd = lane / 4 % 2;
+        const columns_t gate(args, block.expert, first_column, format::sum_scale);
+        // Results are bf16, for which approximations are enough.
+        const float exponent = -1.4426950409f * gate.alpha;
+        const float most = gate.limit > 0.f ? gate.limit : __int_as_float(int(f32_inf_bits));
+        const auto gated = [&](float x, float up) {
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(most));
+            asm("min.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(most));
+            asm("max.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(-most));
+            float e, inverse;
+            asm("ex2.approx.f32 %0, %1;" : "=f"(e) : "f"(x * exponent));
+            asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(1.f + e));
+            return x * inverse * (up + gate.beta);
+        };
+        float bias[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
+                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
+                                                                                      : 0.f;
+        // Rows of 64 bytes; two of them share the 128 that all banks are, so that chunks of 16 bytes take
+        // turns every other row.
+        constexpr int rows_at_once = 128, row_bytes = k::panel_columns;
+        const uint32_t put = tile + lane * row_bytes + (warp ^ lane / 2 % 4) * 16;
+        const int row = thread / 4, chunk = thread % 4;
+        const shared_reader_t take{tile + row * row_bytes + (chunk ^ row / 2 % 4) * 16};
+        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
+                   + first_column / 2 + chunk * 8 - args.dst_first;
+        const bool valid = first_column + chunk * 16 < min(args.N, args.panel_end * k::panel_columns);
+#pragma unroll
+        for (int first = 0; first < width; first += rows_at_once) {
+            if (first >= block.rows) break;
+            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+#pragma unroll
+            for (int r = first; r < first + rows_at_once && r < width; r += 32) {
+                uint32_t m[4] = {};
+#pragma unroll
+                for (int i = 0; i < 4 && r + i * 8 < width; i++) {
+                    const float *v = sum + (r + i * 8) / 2;
+                    float x[4];
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        x[j] = v[j] * gate.scale.sum * gate.scale.expert + bias[j / 2];
+                    float result[2];
+#pragma unroll
+                    for (int j = 0; j < 2; j++) {
+                        const float other = __shfl_xor_sync(~0u, odd ? x[j] : x[2 + j], 4);
+                        result[j] = gated(odd ? other : x[j], odd ? x[2 + j] : other);
+                    }
+                    m[i] = to_bf16x2(result[0], result[1]);
+                }
+                store_matrix_4_transposed(put + (r - first) * row_bytes, m);
+            }
+            named_barrier(k::group_barrier + consumer, k::group);
+#pragma unroll
+            for (int r = 0; r < rows_at_once; r += k::group / 4)
+                if (valid && first + r + row < block.rows) {
+                    const uint4 v = take.read_16(r * row_bytes);
+                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
+                            make_uint4(__byte_perm(v.x, v.y, 0x5410), __byte_perm(v.z, v.w, 0x5410),
+                                    __byte_perm(v.x, v.y, 0x7632), __byte_perm(v.z, v.w, 0x7632));
+                }
+        }
+    }
+
+    // A consumer without a panel, instead of multiplying what nobody wants: that would take power from
+    // others.
+    __device__ __forceinline__ void rest(ring_t &ring) const {
+        for (int s = stage_begin; s < stage_end; s++, ring.next()) {
+            ptx::barrier_wait(full + 8 * ring.slot, ring.round);
+            tell_read(ring.slot, full, told(full));
+        }
+    }
+
+    // The widths that blocks run in, see gemm_narrower.
+    template <int rows>
+    __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
+        constexpr int less = gemm_narrower(width, rows);
+        if constexpr (less > 0) {
+            if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows);
+        }
+        if constexpr (shared_t::fp8)
+            multiply_fp8<rows>(ring, sum);
+        else
+            multiply<rows>(ring, sum);
+    }
+    __device__ __forceinline__ void consume(
+            ring_t &ring, int item, const row_block_t &block, int panel_group) const {
+        using namespace ptx;
+        if (args.row_factors && !shared_t::fp8) {
+            wait_for_earlier_kernels();
+            const int consumer = threadIdx.x / k::group - 1;
+            named_barrier(
+                    k::group_barrier + consumer, k::group); // those of the block before are used no more
+            for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
+                store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
+        }
+        sums_t sum;
+#pragma unroll
+        for (int p = 0; p < panels_each; p++)
+#pragma unroll
+            for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
+        // Of lane 0, so that the compiler sees that all of a warp go the same way.
+        const int consumer = __shfl_sync(~0u, int(threadIdx.x) / k::group - 1, 0);
+        if (shared_t::short_items && consumer >= panel_map.slots(panel_group))
+            rest(ring);
+        else
+            multiply_as_wide<width>(ring, sum, block.rows);
+        if (args.row_factors && stage_begin < stage_end) {
+            int thread = threadIdx.x;
+            asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile
+            const int consumer = thread / k::group - 1;
+            // All factors are there; for FP8 they came with the last stage.
+            if (!shared_t::fp8) named_barrier(k::group_barrier + consumer, k::group);
+            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
+#pragma unroll
+            for (int r = 0; r < width; r += 8) {
+                const uint2 f = shared_reader_t{own}.read_8(r * 4);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+#pragma unroll
+                    for (int p = 0; p < panels_each; p++)
+                        sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
+            }
+        }
+        wait_for_earlier_kernels();
+        finish(sum, block, panel_group);
+    }
+};
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that are built in several variants for every format of the weights.
+#pragma once
+
+#include "gpu/cuda/device/launch.cuh"
+#include "gpu/cuda/interface/packed_matmul_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+// One variant of a kernel for a format; a list of them ends where the function that looks one up returns
+// null.
+template <typename args_t>
+struct built_t {
+    void (*kernel)(args_t);
+    int threads, shared_bytes;
+    int pair = 1; // CTAs of a cluster besides those that share K
+};
+
+// Loads variants [first, first + count) of the format that launches like this one have; null: all that are
+// built.
+template <typename args_t>
+cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int), const launch_args_t *like,
+        int first = 0, int count = INT32_MAX) {
+    for (int f = 0; f < int(format_t::count); f++) {
+        if (like && like->format != format_t(f)) continue;
+        for (int v = 0; const built_t<args_t> *b = variant(format_t(f), v); v++) {
+            if (like && (v < first || v - first >= count)) continue;
+            const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
+            if (e != cudaSuccess) return e;
+        }
+    }
+    return cudaSuccess;
+}
+
+template <typename args_t>
+cudaError_t launch_built(
+        const built_t<args_t> &b, const launch_t &at, const launch_args_t &a, const args_t &args) {
+    return launch_kernel(at, b.kernel,
+            {dim3(unsigned(a.grid)), dim3(unsigned(b.threads)), size_t(b.shared_bytes), a.early,
+                    a.matmul.splits * b.pair},
+            args);
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/types.hpp"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+namespace {
+
+constexpr int64_t tile = 64; // rows and columns of a tile of weights
+
+struct candidate_t {
+    matmul_plan_t plan;
+    double cost;
+};
+
+void consider(candidate_t &best, const candidate_t &c) {
+    if (c.cost < best.cost) best = c;
+}
+
+// Rows of the groups that have any. How many each has is known on the device only; here it is taken that rows
+// fell into groups at random: quantiles of the normal distribution with that mean and variance.
+struct spread_t {
+    static constexpr double quantiles[] = {-1.65, -1., -.67, -.39, -.13, .13, .39, .67, 1., 1.65, 2.5};
+    static constexpr int count = sizeof(quantiles) / sizeof(quantiles[0]);
+    double busy = 1; // groups that have rows
+    int64_t rows[count];
+
+    spread_t(int64_t all, int groups) {
+        if (groups > 1) busy = groups * -std::expm1(-double(all) / groups);
+        const double mean = double(all) / busy, deviation = groups > 1 ? std::sqrt(mean - 1. / busy) : 0.;
+        for (int i = 0; i < count; i++)
+            rows[i] = std::max<int64_t>(1, int64_t(std::lround(mean + quantiles[i] * deviation)));
+    }
+    int64_t most() const { return rows[count - 1]; }
+    // Clusters that have work, or may have: how many items groups make is an estimate.
+    int64_t grid(double items, int64_t clusters) const {
+        return busy > 1. ? clusters
+                         : std::min<int64_t>(std::max<int64_t>(int64_t(std::ceil(items)), 1), clusters);
+    }
+    // Of a group: the mean of cost(rows).
+    template <typename F>
+    double mean(F &&cost) const {
+        double sum = 0;
+        for (int i = 0; i < count - 1; i++) sum += cost(rows[i]);
+        return sum / (count - 1);
+    }
+};
+
+// What the busiest of so many clusters does; items are handed out in turn.
+double rounds_of(double items, int64_t clusters) { return std::ceil(items / double(clusters) - 1e-9); }
+
+// Few rows of one matrix. Two CTAs share K, which makes work for every multiprocessor. Where half of the
+// clusters and more have an item, and none has two, the others get a spare one (gemv.cuh says why);
+// more items than clusters use the room that is for the next kernel.
+matmul_plan_t plan_gemv(int64_t rows, int64_t N, int sm_count) {
+    const int v = rows <= 8 * gemv_tiles[0] ? 0 : 1, splits = std::min(2, sm_count);
+    const int64_t items = div_up(N, tile), clusters = sm_count / splits;
+    const int64_t used = items > clusters       ? std::min(items, clusters * gemv_ctas)
+                         : 2 * items > clusters ? clusters
+                                                : items;
+    return {kernel_t::gemv, v, splits, int(used) * splits};
+}
+
+// Few rows: in bytes that the busiest multiprocessor reads.
+void consider_grouped_gemv(
+        candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
+    const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
+    constexpr int panels_each = 4; // of an item
+    // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two
+    // CTAs add up together.
+    constexpr double per_item = 24e3, per_shared_item = 40e3;
+    for (int v = 0; v < int(sizeof(grouped_gemv_tiles) / sizeof(grouped_gemv_tiles[0])); v++) {
+        const int64_t block_rows = 8 * grouped_gemv_tiles[v];
+        const double panels = spread.busy * double(panels_all)
+                              * spread.mean([&](int64_t rows) { return double(div_up(rows, block_rows)); });
+        const double source =
+                spread.mean([&](int64_t rows) { return double(std::min(rows, block_rows)); }) * tile * 2;
+        for (int splits = 1; splits <= std::min(2, sm_count); splits++) {
+            const int64_t clusters = sm_count / splits;
+            // Panels are shared equally.
+            const double busiest = rounds_of(panels, clusters), items = std::ceil(busiest / panels_each);
+            const double cost = double(div_up(tiles, splits)) * (busiest * tile_bytes + items * source)
+                                + items * (splits > 1 ? per_shared_item : per_item);
+            const int64_t grid = spread.grid(panels, clusters);
+            consider(best, {{kernel_t::grouped_gemv, v, splits, int(grid) * splits}, cost});
+        }
+    }
+}
+
+// Many rows: in cycles of the busiest multiprocessor.
+void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int sm_count, int widths,
+        int parts) {
+    const int64_t tiles = div_up(K, tile), column_groups = div_up(N, 4 * tile);
+    for (int v = 0; v < widths; v++) {
+        const int width = gemm_widths[v], pair = gemm_pair(width);
+        const double blocks = spread.busy
+                              * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
+                     items = blocks * double(column_groups);
+        // 64 rows of K: what the tensor cores take, 8 cycles for every source row divided by those that share
+        // them, or what a consumer takes that decodes and waits for its products in turn, with one panel or
+        // two. Blocks of a group are about equally wide, and none is narrower than half of the width.
+        const double stage = spread.mean([&](int64_t rows) {
+            const int64_t each = div_up(rows, div_up(rows, width));
+            int runs = width;
+            for (int less; (less = gemm_narrower(width, runs)) >= each;) runs = less;
+            const double tensor = (60. + 8. * runs) / pair;
+            return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
+                   : width <= 64 ? std::max(tensor, 670. + 2. * runs + 1.2 * width)
+                                 : std::max(tensor + 80., 700. + 4. * runs);
+        });
+        constexpr double per_item = 3500.;
+        // Of the kernel that adds up parts, and bytes of them that it reads in a cycle.
+        constexpr double per_sum = 4000., sum_bytes = 2400.;
+        const int64_t clusters = sm_count / pair;
+        for (int splits = 1; splits <= parts && clusters > 0; splits++) {
+            const double rounds = rounds_of(items * splits, clusters);
+            if (splits > 1 && rounds > 1) continue; // K is shared in one round only
+            double cost = rounds * (double(div_up(tiles, splits)) * stage + per_item);
+            if (splits > 1) cost += per_sum + double(splits * spread.most() * N * 4) / sum_bytes;
+            const int64_t grid =
+                    splits > 1 ? int64_t(std::ceil(items)) * splits : spread.grid(items, clusters);
+            consider(best, {{kernel_t::gemm, v, splits, int(grid) * pair}, cost});
+        }
+    }
+}
+
+} // namespace
+
+matmul_plan_t plan_matmul(
+        int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths, int terms) {
+    candidate_t best{{kernel_t::grouped_gemv, 0, 1, 1}, 1e300};
+    const spread_t few(std::max<int64_t>(rows * terms, 1), groups);
+    // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
+    // than the wider tiles of wgmma.
+    if (groups == 0 && rows * terms <= gemv_most) return plan_gemv(rows * terms, N, sm_count);
+    if (few.most() <= 16)
+        consider_grouped_gemv(best, few, N, K, tile_bytes, sm_count);
+    else
+        consider_gemm(best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths,
+                groups == 0 ? most_parts : 1);
+    return best.plan;
+}
+
+int64_t rows_per_gemv(int64_t rows, int terms) {
+    constexpr int64_t launches = 16;
+    const int64_t each = std::max<int64_t>(gemv_most / terms, 1);
+    return rows > launches * each ? rows : each;
+}
+
+matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms) {
+    const spread_t spread(std::max<int64_t>(rows * terms, 1), std::max(groups, 1));
+    const int v = spread.most() <= 8 * sm80_gemm_tiles[0] ? 0 : 1;
+    const int64_t block_rows = 8 * sm80_gemm_tiles[v] / terms;
+    // At most: every group that has rows may have a block that is not full.
+    const int64_t blocks = std::min<int64_t>(std::max(groups, 1), rows) + rows / block_rows;
+    const int64_t grid = std::min<int64_t>(blocks * div_up(N, tile), sm_count);
+    return {kernel_t::sm80_gemm, v, 1, int(std::max<int64_t>(grid, 1))};
+}
+
+bool fp8_pays(int64_t rows, int groups) {
+    constexpr int64_t least_rows = 128; // of a group
+    return rows >= least_rows * std::max(groups, 1);
+}
+
+matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
+    constexpr int pair = gemm_pair(gemm_fp8_width);
+    const spread_t spread(std::max<int64_t>(rows, 1), groups);
+    const double blocks = spread.busy * spread.mean([](int64_t of_group) {
+        return double(div_up(of_group, gemm_fp8_width));
+    });
+    const double items = blocks * double(div_up(N, 4 * tile));
+    const int64_t grid = spread.grid(items, sm_count / pair);
+    return {kernel_t::gemm, gemm_fp8, 1, int(grid) * pair};
+}
+
+std::string to_string(const matmul_plan_t &p) {
+    const int v = p.variant;
+    if (p.kernel == kernel_t::sm80_gemm)
+        return "sm80_gemm:" + std::to_string(8 * sm80_gemm_tiles[v]) + "rows:grid" + std::to_string(p.grid);
+    return (p.kernel == kernel_t::grouped_gemv
+                           ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
+                   : p.kernel == kernel_t::gemv
+                           ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                           : (v == gemm_fp8 ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
+           + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that meet (SCATTER_IDX) wait in the scratchpad to be added up, in f32: how many columns of them at a
+// time. A pure function of sizes.
+#pragma once
+
+#include <cstdint>
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+// The room for them: what so many rows need, within bounds; runtime_dim: any number. Less would mean more
+// passes, of which each leaves multiprocessors without work at its end: 4096 tokens of four rows of 2880 take
+// two.
+constexpr int64_t least_sum_bytes = int64_t(32) << 20, most_sum_bytes = int64_t(128) << 20;
+int64_t sum_bytes(int64_t rows, int64_t columns);
+
+struct sum_plan_t {
+    // Of the chains of rows, which come first in the scratchpad: what follows each row, and their heads. 0:
+    // rows are few enough to be searched.
+    int64_t next_bytes, first_bytes;
+    int panels;         // of columns at a time; 0: there is not even room for one
+    int64_t row_stride; // of the rows that wait, in elements
+};
+
+// In so many bytes; panels are of `step` columns of dst each, the last one may be narrower.
+sum_plan_t plan_sums(int64_t rows, int64_t dst_rows, int64_t columns, int64_t step, int64_t bytes);
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/impl/packed/packed_grouped_matmul.hpp"
+
+#include <algorithm>
+
+#include "common/grouped_exec.hpp"
+#include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
+#include "gpu/cuda/impl/kernel_call.hpp"
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
+#include "gpu/cuda/impl/packed/packed_results.hpp"
+#include "gpu/cuda/impl/packed/packed_source.hpp"
+#include "gpu/cuda/impl/ref/ref_grouped_matmul.hpp"
+#include "gpu/cuda/interface/group_by_ids_args.hpp"
+#include "gpu/cuda/interface/scatter_sum_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+// Columns that are worth a pass over the rows.
+constexpr int64_t least_columns = 64;
+
+// Rows that groups divide, as far as the descriptor says.
+int64_t listed_rows(const problem_t &p) {
+    if (p.attr.max_rows_hint > 0) return p.attr.max_rows_hint;
+    for (const memory_desc_t *md : {&p.src, &p.dst})
+        if (md->kind == mxdnn_format_kind_grouped) return md->dims[0];
+    return runtime_dim;
+}
+
+// Whether 128x4-swizzled scales of the source begin anew with every group; padded ones are a matrix each.
+bool scales_begin_with_groups(const problem_t &p, const grouped_exec_t &x) {
+    return p.attr.src.layout == mxdnn_scales_swizzle_128x4
+           && (p.src.ndims == 3 || swizzled_by_group(x, true));
+}
+// As many bytes apart as the groups' rows say, which of padded ones the caller decides.
+bool scales_follow_groups(const memory_desc_t &scales, const memory_desc_t &src, int64_t block) {
+    return src.ndims < 3 || src.dims[0] <= 1
+           || scales.strides[0] == swizzle_128x4::size(src.dims[1], div_up(src.dims[2], block));
+}
+
+// Rows with an id each become the rows of groups, in as much of the scratchpad.
+constexpr int64_t most_rows_with_ids = 1 << 17; // where their number is not known
+int64_t bytes_of_ids(const problem_t &p) {
+    if (p.attr.row_grouping != mxdnn_row_grouping_row_ids) return 0;
+    const int64_t rows = listed_rows(p) == runtime_dim ? most_rows_with_ids : listed_rows(p);
+    return round_up(4 * (p.weights.dims[0] + 1 + 3 * rows), 256);
+}
+int64_t bytes_of_ids(const grouped_exec_t &x) { return 4 * (x.groups.experts + 1 + 3 * x.groups.rows); }
+
+status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
+    const int64_t rows = x.groups.rows, experts = x.groups.experts;
+    group_by_ids_args_t g;
+    g.rows = x.groups;
+    g.gather = x.gather;
+    g.scatter = x.scatter;
+    g.topk = x.topk;
+    g.topk_dt = x.topk_dt;
+    g.starts = reinterpret_cast<int32_t *>(space);
+    g.gather_out = g.starts + experts + 1;
+    g.scatter_out = g.gather_out + rows;
+    if (x.topk) g.topk_out = reinterpret_cast<float *>(g.scatter_out + rows);
+    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::group_rows, g));
+    x.groups = {};
+    x.groups.grouping = mxdnn_row_grouping_starts;
+    x.groups.groups = x.groups.ids = x.groups.experts = experts;
+    x.groups.rows = rows;
+    x.groups.bounds = g.starts;
+    x.gather = g.gather_out;
+    x.scatter = g.scatter_out;
+    x.topk = g.topk_out;
+    x.topk_dt = mxdnn_f32;
+    return mxdnn_success;
+}
+
+// What a sum as the last post-op multiplies the destination by; 0: there is none.
+float scale_of_old(const problem_t &p) {
+    const auto &ops = p.attr.post_ops.ops;
+    return !ops.empty() && ops.back().kind == mxdnn_sum ? ops.back().scale : 0.f;
+}
+
+// Multiplies the rows of the list, as often as there are columns for, and makes them before where the source
+// does not have them as the kernel reads them: gemm takes neighbouring rows only, grouped_gemv gathers by
+// itself, if need be from made rows.
+class rows_multiplier_t {
+public:
+    rows_multiplier_t(const exec_ctx_t &ctx, family_t family, bool fp8, char *rows, const grouped_exec_t &x,
+            packed::launch_args_t &launch)
+        : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
+          all_(x.groups.rows), each_(all_) {
+        const problem_t &p = ctx.pd.problem;
+        kernel_ = plan_packed_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
+        // Groups look at nothing before what comes before them has ended.
+        launch.early = kernel_ != kernel_id_t::sm80_gemm;
+        const bool in_place =
+                !makes_rows(p) && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % row_copy_bytes == 0;
+        gathers_ = x.gather
+                   && (kernel_ == kernel_id_t::sm90_gemm || (!in_place && x.src_rows > made_rows_at_once(p)));
+        makes_ = gathers_ || !in_place;
+        source_ = {0, x.gather && !gathers_ ? x.src_rows : all_, gathers_ ? x.gather : nullptr, x.src_rows,
+                scales_begin_with_groups(p, x) ? &x.groups : nullptr};
+        listed_ = gathers_ || !x.gather;
+        if (makes_ && listed_) each_ = made_rows_each(p, all_, is_fp8());
+        if (finishes_apart(p) && !x.scatter) each_ = std::min(each_, results_at_once(p));
+        if (gathers_) launch.matmul.gather = nullptr;
+    }
+
+    status_t multiply() { return multiply(nullptr, nullptr, sweep_t::all); }
+    // With results in the scratchpad, for so many rows at a time as they have room there.
+    status_t multiply(char *results, finisher_t *finisher, sweep_t sweep) {
+        packed::matmul_args_t &a = launch_.matmul;
+        const bool kept = sweep == sweep_t::stores && each_ >= all_;
+        for (int64_t first = 0; first < all_; first += each_) {
+            a.row_begin = int32_t(first);
+            a.M = int32_t(std::min(each_, all_ - first));
+            if (finisher) a.dst = results - first * a.dst_stride * int64_t(sizeof(float));
+            if (!kept) MXDNN_CHECK(multiply_rows(first));
+            if (finisher) MXDNN_CHECK(finisher->finish(sweep, results, first, a.M, kept));
+        }
+        return mxdnn_success;
+    }
+
+private:
+    const exec_ctx_t &ctx_;
+    packed::launch_args_t &launch_;
+    const char *src_;
+    char *rows_; // of the scratchpad: made rows
+    kernel_id_t kernel_;
+    int64_t all_, each_; // rows of the list, and how many of them at a time
+    bool gathers_, makes_, made_ = false;
+    bool listed_;        // the kernel reads rows of the list, one after the other
+    made_rows_t source_; // what is made, of one part all
+
+    bool is_fp8() const { return kernel_ == kernel_id_t::sm90_gemm && launch_.variant == packed::gemm_fp8; }
+    status_t multiply_rows(int64_t first) {
+        packed::matmul_args_t &a = launch_.matmul;
+        if (makes_)
+            MXDNN_CHECK(make(first, a.M));
+        else if (listed_)
+            a.src = src_ + first * a.src_stride * 2;
+        return launch_packed(ctx_, kernel_, launch_);
+    }
+    status_t make(int64_t first, int64_t count) {
+        if (listed_ && each_ < all_)
+            source_.first = first, source_.count = count;
+        else if (made_)
+            return mxdnn_success;
+        made_ = true;
+        return (is_fp8() ? make_rows_of_fp8 : make_rows)(ctx_, source_, rows_, launch_.matmul);
+    }
+};
+
+} // namespace
+
+template <family_t family>
+reason_t packed_grouped_matmul_t<family>::pd_t::init() {
+    reason_t r = check_packed_problem(problem, family, false);
+    if (!r.ok()) return r;
+    sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
+    result_bytes = round_up(results_bytes(problem), 256);
+    id_bytes = bytes_of_ids(problem);
+    scratchpad_bytes = sum_bytes + result_bytes + id_bytes + made_rows_bytes(problem);
+    return yes();
+}
+
+template <family_t family>
+status_t packed_grouped_matmul_t<family>::pd_t::create_primitive(
+        std::shared_ptr<primitive_impl_t> &primitive) const {
+    MXDNN_CHECK(prepare_packed_kernels(problem, family, false, fp8));
+    MXDNN_CHECK(prepare_convert_source(problem));
+    for (const kernel_id_t id : {kernel_id_t::group_rows, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
+                 kernel_id_t::ref_grouped_matmul})
+        MXDNN_CHECK(prepare_kernel(problem, id));
+    MXDNN_CHECK(prepare_results(problem));
+    primitive = std::make_shared<packed_grouped_matmul_t>();
+    return mxdnn_success;
+}
+
+template <family_t family>
+std::string packed_grouped_matmul_t<family>::pd_t::plan_text() const {
+    std::string text;
+    for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
+        text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
+                + to_string(plan_packed(
+                        problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
+    return text;
+}
+
+reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
+    if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
+    const int64_t rows = listed_rows(problem);
+    if (rows != runtime_dim && !packed::fp8_pays(rows, int(problem.weights.dims[0])))
+        return no("rows", std::to_string(rows).c_str(), "enough for each expert");
+    fp8 = true;
+    return sm90_grouped_matmul_t::pd_t::init();
+}
+
+template <family_t family>
+status_t packed_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
+    const problem_t &p = ctx.pd.problem;
+    grouped_exec_t x(ctx);
+    const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
+    packed::launch_args_t launch;
+    packed::matmul_args_t &a = launch.matmul;
+    set_packed_args(p, launch);
+    const auto &pd = static_cast<const pd_t &>(ctx.pd);
+    const int64_t src_stride = even_row_stride(src.md), dst_stride = even_row_stride(dst.md);
+    const int64_t step = least_columns / (a.activation == packed::activation_t::gated_pairs ? 2 : 1);
+    const int64_t dst_columns = dim_from_end(dst.md, 1);
+    const packed::sum_plan_t space =
+            packed::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
+    const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
+    // Rows with ids are put in order and back: they meet, though no two of them.
+    const bool by_ids = x.groups.grouping == mxdnn_row_grouping_row_ids, adds = x.scatter,
+               meets = adds || by_ids;
+    const bool apart = meets ? makes_result_codes(p) : finishes_apart(p);
+    const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!adds && x.groups.rows == 0);
+    // What is known only now.
+    if (dst_stride < 0 || (apart && meets && x.dst_rows > results_at_once(p))
+            || (meets && !applies_post_ops(p) && !applies_post_ops_before_sums(p))
+            || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
+            || (scales && even_row_stride(scales->md) < 0)
+            || (scales && scales_begin_with_groups(p, x)
+                    && !scales_follow_groups(scales->md, src.md, p.attr.src.scales.groups[1]))
+            || (by_ids ? x.groups.experts : x.groups.groups) > packed::max_groups
+            || (by_ids && bytes_of_ids(x) > pd.id_bytes) || x.groups.rows > INT32_MAX / 2
+            || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (meets && space.panels == 0))
+        return ref_grouped_matmul_t().execute(ctx);
+    if (nothing) return mxdnn_success;
+    if (by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x));
+
+    a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
+    a.weights_ptrs = x.weights_ptrs;
+    a.expert_stride = p.weights.packed.stride;
+    a.src = src.handle;
+    a.src_stride = src_stride;
+    a.src_rows = int32_t(x.src_rows);
+    a.grouped = true;
+    a.groups = x.groups;
+    a.gather = x.gather;
+    a.expert_alpha = x.expert_alpha;
+    a.row_weights_on_input = p.attr.topk_weights_placement == mxdnn_topk_weights_on_input;
+    if (a.row_weights_on_input || applies_post_ops(p)) {
+        a.row_weights = x.topk;
+        a.row_weights_type = value_type_of(x.topk_dt);
+    }
+    if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS)) {
+        a.bias = bias->handle;
+        a.bias_type = value_type_of(bias->md.dt);
+        a.bias_stride = bias->md.strides[0];
+    }
+    a.activation_params = x.activation_params;
+    a.activation_stride = int32_t(x.activation_stride);
+
+    rows_multiplier_t rows(
+            ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes + pd.id_bytes, x, launch);
+    // Where rows of results go.
+    char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
+    const int64_t to_stride = apart ? results_stride(p) : dst_stride;
+    const packed::value_type_t to_type = apart ? packed::value_type_t::f32 : value_type_of(dst.md.dt);
+    if (!meets) {
+        a.dst = to;
+        a.dst_stride = to_stride;
+        a.dst_type = to_type;
+        if (!apart) return rows.multiply();
+        finisher_t finisher(ctx, true);
+        return finisher.run([&](sweep_t sweep) { return rows.multiply(to, &finisher, sweep); });
+    }
+
+    packed::scatter_sum_args_t sum;
+    sum.M = int32_t(x.groups.rows);
+    sum.groups = x.groups;
+    sum.scatter = x.scatter;
+    sum.dst_stride = to_stride;
+    sum.dst_type = to_type;
+    sum.dst_rows = int32_t(x.dst_rows);
+    sum.keeps = !adds;
+    const bool ops_apart = !applies_post_ops(p);
+    sum.old_scale = ops_apart ? scale_of_old(p) : a.old_scale;
+    a.old_scale = 0.f;
+    if (space.next_bytes) {
+        sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
+        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + space.next_bytes);
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_link, sum));
+    }
+    sum.row_stride = space.row_stride;
+    sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.next_bytes + space.first_bytes);
+    a.dst = ctx.scratchpad + space.next_bytes + space.first_bytes;
+    a.dst_stride = sum.row_stride;
+    a.dst_type = packed::value_type_t::f32;
+    const int panels_all = a.panel_end;
+    for (int panel = 0; panel < panels_all; panel += space.panels) {
+        a.panel_begin = panel;
+        a.panel_end = std::min(panel + space.panels, panels_all);
+        a.dst_first = int32_t(panel * step);
+        sum.columns = int32_t(std::min<int64_t>(space.panels * step, dst_columns - a.dst_first));
+        sum.dst = to + a.dst_first * (to_type == packed::value_type_t::f32 ? 4 : 2);
+        MXDNN_CHECK(rows.multiply());
+        if (ops_apart)
+            MXDNN_CHECK(apply_post_ops_before_sums(
+                    ctx, x, static_cast<float *>(a.dst), sum.row_stride, sum.columns));
+        MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_sum, sum));
+    }
+    if (!apart) return mxdnn_success;
+    // They are all there.
+    finisher_t finisher(ctx, !adds, true);
+    return finisher.run([&](sweep_t sweep) {
+        return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sweep_t::stores);
+    });
+}
+
+template struct packed_grouped_matmul_t<family_t::sm90>;
+template struct packed_grouped_matmul_t<family_t::portable>;
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

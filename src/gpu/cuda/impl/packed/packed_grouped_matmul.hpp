@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// grouped_matmul of packed weights by the kernels of packed_mx_matmul_t, and those that make its rows and add
+// up rows which meet.
+#pragma once
+
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+template <family_t family>
+struct packed_grouped_matmul_t : primitive_impl_t {
+    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
+        std::string plan_text() const override;
+        // Of the scratchpad: rows that meet, results that become codes, the order of rows that have ids, and
+        // last made rows of the source.
+        int64_t sum_bytes = 0, result_bytes = 0, id_bytes = 0;
+        bool fp8 = false; // whether many rows are multiplied at the rate of FP8
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+using sm90_grouped_matmul_t = packed_grouped_matmul_t<family_t::sm90>;
+using portable_grouped_matmul_t = packed_grouped_matmul_t<family_t::portable>;
+
+// The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or
+// made in execute.
+struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
+    static constexpr const char *impl_name = "cuda:sm_90:f8_e4m3";
+
+    struct pd_t : sm90_grouped_matmul_t::pd_t {
+        using sm90_grouped_matmul_t::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+    };
+};
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// mx_matmul of packed weights by kernels that are built for each format of weights: Hopper's own
+// (device/kernels/sm90), and one for every device (device/kernels/sm80_gemm.cuh).
+#pragma once
+
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+template <family_t family>
+struct packed_mx_matmul_t : primitive_impl_t {
+    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
+
+    struct pd_t : impl::pd_t {
+        using impl::pd_t::pd_t;
+        const char *name() const override { return impl_name; }
+        reason_t init();
+        status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
+        std::string plan_text() const override;
+        // Of the scratchpad: for results that become codes, then for sums of parts of K; made rows come
+        // after.
+        int64_t result_bytes = 0, parts_bytes = 0;
+    };
+
+    status_t execute(const exec_ctx_t &ctx) const override;
+};
+
+using sm90_mx_matmul_t = packed_mx_matmul_t<family_t::sm90>;
+using portable_mx_matmul_t = packed_mx_matmul_t<family_t::portable>;
+
+// What one of these executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
+// columns] those that have a 0 need not be computed, of more rows than gemv and grouped_gemv take.
+status_t multiply_packed(family_t family, const exec_ctx_t &ctx, char *space, const int32_t *wanted);
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
+
+#include <algorithm>
+
+#include "common/formats/format_list.hpp"
+#include "common/layouts/n64_i4.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
+#include "gpu/cuda/device.hpp"
+#include "gpu/cuda/impl/kernel_call.hpp"
+#include "gpu/cuda/impl/packed/packed_results.hpp"
+#include "gpu/cuda/impl/packed/packed_source.hpp"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+
+namespace {
+
+bool is_int4(const memory_desc_t &wei) { return wei.dt == mxdnn_s4 || wei.dt == mxdnn_u4; }
+
+// The kernels' format of packed weights; format_t::count where they have none.
+packed::format_t format_of(const memory_desc_t &wei) {
+    using packed::format_t;
+    const quant_t &q = wei.packed.quant;
+    if (q.zp == zero_point_kind_t::none && q.scale_dt == mxdnn_e8m0 && q.block == 32) {
+        switch (wei.dt) {
+        case mxdnn_f4_e2m1: return format_t::mxfp4;
+        case mxdnn_f6_e2m3: return format_t::mxfp6_e2m3;
+        case mxdnn_f6_e3m2: return format_t::mxfp6_e3m2;
+        case mxdnn_f8_e4m3: return format_t::mxfp8_e4m3;
+        case mxdnn_f8_e5m2: return format_t::mxfp8_e5m2;
+        case mxdnn_s8: return format_t::mxint8;
+        default: return format_t::count;
+        }
+    }
+    if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
+    if (!is_int4(wei) || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
+    const bool short_scales = q.scale_dt != mxdnn_f32;
+    if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
+    if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zero_points;
+    if (short_scales && q.zp == zero_point_kind_t::float_zero && q.zp_dt != mxdnn_f32)
+        return format_t::int4_zeros;
+    return format_t::int4_any;
+}
+
+packed::int4_types_t int4_types_of(const memory_desc_t &wei) {
+    const quant_t &q = wei.packed.quant;
+    packed::int4_types_t t;
+    t.scales = value_type_of(q.scale_dt);
+    if (q.zp == zero_point_kind_t::float_zero) t.zeros = value_type_of(q.zp_dt);
+    t.is_signed = wei.dt == mxdnn_s4;
+    t.zero_points = q.zp == zero_point_kind_t::u8;
+    return t;
+}
+
+packed::tiling_t tiling_of(const memory_desc_t &wei) {
+    using frame = n64_frame_t;
+    const packed_shape_t s = shape_of(wei);
+    packed::tiling_t t;
+    if (is_int4(wei)) t.int4 = int4_types_of(wei);
+    const int64_t rows = frame::tile_rows(s);
+    t.panel_bytes = frame::panel_bytes(s);
+    t.tile_bytes = int32_t(frame::tile_bytes(s, rows));
+    t.header_bytes = int32_t(frame::header_bytes(s));
+    while (frame::min_tile_rows << t.tile_steps_shift < rows) t.tile_steps_shift++;
+    t.blocks = int32_t(frame::blocks(s));
+    return t;
+}
+
+bool is_relu(const post_op_t &o) {
+    return o.kind == mxdnn_eltwise
+           && (o.alg == mxdnn_eltwise_relu2 || (o.alg == mxdnn_eltwise_relu && o.alpha == 0.f));
+}
+
+bool is_gate(const post_op_t &o) {
+    return o.kind == mxdnn_gated && (o.alg == mxdnn_gated_swiglu_oai || o.alg == mxdnn_gated_silu);
+}
+
+} // namespace
+
+packed::value_type_t value_type_of(data_type_t dt) {
+    switch (dt) {
+    case mxdnn_f32: return packed::value_type_t::f32;
+    case mxdnn_bf16: return packed::value_type_t::bf16;
+    case mxdnn_f16: return packed::value_type_t::f16;
+    default: return packed::value_type_t::none;
+    }
+}
+
+packed::format_t kernel_format(const problem_t &p) {
+    // Kernels for rows of f16 know scales and zeros of f16, or look at the type of all of them.
+    const quant_t &q = p.weights.packed.quant;
+    const bool f16 =
+            q.scale_dt == mxdnn_f16 && (q.zp != zero_point_kind_t::float_zero || q.zp_dt == mxdnn_f16);
+    return source_type(p) == packed::value_type_t::f16 && !f16 ? packed::format_t::int4_any
+                                                               : format_of(p.weights);
+}
+
+packed::matmul_plan_t plan_packed(
+        const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
+    if (fp8 && packed::fp8_pays(rows, int(groups)))
+        return packed::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
+    if (family == family_t::portable)
+        return packed::plan_sm80_matmul(
+                rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), source_terms(p));
+    const packed::tiling_t t = tiling_of(p.weights);
+    const packed::matmul_plan_t plan = packed::plan_matmul(rows, dim_from_end(p.weights, 1),
+            dim_from_end(p.weights, 2), int(groups), t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
+            format_of(p.weights) == packed::format_t::mxfp4 ? packed::gemm_all : packed::gemm_common,
+            source_terms(p));
+    return takes_gemv_rows(p) && plan.kernel == packed::kernel_t::gemm
+                   ? plan_packed(p, family_t::portable, rows, groups)
+                   : plan;
+}
+
+int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t groups) {
+    // Kernels that look at types do best to look once for many rows.
+    const bool few_only = family == family_t::sm90 && groups == 0 && takes_gemv_rows(p)
+                          && kernel_format(p) != packed::format_t::int4_any;
+    return few_only ? packed::rows_per_gemv(rows, source_terms(p)) : rows;
+}
+
+int64_t parts_bytes_of(const problem_t &p) {
+    const int64_t most = sm_count_of(p) * packed::most_sums;
+    if (has_runtime_dims(p.dst)) return int64_t(sizeof(float)) * most;
+    const int64_t rows = batch_of(p.dst) * dim_from_end(p.dst, 2),
+                  sums = packed::most_parts * rows * packed::parts_stride(dim_from_end(p.weights, 1));
+    return round_up(int64_t(sizeof(float)) * std::min(most, sums), 256);
+}
+
+kernel_id_t plan_packed_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
+        packed::launch_args_t &launch, bool fp8) {
+    const packed::matmul_plan_t plan = plan_packed(p, family, rows, groups, fp8);
+    launch.variant = plan.variant;
+    launch.grid = plan.grid;
+    launch.matmul.splits = plan.splits;
+    launch.format = kernel_format(p);
+    switch (plan.kernel) {
+    case packed::kernel_t::gemv: return kernel_id_t::sm90_gemv;
+    case packed::kernel_t::grouped_gemv: return kernel_id_t::sm90_grouped_gemv;
+    case packed::kernel_t::sm80_gemm:
+        if (takes_gemv_rows(p)) launch.format = packed::format_t::int4_any;
+        return kernel_id_t::sm80_gemm;
+    default: return kernel_id_t::sm90_gemm;
+    }
+}
+
+status_t prepare_packed_kernels(const problem_t &p, family_t family, bool one_matrix, bool fp8) {
+    packed::gemm_launch_t launch;
+    packed::launch_args_t &of_others = launch;
+    set_packed_args(p, launch);
+    launch.matmul.src_terms = source_terms(p);
+    launch.format = kernel_format(p);
+    if (family == family_t::sm90) {
+        if (one_matrix) MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemv, of_others));
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_grouped_gemv, of_others));
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemm, launch));
+    }
+    if (fp8) {
+        launch.variant = packed::gemm_fp8;
+        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemm, launch));
+    }
+    if (family != family_t::portable && !takes_gemv_rows(p)) return mxdnn_success;
+    if (takes_gemv_rows(p)) launch.format = packed::format_t::int4_any;
+    return prepare_kernel(p, kernel_id_t::sm80_gemm, of_others);
+}
+
+status_t launch_packed(
+        const exec_ctx_t &ctx, kernel_id_t id, const packed::launch_args_t &launch, float *parts) {
+    if (id != kernel_id_t::sm90_gemm) return launch_kernel(ctx, id, launch);
+    return launch_kernel(ctx, id, packed::gemm_launch_t{launch, launch.matmul.splits > 1 ? parts : nullptr});
+}
+
+bool writes_no_weights(kernel_id_t id) {
+    return id == kernel_id_t::sm90_gemv || id == kernel_id_t::sm90_grouped_gemv
+           || id == kernel_id_t::sm90_gemm || id == kernel_id_t::convert_source
+           || id == kernel_id_t::quantise_results || id == kernel_id_t::sm90_fp8_weights;
+}
+
+reason_t check_fp8_problem(const problem_t &p) {
+    const mxdnn_accumulation_mode_t sums = p.attr.accumulation;
+    if (sums != mxdnn_accumulation_mode_relaxed && sums != mxdnn_accumulation_mode_any)
+        return no("accumulation mode", "strict sums", "relaxed or any");
+    quant_t q;
+    if (source_format(p, q) != mxdnn_f8_e4m3 || !has_row_scale(mxdnn_f8_e4m3, q))
+        return no("src", to_string(p.src).c_str(), "f8_e4m3 with a scale per row, or a recipe for it");
+    const memory_desc_t &wei = p.weights;
+    if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
+        return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    return {};
+}
+
+bool takes_gemv_rows(const problem_t &p) {
+    return is_int4(p.weights) && format_of(p.weights) != packed::format_t::count;
+}
+
+reason_t check_packed_problem(const problem_t &p, family_t family, bool one_matrix) {
+    const memory_desc_t &wei = p.weights, &bias = p.bias;
+    const engine_t &engine = exec_engine(p);
+    const device_t *device = device_of(engine); // null: the engine is a description
+    if (family == family_t::sm90 && arch_of(engine) != 90)
+        return no("device", "another architecture", "sm_90");
+    if (family == family_t::sm90 && device && !device->table->hopper)
+        return no("libmxdnn_cuda", "built without Hopper's kernels", "MXDNN_CUDA_ARCHITECTURES with 90a");
+    if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
+    if (format_of(wei) == packed::format_t::count)
+        return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
+    // grouped_gemv has stages of 128 rows.
+    if (family == family_t::sm90 && takes_gemv_rows(p) && !one_matrix && wei.packed.quant.block > 128)
+        return no("weights", to_string(wei).c_str(), "one matrix, or blocks of 128 rows at most");
+    reason_t r = check_results(p);
+    if (!r.ok()) return r;
+    r = check_source(p);
+    if (!r.ok()) return r;
+    if (bias.ndims
+            && (!is_strided(bias) || value_type_of(bias.dt) == packed::value_type_t::none
+                    || dim_from_end(bias, 1) != dim_from_end(wei, 1) || bias.strides[bias.ndims - 1] != 1))
+        return no("bias", to_string(bias).c_str(), "dense rows of f32, bf16 or f16");
+    return yes();
+}
+
+bool applies_post_ops(const problem_t &p) {
+    const auto &ops = p.attr.post_ops.ops;
+    size_t n = ops.size();
+    if (n && ops[n - 1].kind == mxdnn_sum) {
+        const post_op_t &o = ops[n - 1];
+        if (p.kind != mxdnn_primitive_kind_grouped_matmul || o.zero_point
+                || (o.dt != mxdnn_data_type_undef && o.dt != p.dst.dt))
+            return false;
+        n--;
+    }
+    if (n > 1 || (n == 1 && !is_relu(ops[0]) && !is_gate(ops[0]))) return false;
+    return n == 0 || ops[0].kind != mxdnn_gated || ops[0].gated_layout != mxdnn_gated_halves
+           || dim_from_end(p.weights, 1) / 2 % n64_frame_t::columns == 0;
+}
+
+void set_packed_args(const problem_t &p, packed::launch_args_t &launch) {
+    const packed_shape_t shape = shape_of(p.weights);
+    packed::matmul_args_t &a = launch.matmul;
+    a.prefix = int32_t(n64_frame_t::prefix(shape));
+    a.tiling = tiling_of(p.weights);
+    a.constant_weights = p.attr.constant_weights;
+    a.N = int32_t(dim_from_end(p.weights, 1));
+    a.K = int32_t(dim_from_end(p.weights, 2));
+    for (const post_op_t &o : p.attr.post_ops.ops) {
+        if (!applies_post_ops(p)) break;
+        if (o.kind == mxdnn_sum) {
+            a.old_scale = o.scale;
+        } else if (o.kind == mxdnn_eltwise) {
+            a.activation =
+                    o.alg == mxdnn_eltwise_relu ? packed::activation_t::relu : packed::activation_t::relu2;
+        } else {
+            a.activation = o.gated_layout == mxdnn_gated_halves ? packed::activation_t::gated_halves
+                                                                : packed::activation_t::gated_pairs;
+            const bool silu = o.alg == mxdnn_gated_silu;
+            a.alpha = silu ? 1.f : o.alpha;
+            a.beta = silu ? 0.f : 1.f;
+            a.limit = o.beta;
+            a.limit_only = silu;
+        }
+    }
+    a.panel_end = packed::panels_of(a);
+    a.src_type = source_type(p);
+}
+
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What device/kernels/convert_source.cu is told: rows of a matmul's source, in any form and gathered or
+// not, that become neighbouring rows of bf16, or f16, with one factor each.
+#pragma once
+
+#include "common/formats/source_recipe.hpp"
+#include "common/quant.hpp"
+#include "common/row_groups.hpp"
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+struct convert_source_args_t {
+    const uint8_t *elements = nullptr;
+    int64_t row_step = 0, col_step = 0; // bytes; codes below a byte stand side by side in a row
+    data_type_t dt = mxdnn_data_type_undef;
+    int32_t bits = 0;
+    mxdnn_element_packing_t packing = mxdnn_element_packing_bytes;
+
+    quant_t quant; // scale_dt undef: the source has high precision
+    const uint8_t *scales = nullptr;
+    int64_t scale_row_step = 0, scale_col_step = 0; // bytes
+    bool swizzled = false;
+    int64_t swizzle_cols = 0;
+    bool swizzled_by_group = false; // in tiles that begin anew with each of the groups
+    row_groups_t groups;
+    source_recipe_t recipe;
+
+    const int32_t *gather = nullptr;    // row of the source, else a row of zeros; null: row r is row r
+    int64_t src_rows = 0;               // that there are to gather from
+    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) are made
+    uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
+    int64_t stride = 0;                 // elements, a multiple of 8
+    // More than one: a value of high precision is the sum of so many of bf16, exactly. They stand in as many
+    // parts of a row of `out`, the least first.
+    int32_t terms = 1;
+    bool f16 = false;         // values of f16 stay that
+    float *factors = nullptr; // [rows]: what the sums of a row are multiplied by
+    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(), or in that of
+    // fp8_register_place(). stride is a multiple of 64 then.
+    uint8_t *codes = nullptr;
+    bool register_order = false;
+    const int32_t *wanted = nullptr; // [wanted_count]: rows are made if one is not 0; null: always
+    int32_t wanted_count = 0;
+    bool in_pieces = false; // 16 bits each, in whole pieces of 16 bytes: copied, without factors
+    bool early = false;     // as in launch_args_t
+};
+
+// How many terms of 8 bits hold a value of such a type.
+constexpr int source_terms_of(data_type_t dt) { return dt == mxdnn_f32 ? 3 : dt == mxdnn_f16 ? 2 : 1; }
+
+// A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, where
+// bf16 holds the least code of every format under the least scale. Its products with weights then are below
+// 2^96, so no sum of them that f32 holds is lost. In other rows what falls below the least bf16, 2^-133, is
+// rounded: less than 2^-85 of the row's largest block.
+constexpr int small_row_exponent = -48, small_row_shift = 16;
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
