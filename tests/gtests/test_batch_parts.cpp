@@ -37,7 +37,7 @@ struct case_t {
     bool groups;
 };
 
-TEST(rows_batch, every_matrix_is_made_once_of_its_own) {
+TEST(batch_parts, every_matrix_is_made_once_of_its_own) {
     constexpr dim_t M = 5, K = 64, N = 40, most = packed::max_groups;
     const case_t cases[] = {
             {{M, K}, {K, N}, {1, N}, {M, N}, 1, false},
@@ -78,14 +78,14 @@ TEST(rows_batch, every_matrix_is_made_once_of_its_own) {
     }
 }
 
-TEST(rows_batch, groups_only_where_they_are_allowed) {
+TEST(batch_parts, groups_only_where_they_are_allowed) {
     const memory_desc_t src = tensor({3, 5, 64}), weights = tensor({3, 64, 40}), dst = tensor({3, 5, 40});
     EXPECT_EQ(batch_parts_t(src, weights, nullptr, dst, false, true).parts(), 3);
     // A factor of each matrix of src keeps rows that share weights apart.
     EXPECT_EQ(batch_parts_t(src, tensor({1, 64, 40}), nullptr, dst, true, false).parts(), 3);
 }
 
-TEST(rows_batch, groups_are_equal) {
+TEST(batch_parts, groups_are_equal) {
     const row_groups_t g = equal_groups(4, 20);
     for (int64_t i = 0; i < 4; i++) {
         const row_group_t group = g.group(i);

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "common/engine.hpp"
-#include "gpu/cuda/device.hpp"
+#include "gpu/cuda/arch.hpp"
 #include "gpu/cuda/library.hpp"
 #include "test_api_util.hpp"
 
@@ -68,19 +68,36 @@ TEST(cuda_absent, tables_of_other_releases_are_refused) {
 }
 
 TEST(cuda_absent, architectures_have_targets) {
-    const auto arch = [](int major, int minor) {
+    const auto target = [](int major, int minor) -> std::string {
         cuda::device_info_t d{};
         d.compute_major = major;
         d.compute_minor = minor;
-        return cuda::arch_of(d);
+        const cuda::arch_t *arch = cuda::find_arch(d);
+        return arch ? arch->target : "none";
     };
-    EXPECT_EQ(arch(7, 5), 0);
-    EXPECT_EQ(arch(8, 0), 80);
-    EXPECT_EQ(arch(8, 9), 80);
-    EXPECT_EQ(arch(9, 0), 90);
-    EXPECT_EQ(arch(10, 3), 100);
-    EXPECT_EQ(arch(12, 1), 120);
-    for (int a : {80, 90, 100, 120}) EXPECT_GT(cuda::assumed_device(a).sm_count, 0);
+    EXPECT_EQ(target(7, 5), "none");
+    EXPECT_EQ(target(8, 0), "cuda:sm_80");
+    EXPECT_EQ(target(8, 9), "cuda:sm_80");
+    EXPECT_EQ(target(9, 0), "cuda:sm_90");
+    EXPECT_EQ(target(10, 3), "cuda:sm_100");
+    EXPECT_EQ(target(12, 1), "cuda:sm_120");
+}
+
+// Rows are found by capability, so they are in its order, and say all that is assumed of a device.
+TEST(cuda_absent, architectures_are_whole_rows_in_order) {
+    int before = 0;
+    for (const cuda::arch_t *a : cuda::arch_list) {
+        EXPECT_GT(a->capability, before);
+        before = a->capability;
+        EXPECT_EQ(std::string("cuda:") + a->name(), a->target);
+        EXPECT_GT(a->sm_count, 0) << a->target;
+        EXPECT_GE(a->shared_bytes, 48 << 10) << a->target;
+        EXPECT_GT(a->l2_bytes, 0) << a->target;
+        for (const char *name : a->aliases)
+            if (name) {
+                EXPECT_EQ(mxdnn::engine::for_target(name).get(), mxdnn::engine::for_target(a->target).get()) << name;
+            }
+    }
 }
 
 // Where the library was built and no device is there, the sentence is the driver's.

@@ -10,11 +10,12 @@
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 using namespace mxdnn::impl;
-using namespace mxdnn::impl::cuda::rows;
+using namespace mxdnn::impl::cuda::packed;
+using mxdnn::impl::cuda::kernel_id_t;
 
 namespace {
 
-TEST(rows_matmul_plan, makes_a_launch_for_every_size) {
+TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
     for (int64_t rows : {1, 2, 8, 9, 16, 17, 31, 64, 100, 256, 1000, 4096, 100000})
         for (int64_t N : {1, 64, 100, 2880, 4096, 5760, 8192})
             for (int64_t K : {0, 8, 64, 2880, 8192})
@@ -22,46 +23,46 @@ TEST(rows_matmul_plan, makes_a_launch_for_every_size) {
                     for (int sms : {1, 2, 78, 132}) {
                         const matmul_plan_t p = plan_matmul(rows, N, K, groups, 2176, sms);
                         EXPECT_GE(p.grid, 1);
-                        EXPECT_LE(p.grid, p.kernel == kernel_t::gemv ? 2 * sms : sms);
-                        const int pair = p.kernel == kernel_t::gemm ? gemm_pair(gemm_widths[p.variant]) : 1;
+                        EXPECT_LE(p.grid, p.kernel == kernel_id_t::sm90_gemv ? 2 * sms : sms);
+                        const int pair = p.kernel == kernel_id_t::sm90_gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
                         EXPECT_TRUE(
-                                p.splits >= 1 && p.splits <= (p.kernel == kernel_t::gemm ? most_parts : 2));
+                                p.splits >= 1 && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
                         EXPECT_EQ(p.grid % (p.splits * pair), 0);
                         if (groups <= 1) {
-                            EXPECT_EQ(p.kernel != kernel_t::gemm, rows <= 16);
+                            EXPECT_EQ(p.kernel != kernel_id_t::sm90_gemm, rows <= 16);
                         }
-                        EXPECT_EQ(p.kernel == kernel_t::gemv, groups == 0 && rows <= 16);
-                        if (p.kernel == kernel_t::gemv) {
-                            EXPECT_GE(8 * gemv_tiles[p.variant], rows);
+                        EXPECT_EQ(p.kernel == kernel_id_t::sm90_gemv, groups == 0 && rows <= 16);
+                        if (p.kernel == kernel_id_t::sm90_gemv) {
+                            EXPECT_GE(8 * gemv_tiles[p.shape], rows);
                         }
                         // Sums over more than one CTA take one round of gemm, and there is room.
-                        if (p.kernel == kernel_t::gemm && p.splits > 1) {
+                        if (p.kernel == kernel_id_t::sm90_gemm && p.splits > 1) {
                             EXPECT_EQ(groups, 0);
                             EXPECT_LE(p.splits * rows * parts_stride(N), sms * most_sums);
-                            EXPECT_LE(div_up(rows, gemm_widths[p.variant]) * div_up(N, 256) * p.splits * pair,
+                            EXPECT_LE(div_up(rows, gemm_widths[p.shape]) * div_up(N, 256) * p.splits * pair,
                                     p.grid);
                         }
                     }
 }
 
 // Terms of a source row are rows to few rows, which have to hold them, and passes through K to many.
-TEST(rows_matmul_plan, has_room_for_the_terms_of_rows) {
+TEST(packed_matmul_plan, has_room_for_the_terms_of_rows) {
     for (int64_t rows : {1, 5, 6, 8, 9, 16, 17, 300})
         for (int terms : {2, 3})
             for (int groups : {0, 1, 128}) {
                 const matmul_plan_t p = plan_matmul(rows, 4096, 4096, groups, 2176, 132, gemm_all, terms);
-                EXPECT_EQ(p.kernel == kernel_t::gemv, groups == 0 && rows * terms <= 16);
-                if (p.kernel == kernel_t::gemv) {
-                    EXPECT_GE(8 * gemv_tiles[p.variant], rows * terms);
+                EXPECT_EQ(p.kernel == kernel_id_t::sm90_gemv, groups == 0 && rows * terms <= 16);
+                if (p.kernel == kernel_id_t::sm90_gemv) {
+                    EXPECT_GE(8 * gemv_tiles[p.shape], rows * terms);
                 }
                 if (groups <= 1 && rows * terms > 16) {
-                    EXPECT_EQ(p.kernel, kernel_t::gemm);
+                    EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
                 }
             }
 }
 
 // Runs of as many rows as gemv has room for, terms included; then all at once.
-TEST(rows_matmul_plan, grouped_gemv_again_and_again) {
+TEST(packed_matmul_plan, grouped_gemv_again_and_again) {
     for (const int terms : {1, 2, 3}) {
         const int64_t each = rows_per_gemv(64, terms);
         EXPECT_EQ(each, gemv_most / terms);
@@ -70,17 +71,17 @@ TEST(rows_matmul_plan, grouped_gemv_again_and_again) {
     }
 }
 
-TEST(portable_matmul_plan, has_a_block_for_every_row) {
+TEST(sm80_matmul_plan, has_a_block_for_every_row) {
     for (int64_t rows : {1, 2, 8, 9, 47, 48, 49, 4096, 100000})
         for (int64_t N : {1, 64, 2880})
             for (int groups : {0, 1, 4, 128})
                 for (int terms : {1, 2, 3})
                     for (int sms : {1, 108}) {
                         const matmul_plan_t p = plan_sm80_matmul(rows, N, groups, sms, terms);
-                        EXPECT_EQ(p.kernel, kernel_t::sm80_gemm);
+                        EXPECT_EQ(p.kernel, kernel_id_t::sm80_gemm);
                         EXPECT_TRUE(p.grid >= 1 && p.grid <= sms && p.splits == 1);
                         if (groups <= 1) {
-                            EXPECT_EQ(sm80_gemm_tiles[p.variant] == 1, rows * terms <= 8);
+                            EXPECT_EQ(sm80_gemm_tiles[p.shape] == 1, rows * terms <= 8);
                         }
                     }
     EXPECT_EQ(plan_sm80_matmul(1, 4096, 0, 108).grid, 64);
@@ -88,7 +89,7 @@ TEST(portable_matmul_plan, has_a_block_for_every_row) {
 }
 
 // What the sizes that matter get: every multiprocessor works, but where two panels a CTA are too few.
-TEST(rows_matmul_plan, fills_the_device) {
+TEST(packed_matmul_plan, fills_the_device) {
     for (int64_t rows : {1, 16, 256, 4096})
         EXPECT_GE(plan_matmul(rows, 8192, 8192, 0, 2176, 132).grid, 120) << rows;
     EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
@@ -101,7 +102,7 @@ TEST(rows_matmul_plan, fills_the_device) {
 
 // A CTA of a decoding kernel on every multiprocessor, so that the next one's lie beside them, one by one; but
 // not where most would have nothing of their own to do, and two where there is work for more.
-TEST(rows_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
+TEST(packed_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
     const auto grid = [](int64_t rows, int64_t panels) {
         return plan_matmul(rows, 64 * panels, 4096, 0, 2176, 132).grid;
     };
@@ -114,20 +115,20 @@ TEST(rows_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_plac
 
 // Rows fall into groups at random: what is chosen has room for more than the mean, so that few groups need a
 // second block, which reads and decodes their weights again.
-TEST(rows_matmul_plan, leaves_room_for_groups_above_the_mean) {
+TEST(packed_matmul_plan, leaves_room_for_groups_above_the_mean) {
     const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
-    EXPECT_EQ(plan(64).kernel, kernel_t::grouped_gemv);
-    EXPECT_EQ(grouped_gemv_tiles[plan(64).variant], 1);
-    EXPECT_EQ(plan(256).kernel, kernel_t::grouped_gemv);
-    EXPECT_EQ(grouped_gemv_tiles[plan(256).variant], 2);
-    EXPECT_EQ(plan(1024).kernel, kernel_t::gemm);
-    EXPECT_EQ(gemm_widths[plan(1024).variant], 48);
-    EXPECT_EQ(gemm_widths[plan(4096).variant], 144);
-    EXPECT_EQ(gemm_widths[plan(8192).variant], 288); // half of the groups have more than the mean of 256
+    EXPECT_EQ(plan(64).kernel, kernel_id_t::sm90_grouped_gemv);
+    EXPECT_EQ(grouped_gemv_tiles[plan(64).shape], 1);
+    EXPECT_EQ(plan(256).kernel, kernel_id_t::sm90_grouped_gemv);
+    EXPECT_EQ(grouped_gemv_tiles[plan(256).shape], 2);
+    EXPECT_EQ(plan(1024).kernel, kernel_id_t::sm90_gemm);
+    EXPECT_EQ(gemm_widths[plan(1024).shape], 48);
+    EXPECT_EQ(gemm_widths[plan(4096).shape], 144);
+    EXPECT_EQ(gemm_widths[plan(8192).shape], 288); // half of the groups have more than the mean of 256
 }
 
 // Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.
-TEST(rows_matmul_plan, rows_of_fp8) {
+TEST(packed_matmul_plan, rows_of_fp8) {
     EXPECT_FALSE(fp8_pays(4 * 1024, 128));
     EXPECT_TRUE(fp8_pays(4 * 8192, 128));
     EXPECT_TRUE(fp8_pays(700, 5));
@@ -137,8 +138,8 @@ TEST(rows_matmul_plan, rows_of_fp8) {
             for (int64_t N : {6, 5760})
                 for (int sms : {2, 3, 132}) {
                     const matmul_plan_t p = plan_fp8_matmul(rows, N, groups, sms);
-                    EXPECT_EQ(p.kernel, kernel_t::gemm);
-                    EXPECT_EQ(p.variant, gemm_fp8);
+                    EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
+                    EXPECT_EQ(p.shape, gemm_fp8);
                     EXPECT_EQ(p.splits, 1);
                     EXPECT_EQ(p.grid % gemm_pair(gemm_fp8_width), 0);
                     EXPECT_GT(p.grid, 0);

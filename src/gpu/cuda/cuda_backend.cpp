@@ -4,11 +4,13 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/blob_verdict.hpp"
 #include "common/packed_desc.hpp"
 #include "gpu/cuda/cuda_impl_lists.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/interface/cuda_table.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -17,23 +19,15 @@ namespace cuda {
 namespace {
 
 struct cuda_target_t : target_t {
-    int arch;
+    const arch_t *arch;
+    explicit cuda_target_t(const arch_t *a) : target_t{a->target, mxdnn_cuda, a->layouts}, arch(a) {}
 };
 
-constexpr cuda_target_t target_list[] = {
-        {{"cuda:sm_80", mxdnn_cuda, target_family_t::cuda}, 80},
-        {{"cuda:sm_90", mxdnn_cuda, target_family_t::cuda}, 90},
-        {{"cuda:sm_100", mxdnn_cuda, target_family_t::cuda}, 100},
-        {{"cuda:sm_120", mxdnn_cuda, target_family_t::cuda}, 120},
-};
-
-// Further names of such targets: the compute capabilities of devices that a target stands for.
-constexpr const char *target_aliases[][2] = {
-        {"cuda:sm_86", "cuda:sm_80"},
-        {"cuda:sm_89", "cuda:sm_80"},
-        {"cuda:sm_103", "cuda:sm_100"},
-        {"cuda:sm_121", "cuda:sm_120"},
-};
+// One of each architecture.
+const std::vector<cuda_target_t> &target_list() {
+    static const std::vector<cuda_target_t> list(std::begin(arch_list), std::end(arch_list));
+    return list;
+}
 
 class cuda_backend_t final : public backend_t {
 public:
@@ -41,11 +35,12 @@ public:
     const char *name() const override { return "cuda"; }
 
     const target_t *target(size_t i) const override {
-        return i < std::size(target_list) ? &target_list[i] : nullptr;
+        return i < target_list().size() ? &target_list()[i] : nullptr;
     }
     const target_t *find_target(const std::string &name) const override {
-        for (const auto &[alias, target] : target_aliases)
-            if (name == alias) return backend_t::find_target(target);
+        for (const cuda_target_t &t : target_list())
+            for (const char *alias : t.arch->aliases)
+                if (alias && name == alias) return &t;
         return backend_t::find_target(name);
     }
     bool executes(const target_t &) const override { return false; } // engines that are devices do
@@ -70,14 +65,14 @@ status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
     const device_t &device = *find_device(index);
     const device_info_t &info = device.info;
     engine.device = &device;
-    for (const cuda_target_t &t : target_list)
-        if (t.arch == arch_of(info)) engine.target = &t;
+    for (const cuda_target_t &t : target_list())
+        if (t.arch == device.arch) engine.target = &t;
     if (!engine.target)
         return fail(mxdnn_device_unavailable,
                 "cuda engine %zu is %s of compute capability %d.%d; mxdnn needs 8.0 or newer", index,
                 info.name, info.compute_major, info.compute_minor);
-    const int least = least_capability(device);
-    if (info.compute_major * 10 + info.compute_minor < least)
+    const int least = device.table->least_capability;
+    if (info.capability() < least)
         return fail(mxdnn_device_unavailable,
                 "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and newer: name the device's in MXDNN_CUDA_ARCHITECTURES when you build it",
                 index, info.name, info.compute_major, info.compute_minor, least / 10, least % 10);
@@ -97,11 +92,11 @@ mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memor
     init_strided(p.dst, 2, dst, mxdnn_bf16, nullptr);
     if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // whose sentence is the reason
     const impl_list_t list = cuda_impl_list(p.kind);
-    const std::string own = "sm_" + std::to_string(arch_of(engine));
+    const arch_t &arch = arch_of(engine);
     std::string taken_by = "nothing", refusal;
     for (size_t i = 0; i < list.size; i++) {
         std::unique_ptr<pd_t> pd;
-        const bool is_own = std::string(list.items[i].name).find(own) != std::string::npos;
+        const bool is_own = arch.owns(list.items[i].name);
         const reason_t r = list.items[i].create(pd, p);
         if (is_own && r.ok()) return because(mxdnn_blob_native, "%s", "");
         if (is_own) refusal = std::string("; ") + list.items[i].name + " declines: " + r.text;
@@ -118,7 +113,9 @@ const backend_t &cuda_backend() {
     return b;
 }
 
-int arch_of(const engine_t &engine) { return static_cast<const cuda_target_t *>(engine.target)->arch; }
+const arch_t &arch_of(const engine_t &engine) {
+    return *static_cast<const cuda_target_t *>(engine.target)->arch;
+}
 
 } // namespace cuda
 } // namespace impl

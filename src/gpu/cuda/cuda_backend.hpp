@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/backend.hpp"
+#include "gpu/cuda/arch.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -10,8 +11,8 @@ namespace cuda {
 
 const backend_t &cuda_backend();
 
-// The architecture that an engine stands for: 80, 90, 100 or 120. Only of CUDA engines.
-int arch_of(const engine_t &engine);
+// What an engine is, or stands for. Only of CUDA engines.
+const arch_t &arch_of(const engine_t &engine);
 
 } // namespace cuda
 } // namespace impl

@@ -27,7 +27,7 @@ constexpr impl_list_item_t mx_matmul_list[] = {
         impl_item<cuda::cublaslt_bf16_mx_matmul_t>(),
         impl_item<cuda::cublaslt_f16_mx_matmul_t>(),
         impl_item<cuda::sm90_mx_matmul_t>(),
-        impl_item<cuda::portable_mx_matmul_t>(),
+        impl_item<cuda::sm80_mx_matmul_t>(),
         impl_item<cuda::mma_mx_matmul_t>(),
         impl_item<cuda::ref_mx_matmul_t>(),
 };
@@ -47,7 +47,7 @@ constexpr impl_list_item_t two_reorders_list[] = {
 constexpr impl_list_item_t grouped_matmul_list[] = {
         impl_item<cuda::sm90_fp8_grouped_matmul_t>(),
         impl_item<cuda::sm90_grouped_matmul_t>(),
-        impl_item<cuda::portable_grouped_matmul_t>(),
+        impl_item<cuda::sm80_grouped_matmul_t>(),
         impl_item<cuda::ref_grouped_matmul_t>(),
 };
 

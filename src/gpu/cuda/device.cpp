@@ -37,7 +37,9 @@ devices_t *find_devices() {
         device_t device;
         device.index = i;
         device.table = table;
-        if (table->device_info(i, &device.info).ok()) d->all.push_back(device);
+        if (!table->device_info(i, &device.info).ok()) continue;
+        device.arch = find_arch(device.info);
+        d->all.push_back(device);
     }
     return d;
 }
@@ -71,27 +73,6 @@ const device_t *find_device(size_t index) {
     const auto &all = devices().all;
     return index < all.size() ? &all[index] : nullptr;
 }
-
-device_info_t assumed_device(int arch) {
-    device_info_t d{};
-    d.compute_major = arch / 10;
-    d.compute_minor = arch % 10;
-    switch (arch) {
-    case 80: d.sm_count = 108, d.shared_bytes = 163 << 10, d.l2_bytes = 40 << 20; break;
-    case 90: d.sm_count = 132, d.shared_bytes = 227 << 10, d.l2_bytes = 50 << 20; break;
-    case 100: d.sm_count = 148, d.shared_bytes = 227 << 10, d.l2_bytes = 126 << 20; break;
-    default: d.sm_count = 170, d.shared_bytes = 99 << 10, d.l2_bytes = 96 << 20; break;
-    }
-    std::snprintf(d.name, sizeof(d.name), "sm_%d", arch);
-    return d;
-}
-
-int arch_of(const device_info_t &info) {
-    const int major = info.compute_major;
-    return major >= 12 ? 120 : major >= 10 ? 100 : major == 9 ? 90 : major == 8 ? 80 : 0;
-}
-
-int least_capability(const device_t &device) { return device.table->least_capability; }
 
 status_t check(const result_t &r, const char *what) {
     return r.ok() ? mxdnn_success : fail(r.status, "%s: %s", what, r.text);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/engine.hpp"
+#include "gpu/cuda/arch.hpp"
 #include "gpu/cuda/interface/cuda_types.hpp"
 #include "gpu/cuda/interface/kernel_list.hpp"
 
@@ -22,7 +23,16 @@ struct device_t final : impl::device_t {
     device_info_t info{};
     const table_t *table = nullptr;
 
-    launch_t on(void *stream) const { return {index, info.sm_count, info.compute_major, stream}; }
+    const arch_t *arch = nullptr; // null: too old
+
+    launch_t on(void *stream) const {
+        launch_t at{};
+        at.device = index;
+        at.sm_count = info.sm_count;
+        at.starts_early = arch->starts_early;
+        at.stream = stream;
+        return at;
+    }
 
     status_t allocate(void **data, size_t bytes, const char *of_what) const override;
     void release(void *data) const override;
@@ -42,13 +52,6 @@ inline const device_t *device_of(const engine_t &engine) {
 // Devices that kernels run on; 0, and a sentence that says what is missing, where there are none.
 size_t device_count(const char **why_none = nullptr);
 const device_t *find_device(size_t index); // null beyond the last
-
-// What is assumed of a device that is described but not present; arch is 80, 90, 100 or 120.
-device_info_t assumed_device(int arch);
-// The architecture whose target stands for a device, or 0 for one that is too old.
-int arch_of(const device_info_t &info);
-// The compute capability (80 for 8.0) from which on libmxdnn_cuda has code for devices.
-int least_capability(const device_t &device);
 
 // The status of a call into the table, with its words as the last error.
 status_t check(const result_t &r, const char *what);

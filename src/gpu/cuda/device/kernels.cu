@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of kernels. A new one is a file, a value of kernel_id_t and a row here.
+// The entries of the kernels, in the order of their list.
 #include "gpu/cuda/device/kernels.hpp"
 
 #include <atomic>
@@ -12,26 +12,18 @@ namespace {
 
 __global__ void empty() {}
 
-// Hopper's own are missing in a build without that architecture.
+// An architecture's own kernels are missing in a build without it.
+#define MXDNN_ENTRY(name) &name##_kernel,
 #if MXDNN_CUDA_HOPPER
-#define MXDNN_HOPPERS_OWN(kernel) &kernel
+#define MXDNN_SM90_ENTRY(name) &name##_kernel,
 #else
-#define MXDNN_HOPPERS_OWN(kernel) nullptr
+#define MXDNN_SM90_ENTRY(name) nullptr,
 #endif
-
-const kernel_entry_t *const list[] = {&empty_kernel, &dequantise_tiles_kernel, &group_by_ids_kernel,
-        &sm80_table_gemm_kernel, &moe_permute_kernel, &moe_route_kernel, &moe_unpermute_kernel,
-        &move_tiles_kernel, &sm80_gemm_kernel, &quantise_both_axes_kernel, &quantise_results_kernel,
-        &quantise_tiles_kernel, &ref_grouped_matmul_kernel, &ref_moe_permute_kernel, &ref_moe_route_kernel,
-        &ref_moe_unpermute_kernel, &ref_mx_matmul_kernel, &ref_mx_reorder_kernel, &scatter_link_kernel,
-        &scatter_sum_kernel, MXDNN_HOPPERS_OWN(sm90_gemv_kernel), MXDNN_HOPPERS_OWN(sm90_grouped_gemv_kernel),
-        MXDNN_HOPPERS_OWN(sm90_fp8_weights_kernel), MXDNN_HOPPERS_OWN(sm90_gemm_kernel),
-        &convert_source_kernel};
-static_assert(sizeof(list) / sizeof(list[0]) == size_t(kernel_id_t::count), "a row for every kernel");
+const kernel_entry_t *const list[] = {MXDNN_CUDA_KERNELS(MXDNN_ENTRY, MXDNN_SM90_ENTRY)};
 
 } // namespace
 
-const kernel_entry_t empty_kernel = {kernel_id_t::empty, 0, [](const void *) { return load_kernel(empty); },
+const kernel_entry_t empty_kernel = {0, [](const void *) { return load_kernel(empty); },
         [](const launch_t &at, const void *) {
             empty<<<1, 1, 0, stream_of(at)>>>();
             return cudaGetLastError();
@@ -47,8 +39,16 @@ int64_t loaded_kernels() { return loaded; }
 void count_loaded_kernel() { loaded++; }
 
 const kernel_entry_t *find_kernel(kernel_id_t id) {
-    const kernel_entry_t *k = id < kernel_id_t::count ? list[uint32_t(id)] : nullptr;
-    return k && k->id == id ? k : nullptr;
+    return id < kernel_id_t::count ? list[uint32_t(id)] : nullptr;
+}
+
+bool has_kernels_of(int capability) {
+#define MXDNN_NO(name)
+#define MXDNN_ID(name) kernel_id_t::name,
+    constexpr kernel_id_t own[] = {MXDNN_CUDA_KERNELS(MXDNN_NO, MXDNN_ID)};
+#undef MXDNN_ID
+#undef MXDNN_NO
+    return capability == 90 && find_kernel(own[0]);
 }
 
 } // namespace cuda

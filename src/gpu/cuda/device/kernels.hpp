@@ -9,7 +9,6 @@ namespace impl {
 namespace cuda {
 
 struct kernel_entry_t {
-    kernel_id_t id;
     size_t args_bytes;
     // The device is current in both. prepare() loads the code and raises limits, so that launch() only
     // launches: of launches with such args, of which only what a kernel is chosen by is looked at and has to
@@ -19,6 +18,8 @@ struct kernel_entry_t {
 };
 
 const kernel_entry_t *find_kernel(kernel_id_t id);
+// Whether the own kernels of an architecture are in this build: 90 for those of 9.0.
+bool has_kernels_of(int capability);
 
 // How many times load_kernel() has been called.
 int64_t loaded_kernels();
@@ -44,13 +45,9 @@ cudaError_t load_kernels(const kernels_t &kernels) {
 }
 
 // Entries of the kernels, each defined in the file of its kernel.
-extern const kernel_entry_t dequantise_tiles_kernel, empty_kernel, group_by_ids_kernel,
-        sm80_table_gemm_kernel, moe_permute_kernel, moe_route_kernel, moe_unpermute_kernel, move_tiles_kernel,
-        sm80_gemm_kernel, quantise_both_axes_kernel, quantise_tiles_kernel, ref_grouped_matmul_kernel,
-        ref_moe_permute_kernel, ref_moe_route_kernel, ref_moe_unpermute_kernel, ref_mx_matmul_kernel,
-        ref_mx_reorder_kernel, sm90_gemv_kernel, sm90_grouped_gemv_kernel, sm90_fp8_weights_kernel,
-        sm90_gemm_kernel, quantise_results_kernel, scatter_link_kernel, scatter_sum_kernel,
-        convert_source_kernel;
+#define MXDNN_CUDA_ENTRY(name) extern const kernel_entry_t name##_kernel;
+MXDNN_CUDA_KERNELS(MXDNN_CUDA_ENTRY, MXDNN_CUDA_ENTRY)
+#undef MXDNN_CUDA_ENTRY
 
 } // namespace cuda
 } // namespace impl

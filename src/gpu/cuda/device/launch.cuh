@@ -26,7 +26,7 @@ cudaError_t launch_kernel(const launch_t &at, void (*kernel)(parameters_t...), c
         const std::common_type_t<parameters_t> &...args) {
     cudaLaunchAttribute attrs[3] = {};
     unsigned count = 0;
-    if (shape.early && at.compute_major >= 9) {
+    if (shape.early && at.starts_early) {
         attrs[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attrs[count++].val.programmaticStreamSerializationAllowed = 1;
     }

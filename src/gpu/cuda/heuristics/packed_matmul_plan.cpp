@@ -66,7 +66,7 @@ matmul_plan_t plan_gemv(int64_t rows, int64_t N, int sm_count) {
     const int64_t used = items > clusters       ? std::min(items, clusters * gemv_ctas)
                          : 2 * items > clusters ? clusters
                                                 : items;
-    return {kernel_t::gemv, v, splits, int(used) * splits};
+    return {kernel_id_t::sm90_gemv, v, splits, int(used) * splits};
 }
 
 // Few rows: in bytes that the busiest multiprocessor reads.
@@ -90,7 +90,7 @@ void consider_grouped_gemv(
             const double cost = double(div_up(tiles, splits)) * (busiest * tile_bytes + items * source)
                                 + items * (splits > 1 ? per_shared_item : per_item);
             const int64_t grid = spread.grid(panels, clusters);
-            consider(best, {{kernel_t::grouped_gemv, v, splits, int(grid) * splits}, cost});
+            consider(best, {{kernel_id_t::sm90_grouped_gemv, v, splits, int(grid) * splits}, cost});
         }
     }
 }
@@ -127,7 +127,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
             if (splits > 1) cost += per_sum + double(splits * spread.most() * N * 4) / sum_bytes;
             const int64_t grid =
                     splits > 1 ? int64_t(std::ceil(items)) * splits : spread.grid(items, clusters);
-            consider(best, {{kernel_t::gemm, v, splits, int(grid) * pair}, cost});
+            consider(best, {{kernel_id_t::sm90_gemm, v, splits, int(grid) * pair}, cost});
         }
     }
 }
@@ -136,7 +136,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
 
 matmul_plan_t plan_matmul(
         int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths, int terms) {
-    candidate_t best{{kernel_t::grouped_gemv, 0, 1, 1}, 1e300};
+    candidate_t best{{kernel_id_t::sm90_grouped_gemv, 0, 1, 1}, 1e300};
     const spread_t few(std::max<int64_t>(rows * terms, 1), groups);
     // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
     // than the wider tiles of wgmma.
@@ -162,7 +162,7 @@ matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count
     // At most: every group that has rows may have a block that is not full.
     const int64_t blocks = std::min<int64_t>(std::max(groups, 1), rows) + rows / block_rows;
     const int64_t grid = std::min<int64_t>(blocks * div_up(N, tile), sm_count);
-    return {kernel_t::sm80_gemm, v, 1, int(std::max<int64_t>(grid, 1))};
+    return {kernel_id_t::sm80_gemm, v, 1, int(std::max<int64_t>(grid, 1))};
 }
 
 bool fp8_pays(int64_t rows, int groups) {
@@ -178,16 +178,16 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count)
     });
     const double items = blocks * double(div_up(N, 4 * tile));
     const int64_t grid = spread.grid(items, sm_count / pair);
-    return {kernel_t::gemm, gemm_fp8, 1, int(grid) * pair};
+    return {kernel_id_t::sm90_gemm, gemm_fp8, 1, int(grid) * pair};
 }
 
 std::string to_string(const matmul_plan_t &p) {
-    const int v = p.variant;
-    if (p.kernel == kernel_t::sm80_gemm)
+    const int v = p.shape;
+    if (p.kernel == kernel_id_t::sm80_gemm)
         return "sm80_gemm:" + std::to_string(8 * sm80_gemm_tiles[v]) + "rows:grid" + std::to_string(p.grid);
-    return (p.kernel == kernel_t::grouped_gemv
+    return (p.kernel == kernel_id_t::sm90_grouped_gemv
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
-                   : p.kernel == kernel_t::gemv
+                   : p.kernel == kernel_id_t::sm90_gemv
                            ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
                            : (v == gemm_fp8 ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "gpu/cuda/interface/kernel_list.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace cuda {
@@ -39,12 +41,21 @@ constexpr int gemm_narrower(int width, int rows) {
 // Of sm80_gemm: rows of a row block, in eights.
 constexpr int sm80_gemm_tiles[] = {1, 6};
 
-enum class kernel_t { grouped_gemv, gemm, gemv, sm80_gemm };
+// What a plan is made of.
+struct plan_sizes_t {
+    int64_t rows, N, K;
+    int64_t groups; // that the rows fall into; 0: one matrix, of whose columns each is one of the results for
+                    // itself
+    int tile_bytes; // 64 x 64 weights with their scales
+    int sm_count;
+    int terms;       // of a row of the source
+    bool all_widths; // of gemm are built for the format
+};
 
 struct matmul_plan_t {
-    kernel_t kernel;
-    int variant; // index into the kernel's list
-    int splits;  // CTAs that share K: of a cluster, of gemm any
+    kernel_id_t kernel;
+    int shape;  // index into the kernel's list above
+    int splits; // CTAs that share K: of a cluster, of gemm any
     int grid;
 };
 

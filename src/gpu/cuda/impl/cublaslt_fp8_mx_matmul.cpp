@@ -146,7 +146,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
                     "a product by cuBLASLt"));
         }
     }
-    return multiply_packed(family_t::sm90, exact_ctx, at(space_t::first(N)), left);
+    return multiply_packed(sm90_matmul_kernels, exact_ctx, at(space_t::first(N)), left);
 }
 
 } // namespace cuda

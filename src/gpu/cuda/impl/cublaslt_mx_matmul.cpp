@@ -18,9 +18,9 @@ namespace {
 // Of the kernels that stand after this one, at 4096 rows, against cuBLASLt's: what mxdnn-bench measures on an
 // H200 for the implementation that takes a format there. 1 leaves the format to that one. int4 is decided at
 // fewer rows.
-double speed_of_others(bool is_sm90, const problem_t &p) {
+double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     const int64_t N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
-    if (!is_sm90) return cublaslt::speed_of_sm80_gemm;
+    if (kernels != &sm90_matmul_kernels) return cublaslt::speed_of_sm80_gemm;
     switch (kernel_format(p)) {
     case packed::format_t::int4:
     case packed::format_t::int4_zero_points: return cublaslt::speed_of_gemv(N, K, .21);
@@ -45,11 +45,11 @@ std::unique_ptr<pd_t> next_of_list(const problem_t &p, const char *name) {
     return pd;
 }
 
-// Which of the implementations for rows one is.
-bool is_family(const pd_t &pd, family_t family) {
-    const char *name =
-            family == family_t::sm90 ? sm90_mx_matmul_t::impl_name : portable_mx_matmul_t::impl_name;
-    return pd.name() == std::string(name);
+// The kernels of an implementation of packed weights; null: it is another.
+const matmul_kernels_t *kernels_of(const pd_t &pd) {
+    for (const matmul_kernels_t *k : {&sm90_matmul_kernels, &sm80_matmul_kernels})
+        if (pd.name() == std::string(k->impl_name)) return k;
+    return nullptr;
 }
 
 // Scales and zeros of a type that are 0, or so large, make weights that f16 holds to 2^-11 of themselves:
@@ -97,7 +97,7 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
         return no("dst", data_type_name(dst.dt), (std::string(type) + " or f32").c_str());
     if (dt == mxdnn_f16) {
         const quant_t &q = wei.packed.quant;
-        if (!takes_gemv_rows(problem)) return no("weights", to_string(wei).c_str(), "int4");
+        if (!is_packed_int4(problem)) return no("weights", to_string(wei).c_str(), "int4");
         if (q.zp == zero_point_kind_t::float_zero && (q.scale_dt == mxdnn_f32 || q.zp_dt == mxdnn_f32))
             return no("weights", "sums of f32, which may be below any f16", "scales and zeros of 16 bits");
     }
@@ -117,13 +117,11 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
 
     others = next_of_list(problem, impl_name);
     if (!others) return no("others", "none", "one for few rows");
-    const bool is_sm90 = is_family(*others, family_t::sm90);
-    family = is_sm90 ? family_t::sm90 : family_t::portable;
-    if (dt == mxdnn_f16 && !is_family(*others, family))
-        return no("others", others->name(), "one that computes some panels");
-    plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(is_sm90, problem));
+    kernels = kernels_of(*others);
+    if (dt == mxdnn_f16 && !kernels) return no("others", others->name(), "one that computes some panels");
+    plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(kernels, problem));
     // What one run of gemv takes is not worth decoding weights for.
-    if (is_sm90 && takes_gemv_rows(problem))
+    if (kernels && leaves_int4(*kernels, problem))
         plan.least_rows = std::max<int64_t>(plan.least_rows, packed::gemv_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
                   most = M != runtime_dim ? M
@@ -235,7 +233,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
                 "a product by cuBLASLt"));
     }
     if (!left) return mxdnn_success;
-    return multiply_packed(pd.family, others_ctx, weights, left);
+    return multiply_packed(*pd.kernels, others_ctx, weights, left);
 }
 
 template struct cublaslt_mx_matmul_t<mxdnn_bf16>;

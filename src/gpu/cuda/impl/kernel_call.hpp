@@ -3,9 +3,10 @@
 #pragma once
 
 #include "common/primitive.hpp"
+#include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/interface/cuda_table.hpp"
-#include "gpu/cuda/interface/kernel_names.hpp"
+#include "gpu/cuda/interface/kernel_list.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -17,7 +18,7 @@ inline const device_t &exec_device(const problem_t &p) { return *device_of(exec_
 // Also of an engine of a target, which only describes.
 inline int sm_count_of(const problem_t &p) {
     const device_t *d = device_of(exec_engine(p));
-    return d ? d->info.sm_count : assumed_device(90).sm_count;
+    return d ? d->info.sm_count : arch_of(exec_engine(p)).sm_count;
 }
 
 // Every variant of a kernel.

@@ -9,7 +9,7 @@ namespace impl {
 namespace cuda {
 
 struct mma_mx_matmul_t : primitive_impl_t {
-    static constexpr const char *impl_name = "cuda:sm_80";
+    static constexpr const char *impl_name = sm80.own_matmuls[1];
 
     struct pd_t : kernel_pd_t<mma_mx_matmul_t, kernel_id_t::sm80_table_gemm> {
         using kernel_pd_t::kernel_pd_t;

@@ -16,7 +16,7 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 5;
+constexpr uint32_t table_version = 6;
 
 // Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {
@@ -60,9 +60,9 @@ struct table_t {
             const cublaslt_kernel_t &kernel, const cublaslt_buffers_t &buffers);
 
     // What the build has code for: devices of this compute capability (80 for 8.0) and later ones; and
-    // whether Hopper's own kernels are in it.
+    // whether the own kernels of an architecture (90) are in it.
     int32_t least_capability;
-    bool hopper;
+    bool (*has_kernels_of)(int capability);
     // How many variants of kernels prepare() has loaded so far, those that had been loaded before counted
     // again.
     int64_t (*loaded_kernels)();

@@ -17,9 +17,10 @@ struct result_t {
     bool ok() const { return status == mxdnn_success; }
 };
 
-// What libmxdnn needs to know of a device, or assumes of one that is not present.
+// What libmxdnn needs to know of a device.
 struct device_info_t {
     int compute_major, compute_minor;
+    int capability() const { return compute_major * 10 + compute_minor; } // 90 for 9.0
     int sm_count;
     int shared_bytes; // that one block can have
     int64_t l2_bytes;
@@ -29,8 +30,9 @@ struct device_info_t {
 // Where a kernel is put.
 struct launch_t {
     int device;
-    int sm_count, compute_major;
-    void *stream; // cudaStream_t
+    int sm_count;
+    bool starts_early; // arch_t has it
+    void *stream;      // cudaStream_t
 };
 
 } // namespace cuda

@@ -107,11 +107,12 @@ struct matmul_args_t {
     bool constant_weights = false;
 };
 
-// An argument struct of the kernel table: the plan's choice of a variant and its grid.
+// An argument struct of the kernel table: the variant of the kernel, and its grid.
 struct launch_args_t {
     matmul_args_t matmul;
     format_t format = format_t::mxfp4;
-    int32_t variant = 0; // index into grouped_gemv_tiles or gemm_widths
+    int32_t variant = 0;  // heuristics/packed_variants.hpp
+    int32_t variants = 1; // that prepare() loads, from that one on
     int32_t grid = 0;
     // The kernel starts while the stream's kernel before it runs. It reads nothing that an earlier kernel may
     // write until these have ended; its weights belong to that unless the caller says that they are constant.

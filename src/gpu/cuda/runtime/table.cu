@@ -138,10 +138,34 @@ result_t launch(const launch_t &at, kernel_id_t id, const void *args, size_t byt
     return on_device(at.device, [&] { return k->launch(at, args); });
 }
 
-constexpr table_t table = {table_version, uint32_t(kernel_id_t::count), MXDNN_RELEASE, device_count,
-        device_info, allocate, release_memory, pointer_device, copy, copy_now, stream_create, stream_destroy,
-        stream_wait, stream_device, stream_is_capturing, prepare, launch, cublaslt_open, cublaslt_choose,
-        cublaslt_launch, MXDNN_CUDA_LEAST, MXDNN_CUDA_HOPPER != 0, loaded_kernels};
+constexpr table_t make_table() {
+    table_t t{};
+    t.version = table_version;
+    t.kernels = uint32_t(kernel_id_t::count);
+    t.release = MXDNN_RELEASE;
+    t.device_count = device_count;
+    t.device_info = device_info;
+    t.allocate = allocate;
+    t.release_memory = release_memory;
+    t.pointer_device = pointer_device;
+    t.copy = copy;
+    t.copy_now = copy_now;
+    t.stream_create = stream_create;
+    t.stream_destroy = stream_destroy;
+    t.stream_wait = stream_wait;
+    t.stream_device = stream_device;
+    t.stream_is_capturing = stream_is_capturing;
+    t.prepare = prepare;
+    t.launch = launch;
+    t.cublaslt_open = cublaslt_open;
+    t.cublaslt_choose = cublaslt_choose;
+    t.cublaslt_launch = cublaslt_launch;
+    t.least_capability = MXDNN_CUDA_LEAST;
+    t.has_kernels_of = has_kernels_of;
+    t.loaded_kernels = loaded_kernels;
+    return t;
+}
+constexpr table_t table = make_table();
 
 } // namespace
 

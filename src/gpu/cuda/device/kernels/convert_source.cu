@@ -365,7 +365,7 @@ cudaError_t prepare(const void *args) {
     return cudaSuccess;
 }
 
-cudaError_t launch_packed(const launch_t &at, const void *args) {
+cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const convert_source_args_t *>(args);
     if (fp8_rows_t::takes(a)) {
         const bool quantises = fp8_rows_t::quantises(a);
@@ -383,8 +383,7 @@ cudaError_t launch_packed(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t convert_source_kernel = {
-        kernel_id_t::convert_source, sizeof(convert_source_args_t), prepare, launch_packed};
+const kernel_entry_t convert_source_kernel = {sizeof(convert_source_args_t), prepare, launch_rows};
 
 } // namespace cuda
 } // namespace impl

@@ -82,8 +82,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t dequantise_tiles_kernel = {
-        kernel_id_t::dequantise_tiles, sizeof(tile_args_t), prepare, launch};
+const kernel_entry_t dequantise_tiles_kernel = {sizeof(tile_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads) group_rows(const __grid_constant__ gr
 
 } // namespace
 
-const kernel_entry_t group_by_ids_kernel = {kernel_id_t::group_rows, sizeof(group_by_ids_args_t),
+const kernel_entry_t group_by_ids_kernel = {sizeof(group_by_ids_args_t),
         [](const void *) { return load_kernel(group_rows); },
         [](const launch_t &at, const void *args) {
             const auto &a = *static_cast<const group_by_ids_args_t *>(args);

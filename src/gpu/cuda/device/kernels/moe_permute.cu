@@ -390,10 +390,8 @@ cudaError_t launch_unpermute(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t moe_permute_kernel = {
-        kernel_id_t::moe_permute, sizeof(permute_args_t), prepare_permute, launch_permute};
-const kernel_entry_t moe_unpermute_kernel = {
-        kernel_id_t::moe_unpermute, sizeof(permute_args_t), prepare_unpermute, launch_unpermute};
+const kernel_entry_t moe_permute_kernel = {sizeof(permute_args_t), prepare_permute, launch_permute};
+const kernel_entry_t moe_unpermute_kernel = {sizeof(permute_args_t), prepare_unpermute, launch_unpermute};
 
 } // namespace cuda
 } // namespace impl

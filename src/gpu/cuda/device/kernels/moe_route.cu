@@ -182,23 +182,6 @@ struct token_t {
     }
 };
 
-// What a lane has chosen of one token.
-struct choice_t {
-    int32_t id;
-    float weight;
-};
-template <int per_lane>
-__device__ __forceinline__ choice_t route_token(const route_args_t &a, int32_t *own, int64_t t) {
-    token_t<per_lane> token(a, own);
-    token.route(t);
-    return {token.id, token.weight};
-}
-// One piece of code for kernels that ask in two places.
-template <int per_lane>
-__device__ __noinline__ choice_t route_token_apart(const route_args_t &a, int32_t *own, int64_t t) {
-    return route_token<per_lane>(a, own, t);
-}
-
 // `keeps`: ids and weights are outputs, and read again when rows are placed. Otherwise tokens are routed once
 // more then, but for each warp's last.
 template <int per_lane, bool keeps>
@@ -208,8 +191,7 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
     extern __shared__ int32_t shared[];
     const int E = int(a.E), k = int(a.topk), lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     const int warps = blockDim.x / lanes;
-    int32_t *place = shared + warp * E, *before = shared + warps * E, *total = before + E, *first = total + E,
-            *own = first + E + warp * E;
+    int32_t *place = shared + warp * E, *before = shared + warps * E, *total = before + E, *first = total + E;
     for (int i = threadIdx.x; i < (warps + 2) * E; i += blockDim.x) shared[i] = 0;
     start_of_early_kernel();
     __syncthreads();
@@ -220,7 +202,8 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
     int last_id = 0;
     float last_weight = 0;
     for (int64_t t = begin; t < end; t++) {
-        const choice_t token = (keeps ? route_token<per_lane> : route_token_apart<per_lane>)(a, own, t);
+        token_t<per_lane> token(a, first + E + warp * E);
+        token.route(t);
         if (lane < k) {
             if (keeps || a.ids) a.ids[t * k + lane] = token.id;
             if (keeps || a.weights) a.weights[t * k + lane] = token.weight;
@@ -290,7 +273,8 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
         int id = last_id;
         float weight = last_weight;
         if (!keeps && t + 1 < end) {
-            const choice_t token = route_token_apart<per_lane>(a, own, t);
+            token_t<per_lane> token(a, first + E + warp * E);
+            token.route(t);
             id = token.id, weight = token.weight;
         }
         if (lane < k) {
@@ -347,7 +331,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t moe_route_kernel = {kernel_id_t::moe_route, sizeof(route_args_t), prepare, launch};
+const kernel_entry_t moe_route_kernel = {sizeof(route_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -108,7 +108,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t move_tiles_kernel = {kernel_id_t::move_tiles, sizeof(tile_args_t), prepare, launch};
+const kernel_entry_t move_tiles_kernel = {sizeof(tile_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -175,8 +175,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t quantise_both_axes_kernel = {
-        kernel_id_t::quantise_both_axes, sizeof(both_axes_args_t), prepare, launch};
+const kernel_entry_t quantise_both_axes_kernel = {sizeof(both_axes_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

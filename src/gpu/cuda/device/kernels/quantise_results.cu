@@ -114,7 +114,7 @@ cudaError_t prepare_rows(const void *args) {
     return cudaSuccess;
 }
 
-cudaError_t launch_packed(const launch_t &at, const void *args) {
+cudaError_t launch_rows(const launch_t &at, const void *args) {
     const auto &all = *static_cast<const finish_results_args_t *>(args);
     if (all.step != finish_step_t::quantise) return launch_finish_results(at, all);
     const quantise_results_args_t &a = all.quick;
@@ -126,8 +126,7 @@ cudaError_t launch_packed(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t quantise_results_kernel = {
-        kernel_id_t::quantise_results, sizeof(finish_results_args_t), prepare_rows, launch_packed};
+const kernel_entry_t quantise_results_kernel = {sizeof(finish_results_args_t), prepare_rows, launch_rows};
 
 } // namespace cuda
 } // namespace impl

@@ -193,10 +193,9 @@ cudaError_t prepare_link(const void *) {
 
 } // namespace
 
-const kernel_entry_t scatter_link_kernel = {
-        kernel_id_t::scatter_link, sizeof(scatter_sum_args_t), prepare_link, launch_link};
-const kernel_entry_t scatter_sum_kernel = {kernel_id_t::scatter_sum, sizeof(scatter_sum_args_t),
-        [](const void *) { return load_kernel(sum_rows); }, launch_sum};
+const kernel_entry_t scatter_link_kernel = {sizeof(scatter_sum_args_t), prepare_link, launch_link};
+const kernel_entry_t scatter_sum_kernel = {
+        sizeof(scatter_sum_args_t), [](const void *) { return load_kernel(sum_rows); }, launch_sum};
 
 } // namespace cuda
 } // namespace impl

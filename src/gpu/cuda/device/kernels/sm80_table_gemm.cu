@@ -467,8 +467,8 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t sm80_table_gemm_kernel = {kernel_id_t::sm80_table_gemm, sizeof(matmul_args_t),
-        [](const void *) { return load_kernel(mma_matmul); }, launch};
+const kernel_entry_t sm80_table_gemm_kernel = {
+        sizeof(matmul_args_t), [](const void *) { return load_kernel(mma_matmul); }, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -19,15 +19,13 @@ struct built_t {
     int pair = 1; // CTAs of a cluster besides those that share K
 };
 
-// Loads variants [first, first + count) of the format that launches like this one have; null: all that are
-// built.
+// Loads the variants that a launch names; null: all that are built.
 template <typename args_t>
-cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int), const launch_args_t *like,
-        int first = 0, int count = INT32_MAX) {
+cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int), const launch_args_t *like) {
     for (int f = 0; f < int(format_t::count); f++) {
         if (like && like->format != format_t(f)) continue;
         for (int v = 0; const built_t<args_t> *b = variant(format_t(f), v); v++) {
-            if (like && (v < first || v - first >= count)) continue;
+            if (like && (v < like->variant || v - like->variant >= like->variants)) continue;
             const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
             if (e != cudaSuccess) return e;
         }

@@ -210,8 +210,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_grouped_matmul_kernel = {
-        kernel_id_t::ref_grouped_matmul, sizeof(grouped_args_t), prepare, launch};
+const kernel_entry_t ref_grouped_matmul_kernel = {sizeof(grouped_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

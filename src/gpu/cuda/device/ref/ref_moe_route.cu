@@ -181,8 +181,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_moe_route_kernel = {
-        kernel_id_t::ref_moe_route, sizeof(route_args_t), prepare, launch};
+const kernel_entry_t ref_moe_route_kernel = {sizeof(route_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -129,8 +129,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_mx_matmul_kernel = {
-        kernel_id_t::ref_mx_matmul, sizeof(matmul_args_t), prepare, launch};
+const kernel_entry_t ref_mx_matmul_kernel = {sizeof(matmul_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

@@ -123,8 +123,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t ref_mx_reorder_kernel = {
-        kernel_id_t::ref_mx_reorder, sizeof(reorder_args_t), prepare, launch};
+const kernel_entry_t ref_mx_reorder_kernel = {sizeof(reorder_args_t), prepare, launch};
 
 } // namespace cuda
 } // namespace impl

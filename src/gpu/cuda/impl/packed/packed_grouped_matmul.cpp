@@ -62,7 +62,7 @@ status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
     g.gather_out = g.starts + experts + 1;
     g.scatter_out = g.gather_out + rows;
     if (x.topk) g.topk_out = reinterpret_cast<float *>(g.scatter_out + rows);
-    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::group_rows, g));
+    MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::group_by_ids, g));
     x.groups = {};
     x.groups.grouping = mxdnn_row_grouping_starts;
     x.groups.groups = x.groups.ids = x.groups.experts = experts;
@@ -86,14 +86,14 @@ float scale_of_old(const problem_t &p) {
 // itself, if need be from made rows.
 class rows_multiplier_t {
 public:
-    rows_multiplier_t(const exec_ctx_t &ctx, family_t family, bool fp8, char *rows, const grouped_exec_t &x,
-            packed::launch_args_t &launch)
+    rows_multiplier_t(const exec_ctx_t &ctx, const matmul_kernels_t &kernels, bool fp8, char *rows,
+            const grouped_exec_t &x, packed::launch_args_t &launch)
         : ctx_(ctx), launch_(launch), src_(static_cast<const char *>(launch.matmul.src)), rows_(rows),
           all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
-        kernel_ = plan_packed_launch(p, family, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
+        kernel_ = plan_packed_launch(p, kernels, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
         // Groups look at nothing before what comes before them has ended.
-        launch.early = kernel_ != kernel_id_t::sm80_gemm;
+        launch.early = kernel_ != sm80_matmul_kernels.gemm;
         const bool in_place =
                 !makes_rows(p) && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % row_copy_bytes == 0;
         gathers_ = x.gather
@@ -154,9 +154,9 @@ private:
 
 } // namespace
 
-template <family_t family>
-reason_t packed_grouped_matmul_t<family>::pd_t::init() {
-    reason_t r = check_packed_problem(problem, family, false);
+template <const matmul_kernels_t &kernels>
+reason_t packed_grouped_matmul_t<kernels>::pd_t::init() {
+    reason_t r = check_packed_problem(problem, kernels, false);
     if (!r.ok()) return r;
     sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
     result_bytes = round_up(results_bytes(problem), 256);
@@ -165,12 +165,12 @@ reason_t packed_grouped_matmul_t<family>::pd_t::init() {
     return yes();
 }
 
-template <family_t family>
-status_t packed_grouped_matmul_t<family>::pd_t::create_primitive(
+template <const matmul_kernels_t &kernels>
+status_t packed_grouped_matmul_t<kernels>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_packed_kernels(problem, family, false, fp8));
+    MXDNN_CHECK(prepare_packed_kernels(problem, kernels, false, fp8));
     MXDNN_CHECK(prepare_convert_source(problem));
-    for (const kernel_id_t id : {kernel_id_t::group_rows, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
+    for (const kernel_id_t id : {kernel_id_t::group_by_ids, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
                  kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
     MXDNN_CHECK(prepare_results(problem));
@@ -178,13 +178,13 @@ status_t packed_grouped_matmul_t<family>::pd_t::create_primitive(
     return mxdnn_success;
 }
 
-template <family_t family>
-std::string packed_grouped_matmul_t<family>::pd_t::plan_text() const {
+template <const matmul_kernels_t &kernels>
+std::string packed_grouped_matmul_t<kernels>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {4, 32, 256, 1024, 4096, 16384, 32768})
         text += (text.empty() ? "rows=" : " rows=") + std::to_string(rows) + ":"
                 + to_string(plan_packed(
-                        problem, family, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
+                        problem, kernels, rows, std::max<int64_t>(problem.weights.dims[0], 1), fp8));
     return text;
 }
 
@@ -197,8 +197,8 @@ reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
     return sm90_grouped_matmul_t::pd_t::init();
 }
 
-template <family_t family>
-status_t packed_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
+template <const matmul_kernels_t &kernels>
+status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     grouped_exec_t x(ctx);
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST);
@@ -255,7 +255,7 @@ status_t packed_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     a.activation_stride = int32_t(x.activation_stride);
 
     rows_multiplier_t rows(
-            ctx, family, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes + pd.id_bytes, x, launch);
+            ctx, kernels, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes + pd.id_bytes, x, launch);
     // Where rows of results go.
     char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
     const int64_t to_stride = apart ? results_stride(p) : dst_stride;
@@ -311,8 +311,8 @@ status_t packed_grouped_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
     });
 }
 
-template struct packed_grouped_matmul_t<family_t::sm90>;
-template struct packed_grouped_matmul_t<family_t::portable>;
+template struct packed_grouped_matmul_t<sm90_matmul_kernels>;
+template struct packed_grouped_matmul_t<sm80_matmul_kernels>;
 
 } // namespace cuda
 } // namespace impl

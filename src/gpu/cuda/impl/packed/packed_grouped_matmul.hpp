@@ -9,9 +9,9 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-template <family_t family>
+template <const matmul_kernels_t &kernels>
 struct packed_grouped_matmul_t : primitive_impl_t {
-    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
+    static constexpr const char *impl_name = kernels.impl_name;
 
     struct pd_t : impl::pd_t {
         using impl::pd_t::pd_t;
@@ -28,8 +28,8 @@ struct packed_grouped_matmul_t : primitive_impl_t {
     status_t execute(const exec_ctx_t &ctx) const override;
 };
 
-using sm90_grouped_matmul_t = packed_grouped_matmul_t<family_t::sm90>;
-using portable_grouped_matmul_t = packed_grouped_matmul_t<family_t::portable>;
+using sm90_grouped_matmul_t = packed_grouped_matmul_t<sm90_matmul_kernels>;
+using sm80_grouped_matmul_t = packed_grouped_matmul_t<sm80_matmul_kernels>;
 
 // The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or
 // made in execute.

@@ -29,24 +29,24 @@ bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || eve
 
 } // namespace
 
-template <family_t family>
-reason_t packed_mx_matmul_t<family>::pd_t::init() {
-    const reason_t r = check_packed_problem(problem, family, groups_of(problem) == 0);
+template <const matmul_kernels_t &kernels>
+reason_t packed_mx_matmul_t<kernels>::pd_t::init() {
+    const reason_t r = check_packed_problem(problem, kernels, groups_of(problem) == 0);
     if (!r.ok()) return r;
     const memory_desc_t &bias = problem.bias;
     if (!has_even_rows(problem.src) || !has_even_rows(problem.dst))
         return no("src and dst", "matrices with gaps between them", "rows equally far apart");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
     result_bytes = round_up(results_bytes(problem), 256);
-    parts_bytes = family == family_t::sm90 ? parts_bytes_of(problem) : 0;
+    parts_bytes = kernels.shares_k ? parts_bytes_of(problem) : 0;
     scratchpad_bytes = result_bytes + parts_bytes + (makes_rows(problem) ? made_rows_bytes(problem) : 0);
     return yes();
 }
 
-template <family_t family>
-status_t packed_mx_matmul_t<family>::pd_t::create_primitive(
+template <const matmul_kernels_t &kernels>
+status_t packed_mx_matmul_t<kernels>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
-    MXDNN_CHECK(prepare_packed_kernels(problem, family, true));
+    MXDNN_CHECK(prepare_packed_kernels(problem, kernels, true));
     if (makes_rows(problem)) MXDNN_CHECK(prepare_convert_source(problem));
     MXDNN_CHECK(prepare_results(problem));
     MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::ref_mx_matmul));
@@ -54,13 +54,13 @@ status_t packed_mx_matmul_t<family>::pd_t::create_primitive(
     return mxdnn_success;
 }
 
-template <family_t family>
-std::string packed_mx_matmul_t<family>::pd_t::plan_text() const {
+template <const matmul_kernels_t &kernels>
+std::string packed_mx_matmul_t<kernels>::pd_t::plan_text() const {
     std::string text;
     for (int64_t rows : {1, 16, 64, 256, 4096}) {
-        const int64_t groups = groups_of(problem), each = rows_each(problem, family, rows, groups);
+        const int64_t groups = groups_of(problem), each = rows_each(problem, kernels, rows, groups);
         text += (text.empty() ? "M=" : " M=") + std::to_string(rows) + ":"
-                + to_string(plan_packed(problem, family, std::min(rows, each), groups));
+                + to_string(plan_packed(problem, kernels, std::min(rows, each), groups));
         if (each < rows) text += ":launches" + std::to_string(div_up(rows, each));
     }
     return text;
@@ -79,9 +79,9 @@ struct space_t {
 class part_multiplier_t {
 public:
     // finisher: null where results stay where the kernels put them, in dst.
-    part_multiplier_t(const exec_ctx_t &ctx, family_t family, const space_t &space, const int32_t *wanted,
-            finisher_t *finisher)
-        : ctx_(ctx), p_(ctx.pd.problem), family_(family), space_(space), finisher_(finisher),
+    part_multiplier_t(const exec_ctx_t &ctx, const matmul_kernels_t &kernels, const space_t &space,
+            const int32_t *wanted, finisher_t *finisher)
+        : ctx_(ctx), p_(ctx.pd.problem), kernels_(kernels), space_(space), finisher_(finisher),
           makes_rows_(makes_rows(p_)) {
         packed::matmul_args_t &a = launch_.matmul;
         set_packed_args(p_, launch_);
@@ -122,7 +122,7 @@ public:
 private:
     const exec_ctx_t &ctx_;
     const problem_t &p_;
-    family_t family_;
+    const matmul_kernels_t &kernels_;
     space_t space_;
     finisher_t *finisher_;
     bool makes_rows_;
@@ -138,7 +138,7 @@ private:
         const memory_t &dst = memory(MXDNN_ARG_DST);
         a.dst = finisher_ ? space_.results - first * a.dst_stride * int64_t(sizeof(float))
                           : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
-        const int64_t rows = a.M, each = a.wanted ? rows : rows_each(p_, family_, rows, groups);
+        const int64_t rows = a.M, each = a.wanted ? rows : rows_each(p_, kernels_, rows, groups);
         for (int64_t at = 0; at < rows; at += each) {
             a.row_begin = int32_t(first + at);
             a.M = int32_t(std::min(each, rows - at));
@@ -152,9 +152,9 @@ private:
     }
     status_t launch(int64_t groups) {
         packed::matmul_args_t &a = launch_.matmul;
-        const kernel_id_t kernel = plan_packed_launch(p_, family_, a.M, groups, launch_);
+        const kernel_id_t kernel = plan_packed_launch(p_, kernels_, a.M, groups, launch_);
         // Groups look at nothing before what comes before them has ended.
-        launch_.early = kernel != kernel_id_t::sm80_gemm
+        launch_.early = kernel != sm80_matmul_kernels.gemm
                         && (a.grouped || writes_no_weights(cuda_stream_of(ctx_.stream).last_kernel()));
         return launch_packed(ctx_, kernel, launch_, space_.parts);
     }
@@ -182,7 +182,7 @@ bool is_swizzled_with_gaps(const problem_t &p, const memory_desc_t &scales) {
            && scales.strides[0] != scales.dims[1];
 }
 
-template <family_t family>
+template <const matmul_kernels_t &kernels>
 status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
     const problem_t &p = ctx.pd.problem;
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST),
@@ -197,13 +197,13 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
             || rows > INT32_MAX / 2 || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0
             || (scales && (even_row_stride(scales->md) < 0 || is_swizzled_with_gaps(p, scales->md))))
         return ref_mx_matmul_t().execute(ctx);
-    const batch_parts_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md,
-            family == family_t::portable || !takes_gemv_rows(p), !global || global->md.dims[0] == 1);
-    const auto &pd = static_cast<const typename packed_mx_matmul_t<family>::pd_t &>(ctx.pd);
+    const batch_parts_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md, !leaves_int4(kernels, p),
+            !global || global->md.dims[0] == 1);
+    const auto &pd = static_cast<const typename packed_mx_matmul_t<kernels>::pd_t &>(ctx.pd);
     char *const behind = space + pd.result_bytes;
     const space_t spaces = {space, reinterpret_cast<float *>(behind), behind + pd.parts_bytes};
     const auto all = [&](finisher_t *finisher, sweep_t sweep) -> status_t {
-        part_multiplier_t multiplier(ctx, family, spaces, wanted, finisher);
+        part_multiplier_t multiplier(ctx, kernels, spaces, wanted, finisher);
         for (int64_t i = 0; i < batch.parts(); i++)
             MXDNN_CHECK(multiplier.multiply(batch.part(i), sweep, batch.parts() == 1));
         return mxdnn_success;
@@ -215,18 +215,19 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
 
 } // namespace
 
-template <family_t family>
-status_t packed_mx_matmul_t<family>::execute(const exec_ctx_t &ctx) const {
-    return multiply_rows<family>(ctx, ctx.scratchpad, nullptr);
+template <const matmul_kernels_t &kernels>
+status_t packed_mx_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const {
+    return multiply_rows<kernels>(ctx, ctx.scratchpad, nullptr);
 }
 
-status_t multiply_packed(family_t family, const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
-    return family == family_t::sm90 ? multiply_rows<family_t::sm90>(ctx, space, wanted)
-                                    : multiply_rows<family_t::portable>(ctx, space, wanted);
+status_t multiply_packed(
+        const matmul_kernels_t &kernels, const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+    return &kernels == &sm90_matmul_kernels ? multiply_rows<sm90_matmul_kernels>(ctx, space, wanted)
+                                            : multiply_rows<sm80_matmul_kernels>(ctx, space, wanted);
 }
 
-template struct packed_mx_matmul_t<family_t::sm90>;
-template struct packed_mx_matmul_t<family_t::portable>;
+template struct packed_mx_matmul_t<sm90_matmul_kernels>;
+template struct packed_mx_matmul_t<sm80_matmul_kernels>;
 
 } // namespace cuda
 } // namespace impl

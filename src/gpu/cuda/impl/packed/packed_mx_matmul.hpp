@@ -9,9 +9,9 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-template <family_t family>
+template <const matmul_kernels_t &kernels>
 struct packed_mx_matmul_t : primitive_impl_t {
-    static constexpr const char *impl_name = family == family_t::sm90 ? "cuda:sm_90" : "rows:sm_80";
+    static constexpr const char *impl_name = kernels.impl_name;
 
     struct pd_t : impl::pd_t {
         using impl::pd_t::pd_t;
@@ -27,12 +27,13 @@ struct packed_mx_matmul_t : primitive_impl_t {
     status_t execute(const exec_ctx_t &ctx) const override;
 };
 
-using sm90_mx_matmul_t = packed_mx_matmul_t<family_t::sm90>;
-using portable_mx_matmul_t = packed_mx_matmul_t<family_t::portable>;
+using sm90_mx_matmul_t = packed_mx_matmul_t<sm90_matmul_kernels>;
+using sm80_mx_matmul_t = packed_mx_matmul_t<sm80_matmul_kernels>;
 
 // What one of these executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
 // columns] those that have a 0 need not be computed, of more rows than gemv and grouped_gemv take.
-status_t multiply_packed(family_t family, const exec_ctx_t &ctx, char *space, const int32_t *wanted);
+status_t multiply_packed(
+        const matmul_kernels_t &kernels, const exec_ctx_t &ctx, char *space, const int32_t *wanted);
 
 } // namespace cuda
 } // namespace impl

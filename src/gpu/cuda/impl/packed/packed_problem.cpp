@@ -7,6 +7,7 @@
 #include "common/layouts/n64_i4.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_results.hpp"
 #include "gpu/cuda/impl/packed/packed_source.hpp"
@@ -98,27 +99,35 @@ packed::format_t kernel_format(const problem_t &p) {
                                                                : format_of(p.weights);
 }
 
-packed::matmul_plan_t plan_packed(
-        const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8) {
-    if (fp8 && packed::fp8_pays(rows, int(groups)))
-        return packed::plan_fp8_matmul(rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p));
-    if (family == family_t::portable)
-        return packed::plan_sm80_matmul(
-                rows, dim_from_end(p.weights, 1), int(groups), sm_count_of(p), source_terms(p));
-    const packed::tiling_t t = tiling_of(p.weights);
-    const packed::matmul_plan_t plan = packed::plan_matmul(rows, dim_from_end(p.weights, 1),
-            dim_from_end(p.weights, 2), int(groups), t.tile_bytes >> t.tile_steps_shift, sm_count_of(p),
-            format_of(p.weights) == packed::format_t::mxfp4 ? packed::gemm_all : packed::gemm_common,
-            source_terms(p));
-    return takes_gemv_rows(p) && plan.kernel == packed::kernel_t::gemm
-                   ? plan_packed(p, family_t::portable, rows, groups)
-                   : plan;
+// What a kernel takes the weights for. sm80_gemm is built for int4 of any types.
+static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
+    return kernel == kernel_id_t::sm80_gemm && is_packed_int4(p) ? packed::format_t::int4_any
+                                                                 : kernel_format(p);
 }
 
-int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t groups) {
+packed::matmul_plan_t plan_packed(
+        const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups, bool fp8) {
+    const int64_t N = dim_from_end(p.weights, 1);
+    if (fp8 && packed::fp8_pays(rows, int(groups)))
+        return packed::plan_fp8_matmul(rows, N, int(groups), sm_count_of(p));
+    const packed::tiling_t t = tiling_of(p.weights);
+    packed::plan_sizes_t s{};
+    s.rows = rows;
+    s.N = N;
+    s.K = dim_from_end(p.weights, 2);
+    s.groups = groups;
+    s.tile_bytes = t.tile_bytes >> t.tile_steps_shift;
+    s.sm_count = sm_count_of(p);
+    s.terms = source_terms(p);
+    s.all_widths = format_of(p.weights) == packed::format_t::mxfp4;
+    const packed::matmul_plan_t plan = kernels.plan(s);
+    return leaves_int4(kernels, p) && plan.kernel == kernels.gemm ? kernels.int4_gemm->plan(s) : plan;
+}
+
+int64_t rows_each(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups) {
     // Kernels that look at types do best to look once for many rows.
-    const bool few_only = family == family_t::sm90 && groups == 0 && takes_gemv_rows(p)
-                          && kernel_format(p) != packed::format_t::int4_any;
+    const bool few_only =
+            groups == 0 && leaves_int4(kernels, p) && kernel_format(p) != packed::format_t::int4_any;
     return few_only ? packed::rows_per_gemv(rows, source_terms(p)) : rows;
 }
 
@@ -130,41 +139,33 @@ int64_t parts_bytes_of(const problem_t &p) {
     return round_up(int64_t(sizeof(float)) * std::min(most, sums), 256);
 }
 
-kernel_id_t plan_packed_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
-        packed::launch_args_t &launch, bool fp8) {
-    const packed::matmul_plan_t plan = plan_packed(p, family, rows, groups, fp8);
-    launch.variant = plan.variant;
+kernel_id_t plan_packed_launch(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows,
+        int64_t groups, packed::launch_args_t &launch, bool fp8) {
+    const packed::matmul_plan_t plan = plan_packed(p, kernels, rows, groups, fp8);
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
-    launch.format = kernel_format(p);
-    switch (plan.kernel) {
-    case packed::kernel_t::gemv: return kernel_id_t::sm90_gemv;
-    case packed::kernel_t::grouped_gemv: return kernel_id_t::sm90_grouped_gemv;
-    case packed::kernel_t::sm80_gemm:
-        if (takes_gemv_rows(p)) launch.format = packed::format_t::int4_any;
-        return kernel_id_t::sm80_gemm;
-    default: return kernel_id_t::sm90_gemm;
-    }
+    launch.format = format_for(p, plan.kernel);
+    launch.variant = packed::select_variant(plan, rows, launch.matmul);
+    return plan.kernel;
 }
 
-status_t prepare_packed_kernels(const problem_t &p, family_t family, bool one_matrix, bool fp8) {
+status_t prepare_packed_kernels(
+        const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix, bool fp8) {
     packed::gemm_launch_t launch;
-    packed::launch_args_t &of_others = launch;
     set_packed_args(p, launch);
-    launch.matmul.src_terms = source_terms(p);
-    launch.format = kernel_format(p);
-    if (family == family_t::sm90) {
-        if (one_matrix) MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemv, of_others));
-        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_grouped_gemv, of_others));
-        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemm, launch));
-    }
-    if (fp8) {
-        launch.variant = packed::gemm_fp8;
-        MXDNN_CHECK(prepare_kernel(p, kernel_id_t::sm90_gemm, launch));
-    }
-    if (family != family_t::portable && !takes_gemv_rows(p)) return mxdnn_success;
-    if (takes_gemv_rows(p)) launch.format = packed::format_t::int4_any;
-    return prepare_kernel(p, kernel_id_t::sm80_gemm, of_others);
+    const auto prepare = [&](kernel_id_t id, bool by_fp8) {
+        launch.format = format_for(p, id);
+        const packed::variants_t v = packed::variants_of(id, launch.matmul, by_fp8);
+        launch.variant = v.first;
+        launch.variants = v.count;
+        const packed::launch_args_t &of_others = launch;
+        return id == kernel_id_t::sm90_gemm ? prepare_kernel(p, id, launch)
+                                            : prepare_kernel(p, id, of_others);
+    };
+    for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
+        if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix)) MXDNN_CHECK(prepare(id, false));
+    if (fp8) MXDNN_CHECK(prepare(kernels.gemm, true));
+    return leaves_int4(kernels, p) ? prepare(kernels.int4_gemm->gemm, false) : mxdnn_success;
 }
 
 status_t launch_packed(
@@ -192,23 +193,27 @@ reason_t check_fp8_problem(const problem_t &p) {
     return {};
 }
 
-bool takes_gemv_rows(const problem_t &p) {
+bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p) {
+    return kernels.int4_gemm && is_packed_int4(p);
+}
+
+bool is_packed_int4(const problem_t &p) {
     return is_int4(p.weights) && format_of(p.weights) != packed::format_t::count;
 }
 
-reason_t check_packed_problem(const problem_t &p, family_t family, bool one_matrix) {
+reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix) {
     const memory_desc_t &wei = p.weights, &bias = p.bias;
     const engine_t &engine = exec_engine(p);
     const device_t *device = device_of(engine); // null: the engine is a description
-    if (family == family_t::sm90 && arch_of(engine) != 90)
-        return no("device", "another architecture", "sm_90");
-    if (family == family_t::sm90 && device && !device->table->hopper)
-        return no("libmxdnn_cuda", "built without Hopper's kernels", "MXDNN_CUDA_ARCHITECTURES with 90a");
+    if (kernels.arch && kernels.arch != &arch_of(engine))
+        return no("device", "another architecture", kernels.arch->name());
+    if (kernels.arch && device && !device->table->has_kernels_of(kernels.arch->capability))
+        return no("libmxdnn_cuda", "built without this architecture's own kernels",
+                (std::string("MXDNN_CUDA_ARCHITECTURES with ") + kernels.arch->build).c_str());
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
     if (format_of(wei) == packed::format_t::count)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
-    // grouped_gemv has stages of 128 rows.
-    if (family == family_t::sm90 && takes_gemv_rows(p) && !one_matrix && wei.packed.quant.block > 128)
+    if (leaves_int4(kernels, p) && !one_matrix && wei.packed.quant.block > kernels.most_grouped_int4_block)
         return no("weights", to_string(wei).c_str(), "one matrix, or blocks of 128 rows at most");
     reason_t r = check_results(p);
     if (!r.ok()) return r;
@@ -263,6 +268,7 @@ void set_packed_args(const problem_t &p, packed::launch_args_t &launch) {
     }
     a.panel_end = packed::panels_of(a);
     a.src_type = source_type(p);
+    a.src_terms = source_terms(p);
 }
 
 } // namespace cuda

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "common/primitive_desc.hpp"
-#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
-#include "gpu/cuda/interface/kernel_list.hpp"
+#include "gpu/cuda/impl/packed/matmul_kernels.hpp"
 #include "gpu/cuda/interface/packed_matmul_args.hpp"
 
 namespace mxdnn {
@@ -15,19 +14,17 @@ namespace cuda {
 // Source rows are copied in pieces of so many bytes, aligned to as many.
 constexpr int64_t row_copy_bytes = 16;
 
-// Which kernels: Hopper's own, or those of every device from sm_80 on, which take the same arguments.
-enum class family_t { sm90, portable };
-
 // none: a type that the kernels do not read or write.
 packed::value_type_t value_type_of(data_type_t dt);
 
 // What the weights (packed), source, destination rows and bias have to be. one_matrix: of weights, every
 // column of the results having one of them for itself.
-reason_t check_packed_problem(const problem_t &p, family_t family, bool one_matrix);
+reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix);
 // Of what may be multiplied at the rate of FP8: sums, source and weights.
 reason_t check_fp8_problem(const problem_t &p);
-// Whether Hopper's own kernels take few rows of one matrix only; more are for the portable one.
-bool takes_gemv_rows(const problem_t &p);
+// Whether the weights are int4 that kernels take, and whether a set leaves many rows of them to another.
+bool is_packed_int4(const problem_t &p);
+bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p);
 // Whether the kernels apply the post-ops, one activation and, of grouped_matmul, a sum as the last; else
 // results are finished apart (packed_results.hpp).
 bool applies_post_ops(const problem_t &p);
@@ -38,21 +35,22 @@ void set_packed_args(const problem_t &p, packed::launch_args_t &launch);
 // For so many rows that fall into so many groups; 0: of one matrix, as above. fp8: the rate of FP8 is
 // allowed.
 packed::matmul_plan_t plan_packed(
-        const problem_t &p, family_t family, int64_t rows, int64_t groups, bool fp8 = false);
+        const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups, bool fp8 = false);
 
 // What the kernels take the weights for; int4_any: they look at the types of scales and zeros as they go.
 packed::format_t kernel_format(const problem_t &p);
 
 // Rows of a launch, of so many.
-int64_t rows_each(const problem_t &p, family_t family, int64_t rows, int64_t groups);
+int64_t rows_each(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups);
 
 // The kernel for them; sets variant, grid and splits of its launch.
-kernel_id_t plan_packed_launch(const problem_t &p, family_t family, int64_t rows, int64_t groups,
-        packed::launch_args_t &launch, bool fp8 = false);
+kernel_id_t plan_packed_launch(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows,
+        int64_t groups, packed::launch_args_t &launch, bool fp8 = false);
 
 // Loads what those kernels have for the problem's formats and types, whatever its rows will be. one_matrix:
 // as above.
-status_t prepare_packed_kernels(const problem_t &p, family_t family, bool one_matrix, bool fp8 = false);
+status_t prepare_packed_kernels(
+        const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix, bool fp8 = false);
 
 // What the sums of CTAs of gemm that share K take of the scratchpad, at most.
 int64_t parts_bytes_of(const problem_t &p);

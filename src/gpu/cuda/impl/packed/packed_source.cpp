@@ -91,9 +91,8 @@ reason_t check_source(const problem_t &p) {
 }
 
 packed::value_type_t source_type(const problem_t &p) {
-    return p.src.dt == mxdnn_f16 && p.attr.src.is_default() && takes_gemv_rows(p)
-                   ? packed::value_type_t::f16
-                   : packed::value_type_t::bf16;
+    return p.src.dt == mxdnn_f16 && p.attr.src.is_default() && is_packed_int4(p) ? packed::value_type_t::f16
+                                                                                 : packed::value_type_t::bf16;
 }
 
 int source_terms(const problem_t &p) {
@@ -175,7 +174,6 @@ status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, 
     r.f16 = a.src_type == packed::value_type_t::f16;
     a.src = r.out;
     a.src_stride = r.stride;
-    a.src_terms = r.terms;
     a.row_factors = r.in_pieces || r.terms > 1 || r.f16 ? nullptr : r.factors; // which are 1
     a.src_global = src.global;
     a.src_global_step = src.one_global ? 0 : 1;

@@ -130,8 +130,8 @@ cudaError_t launch_weights(const launch_t &at, const void *args) {
 
 } // namespace
 
-const kernel_entry_t sm90_fp8_weights_kernel = {kernel_id_t::sm90_fp8_weights, sizeof(fp8_weights_args_t),
-        [](const void *) { return load_kernel(fp8_weights); }, launch_weights};
+const kernel_entry_t sm90_fp8_weights_kernel = {
+        sizeof(fp8_weights_args_t), [](const void *) { return load_kernel(fp8_weights); }, launch_weights};
 
 } // namespace cuda
 } // namespace impl

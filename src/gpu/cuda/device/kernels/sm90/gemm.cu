@@ -36,14 +36,12 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
 
 } // namespace
 
-const kernel_entry_t sm90_gemm_kernel = {kernel_id_t::sm90_gemm, sizeof(gemm_launch_t),
+const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
         [](const void *args) {
             const auto *a = static_cast<const gemm_launch_t *>(args);
             for (const int splits : {2, 4, most_parts})
                 if (const cudaError_t e = load_kernel(sum_parts_for(splits))) return e;
-            // At the rate of FP8 there is one width.
-            const bool fp8 = a && a->variant == gemm_fp8;
-            return prepare_built(variant, a, fp8 ? gemm_fp8 : 0, fp8 ? 1 : gemm_all);
+            return prepare_built<gemm_args_t>(variant, a);
         },
         [](const launch_t &at, const void *args) {
             const gemm_launch_t &a = *static_cast<const gemm_launch_t *>(args);
