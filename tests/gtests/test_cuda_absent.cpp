@@ -95,7 +95,8 @@ TEST(cuda_absent, architectures_are_whole_rows_in_order) {
         EXPECT_GT(a->l2_bytes, 0) << a->target;
         for (const char *name : a->aliases)
             if (name) {
-                EXPECT_EQ(mxdnn::engine::for_target(name).get(), mxdnn::engine::for_target(a->target).get()) << name;
+                EXPECT_EQ(mxdnn::engine::for_target(name).get(), mxdnn::engine::for_target(a->target).get())
+                        << name;
             }
     }
 }

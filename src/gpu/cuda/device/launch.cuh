@@ -11,6 +11,9 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
+// Of launch_shape_t.
+constexpr bool early = true;
+
 struct launch_shape_t {
     dim3 grid, threads;
     size_t shared_bytes = 0;

@@ -161,7 +161,7 @@ cudaError_t prepare_cast_tiles(const tile_args_t *a) {
 }
 
 cudaError_t launch_cast_tiles(const launch_t &at, const tile_args_t &a) {
-    return launch_kernel(at, find(a.src.dt, a.dst.dt), {tile_grid(a), threads, 0, true}, a);
+    return launch_kernel(at, find(a.src.dt, a.dst.dt), {tile_grid(a), threads, 0, early}, a);
 }
 
 } // namespace cuda

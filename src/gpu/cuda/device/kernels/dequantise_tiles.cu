@@ -77,7 +77,7 @@ cudaError_t prepare(const void *args) {
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const tile_args_t *>(args);
     const dim3 grid = tile_grid(a.k_tiles + (a.left ? range_parts : 0), a.n_tiles * a.batch);
-    return launch_kernel(at, find(a.src.dt), {grid, threads, 0, true}, a);
+    return launch_kernel(at, find(a.src.dt), {grid, threads, 0, early}, a);
 }
 
 } // namespace

@@ -420,19 +420,19 @@ unsigned parts_of_row(const finish_results_args_t &a) {
 cudaError_t launch_finish_results(const launch_t &at, const finish_results_args_t &a) {
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const bool of_rows = a.step == finish_step_t::apply_ops || a.step == finish_step_t::store_codes;
-    if (!of_rows) return launch_kernel(at, find(a.step), {1, threads, 0, true}, a);
+    if (!of_rows) return launch_kernel(at, find(a.step), {1, threads, 0, early}, a);
     const int64_t rows_by_pieces = a.rows * (a.all.m.columns / piece);
     if (a.step == finish_step_t::apply_ops && is_one_eltwise(a) && rows_by_pieces <= INT32_MAX)
         if (const kernel_t k = find_eltwise(a.all.m.ops[0].alg)) {
             const int64_t grid =
                     std::min(div_up(rows_by_pieces, int64_t(threads)), int64_t(at.sm_count) * ctas);
-            return launch_kernel(at, k, {unsigned(grid), threads, 0, true}, a);
+            return launch_kernel(at, k, {unsigned(grid), threads, 0, early}, a);
         }
     const unsigned parts = parts_of_row(a);
     const int64_t most = div_up(int64_t(at.sm_count) * ctas, int64_t(parts));
     const int64_t takes = div_up(a.rows, int64_t(a.step == finish_step_t::apply_ops ? rows_at_once : 1));
     return launch_kernel(
-            at, find(a.step), {dim3(unsigned(std::min(takes, most)), parts), threads, 0, true}, a);
+            at, find(a.step), {dim3(unsigned(std::min(takes, most)), parts), threads, 0, early}, a);
 }
 
 } // namespace cuda

@@ -74,7 +74,7 @@ const kernel_entry_t group_by_ids_kernel = {sizeof(group_by_ids_args_t),
         [](const void *) { return load_kernel(group_rows); },
         [](const launch_t &at, const void *args) {
             const auto &a = *static_cast<const group_by_ids_args_t *>(args);
-            return launch_kernel(at, group_rows, {unsigned(a.rows.experts + 1), threads, 0, true}, a);
+            return launch_kernel(at, group_rows, {unsigned(a.rows.experts + 1), threads, 0, early}, a);
         }};
 
 } // namespace cuda

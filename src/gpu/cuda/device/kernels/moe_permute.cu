@@ -184,7 +184,7 @@ cudaError_t launch_permute(const launch_t &at, const void *args) {
     const int64_t wanted = div_up(a.dst_rows, warps), most = int64_t(at.sm_count) * permute_ctas;
     const int64_t ctas = wanted < 1 ? 1 : wanted < most ? wanted : most;
     const size_t bytes = size_t(2 * a.ranks * a.experts + 1 + a.experts + 1) * 4;
-    return launch_kernel(at, permute, {unsigned(ctas), threads, bytes, true}, a);
+    return launch_kernel(at, permute, {unsigned(ctas), threads, bytes, early}, a);
 }
 
 // ---- moe_unpermute ----
@@ -362,7 +362,7 @@ cudaError_t launch_combine(const launch_t &at, const permute_args_t &a, int64_t 
     const int64_t most = div_up(groups, 32), parts = wanted < most ? wanted : most;
     const int64_t groups_of_part = round_up(div_up(groups, parts), 32);
     const dim3 grid(unsigned(div_up(tokens, warps)), unsigned(div_up(groups, groups_of_part)));
-    return launch_kernel(at, find(a.src.dt, a.dst.dt, a.k == 1), {grid, threads, 0, true}, a, first, tokens,
+    return launch_kernel(at, find(a.src.dt, a.dst.dt, a.k == 1), {grid, threads, 0, early}, a, first, tokens,
             int(groups_of_part));
 }
 
@@ -372,14 +372,14 @@ cudaError_t launch_unpermute(const launch_t &at, const void *args) {
     for (int64_t first = 0; first < a.dst_rows; first += a.part_tokens) {
         const int64_t tokens = a.dst_rows - first < a.part_tokens ? a.dst_rows - first : a.part_tokens;
         cudaError_t e =
-                launch_kernel(at, forget, {ctas(tokens * a.k, threads), threads, 0, true}, a, tokens * a.k);
+                launch_kernel(at, forget, {ctas(tokens * a.k, threads), threads, 0, early}, a, tokens * a.k);
         if (e == cudaSuccess && a.src_rows > 0)
-            e = launch_kernel(at, invert, {ctas(a.src_rows, threads), threads, 0, true}, a, first);
+            e = launch_kernel(at, invert, {ctas(a.src_rows, threads), threads, 0, early}, a, first);
         if (e == cudaSuccess && a.dst.quantised) {
             const int64_t all = a.dst.swizzled && first + tokens == a.dst_rows
                                         ? round_up(a.dst_rows, swizzle_128x4::tile_rows) - first
                                         : tokens;
-            e = launch_kernel(at, move_back, {ctas(all, warps), threads, 0, true}, a, first, tokens);
+            e = launch_kernel(at, move_back, {ctas(all, warps), threads, 0, early}, a, first, tokens);
         } else if (e == cudaSuccess && a.columns > 0) {
             e = launch_combine(at, a, first, tokens);
         }

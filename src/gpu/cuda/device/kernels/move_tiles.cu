@@ -103,7 +103,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     const size_t shared = route != route_t::tile && whole ? 0
                           : bits == 4                     ? sizeof(code_tile_t<4>)
                                                           : sizeof(code_tile_t<8>);
-    return launch_kernel(at, find(bits, route), {tile_grid(a), threads, shared, true}, a);
+    return launch_kernel(at, find(bits, route), {tile_grid(a), threads, shared, early}, a);
 }
 
 } // namespace

@@ -170,7 +170,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     if (is_of_squares(a)) return launch_quantise_squares(at, a);
     const dim3 grid =
             tile_grid(div_up(a.first.K, int64_t(side)), div_up(a.first.N, int64_t(side)) * a.first.batch);
-    return launch_kernel(at, find(a.first.dst.dt), {grid, dim3(threads, teams), sizeof(shared_t), true}, a);
+    return launch_kernel(at, find(a.first.dst.dt), {grid, dim3(threads, teams), sizeof(shared_t), early}, a);
 }
 
 } // namespace

@@ -395,7 +395,7 @@ cudaError_t prepare_quantise_int4(const tile_args_t *a) {
 }
 
 cudaError_t launch_quantise_int4(const launch_t &at, const tile_args_t &a) {
-    return launch_kernel(at, find(a.src.dt, a.dst.dt), {tile_grid(a), threads, 0, true}, a);
+    return launch_kernel(at, find(a.src.dt, a.dst.dt), {tile_grid(a), threads, 0, early}, a);
 }
 
 } // namespace cuda

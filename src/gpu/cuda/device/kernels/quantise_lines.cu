@@ -117,7 +117,7 @@ cudaError_t prepare_quantise_lines(const tile_args_t *a) {
 cudaError_t launch_quantise_lines(const launch_t &at, const tile_args_t &a) {
     const int rows = is_nvfp4(a) ? rows_of_cta<nvfp4_of_bf16_t>() : rows_of_cta<mx_of_bf16_t<f4_e2m1_t>>();
     return launch_kernel(at, find(is_nvfp4(a)),
-            {tile_grid(div_up(a.K, int64_t(rows)), a.n_tiles * a.batch), threads, 0, true}, a);
+            {tile_grid(div_up(a.K, int64_t(rows)), a.n_tiles * a.batch), threads, 0, early}, a);
 }
 
 } // namespace cuda

@@ -121,7 +121,7 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
     constexpr int ctas = 2048 / threads; // that a multiprocessor holds
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
     return launch_kernel(at, tiles::quantiser_kernel<kernels_t>(a.dt, is_of_nvfp4(a), a.global),
-            {grid, threads, 0, true}, a);
+            {grid, threads, 0, early}, a);
 }
 
 } // namespace

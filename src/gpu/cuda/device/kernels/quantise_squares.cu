@@ -207,7 +207,7 @@ cudaError_t prepare_quantise_squares(const both_axes_args_t *a) {
 cudaError_t launch_quantise_squares(const launch_t &at, const both_axes_args_t &a) {
     const tile_args_t &first = a.first;
     const dim3 grid = tile_grid(first.K / side, first.N / side * first.batch);
-    return launch_kernel(at, find(first.dst.dt), {grid, cta_threads, 0, true}, a);
+    return launch_kernel(at, find(first.dst.dt), {grid, cta_threads, 0, early}, a);
 }
 
 } // namespace cuda

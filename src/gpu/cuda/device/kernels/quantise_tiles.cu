@@ -156,13 +156,13 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     if (a.two_levels && !a.given) {
         const dim3 parts(unsigned(a.amax_parts), unsigned(a.batch));
-        if (const cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, true}, a))
+        if (const cudaError_t e = launch_kernel(at, find_largest, {parts, amax_threads, 0, early}, a))
             return e;
     }
     if (is_of_int4(a)) return launch_quantise_int4(at, a);
     if (is_of_lines(a)) return launch_quantise_lines(at, a);
     return launch_kernel(at, quantiser_kernel<kernels_t>(a.dst.dt, is_of_nvfp4(a), a.two_levels),
-            {tile_grid(a), threads, 0, true}, a);
+            {tile_grid(a), threads, 0, early}, a);
 }
 
 } // namespace

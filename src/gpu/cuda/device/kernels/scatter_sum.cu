@@ -177,13 +177,13 @@ cudaError_t launch_link(const launch_t &at, const void *args) {
     const cudaError_t e = launch_kernel(at, clear_chains, {clear, threads}, a);
     if (e != cudaSuccess) return e;
     const unsigned link = unsigned(std::min<int64_t>(a.groups.groups, ctas_at_most));
-    return launch_kernel(at, link_rows, {link, threads, 0, true}, a);
+    return launch_kernel(at, link_rows, {link, threads, 0, early}, a);
 }
 
 cudaError_t launch_sum(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
     const dim3 grid(unsigned(a.dst_rows), unsigned((a.columns + cta_columns - 1) / cta_columns));
-    return launch_kernel(at, sum_rows, {grid, threads, 0, true}, a);
+    return launch_kernel(at, sum_rows, {grid, threads, 0, early}, a);
 }
 
 cudaError_t prepare_link(const void *) {

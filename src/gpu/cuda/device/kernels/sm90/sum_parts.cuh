@@ -73,7 +73,7 @@ inline cudaError_t launch_sum_parts(const launch_t &at, const sum_parts_args_t &
                   quads = rows * (a.panel_end - a.panel_begin) * (panel_columns / 4);
     const int64_t ctas = (quads + sum_parts_threads - 1) / sum_parts_threads;
     return launch_kernel(
-            at, sum_parts_for(a.splits), {dim3(unsigned(ctas)), dim3(sum_parts_threads), 0, true}, args);
+            at, sum_parts_for(a.splits), {dim3(unsigned(ctas)), dim3(sum_parts_threads), 0, early}, args);
 }
 
 } // namespace packed
