@@ -49,6 +49,28 @@ struct row_groups_t {
         return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
     }
 
+    // The group that has the row, or -1: bounds that check() accepted ascend.
+    MXDNN_HD int64_t group_of(int64_t row) const {
+        if (grouping == mxdnn_row_grouping_row_ids) return row;
+        int64_t low = 0,
+                high = groups; // groups below `low` end at the row or before; `high` and above do not
+        if (grouping == mxdnn_row_grouping_padded) {
+            low = groups && rows ? within(row / (rows / groups), 0, groups) : groups;
+            high = low;
+        }
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            const row_group_t g = group(middle);
+            if (g.first + g.count <= row)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low == groups) return -1;
+        const row_group_t g = group(low);
+        return row >= g.first && row < g.first + g.count ? low : -1;
+    }
+
     // Rows of group g, padded to whole tiles of the 128x4 order of scales, and of all groups before it.
     MXDNN_HD int64_t swizzled_rows(int64_t g) const {
         return round_up(grouping == mxdnn_row_grouping_padded ? rows / groups : group(g).count,

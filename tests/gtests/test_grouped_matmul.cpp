@@ -83,6 +83,24 @@ TEST(grouped_matmul, one_token_and_128_experts) {
     });
 }
 
+// Looking at every group for every few rows would take minutes here.
+TEST(grouped_matmul, millions_of_empty_groups) {
+    const experts_t w(1, 32, 2);
+    const dim groups = 1 << 23, rows = 1 << 17;
+    const std::vector<uint16_t> row = random_bf16(size_t(w.K), 19);
+    std::vector<uint16_t> x;
+    for (dim r = 0; r < rows; r++) x.insert(x.end(), row.begin(), row.end());
+    std::vector<int32_t> ends(size_t(groups), 0), ids(size_t(groups), 0);
+    ends.back() = int32_t(rows);
+    by_every_implementation(w.describe(), [&](const auto &pd) {
+        const std::vector<float> y = run(w, pd,
+                {{MXDNN_ARG_GROUP_OFFSETS, ints(ends)}, {MXDNN_ARG_GROUP_EXPERT_IDS, ints(ids)}}, x, rows);
+        for (const dim r : {dim(0), rows / 2, rows - 1})
+            for (dim n = 0; n < w.N; n++)
+                EXPECT_NEAR(double(y[size_t(r * w.N + n)]), w.exact(x, r, 0, n), w.bound(x, r, 0, n)) << r;
+    });
+}
+
 // A token that chose one expert twice gets the sum of both results.
 TEST(grouped_matmul, same_expert_twice) {
     const experts_t &w = four();

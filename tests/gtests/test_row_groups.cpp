@@ -65,6 +65,24 @@ TEST(row_groups, ids_map_and_range) {
     EXPECT_EQ(g.check(), mxdnn_success);
 }
 
+TEST(row_groups, group_of_a_row) {
+    const std::vector<int32_t> ends = {0, 3, 3, 3, 7, 7}, starts = {1, 1, 3, 3, 6}, counts = {2, 0, 3},
+                               ids = {2, -1, 0, 2}, none;
+    for (const auto &g : {make(mxdnn_row_grouping_ends, ends, 9, 6),
+                 make(mxdnn_row_grouping_starts, starts, 9, 4), make(mxdnn_row_grouping_padded, counts, 9, 3),
+                 make(mxdnn_row_grouping_row_ids, ids, 4, 3), make(mxdnn_row_grouping_ends, none, 4, 3),
+                 make(mxdnn_row_grouping_padded, counts, 0, 3)})
+        for (int64_t row = 0; row < 9; row++) {
+            if (g.grouping == mxdnn_row_grouping_row_ids && row >= g.rows) continue;
+            int64_t want = -1;
+            for (int64_t i = 0; i < g.groups; i++) {
+                const row_group_t r = g.group(i);
+                if (row >= r.first && row < r.first + r.count) want = i;
+            }
+            EXPECT_EQ(g.group_of(row), want) << text(g) << ", row " << row;
+        }
+}
+
 TEST(row_groups, tiles_of_scales) {
     const std::vector<int32_t> ends = {1, 1, 130, 386}, counts = {1, 5, 0};
     const row_groups_t g = make(mxdnn_row_grouping_ends, ends, 400, 4);

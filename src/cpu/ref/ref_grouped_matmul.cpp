@@ -33,12 +33,29 @@ reason_t ref_grouped_matmul_t::pd_t::init() {
 
 namespace {
 
+// Rows of all groups before one, padded to whole tiles of scales. Groups are asked for in an order in which
+// neighbours follow each other, so that each of many takes few steps.
+class swizzled_rows_t {
+public:
+    explicit swizzled_rows_t(const row_groups_t &groups) : groups_(groups) {}
+    int64_t before(int64_t g) {
+        for (; at_ < g; at_++) rows_ += groups_.swizzled_rows(at_);
+        for (; at_ > g; at_--) rows_ -= groups_.swizzled_rows(at_ - 1);
+        return rows_;
+    }
+
+private:
+    const row_groups_t &groups_;
+    int64_t at_ = 0, rows_ = 0;
+};
+
 // One thread's part of an execution.
 struct ref_grouped_run_t {
     const exec_ctx_t &ctx;
     const problem_t &p;
     const grouped_exec_t &x;
     matrix_view_t src, wei, dst;
+    swizzled_rows_t swizzled_rows;
     dim_t K, N, columns; // of weights, and of the destination
     double *results, *sums, *source, *column;
     // Of the rows [first, first + count) of the destination that are at work.
@@ -50,7 +67,8 @@ struct ref_grouped_run_t {
     ref_grouped_run_t(const exec_ctx_t &c, const grouped_exec_t &exec, int ithr)
         : ctx(c), p(c.pd.problem), x(exec), src(c, MXDNN_ARG_SRC, p.src, p.attr.src),
           wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
-          K(p.weights.dims[1]), N(p.weights.dims[2]), columns(p.attr.gated() ? N / 2 : N) {
+          swizzled_rows(exec.groups), K(p.weights.dims[1]), N(p.weights.dims[2]),
+          columns(p.attr.gated() ? N / 2 : N) {
         results = reinterpret_cast<double *>(ctx.scratchpad) + doubles_per_thread(K, N) * ithr;
         sums = results + rows_together * N;
         source = sums + rows_together * N;
@@ -69,10 +87,10 @@ struct ref_grouped_run_t {
 
     // Swizzled scales of a tensor of 2 dims start every group on a tile.
     void select_group(matrix_view_t &view, const memory_desc_t &md, const arg_attr_t &attr, bool of_src,
-            int64_t g, int expert) const {
+            int64_t g, int expert) {
         view.set_global_index(expert);
         if (attr.layout == mxdnn_scales_swizzle_128x4 && md.ndims == 2 && swizzled_by_group(x, of_src))
-            view.set_scale_row_shift(x.groups.swizzled_rows_before(g) - x.groups.group(g).first);
+            view.set_scale_row_shift(swizzled_rows.before(g) - x.groups.group(g).first);
     }
 
     void select_expert(int expert) {
@@ -148,25 +166,30 @@ struct ref_grouped_run_t {
         return to >= first && to < first + count;
     }
 
+    // Where grouped rows lie that may be at work: anywhere under SCATTER_IDX.
+    int64_t first_row() const { return x.scatter ? 0 : first; }
+    int64_t end_of_rows() const { return x.scatter ? x.groups.rows : first + count; }
+
+    // From row to row, not from group to group: there may be many more groups, without a row.
     void do_groups() {
-        for (int64_t g = 0; g < x.groups.groups; g++) {
-            const row_group_t group = x.groups.group(g);
+        int64_t rows[rows_together], n = 0, at = -1;
+        row_group_t group = {0, 0, -1};
+        const auto flush = [&] {
+            if (n > 0) do_rows(at, group.expert, rows, n);
+            n = 0;
+        };
+        for (int64_t r = first_row(); r < end_of_rows(); r++) {
+            if (!is_at_work(r)) continue;
+            if (r >= group.first + group.count) {
+                flush();
+                at = x.groups.group_of(r);
+                group = at < 0 ? row_group_t{r, 1, -1} : x.groups.group(at);
+            }
             if (group.expert < 0) continue;
-            int64_t r = group.first, end = group.first + group.count;
-            if (!x.scatter) {
-                r = std::max(r, first);
-                end = std::min(end, first + count);
-            }
-            int64_t rows[rows_together], n = 0;
-            for (; r < end; r++) {
-                if (!is_at_work(r)) continue;
-                rows[n++] = r;
-                if (n < rows_together) continue;
-                do_rows(g, group.expert, rows, n);
-                n = 0;
-            }
-            if (n > 0) do_rows(g, group.expert, rows, n);
+            rows[n++] = r;
+            if (n == rows_together) flush();
         }
+        flush();
     }
 
     // Where each row has its own expert, those that share one wait for each other: weights are decoded for
@@ -174,8 +197,8 @@ struct ref_grouped_run_t {
     void do_rows_by_id() {
         constexpr int64_t most = 16 * rows_together;
         int64_t waiting[most], n = 0;
-        for (int64_t r = 0; r < x.groups.groups; r++) {
-            if (x.groups.group(r).expert < 0 || !is_at_work(r)) continue;
+        for (int64_t r = first_row(); r < end_of_rows(); r++) {
+            if (!is_at_work(r) || x.groups.group(r).expert < 0) continue;
             waiting[n++] = r;
             if (n == most) n = do_waiting(waiting, n);
         }
