@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/draw_parts.hpp"
+
+#include "common/packed_desc.hpp"
+#include "mxdnn/mxdnn.h"
+
+namespace fuzz {
+
+namespace {
+
+constexpr const char *cuda_targets[] = {"cuda:sm_80", "cuda:sm_90", "cuda:sm_100", "cuda:sm_120"};
+
+bool draw_reorder_side(
+        choices_t &c, problem_t &p, int arg, memory_desc_t &md, const engine_t *&engine, const shape_t &s) {
+    const bool is_src = arg == MXDNN_ARG_SRC;
+    const format_t &f = c.of(formats);
+    engine = draw_cpu(c);
+    const int64_t how = c.below(10);
+    if (how < 3) return draw_plain(c, md, s, c.of(high_precision));
+    if (how < 7) {
+        if (!is_src && is_packed(p.src) && p.src.dt == f.dt && c.one_in(2)) return draw_plain(c, md, s, f.dt);
+        set_format(c, p.attr, arg, f, s.n, int(1 + c.below(2)), !is_src && !c.one_in(5), true);
+        return draw_plain(c, md, s, f.dt);
+    }
+    quant_t q;
+    q.scale_dt = f.scale_dt;
+    q.block = f.block;
+    if (f.dt == mxdnn_u4 && c.one_in(2)) {
+        q.zp_dt = c.of({mxdnn_u8, mxdnn_bf16, mxdnn_f16, mxdnn_f32});
+        q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+    }
+    if (f.scale_dt == mxdnn_f8_e4m3) q.global = global_scale_kind_t(c.below(3));
+    const bool cuda = c.one_in(2);
+    if (cuda) engine = engine_of(c.of(cuda_targets));
+    if (c.one_in(4)) set_format(c, p.attr, arg, f, s.n, 2, !is_src, false);
+    if (!is_src && q.global != global_scale_kind_t::none && c.one_in(3))
+        mxdnn_primitive_attr_set_global_scale(&p.attr, arg, mxdnn_quantization_mode_static_sazp);
+    return init_packed(md, s.n, s.at, f.dt, q, cuda ? target_family_t::cuda : target_family_t::cpu_x64)
+           == mxdnn_success;
+}
+
+} // namespace
+
+bool draw_mx_reorder(choices_t &c, drawn_t &d) {
+    problem_t &p = d.p;
+    dims_t dims(c, d);
+    shape_t s;
+    for (int64_t i = c.one_in(3) ? 1 + c.below(c.one_in(8) ? 6 : 2) : 0; i > 0; i--) s.add(dims.batch());
+    const dim_t rows = dims.length(300);
+    s.add(rows), s.add(dims.length(rows > 100 ? 65 : 300));
+    if (c.one_in(3)) draw_modes(c, p.attr);
+    const engine_t *second = nullptr;
+    if (!draw_reorder_side(c, p, MXDNN_ARG_SRC, p.src, p.src_engine, s)) return false;
+    if (c.one_in(80)) s.at[c.below(s.n)]++;
+    if (!draw_reorder_side(c, p, MXDNN_ARG_DST, p.dst, p.engine, s)) return false;
+    return !c.one_in(6) || draw_reorder_side(c, p, MXDNN_ARG_DST_1, p.dst_1, second, s);
+}
+
+} // namespace fuzz
