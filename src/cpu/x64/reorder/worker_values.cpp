@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between values and codes by the kernels for lines and rows.
+#include "cpu/x64/reorder/reorder_worker.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace x64 {
+
+source_lines_t reorder_worker_t::source_values(int l) {
+    const int n = some_of(l);
+    if (c_.src.quantised) {
+        if (l == 0) src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+        const int64_t pitch = c_.chunk * int(sizeof(float));
+        k_.dequantise(c_.src.format, codes(l), c_.chunk, n, length_, src_.global(), src_params(l), nullptr,
+                mxdnn_f32, values_, pitch, write_t::cached);
+        return {values_, mxdnn_f32, pitch, n, length_, nullptr};
+    }
+    const void *next = nullptr;
+    if (l + reorder_lines < lines_)
+        next = src_.at(line_ + l + reorder_lines, pos_);
+    else if (pos_ + c_.chunk < src_.length())
+        next = src_.at(line_, pos_ + c_.chunk);
+    else if (line_ + c_.group < src_.lines())
+        next = src_.at(line_ + c_.group, 0);
+    return {src_.at(line_ + l, pos_), c_.src.dt, src_.line_bytes(), n, length_, next};
+}
+
+source_lines_t reorder_worker_t::source_rows() {
+    return {src_.at(line_, pos_), c_.src.dt, src_.pos_bytes(), length_, lines_, nullptr};
+}
+
+void reorder_worker_t::quantise_rows() {
+    const reorder_side_conf_t &dst = c_.dst;
+    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+    if (!dst.packed) {
+        k_.quantise_rows(dst.format, c_.given, source_rows(), dst_.global(), dst_params(), codes_, c_.group);
+        store_codes();
+    }
+    if (dst.packed)
+        for_parts(dst, [&](int i, int rows, int padded) {
+            source_lines_t values = source_rows();
+            values.data = src_.at(line_, pos_ + i);
+            values.lines = rows;
+            k_.quantise_rows(dst.format, c_.given, values, dst_.global(), params_from(dst, dst_params(), i),
+                    codes_, c_.group);
+            clear_padding(rows);
+            for (int l = 0; l < lines_; l += dst_.columns())
+                dst.codec->pack_rows(codes_ + l, c_.group, padded, codes_of_panel(dst_, l, i), how_);
+        });
+    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+}
+
+void reorder_worker_t::quantise() {
+    const reorder_side_conf_t &dst = c_.dst;
+    if (c_.src.quantised) load_codes();
+    if (c_.given) dst_.read_params(k_, line_, lines_, pos_, length_, dst_params());
+    const bool whole = length_ % reorder_max_block == 0, nibbles = dst.bits == 4;
+    const bool in_place = whole && is_direct(dst);
+    const bool to_tiles =
+            whole && nibbles && dst.packed && c_.group == dst_.columns() && lines_ == dst_.columns();
+    for (int l = 0; l < lines_; l += reorder_lines) {
+        const source_lines_t values = source_values(l);
+        const auto encode = [&](uint8_t *to, int64_t pitch, bool halves, write_t how) {
+            k_.quantise(dst.format, c_.given, values, dst_.global(), dst_params(l), to, pitch, halves, how);
+        };
+        if (in_place) {
+            encode(dst_.at(line_ + l, pos_), dst_.line_bytes(), nibbles, how_);
+        } else if (to_tiles) {
+            encode(codes_ + l * c_.chunk / 2, c_.chunk / 2, true, write_t::cached);
+        } else {
+            encode(codes(l), c_.chunk, false, write_t::cached);
+        }
+    }
+    if (to_tiles)
+        for_tiles_of_panel(dst_, 0, [&](int, int i, const code_tiles_t &to) {
+            dst.codec->pack_nibbles(codes_ + i / 2, c_.chunk / 2, to, 0, how_);
+        });
+    else if (!in_place)
+        store_codes();
+    if (!c_.given) dst_.write_params(k_, line_, lines_, pos_, length_, dst_params(), how_);
+}
+
+void reorder_worker_t::dequantise() {
+    const reorder_side_conf_t &src = c_.src;
+    src_.read_params(k_, line_, lines_, pos_, length_, src_params());
+    if (c_.by_rows && src.packed) {
+        for_parts(src, [&](int i, int rows, int padded) {
+            for (int l = 0; l < lines_; l += src_.columns())
+                src.codec->unpack_rows(codes_of_panel(src_, l, i), padded, codes_ + l, c_.group);
+            k_.dequantise_rows(src.format, codes_, c_.group, rows, lines_, src_.global(),
+                    params_from(src, src_params(), i), c_.dst.dt, dst_.at(line_, pos_ + i), dst_.pos_bytes(),
+                    how_);
+        });
+        return;
+    }
+    load_codes();
+    if (c_.by_rows)
+        k_.dequantise_rows(c_.src.format, codes_, c_.group, length_, lines_, src_.global(), src_params(),
+                c_.dst.dt, dst_.at(line_, pos_), dst_.pos_bytes(), how_);
+    else
+        k_.dequantise(c_.src.format, codes_, c_.chunk, lines_, length_, src_.global(), src_params(),
+                has_tables_ ? &tables_ : nullptr, c_.dst.dt, dst_.at(line_, pos_), dst_.line_bytes(), how_);
+}
+
+} // namespace x64
+} // namespace impl
+} // namespace mxdnn
