@@ -193,12 +193,12 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     result->desc = pd;
     bool hit = false;
     MXDNN_CHECK(get_or_create_primitive(result->impl, pd, hit));
-    if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratchpad_bytes > 0) {
+    if (p.attr.scratchpad == mxdnn_scratchpad_mode_library && pd.pd->scratch.size() > 0) {
         if (const device_t *device = exec_engine(p).device)
-            MXDNN_CHECK(device->reserve_scratchpad(pd.pd->scratchpad_bytes));
-        else if (!reserve_scratchpad(pd.pd->scratchpad_bytes))
+            MXDNN_CHECK(device->reserve_scratchpad(pd.pd->scratch.size()));
+        else if (!reserve_scratchpad(pd.pd->scratch.size()))
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
-                    (long long)pd.pd->scratchpad_bytes);
+                    (long long)pd.pd->scratch.size());
     }
     if (verbose(verbose_profile_create))
         verbose_line("primitive,create:%s,%s,%s,%s,%g", hit ? "cache_hit" : "cache_miss",
@@ -218,14 +218,14 @@ status_t execute(
                 stream.engine->target->name, stream.engine->device ? " (a device)" : "", engine.target->name,
                 engine.device ? " (a device)" : "");
     MXDNN_CHECK(check_args(ctx));
-    if (pd.scratchpad_bytes > 0) {
+    if (pd.scratch.size() > 0) {
         ctx.scratchpad = pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user
                                  ? ctx.data<char>(MXDNN_ARG_SCRATCHPAD)
-                         : stream.device ? stream.device->scratchpad(pd.scratchpad_bytes)
-                                         : library_scratchpad.take(pd.scratchpad_bytes);
+                         : stream.device ? stream.device->scratchpad(pd.scratch.size())
+                                         : library_scratchpad.take(pd.scratch.size());
         if (!ctx.scratchpad)
             return fail(mxdnn_out_of_memory, "no memory for a scratchpad of %lld bytes",
-                    (long long)pd.scratchpad_bytes);
+                    (long long)pd.scratch.size());
         if (reinterpret_cast<uintptr_t>(ctx.scratchpad) % 64)
             return fail(mxdnn_invalid_arguments,
                     "the scratchpad is at address %p; it needs 64-byte alignment",

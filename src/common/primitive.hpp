@@ -24,7 +24,7 @@ struct exec_ctx_t {
     const stream_t &stream;
     const mxdnn_exec_arg_t *args;
     int nargs;
-    char *scratchpad;                // 64-byte aligned, pd.scratchpad_bytes; null when that is 0
+    char *scratchpad;                // 64-byte aligned, pd.scratch.size(); null when that is 0
     exec_record_t *record = nullptr; // where verbose lines are wanted
 
     // The memory of an argument, or null where it was not passed (optional or absent).
@@ -37,6 +37,16 @@ struct exec_ctx_t {
     T *data(int arg) const {
         const memory_t *m = memory(arg);
         return m ? static_cast<T *>(m->handle) : nullptr;
+    }
+    // A part of the scratchpad that the descriptor has booked.
+    template <typename T>
+    T *scratch(scratch_t part, int64_t copy = 0) const {
+        return reinterpret_cast<T *>(scratchpad + pd.scratch.offset(part, copy));
+    }
+    // What an execution of `other` is given that this one consists of, with the same arguments.
+    exec_ctx_t nested(const pd_t &other) const {
+        return {other, stream, args, nargs, other.scratch.size() ? scratch<char>(scratch_t::nested) : nullptr,
+                record};
     }
 };
 

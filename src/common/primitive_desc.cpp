@@ -30,9 +30,9 @@ constexpr primitive_kind_t primitive_kinds[] = {
 void list_args(pd_t &pd) {
     pd.args.clear();
     primitive_kind(pd.problem.kind)->list_args(pd);
-    if (pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user && pd.scratchpad_bytes > 0) {
+    if (pd.problem.attr.scratchpad == mxdnn_scratchpad_mode_user && pd.scratch.size() > 0) {
         memory_desc_t s;
-        const dim_t dims[1] = {pd.scratchpad_bytes};
+        const dim_t dims[1] = {pd.scratch.size()};
         init_strided(s, 1, dims, mxdnn_u8, nullptr);
         pd.args.push_back({MXDNN_ARG_SCRATCHPAD, arg_use_t::output, s, false});
     }
@@ -126,7 +126,7 @@ status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *
         return mxdnn_success;
     case mxdnn_query_memory_consumption_s64:
         *static_cast<int64_t *>(result) =
-                p.attr.scratchpad == mxdnn_scratchpad_mode_library ? pd.pd->scratchpad_bytes : 0;
+                p.attr.scratchpad == mxdnn_scratchpad_mode_library ? pd.pd->scratch.size() : 0;
         return mxdnn_success;
     case mxdnn_query_impl_info_str: *static_cast<const char **>(result) = pd.pd->name(); return mxdnn_success;
     default: break;
@@ -164,9 +164,9 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
     for (size_t i = from; i < list.size; i++) {
         std::unique_ptr<pd_t> candidate;
         reason_t r = list.items[i].create(candidate, *problem);
-        if (r.ok() && candidate->scratchpad_bytes > max_dim)
+        if (r.ok() && candidate->scratch.size() > max_dim)
             r = refuse(mxdnn_unimplemented, "its scratchpad would be %lld bytes, beyond 2^40",
-                    (long long)candidate->scratchpad_bytes);
+                    (long long)candidate->scratch.size());
         if (!r.ok()) {
             if (verbose(verbose_dispatch))
                 verbose_line("primitive,create:dispatch,%s,%s,%s", primitive_kind_name(problem->kind),
@@ -180,8 +180,8 @@ mxdnn_status_t mxdnn_primitive_desc::advance(size_t from) {
         index = i;
         scratchpad_md = mxdnn_memory_desc();
         if (candidate->problem.attr.scratchpad == mxdnn_scratchpad_mode_user
-                && candidate->scratchpad_bytes > 0) {
-            const dim_t dims[1] = {candidate->scratchpad_bytes};
+                && candidate->scratch.size() > 0) {
+            const dim_t dims[1] = {candidate->scratch.size()};
             MXDNN_CHECK(init_strided(scratchpad_md, 1, dims, mxdnn_u8, nullptr));
         }
         pd = std::move(candidate);

@@ -8,6 +8,7 @@
 
 #include "common/error.hpp"
 #include "common/problem.hpp"
+#include "common/scratch_parts.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -45,7 +46,7 @@ struct pd_t {
 
     problem_t problem;            // with `any` resolved
     std::vector<arg_desc_t> args; // filled by list_args()
-    int64_t scratchpad_bytes = 0;
+    scratch_parts_t scratch;      // of the scratchpad that an execution needs
 };
 
 // What all primitives of one kind have in common, whatever implements them.

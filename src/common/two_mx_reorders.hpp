@@ -13,7 +13,7 @@ public:
     one_reorder_t(const exec_ctx_t &both, bool second);
     // `pd`: of the reorder to that destination.
     exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd, exec_record_t *record) const {
-        return {pd, both.stream, args_, nargs_, both.scratchpad, record};
+        return {pd, both.stream, args_, nargs_, both.nested(pd).scratchpad, record};
     }
 
 private:

@@ -13,7 +13,8 @@ permute_plan_t::permute_plan_t(const exec_ctx_t &ctx)
     : ranks(ctx.pd.problem.permute.source_ranks), experts(ctx.pd.problem.permute.local_experts),
       src_rows(ctx.memory(MXDNN_ARG_SRC)->md.dims[0]), dst_rows(ctx.memory(MXDNN_ARG_DST)->md.dims[0]),
       counts(ctx.data<const int32_t>(MXDNN_ARG_GROUP_COUNTS)),
-      from(reinterpret_cast<int32_t *>(ctx.scratchpad)), start(from + ranks * experts) {}
+      from(ctx.scratch<int32_t>(scratch_t::first_rows)),
+      start(ctx.scratch<int32_t>(scratch_t::group_starts)) {}
 
 status_t permute_plan_t::init(dim_t alignment) const {
     dim_t row = 0;
@@ -54,8 +55,7 @@ void permute_plan_t::write_offsets(const exec_ctx_t &ctx) const {
 
 unpermute_plan_t::unpermute_plan_t(const exec_ctx_t &ctx)
     : idx(ctx.data<const int32_t>(MXDNN_ARG_PERMUTED_IDX)), rows(ctx.memory(MXDNN_ARG_SRC)->md.dims[0]),
-      tokens(ctx.memory(MXDNN_ARG_DST)->md.dims[0]), k(1),
-      inverse(reinterpret_cast<int32_t *>(ctx.scratchpad)) {
+      tokens(ctx.memory(MXDNN_ARG_DST)->md.dims[0]), k(1), inverse(ctx.scratch<int32_t>(scratch_t::inverse)) {
     if (const memory_t *m = ctx.memory(MXDNN_ARG_TOPK_WEIGHTS)) {
         k = m->md.dims[1];
         weights = m->handle;
@@ -102,7 +102,7 @@ status_t unpermute_plan_t::init() const {
     // A bit per entry, as many at a time as the buffer has.
     constexpr dim_t bits = part_entries * 32;
     for (dim_t first = 0; first < all; first += bits) {
-        std::memset(inverse, 0, size_t(scratchpad_bytes));
+        std::memset(inverse, 0, sizeof(int32_t) * part_entries);
         for (dim_t r = 0; r < rows; r++) {
             const dim_t at = idx[r] - first;
             if (idx[r] < 0 || at < 0 || at >= bits) continue;

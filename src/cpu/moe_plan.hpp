@@ -16,8 +16,9 @@ struct permute_plan_t {
     int32_t *from;         // [ranks][experts]: first source row
     int32_t *start;        // [experts + 1]: first destination row of each expert's group
 
-    static int64_t scratchpad_bytes(const permute_desc_t &d) {
-        return 4 * (d.source_ranks * d.local_experts + d.local_experts + 1);
+    static void book(scratch_parts_t &scratch, const permute_desc_t &d) {
+        scratch.book(scratch_t::first_rows, 4 * d.source_ranks * d.local_experts);
+        scratch.book(scratch_t::group_starts, 4 * (d.local_experts + 1));
     }
     explicit permute_plan_t(const exec_ctx_t &ctx);
 
@@ -52,7 +53,7 @@ struct permute_plan_t {
 struct unpermute_plan_t {
     // Destination entries that are looked at together; more are worked through in parts.
     static constexpr dim_t part_entries = 1 << 16;
-    static constexpr int64_t scratchpad_bytes = 4 * part_entries;
+    static void book(scratch_parts_t &scratch) { scratch.book(scratch_t::inverse, 4 * part_entries); }
 
     const int32_t *idx;
     dim_t rows;       // of the source

@@ -289,7 +289,7 @@ TEST(ReorderScratchpad, DoesNotGrowWithTheTensor) {
             p.dims = {128, 8192, 8192};
             mxdnn::mx_reorder::primitive_desc pd = reorder_test_t(p).pd;
             do {
-                EXPECT_LE(pd.get()->pd->scratchpad_bytes, int64_t(64) << 20)
+                EXPECT_LE(pd.get()->pd->scratch.size(), int64_t(64) << 20)
                         << p.text() << " " << pd.impl_info_str();
             } while (pd.next_impl());
         }

@@ -24,10 +24,8 @@ int64_t doubles_per_thread(dim_t K, dim_t N) { return 2 * rows_together * N + (r
 reason_t ref_grouped_matmul_t::pd_t::init() {
     const memory_desc_t &wei = problem.weights;
     const int64_t each = checked_mul(doubles_per_thread(wei.dims[1], wei.dims[2]), sizeof(double));
-    const int64_t bytes = each < 0 ? -1 : checked_mul(each, problem.max_concurrency);
-    if (bytes < 0)
-        return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
-    scratchpad_bytes = round_up(bytes, 64);
+    if (each < 0) return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
+    scratch.book(scratch_t::thread, each, problem.max_concurrency);
     return yes();
 }
 
@@ -69,7 +67,7 @@ struct ref_grouped_run_t {
           wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
           swizzled_rows(exec.groups), K(p.weights.dims[1]), N(p.weights.dims[2]),
           columns(p.attr.gated() ? N / 2 : N) {
-        results = reinterpret_cast<double *>(ctx.scratchpad) + doubles_per_thread(K, N) * ithr;
+        results = ctx.scratch<double>(scratch_t::thread, ithr);
         sums = results + rows_together * N;
         source = sums + rows_together * N;
         column = source + rows_together * K;

@@ -14,7 +14,7 @@ struct ref_moe_permute_t : primitive_impl_t {
     struct pd_t : stateless_pd_t<ref_moe_permute_t> {
         using stateless_pd_t::stateless_pd_t;
         reason_t init() {
-            scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
+            permute_plan_t::book(scratch, problem.permute);
             return yes();
         }
     };
@@ -28,7 +28,7 @@ struct ref_moe_unpermute_t : primitive_impl_t {
     struct pd_t : stateless_pd_t<ref_moe_unpermute_t> {
         using stateless_pd_t::stateless_pd_t;
         reason_t init() {
-            scratchpad_bytes = unpermute_plan_t::scratchpad_bytes;
+            unpermute_plan_t::book(scratch);
             return yes();
         }
     };

@@ -114,12 +114,13 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const memory_t &logits = *ctx.memory(MXDNN_ARG_SRC);
     const dim_t T = logits.md.dims[0], E = logits.md.dims[1], k = p.route.topk;
-    float *score = reinterpret_cast<float *>(ctx.scratchpad);
-    int32_t *key = reinterpret_cast<int32_t *>(score + E), *position = key + E;
+    float *score = ctx.scratch<float>(scratch_t::scores);
+    int32_t *key = ctx.scratch<int32_t>(scratch_t::keys);
+    int32_t *position = ctx.scratch<int32_t>(scratch_t::positions); // and before that, counts
     // Where these were not passed a token's choice is kept until the next one's.
-    int32_t *ids = ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), *own_ids = position + E;
+    int32_t *ids = ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), *own_ids = ctx.scratch<int32_t>(scratch_t::ids);
     float *weights = ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS),
-          *own_weights = reinterpret_cast<float *>(own_ids + k);
+          *own_weights = ctx.scratch<float>(scratch_t::row_weights);
     const auto ids_of = [&](dim_t t) { return ids ? ids + t * k : own_ids; };
     const auto weights_of = [&](dim_t t) { return weights ? weights + t * k : own_weights; };
 

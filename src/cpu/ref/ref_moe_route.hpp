@@ -13,8 +13,10 @@ struct ref_moe_route_t : primitive_impl_t {
     struct pd_t : stateless_pd_t<ref_moe_route_t> {
         using stateless_pd_t::stateless_pd_t;
         reason_t init() {
-            // Scores, keys, and a counter or position of each expert; ids and weights of a token.
-            scratchpad_bytes = 4 * (3 * problem.src.dims[1] + 2 * problem.route.topk);
+            for (const scratch_t of_experts : {scratch_t::scores, scratch_t::keys, scratch_t::positions})
+                scratch.book(of_experts, 4 * problem.src.dims[1]);
+            for (const scratch_t of_a_token : {scratch_t::ids, scratch_t::row_weights})
+                scratch.book(of_a_token, 4 * problem.route.topk);
             return yes();
         }
     };

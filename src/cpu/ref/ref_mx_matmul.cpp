@@ -20,10 +20,8 @@ reason_t ref_mx_matmul_t::pd_t::init() {
     const memory_desc_t &wei = problem.weights;
     const int64_t row =
             checked_mul((rows_together + 1) * (dim_from_end(wei, 1) + dim_from_end(wei, 2)), sizeof(double));
-    const int64_t bytes = row < 0 ? -1 : checked_mul(row, problem.max_concurrency);
-    if (bytes < 0)
-        return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
-    scratchpad_bytes = round_up(bytes, 64);
+    if (row < 0) return refuse(mxdnn_unimplemented, "the reference's scratchpad would be beyond 2^50 bytes");
+    scratch.book(scratch_t::thread, row, problem.max_concurrency);
     return yes();
 }
 
@@ -125,8 +123,7 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const auto for_rows = [&](auto &&body) {
         parallel(ctx, nthr, [&](int ithr, int n) {
             ref_matmul_run_t run(ctx);
-            double *results =
-                    reinterpret_cast<double *>(ctx.scratchpad) + (rows_together + 1) * (K + N) * ithr;
+            double *results = ctx.scratch<double>(scratch_t::thread, ithr);
             double *source = results + rows_together * N, *column = source + rows_together * K;
             int64_t begin, end;
             balance(runs, n, ithr, begin, end);

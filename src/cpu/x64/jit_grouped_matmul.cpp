@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "common/grouped_exec.hpp"
 #include "cpu/empty_dst.hpp"
@@ -47,6 +46,19 @@ reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
     return yes();
 }
 
+void grouped_conf_t::book(scratch_parts_t &scratch) const {
+    const int threads = matmul.machine.threads;
+    matmul.scratch.book(scratch, threads);
+    scratch.book(scratch_t::tasks, threads * int64_t(sizeof(next_task_t)));
+    scratch.book(scratch_t::experts, experts * int64_t(sizeof(expert_rows_t)));
+    scratch.book(scratch_t::segments, experts * int64_t(sizeof(grouped_segment_t)));
+    for (const scratch_t of_window : {scratch_t::rows, scratch_t::row_shifts})
+        scratch.book(of_window, limits.window_rows * int64_t(sizeof(int32_t)));
+    scratch.book(scratch_t::meetings, (limits.window_rows + limits.sum_rows + 1) * int64_t(sizeof(int32_t)));
+    scratch.book(scratch_t::results, limits.window_rows * sums_stride * int64_t(sizeof(float)));
+    scratch.book(scratch_t::sums, limits.sum_rows * sums_stride * int64_t(sizeof(float)));
+}
+
 // One execution of one primitive.
 struct jit_grouped_matmul_base_t::run_t {
     const jit_grouped_matmul_base_t &self;
@@ -70,6 +82,7 @@ struct jit_grouped_matmul_base_t::run_t {
     int32_t *rows, *shifts;        // of the window; which grouped rows they are
     int32_t *meet_first, *meeting; // of row d0 + i: meeting[meet_first[i] .. meet_first[i + 1]) of the window
     float *results, *sums;
+    char *sources;
     // Rows [d0, d1) of the destination are at hand.
     int64_t d0 = 0, d1 = 0;
     // The window: where the next one starts, and what is in this one.
@@ -86,28 +99,25 @@ struct jit_grouped_matmul_base_t::run_t {
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
                       && swizzled_by_group(x, false)),
           shifted(src_shifted || dst_shifted), nthr(threads_of(e.stream, c.machine.threads)) {
-        char *at = ctx.scratchpad + c.scratch.total(c.machine.threads);
-        const auto part = [&](int64_t bytes) { return std::exchange(at, at + bytes); };
-        next = reinterpret_cast<next_task_t *>(part(g.next_bytes()));
-        experts = reinterpret_cast<expert_rows_t *>(part(g.expert_bytes()));
-        segments = reinterpret_cast<grouped_segment_t *>(part(g.segment_bytes()));
-        rows = reinterpret_cast<int32_t *>(part(g.row_bytes()));
-        shifts = reinterpret_cast<int32_t *>(part(g.row_bytes()));
-        meet_first = reinterpret_cast<int32_t *>(part(g.meeting_bytes()));
+        next = ctx.scratch<next_task_t>(scratch_t::tasks);
+        experts = ctx.scratch<expert_rows_t>(scratch_t::experts);
+        segments = ctx.scratch<grouped_segment_t>(scratch_t::segments);
+        rows = ctx.scratch<int32_t>(scratch_t::rows);
+        shifts = ctx.scratch<int32_t>(scratch_t::row_shifts);
+        meet_first = ctx.scratch<int32_t>(scratch_t::meetings);
         meeting = meet_first + g.limits.sum_rows + 1;
-        results = reinterpret_cast<float *>(part(g.result_bytes()));
-        sums = reinterpret_cast<float *>(part(g.sum_bytes()));
+        results = ctx.scratch<float>(scratch_t::results);
+        sums = ctx.scratch<float>(scratch_t::sums);
+        sources = ctx.scratch<char>(scratch_t::source_rows);
     }
 
-    char *source_buffer(int64_t row) const { return ctx.scratchpad + row * c.scratch.source_stride; }
-    float *row_scales() const { return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source); }
+    char *source_buffer(int64_t row) const { return sources + row * c.scratch.source_stride; }
+    float *row_scales() const { return reinterpret_cast<float *>(sources + c.scratch.source); }
     float *block_sums(int64_t row) const {
-        return reinterpret_cast<float *>(ctx.scratchpad + c.scratch.source + c.scratch.row_scales)
+        return reinterpret_cast<float *>(sources + c.scratch.source + c.scratch.row_scales)
                + row * c.scratch.sums_per_row;
     }
-    char *thread_buffer(int ithr) const {
-        return ctx.scratchpad + c.scratch.total(0) + c.scratch.per_thread() * ithr;
-    }
+    char *thread_buffer(int ithr) const { return ctx.scratch<char>(scratch_t::thread, ithr); }
 
     // body(expert, row, shift) for the rows that meet [d0, d1), in order; so far lie swizzled scales behind
     // the row.

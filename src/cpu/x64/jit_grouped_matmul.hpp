@@ -31,22 +31,10 @@ struct grouped_conf_t {
     matmul_conf_t matmul;
     grouped_limits_t limits;
     int64_t experts = 0, dst_n = 0, sums_stride = 0; // floats
-    // Beside matmul.scratch, in bytes: every thread's next task, the experts, segments, rows of the window
-    // and their shifts; where rows meet, which meet in a row of the destination, their results, and sums from
-    // window to window.
-    int64_t next_bytes() const { return matmul.machine.threads * int64_t(sizeof(next_task_t)); }
-    int64_t expert_bytes() const { return round_up(experts * int64_t(sizeof(expert_rows_t)), 64); }
-    int64_t segment_bytes() const { return round_up(experts * int64_t(sizeof(grouped_segment_t)), 64); }
-    int64_t row_bytes() const { return round_up(limits.window_rows * int64_t(sizeof(int32_t)), 64); }
-    int64_t meeting_bytes() const {
-        return round_up((limits.window_rows + limits.sum_rows + 1) * int64_t(sizeof(int32_t)), 64);
-    }
-    int64_t result_bytes() const { return limits.window_rows * sums_stride * int64_t(sizeof(float)); }
-    int64_t sum_bytes() const { return limits.sum_rows * sums_stride * int64_t(sizeof(float)); }
-    int64_t total() const {
-        return matmul.scratch.total(matmul.machine.threads) + next_bytes() + expert_bytes() + segment_bytes()
-               + 2 * row_bytes() + meeting_bytes() + result_bytes() + sum_bytes();
-    }
+    // Beside matmul.scratch: every thread's next task, the experts, segments, rows of the window and their
+    // shifts; where rows meet, which meet in a row of the destination, their results, and sums from window to
+    // window.
+    void book(scratch_parts_t &scratch) const;
 };
 
 reason_t configure(grouped_conf_t &conf, const problem_t &p, cpu_isa_t isa);
@@ -80,7 +68,7 @@ struct jit_grouped_matmul_t : jit_grouped_matmul_base_t {
         const char *name() const override { return impl_name; }
         reason_t init() {
             const reason_t r = configure(conf, problem, isa);
-            if (r.ok()) scratchpad_bytes = conf.total();
+            if (r.ok()) conf.book(scratch);
             return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {

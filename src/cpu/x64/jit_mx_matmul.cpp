@@ -50,12 +50,10 @@ struct jit_mx_matmul_base_t::run_t {
     float *block_sums(const part_t &p) const {
         return reinterpret_cast<float *>(p.buffer + c.scratch.source + c.scratch.row_scales);
     }
-    char *thread_buffer(int ithr) const {
-        return ctx.scratchpad + c.scratch.total(0) + c.scratch.per_thread() * ithr;
-    }
+    char *thread_buffer(int ithr) const { return ctx.scratch<char>(scratch_t::thread, ithr); }
     char *source_buffer(int ithr) const {
         return c.scratch.own_sources ? thread_buffer(ithr) + c.scratch.panels + c.scratch.acc
-                                     : ctx.scratchpad;
+                                     : ctx.scratch<char>(scratch_t::source_rows);
     }
 
     run_t(const jit_mx_matmul_base_t &s, const exec_ctx_t &x) : self(s), ctx(x), c(s.conf_) {

@@ -46,7 +46,7 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             conf.scratch.own_sources = batch_of(problem.dst) > 1 && conf.machine.threads > 1;
             if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
             size_scratch(conf, most, most);
-            scratchpad_bytes = conf.scratch.total(conf.machine.threads);
+            conf.scratch.book(scratch, conf.machine.threads);
             return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {

@@ -26,7 +26,10 @@ struct matmul_scratch_t {
     int64_t acc_columns = 0;
     int64_t sources() const { return source + row_scales + block_sums; }
     int64_t per_thread() const { return panels + acc + (own_sources ? sources() : 0); }
-    int64_t total(int threads) const { return (own_sources ? 0 : sources()) + per_thread() * threads; }
+    void book(scratch_parts_t &scratch, int threads) const {
+        if (!own_sources) scratch.book(scratch_t::source_rows, sources());
+        scratch.book(scratch_t::thread, per_thread(), threads);
+    }
 };
 
 // Everything of a problem's solution that is known before it is executed.

@@ -21,7 +21,7 @@ struct rows_moe_permute_t : primitive_impl_t {
     struct pd_t : stateless_pd_t<rows_moe_permute_t> {
         using stateless_pd_t::stateless_pd_t;
         reason_t init() {
-            scratchpad_bytes = permute_plan_t::scratchpad_bytes(problem.permute);
+            permute_plan_t::book(scratch, problem.permute);
             return takes_rows(problem);
         }
     };
@@ -51,7 +51,7 @@ struct simd_moe_unpermute_t : simd_moe_unpermute_base_t {
         using impl::pd_t::pd_t;
         const char *name() const override { return impl_name; }
         reason_t init() {
-            scratchpad_bytes = unpermute_plan_t::scratchpad_bytes;
+            unpermute_plan_t::book(scratch);
             const reason_t r = may_run(problem, isa);
             return r.ok() ? takes_rows(problem) : r;
         }

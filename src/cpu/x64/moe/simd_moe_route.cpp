@@ -51,10 +51,9 @@ struct route_run_t {
     dim_t tokens;
     int32_t *ids, *order, *gather; // null: not asked for
     float *weights, *row_weights;
-    float *buffers;
-    dim_t per_thread, kept;
+    dim_t kept;
 
-    float *score(int thread) const { return buffers + thread * per_thread; }
+    float *score(int thread) const { return ctx.scratch<float>(scratch_t::thread, thread); }
     int32_t *position(int thread) const {
         return reinterpret_cast<int32_t *>(score(thread) + 4 * params.padded);
     }
@@ -132,19 +131,20 @@ struct route_run_t {
 
 } // namespace
 
-int64_t simd_moe_route_base_t::scratchpad_bytes(const problem_t &p) {
-    return 4 * (padded_experts(p) + p.max_concurrency * floats_per_thread(p)); // the first: the bias, padded
+void simd_moe_route_base_t::book(scratch_parts_t &scratch, const problem_t &p) {
+    scratch.book(scratch_t::bias, 4 * padded_experts(p));
+    scratch.book(scratch_t::thread, 4 * floats_per_thread(p), p.max_concurrency);
 }
 
 status_t simd_moe_route_base_t::execute(const exec_ctx_t &ctx) const {
     const problem_t &p = ctx.pd.problem;
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC);
     const int E = int(src.md.dims[1]), padded = int(padded_experts(p));
-    float *bias = reinterpret_cast<float *>(ctx.scratchpad);
+    float *bias = ctx.scratch<float>(scratch_t::bias); // padded
     route_run_t run{ctx, kernels_, {}, src.md, static_cast<const uint8_t *>(src.handle), src.md.dims[0],
             ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), ctx.data<int32_t>(MXDNN_ARG_ROW_ORDER),
             ctx.data<int32_t>(MXDNN_ARG_GATHER_IDX), ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS),
-            ctx.data<float>(MXDNN_ARG_ROW_WEIGHTS), bias + padded, floats_per_thread(p), kept_tokens(p)};
+            ctx.data<float>(MXDNN_ARG_ROW_WEIGHTS), kept_tokens(p)};
     run.params.route = p.route;
     run.params.experts = E;
     run.params.padded = padded;

@@ -22,7 +22,7 @@ public:
     explicit simd_moe_route_base_t(const moe_kernels_t &kernels) : kernels_(kernels) {}
     status_t execute(const exec_ctx_t &ctx) const override;
 
-    static int64_t scratchpad_bytes(const problem_t &p);
+    static void book(scratch_parts_t &scratch, const problem_t &p);
 
 private:
     const moe_kernels_t &kernels_;
@@ -37,7 +37,7 @@ struct simd_moe_route_t : simd_moe_route_base_t {
         using impl::pd_t::pd_t;
         const char *name() const override { return impl_name; }
         reason_t init() {
-            scratchpad_bytes = simd_moe_route_base_t::scratchpad_bytes(problem);
+            book(scratch, problem);
             return may_run(problem, isa);
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {

@@ -18,26 +18,24 @@ namespace cuda {
 namespace {
 
 // Room for the codes of weights, and for those of rows.
-constexpr int64_t most_codes = 64 << 20, align = 256, step = 64;
+constexpr int64_t most_codes = 64 << 20, step = 64;
 
-// What the scratchpad holds: the panels left over, then either what cuBLASLt needs or what they need.
+// What cuBLASLt needs of the scratchpad.
 struct space_t {
-    int64_t columns, rows;                                           // at a time
-    int64_t column_scales, row_scales, weights, src, workspace, end; // offsets
+    int64_t columns, rows; // at a time
+    scratch_parts_t parts;
 
     explicit space_t(const problem_t &p) {
         const int64_t K = dim_from_end(p.weights, 2), N = dim_from_end(p.weights, 1),
                       M = dim_from_end(p.dst, 2), fit = std::max(step, most_codes / K / step * step);
         columns = std::min(fit, round_up(N, step));
         rows = M == runtime_dim ? fit : std::min(fit, round_up(M, step));
-        column_scales = first(N);
-        row_scales = column_scales + round_up(columns * 4, align);
-        weights = row_scales + round_up(rows * 4, align);
-        src = weights + round_up(columns * K, align);
-        workspace = src + round_up(rows * K, align);
-        end = workspace + cublaslt_workspace_bytes;
+        parts.book(scratch_t::column_scales, columns * 4);
+        parts.book(scratch_t::row_scales, rows * 4);
+        parts.book(scratch_t::weights, columns * K);
+        parts.book(scratch_t::source_rows, rows * K);
+        parts.book(scratch_t::workspace, cublaslt_workspace_bytes);
     }
-    static int64_t first(int64_t N) { return round_up(div_up(N, step) * 4, align); }
 };
 
 int64_t width_of(const memory_desc_t &dst) { return dst.dt == mxdnn_f32 ? 4 : 2; }
@@ -78,7 +76,9 @@ reason_t cublaslt_fp8_mx_matmul_t::pd_t::init() {
         const result_t opened = device->table->cublaslt_open(device->index, true);
         if (!opened.ok()) return no("cuBLASLt", opened.text, "the library");
     }
-    scratchpad_bytes = std::max(space_t(problem).end, space_t::first(N) + exact->scratchpad_bytes);
+    // What is left over is computed exactly, after the rest.
+    scratch.book(scratch_t::left_panels, div_up(N, step) * 4);
+    scratch.book(scratch_t::nested, std::max(space_t(problem).parts.size(), exact->scratch.size()));
     return yes();
 }
 
@@ -105,7 +105,7 @@ status_t cublaslt_fp8_mx_matmul_t::pd_t::create_primitive(
 status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     const auto &pd = static_cast<const pd_t &>(ctx.pd);
     const problem_t &p = pd.problem;
-    const exec_ctx_t exact_ctx{*pd.exact, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad, ctx.record};
+    const exec_ctx_t exact_ctx = ctx.nested(*pd.exact);
     const memory_t &wei = *ctx.memory(MXDNN_ARG_WEIGHTS), &dst = *ctx.memory(MXDNN_ARG_DST);
     const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
     if (M < pd.least_rows || M > INT32_MAX / 2 || reinterpret_cast<uintptr_t>(dst.handle) % cublaslt_align)
@@ -113,19 +113,21 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
 
     const space_t space(p);
     const cuda_stream_t &s = cuda_stream_of(ctx.stream);
-    const auto at = [&](int64_t offset) { return ctx.scratchpad + offset; };
-    auto *left = reinterpret_cast<int32_t *>(at(0));
+    const auto at = [&](scratch_t part) {
+        return ctx.scratch<char>(scratch_t::nested) + space.parts.offset(part);
+    };
+    auto *left = ctx.scratch<int32_t>(scratch_t::left_panels);
     packed::fp8_weights_args_t w;
     w.panel_bytes = n64_frame_t::panel_bytes(shape_of(p.weights));
     w.K = int32_t(K);
-    w.codes = reinterpret_cast<uint8_t *>(at(space.weights));
-    w.scales = reinterpret_cast<float *>(at(space.column_scales));
+    w.codes = reinterpret_cast<uint8_t *>(at(scratch_t::weights));
+    w.scales = reinterpret_cast<float *>(at(scratch_t::column_scales));
     cublaslt_buffers_t buffers{};
-    buffers.src = at(space.src);
+    buffers.src = at(scratch_t::source_rows);
     buffers.weights = w.codes;
-    buffers.row_scales = reinterpret_cast<float *>(at(space.row_scales));
+    buffers.row_scales = reinterpret_cast<float *>(at(scratch_t::row_scales));
     buffers.column_scales = w.scales;
-    buffers.workspace = at(space.workspace);
+    buffers.workspace = at(scratch_t::workspace);
     const int64_t rows_each = round_up(div_up(M, div_up(M, space.rows)), step);
     for (int64_t n = 0; n < N; n += space.columns) {
         const int64_t columns = std::min(space.columns, N - n);
@@ -137,8 +139,8 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::sm90_fp8_weights, w));
         for (int64_t m = 0; m < M; m += rows_each) {
             const int64_t rows = std::min(rows_each, M - m);
-            MXDNN_CHECK(make_fp8_rows(ctx, {m, rows}, reinterpret_cast<uint8_t *>(at(space.src)),
-                    reinterpret_cast<float *>(at(space.row_scales))));
+            MXDNN_CHECK(make_fp8_rows(ctx, {m, rows}, reinterpret_cast<uint8_t *>(at(scratch_t::source_rows)),
+                    reinterpret_cast<float *>(at(scratch_t::row_scales))));
             buffers.dst = static_cast<char *>(dst.handle) + (m * dst.md.strides[0] + n) * width_of(dst.md);
             if (ctx.record) ctx.record->add_kernel("cublaslt");
             MXDNN_CHECK(check(s.device().table->cublaslt_launch(
@@ -146,7 +148,7 @@ status_t cublaslt_fp8_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
                     "a product by cuBLASLt"));
         }
     }
-    return multiply_packed(sm90_matmul_kernels, exact_ctx, at(space_t::first(N)), left);
+    return multiply_packed(sm90_matmul_kernels, exact_ctx, left);
 }
 
 } // namespace cuda

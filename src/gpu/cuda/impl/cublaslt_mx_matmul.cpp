@@ -133,11 +133,10 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
         const result_t r = device->table->cublaslt_open(device->index, false);
         if (!r.ok()) return no("cuBLASLt", r.text, "the library");
     }
-    constexpr int64_t align = 256;
-    if (dt == mxdnn_f16)
-        left_bytes = round_up(div_up(N, n64_frame_t::columns) * int64_t(sizeof(int32_t)), align);
-    scratchpad_bytes =
-            left_bytes + std::max(others->scratchpad_bytes, plan.columns * K * 2 + cublaslt_workspace_bytes);
+    if (dt == mxdnn_f16) scratch.book(scratch_t::left_panels, div_up(N, n64_frame_t::columns) * 4);
+    // The other implementation runs instead, or after.
+    const int64_t own = plan.columns * K * 2 + cublaslt_workspace_bytes;
+    scratch.book(scratch_t::nested, std::max(others->scratch.size(), own));
     return yes();
 }
 
@@ -189,7 +188,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &wei = *ctx.memory(MXDNN_ARG_WEIGHTS),
                    &dst = *ctx.memory(MXDNN_ARG_DST), *bias = ctx.memory(MXDNN_ARG_BIAS);
     const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(dst.md, 1), K = dim_from_end(p.weights, 2);
-    const exec_ctx_t others_ctx{*pd.others, ctx.stream, ctx.args, ctx.nargs, ctx.scratchpad, ctx.record};
+    const exec_ctx_t others_ctx = ctx.nested(*pd.others);
     // Where the caller's memory starts is known only now.
     if (M < pd.plan.least_rows || !is_aligned(src.handle) || !is_aligned(dst.handle)
             || (bias && !is_aligned(bias->handle)))
@@ -199,8 +198,8 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
 
     tile_args_t decode{};
     const packed_shape_t shape = shape_of(p.weights);
-    auto *left = pd.left_bytes ? reinterpret_cast<int32_t *>(ctx.scratchpad) : nullptr;
-    char *const weights = ctx.scratchpad + pd.left_bytes;
+    auto *left = dt == mxdnn_f16 ? ctx.scratch<int32_t>(scratch_t::left_panels) : nullptr;
+    char *const weights = ctx.scratch<char>(scratch_t::nested);
     cublaslt_buffers_t buffers{};
     buffers.src = src.handle;
     buffers.weights = weights;
@@ -233,7 +232,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
                 "a product by cuBLASLt"));
     }
     if (!left) return mxdnn_success;
-    return multiply_packed(*pd.kernels, others_ctx, weights, left);
+    return multiply_packed(*pd.kernels, others_ctx, left);
 }
 
 template struct cublaslt_mx_matmul_t<mxdnn_bf16>;

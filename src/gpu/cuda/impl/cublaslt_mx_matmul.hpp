@@ -31,7 +31,6 @@ struct cublaslt_mx_matmul_t : primitive_impl_t {
         // For fewer rows, for pointers that are not aligned, and for panels left over.
         std::unique_ptr<impl::pd_t> others;
         const matmul_kernels_t *kernels = nullptr; // of theirs
-        int64_t left_bytes = 0;                    // of the scratchpad, for which panels those are
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

@@ -27,7 +27,7 @@ reason_t moe_route_t::pd_t::init() {
     const int64_t E = problem.src.dims[1];
     if (E > max_experts) return no("experts", "more than 512", "512 at most");
     if (problem.route.topk > max_topk) return no("topk", "more than 32", "32 at most");
-    scratchpad_bytes = round_up(4 * E * sm_count_of(problem), 256);
+    scratch.book(scratch_t::positions, 4 * E * sm_count_of(problem));
     return yes();
 }
 
@@ -40,7 +40,7 @@ status_t moe_route_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_t> &
 
 status_t moe_route_t::execute(const exec_ctx_t &ctx) const {
     route_args_t a = make_route_args(ctx);
-    a.position = reinterpret_cast<int32_t *>(ctx.scratchpad);
+    a.position = ctx.scratch<int32_t>(scratch_t::positions);
     return launch_kernel(ctx, kernel_id_t::moe_route, a);
 }
 
@@ -59,7 +59,7 @@ status_t moe_permute_t::execute(const exec_ctx_t &ctx) const {
 reason_t moe_unpermute_t::pd_t::init() {
     if (!has_contiguous_rows(problem.src) || !has_contiguous_rows(problem.dst))
         return no("rows", "scattered ones", "rows in consecutive bytes");
-    scratchpad_bytes = 4 * part_entries;
+    scratch.book(scratch_t::inverse, 4 * part_entries);
     return yes();
 }
 
@@ -74,7 +74,7 @@ status_t moe_unpermute_t::pd_t::create_primitive(std::shared_ptr<primitive_impl_
 
 status_t moe_unpermute_t::execute(const exec_ctx_t &ctx) const {
     permute_args_t a = make_unpermute_args(ctx);
-    a.inverse = reinterpret_cast<int32_t *>(ctx.scratchpad);
+    a.inverse = ctx.scratch<int32_t>(scratch_t::inverse);
     a.part_tokens = part_entries / a.k;
     return launch_kernel(ctx, kernel_id_t::moe_unpermute, a);
 }

@@ -119,7 +119,7 @@ status_t execute_by_way_of_values(const exec_ctx_t &ctx, const tile_args_t &a, i
     MXDNN_CHECK(quant_of("dst", p.dst, p.attr.dst, to, &axis));
     tile_side_t values{};
     values.dt = mxdnn_f32;
-    values.data = reinterpret_cast<uint8_t *>(ctx.scratchpad);
+    values.data = ctx.scratch<uint8_t>(scratch_t::values);
     values.line_step = round_up(a.K, 4) * 4;
     values.lines_along_k = values.aligned = true;
     tile_args_t decode{}, encode = a;
@@ -173,7 +173,7 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     if (const char *why = unfit(dst, x, problem.attr.dst)) return no("dst", why, "lines of elements");
     if (kernel == kernel_id_t::quantise_tiles
             && problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp)
-        scratchpad_bytes = round_up(4 * amax_words(batch_of(dst)), 256);
+        scratch.book(scratch_t::amax, 4 * amax_words(batch_of(dst)));
     return yes();
 }
 
@@ -195,7 +195,7 @@ reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis)
     panel = std::max(max_panel_bytes / std::max<int64_t>(column_bytes, 1) / panel_step, int64_t(1))
             * panel_step;
     panel = std::min(panel, round_up(dst.dims[x.n], panel_step));
-    scratchpad_bytes = round_up(panel * column_bytes, 256);
+    scratch.book(scratch_t::values, panel * column_bytes);
     return yes();
 }
 
@@ -236,7 +236,7 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
         a.given = static_cast<const float *>(g.handle);
         a.given_step = g.md.dims[0] == 1 ? 0 : 1;
     }
-    a.amax = reinterpret_cast<uint32_t *>(ctx.scratchpad);
+    if (ctx.pd.scratch.has(scratch_t::amax)) a.amax = ctx.scratch<uint32_t>(scratch_t::amax);
     a.amax_parts = amax_parts(a.batch);
     if (p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && (a.N % 128 || div_up(a.K, q.block) % 4)) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);

@@ -159,9 +159,11 @@ reason_t packed_grouped_matmul_t<kernels>::pd_t::init() {
     reason_t r = check_packed_problem(problem, kernels, false);
     if (!r.ok()) return r;
     sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
-    result_bytes = round_up(results_bytes(problem), 256);
     id_bytes = bytes_of_ids(problem);
-    scratchpad_bytes = sum_bytes + result_bytes + id_bytes + made_rows_bytes(problem);
+    scratch.book(scratch_t::sums, sum_bytes);
+    scratch.book(scratch_t::results, results_bytes(problem));
+    scratch.book(scratch_t::group_ids, id_bytes);
+    scratch.book(scratch_t::source_rows, made_rows_bytes(problem));
     return yes();
 }
 
@@ -170,8 +172,8 @@ status_t packed_grouped_matmul_t<kernels>::pd_t::create_primitive(
         std::shared_ptr<primitive_impl_t> &primitive) const {
     MXDNN_CHECK(prepare_packed_kernels(problem, kernels, false, fp8));
     MXDNN_CHECK(prepare_convert_source(problem));
-    for (const kernel_id_t id : {kernel_id_t::group_by_ids, kernel_id_t::scatter_link, kernel_id_t::scatter_sum,
-                 kernel_id_t::ref_grouped_matmul})
+    for (const kernel_id_t id : {kernel_id_t::group_by_ids, kernel_id_t::scatter_link,
+                 kernel_id_t::scatter_sum, kernel_id_t::ref_grouped_matmul})
         MXDNN_CHECK(prepare_kernel(problem, id));
     MXDNN_CHECK(prepare_results(problem));
     primitive = std::make_shared<packed_grouped_matmul_t>();
@@ -229,7 +231,7 @@ status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const 
             || x.src_rows > INT32_MAX / 2 || x.dst_rows > INT32_MAX / 2 || (meets && space.panels == 0))
         return ref_grouped_matmul_t().execute(ctx);
     if (nothing) return mxdnn_success;
-    if (by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratchpad + pd.sum_bytes + pd.result_bytes, x));
+    if (by_ids) MXDNN_CHECK(group_by_ids(ctx, ctx.scratch<char>(scratch_t::group_ids), x));
 
     a.weights = ctx.data(MXDNN_ARG_WEIGHTS);
     a.weights_ptrs = x.weights_ptrs;
@@ -254,10 +256,9 @@ status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const 
     a.activation_params = x.activation_params;
     a.activation_stride = int32_t(x.activation_stride);
 
-    rows_multiplier_t rows(
-            ctx, kernels, pd.fp8, ctx.scratchpad + pd.sum_bytes + pd.result_bytes + pd.id_bytes, x, launch);
+    rows_multiplier_t rows(ctx, kernels, pd.fp8, ctx.scratch<char>(scratch_t::source_rows), x, launch);
     // Where rows of results go.
-    char *const to = apart ? ctx.scratchpad + pd.sum_bytes : static_cast<char *>(dst.handle);
+    char *const to = apart ? ctx.scratch<char>(scratch_t::results) : static_cast<char *>(dst.handle);
     const int64_t to_stride = apart ? results_stride(p) : dst_stride;
     const packed::value_type_t to_type = apart ? packed::value_type_t::f32 : value_type_of(dst.md.dt);
     if (!meets) {
@@ -280,14 +281,15 @@ status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const 
     const bool ops_apart = !applies_post_ops(p);
     sum.old_scale = ops_apart ? scale_of_old(p) : a.old_scale;
     a.old_scale = 0.f;
+    char *const sums = ctx.scratch<char>(scratch_t::sums);
     if (space.next_bytes) {
-        sum.next = reinterpret_cast<int32_t *>(ctx.scratchpad);
-        sum.first = reinterpret_cast<int32_t *>(ctx.scratchpad + space.next_bytes);
+        sum.next = reinterpret_cast<int32_t *>(sums);
+        sum.first = reinterpret_cast<int32_t *>(sums + space.next_bytes);
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_link, sum));
     }
     sum.row_stride = space.row_stride;
-    sum.rows = reinterpret_cast<float *>(ctx.scratchpad + space.next_bytes + space.first_bytes);
-    a.dst = ctx.scratchpad + space.next_bytes + space.first_bytes;
+    a.dst = sums + space.next_bytes + space.first_bytes;
+    sum.rows = static_cast<float *>(a.dst);
     a.dst_stride = sum.row_stride;
     a.dst_type = packed::value_type_t::f32;
     const int panels_all = a.panel_end;

@@ -19,10 +19,8 @@ struct packed_grouped_matmul_t : primitive_impl_t {
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
-        // Of the scratchpad: rows that meet, results that become codes, the order of rows that have ids, and
-        // last made rows of the source.
-        int64_t sum_bytes = 0, result_bytes = 0, id_bytes = 0;
-        bool fp8 = false; // whether many rows are multiplied at the rate of FP8
+        int64_t sum_bytes = 0, id_bytes = 0; // of the scratchpad
+        bool fp8 = false;                    // whether many rows are multiplied at the rate of FP8
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

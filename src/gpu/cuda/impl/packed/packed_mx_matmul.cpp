@@ -37,9 +37,9 @@ reason_t packed_mx_matmul_t<kernels>::pd_t::init() {
     if (!has_even_rows(problem.src) || !has_even_rows(problem.dst))
         return no("src and dst", "matrices with gaps between them", "rows equally far apart");
     if (bias.ndims > 1 && dim_from_end(bias, 2) != 1) return no("bias", "one of every row", "one row");
-    result_bytes = round_up(results_bytes(problem), 256);
-    parts_bytes = kernels.shares_k ? parts_bytes_of(problem) : 0;
-    scratchpad_bytes = result_bytes + parts_bytes + (makes_rows(problem) ? made_rows_bytes(problem) : 0);
+    scratch.book(scratch_t::results, results_bytes(problem));
+    scratch.book(scratch_t::partial_sums, kernels.shares_k ? parts_bytes_of(problem) : 0);
+    scratch.book(scratch_t::source_rows, makes_rows(problem) ? made_rows_bytes(problem) : 0);
     return yes();
 }
 
@@ -183,7 +183,7 @@ bool is_swizzled_with_gaps(const problem_t &p, const memory_desc_t &scales) {
 }
 
 template <const matmul_kernels_t &kernels>
-status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
+status_t multiply_rows(const exec_ctx_t &ctx, const int32_t *wanted) {
     const problem_t &p = ctx.pd.problem;
     const memory_t &src = *ctx.memory(MXDNN_ARG_SRC), &dst = *ctx.memory(MXDNN_ARG_DST),
                    *bias = ctx.memory(MXDNN_ARG_BIAS),
@@ -199,9 +199,8 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
         return ref_mx_matmul_t().execute(ctx);
     const batch_parts_t batch(src.md, p.weights, bias ? &bias->md : nullptr, dst.md, !leaves_int4(kernels, p),
             !global || global->md.dims[0] == 1);
-    const auto &pd = static_cast<const typename packed_mx_matmul_t<kernels>::pd_t &>(ctx.pd);
-    char *const behind = space + pd.result_bytes;
-    const space_t spaces = {space, reinterpret_cast<float *>(behind), behind + pd.parts_bytes};
+    const space_t spaces = {ctx.scratch<char>(scratch_t::results),
+            ctx.scratch<float>(scratch_t::partial_sums), ctx.scratch<char>(scratch_t::source_rows)};
     const auto all = [&](finisher_t *finisher, sweep_t sweep) -> status_t {
         part_multiplier_t multiplier(ctx, kernels, spaces, wanted, finisher);
         for (int64_t i = 0; i < batch.parts(); i++)
@@ -217,13 +216,12 @@ status_t multiply_rows(const exec_ctx_t &ctx, char *space, const int32_t *wanted
 
 template <const matmul_kernels_t &kernels>
 status_t packed_mx_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const {
-    return multiply_rows<kernels>(ctx, ctx.scratchpad, nullptr);
+    return multiply_rows<kernels>(ctx, nullptr);
 }
 
-status_t multiply_packed(
-        const matmul_kernels_t &kernels, const exec_ctx_t &ctx, char *space, const int32_t *wanted) {
-    return &kernels == &sm90_matmul_kernels ? multiply_rows<sm90_matmul_kernels>(ctx, space, wanted)
-                                            : multiply_rows<sm80_matmul_kernels>(ctx, space, wanted);
+status_t multiply_packed(const matmul_kernels_t &kernels, const exec_ctx_t &ctx, const int32_t *wanted) {
+    return &kernels == &sm90_matmul_kernels ? multiply_rows<sm90_matmul_kernels>(ctx, wanted)
+                                            : multiply_rows<sm80_matmul_kernels>(ctx, wanted);
 }
 
 template struct packed_mx_matmul_t<sm90_matmul_kernels>;

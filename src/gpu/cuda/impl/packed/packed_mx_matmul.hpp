@@ -19,9 +19,6 @@ struct packed_mx_matmul_t : primitive_impl_t {
         reason_t init();
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
-        // Of the scratchpad: for results that become codes, then for sums of parts of K; made rows come
-        // after.
-        int64_t result_bytes = 0, parts_bytes = 0;
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -30,10 +27,9 @@ struct packed_mx_matmul_t : primitive_impl_t {
 using sm90_mx_matmul_t = packed_mx_matmul_t<sm90_matmul_kernels>;
 using sm80_mx_matmul_t = packed_mx_matmul_t<sm80_matmul_kernels>;
 
-// What one of these executes, with the scratchpad of its descriptor at `space`. wanted: [panels of 64
-// columns] those that have a 0 need not be computed, of more rows than gemv and grouped_gemv take.
-status_t multiply_packed(
-        const matmul_kernels_t &kernels, const exec_ctx_t &ctx, char *space, const int32_t *wanted);
+// What one of these executes. wanted: [panels of 64 columns] those that have a 0 need not be computed, of
+// more rows than gemv and grouped_gemv take.
+status_t multiply_packed(const matmul_kernels_t &kernels, const exec_ctx_t &ctx, const int32_t *wanted);
 
 } // namespace cuda
 } // namespace impl

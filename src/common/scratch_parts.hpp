@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The division of a scratchpad: an implementation books its parts when its descriptor is made, and finds them
+// by the same names when it executes. An implementation that is made of others books one part for each of
+// them, in which they find their own parts.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/types.hpp"
+
+namespace mxdnn {
+namespace impl {
+
+enum class scratch_t : uint8_t {
+    // Of products
+    source_rows, // rows of the source, prepared for kernels
+    row_scales,
+    column_scales,
+    weights,   // decoded
+    workspace, // of cuBLASLt
+    results,   // that are not yet the destination's values
+    sums,
+    partial_sums, // of parts of K
+    thread,       // whatever one thread works in
+    left_panels,  // that another kernel computes
+    // Of rows that belong to experts
+    tasks,
+    experts,
+    segments,
+    rows,
+    row_shifts,
+    meetings, // of rows in one row of the destination
+    group_ids,
+    // Of routing and moving rows
+    bias,
+    scores,
+    keys,
+    positions,
+    ids,
+    row_weights,
+    first_rows,
+    group_starts,
+    inverse,
+    // Of reorders
+    values,
+    amax,
+    // Of the implementations that one is made of
+    nested,
+};
+
+class scratch_parts_t {
+public:
+    // `copies` times so many bytes, each copy from a cache line of its own. Once for a part; sizes beyond the
+    // range of the type make the size of the whole the largest there is, which no primitive may have.
+    void book(scratch_t part, int64_t bytes, int64_t copies = 1) {
+        assert(count_ < parts_.size());
+        const int64_t stride = bytes > largest ? largest : round_up(bytes, line);
+        int64_t all = 0, end = 0;
+        const bool fits = !__builtin_mul_overflow(stride, copies, &all) && all <= largest
+                          && !__builtin_add_overflow(round_up(size_, start), all, &end) && end <= largest;
+        parts_[count_++] = {part, fits ? round_up(size_, start) : 0, stride};
+        size_ = fits ? end : largest;
+    }
+    void book(scratch_t part, const scratch_parts_t &nested) { book(part, nested.size()); }
+
+    int64_t size() const { return size_; }
+    // From the start of the scratchpad. Only of a part that was booked.
+    int64_t offset(scratch_t part, int64_t copy = 0) const {
+        const auto *p = std::find_if(
+                parts_.begin(), parts_.begin() + count_, [&](const part_t &x) { return x.part == part; });
+        assert(p != parts_.begin() + count_);
+        return p->offset + p->stride * copy;
+    }
+    bool has(scratch_t part) const {
+        return std::any_of(
+                parts_.begin(), parts_.begin() + count_, [&](const part_t &x) { return x.part == part; });
+    }
+
+private:
+    static constexpr int64_t line = 64, start = 256; // what devices read together
+    static constexpr int64_t largest = int64_t(1) << 60;
+    struct part_t {
+        scratch_t part;
+        int64_t offset, stride;
+    };
+    std::array<part_t, 12> parts_{};
+    size_t count_ = 0;
+    int64_t size_ = 0;
+};
+
+} // namespace impl
+} // namespace mxdnn
