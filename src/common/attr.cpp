@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/attr.hpp"
 
+#include <array>
 #include <cmath>
+#include <iterator>
 
 #include "common/error.hpp"
 #include "common/formats/format_list.hpp"
+#include "common/operands.hpp"
 #include "common/quantization_mode.hpp"
 
 namespace mxdnn {
@@ -55,21 +58,15 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
 
 namespace {
 
-// Arguments with parameters of their own, and what those are called.
-struct quantised_arg_t {
-    int arg;
-    const char *name, *scales, *zero_points, *global_scale;
+// What belongs to each operand in the bits of an argument's number, and how it is called.
+constexpr struct {
+    int bit;
+    const char *name;
+} parameters[] = {
+        {MXDNN_ARG_ATTR_SCALES, "the scales of "},
+        {MXDNN_ARG_ATTR_ZERO_POINTS, "the zero points of "},
+        {MXDNN_ARG_ATTR_GLOBAL_SCALE, "the global scale of "},
 };
-constexpr quantised_arg_t quantised_args[] = {
-        {MXDNN_ARG_SRC, "src", "the scales of src", "the zero points of src", "the global scale of src"},
-        {MXDNN_ARG_WEIGHTS, "weights", "the scales of weights", "the zero points of weights",
-                "the global scale of weights"},
-        {MXDNN_ARG_DST, "dst", "the scales of dst", "the zero points of dst", "the global scale of dst"},
-        {MXDNN_ARG_DST_1, "dst_1", "the scales of dst_1", "the zero points of dst_1",
-                "the global scale of dst_1"},
-};
-constexpr quantised_arg_t unknown_arg = {0, "an unknown argument", "the scales of an unknown argument",
-        "the zero points of an unknown argument", "the global scale of an unknown argument"};
 
 struct plain_arg_t {
     int arg;
@@ -77,7 +74,6 @@ struct plain_arg_t {
 };
 // Those of expert layers are named as their constants are.
 constexpr plain_arg_t plain_args[] = {
-        {MXDNN_ARG_BIAS, "bias"},
         {MXDNN_ARG_SCRATCHPAD, "scratchpad"},
         {MXDNN_ARG_GROUP_OFFSETS, "GROUP_OFFSETS"},
         {MXDNN_ARG_GROUP_COUNTS, "GROUP_COUNTS"},
@@ -99,21 +95,39 @@ constexpr plain_arg_t plain_args[] = {
 
 } // namespace
 
+namespace {
+constexpr const char *unknown_arg = "an unknown argument";
+
+// The names of the parameters of all operands, made when this is compiled.
+struct parameter_name_t {
+    int arg;
+    char text[40];
+};
+constexpr auto parameter_names = [] {
+    std::array<parameter_name_t, std::size(parameters) * std::size(operands)> all{};
+    size_t n = 0;
+    for (const auto &p : parameters)
+        for (const operand_t &o : operands) {
+            parameter_name_t &name = all[n++];
+            name.arg = p.bit | o.arg;
+            size_t at = 0;
+            for (const char *part : {p.name, o.name})
+                for (; *part; part++) name.text[at++] = *part;
+        }
+    return all;
+}();
+} // namespace
+
 const char *arg_name(int arg) {
-    constexpr int attr_bits =
-            MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
-    const quantised_arg_t *q = &unknown_arg;
-    for (const quantised_arg_t &a : quantised_args)
-        if (a.arg == (arg & ~attr_bits)) q = &a;
-    if (arg & MXDNN_ARG_ATTR_SCALES && !(arg & ~0x3fff)) return q->scales;
-    if (arg & MXDNN_ARG_ATTR_ZERO_POINTS && !(arg & ~0x3fff)) return q->zero_points;
-    if (arg & MXDNN_ARG_ATTR_GLOBAL_SCALE && arg < 1 << 22) return q->global_scale;
-    if (q->arg == arg) return q->name;
+    for (const operand_t &o : operands)
+        if (o.arg == arg) return o.name;
     for (const plain_arg_t &a : plain_args)
         if (a.arg == arg) return a.name;
+    for (const parameter_name_t &p : parameter_names)
+        if (p.arg == arg) return p.text;
     if (arg > 0 && arg < 1 << 21 && arg % MXDNN_ARG_ATTR_MULTIPLE_POST_OP_BASE == MXDNN_ARG_SRC_1)
         return "the operand of a binary post-op";
-    return unknown_arg.name;
+    return unknown_arg;
 }
 
 namespace {
@@ -307,17 +321,13 @@ const char *rounding_name(mxdnn_scale_rounding_t r) {
 std::string to_string(const attr_t &attr) {
     std::string s;
     const auto add = [&](const std::string &word) { s += (s.empty() ? "" : " ") + word; };
-    constexpr struct {
-        int arg;
-        const char *name;
-    } args[] = {{MXDNN_ARG_SRC, "src"}, {MXDNN_ARG_WEIGHTS, "wei"}, {MXDNN_ARG_DST, "dst"},
-            {MXDNN_ARG_DST_1, "dst_1"}};
-    for (const auto &row : args) {
-        const arg_attr_t &a = *attr.arg(row.arg);
-        const std::string name = row.name;
+    for (const operand_t &o : operands) {
+        if (!o.attr) continue;
+        const arg_attr_t &a = attr.*o.attr;
+        const std::string name = o.word;
         if (a.scales.set)
-            add("attr-scales:" + groups_text(row.name, a.scales) + ":" + quantization_mode_name(a.mode));
-        if (a.zero_points.set) add("attr-zero-points:" + groups_text(row.name, a.zero_points));
+            add("attr-scales:" + groups_text(o.word, a.scales) + ":" + quantization_mode_name(a.mode));
+        if (a.zero_points.set) add("attr-zero-points:" + groups_text(o.word, a.zero_points));
         if (a.global != mxdnn_quantization_mode_undef)
             add("attr-global-scale:" + name + ":" + quantization_mode_name(a.global));
         if (a.rounding != mxdnn_scale_rounding_floor)
@@ -361,3 +371,9 @@ std::string to_string(const attr_t &attr) {
 
 } // namespace impl
 } // namespace mxdnn
+
+const mxdnn::impl::arg_attr_t *mxdnn_primitive_attr::arg(int a) const {
+    for (const mxdnn::impl::operand_t &o : mxdnn::impl::operands)
+        if (o.arg == a && o.attr) return &(this->*o.attr);
+    return nullptr;
+}

@@ -71,13 +71,7 @@ struct mxdnn_primitive_attr {
     bool constant_weights = false;
 
     // Attributes of SRC, WEIGHTS, DST or DST_1; null for any other argument.
-    const mxdnn::impl::arg_attr_t *arg(int a) const {
-        return a == MXDNN_ARG_SRC       ? &src
-               : a == MXDNN_ARG_WEIGHTS ? &weights
-               : a == MXDNN_ARG_DST     ? &dst
-               : a == MXDNN_ARG_DST_1   ? &dst_1
-                                        : nullptr;
-    }
+    const mxdnn::impl::arg_attr_t *arg(int a) const;
     mxdnn::impl::arg_attr_t *arg(int a) {
         return const_cast<mxdnn::impl::arg_attr_t *>(const_cast<const mxdnn_primitive_attr *>(this)->arg(a));
     }

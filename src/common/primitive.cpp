@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/primitive.hpp"
 
+#include "common/operands.hpp"
 #include "common/overlap.hpp"
 #include "common/primitive_cache.hpp"
 #include "common/scratchpad.hpp"
@@ -145,12 +146,10 @@ status_t check_args(const exec_ctx_t &ctx) {
 // What is executed: the problem with the rows of this execution where it has runtime values.
 problem_t executed_problem(const exec_ctx_t &ctx) {
     problem_t p = ctx.pd.problem;
-    const auto resolve = [&](memory_desc_t &md, int arg) {
-        const memory_t *m = ctx.memory(arg);
-        if (m && has_runtime_dims(md)) md = m->md;
-    };
-    resolve(p.src, MXDNN_ARG_SRC);
-    resolve(p.dst, MXDNN_ARG_DST);
+    for (const operand_t &o : operands) {
+        const memory_t *m = ctx.memory(o.arg);
+        if (m && has_runtime_dims(p.*o.md)) p.*o.md = m->md;
+    }
     return p;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "common/env.hpp"
+#include "common/operands.hpp"
 #include "common/primitive.hpp"
 
 namespace mxdnn {
@@ -53,10 +54,8 @@ public:
         add(a.mode).add(a.global).add(a.rounding).add(a.layout).add(a.packing);
     }
     void add(const attr_t &a) {
-        add(a.src);
-        add(a.weights);
-        add(a.dst);
-        add(a.dst_1);
+        for (const operand_t &o : operands)
+            if (o.attr) add(a.*o.attr);
         add(a.post_ops.ops.size());
         for (const post_op_t &o : a.post_ops.ops) {
             add(o.kind).add(o.alg).add(o.alpha).add(o.beta).add(o.scale).add(o.zero_point).add(o.dt);
@@ -149,11 +148,7 @@ std::string cache_key(const problem_t &p) {
     key_writer_t w;
     w.key.reserve(512);
     w.add(p.kind).add(p.engine).add(p.src_engine).add(p.max_concurrency);
-    w.add(p.src);
-    w.add(p.weights);
-    w.add(p.bias);
-    w.add(p.dst);
-    w.add(p.dst_1);
+    for (const operand_t &o : operands) w.add(p.*o.md);
     w.add(p.attr);
     w.add(p.route.topk)
             .add(p.route.scoring)

@@ -3,6 +3,7 @@
 
 #include "common/backend.hpp"
 #include "common/grouped_exec.hpp"
+#include "common/operands.hpp"
 #include "common/problem_util.hpp"
 #include "common/verbose.hpp"
 
@@ -142,11 +143,9 @@ status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *
 const memory_desc_t *query_md(const primitive_desc_t &pd, mxdnn_query_t what, int index) {
     const problem_t &p = pd.pd->problem;
     const auto present = [](const memory_desc_t &md) { return is_zero(md) ? nullptr : &md; };
+    for (const operand_t &o : operands)
+        if (o.query == what && o.query_index == index) return present(p.*o.md);
     switch (what) {
-    case mxdnn_query_src_md: return index == 0 ? present(p.src) : nullptr;
-    case mxdnn_query_weights_md:
-        return index == 0 ? present(p.weights) : index == 1 ? present(p.bias) : nullptr;
-    case mxdnn_query_dst_md: return index == 0 ? present(p.dst) : index == 1 ? present(p.dst_1) : nullptr;
     case mxdnn_query_scratchpad_md: return present(pd.scratchpad_md);
     case mxdnn_query_exec_arg_md:
         for (const arg_desc_t &a : pd.pd->args)

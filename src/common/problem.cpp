@@ -3,6 +3,7 @@
 #include "common/problem.hpp"
 
 #include "common/error.hpp"
+#include "common/operands.hpp"
 #include "common/primitive.hpp"
 #include "common/problem_util.hpp"
 
@@ -87,28 +88,26 @@ status_t prepare_mx_matmul(problem_t &p) {
 
 void list_args_plain(pd_t &pd) {
     const problem_t &p = pd.problem;
-    pd.args.push_back({MXDNN_ARG_SRC, arg_use_t::input, p.src, false, false, p.attr.src.packing});
-    list_quant_args(pd, MXDNN_ARG_SRC, p.src, p.attr.src, arg_use_t::input);
-    if (!is_zero(p.weights)) {
-        pd.args.push_back(
-                {MXDNN_ARG_WEIGHTS, arg_use_t::input, p.weights, false, false, p.attr.weights.packing});
-        list_quant_args(pd, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights, arg_use_t::input);
-    }
-    if (!is_zero(p.bias)) pd.args.push_back({MXDNN_ARG_BIAS, arg_use_t::input, p.bias, false});
-    const auto list_dst = [&](int arg, const memory_desc_t &dst, const arg_attr_t &attr) {
-        pd.args.push_back({arg, arg_use_t::output, dst, false, false, attr.packing});
-        list_quant_args(pd, arg, dst, attr, arg_use_t::output);
+    for (const operand_t &o : operands) {
+        const memory_desc_t &md = p.*o.md;
+        if (is_zero(md)) continue;
+        const arg_use_t use = o.is_output ? arg_use_t::output : arg_use_t::input;
+        if (!o.attr) {
+            pd.args.push_back({o.arg, use, md, false});
+            continue;
+        }
+        const arg_attr_t &attr = p.attr.*o.attr;
+        pd.args.push_back({o.arg, use, md, false, false, attr.packing});
+        list_quant_args(pd, o.arg, md, attr, use);
         // A packed destination's global scale may be given by the caller.
-        if (is_packed(dst) && dst.packed.quant.global != global_scale_kind_t::none
+        if (o.is_output && is_packed(md) && md.packed.quant.global != global_scale_kind_t::none
                 && attr.global == mxdnn_quantization_mode_static_sazp) {
             memory_desc_t g;
-            const dim_t dims[1] = {dst.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(dst)};
+            const dim_t dims[1] = {md.packed.quant.global == global_scale_kind_t::one ? 1 : batch_of(md)};
             init_strided(g, 1, dims, mxdnn_f32, nullptr);
-            pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | arg, arg_use_t::input, g, false});
+            pd.args.push_back({MXDNN_ARG_ATTR_GLOBAL_SCALE | o.arg, arg_use_t::input, g, false});
         }
-    };
-    list_dst(MXDNN_ARG_DST, p.dst, p.attr.dst);
-    if (!is_zero(p.dst_1)) list_dst(MXDNN_ARG_DST_1, p.dst_1, p.attr.dst_1);
+    }
     int index = 0;
     for (const post_op_t &o : p.attr.post_ops.ops) {
         if (o.kind == mxdnn_binary)
@@ -158,11 +157,9 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
 }
 
 std::string to_string(const problem_t &p) {
-    std::string s = "src:" + to_string(p.src);
-    if (!is_zero(p.weights)) s += " wei:" + to_string(p.weights);
-    if (!is_zero(p.bias)) s += " bia:" + to_string(p.bias);
-    if (!is_zero(p.dst)) s += " dst:" + to_string(p.dst);
-    if (!is_zero(p.dst_1)) s += " dst_1:" + to_string(p.dst_1);
+    std::string s;
+    for (const operand_t &o : operands)
+        if (!is_zero(p.*o.md)) s += std::string(s.empty() ? "" : " ") + o.word + ":" + to_string(p.*o.md);
     s += moe_words(p);
     const std::string attr = to_string(p.attr);
     return attr.empty() ? s : s + " " + attr;
