@@ -122,8 +122,7 @@ status_t check_args(const exec_ctx_t &ctx) {
         writes = writes || (m && form->use == arg_use_t::output && form->arg != MXDNN_ARG_SCRATCHPAD);
     }
     if (!writes)
-        return fail(mxdnn_invalid_arguments,
-                "no output was passed; %s writes those that are, so pass at least one",
+        return fail(mxdnn_invalid_arguments, "no output was passed; pass at least one output of %s",
                 primitive_kind_name(ctx.pd.problem.kind));
     for (int i = 0; i < ctx.nargs; i++) {
         bool known = ctx.args[i].arg == MXDNN_ARG_SCRATCHPAD;
@@ -185,7 +184,7 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
     const bool can_pack = p.kind == mxdnn_primitive_kind_mx_reorder;
     if (!p.engine->executes && !can_pack)
         return fail(mxdnn_device_unavailable,
-                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s where it is",
+                "target %s is described here but cannot execute; pack with mx_reorder, and create the %s on a machine that has the target",
                 p.engine->target->name, primitive_kind_name(p.kind));
     const double start = verbose(verbose_profile_create) ? now_ms() : 0;
     auto result = std::make_unique<primitive_t>();

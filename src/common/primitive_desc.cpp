@@ -75,7 +75,7 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
         return fail(mxdnn_unimplemented, "%s has no implementation for %s engines in this release",
                 primitive_kind_name(p->kind), find_backend(p->engine->kind())->name());
     if (is_zero(p->dst_1) && !p->attr.dst_1.is_default())
-        return fail(mxdnn_invalid_arguments, "the attributes are of dst_1, too, which this %s has not",
+        return fail(mxdnn_invalid_arguments, "there are attributes of dst_1, which this %s does not have",
                 kind->name);
     MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();

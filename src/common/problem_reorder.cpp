@@ -44,8 +44,7 @@ status_t resolve_any_dst(problem_t &p) {
 status_t check_both_sides(const problem_t &p) {
     const memory_desc_t &src = p.src, &dst = p.dst;
     if (is_any(src))
-        return fail(
-                mxdnn_invalid_arguments, "src is `any`; a reorder has to know where its source's bytes are");
+        return fail(mxdnn_invalid_arguments, "src is `any`; the source of a reorder needs a layout");
     if (!is_packed(src)) MXDNN_CHECK(check_plain("src", src));
     if (!is_packed(dst)) MXDNN_CHECK(check_plain("dst", dst));
     bool same = src.ndims == dst.ndims && src.ndims >= 2;

@@ -219,7 +219,8 @@ mxdnn_status_t mxdnn_checksum_get(const_mxdnn_checksum_t checksum, uint64_t *val
     MXDNN_CHECK_ARG(checksum);
     MXDNN_CHECK_ARG(value);
     if (checksum->sum.size() < checksum->size)
-        return fail(mxdnn_invalid_arguments, "only %llu of the %llu bytes of a checksum are there",
+        return fail(mxdnn_invalid_arguments,
+                "%llu of %llu bytes were added to the checksum; add the others first",
                 (unsigned long long)checksum->sum.size(), (unsigned long long)checksum->size);
     *value = checksum->sum.value();
     return mxdnn_success;
