@@ -16,6 +16,8 @@ namespace impl {
 namespace {
 
 // The type's name, or its number where it is no type.
+constexpr text_and_names_t<scale_types> scale_types_text{"possible are ", " "};
+
 std::string type_text(data_type_t dt) {
     return data_type_info(dt) || dt == mxdnn_data_type_undef ? data_type_name(dt) : std::to_string(int(dt));
 }
@@ -194,9 +196,8 @@ status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *gro
         return fail(mxdnn_invalid_arguments,
                 "scales of argument %d; only src (1), weights (33), dst (17) and dst_1 (18) have any", arg);
     if (!has_role(dt, role_scale))
-        return fail(mxdnn_invalid_data_type,
-                "scales of %s have type %s; possible are e8m0 f8_e4m3 bf16 f16 f32", arg_name(arg),
-                type_text(dt).c_str());
+        return fail(mxdnn_invalid_data_type, "scales of %s have type %s; %s", arg_name(arg),
+                type_text(dt).c_str(), scale_types_text.text);
     if (mode != mxdnn_quantization_mode_static_sazp && mode != mxdnn_quantization_mode_dynamic_mx
             && mode != mxdnn_quantization_mode_dynamic_fp && mode != mxdnn_quantization_mode_dynamic_affine)
         return fail(mxdnn_invalid_arguments,

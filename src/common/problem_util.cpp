@@ -11,15 +11,6 @@
 namespace mxdnn {
 namespace impl {
 
-mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q) {
-    switch (quant_family(dt, q)) {
-    case quant_family_t::mx: return mxdnn_quantization_mode_dynamic_mx;
-    case quant_family_t::nvfp4: return mxdnn_quantization_mode_dynamic_fp;
-    case quant_family_t::affine: return mxdnn_quantization_mode_dynamic_affine;
-    default: return mxdnn_quantization_mode_undef;
-    }
-}
-
 status_t check_dynamic_mode(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a) {
     if (a.mode == dynamic_mode_of(dt, q)) return mxdnn_success;
     return fail(mxdnn_invalid_arguments,
@@ -264,6 +255,27 @@ status_t check_global_scale(const char *name, const memory_desc_t &md, const arg
     return fail(mxdnn_unimplemented,
             "%s is %s and has a global scale for each of its matrices; how many there are cannot be a runtime value",
             name, dims_text(md).c_str());
+}
+
+reason_t check_decoders(const problem_t &p) {
+    const struct {
+        const char *name;
+        const memory_desc_t &md;
+        const arg_attr_t &attr;
+    } sides[] = {
+            {"src", p.src, p.attr.src}, {"weights", p.weights, p.attr.weights}, {"dst", p.dst, p.attr.dst}};
+    for (const auto &s : sides) {
+        if (s.md.ndims == 0 || !is_quantised_type(s.md.dt)) continue;
+        quant_t q;
+        int axis = 0;
+        if (is_packed(s.md))
+            q = s.md.packed.quant;
+        else if (quant_of(s.name, s.md, s.attr, q, &axis) != mxdnn_success)
+            continue;
+        if (decoder_of(s.md.dt, q) == decoder_t::none)
+            return no(s.name, to_string(s.md).c_str(), "a format that kernels decode");
+    }
+    return yes();
 }
 
 data_type_t source_format(const problem_t &p, quant_t &q) {

@@ -11,9 +11,6 @@ namespace impl {
 inline bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
 inline bool is_quantised_type(data_type_t dt) { return has_role(dt, role_mx_element | role_affine_element); }
 
-// The dynamic mode that computes a format's scales.
-mxdnn_quantization_mode_t dynamic_mode_of(data_type_t dt, const quant_t &q);
-
 // Dynamic modes have to be those of the format's family, and able to compute it.
 status_t check_dynamic(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
 status_t check_dynamic_mode(const char *name, data_type_t dt, const quant_t &q, const arg_attr_t &a);
@@ -22,6 +19,10 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
 // Of one execution: scales (or zero points) have the dims that go with the rows, whose dims are known now.
 status_t check_params_follow(
         int arg, const memory_desc_t &params, const memory_desc_t &rows, const arg_attr_t &a);
+
+// For implementations that do not go by the traits of types: every quantised tensor is of a format that has a
+// decoder.
+reason_t check_decoders(const problem_t &p);
 
 // Only a matmul's source may have scales per row; what quant_of() accepted is in blocks.
 status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q);

@@ -16,7 +16,7 @@ enum class zero_point_kind_t : uint8_t {
 enum class global_scale_kind_t : uint8_t { none = 0, one = 1, per_expert = 2 };
 
 struct quant_t {
-    data_type_t scale_dt = mxdnn_data_type_undef; // e8m0, f8_e4m3, bf16, f16, f32
+    data_type_t scale_dt = mxdnn_data_type_undef;
     dim_t block = 0; // consecutive elements along the blocked axis that share a scale
     zero_point_kind_t zp = zero_point_kind_t::none;
     data_type_t zp_dt = mxdnn_data_type_undef;              // u8, or the floating type of float_zero

@@ -2,6 +2,7 @@
 // Choices that the bytes of an input decide and, where they end, numbers that follow from all of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -24,6 +25,10 @@ public:
     template <typename T, size_t n>
     const T &of(const T (&list)[n]) {
         return list[below(int64_t(n))];
+    }
+    template <typename T, size_t n>
+    const T &of(const std::array<T, n> &list) {
+        return list[size_t(below(int64_t(n)))];
     }
     template <typename T>
     T of(std::initializer_list<T> list) {

@@ -2,6 +2,7 @@
 #include "fuzz/draw_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "common/packed_desc.hpp"
@@ -17,9 +18,13 @@ constexpr dim_t lengths[] = {0, 1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 32, 
         100, 127, 128, 128, 129, 160, 255, 256, 257, 300};
 constexpr dim_t few[] = {0, 1, 1, 1, 2, 2, 3, 5};
 
-constexpr data_type_t every_type[] = {mxdnn_f16, mxdnn_bf16, mxdnn_f32, mxdnn_s32, mxdnn_s8, mxdnn_u8,
-        mxdnn_f8_e5m2, mxdnn_f8_e4m3, mxdnn_s4, mxdnn_u4, mxdnn_e8m0, mxdnn_f4_e2m1, mxdnn_f6_e2m3,
-        mxdnn_f6_e3m2, mxdnn_u64, mxdnn_data_type_undef};
+// All types, and one that is none.
+constexpr auto every_type = [] {
+    std::array<data_type_t, all_types::size + 1> all{};
+    size_t n = 0;
+    for (const data_type_info_t &row : data_type_table_t<all_types>::rows) all[n++] = row.id;
+    return all;
+}();
 // How a source in high precision is quantised in execute: the type is that of the codes.
 constexpr format_t recipes[] = {
         {mxdnn_s8, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},

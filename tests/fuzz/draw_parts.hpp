@@ -2,6 +2,10 @@
 // What problems of several primitives are made of: engines, dims, tensors, attributes.
 #pragma once
 
+#include <array>
+#include <iterator>
+
+#include "common/formats/format_list.hpp"
 #include "fuzz/problem_draws.hpp"
 
 namespace fuzz {
@@ -18,21 +22,21 @@ struct format_t {
     dim_t block; // 0: as long as a row
     mxdnn_quantization_mode_t mode;
 };
-inline constexpr format_t formats[] = {
-        {mxdnn_f8_e4m3, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
-        {mxdnn_f8_e5m2, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
-        {mxdnn_f6_e2m3, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
-        {mxdnn_f6_e3m2, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
-        {mxdnn_f4_e2m1, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
-        {mxdnn_s8, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
+// Those with a name, and more of what can have a global scale or other groups.
+inline constexpr format_t more_formats[] = {
         {mxdnn_f4_e2m1, mxdnn_f8_e4m3, 16, mxdnn_quantization_mode_dynamic_fp},
-        {mxdnn_f4_e2m1, mxdnn_f8_e4m3, 16, mxdnn_quantization_mode_dynamic_fp},
-        {mxdnn_s4, mxdnn_bf16, 32, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_s4, mxdnn_f32, 128, mxdnn_quantization_mode_dynamic_affine},
-        {mxdnn_u4, mxdnn_f16, 32, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_u4, mxdnn_bf16, 64, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_u4, mxdnn_f32, 256, mxdnn_quantization_mode_dynamic_affine},
 };
+inline constexpr auto formats = [] {
+    std::array<format_t, std::size(named_formats) + std::size(more_formats)> all{};
+    size_t n = 0;
+    for (const named_format_t &f : named_formats)
+        all[n++] = {f.elem, f.quant.scale_dt, f.quant.block, dynamic_mode_of(f.elem, f.quant)};
+    for (const format_t &f : more_formats) all[n++] = f;
+    return all;
+}();
 inline constexpr format_t row_formats[] = {
         {mxdnn_s8, mxdnn_f32, 0, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_f8_e4m3, mxdnn_bf16, 0, mxdnn_quantization_mode_dynamic_fp},

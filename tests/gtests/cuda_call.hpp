@@ -32,6 +32,10 @@ struct dice_t {
     const T &one_of(const T (&list)[n]) {
         return list[below(int(n))];
     }
+    template <typename T>
+    const T &one_of(const std::vector<T> &list) {
+        return list[size_t(below(int(list.size())))];
+    }
     // Small numbers that are exact in every type.
     float small() { return float(below(129) - 64) / 16; }
 };

@@ -2,6 +2,11 @@
 // The quantised formats that device tests go through, as attributes and as packed weights.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "common/formats/format_list.hpp"
 #include "cuda_call.hpp"
 
 namespace cuda_test {
@@ -15,7 +20,8 @@ struct format_t {
     dt zp = dt::undef;
     bool global = false;
 };
-inline const format_t formats[] = {
+// Named ones that are new come behind these.
+inline const format_t first_formats[] = {
         {dt::f8_e4m3, dt::e8m0, 32, quant_mode_t::dynamic_mx},
         {dt::f8_e5m2, dt::e8m0, 32, quant_mode_t::dynamic_mx},
         {dt::f6_e2m3, dt::e8m0, 32, quant_mode_t::dynamic_mx},
@@ -30,6 +36,19 @@ inline const format_t formats[] = {
         {dt::u4, dt::bf16, 32, quant_mode_t::undef, dt::bf16},
         {dt::u4, dt::f32, 256, quant_mode_t::undef, dt::f32},
 };
+inline const std::vector<format_t> formats = [] {
+    using namespace mxdnn::impl;
+    std::vector<format_t> all(std::begin(first_formats), std::end(first_formats));
+    for (const named_format_t &f : named_formats) {
+        const auto is_it = [&](const format_t &g) {
+            return data_type_t(g.elem) == f.elem && data_type_t(g.scale) == f.quant.scale_dt;
+        };
+        if (f.decoder == decoder_t::int4 || std::any_of(all.begin(), all.end(), is_it)) continue;
+        all.push_back({dt(f.elem), dt(f.quant.scale_dt), f.quant.block,
+                quant_mode_t(dynamic_mode_of(f.elem, f.quant))});
+    }
+    return all;
+}();
 inline const dt high[] = {dt::f32, dt::bf16, dt::f16};
 
 // Scales, zero points and global scale of `arg`, blocks along the dim before the last or the last.

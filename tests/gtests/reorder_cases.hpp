@@ -69,25 +69,41 @@ struct format_t {
 };
 
 constexpr mode_t mx = mode_t::dynamic_mx, fp = mode_t::dynamic_fp, affine = mode_t::dynamic_affine;
-inline const format_t formats[] = {
-        {"mxfp8", dt::f8_e4m3, 8, dt::e8m0, 32, mx},
-        {"mxfp8_e5m2", dt::f8_e5m2, 8, dt::e8m0, 32, mx},
-        {"mxfp6", dt::f6_e2m3, 6, dt::e8m0, 32, mx},
-        {"mxfp6_e3m2", dt::f6_e3m2, 6, dt::e8m0, 32, mx},
-        {"mxfp4", dt::f4_e2m1, 4, dt::e8m0, 32, mx},
-        {"mxint8", dt::s8, 8, dt::e8m0, 32, mx},
-        {"nvfp4", dt::f4_e2m1, 4, dt::f8_e4m3, 16, fp},
-        {"nvfp4_two_level", dt::f4_e2m1, 4, dt::f8_e4m3, 16, fp, zeros_t::none, dt::u8, global_t::computed},
-        {"nvfp4_given_global", dt::f4_e2m1, 4, dt::f8_e4m3, 16, fp, zeros_t::none, dt::u8, global_t::given},
-        {"s4_bf16_32", dt::s4, 4, dt::bf16, 32, affine},
-        {"s4_f16_128", dt::s4, 4, dt::f16, 128, affine},
-        {"s4_f32_256", dt::s4, 4, dt::f32, 256, affine},
-        {"u4_bf16_64", dt::u4, 4, dt::bf16, 64, affine, zeros_t::u8},
-        {"u4_f16_32", dt::u4, 4, dt::f16, 32, affine, zeros_t::u8},
-        {"u4_f32_256", dt::u4, 4, dt::f32, 256, affine, zeros_t::u8},
-        {"u4_float_zero_bf16_32", dt::u4, 4, dt::bf16, 32, affine, zeros_t::floating, dt::bf16},
-        {"u4_float_zero_f32_128", dt::u4, 4, dt::f32, 128, affine, zeros_t::floating, dt::f16},
-};
+
+// Every format in blocks with a name, two levels of scales, and int4 in all its forms.
+inline const std::vector<format_t> formats = [] {
+    std::vector<format_t> all;
+    for (const auto &f : mxdnn::impl::named_formats) {
+        const mode_t mode = mode_t(dynamic_mode_of(f.elem, f.quant));
+        if (mode == affine) continue;
+        all.push_back({f.name, dt(f.elem), mxdnn::impl::data_type_info(f.elem)->bits, dt(f.quant.scale_dt),
+                f.quant.block, mode});
+    }
+    const format_t more[] = {
+            {"nvfp4_two_level", dt::f4_e2m1, 4, dt::f8_e4m3, 16, fp, zeros_t::none, dt::u8,
+                    global_t::computed},
+            {"nvfp4_given_global", dt::f4_e2m1, 4, dt::f8_e4m3, 16, fp, zeros_t::none, dt::u8,
+                    global_t::given},
+            {"s4_bf16_32", dt::s4, 4, dt::bf16, 32, affine},
+            {"s4_f16_128", dt::s4, 4, dt::f16, 128, affine},
+            {"s4_f32_256", dt::s4, 4, dt::f32, 256, affine},
+            {"u4_bf16_64", dt::u4, 4, dt::bf16, 64, affine, zeros_t::u8},
+            {"u4_f16_32", dt::u4, 4, dt::f16, 32, affine, zeros_t::u8},
+            {"u4_f32_256", dt::u4, 4, dt::f32, 256, affine, zeros_t::u8},
+            {"u4_float_zero_bf16_32", dt::u4, 4, dt::bf16, 32, affine, zeros_t::floating, dt::bf16},
+            {"u4_float_zero_f32_128", dt::u4, 4, dt::f32, 128, affine, zeros_t::floating, dt::f16},
+    };
+    all.insert(all.end(), std::begin(more), std::end(more));
+    return all;
+}();
+
+inline bool has_decoder(const format_t &f) {
+    using namespace mxdnn::impl;
+    quant_t q;
+    q.scale_dt = data_type_t(f.scale);
+    q.block = f.block;
+    return decoder_of(data_type_t(f.elem), q) != decoder_t::none;
+}
 
 inline int bytes_of(dt t) { return t == dt::f32 ? 4 : t == dt::bf16 || t == dt::f16 ? 2 : 1; }
 
@@ -393,7 +409,9 @@ struct reorder_test_t {
 
     // Runs every implementation; the last one, the reference, is right.
     void check(const char *first = "simd:") {
-        const bool has_simd = mxdnn::impl::x64::mayiuse(mxdnn::impl::x64::cpu_isa_t::avx2);
+        bool has_simd = mxdnn::impl::x64::mayiuse(mxdnn::impl::x64::cpu_isa_t::avx2);
+        for (const side_t *side : {&p.src, &p.dst})
+            if (side->format && !has_decoder(*side->format)) has_simd = false;
         std::vector<std::pair<std::string, std::map<int, std::vector<uint8_t>>>> results;
         do {
             const buffers_t b = make();

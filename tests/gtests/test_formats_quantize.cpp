@@ -148,7 +148,7 @@ TEST(dequantize, every_code_under_every_e8m0_scale) {
             EXPECT_EQ(crc.value(), crcs[scale]) << data_type_name(row.elem) << " scale byte " << scale;
         }
     }
-    EXPECT_EQ(rows, mx_element_types::size);
+    EXPECT_EQ(rows, 6);
 }
 
 TEST(dequantize, every_nvfp4_code_under_every_scale) {
@@ -206,9 +206,14 @@ TEST(quantize, what_cannot_be_computed_poisons) {
 // ---- which formats there are ----
 
 TEST(check_quant, legal_are_exactly_these) {
-    const data_type_t types[] = {mxdnn_data_type_undef, mxdnn_f16, mxdnn_bf16, mxdnn_f32, mxdnn_s32, mxdnn_s8,
-            mxdnn_u8, mxdnn_f8_e5m2, mxdnn_f8_e4m3, mxdnn_s4, mxdnn_u4, mxdnn_e8m0, mxdnn_f4_e2m1,
-            mxdnn_f6_e2m3, mxdnn_f6_e3m2, mxdnn_u64};
+    std::vector<data_type_t> types = {mxdnn_data_type_undef};
+    for (const data_type_info_t &row : data_type_table_t<all_types>::rows) types.push_back(row.id);
+    // Of elements in blocks, what a row of the table says, with a global scale where NVFP4 has one.
+    const auto has_row = [](data_type_t elem, const quant_t &q) {
+        for (const named_format_t &row : named_formats)
+            if (row.decoder != decoder_t::int4 && row.elem == elem && row.quant == q) return true;
+        return false;
+    };
     const auto in = [](data_type_t dt, std::initializer_list<data_type_t> list) {
         for (data_type_t t : list)
             if (t == dt) return true;
@@ -224,11 +229,10 @@ TEST(check_quant, legal_are_exactly_these) {
                             const quant_t q{
                                     scale, block, zero_point_kind_t(zp), zp_dt, global_scale_kind_t(global)};
                             const bool none = zp == 0 && zp_dt == mxdnn_data_type_undef;
-                            const bool mx = in(elem, {mxdnn_f8_e4m3, mxdnn_f8_e5m2, mxdnn_f6_e2m3,
-                                                             mxdnn_f6_e3m2, mxdnn_f4_e2m1, mxdnn_s8})
-                                            && scale == mxdnn_e8m0 && block == 32 && none && global == 0;
-                            const bool nvfp4 = elem == mxdnn_f4_e2m1 && scale == mxdnn_f8_e4m3 && block == 16
-                                               && none && global <= 2;
+                            quant_t one_level = q;
+                            one_level.global = global_scale_kind_t::none;
+                            const bool nvfp4 = elem == mxdnn_f4_e2m1 && scale == mxdnn_f8_e4m3 && global <= 2;
+                            const bool blocks = has_row(elem, nvfp4 ? one_level : q);
                             const bool affine =
                                     in(elem, {mxdnn_s4, mxdnn_u4})
                                     && in(scale, {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
@@ -240,7 +244,7 @@ TEST(check_quant, legal_are_exactly_these) {
                                                             || (zp == 2
                                                                     && in(zp_dt, {mxdnn_bf16, mxdnn_f16,
                                                                                          mxdnn_f32})))));
-                            const bool expected = mx || nvfp4 || affine;
+                            const bool expected = blocks || affine;
                             legal += expected;
                             const char *wrong = check_quant(elem, q);
                             ASSERT_EQ(wrong == nullptr, expected)
@@ -249,7 +253,9 @@ TEST(check_quant, legal_are_exactly_these) {
                                 ASSERT_GT(std::strlen(wrong), 20u);
                             }
                         }
-    EXPECT_EQ(legal, 6 + 3 + 3 * 4 * (1 + 1 + 1 + 3));
+    int blocks = 2; // the global scales of NVFP4
+    for (const named_format_t &row : named_formats) blocks += row.decoder != decoder_t::int4;
+    EXPECT_EQ(legal, blocks + 3 * 4 * (1 + 1 + 1 + 3));
 }
 
 TEST(check_quant, says_what_would_be_right) {
@@ -273,7 +279,10 @@ TEST(named_formats, are_legal_and_found) {
         EXPECT_EQ(check_dynamic_quant(row.elem, row.quant, mxdnn_scale_rounding_rceil), nullptr) << row.name;
         EXPECT_EQ(data_type_from_name(row.name), mxdnn_data_type_undef) << "a word with two meanings";
     }
-    EXPECT_EQ(rows, 9);
+    EXPECT_GE(rows, 9);
+    for (const char *name :
+            {"mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "int4", "int4_zp"})
+        EXPECT_NE(named_format(name), nullptr) << name;
     EXPECT_EQ(named_format("mxfp4")->elem, mxdnn_f4_e2m1);
     EXPECT_EQ(named_format("mxfp6_e3m2")->elem, mxdnn_f6_e3m2);
     EXPECT_EQ(named_format("nvfp4")->quant.block, 16);

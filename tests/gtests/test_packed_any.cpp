@@ -60,11 +60,7 @@ mxdnn::primitive_attr attr_of(int arg, const named_format_t &f, int ndims, mode 
 // Floating-point zero points are not computed.
 bool can_be_computed(const named_format_t &f) { return f.quant.zp != zero_point_kind_t::float_zero; }
 
-mode dynamic_mode(const named_format_t &f) {
-    return f.quant.scale_dt == mxdnn_e8m0      ? mode::dynamic_mx
-           : f.quant.scale_dt == mxdnn_f8_e4m3 ? mode::dynamic_fp
-                                               : mode::dynamic_affine;
-}
+mode dynamic_mode(const named_format_t &f) { return mode(dynamic_mode_of(f.elem, f.quant)); }
 
 const dims shapes[] = {{256, 33}, {70, 128}, {3, 256, 40}};
 

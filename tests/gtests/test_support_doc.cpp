@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// doc/reference/support.md is what the lists say. This test fails when the page is stale; run with
-// MXDNN_UPDATE_DOCS=1 it writes the page anew.
+// doc/reference/support.md, and the tables of formats.md beside it, are what the lists say. These tests fail
+// when a page is stale; run with MXDNN_UPDATE_DOCS=1 they write it anew.
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -65,8 +67,8 @@ std::vector<named_format_t> formats() {
     quant_t zero = int4_quant;
     zero.zp = zero_point_kind_t::float_zero;
     zero.zp_dt = mxdnn_bf16;
-    all.push_back({"u4", mxdnn_u4, int4_quant});
-    all.push_back({"u4 + float zero", mxdnn_u4, zero});
+    all.push_back({"u4", mxdnn_u4, int4_quant, decoder_t::int4});
+    all.push_back({"u4 + float zero", mxdnn_u4, zero, decoder_t::int4});
     return all;
 }
 
@@ -115,6 +117,102 @@ TEST(support_doc, is_what_the_lists_say) {
     text << in.rdbuf();
     EXPECT_EQ(text.str(), page())
             << "doc/reference/support.md is stale: run this test with MXDNN_UPDATE_DOCS=1";
+}
+
+// 448, 0.125, 2^-9.
+std::string number_text(double v) {
+    if (v != 0 && std::abs(v) < 0.1 && std::ldexp(1, std::ilogb(v)) == v)
+        return "2^" + std::to_string(std::ilogb(v));
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", v);
+    return text;
+}
+
+std::string code_text(uint32_t code) {
+    char text[16];
+    std::snprintf(text, sizeof(text), "0x%02X", code);
+    return text;
+}
+
+// The codes of a type whose values are so, in ranges: "0x7C, 0xFC", "0x7D-0x7F".
+template <typename T, typename F>
+std::string codes_that(F &&are) {
+    std::string s;
+    const uint32_t end = 1u << T::bits;
+    for (uint32_t c = 0; c < end; c++) {
+        if (!are(T::decode(c))) continue;
+        uint32_t last = c;
+        while (last + 1 < end && are(T::decode(last + 1))) last++;
+        s += (s.empty() ? "" : ", ") + code_text(c) + (last > c ? "-" + code_text(last) : "");
+        c = last;
+    }
+    return s;
+}
+
+template <typename T>
+std::string no_numbers() {
+    const std::string inf = codes_that<T>([](float x) { return std::isinf(x); }),
+                      nan = codes_that<T>([](float x) { return std::isnan(x); });
+    if (inf.empty() && nan.empty()) return "none";
+    return (inf.empty() ? "" : "Inf " + inf + "; ") + "NaN " + nan;
+}
+
+std::string element_types() {
+    std::string s =
+            "| type | bias | largest | least normal | least subnormal | emax | mantissa bits | codes that are no "
+            "numbers |\n|---|---|---|---|---|---|---|---|\n";
+    for_each_type(mx_element_types(), [&](auto t) {
+        using T = decltype(t);
+        s += std::string("| `") + T::name + "` | ";
+        if constexpr (T::is_float)
+            s += std::to_string(T::bias) + " | " + number_text(T::max) + " (" + code_text(T::max_code)
+                 + ") | " + number_text(T::min_normal) + " | " + number_text(T::min_subnormal) + " | "
+                 + std::to_string(T::emax) + " | " + std::to_string(T::mantissa_bits) + " | "
+                 + no_numbers<T>();
+        else
+            s += "– | " + number_text(T::max) + " (" + code_text(uint32_t(T::highest)) + ") | – | "
+                 + number_text(T::decode(1)) + " | " + std::to_string(T::emax) + " | – | none";
+        s += " |\n";
+    });
+    return s;
+}
+
+std::string named_format_table() {
+    std::string s = "| name | elements | scale | block | zero point | global scale | kernels |\n"
+                    "|---|---|---|---|---|---|---|\n";
+    for (const named_format_t &f : named_formats)
+        s += std::string("| `") + f.name + "` | `" + data_type_name(f.elem) + "` | `"
+             + data_type_name(f.quant.scale_dt) + "` | " + std::to_string(f.quant.block) + " | "
+             + (f.quant.zp == zero_point_kind_t::none
+                             ? "none"
+                             : std::string("`") + data_type_name(f.quant.zp_dt) + "`")
+             + " | " + (takes_global_scale(f.elem, f.quant) ? "none, one, or one per expert" : "none") + " | "
+             + (f.decoder == decoder_t::none ? "reference alone" : "all") + " |\n";
+    return s;
+}
+
+// What stands on a page between "<!-- name -->" and "<!-- end of name -->".
+void expect_part(const std::string &page, const std::string &name, const std::string &expected) {
+    const std::string path = std::string(MXDNN_TEST_DATA) + "/../../doc/reference/" + page;
+    std::stringstream in;
+    in << std::ifstream(path).rdbuf();
+    std::string text = in.str();
+    const std::string first = "<!-- " + name + " -->\n", last = "<!-- end of " + name + " -->\n";
+    const size_t begin = text.find(first), end = text.find(last);
+    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << page << " has no " << first;
+    const size_t from = begin + first.size();
+    if (std::getenv("MXDNN_UPDATE_DOCS")) {
+        text.replace(from, end - from, expected);
+        std::ofstream(path) << text;
+    } else {
+        EXPECT_EQ(text.substr(from, end - from), expected)
+                << "doc/reference/" << page << " is stale: run this test with MXDNN_UPDATE_DOCS=1";
+    }
+}
+
+TEST(formats_doc, tables_are_what_the_lists_say) {
+    expect_part("formats.md", "element types", element_types());
+    expect_part("formats.md", "named formats", named_format_table());
 }
 
 } // namespace

@@ -37,6 +37,8 @@ for change in 's/mxdnn_bf16 = 2/mxdnn_bf16 = 7/' 's/mxdnn_s32 = 4,/mxdnn_s32 = 4
     sed "$change" "$header" >"$scratch/changed/include/mxdnn/mxdnn_types.h"
     cp -r "$root/share" "$scratch/changed/"
     cp "$root/scripts/update-enums" "$scratch/changed/scripts/"
+    mkdir -p "$scratch/changed/src/common/formats"
+    cp "$root/src/common/formats/named_formats.hpp" "$scratch/changed/src/common/formats/"
     compile "$scratch/changed"
     expect_failure "compiling after $change"
     run "$scratch/changed/scripts/update-enums" --check

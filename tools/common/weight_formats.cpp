@@ -60,14 +60,10 @@ const std::vector<format_t> &formats() {
     using namespace mxdnn::impl;
     static const std::vector<format_t> all = [] {
         std::vector<format_t> v;
-        for (const named_format_t &f : named_formats) {
-            const quant_family_t family = quant_family(f.elem, f.quant);
+        for (const named_format_t &f : named_formats)
             v.push_back({f.name, dt(f.elem), f.quant.block, dt(f.quant.scale_dt),
-                    family == quant_family_t::mx      ? quantization_mode::dynamic_mx
-                    : family == quant_family_t::nvfp4 ? quantization_mode::dynamic_fp
-                                                      : quantization_mode::dynamic_affine,
-                    f.quant.zp != zero_point_kind_t::none, family == quant_family_t::nvfp4});
-        }
+                    quantization_mode(dynamic_mode_of(f.elem, f.quant)),
+                    f.quant.zp != zero_point_kind_t::none, takes_global_scale(f.elem, f.quant)});
         return v;
     }();
     return all;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which element, scale, block, zero point and global scale make a format, and the names that some have.
+// Which element, scale, block, zero point and global scale make a format; the table of those that have a
+// name.
 #pragma once
 
 #include "common/formats/format_list.hpp"
@@ -14,13 +15,13 @@ constexpr dim_t nvfp4_block = 16;
 constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
 
 // The families by which numerics differ. row_int8 and row_fp8: plain s8 or f8_e4m3 with one floating-point
-// scale per row, which only sources of matmuls have.
+// scale per row, which only sources of matmuls have. nvfp4: f4_e2m1 under scales of a small float.
 enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8, row_fp8 };
 
 // The family that an element and a scale type belong to, legal in its details or not.
 MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
     if (has_role(elem, role_mx_element) && q.scale_dt == mxdnn_e8m0) return quant_family_t::mx;
-    if (elem == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3) return quant_family_t::nvfp4;
+    if (elem == mxdnn_f4_e2m1 && has_type(fp4_scale_types(), q.scale_dt)) return quant_family_t::nvfp4;
     if (has_role(elem, role_affine_element) && has_role(q.scale_dt, role_high_precision))
         return quant_family_t::affine;
     if (elem == mxdnn_s8 && has_role(q.scale_dt, role_high_precision)) return quant_family_t::row_int8;
@@ -34,47 +35,49 @@ MXDNN_HD constexpr bool has_row_scale(data_type_t elem, const quant_t &q) {
     return f == quant_family_t::row_int8 || f == quant_family_t::row_fp8;
 }
 
+inline constexpr text_and_names_t<quantized_element_types> quantized_types_text{
+        "the element type is not a quantised one; these are "};
+inline constexpr text_and_names_t<fp4_scale_types> fp4_scales_text{
+        "f4_e2m1 takes scales of type e8m0, one per 32 elements (MXFP4), or one per 16 elements of type ",
+        " or "};
+
 // Null where the two make a format that weights and other tensors may have; else what is wrong and what
 // would be right, to follow "...: ".
 constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
-    if (!has_role(elem, role_mx_element | role_affine_element))
-        return "the element type is not a quantised one; these are f8_e4m3, f8_e5m2, f6_e2m3, f6_e3m2, f4_e2m1, "
-               "s8, s4 and u4";
-    const bool no_zero_point = q.zp == zero_point_kind_t::none && q.zp_dt == mxdnn_data_type_undef;
-    switch (quant_family(elem, q)) {
+    if (!has_role(elem, role_mx_element | role_affine_element)) return quantized_types_text.text;
+    const quant_family_t family = quant_family(elem, q);
+    switch (family) {
     case quant_family_t::none:
-        if (elem == mxdnn_f4_e2m1)
-            return "f4_e2m1 takes scales of type e8m0 (MXFP4, block 32) or f8_e4m3 (NVFP4, block 16)";
+        if (elem == mxdnn_f4_e2m1) return fp4_scales_text.text;
         if (has_role(elem, role_affine_element)) return "s4 and u4 take scales of type bf16, f16 or f32";
         return "an MX element type takes scales of type e8m0, one per 32 elements";
-    case quant_family_t::mx:
-        if (q.block != mx_block) return "scales of type e8m0 belong to blocks of 32 elements";
-        if (!no_zero_point) return "MX formats have no zero points; only u4 has";
-        if (q.global != global_scale_kind_t::none)
-            return "MX formats have no global scale; only f4_e2m1 with f8_e4m3 scales (NVFP4) has";
-        return nullptr;
-    case quant_family_t::nvfp4:
-        if (q.block != nvfp4_block)
-            return "f8_e4m3 scales of f4_e2m1 (NVFP4) belong to blocks of 16 elements";
-        if (!no_zero_point) return "NVFP4 has no zero points; only u4 has";
-        if (q.global != global_scale_kind_t::none && q.global != global_scale_kind_t::one
-                && q.global != global_scale_kind_t::per_expert)
-            return "NVFP4 has no global scale, one, or one per expert";
-        return nullptr;
     case quant_family_t::row_int8:
         return "s8 with floating-point scales has one per row, and only a matmul's source has those; blocks of s8 "
                "(MXINT8) take scales of type e8m0, one per 32 elements";
     case quant_family_t::row_fp8:
         return "f8_e4m3 with floating-point scales has one per row, and only a matmul's source has those; blocks "
                "of f8_e4m3 (MXFP8) take scales of type e8m0, one per 32 elements";
-    case quant_family_t::affine: break;
+    default: break;
+    }
+
+    if (q.global != global_scale_kind_t::none) {
+        if (family != quant_family_t::nvfp4 || q.scale_dt != mxdnn_f8_e4m3)
+            return "only f4_e2m1 with f8_e4m3 scales (NVFP4) has a global scale";
+        if (q.global != global_scale_kind_t::one && q.global != global_scale_kind_t::per_expert)
+            return "NVFP4 has no global scale, one, or one per expert";
+    }
+    if (family == quant_family_t::mx && q.block != mx_block)
+        return "scales of type e8m0 belong to blocks of 32 elements";
+    if (family == quant_family_t::nvfp4 && q.block != nvfp4_block)
+        return "scales of f4_e2m1 other than e8m0 belong to blocks of 16 elements";
+    if (family != quant_family_t::affine) {
+        const bool no_zero_point = q.zp == zero_point_kind_t::none && q.zp_dt == mxdnn_data_type_undef;
+        return no_zero_point ? nullptr : "only u4 has zero points";
     }
 
     bool known_block = false;
     for (dim_t block : affine_blocks) known_block = known_block || q.block == block;
     if (!known_block) return "int4 groups have 32, 64, 128 or 256 elements";
-    if (q.global != global_scale_kind_t::none)
-        return "int4 has no global scale; only f4_e2m1 with f8_e4m3 scales (NVFP4) has";
     switch (q.zp) {
     case zero_point_kind_t::none:
         return q.zp_dt == mxdnn_data_type_undef ? nullptr : "a zero-point type needs a kind of zero point";
@@ -116,33 +119,50 @@ MXDNN_HD constexpr const char *check_dynamic_quant(
     return "the element and scale types make no quantised format";
 }
 
+// Code of kernels, on every backend, that knows a format's codes and scales. What has none is left to code
+// that goes by the traits of types: the references.
+enum class decoder_t : uint8_t {
+    none,
+    mxfp8_e4m3,
+    mxfp8_e5m2,
+    mxfp6_e2m3,
+    mxfp6_e3m2,
+    mxfp4,
+    mxint8,
+    nvfp4,
+    int4, // every group-affine format
+    row_int8,
+    row_fp8,
+};
+
 struct named_format_t {
     const char *name;
     data_type_t elem;
     quant_t quant;
+    decoder_t decoder = decoder_t::none;
 };
 
-constexpr quant_t mx_quant{
-        mxdnn_e8m0, mx_block, zero_point_kind_t::none, mxdnn_data_type_undef, global_scale_kind_t::none};
-constexpr quant_t nvfp4_quant{mxdnn_f8_e4m3, nvfp4_block, zero_point_kind_t::none, mxdnn_data_type_undef,
-        global_scale_kind_t::none};
-constexpr quant_t int4_quant{
-        mxdnn_bf16, 32, zero_point_kind_t::none, mxdnn_data_type_undef, global_scale_kind_t::none};
-constexpr quant_t int4_zp_quant{mxdnn_f16, 32, zero_point_kind_t::u8, mxdnn_u8, global_scale_kind_t::none};
+constexpr quant_t mx_quant{mxdnn_e8m0, mx_block};
+constexpr quant_t nvfp4_quant{mxdnn_f8_e4m3, nvfp4_block};
+constexpr quant_t int4_quant{mxdnn_bf16, 32};
+constexpr quant_t int4_zp_quant{mxdnn_f16, 32, zero_point_kind_t::u8, mxdnn_u8};
 
 // Whole formats that one word stands for, in mxdnn-bench, mxdnn-pack and the examples; other groups, zero
-// points and a global scale are said beside it.
+// points and a global scale are said beside it. Kernels take what their decoders are named for; tests, tables
+// of documents and scripts/update-enums go through these rows.
+// clang-format off
 inline constexpr named_format_t named_formats[] = {
-        {"mxfp8", mxdnn_f8_e4m3, mx_quant},
-        {"mxfp8_e5m2", mxdnn_f8_e5m2, mx_quant},
-        {"mxfp6", mxdnn_f6_e2m3, mx_quant},
-        {"mxfp6_e3m2", mxdnn_f6_e3m2, mx_quant},
-        {"mxfp4", mxdnn_f4_e2m1, mx_quant},
-        {"mxint8", mxdnn_s8, mx_quant},
-        {"nvfp4", mxdnn_f4_e2m1, nvfp4_quant},
-        {"int4", mxdnn_s4, int4_quant},
-        {"int4_zp", mxdnn_u4, int4_zp_quant},
+    {"mxfp8",      mxdnn_f8_e4m3, mx_quant,      decoder_t::mxfp8_e4m3},
+    {"mxfp8_e5m2", mxdnn_f8_e5m2, mx_quant,      decoder_t::mxfp8_e5m2},
+    {"mxfp6",      mxdnn_f6_e2m3, mx_quant,      decoder_t::mxfp6_e2m3},
+    {"mxfp6_e3m2", mxdnn_f6_e3m2, mx_quant,      decoder_t::mxfp6_e3m2},
+    {"mxfp4",      mxdnn_f4_e2m1, mx_quant,      decoder_t::mxfp4},
+    {"mxint8",     mxdnn_s8,      mx_quant,      decoder_t::mxint8},
+    {"nvfp4",      mxdnn_f4_e2m1, nvfp4_quant,   decoder_t::nvfp4},
+    {"int4",       mxdnn_s4,      int4_quant,    decoder_t::int4},
+    {"int4_zp",    mxdnn_u4,      int4_zp_quant, decoder_t::int4},
 };
+// clang-format on
 
 // Null where the word names no format.
 constexpr const named_format_t *named_format(const char *name) {
@@ -157,6 +177,34 @@ constexpr const char *format_name(data_type_t elem, const quant_t &q) {
     for (const named_format_t &row : named_formats)
         if (row.elem == elem && row.quant == q) return row.name;
     return nullptr;
+}
+
+// The decoder of any format, with a name or not.
+constexpr decoder_t decoder_of(data_type_t elem, const quant_t &q) {
+    const quant_family_t family = quant_family(elem, q);
+    if (family == quant_family_t::row_int8) return decoder_t::row_int8;
+    if (family == quant_family_t::row_fp8) return decoder_t::row_fp8;
+    if (check_quant(elem, q)) return decoder_t::none;
+    if (family == quant_family_t::affine) return decoder_t::int4;
+    for (const named_format_t &row : named_formats)
+        if (row.elem == elem && row.quant.scale_dt == q.scale_dt) return row.decoder;
+    return decoder_t::none;
+}
+
+// The dynamic mode that computes a format's scales.
+constexpr mxdnn_quantization_mode_t dynamic_mode_of(data_type_t elem, const quant_t &q) {
+    switch (quant_family(elem, q)) {
+    case quant_family_t::mx: return mxdnn_quantization_mode_dynamic_mx;
+    case quant_family_t::nvfp4: return mxdnn_quantization_mode_dynamic_fp;
+    case quant_family_t::affine: return mxdnn_quantization_mode_dynamic_affine;
+    default: return mxdnn_quantization_mode_undef;
+    }
+}
+
+// Whether a tensor of such values can have a global scale.
+constexpr bool takes_global_scale(data_type_t elem, quant_t q) {
+    q.global = global_scale_kind_t::one;
+    return !check_quant(elem, q);
 }
 
 } // namespace impl

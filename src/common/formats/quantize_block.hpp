@@ -47,7 +47,7 @@ MXDNN_HD constexpr uint32_t mx_quantize_block(
     return scale;
 }
 
-// ---- NVFP4: f4_e2m1 under f8_e4m3 scales, with or without a global scale ----
+// ---- NVFP4: f4_e2m1 under scales of a small float; with a global scale, too, under those of f8_e4m3 ----
 
 // The largest finite magnitude so far, which the global scale is made from.
 MXDNN_HD constexpr float nvfp4_global_amax(float amax, float x) {
@@ -60,15 +60,17 @@ MXDNN_HD constexpr float nvfp4_global_scale(float amax) {
     return div_f32(amax, f8_e4m3_t::max * f4_e2m1_t::max);
 }
 
-// s clamped to [2^-6, 448]; a NaN, which only a global scale can bring here, stays one.
+// s clamped to the normal values of the type; a NaN, which only a global scale can bring here, stays one.
+template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_encode_scale(float s) {
-    if (is_nan(s)) return f8_e4m3_t::nan_code;
-    return f8_e4m3_t::encode(s > f8_e4m3_t::min_normal ? s : f8_e4m3_t::min_normal);
+    if (is_nan(s)) return scale_t::nan_code;
+    return scale_t::encode(s > scale_t::min_normal ? s : scale_t::min_normal);
 }
 
+template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_scale(uint32_t amax_bits) {
-    if (amax_bits >= f32_inf_bits) return f8_e4m3_t::nan_code;
-    return nvfp4_encode_scale(div_f32(float_of(amax_bits), f4_e2m1_t::max));
+    if (amax_bits >= f32_inf_bits) return scale_t::nan_code;
+    return nvfp4_encode_scale<scale_t>(div_f32(float_of(amax_bits), f4_e2m1_t::max));
 }
 
 MXDNN_HD constexpr uint32_t nvfp4_scale(uint32_t amax_bits, float global) {
@@ -85,8 +87,9 @@ MXDNN_HD constexpr uint32_t nvfp4_quantize_by(float x, float factor, float divis
     return f4_e2m1_t::encode(div_f32(x, divisor));
 }
 
+template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_quantize(float x, uint32_t scale) {
-    const float s = f8_e4m3_t::decode(scale);
+    const float s = scale_t::decode(scale);
     return nvfp4_quantize_by(x, div_f32(1.f, s), s);
 }
 
@@ -95,8 +98,9 @@ MXDNN_HD constexpr uint32_t nvfp4_quantize(float x, uint32_t scale, float global
     return nvfp4_quantize_by(x, div_f32(div_f32(1.f, global), s), mul_f32(global, s));
 }
 
+template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale) {
-    return mul_f32(f4_e2m1_t::decode(code), f8_e4m3_t::decode(scale));
+    return mul_f32(f4_e2m1_t::decode(code), scale_t::decode(scale));
 }
 
 MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale, float global) {
@@ -104,9 +108,10 @@ MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale, float g
 }
 
 // Return the scale. n < 16 is a partial block.
+template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, uint8_t *codes) {
-    const uint32_t scale = nvfp4_scale(block_amax_bits(x, n));
-    for (int i = 0; i < n; i++) codes[i] = uint8_t(nvfp4_quantize(x[i], scale));
+    const uint32_t scale = nvfp4_scale<scale_t>(block_amax_bits(x, n));
+    for (int i = 0; i < n; i++) codes[i] = uint8_t(nvfp4_quantize<scale_t>(x[i], scale));
     return scale;
 }
 
@@ -246,8 +251,11 @@ MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t
                 [&](auto e) { p.scale = mx_quantize_block<decltype(e)>(x, n, rounding, codes); });
         break;
     case quant_family_t::nvfp4:
-        p.scale = q.global == global_scale_kind_t::none ? nvfp4_quantize_block(x, n, codes)
-                                                        : nvfp4_quantize_block(x, n, global, codes);
+        if (q.global == global_scale_kind_t::none)
+            visit_member(fp4_scale_types(), q.scale_dt,
+                    [&](auto s) { p.scale = nvfp4_quantize_block<decltype(s)>(x, n, codes); });
+        else
+            p.scale = nvfp4_quantize_block(x, n, global, codes);
         break;
     case quant_family_t::affine:
         visit_type(high_precision_types(), q.scale_dt, [&](auto s) {
@@ -287,9 +295,11 @@ MXDNN_HD constexpr chosen_params_t choose_params(
         const uint32_t amax = block_amax_bits(x, n);
         if (family == quant_family_t::mx)
             c.params.scale = e8m0_from_amax(amax, e8m0_target_of(elem), rounding);
+        else if (q.global == global_scale_kind_t::none)
+            visit_member(fp4_scale_types(), q.scale_dt,
+                    [&](auto s) { c.params.scale = nvfp4_scale<decltype(s)>(amax); });
         else
-            c.params.scale =
-                    q.global == global_scale_kind_t::none ? nvfp4_scale(amax) : nvfp4_scale(amax, global);
+            c.params.scale = nvfp4_scale(amax, global);
         return c;
     }
     c.zeros = true; // of what is no format, or refused
@@ -327,8 +337,11 @@ MXDNN_HD constexpr uint32_t quantize_element(
         visit_type(mx_element_types(), elem, [&](auto e) { code = mx_quantize<decltype(e)>(x, p.scale); });
         break;
     case quant_family_t::nvfp4:
-        code = q.global == global_scale_kind_t::none ? nvfp4_quantize(x, p.scale)
-                                                     : nvfp4_quantize(x, p.scale, global);
+        if (q.global == global_scale_kind_t::none)
+            visit_member(fp4_scale_types(), q.scale_dt,
+                    [&](auto s) { code = nvfp4_quantize<decltype(s)>(x, p.scale); });
+        else
+            code = nvfp4_quantize(x, p.scale, global);
         break;
     case quant_family_t::affine: {
         const float scale = decode_value(q.scale_dt, p.scale);
@@ -357,9 +370,14 @@ MXDNN_HD constexpr float dequantize_element(
         visit_type(mx_element_types(), elem, [&](auto e) { x = mx_dequantize<decltype(e)>(code, p.scale); });
         return x;
     }
-    if (family == quant_family_t::nvfp4)
-        return q.global == global_scale_kind_t::none ? nvfp4_dequantize(code, p.scale)
-                                                     : nvfp4_dequantize(code, p.scale, global);
+    if (family == quant_family_t::nvfp4) {
+        if (q.global == global_scale_kind_t::none)
+            visit_member(fp4_scale_types(), q.scale_dt,
+                    [&](auto s) { x = nvfp4_dequantize<decltype(s)>(code, p.scale); });
+        else
+            x = nvfp4_dequantize(code, p.scale, global);
+        return x;
+    }
     const float scale = decode_value(q.scale_dt, p.scale);
     if (family == quant_family_t::row_int8) return mul_f32(float(int8_t(code)), scale);
     if (family == quant_family_t::row_fp8) return mul_f32(f8_e4m3_t::decode(code), scale);

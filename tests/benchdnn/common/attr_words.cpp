@@ -93,14 +93,6 @@ post_op_knob_t parse_post_op(const std::string &text) {
     }
 }
 
-mxdnn::quantization_mode dynamic_mode(data_type_t dt, const quant_t &q) {
-    switch (quant_family(dt, q)) {
-    case quant_family_t::mx: return mxdnn::quantization_mode::dynamic_mx;
-    case quant_family_t::nvfp4: return mxdnn::quantization_mode::dynamic_fp;
-    default: return mxdnn::quantization_mode::dynamic_affine;
-    }
-}
-
 } // namespace
 
 std::string post_op_names() {
@@ -208,7 +200,8 @@ void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd,
     groups[size_t(axis) + 2 - nd] = q.block;
     const int mask = (1 << nd) - 1;
     attr.set_scales(arg, mask, groups, cpp(q.scale_dt), false,
-            dynamic && !t.given ? dynamic_mode(t.dt, q) : mxdnn::quantization_mode::static_sazp);
+            dynamic && !t.given ? mxdnn::quantization_mode(dynamic_mode_of(t.dt, q))
+                                : mxdnn::quantization_mode::static_sazp);
     if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
     if (q.global != global_scale_kind_t::none)
         attr.set_global_scale(arg, dynamic && !t.given && !t.given_global
@@ -324,9 +317,8 @@ std::string draw_sides(draws_t &any, const std::vector<typed_side_t> &sides, ok_
 } // namespace
 
 std::string draw_global(draws_t &any, const std::vector<typed_side_t> &sides) {
-    return draw_sides(any, sides, [](const tensor_type_t &t) {
-        return t.quantised && quant_family(t.dt, t.quant) == quant_family_t::nvfp4;
-    });
+    return draw_sides(any, sides,
+            [](const tensor_type_t &t) { return t.quantised && takes_global_scale(t.dt, t.quant); });
 }
 
 std::string draw_given(

@@ -2,6 +2,7 @@
 // The list of lists, and selection from it.
 #include "cpu/x64/kernels/kernel_list.hpp"
 
+#include "common/formats/named_formats.hpp"
 #include "cpu/x64/kernels/avx2/rows.hpp"
 #include "cpu/x64/kernels/avx512_core/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
@@ -26,12 +27,6 @@ const kernel_list_t::part_t parts[] = {
         part(avx2_rows),
 };
 const kernel_list_t list = {parts, int(sizeof(parts) / sizeof(parts[0]))};
-
-bool is_mx(const quant_t &q) {
-    return q.scale_dt == mxdnn_e8m0 && q.block == 32 && q.zp == zero_point_kind_t::none;
-}
-
-bool is_float(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }
 
 } // namespace
 
@@ -77,25 +72,14 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
 
 bool takes_any(data_type_t, const quant_t &) { return true; }
 
-bool takes_mxfp4(data_type_t wei_dt, const quant_t &q) { return wei_dt == mxdnn_f4_e2m1 && is_mx(q); }
+bool takes_mxfp4(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::mxfp4; }
 
 bool takes_f4(data_type_t wei_dt, const quant_t &q) {
-    const bool nvfp4 = q.scale_dt == mxdnn_f8_e4m3 && q.block == 16 && q.zp == zero_point_kind_t::none;
-    return wei_dt == mxdnn_f4_e2m1 && (is_mx(q) || nvfp4);
+    const decoder_t d = decoder_of(wei_dt, q);
+    return d == decoder_t::mxfp4 || d == decoder_t::nvfp4;
 }
 
-bool takes_int4(data_type_t wei_dt, const quant_t &q) {
-    if (!is_float(q.scale_dt)) return false;
-    if (q.block != 32 && q.block != 64 && q.block != 128 && q.block != 256) return false;
-    if (wei_dt == mxdnn_s4) return q.zp == zero_point_kind_t::none;
-    if (wei_dt != mxdnn_u4) return false;
-    switch (q.zp) {
-    case zero_point_kind_t::none: return true;
-    case zero_point_kind_t::u8: return q.zp_dt == mxdnn_u8;
-    case zero_point_kind_t::float_zero: return is_float(q.zp_dt);
-    }
-    return false;
-}
+bool takes_int4(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::int4; }
 
 bool takes_4bit(data_type_t wei_dt, const quant_t &q) { return takes_f4(wei_dt, q) || takes_int4(wei_dt, q); }
 
@@ -104,14 +88,16 @@ bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q) {
 }
 
 bool takes_f6(data_type_t wei_dt, const quant_t &q) {
-    return (wei_dt == mxdnn_f6_e2m3 || wei_dt == mxdnn_f6_e3m2) && is_mx(q);
+    const decoder_t d = decoder_of(wei_dt, q);
+    return d == decoder_t::mxfp6_e2m3 || d == decoder_t::mxfp6_e3m2;
 }
 
 bool takes_f8(data_type_t wei_dt, const quant_t &q) {
-    return (wei_dt == mxdnn_f8_e4m3 || wei_dt == mxdnn_f8_e5m2) && is_mx(q);
+    const decoder_t d = decoder_of(wei_dt, q);
+    return d == decoder_t::mxfp8_e4m3 || d == decoder_t::mxfp8_e5m2;
 }
 
-bool takes_s8(data_type_t wei_dt, const quant_t &q) { return wei_dt == mxdnn_s8 && is_mx(q); }
+bool takes_s8(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::mxint8; }
 
 } // namespace x64
 } // namespace impl

@@ -70,8 +70,8 @@ bool requires_most(const kernel_row_t &row, cpu_isa_t isa);
 status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
-// Predicates for rows, on the formats that packed weights come in. f4 takes both MXFP4 and NVFP4,
-// int4 takes s4 and u4 with every group size, scale type and kind of zero point.
+// Predicates for rows: formats by their decoders (common/formats/named_formats.hpp). f4 takes both MXFP4 and
+// NVFP4, int4 takes s4 and u4 with every group size, scale type and kind of zero point.
 bool takes_any(data_type_t wei_dt, const quant_t &q);
 bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);

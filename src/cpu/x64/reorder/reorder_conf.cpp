@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/problem_reorder.hpp"
+#include "common/problem_util.hpp"
 #include "cpu/cpu_backend.hpp"
 
 namespace mxdnn {
@@ -63,6 +64,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     }
     if (axis[0] && axis[1] && axis[0] != axis[1])
         return no("blocks", "src and dst blocked along different dims", "the same dim");
+    if (const reason_t known = check_decoders(p); !known.ok()) return known;
     const int blocked = axis[0] ? axis[0] : axis[1];
     c.kernels = isa == cpu_isa_t::avx2 ? &reorder_kernels_avx2 : &reorder_kernels_avx512;
     reason_t r = configure_side(c.src, *c.kernels, p, true, blocked);

@@ -2,6 +2,7 @@
 #include "gpu/cuda/impl/mma_mx_matmul.hpp"
 
 #include "common/formats/format_list.hpp"
+#include "common/problem_util.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/make_tensor_args.hpp"
 
@@ -13,6 +14,7 @@ reason_t mma_mx_matmul_t::pd_t::init() {
     const memory_desc_t &src = problem.src, &wei = problem.weights, &dst = problem.dst;
     const attr_t &attr = problem.attr;
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
+    if (const reason_t known = check_decoders(problem); !known.ok()) return known;
     if (attr.src.is_dynamic()) return no("src", "a recipe", "codes, or values as they are");
     if (has_role(src.dt, role_high_precision)) {
         if (src.dt == mxdnn_f32) return no("src", "f32", "bf16, f16 or a quantised type");

@@ -7,6 +7,7 @@
 #include "common/formats/swizzle_128x4.hpp"
 #include "common/layouts/layout_list.hpp"
 #include "common/problem_reorder.hpp"
+#include "common/problem_util.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/make_tensor_args.hpp"
 #include "gpu/cuda/impl/make_tile_args.hpp"
@@ -151,6 +152,7 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     const bool from_values = is_of_values(src), to_values = is_of_values(dst);
     if (format_of(problem, q, axis) != mxdnn_success)
         return no("dst", to_string(dst).c_str(), "a known format");
+    if (const reason_t known = check_decoders(problem); !known.ok()) return known;
     const bool of_codes = !from_values && !to_values;
     if ((from_values && to_values) || (of_codes && moves_codes(problem))) {
         kernel = kernel_id_t::move_tiles;

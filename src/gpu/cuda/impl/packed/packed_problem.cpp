@@ -5,6 +5,7 @@
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n64_i4.hpp"
+#include "common/problem_util.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
@@ -25,18 +26,21 @@ bool is_int4(const memory_desc_t &wei) { return wei.dt == mxdnn_s4 || wei.dt == 
 packed::format_t format_of(const memory_desc_t &wei) {
     using packed::format_t;
     const quant_t &q = wei.packed.quant;
-    if (q.zp == zero_point_kind_t::none && q.scale_dt == mxdnn_e8m0 && q.block == 32) {
-        switch (wei.dt) {
-        case mxdnn_f4_e2m1: return format_t::mxfp4;
-        case mxdnn_f6_e2m3: return format_t::mxfp6_e2m3;
-        case mxdnn_f6_e3m2: return format_t::mxfp6_e3m2;
-        case mxdnn_f8_e4m3: return format_t::mxfp8_e4m3;
-        case mxdnn_f8_e5m2: return format_t::mxfp8_e5m2;
-        case mxdnn_s8: return format_t::mxint8;
-        default: return format_t::count;
-        }
-    }
-    if (wei.dt == mxdnn_f4_e2m1 && q.scale_dt == mxdnn_f8_e4m3 && q.block == 16) return format_t::nvfp4;
+    constexpr struct {
+        decoder_t decoder;
+        format_t format;
+    } formats[] = {
+            {decoder_t::mxfp4, format_t::mxfp4},
+            {decoder_t::nvfp4, format_t::nvfp4},
+            {decoder_t::mxfp6_e2m3, format_t::mxfp6_e2m3},
+            {decoder_t::mxfp6_e3m2, format_t::mxfp6_e3m2},
+            {decoder_t::mxfp8_e4m3, format_t::mxfp8_e4m3},
+            {decoder_t::mxfp8_e5m2, format_t::mxfp8_e5m2},
+            {decoder_t::mxint8, format_t::mxint8},
+    };
+    const decoder_t decoder = decoder_of(wei.dt, q);
+    for (const auto &row : formats)
+        if (row.decoder == decoder) return row.format;
     if (!is_int4(wei) || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
     const bool short_scales = q.scale_dt != mxdnn_f32;
     if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
@@ -215,7 +219,9 @@ reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernel
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
     if (leaves_int4(kernels, p) && !one_matrix && wei.packed.quant.block > kernels.most_grouped_int4_block)
         return no("weights", to_string(wei).c_str(), "one matrix, or blocks of 128 rows at most");
-    reason_t r = check_results(p);
+    reason_t r = check_decoders(p);
+    if (!r.ok()) return r;
+    r = check_results(p);
     if (!r.ok()) return r;
     r = check_source(p);
     if (!r.ok()) return r;
