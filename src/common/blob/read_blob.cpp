@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "common/blob/blob.hpp"
 #include "common/blob/little_endian.hpp"
@@ -176,11 +177,24 @@ bool carry_over(status_t status, blob_fault_t &fault) {
     return status == mxdnn_success || refuse_as(fault, blob_class_t::corrupt, "%s", last_error());
 }
 
+bool is_known(target_family_t f) { return std::strcmp(target_family_name(f), "none") != 0; }
+
+// Words that need no memory of their own: hostile blobs make the reader allocate nothing.
+struct known_families_t {
+    char text[128] = "";
+    known_families_t() {
+        for (uint32_t i = 1, at = 0; is_known(target_family_t(i)) && at < sizeof(text); i++)
+            at += uint32_t(std::snprintf(text + at, sizeof(text) - at, "%s%u (%s)", i > 1 ? " and " : "", i,
+                    target_family_name(target_family_t(i))));
+    }
+};
+
 bool make_packed(memory_desc_t &md, const blob_fields_t &f, const dim_t *dims, blob_fault_t &fault) {
     const target_family_t family = target_family_t(f.target_family);
-    if (family != target_family_t::cpu_x64 && family != target_family_t::cuda)
+    if (!is_known(family))
         return refuse_as(fault, blob_class_t::unknown_target,
-                "target_family is %" PRIu64 "; this release knows 1 (cpu:x64) and 2 (cuda)", f.target_family);
+                "target_family is %" PRIu64 "; this release knows %s", f.target_family,
+                known_families_t().text);
     const layout_t *layout = find_layout(family, uint32_t(f.layout_id));
     if (!layout)
         return refuse_as(fault, blob_class_t::unknown_layout,
