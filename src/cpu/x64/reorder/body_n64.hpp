@@ -269,15 +269,23 @@ MXDNN_INLINE void fetch_lines(const uint8_t *a, const uint8_t *b) {
     _mm_prefetch(reinterpret_cast<const char *>(b), _MM_HINT_T1);
 }
 // Calls body(column, the column of its pair, step, pair) for pairs of columns of codes, `per_byte` of them in
-// a byte. Two pairs walk through all steps, so that lines are read in runs of whole cache lines; a step is
-// written by whole cache lines, too, of which the top bits of two pairs are one.
+// a byte. Lines in memory: two pairs walk through all steps, so that lines are read in runs of whole cache
+// lines; a step is written by whole cache lines, too, of which the top bits of two pairs are one. Lines in
+// cache, of which nothing is ahead: step by step, whose constants stay in registers.
 template <typename L, int per_byte, typename F>
 MXDNN_INLINE void pack_pairs(
         const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, F &&body) {
+    const auto column = [&](int p) { return codes + n64_column(p) * pitch; };
+    if (!ahead)
+        return for_n64_steps<L>(to, [&](int r, uint8_t *step) {
+            for (int p = 0; p < n64_pairs; p++) {
+                const uint8_t *const a = column(p) + r / per_byte;
+                body(a, a + 8 * pitch, step, p);
+            }
+        });
     for (int p = 0; p < n64_pairs; p += 2) {
-        const uint8_t *const a = codes + n64_column(p) * pitch, *const b = a + 8 * pitch;
-        static_assert(n64_column(1) == n64_column(0) + 1);
-        const uint8_t *const next_a = a + pitch, *const next_b = b + pitch;
+        const uint8_t *const a = column(p), *const b = a + 8 * pitch, *const next_a = column(p + 1),
+                             *const next_b = next_a + 8 * pitch;
         for_n64_steps<L>(to, [&](int r, uint8_t *step) {
             const int64_t at = r / per_byte, then = at + ahead;
             fetch_lines(a + then, b + then);
