@@ -354,7 +354,7 @@ decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_
 template <typename F>
 MXDNN_INLINE void with_values(const block_format_t &f, F &&fn) {
     if (f.family != quant_family_t::affine) {
-        visit_type(mx_element_types(), f.elem, [&](auto e) { fn(scaled_values_t<decltype(e)>()); });
+        visit_type(decoded_mx_types(), f.elem, [&](auto e) { fn(scaled_values_t<decltype(e)>()); });
         return;
     }
     visit_type(affine_element_types(), f.elem, [&](auto e) {

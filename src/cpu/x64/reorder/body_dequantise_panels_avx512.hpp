@@ -144,7 +144,7 @@ struct moved_words_t<E, true> {
 MXDNN_INLINE void make_offsets(blocks_t &b, int n, const block_format_t &f) {
     if (f.family != quant_family_t::mx) return;
     int bias = 0;
-    visit_type(mx_element_types(), f.elem, [&](auto e) {
+    visit_type(decoded_mx_types(), f.elem, [&](auto e) {
         using E = decltype(e);
         if constexpr (E::is_float && E::bits == 8) bias = moved_words_t<E>::bias;
     });
@@ -364,7 +364,7 @@ typename T::type decode_to(const block_format_t &f, calm_t calm) {
         return T::template with<e2m1, scaled_words_t<e2m1, true>, S>;
     if (f.family == quant_family_t::mx) {
         if (calm == calm_t::exact)
-            visit_type(mx_element_types(), f.elem, [&](auto e) {
+            visit_type(decoded_mx_types(), f.elem, [&](auto e) {
                 using E = decltype(e);
                 if constexpr (E::is_float)
                     decode = T::template with<E, moved_words_t<E>, S>;

@@ -19,7 +19,7 @@ void make_scales(blocks_t &b, int n, const block_format_t &f) {
     if (f.family == quant_family_t::nvfp4)
         nvfp4_scales(b, n, f.has_global, b.global);
     else if (f.family == quant_family_t::mx)
-        visit_type(mx_element_types(), f.elem,
+        visit_type(decoded_mx_types(), f.elem,
                 [&](auto e) { mx_scales(b, n, mx_target<decltype(e)>, f.rounding); });
     else
         with_scale(f.scale_dt, [&](auto s) {

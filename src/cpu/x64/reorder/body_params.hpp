@@ -11,6 +11,21 @@ namespace impl {
 namespace x64 {
 namespace {
 
+// MX element types that kernels decode; for others there is no vector code.
+template <typename kept, typename list>
+struct decoded_types;
+template <typename kept>
+struct decoded_types<kept, type_list<>> {
+    using type = kept;
+};
+template <typename kept, typename T, typename... rest>
+struct decoded_types<kept, type_list<T, rest...>> {
+    static constexpr bool keep = decoder_of(T::id, mx_quant) != decoder_t::none;
+    using type =
+            typename decoded_types<typename detail::append<keep, kept, T>::type, type_list<rest...>>::type;
+};
+using decoded_mx_types = decoded_types<type_list<>, mx_element_types>::type;
+
 // Blocks that are worked on at once: four lines of reorder_max_length, or one of each of reorder_max_lines.
 constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), reorder_max_lines);
 

@@ -51,7 +51,7 @@ codec_t codec_of(const block_format_t &f) {
     if (f.family == quant_family_t::nvfp4)
         set_family<S, any, nvfp4_family_t>(c);
     else if (f.family == quant_family_t::mx)
-        visit_type(mx_element_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
+        visit_type(decoded_mx_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
     else
         visit_type(affine_element_types(), f.elem,
                 [&](auto e) { set_affine_family<S, any, decltype(e)>(c, f); });

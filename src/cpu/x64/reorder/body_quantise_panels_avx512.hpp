@@ -289,7 +289,7 @@ unit_steps_t unit_steps_of(const block_format_t &f, data_type_t dt) {
     else if (f.family == quant_family_t::nvfp4)
         steps = T::template steps<nvfp4_cut_words_t>;
     else if (f.family == quant_family_t::mx)
-        visit_type(mx_element_types(), f.elem,
+        visit_type(decoded_mx_types(), f.elem,
                 [&](auto e) { steps = T::template steps<typename mx_words_of_t<decltype(e)>::type>; });
     else
         visit_type(affine_element_types(), f.elem,
