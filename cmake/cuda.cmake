@@ -37,6 +37,8 @@ if(NOT MXDNN_CUDA STREQUAL "OFF")
 endif()
 
 set(MXDNN_CUDA_ARCHITECTURES "80;90a" CACHE STRING "Architectures of CUDA devices that libmxdnn_cuda has code for")
+# LEAST takes half the time: the driver translates portable kernels for the other devices when it loads them.
+set(MXDNN_CUDA_PORTABLE_CODE ALL CACHE STRING "Machine code of portable CUDA kernels: for ALL architectures, or the LEAST")
 if(MXDNN_HAVE_CUDA)
     include(cmake/cuda_architectures.cmake) # MXDNN_CUDA_PORTABLE, _HOPPER and _LEAST
 endif()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets, of MXDNN_CUDA_ARCHITECTURES, a list such as "80;90a": MXDNN_CUDA_PORTABLE, what portable kernels are built for;
+# Sets, of MXDNN_CUDA_ARCHITECTURES, a list such as "80;90a": MXDNN_CUDA_PORTABLE, what portable kernels are built for
+# (every entry, or the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST);
 # MXDNN_CUDA_HOPPER, whether Hopper's own are built; MXDNN_CUDA_LEAST, the least compute capability of a device that
 # there is code for. Asks CMAKE_CUDA_COMPILER what it compiles for.
 function(mxdnn_cuda_architectures)
@@ -27,12 +28,16 @@ function(mxdnn_cuda_architectures)
         endif()
     endforeach()
     list(FIND list 90 hopper)
-    # The least one's as PTX too, for devices that the list does not name.
+    # The least one's as PTX too, for devices that there is no machine code for.
     list(POP_FRONT list least)
     set(portable "${least}")
-    foreach(arch ${list})
-        list(APPEND portable "${arch}-real")
-    endforeach()
+    if(MXDNN_CUDA_PORTABLE_CODE STREQUAL "ALL")
+        foreach(arch ${list})
+            list(APPEND portable "${arch}-real")
+        endforeach()
+    elseif(NOT MXDNN_CUDA_PORTABLE_CODE STREQUAL "LEAST")
+        message(FATAL_ERROR "MXDNN_CUDA_PORTABLE_CODE is '${MXDNN_CUDA_PORTABLE_CODE}'; possible are ALL and LEAST")
+    endif()
     set(MXDNN_CUDA_PORTABLE "${portable}" PARENT_SCOPE)
     set(MXDNN_CUDA_LEAST "${least}" PARENT_SCOPE)
     if(hopper EQUAL -1)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# MXDNN_CUDA_ARCHITECTURES: what a list makes of portable and Hopper's own kernels, and what is refused. Needs no toolkit.
+# MXDNN_CUDA_ARCHITECTURES and MXDNN_CUDA_PORTABLE_CODE: what they make of portable and Hopper's own kernels, and what
+# is refused. Needs no toolkit.
 # shellcheck source=tests/scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -17,7 +18,7 @@ message("portable=${MXDNN_CUDA_PORTABLE} hopper=${MXDNN_CUDA_HOPPER} least=${MXD
 end
 of() {
     run "${MXDNN_TEST_CMAKE:-cmake}" "-DROOT=$root" "-DCMAKE_CUDA_COMPILER=$scratch/nvcc" \
-        "-DMXDNN_CUDA_ARCHITECTURES=$1" -P "$scratch/show.cmake"
+        "-DMXDNN_CUDA_ARCHITECTURES=$1" "-DMXDNN_CUDA_PORTABLE_CODE=${code:-ALL}" -P "$scratch/show.cmake"
 }
 is() {
     of "$1"
@@ -39,6 +40,12 @@ refuses 75 "MXDNN_CUDA_ARCHITECTURES has '75'; possible are"
 refuses "80;90f" "has '90f'"
 refuses "" "is empty; possible are"
 refuses "80;100" "has '100', which CUDA 12.4 does"
+code=LEAST
+is "80;90a" 80 ON 80
+is "90a" "90" ON 90
+code=SOME
+refuses "80;90a" "MXDNN_CUDA_PORTABLE_CODE is 'SOME'; possible are ALL and LEAST"
+code=ALL
 export LATER="sm_100
 sm_120
 "
