@@ -24,9 +24,10 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                         const matmul_plan_t p = plan_matmul(rows, N, K, groups, 2176, sms);
                         EXPECT_GE(p.grid, 1);
                         EXPECT_LE(p.grid, p.kernel == kernel_id_t::sm90_gemv ? 2 * sms : sms);
-                        const int pair = p.kernel == kernel_id_t::sm90_gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
-                        EXPECT_TRUE(
-                                p.splits >= 1 && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
+                        const int pair =
+                                p.kernel == kernel_id_t::sm90_gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
+                        EXPECT_TRUE(p.splits >= 1
+                                    && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
                         EXPECT_EQ(p.grid % (p.splits * pair), 0);
                         if (groups <= 1) {
                             EXPECT_EQ(p.kernel != kernel_id_t::sm90_gemm, rows <= 16);
