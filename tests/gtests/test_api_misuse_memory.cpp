@@ -248,7 +248,7 @@ TEST_F(Misuse, DescriptorQueries) {
             std::to_string(packed.get_size()));
     EXPECT_OK(mxdnn_checksum_add(parts, bytes.data(), 5));
     EXPECT_OK(mxdnn_checksum_add(parts, nullptr, 0));
-    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_checksum_get(parts, &sum), "only 5 of");
+    EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_checksum_get(parts, &sum), "5 of 576 bytes");
     EXPECT_OK(mxdnn_checksum_destroy(parts));
 }
 
