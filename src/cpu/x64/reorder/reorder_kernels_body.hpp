@@ -5,6 +5,7 @@
 #include "cpu/x64/reorder/body_dequantise.hpp"
 #include "cpu/x64/reorder/body_n16_rows.hpp"
 #include "cpu/x64/reorder/body_n64.hpp"
+#include "cpu/x64/reorder/body_n64_params.hpp"
 #include "cpu/x64/reorder/body_quantise.hpp"
 #ifdef __AVX512BW__
 #include "cpu/x64/reorder/body_dequantise_lines_avx512.hpp"
