@@ -16,7 +16,7 @@ endif()
 set(_mxdnn_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mxdnn")
 
 install(TARGETS mxdnn EXPORT mxdnnTargets
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${MXDNN_NAMELINK}
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}"
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -50,13 +50,13 @@ endforeach()
 file(RELATIVE_PATH _mxdnn_bin_to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
 foreach(_program mxdnn-pack mxdnn-bench)
     if(TARGET ${_program})
-        set(_rpath "$ORIGIN/${_mxdnn_bin_to_lib}")
+        set(_rpath "$ORIGIN/${_mxdnn_bin_to_lib}" ${MXDNN_RPATH})
         if(MXDNN_ONEDNN_PROJECT_DIR)
             list(APPEND _rpath "${MXDNN_ONEDNN_PROJECT_DIR}/lib")
         endif()
         set_target_properties(${_program} PROPERTIES
                 INSTALL_RPATH "${_rpath}"
-                INSTALL_RPATH_USE_LINK_PATH ON)
+                INSTALL_RPATH_USE_LINK_PATH ${MXDNN_RPATH_OF_BUILD})
         install(TARGETS ${_program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
     endif()
 endforeach()

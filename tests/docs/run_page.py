@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does what a page of the documentation says, and compares what it shows.
 
-  run_page.py PAGE PREFIX WORK [--cc CC] [--cxx CXX]
+  run_page.py PAGE PREFIX WORK [--cc CC] [--cxx CXX] [--environment DIR]
 
-PREFIX is an install tree, WORK a folder that is emptied first. A comment above a fenced block says what the block is:
+PREFIX is an install tree, WORK a folder that is emptied first, --environment a Python environment that `python` is of. A comment above a fenced block says what the block is:
 
   <!-- file: NAME -->        a whole file, written to the folder
   <!-- run -->               shell commands, run in the folder; any that fails is an error
@@ -80,6 +80,7 @@ def main():
     parser.add_argument("work", type=pathlib.Path)
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--environment", type=pathlib.Path)
     args = parser.parse_args()
     prefix = args.prefix.resolve()
     found = list(blocks(args.page.read_text(encoding="utf-8")))
@@ -94,6 +95,9 @@ def main():
     env.update(PREFIX=str(prefix), CC=args.cc, CXX=args.cxx, LC_ALL="C.UTF-8",
                PATH=f"{args.work.resolve()}/.bin:{prefix}/bin:{env['PATH']}", PKG_CONFIG_PATH=str(lib / "pkgconfig"),
                CMAKE_PREFIX_PATH=str(prefix), LD_LIBRARY_PATH=str(lib))
+    if args.environment:
+        environment = args.environment.absolute()
+        env.update(PATH=f"{args.work.resolve()}/.bin:{environment}/bin:{env['PATH']}", VIRTUAL_ENV=str(environment))
     commands = args.work / ".bin"
     commands.mkdir()
     for name, program in (("cc", args.cc), ("c++", args.cxx)):
