@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "call.hpp"
+
+#include <list>
+#include <unordered_map>
+
+namespace mxdnn_torch {
+
+namespace {
+constexpr size_t calls_of_a_thread = 1024;
+}
+
+call_t::call_t(const mxdnn::primitive_desc_base &pd, const std::vector<argument_t> &arguments,
+        const mxdnn::engine &engine)
+    : primitive_(pd) {
+    for (const argument_t &a : arguments) {
+        memories_.emplace_back(a.md, engine, nullptr);
+        arguments_.push_back({a.arg, memories_.back().get()});
+    }
+    const mxdnn::memory::desc scratchpad = pd.scratchpad_desc();
+    scratchpad_bytes_ = scratchpad ? scratchpad.get_size() : 0;
+    if (scratchpad_bytes_ == 0) return;
+    memories_.emplace_back(scratchpad, engine, nullptr);
+    arguments_.push_back({MXDNN_ARG_SCRATCHPAD, memories_.back().get()});
+}
+
+void call_t::run(const mxdnn::stream &stream, const place_t &place, void *const *pointers, size_t count) {
+    for (size_t i = 0; i < count; i++) memories_[i].set_data_handle(pointers[i]);
+    std::optional<Tensor> scratchpad;
+    if (scratchpad_bytes_ > 0) {
+        scratchpad = make_tensor({static_cast<int64_t>(scratchpad_bytes_)}, ScalarType::Byte, place);
+        memories_.back().set_data_handle(scratchpad->data_ptr());
+    }
+    mxdnn::error::wrap_c_api(mxdnn_primitive_execute(primitive_.get(), stream.get(),
+                                     static_cast<int>(arguments_.size()), arguments_.data()),
+            "could not execute a primitive");
+}
+
+mxdnn::primitive_attr attributes_for(const place_t &place) {
+    mxdnn::primitive_attr attr;
+    if (place.is_cuda) attr.set_scratchpad_mode(mxdnn::scratchpad_mode::user);
+    return attr;
+}
+
+key_t &key_t::add(int64_t value) {
+    bytes_.append(reinterpret_cast<const char *>(&value), sizeof(value));
+    return *this;
+}
+
+key_t &key_t::add_text(const std::string &text) {
+    add(static_cast<int64_t>(text.size()));
+    bytes_.append(text);
+    return *this;
+}
+
+key_t &key_t::add(const view_t &view) {
+    add(static_cast<int64_t>(view.type)).add(view.place.is_cuda ? view.place.index : -1);
+    add(static_cast<int64_t>(view.dims.size()));
+    bytes_.append(reinterpret_cast<const char *>(view.dims.data()), view.dims.size() * sizeof(int64_t));
+    bytes_.append(reinterpret_cast<const char *>(view.strides.data()), view.strides.size() * sizeof(int64_t));
+    return *this;
+}
+
+call_t &find_call(const key_t &key, const std::function<call_t()> &make) {
+    using entry_t = std::pair<std::string, call_t>;
+    thread_local std::list<entry_t> order;
+    thread_local std::unordered_map<std::string, std::list<entry_t>::iterator> by_key;
+    const auto found = by_key.find(key.bytes());
+    if (found != by_key.end()) {
+        order.splice(order.begin(), order, found->second);
+        return found->second->second;
+    }
+    order.emplace_front(key.bytes(), make());
+    by_key.emplace(key.bytes(), order.begin());
+    if (order.size() > calls_of_a_thread) {
+        by_key.erase(order.back().first);
+        order.pop_back();
+    }
+    return order.front().second;
+}
+
+} // namespace mxdnn_torch

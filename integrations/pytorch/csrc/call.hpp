@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A problem that is ready to run. Operators make one for each problem and keep it for the next call.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <mxdnn/mxdnn.hpp>
+
+#include "device.hpp"
+#include "tensor.hpp"
+
+namespace mxdnn_torch {
+
+// A primitive with memories whose pointers are given for each execution. Belongs to one thread.
+class call_t {
+public:
+    struct argument_t {
+        int arg;                // MXDNN_ARG_*
+        mxdnn::memory::desc md; // as large as the tensor really is
+    };
+    call_t(const mxdnn::primitive_desc_base &pd, const std::vector<argument_t> &arguments,
+            const mxdnn::engine &engine);
+
+    // Pointers in the order of the arguments. Scratchpads on CUDA are torch's memory.
+    void run(const mxdnn::stream &stream, const place_t &place, void *const *pointers, size_t count);
+
+private:
+    mxdnn::primitive primitive_;
+    std::vector<mxdnn::memory> memories_;
+    std::vector<mxdnn_exec_arg_t> arguments_;
+    size_t scratchpad_bytes_ = 0;
+};
+
+// Attributes for a place: on CUDA the scratchpad is the caller's.
+mxdnn::primitive_attr attributes_for(const place_t &place);
+
+// What tells one problem from another, as bytes.
+class key_t {
+public:
+    explicit key_t(const char *operation) { add_text(operation); }
+    key_t &add(const view_t &view); // type, shape, strides and place
+    key_t &add(int64_t value);
+    key_t &add_text(const std::string &text);
+    const std::string &bytes() const { return bytes_; }
+
+private:
+    std::string bytes_;
+};
+
+// The calling thread's call for a key; `make` makes it where there is none yet. A thread keeps the calls that
+// it used last.
+call_t &find_call(const key_t &key, const std::function<call_t()> &make);
+
+} // namespace mxdnn_torch

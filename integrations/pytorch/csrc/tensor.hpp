@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of torch's stable ABI as memory descriptors and pointers.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <mxdnn/mxdnn.hpp>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+#include <torch/headeronly/core/ScalarType.h>
+
+namespace mxdnn_torch {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+using dt = mxdnn::memory::data_type;
+using dims_t = mxdnn::memory::dims;
+
+// Where a tensor is.
+struct place_t {
+    bool is_cuda = false;
+    int32_t index = 0; // of the CUDA device
+    bool operator==(const place_t &o) const { return is_cuda == o.is_cuda && index == o.index; }
+    bool operator!=(const place_t &o) const { return !(*this == o); }
+};
+std::string name_of(const place_t &place);
+
+// What an operator needs to know of a tensor, asked once.
+struct view_t {
+    void *data = nullptr;
+    ScalarType type = ScalarType::Undefined;
+    place_t place;
+    dims_t dims, strides;
+
+    int64_t numel() const;
+    bool is_contiguous() const;
+    std::string shape() const; // "[2, 3]"
+};
+
+// Refuses tensors that are neither on the CPU nor on a CUDA device.
+view_t view_of(const Tensor &tensor, const char *name);
+
+// Raises a sentence that begins with "mxdnn: ".
+[[noreturn]] void refuse(const std::string &sentence);
+
+// f32, bf16 and f16; `name` is the argument's for the sentence of a refusal.
+dt high_precision(const view_t &view, const char *name);
+ScalarType scalar_type_of(dt type);
+const char *name_of(ScalarType type);
+
+void expect_type(const view_t &view, const char *name, ScalarType type);
+void expect_place(const view_t &view, const char *name, const place_t &place);
+void expect_dims(const view_t &view, const char *name, const dims_t &dims);
+void expect_contiguous(const view_t &view, const char *name);
+
+// Of torch's allocator, contiguous, not initialised.
+Tensor make_tensor(const dims_t &dims, ScalarType type, const place_t &place);
+
+// The same values row by row; the tensor itself where they already are.
+Tensor make_contiguous(const Tensor &tensor);
+
+std::string to_string(const dims_t &dims);
+
+} // namespace mxdnn_torch
