@@ -22,7 +22,6 @@ struct arch_t {
     // Implementations of mx_matmul whose kernels are its own. Packed weights that one of them takes are
     // `native`.
     const char *own_matmuls[2] = {};
-    bool starts_early = false; // kernels may start while the one before them ends (griddepcontrol)
     // What is assumed of a device that is described but not present.
     int sm_count = 0, shared_bytes = 0;
     int64_t l2_bytes = 0;
@@ -51,7 +50,6 @@ inline constexpr arch_t sm90 = [] {
     a.capability = 90;
     a.build = "90a";
     a.own_matmuls[0] = "cuda:sm_90";
-    a.starts_early = true;
     a.sm_count = 132, a.shared_bytes = 227 << 10, a.l2_bytes = 50 << 20;
     return a;
 }();
@@ -61,7 +59,6 @@ inline constexpr arch_t sm100 = [] {
     a.target = "cuda:sm_100";
     a.aliases[0] = "cuda:sm_103";
     a.capability = 100;
-    a.starts_early = true;
     a.sm_count = 148, a.shared_bytes = 227 << 10, a.l2_bytes = 126 << 20;
     return a;
 }();
@@ -71,7 +68,6 @@ inline constexpr arch_t sm120 = [] {
     a.target = "cuda:sm_120";
     a.aliases[0] = "cuda:sm_121";
     a.capability = 120;
-    a.starts_early = true;
     a.sm_count = 170, a.shared_bytes = 99 << 10, a.l2_bytes = 96 << 20;
     return a;
 }();

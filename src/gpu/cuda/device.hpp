@@ -29,7 +29,7 @@ struct device_t final : impl::device_t {
         launch_t at{};
         at.device = index;
         at.sm_count = info.sm_count;
-        at.starts_early = arch->starts_early;
+        at.capability = info.capability();
         at.stream = stream;
         return at;
     }

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "gpu/cuda/device/code_of.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/ptx/barrier.cuh"
 
@@ -17,19 +18,25 @@ constexpr bool early = true;
 struct launch_shape_t {
     dim3 grid, threads;
     size_t shared_bytes = 0;
-    // Starts while the kernel before it in the stream ends, where devices can do that: then it has to wait
-    // for that one's end before it touches what that one has to do with.
+    // Starts while the kernel before it in the stream ends, where its code can wait for that one's end before
+    // it touches what that one has to do with.
     bool early = false;
     int cluster = 1;
     bool cooperative = false; // its CTAs wait for each other
 };
+
+namespace {
+
+// Whether the code of this file that a device runs has the waits of ptx/barrier.cuh. Each file has an answer
+// of its own, so that this and what asks it are local to the file.
+bool can_wait(int capability) { return code_of({__CUDA_ARCH_LIST__}, capability) >= 900; }
 
 template <typename... parameters_t>
 cudaError_t launch_kernel(const launch_t &at, void (*kernel)(parameters_t...), const launch_shape_t &shape,
         const std::common_type_t<parameters_t> &...args) {
     cudaLaunchAttribute attrs[3] = {};
     unsigned count = 0;
-    if (shape.early && at.starts_early) {
+    if (shape.early && can_wait(at.capability)) {
         attrs[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attrs[count++].val.programmaticStreamSerializationAllowed = 1;
     }
@@ -52,6 +59,8 @@ cudaError_t launch_kernel(const launch_t &at, void (*kernel)(parameters_t...), c
     config.numAttrs = count;
     return cudaLaunchKernelEx(&config, kernel, args...);
 }
+
+} // namespace
 
 // The first line of an early kernel that looks at nothing before. What comes before is done by then, so that
 // whatever starts after all CTAs have come here may rely on that.

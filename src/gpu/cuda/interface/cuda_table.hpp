@@ -16,7 +16,7 @@ namespace cuda {
 
 // Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
 // built from one source, and a libmxdnn_cuda of another version is refused by name.
-constexpr uint32_t table_version = 6;
+constexpr uint32_t table_version = 7;
 
 // Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
 struct table_t {

@@ -31,8 +31,8 @@ struct device_info_t {
 struct launch_t {
     int device;
     int sm_count;
-    bool starts_early; // arch_t has it
-    void *stream;      // cudaStream_t
+    int capability; // of the device, 90 for 9.0
+    void *stream;   // cudaStream_t
 };
 
 } // namespace cuda
