@@ -16,25 +16,25 @@ void reorder_worker_t::set_batch(const dim_t *idx) {
 void reorder_worker_t::reorder(dim_t line, dim_t pos, const item_t &next) {
     const dim_t end = std::min(line + c_.item_lines(), src_.lines());
     for (line += reorder_panels(line, pos, next); line < end; line += c_.group)
-        reorder_group(line, pos, next);
+        reorder_group(line, end, pos, next);
 }
 
 uint32_t reorder_worker_t::amax(dim_t line, dim_t pos) {
     uint32_t most = 0;
     const dim_t end = std::min(line + c_.item_lines(), src_.lines());
-    for (; line < end; line += c_.group) most = std::max(most, amax_of_group(line, pos));
+    for (; line < end; line += c_.group) most = std::max(most, amax_of_group(line, end, pos));
     return most;
 }
 
-void reorder_worker_t::locate(dim_t line, dim_t pos) {
+void reorder_worker_t::locate(dim_t line, dim_t end, dim_t pos) {
     line_ = line;
     pos_ = pos;
-    lines_ = int(std::min<dim_t>(c_.group, src_.lines() - line));
+    lines_ = int(std::min<dim_t>(c_.group, end - line));
     length_ = int(std::min<dim_t>(c_.chunk, src_.length() - pos));
 }
 
-void reorder_worker_t::reorder_group(dim_t line, dim_t pos, const item_t &next) {
-    locate(line, pos);
+void reorder_worker_t::reorder_group(dim_t line, dim_t end, dim_t pos, const item_t &next) {
+    locate(line, end, pos);
     if (c_.moves)
         move(next);
     else if (!c_.dst.quantised)
@@ -45,8 +45,8 @@ void reorder_worker_t::reorder_group(dim_t line, dim_t pos, const item_t &next) 
         quantise();
 }
 
-uint32_t reorder_worker_t::amax_of_group(dim_t line, dim_t pos) {
-    locate(line, pos);
+uint32_t reorder_worker_t::amax_of_group(dim_t line, dim_t end, dim_t pos) {
+    locate(line, end, pos);
     if (c_.by_rows) return k_.finite_amax(source_rows());
     if (c_.src.quantised) load_codes();
     uint32_t most = 0;

@@ -66,9 +66,10 @@ private:
 
     // ---- the ways: reorder_worker.cpp ----
 
-    void locate(dim_t line, dim_t pos);
-    void reorder_group(dim_t line, dim_t pos, const item_t &next);
-    uint32_t amax_of_group(dim_t line, dim_t pos);
+    // A group of lines from `line` on, none at or behind `end`: these are another thread's.
+    void locate(dim_t line, dim_t end, dim_t pos);
+    void reorder_group(dim_t line, dim_t end, dim_t pos, const item_t &next);
+    uint32_t amax_of_group(dim_t line, dim_t end, dim_t pos);
     // Lines from `line` on that are done by the kernels for panels.
     int reorder_panels(dim_t line, dim_t pos, const item_t &next);
 
