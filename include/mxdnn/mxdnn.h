@@ -45,6 +45,11 @@ mxdnn_status_t MXDNN_API mxdnn_engine_create(mxdnn_engine_t *engine, mxdnn_engin
  * executes fully, capped at that ISA; any other packs, describes and serialises, and creating a primitive
  * other than mx_reorder on it is mxdnn_device_unavailable. mxdnn_invalid_arguments for an unknown name. */
 mxdnn_status_t MXDNN_API mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char *target);
+/** Number of targets that this release knows, present or not. */
+size_t MXDNN_API mxdnn_engine_get_target_count(void);
+/** The name of target `index`, below mxdnn_engine_get_target_count(), which
+ * mxdnn_engine_create_for_target() takes. The string lives as long as the process. */
+mxdnn_status_t MXDNN_API mxdnn_engine_get_target_name(size_t index, const char **target);
 /** The kind of an engine: mxdnn_cpu or mxdnn_cuda. */
 mxdnn_status_t MXDNN_API mxdnn_engine_get_kind(mxdnn_engine_t engine, mxdnn_engine_kind_t *kind);
 /** The target's name; the string lives as long as the engine. */

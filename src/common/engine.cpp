@@ -34,11 +34,16 @@ const engine_t *intern(const engine_t &e) {
 
 } // namespace
 
-std::string target_names() {
-    std::string s;
+const target_t *target(size_t index) {
     for (size_t i = 0; const backend_t *b = backend(i); i++)
         for (size_t j = 0; const target_t *t = b->target(j); j++)
-            s += std::string(s.empty() ? "" : " ") + t->name;
+            if (index-- == 0) return t;
+    return nullptr;
+}
+
+std::string target_names() {
+    std::string s;
+    for (size_t i = 0; const target_t *t = target(i); i++) s += std::string(i ? " " : "") + t->name;
     return s;
 }
 

@@ -19,7 +19,8 @@ struct target_t {
     target_family_t family;
 };
 
-std::string target_names(); // all, separated by blanks
+const target_t *target(size_t index); // of all backends; null beyond the last
+std::string target_names();           // all, separated by blanks
 
 } // namespace impl
 } // namespace mxdnn

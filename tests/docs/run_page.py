@@ -89,10 +89,10 @@ def main():
 
     shutil.rmtree(args.work, ignore_errors=True)
     args.work.mkdir(parents=True)
-    # The environment that installation.md tells the reader to set, and the compilers of this build.
+    # The environment that installation.md tells the reader to set, the sources, and the compilers of this build.
     lib = next(p.parent for p in sorted(prefix.glob("lib*/**/pkgconfig")))
     env = {key: value for key, value in os.environ.items() if not key.startswith("MXDNN_")}
-    env.update(PREFIX=str(prefix), CC=args.cc, CXX=args.cxx, LC_ALL="C.UTF-8",
+    env.update(PREFIX=str(prefix), SOURCES=str(pathlib.Path(__file__).resolve().parents[2]), CC=args.cc, CXX=args.cxx, LC_ALL="C.UTF-8",
                PATH=f"{args.work.resolve()}/.bin:{prefix}/bin:{env['PATH']}", PKG_CONFIG_PATH=str(lib / "pkgconfig"),
                CMAKE_PREFIX_PATH=str(prefix), LD_LIBRARY_PATH=str(lib))
     if args.environment:

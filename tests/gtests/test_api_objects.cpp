@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes into an object comes out of it: attributes, post-ops, descriptors, queries, clones, the
 // implementation list, and the error text of each thread.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <thread>
 
@@ -398,6 +400,22 @@ TEST(Objects, ImplementationsEndWithTheReference) {
     EXPECT_OK(mxdnn_primitive_desc_query(c_clone, mxdnn_query_impl_info_str, 0, &name));
     EXPECT_EQ(name, first);
     mxdnn_primitive_desc_destroy(c_clone);
+}
+
+TEST(Objects, EveryNamedTargetHasAnEngine) {
+    const std::vector<std::string> names = mxdnn::engine::get_target_names();
+    ASSERT_FALSE(names.empty());
+    for (const std::string &name : names) EXPECT_EQ(mxdnn::engine::for_target(name).get_target(), name);
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+    // This machine's own is one of them.
+    const std::string here = mxdnn::engine(mxdnn::engine::kind::cpu, 0).get_target();
+    EXPECT_EQ(std::count(names.begin(), names.end(), here), 1);
+    for (const size_t beyond : {names.size(), SIZE_MAX}) {
+        const char *name = nullptr;
+        EXPECT_EQ(mxdnn_engine_get_target_name(beyond, &name), mxdnn_invalid_arguments);
+        EXPECT_EQ(name, nullptr);
+        EXPECT_NE(std::string(mxdnn_get_last_error()).find(std::to_string(beyond)), std::string::npos);
+    }
 }
 
 TEST(Objects, EnginesOutliveTheirHandles) {

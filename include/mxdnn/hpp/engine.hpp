@@ -5,6 +5,7 @@
 #define MXDNN_HPP_ENGINE_HPP
 
 #include <string>
+#include <vector>
 
 #include "mxdnn/hpp/handle.hpp"
 
@@ -48,6 +49,17 @@ struct engine : public handle<mxdnn_engine_t> {
     /// Number of engines of a kind that this machine can execute on.
     static size_t get_count(kind akind) {
         return mxdnn_engine_get_count(static_cast<mxdnn_engine_kind_t>(akind));
+    }
+
+    /// The names of all targets that this release knows, present or not.
+    static std::vector<std::string> get_target_names() {
+        std::vector<std::string> names(mxdnn_engine_get_target_count());
+        for (size_t i = 0; i < names.size(); i++) {
+            const char *name = nullptr;
+            error::wrap_c_api(mxdnn_engine_get_target_name(i, &name), "could not get the name of a target");
+            names[i] = name;
+        }
+        return names;
     }
 
     /// The kind.

@@ -27,6 +27,24 @@ mxdnn_status_t mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char
     });
 }
 
+size_t mxdnn_engine_get_target_count(void) {
+    size_t count = 0;
+    while (target(count)) count++;
+    return count;
+}
+
+mxdnn_status_t mxdnn_engine_get_target_name(size_t index, const char **target) {
+    MXDNN_CHECK_ARG(target);
+    return guarded(__func__, [&] {
+        const target_t *t = mxdnn::impl::target(index);
+        if (!t)
+            return fail(mxdnn_invalid_arguments, "target %zu; there are %zu, counted from 0", index,
+                    mxdnn_engine_get_target_count());
+        *target = t->name;
+        return mxdnn_success;
+    });
+}
+
 mxdnn_status_t mxdnn_engine_get_kind(mxdnn_engine_t engine, mxdnn_engine_kind_t *kind) {
     MXDNN_CHECK_ARG(engine);
     MXDNN_CHECK_ARG(kind);
