@@ -122,9 +122,12 @@ void expect_packed(const view_t &packed, const packed_desc_t &desc) {
     expect_contiguous(packed, "packed");
     if (reinterpret_cast<uintptr_t>(packed.data) % 16 != 0)
         refuse("packed begins at an address that is not a multiple of 16; clone the tensor");
-    const std::string wanted = packed.place.is_cuda ? "cuda" : "cpu";
+}
+
+void expect_packed_for(const place_t &place, const packed_desc_t &desc) {
+    const std::string wanted = place.is_cuda ? "cuda" : "cpu";
     if (desc.family.compare(0, wanted.size(), wanted) != 0)
-        refuse("packed is on " + name_of(packed.place) + ", but it was packed for " + desc.family
+        refuse("packed is on " + name_of(place) + ", but it was packed for " + desc.family
                 + "; PackedTensor.to() packs it anew");
 }
 

@@ -34,6 +34,9 @@ std::shared_ptr<const packed_desc_t> parse_blob(const std::string &blob);
 // Refuses bytes that a descriptor does not fit: another type, shape, size or alignment.
 void expect_packed(const view_t &packed, const packed_desc_t &desc);
 
+// Refuses weights that were packed for another kind of device than the one where they are.
+void expect_packed_for(const place_t &place, const packed_desc_t &desc);
+
 std::string to_base64(const std::vector<uint8_t> &bytes);
 
 } // namespace mxdnn_torch

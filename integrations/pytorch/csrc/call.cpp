@@ -42,6 +42,10 @@ mxdnn::primitive_attr attributes_for(const place_t &place) {
     return attr;
 }
 
+int64_t rows_of_problem(int64_t rows, const place_t &place) {
+    return place.is_cuda ? rows : MXDNN_RUNTIME_DIM_VAL;
+}
+
 key_t &key_t::add(int64_t value) {
     bytes_.append(reinterpret_cast<const char *>(&value), sizeof(value));
     return *this;

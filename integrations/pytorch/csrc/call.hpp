@@ -36,6 +36,10 @@ private:
 // Attributes for a place: on CUDA the scratchpad is the caller's.
 mxdnn::primitive_attr attributes_for(const place_t &place);
 
+// The rows of a problem: on the CPU any number, so that one primitive serves every batch. On CUDA those of
+// the call, which size its scratchpad.
+int64_t rows_of_problem(int64_t rows, const place_t &place);
+
 // What tells one problem from another, as bytes.
 class key_t {
 public:

@@ -33,4 +33,30 @@ Tensor unpack(const Tensor &packed, std::string blob, ScalarType type);
 Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::optional<Tensor> bias,
         std::string activation);
 
+// grouped_linear.cpp
+Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, const Tensor &group_ends,
+        std::optional<Tensor> bias, std::string activation, std::optional<Tensor> gather_idx,
+        std::optional<Tensor> scatter_idx, std::optional<Tensor> topk_weights,
+        std::optional<int64_t> dst_rows);
+
+// moe_route.cpp: topk_weights, topk_ids, group_ends, gather_idx, row_order, row_weights, counts
+using route_t = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+route_t moe_route(const Tensor &logits, int64_t topk, std::string scoring, bool renormalize,
+        std::optional<Tensor> bias, int64_t expert_groups, int64_t topk_groups, bool group_max, double scale);
+
+// moe_layer.cpp
+Tensor moe_layer(const Tensor &x, const Tensor &logits, const Tensor &gate_up, std::string gate_up_blob,
+        const Tensor &down, std::string down_blob, int64_t topk, std::string scoring, std::string activation,
+        std::optional<Tensor> gate_up_bias, std::optional<Tensor> down_bias, bool renormalize,
+        std::optional<Tensor> route_bias, int64_t expert_groups, int64_t topk_groups, bool group_max,
+        double scale);
+
+// moe_permute.cpp
+std::tuple<Tensor, Tensor, Tensor> moe_permute(
+        const Tensor &x, const Tensor &counts, int64_t alignment, int64_t dst_rows);
+
+// moe_unpermute.cpp
+Tensor moe_unpermute(
+        const Tensor &x, const Tensor &permuted_idx, int64_t dst_rows, std::optional<Tensor> topk_weights);
+
 } // namespace mxdnn_torch

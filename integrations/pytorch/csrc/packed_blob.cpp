@@ -4,6 +4,7 @@
 #include "device.hpp"
 #include "formats.hpp"
 #include "operators.hpp"
+#include "source.hpp"
 
 namespace mxdnn_torch {
 
@@ -12,6 +13,8 @@ std::string packed_blob(std::vector<int64_t> shape, std::string element, std::st
         std::string recipe) {
     if (shape.size() < 2 || shape.size() > 4)
         refuse("weights have shape " + to_string(shape) + "; they must be [.., N, K] with 2 to 4 dimensions");
+    if (recipe.find('\0') != std::string::npos) refuse("the activation recipe has a zero byte");
+    parse_recipe(recipe);
     packed_desc_t format;
     format.dims = shape;
     std::swap(format.dims[shape.size() - 2], format.dims[shape.size() - 1]);

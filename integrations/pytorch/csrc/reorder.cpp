@@ -6,7 +6,9 @@
 namespace mxdnn_torch {
 
 mxdnn::engine reorder_engine(const packed_desc_t &desc, const place_t &place) {
-    return place.is_cuda ? engine_of(place) : host_engine_of(desc.family);
+    if (!place.is_cuda) return host_engine_of(desc.family);
+    expect_packed_for(place, desc);
+    return engine_of(place);
 }
 
 mxdnn::memory::desc plain_desc(const dims_t &dims, dt type) {

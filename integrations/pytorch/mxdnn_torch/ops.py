@@ -2,20 +2,14 @@
 """The operators `torch.ops.mxdnn.*`: shapes for fake tensors, gradients, and functions to call them by."""
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _library
+from .activations import is_gated
 from .blob import describe
 from .formats import TORCH_TYPES, Format
 
 _library.load()
-
-_FAKE_GATED = ("silu", "swiglu_oai", "geglu_erf", "geglu_tanh")
-
-
-def is_gated(activation: str) -> bool:
-    """Whether an activation makes one column of two."""
-    return activation.split(":")[0] in _FAKE_GATED
-
 
 def packed_blob(
     shape: "tuple[int, ...] | list[int]",
@@ -26,17 +20,12 @@ def packed_blob(
 ) -> str:
     """The blob of weights [.., N, K] in a format, packed for a target: "cpu", "cuda" or one of the library's names."""
     word = next((w for w, d in TORCH_TYPES.items() if d == original_dtype), "none")
-    return torch.ops.mxdnn.packed_blob(
-        list(shape),
-        format.element,
-        format.scale,
-        format.block,
-        format.zero_point,
-        "f32" if format.global_scale else "none",
-        target,
-        word,
-        recipe,
-    )
+    global_scale = "f32" if format.global_scale else "none"
+    with _disable_current_modes():  # a blob is a constant, also where tensors are fake
+        return torch.ops.mxdnn.packed_blob(
+            list(shape), format.element, format.scale, format.block, format.zero_point, global_scale,
+            target, word, recipe,
+        )  # fmt: skip
 
 
 # ---- Shapes ----
@@ -91,31 +80,62 @@ def _(x, packed, blob, bias=None, activation="none"):
     return x.new_empty((*x.shape[:-1], columns))
 
 
-# ---- Gradients ----
+@torch.library.register_fake("mxdnn::grouped_linear")
+def _(
+    x, packed, blob, group_ends, bias=None, activation="none",
+    gather_idx=None, scatter_idx=None, topk_weights=None, dst_rows=None,
+):  # fmt: skip
+    n = describe(blob).shape[-2]
+    rows = x.shape[0] if gather_idx is None else gather_idx.shape[0]
+    return x.new_empty((rows if dst_rows is None else dst_rows, n // 2 if is_gated(activation) else n))
 
 
-def _linear_context(ctx, inputs, output):
-    x, packed, blob, bias, activation = inputs
-    ctx.blob, ctx.activation, ctx.has_bias = blob, activation, bias is not None
-    saved = (packed,) if activation == "none" else (packed, x, *([bias] if ctx.has_bias else []))
-    ctx.save_for_backward(*saved)
+@torch.library.register_fake("mxdnn::moe_route")
+def _(
+    logits, topk, scoring, renormalize=False, bias=None,
+    expert_groups=1, topk_groups=1, group_max=False, scale=1.0,
+):  # fmt: skip
+    tokens, experts = logits.shape
+
+    def tensor(*shape, dtype=torch.int32):
+        return logits.new_empty(shape, dtype=dtype)
+
+    rows = tokens * topk
+    return (
+        tensor(tokens, topk, dtype=torch.float32),
+        tensor(tokens, topk),
+        tensor(experts),
+        tensor(rows),
+        tensor(rows),
+        tensor(rows, dtype=torch.float32),
+        tensor(experts),
+    )
 
 
-def _linear_backward(ctx, grad):
-    packed, *rest = ctx.saved_tensors
-    if ctx.activation != "none":
-        raise NotImplementedError("linear with an activation has no gradient")
-    weight = torch.ops.mxdnn.unpack(packed, ctx.blob, grad.dtype)
-    grad_x = grad @ weight if ctx.needs_input_grad[0] else None
-    grad_bias = grad.flatten(0, -2).sum(0) if ctx.has_bias and ctx.needs_input_grad[3] else None
-    return grad_x, None, None, grad_bias, None
+@torch.library.register_fake("mxdnn::moe_layer")
+def _(x, logits, gate_up, gate_up_blob, down, down_blob, *rest, **named):
+    return x.new_empty((x.shape[0], describe(down_blob).shape[-2]))
 
 
-torch.library.register_autograd("mxdnn::linear", _linear_backward, setup_context=_linear_context)
+@torch.library.register_fake("mxdnn::moe_permute")
+def _(x, counts, alignment, dst_rows):
+    return (
+        x.new_empty((dst_rows, x.shape[1])),
+        x.new_empty((counts.shape[1],), dtype=torch.int32),
+        x.new_empty((dst_rows,), dtype=torch.int32),
+    )
 
+
+@torch.library.register_fake("mxdnn::moe_unpermute")
+def _(x, permuted_idx, dst_rows, topk_weights=None):
+    return x.new_empty((dst_rows, x.shape[1]))
+
+
+from . import gradients  # noqa: E402, F401  (registers the gradients of the operators above)
 
 # ---- Calls ----
 
+_linear = torch.ops.mxdnn.linear.default
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
@@ -126,5 +146,14 @@ def linear(
     bias: "torch.Tensor | None" = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """`activation(x @ weight.T + bias)` for packed weights [N, K] and x [.., K]."""
-    return torch.ops.mxdnn.linear(x, packed, blob, bias, activation)
+    """`activation(x @ weight.T + bias)` for packed weights [N, K] and x [.., K].
+
+    The operator `torch.ops.mxdnn.linear`, without the time that its gradient takes where nobody asks for one."""
+    if (
+        torch.compiler.is_compiling()
+        or torch.is_inference_mode_enabled()
+        or (torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)))
+    ):
+        return _linear(x, packed, blob, bias, activation)
+    with _below_autograd():
+        return _linear(x, packed, blob, bias, activation)

@@ -9,9 +9,11 @@ from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from . import ops
 from .blob import Description, describe
-from .formats import TORCH_TYPES, WORDS, Format, get_format
+from .formats import BITS, TORCH_TYPES, WORDS, Format, get_format
 
 aten = torch.ops.aten
+
+GLOBAL_PREFIX = 64  # bytes before a packed matrix with a global scale
 
 
 class Codes(NamedTuple):
@@ -295,6 +297,19 @@ def _transpose(t: PackedTensor) -> PackedTensor:
     return PackedTensor(t.packed, t.blob, not t.transposed)
 
 
+def _swapped(func, args, kwargs, dims=(0, 1)):
+    """A transpose of the last two dimensions."""
+    t = args[0]
+    n = t.dim()
+    if sorted(d % n for d in dims) != [n - 2, n - 1]:
+        raise NotImplementedError("only the last two dimensions of a PackedTensor can be transposed")
+    if func is aten.permute.default and list(args[1][:-2]) != list(range(n - 2)):
+        raise NotImplementedError("only the last two dimensions of a PackedTensor can be transposed")
+    if list(d % n for d in dims) == [n - 2, n - 1] and func is aten.permute.default:
+        return _with(t, t.packed)
+    return return_and_correct_aliasing(func, args, kwargs, _transpose(t))
+
+
 def _detach(func, args, kwargs):
     return return_and_correct_aliasing(func, args, kwargs, _with(args[0], args[0].packed.detach()))
 
@@ -303,14 +318,207 @@ def _clone(func, args, kwargs):
     return _with(args[0], args[0].packed.clone())
 
 
+def _empty_like(func, args, kwargs):
+    t = args[0]
+    if kwargs.get("dtype") not in (None, t.dtype):
+        raise NotImplementedError("an empty PackedTensor has the dtype of the one that it is like")
+    device = torch.device(kwargs.get("device") or t.device)
+    d = t.description
+    blob = t.blob
+    if device.type != "meta" and _family(device) != d.family.split(":")[0]:
+        blob = ops.packed_blob(d.shape, d.format, _family(device), t.dtype, d.recipe)
+    # Zeros are codes, scales and padding that may be read; what the allocator has may not be.
+    packed = torch.zeros(describe(blob).size, dtype=torch.uint8, device=device)
+    return PackedTensor(packed, blob, t.transposed)
+
+
+def _copy_(func, args, kwargs):
+    to, source = args[:2]
+    if not (isinstance(to, PackedTensor) and isinstance(source, PackedTensor)):
+        raise NotImplementedError(
+            "a PackedTensor and a plain tensor cannot be copied into each other; use PackedTensor.from_float or "
+            "dequantize"
+        )
+    mine, other = to.description, source.description
+    if (mine.shape, mine.format, to.transposed) != (other.shape, other.format, source.transposed):
+        raise ValueError(f"{source} cannot be copied into {to}: shape and format must be equal")
+    if mine.family != other.family:
+        source = source.to(to.device)
+    to.packed.copy_(source.packed)
+    return to
+
+
+# ---- Cuts ----
+
+
+def _slice(func, args, kwargs):
+    t, dim, begin, end, step = (*args, *(0, None, None, 1)[len(args) - 1 :])
+    dim %= t.dim()
+    size = t.shape[dim]
+    if step != 1:
+        raise NotImplementedError(f"a PackedTensor is cut in steps of 1, not of {step}")
+    begin, end, _ = slice(begin, end).indices(size)
+    return cut(t, dim, begin, max(begin, end))
+
+
+def _select(func, args, kwargs):
+    t, dim, index = args
+    if t.dim() != 3 or dim % 3 != 0:
+        raise NotImplementedError("only an expert of a PackedTensor [E, N, K] can be selected: tensor[index]")
+    size = t.shape[0]
+    if not -size <= index < size:
+        raise IndexError(f"expert {index} is out of range; there are {size}")
+    one = cut(t, 0, index % size, index % size + 1)
+    d = one.description
+    blob = ops.packed_blob(d.shape[1:], d.format, d.family, t.dtype, d.recipe)
+    return PackedTensor(one.packed, blob, t.transposed)
+
+
+def _split(func, args, kwargs):
+    t, size = args[:2]
+    dim = args[2] if len(args) > 2 else 0
+    total = t.shape[dim]
+    if isinstance(size, int):
+        size = [min(size, total - i) for i in range(0, total, size)]
+    ends = [sum(size[: i + 1]) for i in range(len(size))]
+    return [cut(t, dim % t.dim(), end - n, end) for n, end in zip(size, ends)]
+
+
+def cut(t: PackedTensor, dim: int, begin: int, end: int) -> PackedTensor:
+    """Rows, experts or columns from `begin` up to `end`. Experts, and rows between two panels of the layout, are bytes of
+    this tensor; others are packed anew from the same codes. Columns are cut between blocks only."""
+    if (begin, end) == (0, t.shape[dim]):
+        return _with(t, t.packed)
+    d = t.description
+    n_dim, k_dim = t.dim() - 2, t.dim() - 1
+    if t.transposed and dim >= n_dim:
+        dim = n_dim + k_dim - dim
+    shape = list(d.shape)
+    shape[dim] = end - begin
+    blob = ops.packed_blob(shape, d.format, d.family, t.dtype, d.recipe)
+    packed = _cut_bytes(t.packed, d, dim, begin, end)
+    if packed is None:
+        if dim == k_dim and (begin % d.format.block or (end % d.format.block and end != d.shape[-1])):
+            raise NotImplementedError(
+                f"columns {begin} to {end} cut a block of {d.format.block} that shares a scale; cut between blocks"
+            )
+        packed = _pack_parts([_cut_part(p, i, d, dim, begin, end) for i, p in enumerate(_parts(t))], blob)
+    return PackedTensor(packed, blob, t.transposed)
+
+
+def _cut_bytes(packed: torch.Tensor, d: Description, dim: int, begin: int, end: int) -> "torch.Tensor | None":
+    """Bytes of a part that stands in one piece, else None."""
+    if dim == 0 and len(d.shape) == 3:
+        return packed[begin * d.matrix_stride : end * d.matrix_stride]
+    panels = d.panel_columns
+    if len(d.shape) != 2 or dim != 0 or begin % panels or (end % panels and end != d.shape[0]):
+        return None
+    prefix = GLOBAL_PREFIX if d.format.global_scale else 0
+    panel = (d.matrix_stride - prefix) // -(-d.shape[0] // panels)
+    part = packed[prefix + begin // panels * panel : prefix + -(-end // panels) * panel]
+    return torch.cat([packed[:prefix], part]) if prefix else part
+
+
+def _parts(t: PackedTensor):
+    return torch.ops.mxdnn.unpack_codes(t.packed, t.blob)
+
+
+def _cut_part(part: torch.Tensor, i: int, d: Description, dim: int, begin: int, end: int) -> torch.Tensor:
+    """The part of codes (0), scales (1), zero points (2) or global scales (3) that a cut keeps."""
+    if part.numel() == 0:
+        return part
+    if i == 3:
+        return part[begin:end] if dim == 0 and len(d.shape) == 3 else part
+    if dim == len(d.shape) - 1:
+        columns = d.format.row_bytes if i == 0 else d.format.scale_columns
+        begin, end = columns(begin), columns(end)
+    return part.narrow(dim, begin, end - begin).contiguous()
+
+
 _OPERATIONS = {
     aten.detach.default: _detach,
     aten.alias.default: _detach,
     aten.clone.default: _clone,
     aten._to_copy.default: _to_copy,
-    aten.t.default: lambda func, args, kwargs: return_and_correct_aliasing(
-        func, args, kwargs, _transpose(args[0])
-    ),
+    aten.empty_like.default: _empty_like,
+    aten.copy_.default: _copy_,
+    aten.t.default: lambda func, args, kwargs: _swapped(func, args, kwargs),
+    aten.transpose.int: lambda func, args, kwargs: _swapped(func, args, kwargs, args[1:]),
+    aten.permute.default: lambda func, args, kwargs: _swapped(func, args, kwargs, args[1][-2:]),
+    aten.slice.Tensor: _slice,
+    aten.select.int: _select,
+    aten.split.Tensor: _split,
+    aten.split_with_sizes.default: _split,
     aten.mm.default: lambda func, args, kwargs: matmul(*args),
     aten.addmm.default: lambda func, args, kwargs: _addmm(*args, **kwargs),
 }
+
+
+# ---- Saving: plain codes, so that a file fits every machine. Loading packs them for where they are loaded to. ----
+
+
+def _deepcopy(t: PackedTensor, memo) -> PackedTensor:
+    if id(t) not in memo:
+        copy = _with(t, t.packed.clone())
+        if getattr(t, "_is_param", False):
+            copy._is_param = True
+        memo[id(t)] = copy
+    return memo[id(t)]
+
+
+def _reduce(t: PackedTensor, protocol) -> tuple:
+    d = t.description
+    # As bytes: files of plain pickle cannot hold dtypes of 8-bit floats.
+    codes = [None if part is None else _as_bytes(part).clone() for part in t.to_codes(dense=True)]
+    metadata = {**dataclasses.asdict(d.format), "columns": d.shape[-1], "dtype": t.dtype, "recipe": d.recipe}
+    if t.transposed:
+        metadata["transposed"] = True
+    if getattr(t, "_is_param", False):
+        metadata["is_parameter"] = True
+    return rebuild, (*codes, metadata)
+
+
+def rebuild(codes, scales, zero_points, global_scale, metadata: dict) -> PackedTensor:
+    """A PackedTensor of what a file has. The library checks every part."""
+    if not isinstance(metadata, dict) or not all(isinstance(key, str) for key in metadata):
+        raise ValueError("the metadata of a PackedTensor must be a dict with names as keys")
+    values = dict(metadata)
+    transposed = bool(values.pop("transposed", False))
+    is_parameter = bool(values.pop("is_parameter", False))
+    columns, dtype, recipe = (values.pop(key, None) for key in ("columns", "dtype", "recipe"))
+    fields = {f.name: f.type for f in dataclasses.fields(Format)}
+    if set(values) != set(fields):
+        raise ValueError(f"the metadata of a PackedTensor has {sorted(values)}; it must have {sorted(fields)}")
+    for name, value in values.items():
+        if type(value) is not fields[name]:
+            raise ValueError(f"{name} in the metadata of a PackedTensor is {value!r}; it must be {fields[name].__name__}")
+    if type(columns) is not int or not isinstance(dtype, torch.dtype) or type(recipe) is not str:
+        raise ValueError("columns, dtype and recipe of a PackedTensor must be an int, a dtype and a str")
+    if values["element"] not in BITS:
+        raise ValueError(f"element in the metadata of a PackedTensor is {values['element']!r}")
+    if (global_scale is not None) != values["global_scale"]:
+        raise ValueError("the metadata of a PackedTensor does not agree with its global scale")
+    t = PackedTensor.from_codes(
+        codes, scales, Format(**values), zero_points, global_scale,
+        columns=columns, dtype=dtype, recipe=recipe, dense=True,
+    )  # fmt: skip
+    if transposed:
+        t = _transpose(t)
+    if is_parameter:
+        t._is_param = True
+    return t
+
+
+def _requires_grad_(t: PackedTensor, requires_grad: bool = True) -> PackedTensor:
+    if requires_grad:
+        raise NotImplementedError("a PackedTensor has no gradient; make parameters of it with requires_grad=False")
+    return t
+
+
+_FUNCTIONS |= {
+    torch.Tensor.__deepcopy__: _deepcopy,
+    torch.Tensor.__reduce_ex__: _reduce,
+    torch.Tensor.requires_grad_: _requires_grad_,
+}
+
+torch.serialization.add_safe_globals([rebuild])

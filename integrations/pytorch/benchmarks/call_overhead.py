@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time of a call that has almost nothing to compute, next to torch.nn.functional.linear in the same run.
+
+Calls take turns in short rounds, so that a busy machine slows all of them alike. Medians of the rounds are printed."""
+
+import argparse
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+
+import mxdnn_torch
+from mxdnn_torch import PackedTensor
+
+
+def rounds_of(calls, rounds: int, repeats: int):
+    times = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            call()
+            begin = time.perf_counter()
+            for _ in range(repeats):
+                call()
+            times[name].append((time.perf_counter() - begin) / repeats * 1e6)
+    return {name: statistics.median(t) for name, t in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=101)
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--format", default="mxfp8")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+        for dtype in (torch.float32, torch.bfloat16):
+            with mode():
+                w, x, b = (torch.randn(s, dtype=dtype) for s in ((64, 64), (1, 64), (64,)))
+                t = PackedTensor.from_float(w, options.format)
+                op = torch.ops.mxdnn.linear.default
+                calls = {
+                    "F.linear": lambda: F.linear(x, w),
+                    "F.linear, bias": lambda: F.linear(x, w, b),
+                    "torch.ops.mxdnn.linear": lambda: op(x, t.packed, t.blob),
+                    "torch.ops.mxdnn.linear, bias": lambda: op(x, t.packed, t.blob, b),
+                    "mxdnn_torch.ops.linear": lambda: mxdnn_torch.ops.linear(x, t.packed, t.blob),
+                    "F.linear(PackedTensor)": lambda: F.linear(x, t),
+                }
+                medians = rounds_of(calls, options.rounds, options.repeats)
+            for name, us in medians.items():
+                base = medians["F.linear, bias" if "bias" in name else "F.linear"]
+                print(f"{mode.__name__:15} {str(dtype):15} {name:30} {us:7.2f} us  {us / base:5.2f}x")
+
+
+if __name__ == "__main__":
+    main()
