@@ -382,7 +382,8 @@ TEST(safetensors, refuses_to_write_nonsense) {
     EXPECT_EQ(kind({st::from_memory("a", "U8", {-1}, b.data())}), kind_t::bad_shape);
     EXPECT_EQ(kind({st::from_memory("a.mxdnn_packed", "F32", {1}, b.data())}), kind_t::bad_shape);
     const auto gives = [&](uint64_t n) {
-        return st::out_tensor_t{"a", "U8", {4}, [&b, n](const st::sink_t &to) { return to(b.data(), n); }};
+        return st::out_tensor_t{
+                "a", "U8", {4}, 1, [&b, n](size_t, const st::sink_t &to) { return to(b.data(), n); }};
     };
     EXPECT_EQ(kind({gives(3)}), kind_t::wrong_size);
     EXPECT_EQ(kind({gives(5)}), kind_t::wrong_size);
@@ -409,7 +410,7 @@ TEST(safetensors, a_checksum_may_follow_its_data) {
     const std::string path = folder.path + "/w.safetensors", b(4, 'b');
     std::map<std::string, std::string> metadata = {{"sum", "0000"}};
     const auto with = [&](const char *value) {
-        return std::vector<st::out_tensor_t>{{"a", "U8", {4}, [&, value](const st::sink_t &to) {
+        return std::vector<st::out_tensor_t>{{"a", "U8", {4}, 1, [&, value](size_t, const st::sink_t &to) {
                                                   metadata["sum"] = value;
                                                   return to(b.data(), 4);
                                               }}};
@@ -431,8 +432,8 @@ TEST(safetensors, a_failed_write_leaves_the_old_file_whole) {
     // A tensor that cannot be produced.
     const std::string big(1 << 20, 'x');
     const st::status_t given = st::write(path,
-            {bytes_of("b", big), {"c", "U8", {1},
-                                         [](const st::sink_t &) {
+            {bytes_of("b", big), {"c", "U8", {1}, 1,
+                                         [](size_t, const st::sink_t &) {
                                              return st::status_t{kind_t::io, "no c"};
                                          }}},
             {});

@@ -45,6 +45,12 @@ read_t reader(const void *from, uint64_t &count) {
     };
 }
 
+// All parts, one after the other.
+template <typename parts_t>
+void make_all(const parts_t &parts, const take_t &take) {
+    for (size_t i = 0; i < parts.parts(); i++) parts.make(i, take);
+}
+
 bool equal(const taken_t &t, const void *whole, size_t size) {
     return t.bytes.size() == size && std::memcmp(t.bytes.data(), whole, size) == 0;
 }
@@ -59,29 +65,55 @@ void check(const format_t &f, const engine &eng, const shape_t &s, uint64_t part
     const int matrices = int(s.matrices()), cuts = part_bytes == 1 ? int((s.out + 63) / 64) : 1;
 
     taken_t packed;
-    pack_in_parts(part_bytes, packed.take(), f, eng, s, dt::f32, reader(values.data(), used));
+    make_all(packing_t(part_bytes, f, eng, s, dt::f32, in_rows(s, dt::f32, reader(values.data(), used))),
+            packed.take());
     EXPECT_TRUE(equal(packed, whole.get_data_handle(), size));
     EXPECT_EQ(packed.parts, matrices * cuts);
     EXPECT_EQ(used, values.size() * sizeof(float) * (f.global_scale && cuts > 1 ? 2 : 1));
 
-    if (!f.zero_points && !f.global_scale) { // codes and scales, from random bytes
-        std::mt19937 rng(11);
-        const memory::dim blocks = (s.in + f.block - 1) / f.block;
-        std::vector<uint8_t> codes(as_stored(s, f.element).get_size()),
-                scales(size_t(matrices * blocks * s.out) * (f.scale == dt::e8m0 ? 1 : 2));
-        for (auto *bytes : {&codes, &scales})
-            for (uint8_t &b : *bytes) b = uint8_t(rng());
-        const memory at_once = pack_codes(f, eng, s, codes.data(), scales.data());
-        taken_t in_parts;
-        pack_codes_in_parts(part_bytes, in_parts.take(), f, eng, s, reader(codes.data(), used),
-                reader(scales.data(), used));
-        EXPECT_TRUE(equal(in_parts, at_once.get_data_handle(), size));
-    }
+    // Codes, scales, zero points and global scales of random bits; the pieces are copied from the whole.
+    std::mt19937 rng(11);
+    const memory::dim blocks = (s.in + f.block - 1) / f.block;
+    code_room_t room;
+    const codes_t codes = room.of(f, s);
+    const shape_t row = shape_t::matrix(1, s.in), scale_row = shape_t::matrix(1, blocks);
+    const size_t code_size = as_stored(row, f.element).get_size(),
+                 scale_size = as_stored(scale_row, f.scale).get_size(),
+                 zero_size = f.has_zero_points() ? as_stored(scale_row, f.zero_point).get_size() : 0;
+    const auto fill = [&](void *to, size_t row_size) {
+        auto *p = static_cast<uint8_t *>(to);
+        for (size_t i = 0; i < row_size * size_t(s.matrices() * s.out); i++) p[i] = uint8_t(rng());
+    };
+    fill(codes.codes, code_size);
+    fill(codes.scales, scale_size);
+    fill(codes.zero_points, zero_size);
+    for (int m = 0; f.global_scale && m < matrices; m++) codes.global_scales[m] = 0.5f + float(m);
+    const memory codes_at_once = pack_codes(f, eng, s, codes);
+    taken_t in_parts;
+    const auto copy = [&](const piece_t &p, void *to, const void *from, size_t row_size) {
+        std::memcpy(to, static_cast<const uint8_t *>(from) + size_t(p.matrix * s.out + p.first) * row_size,
+                size_t(p.columns) * row_size);
+    };
+    make_all(packing_t(part_bytes, f, eng, s,
+                     [&](const piece_t &p, const codes_t &to) {
+                         copy(p, to.codes, codes.codes, code_size);
+                         copy(p, to.scales, codes.scales, scale_size);
+                         if (zero_size) copy(p, to.zero_points, codes.zero_points, zero_size);
+                         if (f.global_scale) to.global_scales[0] = codes.global_scales[p.matrix];
+                     }),
+            in_parts.take());
+    EXPECT_TRUE(equal(in_parts, codes_at_once.get_data_handle(), codes_at_once.get_desc().get_size()));
+    // What the codes are worth is what their packed bytes are worth.
+    std::vector<float> decoded(values.size());
+    decode(f, s, codes, decoded.data());
+    const std::vector<float> of_packed =
+            unpack(codes_at_once.get_desc(), eng, codes_at_once.get_data_handle());
+    EXPECT_EQ(std::memcmp(decoded.data(), of_packed.data(), decoded.size() * sizeof(float)), 0);
 
     taken_t unpacked;
     used = 0;
-    unpack_in_parts(part_bytes, unpacked.take(), whole.get_desc(), eng, reader(whole.get_data_handle(), used),
-            dt::f32);
+    make_all(unpacking_t(part_bytes, whole.get_desc(), eng, reader(whole.get_data_handle(), used), dt::f32),
+            unpacked.take());
     std::vector<float> at_once = unpack(whole.get_desc(), eng, whole.get_data_handle());
     EXPECT_TRUE(equal(unpacked, at_once.data(), at_once.size() * sizeof(float)));
     EXPECT_EQ(unpacked.parts, matrices * cuts);
@@ -97,21 +129,28 @@ TEST(weight_parts, are_the_bytes_of_the_whole) {
                 for (const uint64_t bytes : {uint64_t(1), uint64_t(1) << 24}) check(f, eng, s, bytes);
 }
 
-// A format that no name stands for is unpacked at once.
-TEST(weight_parts, formats_without_a_name) {
-    const engine eng(engine::kind::cpu, 0);
-    format_t int4 = find_format("int4");
-    int4.block = 64;
-    const shape_t s = shapes[0];
-    const std::vector<float> values = values_of(s);
-    const memory whole = pack(int4, eng, s, dt::f32, values.data());
-    taken_t unpacked;
-    uint64_t used = 0;
-    unpack_in_parts(
-            1, unpacked.take(), whole.get_desc(), eng, reader(whole.get_data_handle(), used), dt::f32);
-    const std::vector<float> at_once = unpack(whole.get_desc(), eng, whole.get_data_handle());
-    EXPECT_TRUE(equal(unpacked, at_once.data(), at_once.size() * sizeof(float)));
-    EXPECT_EQ(unpacked.parts, 1);
+// Every format that weights can be packed in is found again, and so can be unpacked in parts.
+TEST(weight_parts, formats_are_known_by_their_descriptors) {
+    std::vector<format_t> all = formats();
+    all.push_back(nvfp4_without_global_scale());
+    for (const auto scale : {dt::bf16, dt::f16, dt::f32})
+        for (const memory::dim group : {32, 64, 128, 256}) {
+            all.push_back(int4_format(dt::s4, group, scale, dt::undef));
+            for (const auto zero_point : {dt::undef, dt::u8, scale})
+                all.push_back(int4_format(dt::u4, group, scale, zero_point));
+        }
+    for (const engine &eng : {engine(engine::kind::cpu, 0), engine::for_target("cuda:sm_90")})
+        for (const format_t &f : all)
+            for (const shape_t &s : shapes) {
+                const std::optional<format_t> found = format_of(packed_desc(f, eng, s), eng);
+                ASSERT_TRUE(found) << f.name;
+                EXPECT_EQ(found->name, f.name);
+            }
+    for (const format_t &f : all)
+        if (f.element == dt::s4 || f.element == dt::u4 || f.element == dt::f4_e2m1) {
+            if (f.element == dt::u4 && f.zero_point != dt::u8) continue; // scales are not computed
+            check(f, engine(engine::kind::cpu, 0), shapes[1], 1);
+        }
 }
 
 // No experts are none, not a matrix; and what has no elements has no bytes and takes no time.
@@ -125,9 +164,9 @@ TEST(weight_parts, tensors_without_elements_are_not_touched) {
     const read_t read = [](uint64_t, uint64_t, void *) { ADD_FAILURE(); };
     for (const format_t &f : formats())
         for (const shape_t &s : empty) {
-            pack_in_parts(default_part_bytes, take, f, eng, s, dt::bf16, read);
-            pack_codes_in_parts(default_part_bytes, take, f, eng, s, read, read);
-            unpack_in_parts(default_part_bytes, take, packed_desc(f, eng, s), eng, read, dt::f32);
+            make_all(packing_t(default_part_bytes, f, eng, s, dt::bf16, in_rows(s, dt::bf16, read)), take);
+            make_all(packing_t(default_part_bytes, f, eng, s, in_rows(s, f, read, read)), take);
+            make_all(unpacking_t(default_part_bytes, packed_desc(f, eng, s), eng, read, dt::f32), take);
         }
 }
 
@@ -137,9 +176,8 @@ TEST(weight_parts, parts_are_measured_on_the_larger_side) {
     const shape_t s = shape_t::matrix(1 << 20, 1);
     const read_t zeros = [](uint64_t, uint64_t size, void *to) { std::memset(to, 0, size_t(size)); };
     uint64_t largest = 0;
-    pack_in_parts(
-            1 << 20, [&](const void *, uint64_t size) { largest = std::max(largest, size); },
-            find_format("mxfp8"), eng, s, dt::f16, zeros);
+    make_all(packing_t(1 << 20, find_format("mxfp8"), eng, s, dt::f16, in_rows(s, dt::f16, zeros)),
+            [&](const void *, uint64_t size) { largest = std::max(largest, size); });
     EXPECT_GT(largest, 0u);
     EXPECT_LE(largest, uint64_t(1 << 20) + (1 << 14));
 }
@@ -163,6 +201,7 @@ TEST(weight_parts, more_dimensions) {
     st.wait();
     taken_t unpacked;
     uint64_t used = 0;
-    unpack_in_parts(1, unpacked.take(), to.get_desc(), eng, reader(to.get_data_handle(), used), dt::f32);
+    make_all(
+            unpacking_t(1, to.get_desc(), eng, reader(to.get_data_handle(), used), dt::f32), unpacked.take());
     EXPECT_TRUE(equal(unpacked, values.data(), values.size() * sizeof(float)));
 }

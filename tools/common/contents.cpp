@@ -3,32 +3,18 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace safetensors {
 
-namespace {
-
-// make(), whose bytes are added to `sum` on their way; its value is put into `*to`.
-make_t summed(const make_t &make, const std::function<mxdnn::checksum()> &begin, std::string *to) {
-    return [=](const take_t &take) {
-        mxdnn::checksum sum = begin();
-        make([&](const void *bytes, uint64_t size) {
-            sum.add(bytes, size);
-            take(bytes, size);
-        });
-        *to = hexadecimal(sum.value());
-    };
-}
-
-} // namespace
-
 out_tensor_t made_later(std::string name, std::string dtype, std::vector<int64_t> shape,
         const std::string &doing, const make_t &make) {
-    return {std::move(name), std::move(dtype), std::move(shape), [=](const sink_t &sink) -> status_t {
+    return {std::move(name), std::move(dtype), std::move(shape), make.parts,
+            [=](size_t part, const sink_t &sink) -> status_t {
                 try {
-                    make([&](const void *bytes, uint64_t size) {
+                    make.part(part, [&](const void *bytes, uint64_t size) {
                         if (status_t s = sink(bytes, size); !s.ok()) throw status_t(std::move(s));
                     });
                     return {};
@@ -45,18 +31,43 @@ std::string *contents_t::checksum_of(const std::string &name) {
     return &(metadata[name + checksum_suffix] = hexadecimal(0));
 }
 
+// The same tensor of `size` bytes, which are added to a sum on their way; its value becomes the checksum of
+// `name`. The bytes are taken in order, so one sum serves all threads.
+make_t contents_t::summed(const make_t &make, uint64_t size, const std::function<mxdnn::checksum()> &begin,
+        const std::string &name) {
+    std::string *const to = checksum_of(name);
+    if (size == 0) {
+        *to = hexadecimal(begin().value());
+        return make;
+    }
+    struct state_t {
+        std::optional<mxdnn::checksum> sum;
+        uint64_t left;
+    };
+    const auto state = std::make_shared<state_t>(state_t{std::nullopt, size});
+    return {make.parts, [=](size_t part, const take_t &take) {
+                make.part(part, [&](const void *bytes, uint64_t count) {
+                    take(bytes, count); // which waits for the turn of this part, and refuses too many bytes
+                    if (!state->sum) state->sum = begin();
+                    state->sum->add(bytes, count);
+                    state->left -= count;
+                    if (state->left == 0) *to = hexadecimal(state->sum->value());
+                });
+            }};
+}
+
 void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes) {
-    add_packed(name, desc, [=](const take_t &take) { take(bytes, desc.get_size()); });
+    add_packed(name, desc, {1, [=](size_t, const take_t &take) { take(bytes, desc.get_size()); }});
 }
 
 void contents_t::add_packed(const std::string &name, const mxdnn::memory::desc &desc, const make_t &make) {
     tensors.push_back(
             made_later(name + packed_suffix, "U8", {int64_t(desc.get_size())}, "packing " + shown(name),
                     summed(
-                            make, [=] { return mxdnn::checksum(desc); }, checksum_of(name))));
+                            make, desc.get_size(), [=] { return mxdnn::checksum(desc); }, name)));
     const auto blob = std::make_shared<const std::vector<uint8_t>>(desc.get_blob());
-    tensors.push_back({name + desc_suffix, "U8", {int64_t(blob->size())},
-            [blob](const sink_t &sink) { return sink(blob->data(), blob->size()); }});
+    tensors.push_back({name + desc_suffix, "U8", {int64_t(blob->size())}, 1,
+            [blob](size_t, const sink_t &sink) { return sink(blob->data(), blob->size()); }});
 }
 
 void contents_t::add_copy(const mxdnn::container &file, size_t index) { add_copy(file, index, true); }
@@ -66,18 +77,18 @@ void contents_t::add_copy(const mxdnn::container &file, size_t index, bool with_
     const mxdnn::container::entry e = file.get_entry(index);
     // Of packed weights the padding is written again.
     const uint64_t size = e.is_packed ? file.get_desc(index).get_size() : e.size;
-    make_t make = [=](const take_t &take) {
-        std::vector<uint8_t> buffer(size_t(std::min<uint64_t>(size, uint64_t(4) << 20)));
-        for (uint64_t at = 0; at < size; at += buffer.size()) {
-            const uint64_t n = std::min<uint64_t>(size - at, buffer.size());
-            file.read(index, at, n, buffer.data());
-            take(buffer.data(), n);
-        }
-    };
+    constexpr uint64_t piece = uint64_t(4) << 20;
+    make_t make{size_t((size + piece - 1) / piece), [=](size_t part, const take_t &take) {
+                    const uint64_t at = part * piece, n = std::min<uint64_t>(size - at, piece);
+                    thread_local std::vector<uint8_t> buffer;
+                    if (buffer.size() < n) buffer.resize(size_t(n));
+                    file.read(index, at, n, buffer.data());
+                    take(buffer.data(), n);
+                }};
     if (e.is_packed) return add_packed(e.name, file.get_desc(index), make);
     if (with_checksum)
         make = summed(
-                make, [=] { return mxdnn::checksum_for_tensor(e.dtype, e.dims); }, checksum_of(e.name));
+                make, size, [=] { return mxdnn::checksum_for_tensor(e.dtype, e.dims); }, e.name);
     else
         metadata.erase(e.name + checksum_suffix);
     tensors.push_back(made_later(e.name, e.dtype, e.dims, "copying " + shown(e.name), make));

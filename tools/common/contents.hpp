@@ -16,8 +16,13 @@ namespace safetensors {
 
 // Takes the next bytes of a tensor.
 using take_t = std::function<void(const void *bytes, uint64_t size)>;
-// Gives the bytes of a tensor, in parts of any size, to the function it is called with.
-using make_t = std::function<void(const take_t &)>;
+// How a tensor is made when it is written: `part` gives the bytes of a part, in any number of pieces, to the
+// function it is called with. Parts are begun in order and made in several threads; the pieces are taken in
+// order.
+struct make_t {
+    size_t parts = 1;
+    std::function<void(size_t part, const take_t &)> part;
+};
 
 // A tensor to write that is made only then. An exception of `make` ends the writing and is its message, after
 // `doing`.
@@ -40,6 +45,8 @@ struct contents_t {
 
 private:
     void add_copy(const mxdnn::container &file, size_t index, bool with_checksum);
+    make_t summed(const make_t &make, uint64_t size, const std::function<mxdnn::checksum()> &begin,
+            const std::string &name);
     std::string *checksum_of(const std::string &name);
 };
 

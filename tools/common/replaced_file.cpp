@@ -165,7 +165,19 @@ status_t replaced_file_t::replace() {
     return rename(temporary_.c_str(), path_.c_str()) == 0 ? status_t{} : error("replace");
 }
 
-status_t replaced_file_t::commit() {
+status_t replaced_file_t::take_new_name() {
+    const std::string from = is_named_ ? temporary_ : "/proc/self/fd/" + std::to_string(fd_);
+    if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+        if (errno == EEXIST)
+            return {kind_t::io,
+                    shown_path(path_) + " is there already; name another place, or remove it first"};
+        return error("write");
+    }
+    if (is_named_) unlink(temporary_.c_str());
+    return {};
+}
+
+status_t replaced_file_t::commit(bool only_new) {
     // The file is the owner's alone so far.
     struct stat st;
     mode_t mode;
@@ -177,7 +189,7 @@ status_t replaced_file_t::commit() {
         mode = 0666 & ~mask;
     }
     if (fchmod(fd_, mode) != 0 || fsync(fd_) != 0) return error("write");
-    if (status_t s = replace(); !s.ok()) return s;
+    if (status_t s = only_new ? take_new_name() : replace(); !s.ok()) return s;
     committed_ = true;
     // The new name is durable once the directory is; a file system that cannot sync one is no failure.
     const int d = ::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -32,7 +32,8 @@ public:
     status_t reserve(uint64_t size);
     status_t write_at(uint64_t offset, const void *bytes, uint64_t size);
     // With the mode that the old file has, or that open() would give. A symbolic link is replaced itself.
-    status_t commit();
+    // With `only_new` what has the name already stays, and this is refused.
+    status_t commit(bool only_new = false);
 
     // In the folder of `path`, of a length that every file system takes.
     static std::string temporary_name(const std::string &path);
@@ -45,6 +46,7 @@ private:
     bool lock();
     status_t open_named();
     status_t replace();
+    status_t take_new_name();
     removed_t remove_stale() const;
 
     const std::string path_, dir_, temporary_;

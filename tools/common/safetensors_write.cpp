@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/container/utf8.hpp"
+#include "in_order.hpp"
 #include "replaced_file.hpp"
 
 namespace safetensors {
@@ -134,51 +135,104 @@ status_t header_text(const std::vector<planned_t> &planned,
 
 out_tensor_t from_memory(std::string name, std::string dtype, std::vector<int64_t> shape, const void *bytes) {
     uint64_t size = 0;
-    if (const dtype_t *d = find_dtype(dtype)) (void)size_in_bytes(*d, shape, size); // write() refuses it
-    return {std::move(name), std::move(dtype), std::move(shape),
-            [=](const sink_t &sink) { return sink(bytes, size); }};
+    if (const dtype_t *d = find_dtype(dtype)) (void)size_in_bytes(*d, shape, size); // begin() refuses it
+    return {std::move(name), std::move(dtype), std::move(shape), 1,
+            [=](size_t, const sink_t &sink) { return sink(bytes, size); }};
 }
+
+struct writer_t::state_t {
+    state_t(std::string path, std::vector<out_tensor_t> t) : tensors(std::move(t)), file(std::move(path)) {}
+
+    const std::vector<out_tensor_t> tensors;
+    replaced_file_t file;
+    std::vector<planned_t> planned;
+    uint64_t data = 0, total = 0;
+
+    // A part of a tensor; `done` are the bytes that those before it have given.
+    status_t fill(const planned_t &p, size_t part, uint64_t &done, const in_order::turn_t &wait_for_turn,
+            const progress_t &progress);
+};
+
+writer_t::writer_t(std::string path, std::vector<out_tensor_t> tensors)
+    : state_(std::make_unique<state_t>(std::move(path), std::move(tensors))) {}
+writer_t::~writer_t() = default;
+
+uint64_t writer_t::total_bytes() const { return state_->total; }
+
+status_t writer_t::begin(const std::map<std::string, std::string> &metadata) {
+    state_t &w = *state_;
+    if (status_t s = plan(w.tensors, w.planned); !s.ok()) return s;
+    std::string header;
+    if (status_t s = header_text(w.planned, metadata, header); !s.ok()) return s;
+    w.data = 8 + header.size();
+    w.total = w.planned.empty() ? 0 : w.planned.back().end;
+    if (status_t s = w.file.open(); !s.ok()) return s;
+    return w.file.reserve(w.data + w.total);
+}
+
+status_t writer_t::state_t::fill(const planned_t &p, size_t part, uint64_t &done,
+        const in_order::turn_t &wait_for_turn, const progress_t &progress) {
+    const out_tensor_t &t = *p.tensor;
+    status_t s = t.fill(part, [&](const void *bytes, uint64_t size) -> status_t {
+        wait_for_turn();
+        if (size > p.bytes - done)
+            return {kind_t::wrong_size,
+                    "tensor " + shown(t.name) + " gives more than its " + std::to_string(p.bytes) + " bytes"};
+        if (status_t w = file.write_at(data + p.begin + done, bytes, size); !w.ok()) return w;
+        done += size;
+        return progress ? progress(p.begin + done, total) : status_t{};
+    });
+    if (!s.ok() || part + 1 < t.parts) return s;
+    wait_for_turn();
+    if (done != p.bytes)
+        return {kind_t::wrong_size, "tensor " + shown(t.name) + " gives " + std::to_string(done) + " of its "
+                                            + std::to_string(p.bytes) + " bytes"};
+    static constexpr uint8_t zeros[packed_alignment] = {};
+    return file.write_at(data + p.begin + done, zeros, p.end - p.begin - done);
+}
+
+status_t writer_t::fill(
+        const std::map<std::string, std::string> &metadata, unsigned threads, const progress_t &progress) {
+    state_t &w = *state_;
+    // Jobs are the parts of all tensors, in the order of the file.
+    std::vector<size_t> first_job;
+    size_t jobs = 0;
+    for (const planned_t &p : w.planned) {
+        first_job.push_back(jobs);
+        if (p.bytes && !p.tensor->parts)
+            return {kind_t::wrong_size, "tensor " + shown(p.tensor->name) + " gives 0 of its "
+                                                + std::to_string(p.bytes) + " bytes"};
+        jobs += p.tensor->parts;
+    }
+    std::vector<uint64_t> done(w.planned.size());
+    try {
+        in_order::run(jobs, threads, [&](size_t job, const in_order::turn_t &wait_for_turn) {
+            const size_t i =
+                    size_t(std::upper_bound(first_job.begin(), first_job.end(), job) - first_job.begin()) - 1;
+            status_t s = w.fill(w.planned[i], job - first_job[i], done[i], wait_for_turn, progress);
+            if (!s.ok()) throw status_t(std::move(s));
+        });
+    } catch (const status_t &s) {
+        return s;
+    }
+    std::string header;
+    if (status_t s = header_text(w.planned, metadata, header); !s.ok()) return s;
+    if (8 + header.size() != w.data)
+        return {kind_t::wrong_size, "the metadata changed its length while the file was written"};
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = uint8_t(uint64_t(header.size()) >> 8 * i);
+    if (status_t s = w.file.write_at(0, length, 8); !s.ok()) return s;
+    return w.file.write_at(8, header.data(), header.size());
+}
+
+status_t writer_t::commit(bool only_new) { return state_->file.commit(only_new); }
 
 status_t write(const std::string &path, const std::vector<out_tensor_t> &tensors,
         const std::map<std::string, std::string> &metadata, const progress_t &progress) {
-    std::vector<planned_t> planned;
-    if (const status_t s = plan(tensors, planned); !s.ok()) return s;
-    std::string header;
-    if (const status_t s = header_text(planned, metadata, header); !s.ok()) return s;
-    const uint64_t data = 8 + header.size(), total = planned.empty() ? 0 : planned.back().end;
-
-    replaced_file_t file(path);
-    if (const status_t s = file.open(); !s.ok()) return s;
-    if (const status_t s = file.reserve(data + total); !s.ok()) return s;
-    for (const auto &p : planned) {
-        const std::string what = "tensor " + shown(p.tensor->name);
-        uint64_t got = 0;
-        const status_t s = p.tensor->fill([&](const void *bytes, uint64_t size) -> status_t {
-            if (size > p.bytes - got)
-                return {kind_t::wrong_size,
-                        what + " gives more than its " + std::to_string(p.bytes) + " bytes"};
-            if (status_t w = file.write_at(data + p.begin + got, bytes, size); !w.ok()) return w;
-            got += size;
-            return progress ? progress(p.begin + got, total) : status_t{};
-        });
-        if (!s.ok()) return s;
-        if (got != p.bytes)
-            return {kind_t::wrong_size,
-                    what + " gives " + std::to_string(got) + " of its " + std::to_string(p.bytes) + " bytes"};
-        static constexpr uint8_t zeros[packed_alignment] = {};
-        if (const status_t z = file.write_at(data + p.begin + got, zeros, p.end - p.begin - got); !z.ok())
-            return z;
-    }
-    const size_t planned_header = header.size();
-    if (const status_t s = header_text(planned, metadata, header); !s.ok()) return s;
-    if (header.size() != planned_header)
-        return {kind_t::wrong_size,
-                "the metadata changed its length while " + shown_path(path) + " was written"};
-    uint8_t length[8];
-    for (int i = 0; i < 8; i++) length[i] = uint8_t(uint64_t(header.size()) >> 8 * i);
-    if (const status_t s = file.write_at(0, length, 8); !s.ok()) return s;
-    if (const status_t s = file.write_at(8, header.data(), header.size()); !s.ok()) return s;
-    return file.commit();
+    writer_t w(path, tensors);
+    if (status_t s = w.begin(metadata); !s.ok()) return s;
+    if (status_t s = w.fill(metadata, 1, progress); !s.ok()) return s;
+    return w.commit();
 }
 
 } // namespace safetensors

@@ -22,17 +22,31 @@ primitive_attr attributes(const format_t &f, const shape_t &s, int arg, quantiza
     const int per_group = s.experts ? 7 : 3;
     primitive_attr attr;
     attr.set_scales(arg, per_group, {f.block, 1}, f.scale, false, mode);
-    if (f.zero_points) attr.set_zero_points(arg, per_group, {f.block, 1}, dt::u8);
+    if (f.has_zero_points()) attr.set_zero_points(arg, per_group, {f.block, 1}, f.zero_point);
     if (f.global_scale) attr.set_global_scale(arg, mode);
     return attr;
 }
 
-const memory::desc one_f32({1}, dt::f32, tag::a);
+memory::desc global_scales(const shape_t &s) { return memory::desc({s.matrices()}, dt::f32, tag::a); }
 
-memory::desc scales_as_stored(const format_t &f, const shape_t &s) {
+// Scales, or zero points.
+memory::desc per_block(const format_t &f, const shape_t &s, memory::data_type type) {
     shape_t scales = s;
     scales.in = (s.in + f.block - 1) / f.block;
-    return as_stored(scales, f.scale);
+    return as_stored(scales, type);
+}
+
+// The arguments of an mx_reorder from codes.
+std::unordered_map<int, memory> arguments(const format_t &f, const shape_t &s, const codes_t &c) {
+    const engine host(engine::kind::cpu, 0);
+    std::unordered_map<int, memory> args{{MXDNN_ARG_FROM, memory(as_stored(s, f.element), host, c.codes)},
+            {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_FROM, memory(per_block(f, s, f.scale), host, c.scales)}};
+    if (f.has_zero_points())
+        args[MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_FROM] =
+                memory(per_block(f, s, f.zero_point), host, c.zero_points);
+    if (f.global_scale)
+        args[MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_FROM] = memory(global_scales(s), host, c.global_scales);
+    return args;
 }
 
 memory memory_at(const memory::desc &desc, const engine &eng, void *bytes) {
@@ -63,7 +77,8 @@ const std::vector<format_t> &formats() {
         for (const named_format_t &f : named_formats)
             v.push_back({f.name, dt(f.elem), f.quant.block, dt(f.quant.scale_dt),
                     quantization_mode(dynamic_mode_of(f.elem, f.quant)),
-                    f.quant.zp != zero_point_kind_t::none, takes_global_scale(f.elem, f.quant)});
+                    f.quant.zp == zero_point_kind_t::none ? dt::undef : dt(f.quant.zp_dt),
+                    takes_global_scale(f.elem, f.quant)});
         return v;
     }();
     return all;
@@ -82,6 +97,45 @@ const format_t &find_format(std::string_view name) {
         known += (known.empty() ? "" : ", ") + std::string(f.name);
     }
     throw std::runtime_error("there is no format '" + std::string(name) + "'; known are " + known);
+}
+
+format_t int4_format(
+        memory::data_type element, memory::dim group, memory::data_type scale, memory::data_type zero_point) {
+    for (const auto &f : formats())
+        if (f.element == element && f.block == group && f.scale == scale && f.zero_point == zero_point)
+            return f;
+    const auto name = [](memory::data_type t) {
+        return std::string(t == dt::bf16 ? "bf16" : t == dt::f16 ? "f16" : t == dt::f32 ? "f32" : "u8");
+    };
+    std::string words = (element == dt::s4 ? "s4 " : "u4 ") + name(scale) + ":" + std::to_string(group);
+    if (zero_point != dt::undef) words += " " + name(zero_point);
+    return {words, element, group, scale, quantization_mode::dynamic_affine, zero_point, false};
+}
+
+format_t nvfp4_without_global_scale() {
+    format_t f = find_format("nvfp4");
+    f.name = "nvfp4 without global scale";
+    f.global_scale = false;
+    return f;
+}
+
+std::optional<format_t> format_of(const memory::desc &packed, const engine &eng) {
+    const std::optional<shape_t> shape = shape_of(packed);
+    if (!shape) return std::nullopt;
+    const auto is = [&](const format_t &f) { return packed_desc(f, eng, *shape) == packed; };
+    for (const format_t &f : formats())
+        if (f.element == packed.get_data_type() && is(f)) return f;
+    const auto element = packed.get_data_type();
+    if (element == dt::f4_e2m1)
+        if (const format_t f = nvfp4_without_global_scale(); is(f)) return f;
+    if (element != dt::s4 && element != dt::u4) return std::nullopt;
+    for (const auto zero_point : {dt::undef, dt::u8, dt::bf16, dt::f16, dt::f32}) {
+        if (element == dt::s4 && zero_point != dt::undef) break;
+        const format_t f =
+                int4_format(element, packed.get_block_size(), packed.get_scale_data_type(), zero_point);
+        if (is(f)) return f;
+    }
+    return std::nullopt;
 }
 
 memory::desc as_stored(const shape_t &s, memory::data_type type) {
@@ -106,7 +160,7 @@ memory pack_under(float global_scale, const format_t &f, const engine &eng, cons
         memory::data_type type, const void *weights, void *bytes) {
     primitive_attr attr = attributes(f, s, MXDNN_ARG_DST, f.mode);
     attr.set_global_scale(MXDNN_ARG_DST, quantization_mode::static_sazp);
-    const memory global(one_f32, engine(engine::kind::cpu, 0), &global_scale);
+    const memory global(global_scales(s), engine(engine::kind::cpu, 0), &global_scale);
     return quantise(
             f, eng, s, type, weights, attr, {{MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST, global}}, bytes);
 }
@@ -114,11 +168,11 @@ memory pack_under(float global_scale, const format_t &f, const engine &eng, cons
 float global_scale_of(const format_t &f, const shape_t &s, memory::data_type type, const void *weights) {
     const engine host(engine::kind::cpu, 0);
     float global_scale = 0;
-    const memory::desc code_desc = as_stored(s, f.element), scale_desc = scales_as_stored(f, s);
+    const memory::desc code_desc = as_stored(s, f.element), scale_desc = per_block(f, s, f.scale);
     std::vector<uint8_t> code_bytes(code_desc.get_size()), scale_bytes(scale_desc.get_size());
     const memory from(as_stored(s, type), host, const_cast<void *>(weights)),
             codes(code_desc, host, code_bytes.data()), scales(scale_desc, host, scale_bytes.data()),
-            global(one_f32, host, &global_scale);
+            global(global_scales(s), host, &global_scale);
     const mx_reorder::primitive_desc pd(
             host, from.get_desc(), host, codes.get_desc(), attributes(f, s, MXDNN_ARG_DST, f.mode));
     stream st(host);
@@ -129,24 +183,44 @@ float global_scale_of(const format_t &f, const shape_t &s, memory::data_type typ
     return global_scale;
 }
 
-memory pack_codes(const format_t &f, const engine &eng, const shape_t &s, const void *codes,
-        const void *scales, void *bytes) {
-    if (f.zero_points || f.global_scale)
-        throw std::runtime_error(std::string(f.name)
-                                 + " has more than codes and scales; only formats without zero "
-                                   "points and global scale can be packed from codes");
-    const memory::desc desc = packed_desc(f, eng, s);
-    const engine host(engine::kind::cpu, 0);
-    const memory from(as_stored(s, f.element), host, const_cast<void *>(codes)),
-            to = memory_at(desc, eng, bytes),
-            from_scales(scales_as_stored(f, s), host, const_cast<void *>(scales));
-    const mx_reorder::primitive_desc pd(host, from.get_desc(), eng, desc,
-            attributes(f, s, MXDNN_ARG_FROM, quantization_mode::static_sazp));
+codes_t code_room_t::of(const format_t &f, const shape_t &s) {
+    const auto room = [](std::vector<uint8_t> &bytes, const memory::desc &desc) {
+        if (bytes.size() < desc.get_size()) bytes.resize(desc.get_size());
+        return bytes.data();
+    };
+    codes_t c;
+    c.codes = room(codes_, as_stored(s, f.element));
+    c.scales = room(scales_, per_block(f, s, f.scale));
+    if (f.has_zero_points()) c.zero_points = room(zero_points_, per_block(f, s, f.zero_point));
+    if (f.global_scale) {
+        global_scales_.assign(size_t(s.matrices()), 0);
+        c.global_scales = global_scales_.data();
+    }
+    return c;
+}
+
+memory pack_codes(const format_t &f, const engine &eng, const shape_t &s, const codes_t &codes, void *bytes) {
+    const memory to = memory_at(packed_desc(f, eng, s), eng, bytes);
+    auto args = arguments(f, s, codes);
+    args[MXDNN_ARG_TO] = to;
     stream st(eng);
-    mx_reorder(pd).execute(st, {{MXDNN_ARG_FROM, from}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_FROM, from_scales},
-                                       {MXDNN_ARG_TO, to}});
+    mx_reorder(mx_reorder::primitive_desc(engine(engine::kind::cpu, 0), as_stored(s, f.element), eng,
+                       to.get_desc(), attributes(f, s, MXDNN_ARG_FROM, quantization_mode::static_sazp)))
+            .execute(st, args);
     st.wait();
     return to;
+}
+
+void decode(const format_t &f, const shape_t &s, const codes_t &codes, float *values) {
+    const engine host(engine::kind::cpu, 0);
+    const memory to(as_stored(s, dt::f32), host, values);
+    auto args = arguments(f, s, codes);
+    args[MXDNN_ARG_TO] = to;
+    stream st(host);
+    mx_reorder(mx_reorder::primitive_desc(host, as_stored(s, f.element), host, to.get_desc(),
+                       attributes(f, s, MXDNN_ARG_FROM, quantization_mode::static_sazp)))
+            .execute(st, args);
+    st.wait();
 }
 
 std::optional<shape_t> shape_of(const memory::desc &packed) {

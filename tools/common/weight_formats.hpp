@@ -3,6 +3,7 @@
 // checkpoints store them: [out, in], or [experts, out, in].
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +14,15 @@
 namespace weight_formats {
 
 struct format_t {
-    const char *name; // in files, options and tables
+    std::string name; // in files, options and tables
     mxdnn::memory::data_type element;
     mxdnn::memory::dim block; // elements along K that share a scale
     mxdnn::memory::data_type scale;
-    mxdnn::quantization_mode mode; // of the quantiser
-    bool zero_points, global_scale;
+    mxdnn::quantization_mode mode;       // of the quantiser
+    mxdnn::memory::data_type zero_point; // undef where there are none
+    bool global_scale;
+
+    bool has_zero_points() const { return zero_point != mxdnn::memory::data_type::undef; }
 };
 
 // The named formats of the library and of mxdnn-bench (src/common/formats/named_formats.hpp); nvfp4 with a
@@ -28,6 +32,15 @@ std::vector<std::string> format_names();
 
 // The format of that name, or std::runtime_error that lists them.
 const format_t &find_format(std::string_view name);
+
+// A format of the int4 family: s4 or u4, any legal group, scale and zero point. One that has a name has it
+// here, another one has its parts as a name, such as "u4 f16:128 u8".
+format_t int4_format(mxdnn::memory::data_type element, mxdnn::memory::dim group,
+        mxdnn::memory::data_type scale, mxdnn::memory::data_type zero_point);
+// NVFP4 as weights without a global scale have it.
+format_t nvfp4_without_global_scale();
+// The format of packed weights; nothing of those that no function here packs.
+std::optional<format_t> format_of(const mxdnn::memory::desc &packed, const mxdnn::engine &engine);
 
 // Of weights: a matrix, or a batch of matrices, of which there may be none.
 struct shape_t {
@@ -66,10 +79,26 @@ float global_scale_of(
 mxdnn::memory pack_under(float global_scale, const format_t &format, const mxdnn::engine &engine,
         const shape_t &shape, mxdnn::memory::data_type type, const void *weights, void *bytes = nullptr);
 
-// Packs weights that are quantised already: codes as stored, scales [.., out, in / block] in the same order.
-// Both arrive unchanged.
+// Weights that are quantised already: codes as as_stored() describes them, scales and zero points
+// [.., out, in / block] in the same order, a global scale per matrix. Null where the format has none.
+struct codes_t {
+    void *codes = nullptr, *scales = nullptr, *zero_points = nullptr;
+    float *global_scales = nullptr;
+};
+// Room for codes of a format and a shape; global scales are 0.
+class code_room_t {
+public:
+    codes_t of(const format_t &format, const shape_t &shape);
+
+private:
+    std::vector<uint8_t> codes_, scales_, zero_points_;
+    std::vector<float> global_scales_;
+};
+// Packs them; all of it arrives unchanged.
 mxdnn::memory pack_codes(const format_t &format, const mxdnn::engine &engine, const shape_t &shape,
-        const void *codes, const void *scales, void *bytes = nullptr);
+        const codes_t &codes, void *bytes = nullptr);
+// What they are worth, as [.., out, in] in `values`.
+void decode(const format_t &format, const shape_t &shape, const codes_t &codes, float *values);
 
 // The shape of a packed descriptor of two or three dimensions; nothing of others.
 std::optional<shape_t> shape_of(const mxdnn::memory::desc &packed);

@@ -2,59 +2,28 @@
 #include "weight_parts.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <optional>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace weight_formats {
 
 using namespace mxdnn;
 using dim = memory::dim;
+using dt = memory::data_type;
 
 namespace {
 
 // A multiple of the columns of a panel of every layout.
 constexpr dim panel_columns = 64;
 
-// What a part of every matrix of a tensor that has elements is.
-class cuts_t {
-public:
-    // row_bytes: of a column's row on the side that is not packed.
-    cuts_t(uint64_t part_bytes, const format_t &f, const engine &eng, const shape_t &s, uint64_t row_bytes)
-        : f_(f), eng_(eng), s_(s), panel_(packed_size(2 * panel_columns) - packed_size(panel_columns)),
-          prefix_(packed_size(panel_columns) - panel_) {
-        const uint64_t column = std::max({row_bytes, panel_ / panel_columns, uint64_t(1)});
-        columns_ = std::max(dim(part_bytes / column) / panel_columns * panel_columns, panel_columns);
-    }
-
-    bool cuts_matrices() const { return columns_ < s_.out; }
-    shape_t part(dim first) const { return shape_t::matrix(std::min(columns_, s_.out - first), s_.in); }
-
-    // fn(row of [experts * out], first column, shape) for all parts of a matrix.
-    template <typename F>
-    void for_parts(dim matrix, F &&fn) const {
-        for (dim first = 0; first < s_.out; first += columns_)
-            fn(matrix * s_.out + first, first, part(first));
-    }
-
-    uint64_t packed_size(dim columns) const {
-        return packed_desc(f_, eng_, shape_t::matrix(columns, s_.in)).get_size();
-    }
-    uint64_t prefix() const { return prefix_; }
-    // Of packed columns before `first`, which begins a part.
-    uint64_t panels_before(dim first) const { return uint64_t(first / panel_columns) * panel_; }
-
-private:
-    const format_t &f_;
-    const engine &eng_;
-    const shape_t s_;
-    const uint64_t panel_, prefix_; // bytes of panel_columns columns, and of what stands before all
-    dim columns_ = 0;
-};
-
 uint64_t row_bytes(dim in, memory::data_type type) {
     return as_stored(shape_t::matrix(1, in), type).get_size();
 }
+uint64_t blocks(const format_t &f, dim in) { return uint64_t((in + f.block - 1) / f.block); }
 
 // Room for a part after the other: what malloc() gives and takes aligned stays in pieces.
 class room_t {
@@ -65,18 +34,41 @@ public:
         size_t space = bytes_.size();
         return static_cast<uint8_t *>(std::align(align, size, p, space));
     }
-    const uint8_t *read(const read_t &from, uint64_t offset, uint64_t size) {
-        uint8_t *p = of(size);
-        from(offset, size, p);
-        return p;
-    }
 
 private:
     static constexpr size_t align = 64;
     std::vector<uint8_t> bytes_;
 };
 
-// Gives a packed part away without the prefix, which only the first one brings.
+// Of a thread, which makes one part at a time.
+struct rooms_t {
+    room_t in, out;
+    code_room_t codes;
+};
+rooms_t &rooms() {
+    thread_local rooms_t r;
+    return r;
+}
+
+// The largest finite magnitude of integers that are ordered as their floats are, without their sign.
+template <typename bits_t>
+bits_t largest(const void *values, size_t count, bits_t infinity) {
+    const auto *v = static_cast<const uint8_t *>(values);
+    bits_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        bits_t b;
+        std::memcpy(&b, v + i * sizeof(b), sizeof(b));
+        b = bits_t(b & bits_t(~bits_t(0)) >> 1);
+        most = std::max(most, b < infinity ? b : bits_t(0));
+    }
+    return most;
+}
+uint32_t largest_bits(dt type, const void *values, size_t count) {
+    if (type == dt::f32) return largest<uint32_t>(values, count, 0x7f800000u);
+    return largest<uint16_t>(values, count, type == dt::bf16 ? 0x7f80 : 0x7c00);
+}
+
+// Gives a packed piece away without the prefix, which only the first one brings.
 void give(const cuts_t &cuts, dim first, const memory &part, const take_t &take) {
     const uint64_t skip = first ? cuts.prefix() : 0;
     take(static_cast<const uint8_t *>(part.get_data_handle()) + skip, part.get_desc().get_size() - skip);
@@ -84,84 +76,185 @@ void give(const cuts_t &cuts, dim first, const memory &part, const take_t &take)
 
 } // namespace
 
-void pack_in_parts(uint64_t part_bytes, const take_t &take, const format_t &f, const engine &eng,
-        const shape_t &s, memory::data_type type, const read_t &weights, scale_rounding rounding) {
-    if (s.is_empty()) return;
+read_values_t in_rows(const shape_t &s, memory::data_type type, const read_t &values) {
     const uint64_t row = row_bytes(s.in, type);
-    const cuts_t cuts(part_bytes, f, eng, s, row);
-    room_t in, out;
-    void *const packed = out.of(cuts.packed_size(cuts.part(0).out));
-    const auto values = [&](dim r, const shape_t &part) {
-        return in.read(weights, uint64_t(r) * row, uint64_t(part.out) * row);
+    return [=](const piece_t &p, void *to) {
+        values(uint64_t(p.matrix * s.out + p.first) * row, uint64_t(p.columns) * row, to);
     };
-    for (dim m = 0; m < s.matrices(); m++) {
-        // That of a matrix is the largest of its parts.
-        const bool is_shared = f.global_scale && cuts.cuts_matrices();
-        float global_scale = 0;
-        if (is_shared)
-            cuts.for_parts(m, [&](dim r, dim, const shape_t &part) {
-                global_scale = std::max(global_scale, global_scale_of(f, part, type, values(r, part)));
-            });
-        cuts.for_parts(m, [&](dim r, dim first, const shape_t &part) {
-            const void *v = values(r, part);
-            give(cuts, first,
-                    is_shared ? pack_under(global_scale, f, eng, part, type, v, packed)
-                              : pack(f, eng, part, type, v, rounding, packed),
-                    take);
-        });
+}
+
+read_codes_t in_rows(const shape_t &s, const format_t &f, const read_t &codes, const read_t &scales) {
+    const uint64_t row = row_bytes(s.in, f.element), scale_row = row_bytes(dim(blocks(f, s.in)), f.scale);
+    return [=](const piece_t &p, const codes_t &to) {
+        const auto first = uint64_t(p.matrix * s.out + p.first), count = uint64_t(p.columns);
+        codes(first * row, count * row, to.codes);
+        scales(first * scale_row, count * scale_row, to.scales);
+    };
+}
+
+// ---- cuts ----
+
+cuts_t::cuts_t(uint64_t part_bytes, const format_t &f, const engine &eng, const shape_t &s, uint64_t row)
+    : format_(f), engine_(eng), shape_(s) {
+    if (s.is_empty()) return;
+    panel_ = packed_size(2 * panel_columns) - packed_size(panel_columns);
+    prefix_ = packed_size(panel_columns) - panel_;
+    const uint64_t column = std::max({row, panel_ / panel_columns, uint64_t(1)});
+    columns_ = std::max(dim(part_bytes / column) / panel_columns * panel_columns, panel_columns);
+    of_matrix_ = size_t((s.out + columns_ - 1) / columns_);
+}
+
+size_t cuts_t::count() const { return shape_.is_empty() ? 0 : size_t(shape_.matrices()) * of_matrix_; }
+
+piece_t cuts_t::piece(size_t index) const {
+    const dim first = dim(index % of_matrix_) * columns_;
+    return {dim(index / of_matrix_), first, std::min(columns_, shape_.out - first)};
+}
+
+uint64_t cuts_t::packed_size(dim columns) const {
+    return packed_desc(format_, engine_, shape_t::matrix(columns, shape_.in)).get_size();
+}
+
+uint64_t cuts_t::panels_before(dim first) const { return uint64_t(first / panel_columns) * panel_; }
+
+// ---- packing ----
+
+// The largest magnitudes of matrices, of which every piece is looked at before any is packed.
+struct packing_t::scans_t {
+    explicit scans_t(size_t count) : matrices(count) {}
+
+    struct matrix_t {
+        uint32_t bits = 0;
+        size_t seen = 0;
+    };
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::vector<matrix_t> matrices;
+    bool failed = false;
+
+    void add(dim matrix, uint32_t bits) {
+        {
+            const std::lock_guard<std::mutex> lock(mutex);
+            matrix_t &m = matrices[size_t(matrix)];
+            m.bits = std::max(m.bits, bits);
+            m.seen++;
+        }
+        changed.notify_all();
+    }
+    void fail() {
+        {
+            const std::lock_guard<std::mutex> lock(mutex);
+            failed = true;
+        }
+        changed.notify_all();
+    }
+    uint32_t wait_for(dim matrix, size_t pieces) {
+        std::unique_lock<std::mutex> lock(mutex);
+        const matrix_t &m = matrices[size_t(matrix)];
+        changed.wait(lock, [&] { return failed || m.seen == pieces; });
+        if (failed) throw std::runtime_error("another part of the tensor could not be read");
+        return m.bits;
+    }
+};
+
+packing_t::packing_t(uint64_t part_bytes, const format_t &f, const engine &eng, const shape_t &s,
+        memory::data_type type, read_values_t values, scale_rounding rounding)
+    : format_(f), engine_(eng), type_(type), values_(std::move(values)), rounding_(rounding),
+      cuts_(part_bytes, f, eng, s, row_bytes(s.in, type)) {
+    if (f.global_scale && cuts_.count() > 0 && cuts_.of_matrix() > 1)
+        scans_ = std::make_shared<scans_t>(size_t(s.matrices()));
+}
+
+packing_t::packing_t(
+        uint64_t part_bytes, const format_t &f, const engine &eng, const shape_t &s, read_codes_t codes)
+    : format_(f), engine_(eng), type_(dt::undef), codes_(std::move(codes)), rounding_(default_rounding),
+      cuts_(part_bytes, f, eng, s, row_bytes(s.in, f.element) + blocks(f, s.in) * row_bytes(1, f.scale)) {}
+
+size_t packing_t::parts() const { return cuts_.count() * (scans_ ? 2 : 1); }
+
+void packing_t::make(size_t part, const take_t &take) const {
+    if (!scans_) {
+        const piece_t p = cuts_.piece(part);
+        return codes_ ? make_codes(p, take) : make_values(p, take);
+    }
+    // Of a matrix, all pieces are scanned and then all are packed.
+    const size_t n = cuts_.of_matrix(), matrix = part / (2 * n), i = part % (2 * n);
+    if (i >= n) return make_values(cuts_.piece(matrix * n + i - n), take);
+    try {
+        scan(matrix * n + i);
+    } catch (...) {
+        scans_->fail();
+        throw;
     }
 }
 
-void pack_codes_in_parts(uint64_t part_bytes, const take_t &take, const format_t &f, const engine &eng,
-        const shape_t &s, const read_t &codes, const read_t &scales) {
-    if (s.is_empty()) return;
-    const uint64_t row = row_bytes(s.in, f.element),
-                   scale_row = row_bytes((s.in + f.block - 1) / f.block, f.scale);
-    const cuts_t cuts(part_bytes, f, eng, s, row + scale_row);
-    room_t code_room, scale_room, out;
-    void *const packed = out.of(cuts.packed_size(cuts.part(0).out));
-    for (dim m = 0; m < s.matrices(); m++)
-        cuts.for_parts(m, [&](dim r, dim first, const shape_t &part) {
-            const uint8_t *c = code_room.read(codes, uint64_t(r) * row, uint64_t(part.out) * row);
-            const uint8_t *sc =
-                    scale_room.read(scales, uint64_t(r) * scale_row, uint64_t(part.out) * scale_row);
-            give(cuts, first, pack_codes(f, eng, part, c, sc, packed), take);
-        });
+void packing_t::scan(size_t index) const {
+    const piece_t p = cuts_.piece(index);
+    const shape_t s = cuts_.shape(p);
+    uint8_t *const values = rooms().in.of(as_stored(s, type_).get_size());
+    values_(p, values);
+    scans_->add(p.matrix, largest_bits(type_, values, size_t(s.out * s.in)));
 }
 
-void unpack_in_parts(uint64_t part_bytes, const take_t &take, const memory::desc &packed, const engine &eng,
-        const read_t &bytes, memory::data_type type) {
-    const memory::dims dims = packed.get_dims();
-    if (std::count(dims.begin(), dims.end(), 0) > 0) return; // which may have a global scale
-    const std::optional<shape_t> shape = shape_of(packed);
-    const format_t *format = nullptr;
-    for (const format_t &f : formats())
-        if (shape && packed_desc(f, eng, *shape) == packed) format = &f;
-    room_t in, out;
-    if (!format) {
-        uint64_t size = row_bytes(1, type);
-        for (const dim d : dims) size *= uint64_t(d);
-        uint8_t *const values = out.of(size);
-        unpack(packed, eng, in.read(bytes, 0, packed.get_size()), type, values);
+void packing_t::make_values(const piece_t &p, const take_t &take) const {
+    const shape_t s = cuts_.shape(p);
+    uint8_t *const values = rooms().in.of(as_stored(s, type_).get_size());
+    uint8_t *const packed = rooms().out.of(cuts_.packed_size(s.out));
+    values_(p, values);
+    if (!scans_)
+        return give(cuts_, p.first, pack(format_, engine_, s, type_, values, rounding_, packed), take);
+    // What the library makes of the largest magnitude alone is what it makes of the whole matrix.
+    const uint32_t bits = scans_->wait_for(p.matrix, cuts_.of_matrix());
+    const float global_scale = global_scale_of(format_, shape_t::matrix(1, 1), type_, &bits);
+    give(cuts_, p.first, pack_under(global_scale, format_, engine_, s, type_, values, packed), take);
+}
+
+void packing_t::make_codes(const piece_t &p, const take_t &take) const {
+    const shape_t s = cuts_.shape(p);
+    const codes_t codes = rooms().codes.of(format_, s);
+    codes_(p, codes);
+    give(cuts_, p.first, pack_codes(format_, engine_, s, codes, rooms().out.of(cuts_.packed_size(s.out))),
+            take);
+}
+
+// ---- unpacking ----
+
+unpacking_t::unpacking_t(uint64_t part_bytes, const memory::desc &packed, const engine &eng, read_t bytes,
+        memory::data_type type)
+    : packed_(packed), engine_(eng), bytes_(std::move(bytes)), type_(type) {
+    const std::optional<shape_t> s = shape_of(packed);
+    if (s && !s->is_empty()) format_ = format_of(packed, eng);
+    if (format_) cuts_.emplace(part_bytes, *format_, eng, *s, row_bytes(s->in, type));
+}
+
+size_t unpacking_t::parts() const {
+    if (cuts_) return cuts_->count();
+    const memory::dims dims = packed_.get_dims(); // one of 0 may have a global scale
+    return std::count(dims.begin(), dims.end(), 0) > 0 ? 0 : 1;
+}
+
+void unpacking_t::make(size_t part, const take_t &take) const {
+    if (!cuts_) {
+        uint64_t size = row_bytes(1, type_);
+        for (const dim d : packed_.get_dims()) size *= uint64_t(d);
+        uint8_t *const values = rooms().out.of(size), *const from = rooms().in.of(packed_.get_size());
+        bytes_(0, packed_.get_size(), from);
+        unpack(packed_, engine_, from, type_, values);
         return take(values, size);
     }
-    const shape_t &s = *shape;
-    const uint64_t row = row_bytes(s.in, type);
-    const cuts_t cuts(part_bytes, *format, eng, s, row);
-    for (dim m = 0; m < s.matrices(); m++) {
-        const uint64_t matrix = uint64_t(m) * uint64_t(packed.get_expert_stride());
-        cuts.for_parts(m, [&](dim, dim first, const shape_t &part) {
-            const memory::desc desc = packed_desc(*format, eng, part);
-            // The prefix of the matrix, and then the panels of this part.
-            uint8_t *const from = in.of(desc.get_size());
-            bytes(matrix, cuts.prefix(), from);
-            bytes(matrix + cuts.prefix() + cuts.panels_before(first), desc.get_size() - cuts.prefix(),
-                    from + cuts.prefix());
-            uint8_t *const values = out.of(uint64_t(part.out) * row);
-            unpack(desc, eng, from, type, values);
-            take(values, uint64_t(part.out) * row);
-        });
-    }
+    const piece_t p = cuts_->piece(part);
+    const shape_t s = cuts_->shape(p);
+    const memory::desc desc = packed_desc(*format_, engine_, s);
+    const uint64_t matrix = uint64_t(p.matrix) * uint64_t(packed_.get_expert_stride());
+    // The prefix of the matrix, and then the panels of this piece.
+    uint8_t *const from = rooms().in.of(desc.get_size());
+    bytes_(matrix, cuts_->prefix(), from);
+    bytes_(matrix + cuts_->prefix() + cuts_->panels_before(p.first), desc.get_size() - cuts_->prefix(),
+            from + cuts_->prefix());
+    const uint64_t size = as_stored(s, type_).get_size();
+    uint8_t *const values = rooms().out.of(size);
+    unpack(desc, engine_, from, type_, values);
+    take(values, size);
 }
 
 } // namespace weight_formats

@@ -32,6 +32,9 @@ struct row_t {
     std::vector<const char *> words;
 };
 
+constexpr const char *conv1d = "Conv1D, [in, out] in some models", *not_a_weight = "not named weight",
+                     *small = "small";
+
 const std::vector<row_t> &rows() {
     static const std::vector<row_t> all = {
             {"bias", where_t::last, how_t::ends, {"bias"}},
@@ -49,8 +52,7 @@ const std::vector<row_t> &rows() {
             {"norm", where_t::module, how_t::has, {"norm"}},
             {"norm", where_t::module, how_t::begins, {"ln_"}},
             {"convolution", where_t::near, how_t::has, {"conv"}},
-            {"Conv1D, [in, out] in some models", where_t::module, how_t::is,
-                    {"c_attn", "c_proj", "c_fc", "q_attn"}},
+            {conv1d, where_t::module, how_t::is, {"c_attn", "c_proj", "c_fc", "q_attn"}},
     };
     return all;
 }
@@ -106,15 +108,13 @@ bool matches(const row_t &row, const words_t &w) {
     return false;
 }
 
-constexpr const char *not_a_weight = "not named weight", *small = "small";
-
 } // namespace
 
-const char *left_as(const std::string &name, const std::vector<int64_t> &shape) {
+const char *left_as(const std::string &name, const std::vector<int64_t> &shape, bool is_transposed) {
     const words_t w = words_of(name);
     for (const row_t &row : rows())
-        if (matches(row, w)) return row.what;
-    if (w.last != "weight" && !ends_with(w.last, "_weight")) return not_a_weight;
+        if (matches(row, w) && !(is_transposed && row.what == conv1d)) return row.what;
+    if (!is_transposed && w.last != "weight" && !ends_with(w.last, "_weight")) return not_a_weight;
     for (size_t i = shape.size() - 2; i < shape.size(); i++)
         if (shape[i] < least_dim) return small;
     return nullptr;
@@ -134,6 +134,7 @@ std::string text() {
     }
     return s + "  " + small + ": out or in is below " + std::to_string(least_dim)
            + "\n"
+             "--transposed packs what matches as [in, out] and [experts, in, out], Conv1D and other names, too.\n"
              "Codes with their scales are packed whatever the rule says. --include packs whatever matches instead;\n"
              "--exclude leaves out of either what matches.\n";
 }

@@ -10,8 +10,9 @@
 namespace weight_rule {
 
 // Null for a tensor that is packed by default; for others what they are, such as "embedding". `shape` has two
-// or three dimensions.
-const char *left_as(const std::string &name, const std::vector<int64_t> &shape);
+// or three dimensions. Who says that a tensor is a weight [in, out] is believed where the name alone does not
+// tell.
+const char *left_as(const std::string &name, const std::vector<int64_t> &shape, bool is_transposed = false);
 
 // The rule in words, made of the same table; lines that end with '\n'.
 std::string text();

@@ -2,7 +2,6 @@
 // mxdnn-pack: packs the weights of a safetensors file, for this machine or another;
 // doc/reference/mxdnn-pack.md.
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -12,6 +11,7 @@
 
 #include "commands.hpp"
 #include "common/interrupt.hpp"
+#include "common/weight_formats.hpp"
 #include "common/weight_rule.hpp"
 
 namespace mxdnn_pack {
@@ -21,14 +21,10 @@ mxdnn::engine make_engine(const options_t &o) {
                             : mxdnn::engine::for_target(o.target);
 }
 
-void progress(const std::string &what) {
-    using clock = std::chrono::steady_clock;
-    static const auto start = clock::now();
-    static auto last = start;
-    const auto now = clock::now();
-    if (now - last < std::chrono::seconds(2)) return;
-    last = now;
-    fprintf(stderr, "[%4.0f s] %s\n", std::chrono::duration<double>(now - start).count(), what.c_str());
+unsigned use_threads(const options_t &o) {
+    const int all = mxdnn::get_max_concurrency();
+    (void)mxdnn::set_max_concurrency(1);
+    return o.threads ? o.threads : unsigned(all);
 }
 
 namespace {
@@ -39,13 +35,17 @@ int run(int argc, char **argv) {
     app.require_subcommand(1);
     const auto command = [&](const char *name, const char *what) {
         CLI::App *c = app.add_subcommand(name, what);
-        c->add_option("input", o.in, "safetensors file")->required();
+        c->add_option("input", o.in, "safetensors file, index (*.index.json), or folder with either")
+                ->required();
+        c->add_option("--threads", o.threads, "how many work; 0: as many as the machine has")
+                ->check(CLI::Range(0u, 1024u))
+                ->capture_default_str();
         c->add_option(
                 "--target", o.target, "pack for, or check against, this target (default: this machine)");
         return c;
     };
     const auto with_parts = [&](CLI::App *c) {
-        c->add_option("--part-mib", o.part_mib, "MiB of a tensor that are worked on at a time")
+        c->add_option("--part-mib", o.part_mib, "MiB of a tensor that a thread works on at a time")
                 ->check(CLI::Range(0u, 1u << 20))
                 ->capture_default_str();
     };
@@ -55,7 +55,9 @@ int run(int argc, char **argv) {
             command("pack", "quantise and pack the weights of linear layers and experts, [out, in] and "
                             "[experts, out, in]; repack codes and scales");
     pack_c->footer(weight_rule::text());
-    pack_c->add_option("output", o.out, "file to write, not the input")->required();
+    pack_c->add_option("output", o.out,
+            "file to write, not the input; a folder where there are several shards and the name does not end with "
+            ".safetensors");
     pack_c->add_option("--format", o.format,
                   "of high-precision weights:" + formats
                           + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, u8 zero "
@@ -66,6 +68,26 @@ int run(int argc, char **argv) {
     pack_c->add_option("--include", o.include,
             "pack tensors whose name matches this regular expression, whatever the rule below says");
     pack_c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
+    pack_c->add_option("--rule", o.rules,
+                  "REGEX=FORMAT: the format of weights whose name matches; the first rule that matches counts; the "
+                  "format 'keep' leaves them as they are")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    const auto with_transposed = [&](CLI::App *c) {
+        c->add_option("--transposed", o.transposed,
+                "tensors whose name matches are stored [in, out] or [experts, in, out]");
+    };
+    with_transposed(pack_c);
+    pack_c->add_flag("--requantise,--requantize", o.requantise,
+            "weights whose codes no format holds (FP8 with floating-point scales, HQQ): quantise what they are worth");
+    const auto with_gptq = [&](CLI::App *c) {
+        c->add_option("--gptq-zeros", o.gptq_zeros,
+                 "how zero points of GPTQ are stored: less-one (gptq) or plain (gptq_v2); the default is what "
+                 "config.json says")
+                ->check(CLI::IsMember({"less-one", "plain"}));
+    };
+    with_gptq(pack_c);
+    pack_c->add_flag("--dry-run", o.dry_run, "say what becomes what, and write nothing");
     pack_c->add_option("--recipe", o.recipe, "activation recipe to note in the descriptors");
     pack_c->add_flag("--codes-only", o.codes_only, "pack what is quantised already and copy the rest");
     with_parts(pack_c);
@@ -74,10 +96,17 @@ int run(int argc, char **argv) {
     unpack_c->add_option("--type", o.type, "f32 bf16 f16")->capture_default_str();
     with_parts(unpack_c);
     CLI::App *list_c = command("list", "say what is packed, and check every descriptor and checksum");
+    CLI::App *verify_c = command("verify", "check every descriptor and checksum, whatever the target is");
+    CLI::App *diff_c =
+            command("diff", "compare packed weights with what they were made of; the worst come first");
+    diff_c->add_option("original", o.original, "safetensors file, index or folder")->required();
+    with_transposed(diff_c);
+    with_gptq(diff_c);
+    with_parts(diff_c);
     try {
         bool known = argc < 2 || *argv[1] == '-';
         std::string commands;
-        for (const CLI::App *c : {pack_c, unpack_c, list_c}) {
+        for (const CLI::App *c : {pack_c, unpack_c, list_c, verify_c, diff_c}) {
             known = known || c->check_name(argv[1]);
             commands += " " + c->get_name();
         }
@@ -85,11 +114,14 @@ int run(int argc, char **argv) {
             throw CLI::ValidationError(
                     "there is no command '" + std::string(argv[1]) + "'; possible are" + commands);
         app.parse(argc, argv);
+        if (*pack_c && o.out.empty() && !o.dry_run) throw CLI::RequiredError("output");
     } catch (const CLI::ParseError &e) {
         return app.exit(e) == 0 ? 0 : 2;
     }
     if (*pack_c) pack(o);
     if (*unpack_c) unpack(o);
+    if (*diff_c) diff(o);
+    if (*verify_c) return verify(o) ? 0 : 1;
     return *list_c && !list(o) ? 1 : 0;
 }
 

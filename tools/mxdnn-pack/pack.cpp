@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a checkpoint to a container of packed weights and back, part of a tensor in memory at a time.
+// From a checkpoint to packed weights, part of a tensor in memory at a time.
 #include "commands.hpp"
 
+#include <cinttypes>
 #include <cstdio>
+#include <memory>
 #include <set>
 #include <stdexcept>
 
-#include <sys/stat.h>
-
-#include "common/interrupt.hpp"
+#include "checkpoint.hpp"
+#include "json_text.hpp"
+#include "output.hpp"
+#include "rules.hpp"
+#include "sources.hpp"
 
 namespace mxdnn_pack {
 
 using namespace weight_formats;
 using mxdnn::memory;
 using dt = memory::data_type;
+using safetensors::shown;
 
 namespace {
 
@@ -29,123 +34,123 @@ mxdnn::scale_rounding find_rounding(const std::string &name) {
             "there is no rounding " + safetensors::shown(name) + "; known are floor, rceil, ceil and even");
 }
 
-// The result has less precision than what it is made of, which is not to be lost by a slip.
-void refuse_same_file(const options_t &o) {
-    struct stat in, out;
-    if (stat(o.in.c_str(), &in) == 0 && stat(o.out.c_str(), &out) == 0 && in.st_dev == out.st_dev
-            && in.st_ino == out.st_ino)
-        throw std::runtime_error(
-                safetensors::shown_path(o.out) + " is the input itself; name another file to write");
-}
-
-void write(const std::string &path, const safetensors::contents_t &c) {
-    using safetensors::status_t;
-    const std::string shown = safetensors::shown_path(path);
-    const status_t status =
-            safetensors::write(path, c.tensors, c.metadata, [&](uint64_t done, uint64_t total) -> status_t {
-                progress(shown + ": " + std::to_string(done >> 20) + " of " + std::to_string(total >> 20)
-                         + " MiB");
-                if (interrupt::received()) return {safetensors::kind_t::io, "ended by a signal"};
-                return {};
-            });
-    if (!status.ok()) throw std::runtime_error(status.message);
-}
-
 std::string summary(const sources_t &sources) {
     std::string s;
     for (const auto &l : sources.left)
-        s += "  " + l.first + ": " + std::to_string(l.second.count) + ", such as "
-             + safetensors::shown(l.second.first) + "\n";
+        s += "  " + l.first + ": " + std::to_string(l.second.count) + ", such as " + shown(l.second.first)
+             + "\n";
     return s;
+}
+
+// A source and what becomes of it.
+struct planned_t {
+    const source_t *source;
+    format_t format;
+    memory::desc desc;
+    uint64_t before;
+};
+
+struct plan_t {
+    std::vector<planned_t> tensors;
+    uint64_t before = 0, after = 0;
+};
+
+plan_t make_plan(const checkpoint_t &input, sources_t &sources, const format_rules_t &rules,
+        const mxdnn::engine &engine, const std::string &recipe) {
+    plan_t plan;
+    for (const source_t &s : sources.packed) {
+        const format_t *format = s.format ? &*s.format : rules.find(s.name);
+        if (!format) {
+            sources_t::left_t &l = sources.left["kept by --rule"];
+            if (l.count++ == 0) l.first = s.name;
+            continue;
+        }
+        planned_t p{&s, *format, packed_desc(*format, engine, s.shape), 0};
+        p.desc.set_annotation(s.format ? dt::undef : s.type, recipe);
+        for (const size_t i : s.entries) p.before += input.entries[i].size;
+        plan.before += p.before;
+        plan.after += p.desc.get_size();
+        plan.tensors.push_back(std::move(p));
+    }
+    return plan;
+}
+
+void print(const plan_t &plan) {
+    for (const planned_t &p : plan.tensors) {
+        const std::string how = p.source->format          ? ", unchanged"
+                                : !p.source->loss.empty() ? ", quantised again"
+                                                          : "";
+        printf("%s  %s -> %s%s  %" PRIu64 " -> %zu bytes\n", shown(p.source->name).c_str(),
+                p.source->layout.c_str(), p.format.name.c_str(), how.c_str(), p.before, p.desc.get_size());
+    }
+}
+
+// What torchao says of tensors that are packed now is true no more.
+void forget_torchao(std::map<std::string, std::string> &metadata, const std::set<std::string> &packed) {
+    const auto names = metadata.find("tensor_names");
+    if (names == metadata.end()) return;
+    bool any = false;
+    for (const std::string &name : packed) any = metadata.erase(name) > 0 || any;
+    if (!any) return;
+    const nlohmann::json before = parse_json(names->second, "the metadata 'tensor_names'");
+    nlohmann::json after = nlohmann::json::array();
+    for (const auto &n : before)
+        if (!n.is_string() || !packed.count(n.get<std::string>())) after.push_back(n);
+    names->second = after.dump();
 }
 
 } // namespace
 
 void pack(const options_t &o) {
-    refuse_same_file(o);
-    const format_t &format = find_format(o.format);
+    const format_rules_t rules(o);
     const auto rounding = find_rounding(o.rounding);
-    if (!o.rounding.empty() && format.scale != dt::e8m0)
-        throw std::runtime_error(std::string("--rounding is of e8m0 scales; ") + format.name + " has others");
+    if (!o.rounding.empty() && !rules.has_e8m0())
+        throw std::runtime_error("--rounding is of e8m0 scales; " + o.format + " has others");
     const mxdnn::engine engine = make_engine(o);
-    const input_t input(o.in);
-    const sources_t sources = find_sources(input, o);
-    if (sources.packed.empty())
+    const checkpoint_t input(o.in);
+    std::unique_ptr<output_t> output;
+    if (!o.dry_run) output = std::make_unique<output_t>(o.out, input);
+    sources_t sources = find_sources(input, o);
+    const plan_t plan = make_plan(input, sources, rules, engine, o.recipe);
+    if (plan.tensors.empty())
         throw std::runtime_error(input.path + " has no weights to pack; its tensors are\n" + summary(sources)
                                  + "(mxdnn-pack pack --help has the rule; --include packs what matches)");
-    input.verify();
-    const uint64_t part = uint64_t(o.part_mib) << 20;
-    safetensors::contents_t contents;
-    contents.metadata = input.file.get_metadata();
-    std::set<size_t> taken;
-    uint64_t before = 0, after = 0;
-    for (const source_t &s : sources.packed) {
-        const format_t &f = s.format ? *s.format : format;
-        memory::desc desc = packed_desc(f, engine, s.shape);
-        desc.set_annotation(s.format ? dt::undef : s.type, o.recipe);
-        for (const size_t i : {s.values, s.scales.value_or(s.values)}) {
-            if (!taken.insert(i).second) continue;
-            before += input.entries[i].size;
-            contents.metadata.erase(input.entries[i].name + safetensors::checksum_suffix);
+    const unsigned threads = use_threads(o);
+    if (!o.dry_run) {
+        input.verify(threads);
+        std::set<size_t> taken;
+        std::set<std::string> names;
+        for (const planned_t &p : plan.tensors) {
+            const source_t &s = *p.source;
+            for (const size_t i : s.entries) {
+                taken.insert(i);
+                output->contents(input.entries[i])
+                        .metadata.erase(input.entries[i].name + safetensors::checksum_suffix);
+            }
+            names.insert(s.name);
+            const auto packing = std::make_shared<const packing_t>(
+                    packing_of(s, uint64_t(o.part_mib) << 20, p.format, engine, rounding));
+            output->contents(input.entries[s.entries[0]])
+                    .add_packed(s.name, p.desc,
+                            {packing->parts(), [packing](size_t part, const safetensors::take_t &take) {
+                                 packing->make(part, take);
+                             }});
         }
-        after += desc.get_size();
-        contents.add_packed(s.name, desc, [=, &engine, &f, &input](const take_t &take) {
-            if (s.format)
-                pack_codes_in_parts(
-                        part, take, f, engine, s.shape, input.reader(s.values), input.reader(*s.scales));
-            else
-                pack_in_parts(part, take, f, engine, s.shape, s.type, input.reader(s.values), rounding);
-        });
+        for (size_t i = 0; i < input.entries.size(); i++)
+            if (!taken.count(i))
+                output->contents(input.entries[i])
+                        .add_copy(input.file_of(input.entries[i]), input.entries[i].index);
+        for (size_t i = 0; i < input.shards.size(); i++) forget_torchao(output->contents(i).metadata, names);
+        output->write(threads);
+    } else {
+        print(plan);
     }
-    for (size_t i = 0; i < input.entries.size(); i++)
-        if (!taken.count(i)) contents.add_copy(input.file, i);
-    write(o.out, contents);
-    printf("%s: %zu tensors packed for %s, %llu bytes to %llu\n", safetensors::shown_path(o.out).c_str(),
-            sources.packed.size(), engine.get_target().c_str(), (unsigned long long)before,
-            (unsigned long long)after);
+    printf("%s: %zu tensors %s for %s, %" PRIu64 " bytes to %" PRIu64 "\n",
+            output ? output->shown().c_str() : input.path.c_str(), plan.tensors.size(),
+            output ? "packed" : "would be packed", engine.get_target().c_str(), plan.before, plan.after);
     if (!sources.left.empty())
         printf("left as they are (weights of linear layers and experts are packed: mxdnn-pack pack --help):\n%s",
                 summary(sources).c_str());
-}
-
-void unpack(const options_t &o) {
-    refuse_same_file(o);
-    const dt type = o.type == "f32"    ? dt::f32
-                    : o.type == "bf16" ? dt::bf16
-                    : o.type == "f16"  ? dt::f16
-                                       : dt::undef;
-    if (type == dt::undef)
-        throw std::runtime_error(
-                "there is no type " + safetensors::shown(o.type) + "; known are f32, bf16 and f16");
-    const char *const stored = type == dt::f32 ? "F32" : type == dt::bf16 ? "BF16" : "F16";
-    const mxdnn::engine engine = make_engine(o);
-    const input_t input(o.in);
-    input.verify();
-    const uint64_t part = uint64_t(o.part_mib) << 20;
-    safetensors::contents_t contents;
-    contents.metadata = input.file.get_metadata();
-    size_t count = 0;
-    for (size_t i = 0; i < input.entries.size(); i++) {
-        const auto &e = input.entries[i];
-        if (!e.is_packed) {
-            contents.add_plain_copy(input.file, i);
-            continue;
-        }
-        count++;
-        const memory::desc desc = input.file.get_desc(i);
-        safetensors::check_usable(input.path + ": packed tensor " + safetensors::shown(e.name), desc, engine);
-        contents.metadata.erase(e.name + safetensors::checksum_suffix);
-        const auto dims = desc.get_dims();
-        std::vector<int64_t> shape(dims.begin(), dims.end());
-        std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
-        contents.tensors.push_back(safetensors::made_later(e.name, stored, shape,
-                "unpacking " + safetensors::shown(e.name), [=, &engine, &input](const take_t &take) {
-                    unpack_in_parts(part, take, desc, engine, input.reader(i), type);
-                }));
-    }
-    if (count == 0) throw std::runtime_error(input.path + " has no packed weights");
-    write(o.out, contents);
-    printf("%s: %zu tensors unpacked to %s\n", safetensors::shown_path(o.out).c_str(), count, o.type.c_str());
 }
 
 } // namespace mxdnn_pack

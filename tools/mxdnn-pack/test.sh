@@ -279,11 +279,12 @@ for out in in.safetensors ./in.safetensors hard soft; do
     refuses "is the input itself" "$pack" pack in.safetensors $out
 done
 refuses "is the input itself" "$pack" unpack packed.safetensors packed.safetensors
-for out in folder pipe /dev/null /dev/full; do refuses "no regular file" "$pack" pack in.safetensors $out; done
+for out in pipe /dev/null /dev/full; do refuses "no regular file" "$pack" pack in.safetensors $out; done
 cmp plain.safetensors in.safetensors || fail "the input has changed"
-for command in "list pipe" "unpack pipe never" "pack pipe never" "list folder" "list /dev/zero"; do
+for command in "list pipe" "unpack pipe never" "pack pipe never" "list /dev/zero"; do
     refuses "not a regular file" timeout 10 "$pack" $command
 done
+refuses "has neither model.safetensors.index.json nor model.safetensors" timeout 10 "$pack" list folder
 refuses "cannot create a file beside" "$pack" pack in.safetensors absent/never
 (ulimit -f 8 && refuses "cannot write never: File too large" "$pack" pack in.safetensors never)
 [ ! -e never ] || fail "a refused command left a file"
@@ -291,5 +292,5 @@ if "$pack" list packed.safetensors > /dev/full 2> out.txt; then fail "a list tha
 grep -q "cannot write to standard output" out.txt || fail "a list that was not written"
 ls -A | grep '\.tmp$' && fail "a temporary file is left"
 
-refuses "there is no command 'repack'; possible are pack unpack list" "$pack" repack plain.safetensors
+refuses "there is no command 'repack'; possible are pack unpack list verify diff" "$pack" repack plain.safetensors
 echo "mxdnn-pack: all passed"
