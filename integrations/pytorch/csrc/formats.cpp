@@ -86,6 +86,12 @@ float number(const std::string &text, const std::string &activation) {
 
 dt type_of_word(const std::string &word, const char *what) { return find_word(type_words, word, what); }
 
+const char *word_of_type(dt type) {
+    for (const auto &row : type_words)
+        if (row.value == type && *row.word) return row.word;
+    return "none";
+}
+
 mxdnn::scale_rounding rounding_of_word(const std::string &word) {
     return find_word(rounding_words, word, "the rounding of scales");
 }

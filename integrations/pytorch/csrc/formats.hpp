@@ -14,6 +14,9 @@ namespace mxdnn_torch {
 // "f4_e2m1" and the other names of doc/reference/formats.md; undef for "" and "none".
 dt type_of_word(const std::string &word, const char *what);
 
+// "none" for undef.
+const char *word_of_type(dt type);
+
 mxdnn::scale_rounding rounding_of_word(const std::string &word);
 
 // Appends an activation in mxdnn-bench's words: "gelu_tanh", "swiglu_oai:1.702:7:interleaved"; "none" appends

@@ -9,6 +9,7 @@ using namespace mxdnn_torch;
 STABLE_TORCH_LIBRARY(mxdnn, m) {
     m.def("packed_blob(int[] shape, str element, str scale, int block, str zero_point, str global_scale, "
           "str target, str original_type, str recipe) -> str");
+    m.def("describe_blob(str blob) -> str");
     m.def("quantize_pack(Tensor weight, str blob, str rounding, Tensor? global_scale=None) -> Tensor");
     m.def("pack_codes(Tensor codes, Tensor scales, Tensor? zero_points, Tensor? global_scale, str blob, "
           "bool swizzled=False, bool dense=False) -> Tensor");
@@ -33,6 +34,8 @@ STABLE_TORCH_LIBRARY(mxdnn, m) {
 }
 
 STABLE_TORCH_LIBRARY_IMPL(mxdnn, CompositeExplicitAutograd, m) {
+    m.impl("describe_blob", TORCH_BOX(&describe_blob));
+
     m.impl("packed_blob", TORCH_BOX(&packed_blob));
 }
 

@@ -10,6 +10,17 @@ namespace mxdnn_torch {
 
 using tag = mxdnn::memory::format_tag;
 
+namespace {
+
+// Whether a matrix has its rows, or its columns, one after the other without overlap; a repeated one counts.
+bool has_separate_rows(const view_t &x) {
+    const int64_t rows = x.dims[0], columns = x.dims[1], down = x.strides[0], along = x.strides[1];
+    return down == 0 || along == 0 || rows <= 1 || columns <= 1 || down > along * (columns - 1)
+           || along > down * (rows - 1);
+}
+
+} // namespace
+
 Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::optional<Tensor> bias,
         std::string activation) {
     const auto weights = parse_blob(blob);
@@ -39,15 +50,17 @@ Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::opti
     dims_t shape = rows.dims;
     shape.back() = columns;
     const Tensor y = make_tensor(shape, rows.type, rows.place);
-    // Rows [M, K]: of two dimensions with whatever strides they have, of others one after the other.
+    // Rows [M, K]: of two dimensions with the strides that they have, of others one after the other.
     std::optional<Tensor> copy;
-    if (rows.dims.size() != 2) {
-        const int64_t M = K == 0 ? 0 : rows.numel() / K;
-        if (!rows.is_contiguous()) {
-            copy = make_contiguous(x);
-            rows = view_of(*copy, "x");
-        }
-        rows.dims = {M, K};
+    const bool is_matrix = rows.dims.size() == 2;
+    if (is_matrix ? !has_separate_rows(rows) : !rows.is_contiguous()) {
+        copy = make_contiguous(x);
+        rows = view_of(*copy, "x");
+    }
+    if (!is_matrix) {
+        int64_t all = 1;
+        for (size_t i = 0; i + 1 < rows.dims.size(); i++) all *= rows.dims[i];
+        rows.dims = {all, K};
         rows.strides = {K, 1};
     }
     const int64_t M = rows.dims[0];

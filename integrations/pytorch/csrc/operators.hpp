@@ -16,6 +16,9 @@ std::string packed_blob(std::vector<int64_t> shape, std::string element, std::st
         std::string zero_point, std::string global_scale, std::string target, std::string original_type,
         std::string recipe);
 
+// describe_blob.cpp
+std::string describe_blob(std::string blob);
+
 // quantize_pack.cpp
 Tensor quantize_pack(
         const Tensor &weight, std::string blob, std::string rounding, std::optional<Tensor> global_scale);

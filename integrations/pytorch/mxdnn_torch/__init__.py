@@ -3,6 +3,22 @@
 
 from . import ops
 from .formats import FORMATS, Format, get_format
+from .observers import ActivationObserver
 from .packed_tensor import Codes, PackedTensor, linear
+from .quantize import QuantizeConfig, quantize_
+from .shapes import bench_lines, print_bench_lines
 
-__all__ = ["FORMATS", "Codes", "Format", "PackedTensor", "get_format", "linear", "ops"]
+__all__ = [
+    "FORMATS",
+    "ActivationObserver",
+    "Codes",
+    "Format",
+    "PackedTensor",
+    "QuantizeConfig",
+    "bench_lines",
+    "get_format",
+    "linear",
+    "ops",
+    "print_bench_lines",
+    "quantize_",
+]

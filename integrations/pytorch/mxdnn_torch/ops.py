@@ -4,12 +4,9 @@
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import _library
 from .activations import is_gated
 from .blob import describe
 from .formats import TORCH_TYPES, Format
-
-_library.load()
 
 def packed_blob(
     shape: "tuple[int, ...] | list[int]",
@@ -76,6 +73,7 @@ def _(packed, blob, swizzled=False, dense=False):
 def _(x, packed, blob, bias=None, activation="none"):
     d = describe(blob)
     torch._check(x.dim() > 0 and x.shape[-1] == d.shape[-1], lambda: f"x has shape {list(x.shape)}")
+    torch._check(x.device == packed.device, lambda: f"x is on {x.device}, packed is on {packed.device}")
     columns = d.shape[-2] // 2 if is_gated(activation) else d.shape[-2]
     return x.new_empty((*x.shape[:-1], columns))
 

@@ -169,6 +169,9 @@ class PackedTensor(torch.Tensor):
     def __tensor_unflatten__(cls, tensors, context, outer_size, outer_stride):
         return cls(tensors["packed"], *context)
 
+    def _stable_hash_for_caching(self) -> str:
+        return f"{self.blob}:{self.transposed}"
+
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         handler = _FUNCTIONS.get(func)
