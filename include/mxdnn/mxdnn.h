@@ -41,7 +41,8 @@ size_t MXDNN_API mxdnn_engine_get_count(mxdnn_engine_kind_t kind);
 mxdnn_status_t MXDNN_API mxdnn_engine_create(mxdnn_engine_t *engine, mxdnn_engine_kind_t kind, size_t index);
 /** An engine for a named target, present or not:
  * `cpu:x64:{avx2,avx512_core,avx512_core_bf16,avx512_core_amx}` or `cuda:sm_{80,90,100,120}`, or another name
- * of one: sm_86 and sm_89 of sm_80, sm_103 of sm_100, sm_121 of sm_120. A CPU target that the machine has
+ * of one: sm_86 and sm_89 of sm_80, sm_103 of sm_100, sm_121 of sm_120. A family, `cpu:x64` or `cuda`, which
+ * is what mxdnn_query_target_str answers, stands for its first target. A CPU target that the machine has
  * executes fully, capped at that ISA; any other packs, describes and serialises, and creating a primitive
  * other than mx_reorder on it is mxdnn_device_unavailable. mxdnn_invalid_arguments for an unknown name. */
 mxdnn_status_t MXDNN_API mxdnn_engine_create_for_target(mxdnn_engine_t *engine, const char *target);

@@ -7,6 +7,8 @@ namespace impl {
 const target_t *backend_t::find_target(const std::string &name) const {
     for (size_t i = 0; const target_t *t = target(i); i++)
         if (name == t->name) return t;
+    for (size_t i = 0; const target_t *t = target(i); i++)
+        if (name == target_family_name(t->family)) return t;
     return nullptr;
 }
 

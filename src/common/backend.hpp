@@ -17,7 +17,7 @@ public:
 
     // The targets that engines can be created for; null beyond the last.
     virtual const target_t *target(size_t index) const = 0;
-    // By its name, or by another name for it; null where there is none.
+    // By its name, or by another name for it; a family's name is its first target. Null where there is none.
     virtual const target_t *find_target(const std::string &name) const;
     // Whether engines of a target execute primitives on this machine.
     virtual bool executes(const target_t &target) const = 0;

@@ -363,6 +363,28 @@ TEST_F(Problems, TargetsHaveFurtherNames) {
     }
 }
 
+// Packed weights name their family only. An engine of the family reads them back, here or not.
+TEST_F(Problems, AFamilyIsATarget) {
+    EXPECT_EQ(mxdnn::engine::for_target("cpu:x64"), mxdnn::engine::for_target("cpu:x64:avx2"));
+    EXPECT_EQ(mxdnn::engine::for_target("cuda"), mxdnn::engine::for_target("cuda:sm_80"));
+    for (const char *name : {"cpu:x64:avx512_core", "cuda:sm_120"}) {
+        const mxdnn::engine e = mxdnn::engine::for_target(name);
+        const auto pd = mxfp4_matmul(e, 4, 64, 32);
+        const memory packed = pack_mxfp4(e, pd.weights_desc(), random_bf16(64 * 32, 5));
+        const mxdnn::engine family = mxdnn::engine::for_target(packed.get_desc().get_target());
+        const memory read(packed.get_desc(), family, packed.get_data_handle());
+        memory values({{64, 32}, dt::f32, tag::ab}, eng), same({{64, 32}, dt::f32, tag::ab}, eng);
+        mxdnn::stream s(eng);
+        mxdnn::mx_reorder(read, values).execute(s, read, values);
+        mxdnn::mx_reorder(packed, same).execute(s, packed, same);
+        EXPECT_EQ(std::memcmp(values.get_data_handle(), same.get_data_handle(), 64 * 32 * 4), 0) << name;
+    }
+    mxdnn_engine_t out = nullptr;
+    for (const char *no_family : {"", "cpu", "cpu:x64:", "none"})
+        EXPECT_REFUSED(
+                mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out, no_family), "possible are");
+}
+
 // Targets that are not here describe and pack; they do not compute.
 TEST_F(Problems, TargetsThatAreNotHere) {
     for (const char *name : {"cpu:x64:avx512_core_amx", "cpu:x64:avx512_core", "cpu:x64:avx2"}) {

@@ -38,7 +38,8 @@ struct engine : public handle<mxdnn_engine_t> {
         reset(e);
     }
 
-    /// An engine for a named target, present here or not: "cpu:x64:avx2", "cuda:sm_90", ...
+    /// An engine for a named target, present here or not: "cpu:x64:avx2", "cuda:sm_90", ... The family of a
+    /// packed descriptor, memory::desc::get_target(), is a name, too.
     static engine for_target(const std::string &target) {
         mxdnn_engine_t e = nullptr;
         error::wrap_c_api(mxdnn_engine_create_for_target(&e, target.c_str()),
