@@ -104,8 +104,9 @@ void checkpoint_t::add_file(const std::string &name, const std::string &file_pat
     for (size_t i = 0; i < count; i++) {
         entry_t e{file.get_entry(i), shards.size() - 1, i};
         if (const auto other = by_name_.find(e.name); other != by_name_.end())
-            throw std::runtime_error("tensor " + shown(e.name) + " is in " + shown_path(file_path)
-                                     + " and in " + shown_path(shards[entries[other->second].shard].path));
+            throw std::runtime_error("tensor " + shown(e.name) + " is in "
+                                     + shown_path(shards[entries[other->second].shard].path) + " and in "
+                                     + shown_path(file_path));
         by_name_[e.name] = entries.size();
         entries.push_back(std::move(e));
     }
