@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -50,22 +51,25 @@ rooms_t &rooms() {
     return r;
 }
 
-// The largest finite magnitude of integers that are ordered as their floats are, without their sign.
-template <typename bits_t>
-bits_t largest(const void *values, size_t count, bits_t infinity) {
+// The bits of the largest finite magnitude: floats without their sign are ordered as integers. Signed ones,
+// since the least that every x86-64 has compares these many at a time.
+template <typename int_t>
+uint32_t largest(const void *values, size_t count, int_t infinity) {
+    constexpr int_t magnitude = std::numeric_limits<int_t>::max();
     const auto *v = static_cast<const uint8_t *>(values);
-    bits_t most = 0;
+    int_t most = 0;
     for (size_t i = 0; i < count; i++) {
-        bits_t b;
+        int_t b;
         std::memcpy(&b, v + i * sizeof(b), sizeof(b));
-        b = bits_t(b & bits_t(~bits_t(0)) >> 1);
-        most = std::max(most, b < infinity ? b : bits_t(0));
+        b = int_t(b & magnitude);
+        b = b < infinity ? b : int_t(0);
+        most = most < b ? b : most;
     }
-    return most;
+    return uint32_t(most);
 }
 uint32_t largest_bits(dt type, const void *values, size_t count) {
-    if (type == dt::f32) return largest<uint32_t>(values, count, 0x7f800000u);
-    return largest<uint16_t>(values, count, type == dt::bf16 ? 0x7f80 : 0x7c00);
+    if (type == dt::f32) return largest<int32_t>(values, count, 0x7f800000);
+    return largest<int16_t>(values, count, type == dt::bf16 ? 0x7f80 : 0x7c00);
 }
 
 // Gives a packed piece away without the prefix, which only the first one brings.
