@@ -31,12 +31,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--format", default="mxfp8")
+    parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
         for dtype in (torch.float32, torch.bfloat16):
             with mode():
-                w, x, b = (torch.randn(s, dtype=dtype) for s in ((64, 64), (1, 64), (64,)))
+                w, x, b = (torch.randn(s, dtype=dtype, device=options.device) for s in ((64, 64), (1, 64), (64,)))
                 t = PackedTensor.from_float(w, options.format)
                 op = torch.ops.mxdnn.linear.default
                 calls = {

@@ -42,12 +42,11 @@ void clear_rows_without_expert(const Tensor &y, const view_t &ends) {
                 static_cast<size_t>((rows.dims[0] - end) * row));
 }
 
-} // namespace
-
-Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, const Tensor &group_ends,
-        std::optional<Tensor> bias, std::string activation, std::optional<Tensor> gather_idx,
-        std::optional<Tensor> scatter_idx, std::optional<Tensor> topk_weights,
-        std::optional<int64_t> dst_rows) {
+// `clears`: there may be rows that no expert has.
+Tensor multiply(const Tensor &x, const Tensor &packed, const std::string &blob, const Tensor &group_ends,
+        const std::optional<Tensor> &bias, const std::string &activation,
+        const std::optional<Tensor> &gather_idx, const std::optional<Tensor> &scatter_idx,
+        const std::optional<Tensor> &topk_weights, std::optional<int64_t> dst_rows, bool clears) {
     const auto weights = parse_blob(blob);
     if (weights->dims.size() != 3)
         refuse("the weights are " + to_string(weights->weight_shape()) + "; grouped_linear takes [E, N, K]");
@@ -94,7 +93,7 @@ Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, c
     if (D < 0) refuse("dst_rows is " + std::to_string(D) + "; it must not be negative");
     const Tensor y = make_tensor({D, columns}, rows.type, rows.place);
     if (D == 0 || columns == 0) return y;
-    if (!scatter_idx) clear_rows_without_expert(y, ends);
+    if (!scatter_idx && clears) clear_rows_without_expert(y, ends);
     if (R == 0 || E == 0) { // nothing is multiplied
         STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(y.get()));
         return y;
@@ -150,6 +149,23 @@ Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, c
     if (topk_weights) pointers.push_back(factors.data);
     call.run(stream_of(engine, rows.place), rows.place, pointers.data(), pointers.size());
     return y;
+}
+
+} // namespace
+
+Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, const Tensor &group_ends,
+        std::optional<Tensor> bias, std::string activation, std::optional<Tensor> gather_idx,
+        std::optional<Tensor> scatter_idx, std::optional<Tensor> topk_weights,
+        std::optional<int64_t> dst_rows) {
+    return multiply(x, packed, blob, group_ends, bias, activation, gather_idx, scatter_idx, topk_weights,
+            dst_rows, true);
+}
+
+Tensor grouped_linear_of_all_rows(const Tensor &x, const Tensor &packed, std::string blob,
+        const Tensor &group_ends, std::optional<Tensor> bias, std::string activation,
+        std::optional<Tensor> gather_idx) {
+    return multiply(x, packed, blob, group_ends, bias, activation, gather_idx, std::nullopt, std::nullopt,
+            std::nullopt, false);
 }
 
 } // namespace mxdnn_torch

@@ -10,6 +10,7 @@ STABLE_TORCH_LIBRARY(mxdnn, m) {
     m.def("packed_blob(int[] shape, str element, str scale, int block, str zero_point, str global_scale, "
           "str target, str original_type, str recipe) -> str");
     m.def("describe_blob(str blob) -> str");
+    m.def("packed_checksum(Tensor packed, str blob) -> str");
     m.def("quantize_pack(Tensor weight, str blob, str rounding, Tensor? global_scale=None) -> Tensor");
     m.def("pack_codes(Tensor codes, Tensor scales, Tensor? zero_points, Tensor? global_scale, str blob, "
           "bool swizzled=False, bool dense=False) -> Tensor");
@@ -52,5 +53,8 @@ STABLE_TORCH_LIBRARY_IMPL(mxdnn, CompositeExplicitAutograd, m) {
     m.impl("moe_permute", TORCH_BOX(&moe_permute));                                                          \
     m.impl("moe_unpermute", TORCH_BOX(&moe_unpermute))
 
-STABLE_TORCH_LIBRARY_IMPL(mxdnn, CPU, m) { MXDNN_TORCH_IMPLEMENTATIONS(m); }
+STABLE_TORCH_LIBRARY_IMPL(mxdnn, CPU, m) {
+    m.impl("packed_checksum", TORCH_BOX(&packed_checksum));
+    MXDNN_TORCH_IMPLEMENTATIONS(m);
+}
 STABLE_TORCH_LIBRARY_IMPL(mxdnn, CUDA, m) { MXDNN_TORCH_IMPLEMENTATIONS(m); }

@@ -18,8 +18,8 @@ Tensor moe_layer(const Tensor &x, const Tensor &logits, const Tensor &gate_up, s
     expect_place(scores, "logits", rows.place);
     const auto [weights, ids, ends, tokens, order, row_weights, counts] = moe_route(
             logits, topk, scoring, renormalize, route_bias, expert_groups, topk_groups, group_max, scale);
-    const Tensor hidden = grouped_linear(x, gate_up, gate_up_blob, ends, gate_up_bias, activation, tokens,
-            std::nullopt, std::nullopt, std::nullopt);
+    const Tensor hidden =
+            grouped_linear_of_all_rows(x, gate_up, gate_up_blob, ends, gate_up_bias, activation, tokens);
     return grouped_linear(hidden, down, down_blob, ends, down_bias, "none", std::nullopt, tokens, row_weights,
             rows.dims[0]);
 }

@@ -19,6 +19,9 @@ std::string packed_blob(std::vector<int64_t> shape, std::string element, std::st
 // describe_blob.cpp
 std::string describe_blob(std::string blob);
 
+// packed_checksum.cpp
+std::string packed_checksum(const Tensor &packed, std::string blob);
+
 // quantize_pack.cpp
 Tensor quantize_pack(
         const Tensor &weight, std::string blob, std::string rounding, std::optional<Tensor> global_scale);
@@ -41,6 +44,11 @@ Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, c
         std::optional<Tensor> bias, std::string activation, std::optional<Tensor> gather_idx,
         std::optional<Tensor> scatter_idx, std::optional<Tensor> topk_weights,
         std::optional<int64_t> dst_rows);
+
+// The same where every row is known to have an expert.
+Tensor grouped_linear_of_all_rows(const Tensor &x, const Tensor &packed, std::string blob,
+        const Tensor &group_ends, std::optional<Tensor> bias, std::string activation,
+        std::optional<Tensor> gather_idx);
 
 // moe_route.cpp: topk_weights, topk_ids, group_ends, gather_idx, row_order, row_weights, counts
 using route_t = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """mxdnn for torch: weights of 4, 6 and 8 bits, packed once and multiplied as they are."""
 
-from . import ops
+from . import container, ops
 from .formats import FORMATS, Format, get_format
 from .observers import ActivationObserver
 from .packed_tensor import Codes, PackedTensor, linear
@@ -16,6 +16,7 @@ __all__ = [
     "PackedTensor",
     "QuantizeConfig",
     "bench_lines",
+    "container",
     "get_format",
     "linear",
     "ops",

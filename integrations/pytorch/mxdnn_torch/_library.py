@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the libraries behind the operators."""
 
-import ctypes
 from pathlib import Path
 
 import torch
 
-try:
-    import mxdnn
-except ImportError:  # libmxdnn is then one that the system's loader finds
-    mxdnn = None
-
 
 def load() -> None:
-    """Loads libmxdnn, then the operators, which need it by name."""
-    if mxdnn is not None:
-        ctypes.CDLL(mxdnn.get_library(), mode=ctypes.RTLD_GLOBAL)
+    """Loads libmxdnn of the package mxdnn, then the operators, which need it by name. Without that package the system's
+    loader has to find it."""
+    try:
+        import mxdnn
+    except ImportError:
+        pass
+    else:
+        mxdnn.load_library()
     torch.ops.load_library(str(Path(__file__).parent / "libmxdnn_torch.so"))
