@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax import export
 
+pytest.importorskip("flatbuffers")  # jax.export writes with it
 pytestmark = pytest.mark.everywhere
 
 K, N, E = 65, 34, 3
