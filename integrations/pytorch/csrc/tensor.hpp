@@ -10,6 +10,11 @@
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/ScalarType.h>
 
+// Newer headers have this one, whose exception has torch's own message.
+#if !defined(STABLE_TORCH_ERROR_CODE_CHECK)
+#define STABLE_TORCH_ERROR_CODE_CHECK(call) TORCH_ERROR_CODE_CHECK(call)
+#endif
+
 namespace mxdnn_torch {
 
 using torch::headeronly::ScalarType;
