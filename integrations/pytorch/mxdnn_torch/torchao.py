@@ -57,7 +57,8 @@ def from_torchao(tensor: torch.Tensor) -> PackedTensor:
             return convert(tensor)
     raise TypeError(
         f"{type(tensor).__name__} has no format that keeps its codes; possible are "
-        f"{', '.join(cls.__name__ for cls in _FROM)}. PackedTensor.from_float(tensor.dequantize(), format) quantises anew"
+        f"{', '.join(cls.__name__ for cls in _FROM)}. "
+        "PackedTensor.from_float(tensor.dequantize(), format) quantises anew"
     )
 
 
@@ -127,8 +128,8 @@ def _scales_for(scales: torch.Tensor, swizzled: bool) -> torch.Tensor:
 def _row_major(tensor: torch.Tensor) -> None:
     if not tensor.qdata.is_contiguous():
         raise ValueError(
-            f"this {type(tensor).__name__} of shape {list(tensor.shape)} is transposed; convert the weight [.., out, in] "
-            "and transpose the result"
+            f"this {type(tensor).__name__} of shape {list(tensor.shape)} is transposed; convert the weight "
+            "[.., out, in] and transpose the result"
         )
 
 
@@ -309,7 +310,8 @@ def _to_int4(packed: PackedTensor, swizzled: bool) -> Int4Tensor:
 def _to_intx(packed: PackedTensor, swizzled: bool) -> IntxUnpackedToInt8Tensor:
     codes = packed.to_codes()
     offset = OFFSET if packed.format.element == "u4" else 0
-    nibbles = torch.stack([codes.codes & 0xF, codes.codes >> 4], -1).flatten(-2)[..., : packed.shape[-1]].view(torch.int8)
+    nibbles = torch.stack([codes.codes & 0xF, codes.codes >> 4], -1).flatten(-2)
+    nibbles = nibbles[..., : packed.shape[-1]].view(torch.int8)
     signed = nibbles - offset if offset else (nibbles << 4) >> 4
     if codes.zero_points is None:
         zeros = torch.full(codes.scales.shape, 0, dtype=torch.int8, device=packed.device)

@@ -8,7 +8,11 @@ import torch.nn.functional as F
 torchao = pytest.importorskip("torchao", reason="torchao is not installed")
 
 from torchao.prototype.mx_formats.inference_workflow import MXDynamicActivationMXWeightConfig  # noqa: E402
-from torchao.prototype.mx_formats.mx_tensor import MXTensor, QuantizeTensorToMXKwargs, ScaleCalculationMode  # noqa: E402
+from torchao.prototype.mx_formats.mx_tensor import (  # noqa: E402
+    MXTensor,
+    QuantizeTensorToMXKwargs,
+    ScaleCalculationMode,
+)
 from torchao.prototype.mx_formats.nvfp4_tensor import (  # noqa: E402
     NVFP4Tensor,
     QuantizeTensorToNVFP4Kwargs,
@@ -40,7 +44,8 @@ def weights(shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def equal_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8), b.view(torch.uint8))
+    bits = a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8)
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(*bits)
 
 
 def error_bound(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -201,7 +206,7 @@ def test_models_are_converted_in_place():
     "make, sentence",
     [
         (lambda: MXTensor.to_mx(torch.randn(32, 64), torch.float8_e4m3fn).t(), "is transposed"),
-        (lambda: MXTensor.to_mx(torch.randn(32, 64), torch.float8_e4m3fn, block_size=16), "MX formats have blocks of 32"),
+        (lambda: MXTensor.to_mx(torch.randn(32, 64), torch.float8_e4m3fn, 16), "MX formats have blocks of 32"),
         (lambda: int4_tensor(torch.bfloat16, 16, False), "g one of 32, 64, 128, 256"),
         (lambda: torch.randn(4, 4), "Tensor has no format that keeps its codes"),
     ],
