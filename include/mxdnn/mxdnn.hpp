@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// C++ API: the objects of the C API as values that release themselves, its statuses as exceptions.
+/// C++ API: the objects of the C API as values that release themselves, and failures as exceptions.
 ///
-/// Names, argument order and copy semantics are oneDNN's: a copy of a handle refers to the same
-/// object. Nothing here computes anything; every call is one call of mxdnn.h. C++11 or later.
+/// Names, the order of arguments and the meaning of copies are oneDNN's: a copy refers to the same object.
+/// Every call is one call of mxdnn.h, where statuses and ownership are documented; nothing is computed here.
+/// C++11 or later.
 ///
-/// Compiled with -fno-exceptions, or with MXDNN_ENABLE_EXCEPTIONS defined as 0 (in all files of a program
-/// alike), a call that fails prints what was wrong on standard error and ends the program with abort().
+/// A call that fails throws mxdnn::error. Compiled with -fno-exceptions, or with MXDNN_ENABLE_EXCEPTIONS
+/// defined as 0, it prints the error and ends the program with abort(). All files of a program must use the
+/// same setting.
 ///
-/// Include this header; those in hpp/ are its parts, one for each object.
+/// Include this header. Those in hpp/ are its parts, one for each object.
 #ifndef MXDNN_HPP
 #define MXDNN_HPP
 

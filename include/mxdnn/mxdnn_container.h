@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
- * Reading containers: safetensors files with packed weights, and plain ones (doc/reference/container.md).
+ * Reading containers: safetensors files, with packed weights or without (doc/reference/container.md).
  *
- * A file may come from anywhere. Opening one reads its header only; time and memory are bounded by the size
- * of the header, at most 100 MB. Entries are the tensors of the file in the order of their bytes; packed
- * weights, which take two tensors (NAME.mxdnn_packed and NAME.mxdnn_desc), are one entry.
+ * A file may come from anywhere. Opening it reads only its header. The size of the header, at most 100 MB,
+ * bounds time and memory. Entries are the tensors of the file, in the order of their bytes. Packed weights
+ * take two tensors of the file (NAME.mxdnn_packed and NAME.mxdnn_desc) and are one entry.
  *
- * The file is read, not mapped, by everything but mxdnn_container_get_data(). What is read is refused with
- * mxdnn_runtime_error where the file was shortened or written to since it was opened. A container may be used
- * by many threads. */
+ * All functions but mxdnn_container_get_data() read the file; they do not map it. They return
+ * mxdnn_runtime_error if the file was shortened or written to after it was opened. Several threads may use
+ * one container.
+ *
+ * An index beyond the last entry is mxdnn_invalid_arguments in every function. */
 #ifndef MXDNN_CONTAINER_H
 #define MXDNN_CONTAINER_H
 
@@ -20,75 +22,81 @@ extern "C" {
 
 /** A container that is open for reading. */
 typedef struct mxdnn_container *mxdnn_container_t;
-/** One that is only read. */
+/** The same, only read. */
 typedef const struct mxdnn_container *const_mxdnn_container_t;
 
-/** One entry. Strings and dims live as long as the container. */
+/** One entry. Strings and dims belong to the container. */
 typedef struct {
-    const char *name;            /**< UTF-8 of any characters but NUL; of packed weights without suffix */
-    const char *dtype;           /**< as the file has it: F32, BF16, U8, ... */
-    mxdnn_data_type_t data_type; /**< the same, or mxdnn_data_type_undef where mxdnn has no such type */
+    const char *name;            /**< UTF-8 without NUL; for packed weights without the suffix */
+    const char *dtype;           /**< the type as the file has it: F32, BF16, U8, ... */
+    mxdnn_data_type_t data_type; /**< the same type, or mxdnn_data_type_undef if mxdnn does not have it */
     int is_packed;               /**< 1 for packed weights, whose dtype is U8 */
-    int has_checksum;            /**< 1 where the file has a checksum of this entry */
-    int ndims;                   /**< of the tensor as stored, 0 (a scalar) to 32; 1 for packed weights */
-    const int64_t *dims;         /**< `ndims` of them, in elements; bytes for packed weights */
-    uint64_t offset;             /**< of its first byte in the file */
-    uint64_t size; /**< stored bytes; packed weights are padded with zeros to a multiple of 64 */
+    int has_checksum;            /**< 1 if the file has a checksum of this entry */
+    int ndims;                   /**< number of dims as stored, 0 (a scalar) to 32; 1 for packed weights */
+    const int64_t *dims;         /**< `ndims` dimensions in elements; for packed weights bytes */
+    uint64_t offset;             /**< position of the first byte in the file */
+    uint64_t size; /**< bytes as stored; packed weights are padded with zeros to a multiple of 64 */
 } mxdnn_container_entry_t;
 
-/** Opens a file and reads its header. What is no safetensors file is mxdnn_corrupt_blob; what cannot be read,
- * or is no regular file, is mxdnn_runtime_error. */
+/** Opens a file and reads its header. mxdnn_corrupt_blob: not a safetensors file. mxdnn_runtime_error: it
+ * cannot be read, or is not a regular file. */
 mxdnn_status_t MXDNN_API mxdnn_container_create(mxdnn_container_t *container, const char *path);
-/** The same of a file that lies in memory, which the caller keeps and does not change. */
+/** Opens a file that is in memory. The caller keeps the bytes and does not change them. */
 mxdnn_status_t MXDNN_API mxdnn_container_create_from_bytes(
         mxdnn_container_t *container, const void *bytes, size_t size);
-/** Ends every string, dims and pointer into the file. */
+/** Destroys a container. Its strings, dims and pointers into the file are no longer valid. */
 mxdnn_status_t MXDNN_API mxdnn_container_destroy(mxdnn_container_t container);
 
-/** The number of entries. */
+/** Writes the number of entries. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_count(const_mxdnn_container_t container, size_t *count);
-/** Entry `index`, from 0 to count - 1. */
+/** Writes entry `index`, from 0 to count - 1. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_entry(
         const_mxdnn_container_t container, size_t index, mxdnn_container_entry_t *entry);
-/** The index of the entry of that name; mxdnn_invalid_arguments where there is none. */
+/** Writes the index of the entry with that name. mxdnn_invalid_arguments: there is none. */
 mxdnn_status_t MXDNN_API mxdnn_container_find(
         const_mxdnn_container_t container, const char *name, size_t *index);
 
-/** The descriptor of an entry, for the caller to destroy. Of packed weights: the one they were packed with;
- * it is refused with mxdnn_corrupt_blob (or what its blob is refused with) where it does not fit the stored
- * bytes. Of other tensors: dense, row-major; mxdnn_unimplemented where mxdnn has no such type, or keeps it in
- * other bytes (rows of half bytes, six-bit types). A scalar has one dimension of 1. */
+/** Creates the memory descriptor of an entry. The caller destroys it.
+ *
+ * For packed weights it is the descriptor that they were packed with. If it does not fit the stored bytes,
+ * the status is mxdnn_corrupt_blob; if its blob is wrong, it is that of
+ * mxdnn_memory_desc_create_with_sized_blob(). For other tensors it is row-major without gaps, and a scalar
+ * has one dimension of 1. mxdnn_unimplemented: mxdnn does not have the type, or stores it in another way
+ * (rows of half bytes, 6-bit types). */
 mxdnn_status_t MXDNN_API mxdnn_container_get_memory_desc(
         const_mxdnn_container_t container, size_t index, mxdnn_memory_desc_t *md);
 
-/** Reads all bytes of an entry and checks that they are whole: checksum, and of packed weights descriptor,
- * size and padding. mxdnn_corrupt_blob says that they are not; of packed weights a missing checksum, too.
- * Another tensor without a checksum is mxdnn_unimplemented. A checksum finds damage, not malice. */
+/** Reads all bytes of an entry and checks them against the checksum. For packed weights it also checks
+ * descriptor, size and padding. mxdnn_corrupt_blob: something is wrong, or packed weights have no checksum.
+ * mxdnn_unimplemented: another tensor has no checksum. A checksum detects damage, not malice. */
 mxdnn_status_t MXDNN_API mxdnn_container_verify(const_mxdnn_container_t container, size_t index);
 
-/** Copies `size` bytes of an entry from byte `offset` on. */
+/** Copies `size` bytes of an entry to `buffer`, from byte `offset` of the entry on. Bytes beyond the entry
+ * are mxdnn_invalid_arguments. */
 mxdnn_status_t MXDNN_API mxdnn_container_read(
         const_mxdnn_container_t container, size_t index, uint64_t offset, size_t size, void *buffer);
 
-/** The bytes of an entry where they lie: in the caller's memory, or in a read-only mapping of the whole file
- * that the first call makes. They begin at a multiple of 64 where the entry is packed (in the caller's
- * memory: of what that allows). They are not verified, and whoever touches a mapping of a file that was
- * shortened meanwhile ends with SIGBUS, as always with mapped files: map only files that nobody writes to, or
- * use mxdnn_container_read(). */
+/** Writes a pointer to the bytes of an entry. They are in the caller's memory, or in a read-only mapping of
+ * the whole file, which the first call makes. The pointer is valid as long as the container. Packed weights
+ * begin at a multiple of 64 (in the caller's memory, relative to its first byte).
+ *
+ * The bytes are not verified. If somebody shortens a mapped file, a program that reads the lost part ends
+ * with SIGBUS. Map only files that nobody writes to, or use mxdnn_container_read(). */
 mxdnn_status_t MXDNN_API mxdnn_container_get_data(
         const_mxdnn_container_t container, size_t index, const void **data);
 
-/** The number of pairs in the metadata of the file. */
+/** Writes the number of pairs in the metadata of the file. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_metadata_count(const_mxdnn_container_t container, size_t *count);
-/** Pair `index` of the metadata, which is sorted by key; both strings live as long as the container. */
+/** Writes pair `index` of the metadata, sorted by key. Both strings live as long as the container. */
 mxdnn_status_t MXDNN_API mxdnn_container_get_metadata(
         const_mxdnn_container_t container, size_t index, const char **key, const char **value);
-/** The value of a key; NULL where there is none. */
+/** Writes the value of a key; NULL if there is no such key. The string lives as long as the container. */
 mxdnn_status_t MXDNN_API mxdnn_container_find_metadata(
         const_mxdnn_container_t container, const char *key, const char **value);
 
-/** The checksum that a container stores of a tensor that is not packed, over its dtype, dims and bytes, which
- * mxdnn_checksum_add() takes. That of packed weights is mxdnn_checksum_create()'s. */
+/** Begins the checksum that a container stores for a tensor that is not packed. It covers dtype, dims and the
+ * bytes, which mxdnn_checksum_add() takes. mxdnn_invalid_data_type: safetensors does not have the dtype. For
+ * packed weights use mxdnn_checksum_create(). */
 mxdnn_status_t MXDNN_API mxdnn_checksum_create_for_tensor(
         mxdnn_checksum_t *checksum, const char *dtype, int ndims, const int64_t *dims);
 

@@ -21,18 +21,18 @@ struct handle_traits<mxdnn_container_t> {
     static void destroy(mxdnn_container_t p) { mxdnn_container_destroy(p); }
 };
 
-/// A container that is open for reading; a file lives as long as the last copy of this object.
+/// A container that is open for reading. The file is closed with the last copy of this object.
 struct container : public handle<mxdnn_container_t> {
-    /// One entry; of packed weights `dims` is their stored size.
+    /// One entry. For packed weights `dims` is the number of stored bytes.
     struct entry {
-        std::string name;  ///< without suffix, where the entry is packed weights
-        std::string dtype; ///< as the file has it: F32, BF16, U8, ...
-        memory::data_type data_type = memory::data_type::undef; ///< undef where mxdnn has no such type
-        bool is_packed = false;                                 ///< packed weights
-        bool has_checksum = false; ///< verify() can tell whether the bytes are whole
-        std::vector<int64_t> dims; ///< of the tensor as stored
-        uint64_t offset = 0;       ///< of its first byte in the file
-        uint64_t size = 0;         ///< stored bytes
+        std::string name;  ///< for packed weights without the suffix
+        std::string dtype; ///< the type as the file has it: F32, BF16, U8, ...
+        memory::data_type data_type = memory::data_type::undef; ///< undef if mxdnn does not have the type
+        bool is_packed = false;                                 ///< whether the entry is packed weights
+        bool has_checksum = false; ///< whether the file has a checksum of this entry
+        std::vector<int64_t> dims; ///< dimensions of the tensor as stored
+        uint64_t offset = 0;       ///< position of the first byte in the file
+        uint64_t size = 0;         ///< bytes as stored
     };
 
     /// Empty.
@@ -43,7 +43,7 @@ struct container : public handle<mxdnn_container_t> {
         error::wrap_c_api(mxdnn_container_create(&c, path.c_str()), "could not open a container");
         reset(c);
     }
-    /// A file that lies in memory, which the caller keeps.
+    /// Opens a file that is in memory. The caller keeps the bytes and does not change them.
     container(const void *bytes, size_t size) {
         mxdnn_container_t c = nullptr;
         error::wrap_c_api(mxdnn_container_create_from_bytes(&c, bytes, size), "could not open a container");
@@ -71,21 +71,21 @@ struct container : public handle<mxdnn_container_t> {
         r.size = e.size;
         return r;
     }
-    /// The index of a name; throws where there is none.
+    /// The index of the entry with that name. Throws if there is none.
     size_t find(const std::string &name) const {
         size_t index = 0;
         error::wrap_c_api(mxdnn_container_find(get(), name.c_str(), &index), "could not find an entry");
         return index;
     }
 
-    /// The descriptor of an entry.
+    /// The memory descriptor of an entry.
     memory::desc get_desc(size_t index) const {
         mxdnn_memory_desc_t md = nullptr;
         error::wrap_c_api(
                 mxdnn_container_get_memory_desc(get(), index, &md), "could not get a memory descriptor");
         return memory::desc(md);
     }
-    /// Throws where the bytes are not whole, or a plain tensor has no checksum.
+    /// Reads all bytes of an entry and checks them. Throws if something is wrong, or if there is no checksum.
     void verify(size_t index) const {
         error::wrap_c_api(mxdnn_container_verify(get(), index), "could not verify an entry");
     }
@@ -94,13 +94,15 @@ struct container : public handle<mxdnn_container_t> {
         error::wrap_c_api(
                 mxdnn_container_read(get(), index, offset, size, buffer), "could not read an entry");
     }
-    /// Where the bytes lie; of a file, in a mapping that shares its fate (mxdnn_container.h).
+    /// The bytes of an entry: in the caller's memory, or in a mapping of the file, with the limits that
+    /// mxdnn_container_get_data() describes.
     const void *get_data(size_t index) const {
         const void *data = nullptr;
         error::wrap_c_api(mxdnn_container_get_data(get(), index, &data), "could not map an entry");
         return data;
     }
-    /// Weights to execute with, where they lie. Nobody may write to them; this object has to outlive them.
+    /// A memory over the bytes of an entry, which are not copied. Nobody may write to it, and this object has
+    /// to outlive it.
     memory get_memory(size_t index, const engine &aengine) const {
         return memory(get_desc(index), aengine, const_cast<void *>(get_data(index)));
     }
@@ -119,7 +121,7 @@ struct container : public handle<mxdnn_container_t> {
     }
 };
 
-/// The checksum that a container stores of a tensor that is not packed.
+/// The checksum that a container stores for a tensor that is not packed.
 inline checksum checksum_for_tensor(const std::string &dtype, const std::vector<int64_t> &dims) {
     mxdnn_checksum_t c = nullptr;
     error::wrap_c_api(

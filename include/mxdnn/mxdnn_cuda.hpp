@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Working with CUDA from C++: mxdnn_cuda.h with objects.
+/// Working with CUDA from C++: the functions of mxdnn_cuda.h with objects.
 #ifndef MXDNN_CUDA_HPP
 #define MXDNN_CUDA_HPP
 
@@ -11,7 +11,7 @@ namespace mxdnn {
 /// Streams and device memory of the caller.
 namespace cuda_interop {
 
-/// A stream over the caller's cudaStream_t, which outlives it.
+/// A stream over the caller's cudaStream_t, which has to outlive it.
 inline stream make_stream(const engine &aengine, CUstream_st *cuda_stream) {
     mxdnn_stream_t s = nullptr;
     error::wrap_c_api(mxdnn_cuda_interop_stream_create(&s, aengine.get(), cuda_stream),
@@ -19,7 +19,7 @@ inline stream make_stream(const engine &aengine, CUstream_st *cuda_stream) {
     return stream(s);
 }
 
-/// The CUDA stream of a stream.
+/// The CUDA stream that a stream uses.
 inline CUstream_st *get_stream(const stream &astream) {
     CUstream_st *s = nullptr;
     error::wrap_c_api(mxdnn_cuda_interop_stream_get_stream(astream.get(), &s),
@@ -27,7 +27,7 @@ inline CUstream_st *get_stream(const stream &astream) {
     return s;
 }
 
-/// Memory over a device pointer, which is checked to be of the engine's device.
+/// A memory over device memory of the caller. It is checked that the pointer belongs to the engine's device.
 inline memory make_memory(const memory::desc &md, const engine &aengine, void *device_pointer) {
     mxdnn_memory_t m = nullptr;
     error::wrap_c_api(mxdnn_cuda_interop_memory_create(&m, md.get(), aengine.get(), device_pointer),
@@ -35,7 +35,7 @@ inline memory make_memory(const memory::desc &md, const engine &aengine, void *d
     return memory(m);
 }
 
-/// Copies bytes between host and device in the order of the stream.
+/// Copies bytes between the host and a device, or within a device, in the order of the stream.
 inline void copy(const stream &astream, void *dst, const void *src, size_t bytes) {
     error::wrap_c_api(mxdnn_cuda_interop_copy(astream.get(), dst, src, bytes), "could not copy");
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// mxdnn beside oneDNN: engines, streams, types, descriptors and memory from and to dnnl::.
+/// mxdnn and oneDNN in one program: converts engines, streams, types, descriptors and memory from and to
+/// dnnl::.
 ///
-/// Plain layouts mean the same in both libraries, so memory passes as a pointer: nothing is copied,
-/// and whoever owns the bytes keeps them alive longer than the object made here. What the other
-/// library cannot say (packed and grouped descriptors, 6-bit types, oneDNN's inner blocks) is refused
-/// with mxdnn_unimplemented. Types younger than the oneDNN in use are left out at compile time.
-/// Headers only; needs oneDNN 3.2 or later.
+/// Plain layouts mean the same in both libraries. Memory is converted by its pointer, and nothing is copied:
+/// the owner of the bytes keeps them alive longer than the object created here. What the other library cannot
+/// express is refused with mxdnn_unimplemented: packed and grouped descriptors, 6-bit types, blocked layouts
+/// of oneDNN. Types that the oneDNN in use does not have are left out when the program is compiled. This is a
+/// header-only interface. It needs oneDNN 3.2 or later.
 #ifndef MXDNN_DNNL_HPP
 #define MXDNN_DNNL_HPP
 
@@ -19,7 +20,7 @@
 
 #include "mxdnn/mxdnn.hpp"
 
-/// Version of the oneDNN that is compiled against: 302 is 3.2.
+/// The version of oneDNN that the program is compiled with: 302 is 3.2.
 #define MXDNN_DNNL_VERSION (DNNL_VERSION_MAJOR * 100 + DNNL_VERSION_MINOR)
 
 #if MXDNN_DNNL_VERSION < 302
@@ -35,7 +36,7 @@ static_assert(MXDNN_RUNTIME_DIM_VAL == DNNL_RUNTIME_DIM_VAL, "runtime dimensions
 
 // ---- Data types ----
 
-/// The type of the same values; mxdnn_unimplemented where this oneDNN has none.
+/// The type with the same values. Throws mxdnn_unimplemented if this oneDNN has none.
 inline dnnl::memory::data_type to_dnnl(memory::data_type type) {
     using ours = memory::data_type;
     using theirs = dnnl::memory::data_type;
@@ -66,7 +67,7 @@ inline dnnl::memory::data_type to_dnnl(memory::data_type type) {
                     + " has no equal of mxdnn's data type " + std::to_string(static_cast<int>(type)));
 }
 
-/// The type of the same values; mxdnn_unimplemented where mxdnn has none.
+/// The type with the same values. Throws mxdnn_unimplemented if mxdnn has none.
 inline memory::data_type from_dnnl(dnnl::memory::data_type type) {
     using ours = memory::data_type;
     using theirs = dnnl::memory::data_type;
@@ -114,8 +115,8 @@ inline int bits_of(memory::data_type type) {
     }
 }
 
-// mxdnn's rows of 4-bit types start on a byte, oneDNN's tensors are dense: the two agree where every
-// stride but that of neighbours is even.
+// Rows of 4-bit types start on a byte in mxdnn. In oneDNN they may share one. Both agree if every stride but
+// that of neighbours is even.
 inline void check_rows(memory::data_type type, const memory::dims &dims, const memory::dims &strides) {
     if (bits_of(type) != 4) return;
     for (size_t i = 0; i < strides.size(); i++) {
@@ -128,7 +129,7 @@ inline void check_rows(memory::data_type type, const memory::dims &dims, const m
     }
 }
 
-// The strided view of a oneDNN descriptor, its offset aside.
+// A oneDNN descriptor as strides, without its offset.
 inline memory::desc strided_view(const dnnl::memory::desc &md) {
     const memory::dims dims = md.get_dims(), padded = md.get_padded_dims();
     if (md.get_inner_nblks() != 0)
@@ -148,7 +149,7 @@ inline memory::desc strided_view(const dnnl::memory::desc &md) {
 
 } // namespace detail
 
-/// Strided without inner blocks, padding or offset, or `any`.
+/// A oneDNN descriptor that is strided, or `any`. Inner blocks, padding and an offset are refused.
 inline memory::desc from_dnnl(const dnnl::memory::desc &md) {
     if (md.is_zero())
         error::raise(mxdnn_invalid_arguments, "a oneDNN descriptor describes no tensor; nothing equals it");
@@ -168,7 +169,7 @@ inline memory::desc from_dnnl(const dnnl::memory::desc &md) {
     return detail::strided_view(md);
 }
 
-/// Strided, or `any`.
+/// A descriptor that is strided, or `any`. Others are refused.
 inline dnnl::memory::desc to_dnnl(const memory::desc &md) {
     const memory::dims dims = md.get_dims();
     const dnnl::memory::data_type type = to_dnnl(md.get_data_type());
@@ -187,7 +188,7 @@ inline dnnl::memory::desc to_dnnl(const memory::desc &md) {
 
 // ---- Engines and streams ----
 
-/// oneDNN's CPU is mxdnn's. Its GPU is reached through OpenCL or SYCL, which mxdnn does not use.
+/// A CPU engine of oneDNN. Its GPU engines use OpenCL or SYCL, and are refused.
 inline engine from_dnnl(const dnnl::engine &e) {
     if (e.get_kind() != dnnl::engine::kind::cpu)
         error::raise(mxdnn_unimplemented, "a oneDNN engine has kind "
@@ -196,7 +197,7 @@ inline engine from_dnnl(const dnnl::engine &e) {
     return engine(engine::kind::cpu, 0);
 }
 
-/// The same of an engine of mxdnn.
+/// A CPU engine of mxdnn; others are refused.
 inline dnnl::engine to_dnnl(const engine &e) {
     if (e.get_kind() != engine::kind::cpu)
         error::raise(mxdnn_unimplemented,
@@ -204,14 +205,15 @@ inline dnnl::engine to_dnnl(const engine &e) {
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
 }
 
-/// What was submitted to the given stream is finished before this returns; CPU streams of both
-/// libraries then execute in the order of the calls.
+/// A stream of mxdnn for a CPU stream of oneDNN. First waits until all work of that stream has ended.
+/// Executions of both libraries then run in the order of the calls.
 inline stream from_dnnl(const dnnl::stream &s) {
     dnnl::stream(s).wait();
     return stream(from_dnnl(s.get_engine()));
 }
 
-/// As from_dnnl(), the other way. The oneDNN engine is the one whose primitives will run.
+/// A stream of oneDNN for a CPU stream of mxdnn, as from_dnnl() does. `e` is the engine of the primitives
+/// that will run.
 inline dnnl::stream to_dnnl(const stream &s, const dnnl::engine &e) {
     stream(s).wait();
     return dnnl::stream(e);
@@ -219,7 +221,7 @@ inline dnnl::stream to_dnnl(const stream &s, const dnnl::engine &e) {
 
 // ---- Memory ----
 
-/// The same bytes as a mxdnn memory; a submemory's offset goes into the pointer.
+/// A memory of mxdnn over the same bytes. The offset of a submemory is added to the pointer.
 inline memory from_dnnl(const dnnl::memory &m, const engine &e) {
     const dnnl::memory::desc md = m.get_desc();
     const int64_t offset = md.is_zero() || md.get_format_kind() != dnnl::memory::format_kind::blocked
@@ -235,7 +237,7 @@ inline memory from_dnnl(const dnnl::memory &m, const engine &e) {
     return memory(view, e, data == nullptr ? nullptr : data + offset_bits / 8);
 }
 
-/// The same bytes as a oneDNN memory.
+/// A memory of oneDNN over the same bytes.
 inline dnnl::memory to_dnnl(const memory &m, const dnnl::engine &e) {
     return dnnl::memory(to_dnnl(m.get_desc()), e, m.get_data_handle());
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Executing on the caller's threads, as a class: the interface of a pool, and a stream over it.
+/// Executing on the caller's threads: the interface of a thread pool as a class, and a stream over it.
 ///
-/// The interface and its behaviour are those of oneDNN's threadpool, so a class written for one
-/// serves both with another base. Only the callbacks of mxdnn_threadpool.h reach the library.
+/// The interface and its behaviour are those of oneDNN's threadpool. A class written for oneDNN's needs
+/// another base class only. The library sees the callbacks of mxdnn_threadpool.h.
 #ifndef MXDNN_THREADPOOL_HPP
 #define MXDNN_THREADPOOL_HPP
 
@@ -15,30 +15,33 @@
 
 namespace mxdnn {
 
-/// A pool of threads. The caller derives from it and keeps the object alive longer than the
-/// streams made over it. One object may be asked by several threads at once. What a member throws
-/// ends the execution, as an error with its words.
+/// A pool of threads. The caller derives from it, and keeps the object alive longer than the streams over it.
+/// Several threads may call it at the same time. An exception of a member function ends the execution as an
+/// error with the exception's text.
 struct threadpool_iface {
     virtual ~threadpool_iface() = default;
 
-    /// Threads that may work at once, the calling one included if it takes part; at least 1.
+    /// The number of threads that may work at the same time, with the calling thread if it takes part; at
+    /// least 1.
     virtual int get_num_threads() const = 0;
 
-    /// Whether the calling thread is one of the pool's that is working on a task just now; the
-    /// library then does the work in this thread instead of waiting for others.
+    /// True: the calling thread belongs to the pool and is executing one of its tasks. The library then does
+    /// all work in this thread and does not wait for others.
     virtual bool get_in_parallel() const = 0;
 
-    /// Calls fn(i, n) once for every i from 0 to n - 1, in any order and in any threads. Unless the
-    /// pool is asynchronous, returns after the last call has.
+    /// Calls fn(i, n) once for every i from 0 to n - 1, in any order and in any threads. Returns when all
+    /// calls have returned, unless the pool is asynchronous.
     virtual void parallel_for(int n, const std::function<void(int, int)> &fn) = 0;
 
-    /// 0 or ASYNCHRONOUS; asked when a stream is made.
+    /// 0 or ASYNCHRONOUS. The library asks when a stream is created.
     virtual uint64_t get_flags() const = 0;
 
-    /// Never called, since the library waits for its own calls: there for classes that override oneDNN's.
+    /// Never called, since the library waits for its own calls. It exists for classes that override oneDNN's
+    /// function.
     virtual void wait() {}
 
-    /// parallel_for() may return at once, with a copy of fn; the library waits for the calls itself.
+    /// parallel_for() may return before the calls are made, and keeps a copy of fn. The library waits for the
+    /// calls.
     static constexpr uint64_t ASYNCHRONOUS = MXDNN_THREADPOOL_ASYNCHRONOUS;
 };
 
@@ -47,7 +50,7 @@ namespace threadpool_interop {
 
 using mxdnn::threadpool_iface;
 
-/// The callbacks that stand for the object.
+/// The callbacks of an object, which has to outlive them.
 inline mxdnn_threadpool_t callbacks_of(threadpool_iface *threadpool) {
     mxdnn_threadpool_t p = {};
     p.struct_size = sizeof(p);
@@ -67,7 +70,7 @@ inline mxdnn_threadpool_t callbacks_of(threadpool_iface *threadpool) {
     return p;
 }
 
-/// A stream that executes on the caller's threads.
+/// A stream of a CPU engine that executes on the caller's threads. The pool has to outlive the stream.
 inline stream make_stream(const engine &aengine, threadpool_iface *threadpool) {
     mxdnn_stream_t s = nullptr;
     mxdnn_threadpool_t p = {};

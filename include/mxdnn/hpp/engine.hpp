@@ -27,7 +27,7 @@ struct engine : public handle<mxdnn_engine_t> {
 
     /// Empty.
     engine() = default;
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit engine(mxdnn_engine_t e, bool weak = false) : handle(e, weak) {}
 
     /// The engine of device `index` of a kind, below get_count().
@@ -38,8 +38,8 @@ struct engine : public handle<mxdnn_engine_t> {
         reset(e);
     }
 
-    /// An engine for a named target, present here or not: "cpu:x64:avx2", "cuda:sm_90", ... The family of a
-    /// packed descriptor, memory::desc::get_target(), is a name, too.
+    /// An engine for a named target, such as "cpu:x64:avx2" or "cuda:sm_90". The machine need not have the
+    /// target. The family of a packed descriptor, memory::desc::get_target(), is a name, too.
     static engine for_target(const std::string &target) {
         mxdnn_engine_t e = nullptr;
         error::wrap_c_api(mxdnn_engine_create_for_target(&e, target.c_str()),
@@ -77,9 +77,9 @@ struct engine : public handle<mxdnn_engine_t> {
         return target;
     }
 
-    /// The same engine.
+    /// Whether it is the same engine. Two engines of one target are equal.
     bool operator==(const engine &other) const { return is_same(other); }
-    /// Another engine.
+    /// Whether it is another engine.
     bool operator!=(const engine &other) const { return !is_same(other); }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Enumerations: each value equals the one of mxdnn_types.h that it names.
+/// Enumerations. Each value equals the one of mxdnn_types.h that it names, and is explained there.
 #ifndef MXDNN_HPP_ENUMS_HPP
 #define MXDNN_HPP_ENUMS_HPP
 
@@ -8,7 +8,7 @@
 
 namespace mxdnn {
 
-/// Which precision f32 operands may be rounded to inside a primitive.
+/// The precision that f32 operands may be rounded to inside a primitive.
 enum class fpmath_mode {
     strict = mxdnn_fpmath_mode_strict,
     bf16 = mxdnn_fpmath_mode_bf16,
@@ -17,7 +17,7 @@ enum class fpmath_mode {
     tf32 = mxdnn_fpmath_mode_tf32,
 };
 
-/// Which precision sums may have.
+/// The precision of sums.
 enum class accumulation_mode {
     strict = mxdnn_accumulation_mode_strict,
     relaxed = mxdnn_accumulation_mode_relaxed,
@@ -42,7 +42,7 @@ enum class quantization_mode {
     dynamic_affine = mxdnn_quantization_mode_dynamic_affine,
 };
 
-/// How an e8m0 scale follows from a block's largest magnitude.
+/// How an e8m0 scale is computed from the largest magnitude of a block.
 enum class scale_rounding {
     floor = mxdnn_scale_rounding_floor,
     ceil = mxdnn_scale_rounding_ceil,
@@ -56,13 +56,13 @@ enum class scales_layout {
     swizzle_128x4 = mxdnn_scales_swizzle_128x4,
 };
 
-/// Plain 6-bit elements: one code per byte, or four codes in three bytes.
+/// How plain 6-bit elements are stored: one code per byte, or four codes in three bytes.
 enum class element_packing {
     bytes = mxdnn_element_packing_bytes,
     dense = mxdnn_element_packing_dense,
 };
 
-/// How grouped_matmul learns which rows belong to which group.
+/// Which arguments say where the rows of a group begin and end.
 enum class row_grouping {
     ends = mxdnn_row_grouping_ends,
     starts = mxdnn_row_grouping_starts,
@@ -76,7 +76,7 @@ enum class topk_weights_placement {
     on_input = mxdnn_topk_weights_on_input,
 };
 
-/// Where a gated activation finds gate and up.
+/// Which columns are gate and up of a gated activation.
 enum class gated_layout {
     interleaved = mxdnn_gated_interleaved,
     halves = mxdnn_gated_halves,
@@ -91,7 +91,7 @@ enum class blob_verdict {
     corrupt = mxdnn_blob_corrupt,
 };
 
-/// Ceilings for the CPU code that may be used.
+/// The highest instruction set that CPU engines may use.
 enum class cpu_isa {
     isa_default = mxdnn_cpu_isa_default,
     avx2 = mxdnn_cpu_isa_avx2,

@@ -23,7 +23,7 @@
 #endif
 namespace mxdnn {
 
-/// Outcome of a call; most calls throw mxdnn::error instead of returning one.
+/// The outcome of a call. Most calls throw mxdnn::error instead of returning it.
 enum class status {
     success = mxdnn_success,
     out_of_memory = mxdnn_out_of_memory,
@@ -40,14 +40,14 @@ enum class status {
     device_unavailable = mxdnn_device_unavailable,
 };
 
-/// "success", "invalid_arguments", ...
+/// The name of a status, such as "success" or "invalid_arguments".
 inline const char *status2str(status s) { return mxdnn_status2str(static_cast<mxdnn_status_t>(s)); }
 
-/// This thread's last failure in one sentence, or the reason for the last check_blob(); empty when there was
-/// none.
+/// The last failure of this thread in one sentence, or the reason for the verdict of the last check_blob().
+/// Empty if there was none.
 inline std::string get_last_error() { return mxdnn_get_last_error(); }
 
-/// Thrown when a call fails: its status, and the sentence that says what was wrong.
+/// Thrown when a call fails. It has the status, and the sentence that says what was wrong.
 struct error : public std::exception {
     /// The status of the call.
     mxdnn_status_t status;
@@ -60,7 +60,7 @@ struct error : public std::exception {
     /// The sentence.
     const char *what() const noexcept override { return message.c_str(); }
 
-    /// Throws for anything but success. `what` names the attempt, for a failure without a sentence.
+    /// Throws for anything but success. `what` names the attempt; it is used if the library has no sentence.
     static void wrap_c_api(mxdnn_status_t status, const char *what) {
         if (status == mxdnn_success) return;
         std::string text = mxdnn_get_last_error();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// grouped_matmul: rows of each group times the weights of its expert.
+/// grouped_matmul: the rows of each group times the weights of its expert (doc/reference/grouped_matmul.md).
 #ifndef MXDNN_HPP_GROUPED_MATMUL_HPP
 #define MXDNN_HPP_GROUPED_MATMUL_HPP
 
@@ -8,13 +8,13 @@
 
 namespace mxdnn {
 
-/// The expert matmul: the rows of each group times the weights of its expert.
+/// The matmul of an expert layer: the rows of each group times the weights of its expert.
 struct grouped_matmul : public primitive {
     /// A problem, and the implementation chosen for it.
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
         /// Without a bias.
@@ -23,9 +23,9 @@ struct grouped_matmul : public primitive {
                 bool allow_empty = false)
             : primitive_desc(aengine, src_desc, weights_desc, memory::desc(), dst_desc, attr, allow_empty) {}
 
-        /// src {R, K} and dst {R, N} in groups of rows, weights {E, K, N}, bias {E, N} (empty: none). R may
-        /// be MXDNN_RUNTIME_DIM_VAL. With `allow_empty` a refused problem gives an empty object instead of an
-        /// exception.
+        /// src is {R, K} and dst {R, N}, in groups of rows; weights are {E, K, N}. The bias is {E, N}; an
+        /// empty descriptor stands for none. R may be MXDNN_RUNTIME_DIM_VAL. With `allow_empty` a refused
+        /// problem gives an empty object instead of an exception.
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &weights_desc,
                 const memory::desc &bias_desc, const memory::desc &dst_desc,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -38,7 +38,7 @@ struct grouped_matmul : public primitive {
 
     /// Empty.
     grouped_matmul() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit grouped_matmul(const primitive_desc &pd) : primitive(pd) {}
 };
 

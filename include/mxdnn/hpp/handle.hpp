@@ -22,10 +22,10 @@ public:
     /// Empty.
     handle() = default;
 
-    /// Takes `t` over, or, when `weak`, only refers to it: its owner must live longer.
+    /// Owns `t` from now on. When `weak`, it only refers to `t`, whose owner must live longer.
     explicit handle(T t, bool weak = false) { reset(t, weak); }
 
-    /// Lets go of the present object; then as the constructor.
+    /// Releases the present object, then does what the constructor does.
     void reset(T t, bool weak = false) {
         if (weak)
             data_.reset(t, [](T) {});
@@ -33,7 +33,7 @@ public:
             data_.reset(t, [](T p) { handle_traits<T>::destroy(p); });
     }
 
-    /// The C handle; throws when empty unless `allow_empty`.
+    /// The C handle. If there is none, it throws, or returns null with `allow_empty`.
     T get(bool allow_empty = false) const {
         if (!data_ && !allow_empty) error::raise(mxdnn_invalid_arguments, "object is not initialized");
         return data_.get();
@@ -43,7 +43,7 @@ public:
     explicit operator bool() const { return static_cast<bool>(data_); }
 
 protected:
-    /// The same object, whatever it holds.
+    /// Whether both refer to the same object.
     bool is_same(const handle &other) const { return data_ == other.data_; }
 
 private:

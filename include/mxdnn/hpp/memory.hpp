@@ -73,17 +73,17 @@ struct memory : public handle<mxdnn_memory_t> {
         abdc = mxdnn_abdc,
     };
 
-    /// Shape, type and arrangement of a tensor. Copies share one description; nothing modifies it
-    /// but set_annotation(), which leaves copies made before as they were.
+    /// Shape, type and arrangement of a tensor. Copies share one description, which nothing modifies.
+    /// set_annotation() gives this object a new description and leaves the copies as they are.
     struct desc : public handle<mxdnn_memory_desc_t> {
         /// No tensor.
         desc() = default;
 
-        /// Takes a C descriptor over.
+        /// Owns a C descriptor from now on.
         explicit desc(mxdnn_memory_desc_t md) : handle(md) {}
 
-        /// By tag; format_tag::any leaves the layout to the primitive descriptor. With
-        /// `allow_empty` a refused description gives an empty object instead of an exception.
+        /// By tag. format_tag::any leaves the layout to the primitive descriptor. If the description is
+        /// refused, the constructor throws, or with `allow_empty` leaves the object empty.
         desc(const dims &adims, data_type adata_type, format_tag aformat_tag, bool allow_empty = false) {
             mxdnn_dims_t c_dims = {};
             mxdnn_memory_desc_t md = nullptr;
@@ -93,7 +93,7 @@ struct memory : public handle<mxdnn_memory_t> {
             init(st, md, allow_empty, "could not create a memory descriptor by tag");
         }
 
-        /// By strides in elements; no strides (an empty vector) for row-major order.
+        /// By strides in elements. An empty vector stands for row-major order.
         desc(const dims &adims, data_type adata_type, const dims &strides, bool allow_empty = false) {
             if (!strides.empty() && strides.size() != adims.size()) {
                 if (allow_empty) return;
@@ -110,16 +110,16 @@ struct memory : public handle<mxdnn_memory_t> {
             init(st, md, allow_empty, "could not create a memory descriptor by strides");
         }
 
-        /// From serialised bytes; trailing, missing or altered bytes are refused.
+        /// From a blob. Missing, further and changed bytes are refused.
         explicit desc(const std::vector<uint8_t> &blob) : desc(blob.data(), blob.size()) {}
-        /// From serialised bytes; trailing, missing or altered bytes are refused.
+        /// From a blob. Missing, further and changed bytes are refused.
         desc(const uint8_t *blob, size_t size) {
             mxdnn_memory_desc_t md = nullptr;
             mxdnn_status_t st = mxdnn_memory_desc_create_with_sized_blob(&md, blob, size);
             init(st, md, false, "could not create a memory descriptor from a blob");
         }
 
-        /// Rows of `group_count` groups one after the other: {rows, K} with variable_dim 0.
+        /// Rows of `group_count` groups, one group after the other: dims {rows, K}, variable_dim 0.
         static desc grouped(const dims &adims, data_type adata_type, int variable_dim, dim group_count,
                 data_type offsets_dt = data_type::s32, bool allow_empty = false) {
             mxdnn_dims_t c_dims = {};
@@ -133,23 +133,23 @@ struct memory : public handle<mxdnn_memory_t> {
             return result;
         }
 
-        /// Weights {.., K, N} packed for the engine's target: what a matmul there gives for these dims and
-        /// this type with format_tag::any. The attributes of MXDNN_ARG_WEIGHTS count: scales, zero points,
-        /// global scale.
+        /// Weights {.., K, N} in the packed layout of the engine's target. A matmul on that engine chooses
+        /// the same descriptor for these dims and this type with format_tag::any. Only the attributes of
+        /// MXDNN_ARG_WEIGHTS count: scales, zero points, global scale.
         static desc packed(const engine &aengine, const dims &adims, data_type adata_type,
                 const primitive_attr &attr, bool allow_empty = false);
 
-        /// A descriptor of its own.
+        /// A copy that does not depend on this object.
         desc clone() const {
             mxdnn_memory_desc_t md = nullptr;
             error::wrap_c_api(mxdnn_memory_desc_clone(&md, get()), "could not clone a memory descriptor");
             return desc(md);
         }
 
-        /// Bytes of the tensor; 0 for `any`, for runtime dimensions and for no tensor.
+        /// Bytes that the tensor occupies. 0 for `any`, for runtime dimensions and for no tensor.
         size_t get_size() const { return *this ? mxdnn_memory_desc_get_size(get()) : 0; }
 
-        /// The descriptor as bytes, for a file.
+        /// The descriptor as a blob, for a file.
         std::vector<uint8_t> get_blob() const {
             size_t size = 0;
             error::wrap_c_api(mxdnn_memory_desc_get_blob(nullptr, &size, get()),
@@ -175,9 +175,9 @@ struct memory : public handle<mxdnn_memory_t> {
 
         /// Number of dimensions; 0 for no tensor.
         int get_ndims() const { return *this ? ask<int>(mxdnn_query_ndims_s32) : 0; }
-        /// Dimensions; MXDNN_RUNTIME_DIM_VAL for those that an execution knows.
+        /// Dimensions. MXDNN_RUNTIME_DIM_VAL stands for those that are not known before execution.
         dims get_dims() const { return ask_dims(mxdnn_query_dims); }
-        /// In elements; only of a strided descriptor.
+        /// Strides in elements. Only for a strided descriptor; others throw.
         dims get_strides() const { return ask_dims(mxdnn_query_strides); }
         /// The type of the elements.
         data_type get_data_type() const {
@@ -207,7 +207,7 @@ struct memory : public handle<mxdnn_memory_t> {
         /// Packed weights: the target family, for example "cpu:x64".
         std::string get_target() const { return ask<const char *>(mxdnn_query_target_str); }
 
-        /// Notes for others: the type before quantisation and the activation recipe.
+        /// Sets notes for other programs: the type before quantisation, and the activation recipe.
         desc &set_annotation(data_type original_type, const std::string &recipe = std::string()) {
             desc annotated = clone();
             error::wrap_c_api(mxdnn_memory_desc_set_annotation(annotated.get(),
@@ -216,21 +216,21 @@ struct memory : public handle<mxdnn_memory_t> {
                     "could not annotate a memory descriptor");
             return *this = annotated;
         }
-        /// undef when not set.
+        /// The type before quantisation; undef if not set.
         data_type get_annotation_data_type() const {
             return static_cast<data_type>(ask<mxdnn_data_type_t>(mxdnn_query_annotation_data_type));
         }
-        /// Empty when not set.
+        /// The activation recipe; empty if not set.
         std::string get_annotation_recipe() const {
             return ask<const char *>(mxdnn_query_annotation_recipe_str);
         }
 
-        /// The same tensor in the same bytes, annotations apart.
+        /// Whether both describe the same tensor in the same bytes. Annotations are not compared.
         bool operator==(const desc &other) const {
             if (is_same(other)) return true;
             return *this && other && mxdnn_memory_desc_equal(get(), other.get()) != 0;
         }
-        /// Another tensor, or in other bytes.
+        /// Whether tensor or bytes differ.
         bool operator!=(const desc &other) const { return !(*this == other); }
 
     private:
@@ -263,11 +263,11 @@ struct memory : public handle<mxdnn_memory_t> {
 
     /// Empty.
     memory() = default;
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit memory(mxdnn_memory_t m, bool weak = false) : handle(m, weak) {}
 
-    /// Over the caller's buffer, which must outlive this; MXDNN_MEMORY_NONE and
-    /// MXDNN_MEMORY_ALLOCATE are accepted too.
+    /// Over a buffer of the caller, of at least md.get_size() bytes, which has to outlive this object.
+    /// MXDNN_MEMORY_NONE and MXDNN_MEMORY_ALLOCATE are accepted, too.
     memory(const desc &md, const engine &aengine, void *data) {
         mxdnn_memory_t m = nullptr;
         error::wrap_c_api(
@@ -275,10 +275,10 @@ struct memory : public handle<mxdnn_memory_t> {
         reset(m);
     }
 
-    /// With a buffer that the library allocates and owns.
+    /// With a buffer that the library allocates and owns. It begins at a multiple of 64 bytes.
     memory(const desc &md, const engine &aengine) : memory(md, aengine, MXDNN_MEMORY_ALLOCATE) {}
 
-    /// The descriptor; a copy.
+    /// A copy of the descriptor.
     desc get_desc() const {
         const_mxdnn_memory_desc_t md = nullptr;
         error::wrap_c_api(
@@ -288,7 +288,7 @@ struct memory : public handle<mxdnn_memory_t> {
         return desc(copy);
     }
 
-    /// The engine; owned by whoever made the memory.
+    /// The engine. Engines are never freed.
     engine get_engine() const {
         mxdnn_engine_t e = nullptr;
         error::wrap_c_api(mxdnn_memory_get_engine(get(), &e), "could not get the engine of a memory");
@@ -303,13 +303,14 @@ struct memory : public handle<mxdnn_memory_t> {
         return data;
     }
 
-    /// Another buffer of the caller, of at least as many bytes, or MXDNN_MEMORY_NONE.
+    /// Replaces the buffer by one of the caller, of at least as many bytes, or by MXDNN_MEMORY_NONE.
     void set_data_handle(void *data) const {
         error::wrap_c_api(
                 mxdnn_memory_set_data_handle(get(), data), "could not set the data handle of a memory");
     }
 
-    /// A host pointer to the bytes until unmap_data().
+    /// A pointer through which the host reads and writes the bytes, until unmap_data(). On a device it points
+    /// to a copy.
     template <typename T = void>
     T *map_data() const {
         void *mapped = nullptr;
@@ -317,7 +318,7 @@ struct memory : public handle<mxdnn_memory_t> {
         return static_cast<T *>(mapped);
     }
 
-    /// Ends what map_data() began; `mapped` is its pointer.
+    /// Ends a mapping. `mapped` is the pointer of map_data(). A device's memory receives what was written.
     void unmap_data(void *mapped) const {
         error::wrap_c_api(mxdnn_memory_unmap_data(get(), mapped), "could not unmap a memory");
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// moe_route, moe_permute and moe_unpermute: rows to experts and back.
+/// moe_route, moe_permute and moe_unpermute: which rows go to which expert, and the rows to experts and back
+/// (doc/reference has a page for each).
 #ifndef MXDNN_HPP_MOE_HPP
 #define MXDNN_HPP_MOE_HPP
 
@@ -10,7 +11,7 @@ namespace mxdnn {
 
 /// Router logits to the top-k experts of each token.
 struct moe_route : public primitive {
-    /// May be combined.
+    /// Flags, which may be combined.
     enum flags : unsigned {
         none = mxdnn_route_flags_none,
         renormalize = mxdnn_route_renormalize,
@@ -22,11 +23,11 @@ struct moe_route : public primitive {
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
-        /// Logits {T, E}; `topk` experts of each token, chosen from the best `topk_groups` of `expert_groups`
-        /// groups (1: no groups). `route_flags`: moe_route::flags.
+        /// Logits are {T, E}. `topk` experts are chosen for each token, from the best `topk_groups` of
+        /// `expert_groups` groups (1: no groups). `route_flags` are moe_route::flags.
         primitive_desc(const engine &aengine, const memory::desc &logits_desc, memory::dim topk,
                 algorithm scoring, unsigned route_flags, memory::dim expert_groups, memory::dim topk_groups,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -40,20 +41,20 @@ struct moe_route : public primitive {
 
     /// Empty.
     moe_route() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit moe_route(const primitive_desc &pd) : primitive(pd) {}
 };
 
-/// Rows from [source rank][local expert] order to padded expert order.
+/// Rows that are sorted by source rank and then by local expert become sorted by expert, with padding.
 struct moe_permute : public primitive {
     /// A problem, and the implementation chosen for it.
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
-        /// Rows {R, D}; each expert's are padded to a multiple of `alignment`.
+        /// Rows are {R, D}. Those of each expert are padded to a multiple of `alignment` rows.
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &dst_desc,
                 memory::dim source_ranks, memory::dim local_experts, memory::dim alignment,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -66,20 +67,21 @@ struct moe_permute : public primitive {
 
     /// Empty.
     moe_permute() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit moe_permute(const primitive_desc &pd) : primitive(pd) {}
 };
 
-/// Rows in expert order back to the tokens, padding dropped.
+/// Rows in the order of experts back to the tokens. Padding is dropped.
 struct moe_unpermute : public primitive {
     /// A problem, and the implementation chosen for it.
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
-        /// Rows {R, D} back to {T, D}, the rows of a token summed by their weights.
+        /// Rows are {R, D} in the source and {T, D} in the destination. The rows of a token are summed by
+        /// their weights.
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &dst_desc,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
             mxdnn_primitive_desc_t pd = nullptr;
@@ -91,7 +93,7 @@ struct moe_unpermute : public primitive {
 
     /// Empty.
     moe_unpermute() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit moe_unpermute(const primitive_desc &pd) : primitive(pd) {}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// mx_matmul: a matrix times packed weights.
+/// mx_matmul: a matrix times packed weights (doc/reference/mx_matmul.md).
 #ifndef MXDNN_HPP_MX_MATMUL_HPP
 #define MXDNN_HPP_MX_MATMUL_HPP
 
@@ -14,7 +14,7 @@ struct mx_matmul : public primitive {
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
         /// Without a bias.
@@ -23,9 +23,10 @@ struct mx_matmul : public primitive {
                 bool allow_empty = false)
             : primitive_desc(aengine, src_desc, weights_desc, memory::desc(), dst_desc, attr, allow_empty) {}
 
-        /// src {.., M, K}, weights {.., K, N}, bias that broadcasts to dst (empty: none), dst {.., M, N}. M
-        /// and batch dims may be MXDNN_RUNTIME_DIM_VAL. With `allow_empty` a refused problem gives an empty
-        /// object instead of an exception.
+        /// src is {.., M, K}, weights {.., K, N}, dst {.., M, N}; with a gated post-op dst has N/2 columns.
+        /// The bias broadcasts to dst; an empty descriptor stands for none. M and the batch dims may be
+        /// MXDNN_RUNTIME_DIM_VAL. With `allow_empty` a refused problem gives an empty object instead of an
+        /// exception.
         primitive_desc(const engine &aengine, const memory::desc &src_desc, const memory::desc &weights_desc,
                 const memory::desc &bias_desc, const memory::desc &dst_desc,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -38,7 +39,7 @@ struct mx_matmul : public primitive {
 
     /// Empty.
     mx_matmul() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit mx_matmul(const primitive_desc &pd) : primitive(pd) {}
 };
 

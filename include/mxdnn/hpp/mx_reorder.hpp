@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// mx_reorder: packs, unpacks, quantises and converts.
+/// mx_reorder: packs, unpacks, quantises and converts (doc/reference/mx_reorder.md).
 #ifndef MXDNN_HPP_MX_REORDER_HPP
 #define MXDNN_HPP_MX_REORDER_HPP
 
@@ -8,17 +8,19 @@
 
 namespace mxdnn {
 
-/// Anything to anything among plain high precision, plain quantised and packed.
+/// Moves a tensor from one form to another: plain high precision, plain quantised, or packed.
 struct mx_reorder : public primitive {
     /// A problem, and the implementation chosen for it.
     struct primitive_desc : public primitive_desc_base {
         /// Empty.
         primitive_desc() = default;
-        /// A descriptor of its own: next_impl() of a copy moves the original, too.
+        /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
         primitive_desc clone() const { return clone_of(*this); }
 
-        /// A destination with format_tag::any is packed for its engine, in the format that the attributes of
-        /// MXDNN_ARG_DST say (without those, the source's); dst_desc() describes it.
+        /// Source and destination have equal dims. A destination with format_tag::any gets the packed layout
+        /// of its engine; dst_desc() returns it. The attributes of MXDNN_ARG_DST say the format; without them
+        /// it is the source's. With `allow_empty` a refused problem gives an empty object instead of an
+        /// exception.
         primitive_desc(const engine &src_engine, const memory::desc &src_md, const engine &dst_engine,
                 const memory::desc &dst_md, const primitive_attr &attr = primitive_attr(),
                 bool allow_empty = false) {
@@ -28,7 +30,7 @@ struct mx_reorder : public primitive {
             init(st, pd, allow_empty, "could not create a descriptor of mx_reorder");
         }
 
-        /// To two destinations, MXDNN_ARG_DST and MXDNN_ARG_DST_1, each with attributes of its own.
+        /// With two destinations, MXDNN_ARG_DST and MXDNN_ARG_DST_1. Each has its own attributes.
         primitive_desc(const engine &src_engine, const memory::desc &src_md, const engine &dst_engine,
                 const memory::desc &dst_md, const memory::desc &dst_1_md,
                 const primitive_attr &attr = primitive_attr(), bool allow_empty = false) {
@@ -52,7 +54,7 @@ struct mx_reorder : public primitive {
 
     /// Empty.
     mx_reorder() = default;
-    /// Compiles, or fetches from the cache.
+    /// Generates the code, or takes it from the cache.
     explicit mx_reorder(const primitive_desc &pd) : primitive(pd) {}
     /// Between two memories.
     mx_reorder(const memory &src, const memory &dst, const primitive_attr &attr = primitive_attr())
@@ -60,7 +62,8 @@ struct mx_reorder : public primitive {
 
     using primitive::execute;
 
-    /// For reorders without further arguments.
+    /// Executes a reorder that has no further arguments (no scales of plain tensors). The stream belongs to
+    /// the engine of the destination.
     void execute(const stream &astream, const memory &src, const memory &dst) const {
         primitive::execute(astream, {{MXDNN_ARG_FROM, src}, {MXDNN_ARG_TO, dst}});
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Post-ops: what follows the matrix product.
+/// Post-ops: functions that are applied to the result of a matmul.
 #ifndef MXDNN_HPP_POST_OPS_HPP
 #define MXDNN_HPP_POST_OPS_HPP
 
@@ -17,18 +17,18 @@ struct handle_traits<mxdnn_post_ops_t> {
     static void destroy(mxdnn_post_ops_t p) { mxdnn_post_ops_destroy(p); }
 };
 
-/// Applied in order to the f32 result, after the bias.
+/// Post-ops: applied in order to the f32 result, after the bias.
 struct post_ops : public handle<mxdnn_post_ops_t> {
-    /// None.
+    /// An empty list.
     post_ops() {
         mxdnn_post_ops_t p = nullptr;
         error::wrap_c_api(mxdnn_post_ops_create(&p), "could not create post-ops");
         reset(p);
     }
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit post_ops(mxdnn_post_ops_t p, bool weak = false) : handle(p, weak) {}
 
-    /// Post-ops of their own; a mere copy refers to the same ones.
+    /// A copy that does not depend on this object. A plain C++ copy refers to the same post-ops.
     post_ops clone() const {
         mxdnn_post_ops_t p = nullptr;
         error::wrap_c_api(mxdnn_post_ops_clone(&p, get()), "could not clone post-ops");
@@ -47,15 +47,15 @@ struct post_ops : public handle<mxdnn_post_ops_t> {
         return static_cast<primitive::kind>(mxdnn_post_ops_get_kind(get(), index));
     }
 
-    /// x += scale * (dst as it was before the execution - zero_point), where dst is read as `data_type`;
-    /// undef: its own.
+    /// Appends x += scale * (dst - zero_point), with dst as it was before the execution. dst is read as
+    /// `data_type`; undef stands for its own type.
     void append_sum(float scale = 1.f, int32_t zero_point = 0,
             memory::data_type data_type = memory::data_type::undef) {
         error::wrap_c_api(mxdnn_post_ops_append_sum(
                                   get(), scale, zero_point, static_cast<mxdnn_data_type_t>(data_type)),
                 "could not append a sum");
     }
-    /// The parameters of the sum at `index`.
+    /// Reads the parameters of the sum at `index`.
     void get_params_sum(int index, float &scale, int32_t &zero_point, memory::data_type &data_type) const {
         mxdnn_data_type_t dt = mxdnn_data_type_undef;
         error::wrap_c_api(mxdnn_post_ops_get_params_sum(get(), index, &scale, &zero_point, &dt),
@@ -63,13 +63,14 @@ struct post_ops : public handle<mxdnn_post_ops_t> {
         data_type = static_cast<memory::data_type>(dt);
     }
 
-    /// x = alg(x) with alpha and beta as mxdnn_alg_kind_t has them; both are 0 where it has none.
+    /// Appends x = alg(x). mxdnn_alg_kind_t says what alpha and beta mean; they are 0 where an algorithm has
+    /// none.
     void append_eltwise(algorithm alg, float alpha, float beta) {
         error::wrap_c_api(
                 mxdnn_post_ops_append_eltwise(get(), static_cast<mxdnn_alg_kind_t>(alg), alpha, beta),
                 "could not append an eltwise");
     }
-    /// The parameters of the eltwise at `index`.
+    /// Reads the parameters of the eltwise at `index`.
     void get_params_eltwise(int index, algorithm &alg, float &alpha, float &beta) const {
         mxdnn_alg_kind_t c_alg = mxdnn_alg_kind_undef;
         error::wrap_c_api(mxdnn_post_ops_get_params_eltwise(get(), index, &c_alg, &alpha, &beta),
@@ -77,13 +78,13 @@ struct post_ops : public handle<mxdnn_post_ops_t> {
         alg = static_cast<algorithm>(c_alg);
     }
 
-    /// x = x (alg) src1, which is broadcast along its dims of 1; plain f32, bf16 or f16.
+    /// Appends x = alg(x, src1). src1 is plain f32, bf16 or f16, and is repeated along its dimensions of 1.
     void append_binary(algorithm alg, const memory::desc &src1_desc) {
         error::wrap_c_api(
                 mxdnn_post_ops_append_binary(get(), static_cast<mxdnn_alg_kind_t>(alg), src1_desc.get()),
                 "could not append a binary");
     }
-    /// The parameters of the binary at `index`.
+    /// Reads the parameters of the binary at `index`.
     void get_params_binary(int index, algorithm &alg, memory::desc &src1_desc) const {
         mxdnn_alg_kind_t c_alg = mxdnn_alg_kind_undef;
         const_mxdnn_memory_desc_t md = nullptr;
@@ -95,14 +96,14 @@ struct post_ops : public handle<mxdnn_post_ops_t> {
         alg = static_cast<algorithm>(c_alg);
     }
 
-    /// Gated activation: N columns become N/2. `limit` clamps gate and up where it is positive and finite;
-    /// `alpha` is that of gated_swiglu_oai.
+    /// Appends a gated activation, which turns N columns into N/2. A `limit` that is positive and finite
+    /// clamps gate and up. `alpha` is used by gated_swiglu_oai.
     void append_gated(algorithm alg, float alpha, float limit, gated_layout layout) {
         error::wrap_c_api(mxdnn_post_ops_append_gated(get(), static_cast<mxdnn_alg_kind_t>(alg), alpha, limit,
                                   static_cast<mxdnn_gated_layout_t>(layout)),
                 "could not append a gated activation");
     }
-    /// The parameters of the gated activation at `index`.
+    /// Reads the parameters of the gated activation at `index`.
     void get_params_gated(int index, algorithm &alg, float &alpha, float &limit, gated_layout &layout) const {
         mxdnn_alg_kind_t c_alg = mxdnn_alg_kind_undef;
         mxdnn_gated_layout_t c_layout = mxdnn_gated_interleaved;

@@ -38,12 +38,12 @@ struct primitive : public handle<mxdnn_primitive_t> {
 
     /// Empty.
     primitive() = default;
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit primitive(mxdnn_primitive_t p, bool weak = false) : handle(p, weak) {}
-    /// Compiles the implementation of a descriptor, or fetches it from the cache.
+    /// Generates the code of a descriptor's implementation, or takes it from the cache.
     explicit primitive(const primitive_desc_base &pd);
 
-    /// The C descriptor; owned by the primitive.
+    /// The C descriptor. It lives as long as the primitive.
     const_mxdnn_primitive_desc_t get_primitive_desc() const {
         const_mxdnn_primitive_desc_t pd = nullptr;
         error::wrap_c_api(mxdnn_primitive_get_primitive_desc(get(), &pd),
@@ -59,9 +59,10 @@ struct primitive : public handle<mxdnn_primitive_t> {
         return static_cast<kind>(k);
     }
 
-    /// Safe from many threads at once; in user scratchpad mode with a scratchpad each.
+    /// Executes. `args` has a memory for each argument of the primitive (MXDNN_ARG_*). Several threads may
+    /// execute one primitive at the same time; in user scratchpad mode each passes its own scratchpad.
     void execute(const stream &astream, const std::unordered_map<int, memory> &args) const {
-        // The usual few arguments stay on the stack; an execution allocates nothing of its own.
+        // Few arguments stay on the stack, so that an execution allocates nothing.
         enum { few = 32 };
         mxdnn_exec_arg_t on_stack[few];
         std::vector<mxdnn_exec_arg_t> on_heap;

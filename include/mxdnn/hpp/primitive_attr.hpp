@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Attributes: scales, rounding, post-ops and everything else that a problem has beside its tensors.
+/// Attributes of primitives: scales, rounding, post-ops, modes. mxdnn.h documents each of them in full.
 #ifndef MXDNN_HPP_PRIMITIVE_ATTR_HPP
 #define MXDNN_HPP_PRIMITIVE_ATTR_HPP
 
@@ -17,24 +17,24 @@ struct handle_traits<mxdnn_primitive_attr_t> {
 /// What a problem has beside its tensors: scales, modes, post-ops. A getter tells the default where nothing
 /// was set.
 struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
-    /// Every default.
+    /// Default values.
     primitive_attr() {
         mxdnn_primitive_attr_t a = nullptr;
         error::wrap_c_api(mxdnn_primitive_attr_create(&a), "could not create primitive attributes");
         reset(a);
     }
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit primitive_attr(mxdnn_primitive_attr_t a, bool weak = false) : handle(a, weak) {}
 
-    /// Attributes of its own; a mere copy refers to the same ones.
+    /// A copy that does not depend on this object. A plain C++ copy refers to the same attributes.
     primitive_attr clone() const {
         mxdnn_primitive_attr_t a = nullptr;
         error::wrap_c_api(mxdnn_primitive_attr_clone(&a, get()), "could not clone primitive attributes");
         return primitive_attr(a);
     }
 
-    /// Which precision f32 operands may be rounded to (default strict: none); with `apply_to_int` quantised
-    /// weights, too.
+    /// Sets the precision that f32 operands may be rounded to (default strict: none). With `apply_to_int`
+    /// quantised weights may be, too.
     void set_fpmath_mode(fpmath_mode mode, bool apply_to_int = false) {
         error::wrap_c_api(mxdnn_primitive_attr_set_fpmath_mode(
                                   get(), static_cast<mxdnn_fpmath_mode_t>(mode), apply_to_int ? 1 : 0),
@@ -57,7 +57,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         apply_to_int = c_apply != 0;
     }
 
-    /// Which precision sums may have (default strict: that of f32).
+    /// Sets the precision of sums (default strict: that of f32).
     void set_accumulation_mode(accumulation_mode mode) {
         error::wrap_c_api(mxdnn_primitive_attr_set_accumulation_mode(
                                   get(), static_cast<mxdnn_accumulation_mode_t>(mode)),
@@ -71,7 +71,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         return static_cast<accumulation_mode>(mode);
     }
 
-    /// True: the same bits on every execution and for any number of threads.
+    /// True asks for the same bits on every execution and for any number of threads.
     void set_deterministic(bool value) {
         error::wrap_c_api(mxdnn_primitive_attr_set_deterministic(get(), value ? 1 : 0),
                 "could not set the deterministic attribute");
@@ -84,9 +84,9 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         return value != 0;
     }
 
-    /// The promise that weights are not written from before each execution until its work has ended, which
-    /// lets CUDA kernels read them while earlier work of the stream runs; mxdnn.h has it in full. Default:
-    /// false.
+    /// A promise that the weights do not change from before each execution until its work has ended (default
+    /// false). CUDA kernels then read them while earlier work of the stream still runs.
+    /// mxdnn_primitive_attr_set_constant_weights() has the exact conditions.
     void set_constant_weights(bool value) {
         error::wrap_c_api(mxdnn_primitive_attr_set_constant_weights(get(), value ? 1 : 0),
                 "could not set the constant weights attribute");
@@ -99,7 +99,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         return value != 0;
     }
 
-    /// With scratchpad_mode::user every execution passes MXDNN_ARG_SCRATCHPAD, memory of scratchpad_desc().
+    /// Sets whose memory a primitive works in. With scratchpad_mode::user the caller passes
+    /// MXDNN_ARG_SCRATCHPAD to every execution: memory of scratchpad_desc().
     void set_scratchpad_mode(scratchpad_mode mode) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_scratchpad_mode(get(), static_cast<mxdnn_scratchpad_mode_t>(mode)),
@@ -113,8 +114,10 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         return static_cast<scratchpad_mode>(mode);
     }
 
-    /// Scales of argument `arg`: bit i of `mask` gives one scale, or one per group, along dimension
-    /// i; `groups` are the group lengths of the last dimensions (none: no groups).
+    /// Describes the scales of argument `arg`. If bit i of `mask` is set, there is one scale along dimension
+    /// i for each element, or for each group of elements. `groups` are the lengths of the groups in the last
+    /// dimensions (empty: no groups). `mode` says who computes the scales. `is_on_host` is false; true is
+    /// refused.
     void set_scales(int arg, int mask, const memory::dims &groups,
             memory::data_type data_type = memory::data_type::f32, bool is_on_host = false,
             quantization_mode mode = quantization_mode::static_sazp) {
@@ -125,8 +128,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not set scales");
     }
 
-    /// The same as they are kept: `groups` are two lengths, of the last two dimensions. Without scales
-    /// data_type is undef and groups are empty.
+    /// The values of set_scales(). `groups` are two lengths, of the last two dimensions. Without scales,
+    /// `data_type` is undef and `groups` is empty.
     void get_scales(int arg, int &mask, memory::dims &groups, memory::data_type &data_type,
             quantization_mode &mode) const {
         int ndims = 0;
@@ -140,7 +143,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         mode = static_cast<quantization_mode>(c_mode);
     }
 
-    /// Zero points with the mask and groups of the scales.
+    /// Describes the zero points of argument `arg`. Mask and groups are those of the scales.
     void set_zero_points(int arg, int mask, const memory::dims &groups,
             memory::data_type data_type = memory::data_type::u8) {
         mxdnn_dims_t c_groups = {};
@@ -150,7 +153,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not set zero points");
     }
 
-    /// As get_scales().
+    /// The values of set_zero_points(), in the form of get_scales().
     void get_zero_points(int arg, int &mask, memory::dims &groups, memory::data_type &data_type) const {
         int ndims = 0;
         mxdnn_dims_t c_groups = {};
@@ -161,7 +164,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         data_type = static_cast<memory::data_type>(dt);
     }
 
-    /// Rule for e8m0 scales that are computed for `arg`; the default is floor.
+    /// Sets the rule for e8m0 scales that are computed for `arg`; the default is floor.
     void set_scale_rounding(int arg, scale_rounding rounding) {
         error::wrap_c_api(mxdnn_primitive_attr_set_scale_rounding(
                                   get(), arg, static_cast<mxdnn_scale_rounding_t>(rounding)),
@@ -174,7 +177,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not get the rounding of scales");
         return static_cast<scale_rounding>(value);
     }
-    /// Order of the plain scales of `arg`; the default is linear.
+    /// Sets the order of the plain scales of `arg`; the default is linear.
     void set_scales_layout(int arg, scales_layout layout) {
         error::wrap_c_api(mxdnn_primitive_attr_set_scales_layout(
                                   get(), arg, static_cast<mxdnn_scales_layout_t>(layout)),
@@ -187,8 +190,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not get the layout of scales");
         return static_cast<scales_layout>(value);
     }
-    /// NVFP4's f32 global scale of `arg`, shape {1} or {E}: static_sazp is passed, dynamic_fp is computed and
-    /// written, undef (the default) is none.
+    /// Describes the f32 global scale of `arg` for NVFP4, of shape {1} or {E}. static_sazp: the caller passes
+    /// it. dynamic_fp: it is computed and written. undef, the default: there is none.
     void set_global_scale(int arg, quantization_mode mode) {
         error::wrap_c_api(mxdnn_primitive_attr_set_global_scale(
                                   get(), arg, static_cast<mxdnn_quantization_mode_t>(mode)),
@@ -201,7 +204,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 mxdnn_primitive_attr_get_global_scale(get(), arg, &value), "could not get a global scale");
         return static_cast<quantization_mode>(value);
     }
-    /// How plain 6-bit elements of `arg` are stored; the default is one per byte.
+    /// Sets how plain 6-bit elements of `arg` are stored; the default is one code per byte.
     void set_element_packing(int arg, element_packing packing) {
         error::wrap_c_api(mxdnn_primitive_attr_set_element_packing(
                                   get(), arg, static_cast<mxdnn_element_packing_t>(packing)),
@@ -214,7 +217,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not get the packing of elements");
         return static_cast<element_packing>(value);
     }
-    /// What the group arguments of grouped_matmul, moe_route and moe_permute are; the default is ends.
+    /// For grouped_matmul, moe_route and moe_permute: sets which arguments say where groups begin and end;
+    /// the default is ends.
     void set_row_grouping(row_grouping grouping) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_row_grouping(get(), static_cast<mxdnn_row_grouping_t>(grouping)),
@@ -227,7 +231,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 mxdnn_primitive_attr_get_row_grouping(get(), &value), "could not get the row grouping");
         return static_cast<row_grouping>(value);
     }
-    /// Where grouped_matmul applies MXDNN_ARG_TOPK_WEIGHTS; the default is the output.
+    /// For grouped_matmul: sets where MXDNN_ARG_TOPK_WEIGHTS are multiplied; the default is the output.
     void set_topk_weights_placement(topk_weights_placement where) {
         error::wrap_c_api(mxdnn_primitive_attr_set_topk_weights_placement(
                                   get(), static_cast<mxdnn_topk_weights_placement_t>(where)),
@@ -240,8 +244,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
                 "could not get the placement of top-k weights");
         return static_cast<topk_weights_placement>(value);
     }
-    /// grouped_matmul: ids count `global_experts`, of which the weights hold those from `first` on; 0: ids
-    /// are the own ones of the weights.
+    /// For grouped_matmul: says that expert ids count `global_experts` experts, and that the weights hold
+    /// those from `first` on. With 0, the default, ids are positions in the weights.
     void set_expert_range(memory::dim first, memory::dim global_experts) {
         error::wrap_c_api(mxdnn_primitive_attr_set_expert_range(get(), first, global_experts),
                 "could not set the range of experts");
@@ -251,7 +255,8 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         error::wrap_c_api(mxdnn_primitive_attr_get_expert_range(get(), &first, &global_experts),
                 "could not get the range of experts");
     }
-    /// Rows expected at most when M is a runtime value; more are correct all the same. 0: no hint.
+    /// Sets how many rows are expected at most where M is a runtime value; 0, the default, for no hint. More
+    /// rows are correct, too.
     void set_max_rows_hint(memory::dim rows) {
         error::wrap_c_api(
                 mxdnn_primitive_attr_set_max_rows_hint(get(), rows), "could not set the hint of rows");
@@ -278,7 +283,7 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
     }
 
 private:
-    // No groups are said by a null pointer.
+    // Without groups the C API expects a null pointer.
     static const memory::dim *to_c(const memory::dims &groups, mxdnn_dims_t &c_groups) {
         if (groups.empty()) return nullptr;
         for (size_t i = 0; i < groups.size() && i < MXDNN_MAX_NDIMS; i++) c_groups[i] = groups[i];

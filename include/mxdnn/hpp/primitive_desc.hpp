@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What all primitive descriptors have in common.
+/// The common part of all primitive descriptors.
 #ifndef MXDNN_HPP_PRIMITIVE_DESC_HPP
 #define MXDNN_HPP_PRIMITIVE_DESC_HPP
 
@@ -17,7 +17,7 @@ struct handle_traits<mxdnn_primitive_desc_t> {
     static void destroy(mxdnn_primitive_desc_t p) { mxdnn_primitive_desc_destroy(p); }
 };
 
-/// A problem and the implementation chosen for it; the base of every primitive_desc below.
+/// A problem and the implementation chosen for it: the base class of every primitive_desc.
 struct primitive_desc_base : public handle<mxdnn_primitive_desc_t> {
     /// Empty.
     primitive_desc_base() = default;
@@ -32,7 +32,7 @@ struct primitive_desc_base : public handle<mxdnn_primitive_desc_t> {
     /// The implementation's name, for example "jit:avx2" or "ref:any".
     std::string impl_info_str() const { return ask<const char *>(mxdnn_query_impl_info_str); }
 
-    /// Moves on to the next implementation that takes the problem; false when there is none.
+    /// Moves on to the next implementation that takes the problem. Returns false if there is none.
     bool next_impl() {
         const mxdnn_status_t st = mxdnn_primitive_desc_next_impl(get());
         if (st == mxdnn_last_impl_reached) return false;
@@ -40,8 +40,8 @@ struct primitive_desc_base : public handle<mxdnn_primitive_desc_t> {
         return true;
     }
 
-    /// Any of the descriptor queries; an empty descriptor where there is none. For
-    /// query::exec_arg_md the index is an execution argument.
+    /// The answer to any query for a memory descriptor; empty where there is none. For query::exec_arg_md
+    /// `index` is an execution argument.
     memory::desc query_md(query what, int index = 0) const {
         const_mxdnn_memory_desc_t md =
                 mxdnn_primitive_desc_query_md(get(), static_cast<mxdnn_query_t>(what), index);
@@ -53,25 +53,27 @@ struct primitive_desc_base : public handle<mxdnn_primitive_desc_t> {
 
     /// The source.
     memory::desc src_desc(int index = 0) const { return query_md(query::src_md, index); }
-    /// The weights; where they were given as `any`, the packed layout that was chosen. Index 1 is the bias.
+    /// The weights. If they were given as `any`, this is the packed layout that was chosen. Index 1 is the
+    /// bias.
     memory::desc weights_desc(int index = 0) const { return query_md(query::weights_md, index); }
     /// The bias; empty for none.
     memory::desc bias_desc() const { return query_md(query::weights_md, 1); }
     /// The destination; index 1 is the second one of an mx_reorder.
     memory::desc dst_desc(int index = 0) const { return query_md(query::dst_md, index); }
-    /// The scratchpad; its size is 0 where the library allocates it.
+    /// The scratchpad. Its size is 0 if the library allocates it.
     memory::desc scratchpad_desc() const { return query_md(query::scratchpad_md); }
     /// The engine of the scratchpad.
     engine scratchpad_engine() const { return ask_engine(mxdnn_query_scratchpad_engine); }
 
-    /// The queries whose answer is an int64_t.
+    /// The answer to any query for an int64_t.
     int64_t query_s64(query what) const { return ask<int64_t>(static_cast<mxdnn_query_t>(what)); }
-    /// Arguments that are read.
+    /// Number of arguments that are read.
     int num_of_inputs() const { return ask<int>(mxdnn_query_num_of_inputs_s32); }
-    /// Arguments that are written.
+    /// Number of arguments that are written.
     int num_of_outputs() const { return ask<int>(mxdnn_query_num_of_outputs_s32); }
 
-    /// A copy of the attributes, with what descriptors imply.
+    /// A copy of the attributes, completed by what the descriptors say (such as the scales of packed
+    /// weights).
     primitive_attr get_primitive_attr() const {
         const_mxdnn_primitive_attr_t attr = nullptr;
         error::wrap_c_api(mxdnn_primitive_desc_get_attr(get(), &attr),
@@ -90,7 +92,7 @@ protected:
         if (st == mxdnn_success) reset(pd);
     }
 
-    /// A descriptor of its own: next_impl() of a mere copy moves this one, too.
+    /// A copy that does not depend on this object. After a plain C++ copy, next_impl() changes both.
     template <typename T>
     static T clone_of(const T &pd) {
         mxdnn_primitive_desc_t copy = nullptr;

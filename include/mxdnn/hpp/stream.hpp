@@ -13,7 +13,7 @@ struct handle_traits<mxdnn_stream_t> {
     static void destroy(mxdnn_stream_t p) { mxdnn_stream_destroy(p); }
 };
 
-/// An order of executions; those of a CPU engine return when they are done.
+/// The order of executions. On a CPU engine an execution returns when it is done.
 struct stream : public handle<mxdnn_stream_t> {
     /// How executions of a stream follow one another.
     enum class flags : unsigned {
@@ -23,7 +23,7 @@ struct stream : public handle<mxdnn_stream_t> {
 
     /// Empty.
     stream() = default;
-    /// Takes a C handle over; when `weak`, only refers to it.
+    /// Owns a C handle from now on; when `weak`, only refers to it.
     explicit stream(mxdnn_stream_t s, bool weak = false) : handle(s, weak) {}
 
     /// A stream of an engine.
@@ -34,14 +34,14 @@ struct stream : public handle<mxdnn_stream_t> {
         reset(s);
     }
 
-    /// The engine; owned by the stream.
+    /// The engine. Engines are never freed.
     engine get_engine() const {
         mxdnn_engine_t e = nullptr;
         error::wrap_c_api(mxdnn_stream_get_engine(get(), &e), "could not get the engine of a stream");
         return engine(e, true);
     }
 
-    /// Returns when all that was put into the stream is done.
+    /// Returns when all work that was put into the stream has ended.
     stream &wait() {
         error::wrap_c_api(mxdnn_stream_wait(get()), "could not wait on a stream");
         return *this;
