@@ -15,14 +15,14 @@ namespace impl {
 
 namespace {
 
-// The type's name, or its number where it is no type.
+// The name of the type, or its number if there is no such type.
 constexpr text_and_names_t<scale_types> scale_types_text{"possible are ", " "};
 
 std::string type_text(data_type_t dt) {
     return data_type_info(dt) || dt == mxdnn_data_type_undef ? data_type_name(dt) : std::to_string(int(dt));
 }
 
-constexpr int max_post_ops = 31; // more would not fit between the bits of the argument numbers
+constexpr int max_post_ops = 31; // more do not fit into the bits of argument numbers
 
 status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_t *groups, data_type_t dt,
         arg_attr_t::grouping_t &out) {
@@ -60,7 +60,7 @@ status_t parse_groups(const char *what, int arg, int mask, int ndims, const dim_
 
 namespace {
 
-// What belongs to each operand in the bits of an argument's number, and how it is called.
+// Bits of an argument number that stand for scales, zero points and so on of an operand, with their names.
 constexpr struct {
     int bit;
     const char *name;
@@ -74,7 +74,7 @@ struct plain_arg_t {
     int arg;
     const char *name;
 };
-// Those of expert layers are named as their constants are.
+// Arguments of expert layers have the names of their constants.
 constexpr plain_arg_t plain_args[] = {
         {MXDNN_ARG_SCRATCHPAD, "scratchpad"},
         {MXDNN_ARG_GROUP_OFFSETS, "GROUP_OFFSETS"},
@@ -100,7 +100,7 @@ constexpr plain_arg_t plain_args[] = {
 namespace {
 constexpr const char *unknown_arg = "an unknown argument";
 
-// The names of the parameters of all operands, made when this is compiled.
+// The names of all arguments of operands, built at compile time.
 struct parameter_name_t {
     int arg;
     char text[40];

@@ -66,11 +66,11 @@ struct mxdnn_primitive_attr {
     mxdnn_scratchpad_mode_t scratchpad = mxdnn_scratchpad_mode_library;
     mxdnn_row_grouping_t row_grouping = mxdnn_row_grouping_ends;
     mxdnn_topk_weights_placement_t topk_weights_placement = mxdnn_topk_weights_on_output;
-    mxdnn_dim_t first_expert = 0, global_experts = 0; // 0 global ones: ids are the weights' own
+    mxdnn_dim_t first_expert = 0, global_experts = 0; // global_experts 0: ids are positions in the weights
     mxdnn_dim_t max_rows_hint = 0;
     bool constant_weights = false;
 
-    // Attributes of SRC, WEIGHTS, DST or DST_1; null for any other argument.
+    // Attributes of SRC, WEIGHTS, DST or DST_1; null for other arguments.
     const mxdnn::impl::arg_attr_t *arg(int a) const;
     mxdnn::impl::arg_attr_t *arg(int a) {
         return const_cast<mxdnn::impl::arg_attr_t *>(const_cast<const mxdnn_primitive_attr *>(this)->arg(a));
@@ -87,7 +87,7 @@ namespace impl {
 
 using attr_t = mxdnn_primitive_attr;
 
-// Checked forms of the public setters.
+// The public setters, with their checks.
 status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *groups, data_type_t dt,
         mxdnn_quantization_mode_t mode);
 status_t set_zero_points(attr_t &attr, int arg, int mask, int ndims, const dim_t *groups, data_type_t dt);
@@ -100,7 +100,8 @@ status_t append_gated(
 const char *arg_name(int arg); // "src", "weights", ...
 const char *alg_name(mxdnn_alg_kind_t alg);
 
-// In the words of verbose lines: "attr-scales:wei:3:e8m0:32x1:static_sazp attr-post-ops:relu:0:0".
+// The attributes in the words of verbose lines, for example "attr-scales:wei:3:e8m0:32x1:static_sazp
+// attr-post-ops:relu:0:0".
 std::string to_string(const attr_t &attr);
 
 } // namespace impl

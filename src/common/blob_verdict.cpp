@@ -31,7 +31,7 @@ mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, s
     case blob_class_t::newer_format: return because(mxdnn_blob_incompatible, "%s", fault.text);
     case blob_class_t::ok: break;
     }
-    // Plain descriptors: the reference multiplies plain quantised weights on any engine.
+    // Plain descriptors: the reference multiplies plain quantised weights on every engine.
     if (!is_packed(md))
         return because(mxdnn_blob_slower,
                 "%s is plain, which only the reference takes as weights; mx_reorder to a destination of tag `any` "

@@ -7,14 +7,14 @@
 namespace mxdnn {
 namespace impl {
 
-// Leaves the reason as the last error, and answers.
+// Leaves the reason as the last error, and returns the verdict.
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 mxdnn_blob_verdict_t
 because(mxdnn_blob_verdict_t verdict, const char *format, ...);
 
-// The reason is left as the last error; empty for native.
+// Leaves the reason as the last error; "" for native.
 mxdnn_blob_verdict_t blob_verdict(const engine_t &engine, const uint8_t *blob, size_t size);
 
 } // namespace impl

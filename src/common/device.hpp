@@ -13,14 +13,16 @@
 namespace mxdnn {
 namespace impl {
 
-// Work on a stream is in order, so one scratchpad serves all its executions, from whatever thread they come.
+// Work on a stream is executed in order. So one scratchpad serves all executions of a stream, whichever
+// thread starts them.
 class device_stream_t {
 public:
     virtual ~device_stream_t() = default;
     virtual status_t wait() const = 0;
-    // A stream that is recorded into a graph cannot be waited for. True also where the device does not say.
+    // A stream that is being captured into a graph cannot be waited for. True also if the device does not
+    // know.
     virtual bool is_capturing() const = 0;
-    // Null where no primitive that needs so much has been created.
+    // Null if no primitive that needs this size has been created.
     virtual char *scratchpad(int64_t bytes) const = 0;
 };
 
@@ -28,14 +30,15 @@ public:
 class device_t {
 public:
     virtual ~device_t() = default;
-    // `of_what` is for the sentence about memory that has run out.
+    // `of_what` names the buffer in the message for a lack of memory.
     virtual status_t allocate(void **data, size_t bytes, const char *of_what) const = 0;
-    virtual void release(void *data) const = 0; // waits for the device
-    // Between the host and the device, in either direction, after all work on the device. Refused in the name
-    // of `function` while one of the device's streams is being captured, which waiting would break.
+    virtual void release(void *data) const = 0; // waits until the device is idle
+    // Copies between the host and the device, in either direction, after all work of the device. Refused
+    // while one of its streams is being captured, because waiting would break the capture. `function` is
+    // named in the message.
     virtual status_t copy_now(const char *function, void *dst, const void *src, size_t bytes) const = 0;
     virtual status_t create_stream(std::unique_ptr<device_stream_t> &stream) const = 0;
-    // Makes every stream of the device, present and future, hold a scratchpad of so many bytes.
+    // Gives every stream of the device, also later ones, a scratchpad of at least this size.
     virtual status_t reserve_scratchpad(int64_t bytes) const = 0;
 };
 

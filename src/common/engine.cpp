@@ -20,8 +20,8 @@ std::string kind_names() {
     return s;
 }
 
-// Engines are values: equal ones are one object, which lives as long as the process, so that no
-// stream, memory or primitive can outlive its engine.
+// Two equal engines are one object. It lives as long as the process, so that no stream, memory or primitive
+// can outlive its engine.
 const engine_t *intern(const engine_t &e) {
     static std::mutex mutex;
     static std::deque<engine_t> *engines = new std::deque<engine_t>;

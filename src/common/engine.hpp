@@ -12,7 +12,7 @@
 namespace mxdnn {
 namespace impl {
 
-// A target that an engine can be created for. A backend's rows derive from it and say more.
+// A target that an engine can be created for. Backends derive from it and add what they need.
 struct target_t {
     const char *name; // "cpu:x64:avx2"
     mxdnn_engine_kind_t kind;
@@ -28,8 +28,9 @@ std::string target_names();           // all, separated by blanks
 struct mxdnn_engine {
     const mxdnn::impl::target_t *target = nullptr;
     size_t index = 0;
-    bool executes = false;                         // primitives run here; otherwise only mx_reorder does
-    const mxdnn::impl::device_t *device = nullptr; // that primitives run on and memory is of; null: the host
+    bool executes = false; // whether all primitives run here; otherwise only mx_reorder does
+    const mxdnn::impl::device_t *device =
+            nullptr; // the device that executes and owns the memory; null: the host
 
     mxdnn_engine_kind_t kind() const { return target->kind; }
     bool operator==(const mxdnn_engine &o) const {
@@ -39,8 +40,8 @@ struct mxdnn_engine {
 
 struct mxdnn_stream {
     const mxdnn_engine *engine = nullptr;
-    mxdnn_threadpool_t threadpool = {};                   // the caller's threads; of size 0: the library's
-    std::unique_ptr<mxdnn::impl::device_stream_t> device; // of engines that are devices
+    mxdnn_threadpool_t threadpool = {}; // the caller's threads; struct_size 0: the library's
+    std::unique_ptr<mxdnn::impl::device_stream_t> device; // only for engines that are devices
 
     bool has_threadpool() const { return threadpool.struct_size != 0; }
 };
@@ -50,7 +51,7 @@ struct mxdnn_memory {
     const mxdnn_engine *engine = nullptr;
     void *handle = nullptr;
     std::unique_ptr<void, void (*)(void *)> owned{nullptr, nullptr};
-    // Device memory: the host's copy while it is mapped.
+    // The host's copy of device memory, while it is mapped.
     mutable std::unique_ptr<void, void (*)(void *)> mapped{nullptr, nullptr};
 };
 
@@ -61,7 +62,7 @@ using engine_t = mxdnn_engine;
 using stream_t = mxdnn_stream;
 using memory_t = mxdnn_memory;
 
-// The one object of an engine; never destroyed.
+// The object of an engine. It is never destroyed.
 status_t create_engine(const engine_t **engine, mxdnn_engine_kind_t kind, size_t index);
 status_t create_engine_for_target(const engine_t **engine, const char *target);
 size_t engine_count(mxdnn_engine_kind_t kind);

@@ -16,7 +16,7 @@ std::string text(const char *name) {
     return v ? v : "";
 }
 
-// Words that may be written in upper case, too, as oneDNN's may.
+// Values that may be in upper case, as in oneDNN.
 std::string words(const char *name) {
     std::string v = text(name);
     for (char &c : v)

@@ -11,9 +11,9 @@ struct environment_t {
     std::string verbose;                 // MXDNN_VERBOSE
     std::string max_cpu_isa;             // MXDNN_MAX_CPU_ISA
     bool jit_dump = false;               // MXDNN_JIT_DUMP
-    bool jit_profile = false;            // MXDNN_JIT_PROFILE: a perf map of generated code
+    bool jit_profile = false;            // MXDNN_JIT_PROFILE: writes a perf map of generated code
     int primitive_cache_capacity = 1024; // MXDNN_PRIMITIVE_CACHE_CAPACITY
-    std::string cuda_library; // MXDNN_CUDA_LIBRARY: the file to open; empty: where libmxdnn looks by itself
+    std::string cuda_library; // MXDNN_CUDA_LIBRARY: the file to open; empty: libmxdnn searches for it
 };
 
 const environment_t &environment();

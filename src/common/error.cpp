@@ -10,12 +10,12 @@ namespace mxdnn {
 namespace impl {
 
 namespace {
-// A plain array: keeping the message must not fail when memory has run out.
+// A plain array: storing the message must work even if memory has run out.
 thread_local char last_message[512] = "";
 } // namespace
 
 status_t fail(status_t status, const char *format, ...) {
-    // Formatted aside first: an argument may be the last message itself.
+    // Formatted into another buffer first, because an argument may be the last message itself.
     char message[sizeof(last_message)];
     va_list args;
     va_start(args, format);

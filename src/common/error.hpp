@@ -9,21 +9,20 @@
 namespace mxdnn {
 namespace impl {
 
-// Stores the formatted sentence as this thread's last error, prints it when verbose mode has
-// `error`, and returns `status`.
+// Stores the formatted sentence as the last error of this thread. Prints it if the verbose word `error` is
+// set. Returns `status`.
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif
 status_t
 fail(status_t status, const char *format, ...);
 
-// Leaves the text as this thread's last error where nothing has failed: the reason for an answer.
+// Stores the text as the last error of this thread although nothing failed: the reason for an answer.
 void leave_reason(const char *text);
 
 const char *last_error();
 
-// The same from where no status can be returned: parallel work. Ends at the wall of the C API, as any
-// exception.
+// The same where no status can be returned: in parallel work. The C API catches it like any exception.
 struct failure_t : std::exception {
     status_t status;
     char text[256];
@@ -34,9 +33,8 @@ struct failure_t : std::exception {
     const char *what() const noexcept override { return text; }
 };
 
-// The outcome of asking an implementation whether it takes a problem: nothing, or what was asked,
-// what was found and what is needed. Kept as text in the caller's terms; building it costs
-// nothing unless an implementation declines.
+// Whether an implementation takes a problem. If not: what was asked, what was found and what is needed. The
+// text uses the caller's terms. It is built only if an implementation declines.
 struct reason_t {
     status_t status = mxdnn_success;
     char text[232] = "";
@@ -45,7 +43,7 @@ struct reason_t {
 
 // "<what>: found <found>, needs <needed>"
 reason_t no(const char *what, const char *found, const char *needed);
-// A decline that is the caller's mistake and ends the search, with its own status.
+// An error of the caller. It ends the search, with its own status.
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -26,7 +26,8 @@ MXDNN_RULE float real(uint32_t u) {
 
 } // namespace exp_rule
 
-// e^x: 2^n times a polynomial on [-ln2/2, ln2/2]; overflow is Inf, below half of 2^-149 it is 0, NaN stays.
+// e^x as 2^n times a polynomial on [-ln2/2, ln2/2]. Overflow gives Inf. A result below half of 2^-149 gives
+// 0. NaN stays NaN.
 MXDNN_RULE float exp_f32(float x) {
     const float least = x < -104.f ? -104.f : x, c = least > 89.f ? 89.f : least;
     const float shifted = __builtin_fmaf(c, 1.44269504f, 12582912.f); // 1.5 * 2^23: rounds to an integer
@@ -41,8 +42,8 @@ MXDNN_RULE float exp_f32(float x) {
     p = __builtin_fmaf(p, r, .5f);
     p = __builtin_fmaf(p, r, 1.f);
     p = __builtin_fmaf(p, r, 1.f);
-    // 2^n as two factors, so that neither leaves the range.
-    const int32_t i = int32_t(exp_rule::bits(shifted) - 0x4b400000u); // n: the distance from 1.5 * 2^23
+    // 2^n as two factors, because one factor could overflow.
+    const int32_t i = int32_t(exp_rule::bits(shifted) - 0x4b400000u); // n, as the distance from 1.5 * 2^23
     const int32_t half = i >> 1, rest = i - half;
     const float y =
             p * exp_rule::real(uint32_t(half + 127) << 23) * exp_rule::real(uint32_t(rest + 127) << 23);

@@ -24,7 +24,7 @@ int bounds_arg(mxdnn_row_grouping_t grouping) {
     }
 }
 
-// What is passed without elements has no address, but it is passed.
+// An argument that is passed without elements has no address, but counts as passed.
 template <typename T>
 const T *passed(const exec_ctx_t &ctx, int arg) {
     static const T nothing{};
@@ -87,7 +87,7 @@ bool swizzled_by_group(const grouped_exec_t &x, bool of_src) {
 
 namespace {
 
-// Everything that has one entry per grouped row has as many.
+// All tensors with one entry per grouped row have the same length.
 status_t check_rows(const exec_ctx_t &ctx, const grouped_exec_t &x) {
     const int64_t rows = x.groups.rows;
     if (rows > INT32_MAX)
@@ -137,7 +137,7 @@ status_t check_group_count(const exec_ctx_t &ctx, const grouped_exec_t &x) {
     return mxdnn_success;
 }
 
-// Scales follow the rows of their tensor, a global scale is one or one per expert.
+// Scales have the rows of their tensor. There is one global scale, or one per expert.
 status_t check_scales(const exec_ctx_t &ctx, const grouped_exec_t &x, bool of_src) {
     const problem_t &p = ctx.pd.problem;
     const int arg = of_src ? MXDNN_ARG_SRC : MXDNN_ARG_DST;
@@ -171,7 +171,7 @@ status_t check_scales(const exec_ctx_t &ctx, const grouped_exec_t &x, bool of_sr
     return mxdnn_success;
 }
 
-// Indices and pointers of the rows that are computed; others may hold anything.
+// Checks indices and pointers of rows that are computed. Others may have any value.
 status_t check_row_data(const grouped_exec_t &x) {
     for (int64_t i = 0; i < x.groups.groups; i++) {
         const row_group_t g = x.groups.group(i);

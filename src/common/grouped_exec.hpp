@@ -8,27 +8,27 @@
 namespace mxdnn {
 namespace impl {
 
-// The constants of a gated activation for one expert.
+// The parameters of a gated activation for one expert.
 struct activation_params_t {
     float alpha, beta, limit;
 };
 
 struct grouped_exec_t {
-    // Rows are those that the groups divide; padded ones are counted through, [group][row in it].
+    // Rows are counted as the groups divide them. Padded groups are counted through: [group][row in it].
     row_groups_t groups;
-    int64_t src_rows = 0, dst_rows = 0;                  // of the tensors
+    int64_t src_rows = 0, dst_rows = 0;                  // rows of the tensors
     const int32_t *gather = nullptr, *scatter = nullptr; // [rows]; null: row r is row r of the tensor
     const void *topk = nullptr;                          // [rows] f32 or bf16; null: all are 1
     data_type_t topk_dt = mxdnn_data_type_undef;
     const float *expert_alpha = nullptr;      // [experts]; null: all are 1
-    const float *activation_params = nullptr; // null: those of the gated post-op
-    int64_t activation_stride = 0;            // from one expert's to the next
-    const uint64_t *weights_ptrs = nullptr;   // [experts], packed; null: WEIGHTS holds all
+    const float *activation_params = nullptr; // null: the parameters of the post-op
+    int64_t activation_stride = 0;            // from the parameters of one expert to those of the next
+    const uint64_t *weights_ptrs = nullptr;   // [experts], packed; null: all are in WEIGHTS
 
-    // Of arguments that check_grouped_exec() accepted.
+    // The arguments of an execution, which check_grouped_exec() accepted.
     explicit grouped_exec_t(const exec_ctx_t &ctx);
 
-    // -1: a row of zeros, a result that is dropped.
+    // -1: for the source a row of zeros, for the destination a row that is dropped.
     int64_t src_row(int64_t row) const { return gather ? gather[row] : row; }
     int64_t dst_row(int64_t row) const { return scatter ? scatter[row] : row; }
     float topk_weight(int64_t row) const;
@@ -36,12 +36,12 @@ struct grouped_exec_t {
     activation_params_t params(int expert, const post_op_t &gated) const;
 };
 
-// Whether the arguments fit each other, and on the host what the index tensors hold, before anything is
-// written. Asked on every execution: index tensors have the length that they come with.
+// Checks that the arguments fit each other, and on the host also the contents of the index tensors, before
+// anything is written. Called in every execution, because the length of index tensors is known only then.
 status_t check_grouped_exec(const problem_t &p, const exec_ctx_t &ctx);
 
-// Whether 128x4-swizzled scales of the source (or the destination) restart on a tile at every group: where
-// rows lie in the tensor as the groups divide them.
+// Whether each group begins on a new tile of the 128x4 scales of the source (or the destination). This is so
+// if its rows are in the order of the groups.
 bool swizzled_by_group(const grouped_exec_t &x, bool of_src);
 
 } // namespace impl

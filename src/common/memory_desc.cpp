@@ -21,7 +21,7 @@ namespace {
 
 struct tag_t {
     mxdnn_format_tag_t tag;
-    const char *name; // a letter per dimension, outermost first
+    const char *name; // one letter per dimension, outermost first
 };
 
 constexpr tag_t tags[] = {{mxdnn_a, "a"}, {mxdnn_ab, "ab"}, {mxdnn_abc, "abc"}, {mxdnn_abcd, "abcd"},
@@ -50,7 +50,7 @@ int ndims_of(const tag_t &tag) {
     return n;
 }
 
-// Stable, in place; a dozen indices at most.
+// A stable sort in place, for at most a dozen indices.
 template <typename before_t>
 void sort_dims(int *dim, int n, before_t before) {
     for (int i = 1; i < n; i++)
@@ -64,10 +64,10 @@ int stored_bits(data_type_t dt, bool dense) {
             data_type_info(dt)->bits, dense ? mxdnn_element_packing_dense : mxdnn_element_packing_bytes);
 }
 
-// Elements whose bits fill whole bytes: what the length of a row is rounded up to.
+// The number of elements that fill whole bytes. Lengths of rows are rounded up to a multiple of it.
 int row_granularity(data_type_t dt) { return stored_bits(dt, false) == 4 ? 2 : 1; }
 
-// a * b as checked_mul, or runtime_dim where one of them is.
+// a * b as checked_mul does it; runtime_dim if one of them is.
 dim_t mul_dims(dim_t a, dim_t b) { return is_runtime(a) || is_runtime(b) ? runtime_dim : checked_mul(a, b); }
 
 status_t too_large(const char *what) {
@@ -84,7 +84,7 @@ status_t check_shape(int ndims, const dim_t *dims, data_type_t dt) {
         return fail(mxdnn_invalid_arguments,
                 "memory descriptor: data type %d is none; give one of mxdnn_data_type_t other than undef",
                 int(dt));
-    int64_t elements = 1; // of a tensor whose empty and runtime dims are 1
+    int64_t elements = 1; // of a tensor in which empty and runtime dims count as 1
     for (int d = 0; d < ndims; d++) {
         if (is_runtime(dims[d])) continue;
         if (dims[d] < 0 || dims[d] > max_dim)
@@ -98,8 +98,8 @@ status_t check_shape(int ndims, const dim_t *dims, data_type_t dt) {
     return mxdnn_success;
 }
 
-// The strides of a tensor without gaps but those that put rows on bytes; empty dims count as 1, and a
-// stride that depends on a runtime dim is a runtime value. False where one is too large.
+// The strides of a tensor without gaps, except that rows start on bytes. Empty dims count as 1. A stride that
+// depends on a runtime dim is a runtime value. False if a stride is too large.
 bool natural_strides(int ndims, const dim_t *dims, data_type_t dt, const order_t &order, dim_t *strides) {
     dim_t next = 1;
     for (int i = ndims - 1; i >= 0; i--) {
@@ -113,7 +113,7 @@ bool natural_strides(int ndims, const dim_t *dims, data_type_t dt, const order_t
     return true;
 }
 
-// Bytes from the first element to the end of the last one; -1 beyond max_bytes.
+// Bytes from the first element to the end of the last one; -1 if more than max_bytes.
 int64_t strided_size(int ndims, const dim_t *dims, const dim_t *strides, data_type_t dt) {
     int64_t last = 0;
     for (int d = 0; d < ndims; d++)
@@ -128,10 +128,10 @@ int64_t strided_size(int ndims, const dim_t *dims, const dim_t *strides, data_ty
     return bytes > max_bytes ? -1 : bytes;
 }
 
-// Elements that share bytes stand side by side along a dimension of stride 1. Without one there is one
-// element.
+// Elements that share bytes are neighbours along a dimension of stride 1. If there is no such dimension,
+// there is one element.
 status_t check_shared_bytes(int ndims, const dim_t *dims, const dim_t *strides, data_type_t dt) {
-    int least = -1; // the dim of the smallest stride, of those with more than one element
+    int least = -1; // the dim with the smallest stride, among those with more than one element
     for (int d = 0; d < ndims; d++) {
         if (strides[d] == 1) return mxdnn_success;
         if (dims[d] != 1 && (least < 0 || strides[d] < strides[least])) least = d;
@@ -143,8 +143,8 @@ status_t check_shared_bytes(int ndims, const dim_t *dims, const dim_t *strides, 
                              data_type_name(dt), int64_t(strides[least]), least);
 }
 
-// Strides as a caller gave them: legal values, rows on bytes, and no two elements in one place (a stride
-// of 0 repeats a dimension on purpose). What hangs on runtime values is checked when they are known.
+// Checks strides of a caller: legal values, rows that start on bytes, and no two elements in one place (a
+// stride of 0 repeats a dimension on purpose). What depends on runtime values is checked when they are known.
 status_t check_strides(int ndims, const dim_t *dims, const dim_t *strides, data_type_t dt) {
     for (int d = 0; d < ndims; d++)
         if (!is_runtime(strides[d]) && (strides[d] < 0 || strides[d] > max_bytes))
@@ -155,7 +155,7 @@ status_t check_strides(int ndims, const dim_t *dims, const dim_t *strides, data_
     for (int d = 0; d < ndims; d++)
         if (dims[d] == 0) return mxdnn_success;
 
-    // Dimensions that take steps, from the innermost on.
+    // Dimensions with more than one element and a stride other than 0, from the innermost on.
     int by_stride[max_ndims], n = 0;
     bool known = true;
     for (int d = 0; d < ndims; d++) {
@@ -176,7 +176,7 @@ status_t check_strides(int ndims, const dim_t *dims, const dim_t *strides, data_
         }
     }
     if (!known) return mxdnn_success;
-    int64_t smallest = 1; // that keeps clear of the dimensions further in
+    int64_t smallest = 1; // the smallest stride that does not reach into inner dimensions
     for (int i = 0; i < n; i++) {
         const int d = by_stride[i];
         if (strides[d] < smallest)
@@ -222,7 +222,7 @@ bool has_natural_strides(const memory_desc_t &md, const order_t &order) {
            && std::equal(strides, strides + md.ndims, md.strides);
 }
 
-// "ab", or "ab:48x1" where the strides are not those that the tag gives.
+// "ab"; with strides that do not follow from the tag "ab:48x1".
 std::string strides_to_string(const memory_desc_t &md) {
     for (const tag_t &tag : tags)
         if (ndims_of(tag) == md.ndims && has_natural_strides(md, order_of(tag))) return tag.name;
@@ -356,7 +356,7 @@ status_t init_packed_as(memory_desc_t &md, int ndims, const dim_t *dims, data_ty
                 bits, layout.name, layout.integers_only ? "integers" : "codes", layout.bits);
 
     const packed_shape_t shape = make_packed_shape(dims[ndims - 2], dims[ndims - 1], bits, quant);
-    // At most 2^50 elements, so the layout's own arithmetic stays far from the end of int64.
+    // At most 2^50 elements, so that the arithmetic of layouts cannot overflow int64.
     const int64_t stride = round_up(layout.matrix_bytes(shape), layout.align);
     int64_t size = stride;
     for (int d = 0; d < ndims - 2; d++) size = checked_mul(size, dims[d]);
@@ -385,7 +385,7 @@ const layout_t *layout_of(const memory_desc_t &md) {
 
 namespace {
 
-// Of codes that are stored more densely than the strides count, of known dims that are not empty.
+// For codes that are stored more densely than the strides say. Dims are known and not empty.
 int64_t dense_size(const memory_desc_t &md, int bits) {
     const int inner = inner_dim(md);
     int64_t bytes = div_up(((md.dims[inner] - 1) * md.strides[inner] + 1) * bits, 8);
@@ -426,7 +426,7 @@ int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense) {
 }
 
 int inner_dim(const memory_desc_t &md) {
-    // Where several dims have stride 1, all but one have one element and could be any.
+    // If several dims have stride 1, all but one of them have one element.
     int inner = -1;
     for (int i = md.ndims - 1; i >= 0; i--)
         if (md.strides[i] == 1 && (inner < 0 || md.dims[inner] <= 1)) inner = i;
@@ -477,7 +477,7 @@ bool equal(const memory_desc_t &a, const memory_desc_t &b) {
         return a.grouped.variable_dim == b.grouped.variable_dim
                && a.grouped.group_count == b.grouped.group_count
                && a.grouped.offsets_dt == b.grouped.offsets_dt;
-    case mxdnn_format_kind_opaque: // sizes follow from the rest
+    case mxdnn_format_kind_opaque: // sizes follow from the other members
         return a.packed.family == b.packed.family && a.packed.layout_id == b.packed.layout_id
                && a.packed.layout_version == b.packed.layout_version && a.packed.quant == b.packed.quant;
     default: return true;

@@ -11,7 +11,7 @@
 namespace mxdnn {
 namespace impl {
 
-// Packed weights: the last two dims are K and N, those before them are the batch.
+// Packed weights. The last two dims are K and N; those before them are the batch.
 struct packed_desc_t {
     target_family_t family = target_family_t::none;
     uint32_t layout_id = 0, layout_version = 0;
@@ -27,11 +27,11 @@ struct grouped_desc_t {
     data_type_t offsets_dt = mxdnn_data_type_undef;
 };
 
-// What is said about a tensor for others to read; never part of equality.
+// Notes on a tensor for other programs. They do not count when descriptors are compared.
 struct annotation_t {
     data_type_t original_dt = mxdnn_data_type_undef;
     std::string recipe;
-    // Optional fields of a blob that this release does not know, kept as they came.
+    // Optional fields of a blob that this release does not know, unchanged.
     std::vector<uint8_t> unknown_fields;
 };
 
@@ -39,11 +39,11 @@ struct annotation_t {
 } // namespace mxdnn
 
 struct mxdnn_memory_desc {
-    int ndims = 0; // 0: no tensor
+    int ndims = 0; // 0: there is no tensor
     mxdnn_dims_t dims = {};
     mxdnn_data_type_t dt = mxdnn_data_type_undef;
     mxdnn_format_kind_t kind = mxdnn_format_kind_undef;
-    mxdnn_dims_t strides = {};           // blocked: in elements; runtime where it depends on a runtime dim
+    mxdnn_dims_t strides = {};           // blocked: in elements; runtime_dim if it depends on a runtime dim
     mxdnn::impl::packed_desc_t packed;   // opaque
     mxdnn::impl::grouped_desc_t grouped; // grouped
     mxdnn::impl::annotation_t annotation;
@@ -60,51 +60,52 @@ inline bool is_strided(const memory_desc_t &md) { return md.kind == mxdnn_blocke
 inline bool is_zero(const memory_desc_t &md) { return md.ndims == 0; }
 inline dim_t dim_from_end(const memory_desc_t &md, int i) { return md.dims[md.ndims - i]; }
 
-// True when a dimension or a stride is known only at execution.
+// True if a dimension or a stride is not known before execution.
 bool has_runtime_dims(const memory_desc_t &md);
 
-// Product of all dims but the last two (1 for a matrix); runtime_dim when one of them is runtime.
+// The product of all dims but the last two (1 for a matrix); runtime_dim if one of them is.
 dim_t batch_of(const memory_desc_t &md);
-// The indices, one for each batch dim, of batch entry number `entry`.
+// The indices of batch entry number `entry`, one for each batch dim.
 void batch_index(const memory_desc_t &md, dim_t entry, dim_t *idx);
 
-// All checks of the public constructors; strides == nullptr makes the natural row-major order.
+// These make all checks of the public constructors. strides == nullptr stands for row-major order.
 status_t init_strided(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const dim_t *strides);
 status_t init_with_tag(
         memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, mxdnn_format_tag_t tag);
 status_t init_grouped(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, int variable_dim,
         dim_t group_count, data_type_t offsets_dt);
-// The packed descriptor that `family` gives to a logical [..., K, N] tensor of `dt` codes; the
-// quantisation must be legal (formats/format_list.hpp) and the dims known.
+// The packed descriptor of `family` for a logical [..., K, N] tensor of `dt` codes. The format is legal
+// (formats/named_formats.hpp) and the dims are known.
 status_t init_packed(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const quant_t &quant,
         target_family_t family);
 
-// Shape and map of one batch entry of a packed descriptor.
+// The shape and the map of one batch entry of a packed descriptor.
 packed_shape_t shape_of(const memory_desc_t &packed_md);
 const layout_t *layout_of(const memory_desc_t &packed_md);
 
-// Bytes that the elements occupy: 0 for `any`, runtime_dim when a dim is runtime. How densely 6-bit codes
-// stand is no part of a descriptor, but of the attributes it is used with.
+// Bytes that the elements occupy: 0 for `any`, runtime_dim if a dim is. Whether 6-bit codes are dense is an
+// attribute, not part of the descriptor.
 int64_t size_of(const memory_desc_t &md, mxdnn_element_packing_t packing = mxdnn_element_packing_bytes);
-// Bytes of a plain tensor of dims in natural order whose rows start on a byte.
+// Bytes of a plain tensor in row-major order whose rows start on a byte.
 int64_t plain_size(int ndims, const dim_t *dims, data_type_t dt, bool dense);
 
-// Of codes of `bits` bits each, below a byte or not: bytes from one index of dim `dim` to the next. Rows
-// start on a byte, so a row takes whole bytes, and longer strides count in rows. Not for the dim of
-// stride 1 of codes below a byte.
+// For codes of `bits` bits each, below a byte or not: bytes from one index of dim `dim` to the next. Rows
+// start on a byte, so a row takes whole bytes, and longer strides count rows. Not for the dim of stride 1 of
+// codes below a byte.
 int64_t stride_bytes(const memory_desc_t &md, int dim, int bits);
-// The dim along which codes below a byte stand side by side.
+// The dim along which codes below a byte are neighbours.
 int inner_dim(const memory_desc_t &md);
 
-// Whether 6-bit codes of `md` can stand four in three bytes: side by side along a dim of stride 1. What hangs
+// Whether 6-bit codes of `md` can be dense, four in three bytes: this needs a dim of stride 1. What depends
 // on runtime values is checked when they are known.
 status_t check_stored_dense(const char *name, const memory_desc_t &md);
-// Whether `md` can be written: no dim repeats elements (stride 0). Likewise.
+// Whether `md` can be written: no dim repeats elements (stride 0). What depends on runtime values is checked
+// when they are known.
 status_t check_written(const char *name, const memory_desc_t &md);
 
 bool equal(const memory_desc_t &a, const memory_desc_t &b);
 
-// The words that mxdnn-bench accepts, e.g. "bf16:blocked:ab:16x2880" or
+// The descriptor in the words of mxdnn-bench, for example "bf16:blocked:ab:16x2880" or
 // "f4_e2m1:packed:cpu:x64:n16_b4v1:e8m0:32x1:2880x5760".
 std::string to_string(const memory_desc_t &md);
 const char *target_family_name(target_family_t f);

@@ -11,10 +11,10 @@ namespace impl {
 
 struct operand_t {
     int arg;
-    const char *name; // in sentences
+    const char *name; // in messages
     const char *word; // in verbose lines
     memory_desc_t problem_t::*md;
-    arg_attr_t attr_t::*attr; // null: it has no scales, and no element packing
+    arg_attr_t attr_t::*attr; // null: no scales and no element packing
     mxdnn_query_t query;
     int query_index;
     bool is_output;

@@ -8,8 +8,8 @@ namespace impl {
 
 namespace {
 
-// Bytes of a strided tensor within one step of `pitch` bytes, from its first byte on; 0 where it is no union
-// of such steps: where a longer stride is no multiple of the pitch, or a step reaches into the next.
+// The bytes that a strided tensor uses in each step of `pitch` bytes, from its first byte on. 0 if the tensor
+// does not repeat with the pitch: a longer stride is not a multiple of it, or a step reaches into the next.
 int64_t bytes_of_step(const memory_desc_t &md, int64_t pitch) {
     const int bits = data_type_info(md.dt)->bits;
     int64_t bytes = bits / 8;
@@ -39,7 +39,7 @@ bool overlap(const tensor_bytes_t &x, const tensor_bytes_t &y) {
         for (int i = 0; i < md->ndims; i++) {
             if (md->dims[i] <= 1) continue;
             const int64_t pitch = stride_bytes(*md, i, data_type_info(md->dt)->bits);
-            if (pitch == 0) continue; // broadcast
+            if (pitch == 0) continue; // repeated values
             const int64_t in_x = bytes_of_step(*x.md, pitch), in_y = bytes_of_step(*y.md, pitch);
             if (!in_x || !in_y) continue;
             const int64_t ahead = (y.begin - x.begin) % pitch, from_x = ahead < 0 ? ahead + pitch : ahead;

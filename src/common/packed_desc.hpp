@@ -8,7 +8,7 @@
 namespace mxdnn {
 namespace impl {
 
-// Fails where the dims, the quantisation or the width of the codes do not suit the layout.
+// Fails if the layout cannot have these dims, this quantisation or codes of this width.
 status_t init_packed_as(memory_desc_t &md, int ndims, const dim_t *dims, data_type_t dt, const quant_t &quant,
         const layout_t &layout);
 

@@ -10,12 +10,12 @@
 namespace mxdnn {
 namespace impl {
 
-// Made when a thread first asks for it, destroyed when the thread ends. A thread_local of a class would end
-// the process where there is no memory for the note that it has to be destroyed.
+// Created when a thread first asks for it, destroyed when the thread ends. A thread_local object of a class
+// would end the process if its destructor cannot be registered for lack of memory.
 template <typename T>
 class per_thread_t {
 public:
-    // Null where there is no memory.
+    // The object of this thread; null if there is no memory.
     static T *get() {
         if (value_) return value_;
         static const key_t key;

@@ -11,7 +11,7 @@
 namespace mxdnn {
 namespace impl {
 
-// A parameter whose type another parameter decides.
+// A parameter whose type another parameter determines.
 template <typename T>
 struct as_t {
     using type = T;
@@ -23,12 +23,12 @@ template <typename T>
 MXDNN_HD inline T ref_sigmoid(T x) {
     return T(1) / (T(1) + exp(-x));
 }
-// The limit at -Inf is 0, where the formulas say Inf * 0.
+// At -Inf the limit is 0, but the formula would be Inf * 0.
 template <typename T>
 MXDNN_HD inline T ref_gelu_erf(T x) {
     return x == -T(HUGE_VAL) ? T(0) : T(.5) * x * erfc(x * T(-0.70710678118654752440));
 }
-// .5 x (1 + tanh(u)) = x sigmoid(2 u), which does not cancel for negative x.
+// .5 x (1 + tanh(u)) = x sigmoid(2 u). This form does not cancel for negative x.
 template <typename T>
 MXDNN_HD inline T ref_gelu_tanh(T x) {
     const T two_u = T(1.59576912160573071176) * (x + T(.044715) * x * x * x); // 2 sqrt(2 / pi)
@@ -69,11 +69,11 @@ MXDNN_HD inline T ref_binary(mxdnn_alg_kind_t alg, T x, like_t<T> y) {
     }
 }
 
-// beta: what gpt-oss adds to up.
+// beta is what gpt-oss adds to up.
 template <typename T>
 MXDNN_HD inline T ref_gated(
         mxdnn_alg_kind_t alg, T g, like_t<T> u, like_t<T> alpha, like_t<T> limit, like_t<T> beta = 1) {
-    if (limit > 0 && limit < T(HUGE_VAL)) { // NaN compares false and stays
+    if (limit > 0 && limit < T(HUGE_VAL)) { // false for NaN
         if (g > limit) g = limit;
         if (u > limit) u = limit;
         if (u < -limit) u = -limit;

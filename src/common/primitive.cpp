@@ -12,10 +12,10 @@ namespace impl {
 
 namespace {
 
-// Whether a memory may stand for what the descriptor lists.
+// Whether a memory fits what the descriptor says about its argument.
 status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t &got) {
     const memory_desc_t &w = want.md, &g = got.md;
-    // Only a reorder's source may belong elsewhere; memory of any engine that works on the host is alike.
+    // Only the source of a reorder may belong to another engine. Engines on the host share memory.
     const bool of_src =
             (want.arg & ~(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE))
             == MXDNN_ARG_SRC;
@@ -53,7 +53,7 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
                         "dim %d of %s is %lld, but the primitive was created for %lld", i, arg_name(want.arg),
                         (long long)g.dims[i], (long long)w.dims[i]);
         }
-        // The stride of a dim of one element says nothing.
+        // The stride of a dim of one element has no meaning.
         for (int i = 0; i < w.ndims && !want.any_strides; i++)
             if (g.dims[i] > 1 && w.strides[i] != runtime_dim && w.strides[i] != g.strides[i])
                 return fail(mxdnn_invalid_arguments,
@@ -72,7 +72,7 @@ status_t check_overlap(const exec_ctx_t &ctx) {
     for (const arg_desc_t &a : ctx.pd.args) {
         if (a.use != arg_use_t::output) continue;
         const memory_t *out = ctx.memory(a.arg);
-        if (!out) continue; // optional
+        if (!out) continue; // optional, not passed
         for (const arg_desc_t &b : ctx.pd.args) {
             if (a.arg == b.arg) continue;
             const memory_t *other = ctx.memory(b.arg);
@@ -87,7 +87,7 @@ status_t check_overlap(const exec_ctx_t &ctx) {
     return mxdnn_success;
 }
 
-// The memory that is passed for an argument, or null; twice is a mistake.
+// The memory of an argument, or null. Passing it twice is an error.
 status_t find_arg(const exec_ctx_t &ctx, int arg, const memory_t *&m) {
     m = nullptr;
     for (int i = 0; i < ctx.nargs; i++) {
@@ -111,7 +111,7 @@ status_t check_args(const exec_ctx_t &ctx) {
         if (!m && !form->optional)
             return fail(mxdnn_invalid_arguments, "argument %d (%s, %s) is missing", form->arg,
                     arg_name(form->arg), to_string(form->md).c_str());
-        // Of several forms, the one whose type and number of dims are those of the memory.
+        // If an argument has several forms: the one with the type and the number of dims of the memory.
         const auto alike = [&](const arg_desc_t &a) {
             return a.md.dt == m->md.dt && a.md.ndims == m->md.ndims;
         };
@@ -142,7 +142,7 @@ status_t check_args(const exec_ctx_t &ctx) {
     return check_overlap(ctx);
 }
 
-// What is executed: the problem with the rows of this execution where it has runtime values.
+// The problem of this execution: with actual values instead of runtime dims.
 problem_t executed_problem(const exec_ctx_t &ctx) {
     problem_t p = ctx.pd.problem;
     for (const operand_t &o : operands) {
@@ -152,7 +152,7 @@ problem_t executed_problem(const exec_ctx_t &ctx) {
     return p;
 }
 
-// Of primitives that move rows by index: which index tensors and weights of rows were passed.
+// For primitives that move rows by index: the optional index tensors and weights of rows that were passed.
 std::string passed_words(const exec_ctx_t &ctx) {
     constexpr int first_of_rows = MXDNN_ARG_GROUP_OFFSETS;
     std::string words;
@@ -164,7 +164,7 @@ std::string passed_words(const exec_ctx_t &ctx) {
     return words;
 }
 
-// What ran, in words: "kernel:A+B threads:4 ..."; on a device threads mean nothing.
+// What ran, in words: "kernel:A+B threads:4 ...". On a device there is no number of threads.
 std::string words_of(const exec_record_t &r, const exec_ctx_t &ctx) {
     std::string text = "kernel:" + (r.kernels.empty() ? std::string(ctx.pd.name()) : r.kernels);
     if (!ctx.stream.device) text += " threads:" + std::to_string(r.threads);
@@ -234,7 +234,7 @@ status_t execute(
     ctx.record = &record;
     const double start = now_ms();
     const status_t status = primitive.impl->execute(ctx);
-    // Times of executions on a device are those of the work, where its stream may be waited for.
+    // On a device the time is that of the work, if its stream may be waited for.
     if (stream.device && !stream.device->is_capturing()) (void)stream.device->wait();
     const double ms = now_ms() - start;
     verbose_line("primitive,exec,%s,%s,%s,%s,%g", primitive_kind_name(pd.problem.kind), pd.name(),

@@ -9,25 +9,25 @@
 namespace mxdnn {
 namespace impl {
 
-// What ran, for verbose lines. Written by the thread that executes, outside parallel work.
+// What ran, for verbose lines. The executing thread writes it, outside parallel work.
 struct exec_record_t {
-    std::string kernels;  // joined by '+', each once; "": the implementation has one, of its own name
-    std::string division; // of the work, in words of the implementation
-    int threads = 1;      // the most of any part of the work
+    std::string kernels;  // joined by '+', each once; empty: one kernel with the name of the implementation
+    std::string division; // how the work is divided, in words of the implementation
+    int threads = 1;      // the largest number in any part of the work
 
     void add_kernel(const std::string &name);
 };
 
-// What an execution is given: arguments that have been checked against the descriptor.
+// The arguments of an execution, checked against the descriptor.
 struct exec_ctx_t {
     const pd_t &pd;
     const stream_t &stream;
     const mxdnn_exec_arg_t *args;
     int nargs;
     char *scratchpad;                // 64-byte aligned, pd.scratch.size(); null when that is 0
-    exec_record_t *record = nullptr; // where verbose lines are wanted
+    exec_record_t *record = nullptr; // null unless verbose lines are wanted
 
-    // The memory of an argument, or null where it was not passed (optional or absent).
+    // The memory of an argument; null if it was not passed.
     const memory_t *memory(int arg) const {
         for (int i = 0; i < nargs; i++)
             if (args[i].arg == arg) return args[i].memory;
@@ -43,7 +43,7 @@ struct exec_ctx_t {
     T *scratch(scratch_t part, int64_t copy = 0) const {
         return reinterpret_cast<T *>(scratchpad + pd.scratch.offset(part, copy));
     }
-    // What an execution of `other` is given that this one consists of, with the same arguments.
+    // The context for an execution of `other`, which is a part of this one and has the same arguments.
     exec_ctx_t nested(const pd_t &other) const {
         return {other, stream, args, nargs, other.scratch.size() ? scratch<char>(scratch_t::nested) : nullptr,
                 record};
@@ -67,7 +67,7 @@ status_t create_primitive(std::unique_ptr<primitive_t> &primitive, const primiti
 status_t execute(
         const primitive_t &primitive, const stream_t &stream, int nargs, const mxdnn_exec_arg_t *args);
 
-// Bounded, least recently used first out, safe from any thread.
+// A bounded cache that drops the least recently used entry. All threads may use it.
 int primitive_cache_capacity();
 void set_primitive_cache_capacity(int capacity);
 

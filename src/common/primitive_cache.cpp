@@ -31,7 +31,7 @@ public:
         key.append(reinterpret_cast<const char *>(&v), sizeof(v));
         return *this;
     }
-    // Engines are values: equal ones are one object.
+    // Equal engines are one object.
     key_writer_t &add(const engine_t *e) { return add(reinterpret_cast<uintptr_t>(e)); }
     void add(const quant_t &q) { add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global); }
     void add(const memory_desc_t &md) {
@@ -74,7 +74,7 @@ public:
 
 class cache_t {
 public:
-    // The entry of a key, made with `create` when there is none; the future may not be ready yet.
+    // The entry of a key, made with `create` if there is none. Its future may not be ready yet.
     template <typename F>
     future_t get(const std::string &key, F create, bool &hit) {
         std::packaged_task<created_t()> task;
@@ -104,7 +104,7 @@ public:
         task();
         return result;
     }
-    // A creation that failed is forgotten, so that it can be tried again.
+    // A failed creation is forgotten, so that it can be tried again.
     void forget(const std::string &key) {
         const std::lock_guard<std::mutex> lock(mutex_);
         const auto it = index_.find(key);
@@ -137,7 +137,7 @@ private:
 };
 
 cache_t &cache() {
-    // Never destroyed: primitives may be released by destructors that run at exit.
+    // Never destroyed, because destructors that run at exit may release primitives.
     static cache_t *c = new cache_t;
     return *c;
 }
@@ -161,7 +161,8 @@ std::string cache_key(const problem_t &p) {
 
 status_t get_or_create_primitive(
         std::shared_ptr<const primitive_impl_t> &impl, const primitive_desc_t &pd, bool &hit) {
-    // The unresolved problem and the entry of the list say all: resolving is a function of them.
+    // The unresolved problem and the list entry determine the primitive, since resolving is a function of
+    // them.
     std::string key = cache_key(*pd.problem);
     key += char(pd.index);
     const std::shared_ptr<const pd_t> &impl_pd = pd.pd;
@@ -175,7 +176,7 @@ status_t get_or_create_primitive(
                     c.impl = std::move(made);
                     if (c.status != mxdnn_success) c.error = last_error();
                 } catch (const std::bad_alloc &) {
-                    // Kept as a status: an exception in the future would outlive the shortage.
+                    // Stored as a status. An exception in the future would outlive the lack of memory.
                     c.status = mxdnn_out_of_memory;
                 }
                 return c;

@@ -7,8 +7,8 @@
 namespace mxdnn {
 namespace impl {
 
-// The cached implementation, or a new one put into the cache. `hit` says which. When several
-// threads ask for the same new primitive at once, one compiles and the others wait for it.
+// The cached implementation, or a new one that is put into the cache. `hit` says which. If several threads
+// want the same new primitive, one compiles it and the others wait.
 status_t get_or_create_primitive(
         std::shared_ptr<const primitive_impl_t> &impl, const primitive_desc_t &pd, bool &hit);
 

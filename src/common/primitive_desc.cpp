@@ -27,7 +27,7 @@ constexpr primitive_kind_t primitive_kinds[] = {
                 check_runtime_dims_moe_unpermute},
 };
 
-// Arguments of the kind, and the scratchpad where the user passes it.
+// The arguments of this kind of primitive, and the scratchpad if the user passes it.
 void list_args(pd_t &pd) {
     pd.args.clear();
     primitive_kind(pd.problem.kind)->list_args(pd);
@@ -39,8 +39,8 @@ void list_args(pd_t &pd) {
     }
 }
 
-// Whether what is listed can be passed: its size is one that descriptors have, and what is written has a
-// place for each element.
+// Checks that each listed argument is possible: its size is within the limits, and a tensor that is written
+// has a place for each element.
 status_t check_listed(const pd_t &pd) {
     for (const arg_desc_t &a : pd.args) {
         if (is_zero(a.md))
@@ -97,7 +97,7 @@ status_t query(const primitive_desc_t &pd, mxdnn_query_t what, int index, void *
     const problem_t &p = pd.pd->problem;
     const auto count = [&](arg_use_t use) {
         int n = 0;
-        int last = 0; // forms of one argument follow each other
+        int last = 0; // the forms of one argument follow each other
         for (const arg_desc_t &a : pd.pd->args) {
             n += a.use == use && a.arg != last;
             last = a.arg;

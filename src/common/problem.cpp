@@ -99,7 +99,7 @@ void list_args_plain(pd_t &pd) {
         const arg_attr_t &attr = p.attr.*o.attr;
         pd.args.push_back({o.arg, use, md, false, false, attr.packing});
         list_quant_args(pd, o.arg, md, attr, use);
-        // A packed destination's global scale may be given by the caller.
+        // The caller may give the global scale of a packed destination.
         if (o.is_output && is_packed(md) && md.packed.quant.global != global_scale_kind_t::none
                 && attr.global == mxdnn_quantization_mode_static_sazp) {
             memory_desc_t g;
@@ -132,7 +132,7 @@ status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx) {
                         (long long)w, (long long)dst.dims[i]);
         }
     }
-    // Operands that follow the rows: block scales, and binary post-ops (dims equal or 1).
+    // Operands with the same rows: block scales, and operands of binary post-ops (dims equal or 1).
     for (const arg_desc_t &a : ctx.pd.args) {
         if (!has_runtime_dims(a.md) || a.arg == MXDNN_ARG_SRC || a.arg == MXDNN_ARG_DST) continue;
         const memory_t *m = ctx.memory(a.arg);

@@ -8,10 +8,10 @@ namespace impl {
 
 namespace {
 
-// Every execution looks at each expert, with weights or not.
+// A limit, because every execution visits each expert, with weights or not.
 constexpr dim_t max_experts = 1 << 20;
 
-// Source or destination: rows of groups, rows in any order, or padded groups.
+// Source or destination: rows in groups, rows in any order, or padded groups.
 status_t check_rows_tensor(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
     if (is_zero(md))
         return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
@@ -113,8 +113,8 @@ memory_desc_t plain_desc(data_type_t dt, std::initializer_list<dim_t> dims) {
     return md;
 }
 
-// Of source or destination. Groups of a tensor of 2 dims decide how long swizzled scales are; a global
-// scale is one, or one per expert.
+// Scales of source or destination. For a tensor of 2 dims the groups decide how long 128x4 scales are. There
+// is one global scale, or one per expert.
 void list_rows_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use) {
     const size_t before = pd.args.size();
     list_quant_args(pd, arg, md, a, use);

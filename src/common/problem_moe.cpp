@@ -15,7 +15,7 @@ namespace {
 
 constexpr dim_t max_experts = 1 << 16;
 
-// Row numbers are s32.
+// Row numbers are s32, so there are at most 2^31 - 1 rows.
 constexpr dim_t max_rows = INT32_MAX;
 
 memory_desc_t plain_desc(std::initializer_list<dim_t> dims, data_type_t dt) {
@@ -26,7 +26,7 @@ memory_desc_t plain_desc(std::initializer_list<dim_t> dims, data_type_t dt) {
 
 dim_t times(dim_t a, dim_t b) { return a == runtime_dim || b == runtime_dim ? runtime_dim : a * b; }
 
-// `grouped`: the side that grouped_matmul reads or writes may be described as it is there.
+// `grouped` is the side that grouped_matmul reads or writes. It may have a grouped descriptor.
 status_t check_matrix(const char *name, const memory_desc_t &md, bool grouped = false) {
     if (!grouped || md.kind != mxdnn_format_kind_grouped) MXDNN_CHECK(check_plain(name, md));
     if (md.ndims != 2)
@@ -35,7 +35,7 @@ status_t check_matrix(const char *name, const memory_desc_t &md, bool grouped = 
     if (md.dims[1] == runtime_dim)
         return fail(mxdnn_invalid_shape, "%s is %s; only its rows may be a runtime value", name,
                 dims_text(md).c_str());
-    if (md.dims[0] > max_rows) // a runtime dim is negative
+    if (md.dims[0] > max_rows) // a runtime dim is negative and passes
         return fail(mxdnn_invalid_shape, "%s has %lld rows; row numbers are s32, so %lld are possible", name,
                 (long long)md.dims[0], (long long)max_rows);
     return mxdnn_success;
@@ -58,7 +58,7 @@ void add_arg(pd_t &pd, int arg, arg_use_t use, const memory_desc_t &md, bool opt
     pd.args.push_back({arg, use, md, false, optional, a ? a->packing : mxdnn_element_packing_bytes});
 }
 
-// Length of a dim that may have been a runtime value.
+// The length of a dim that may be a runtime value.
 status_t expect_length(const exec_ctx_t &ctx, int arg, int dim, dim_t want, const char *why) {
     const memory_t *m = ctx.memory(arg);
     if (!m || m->md.dims[dim] == want) return mxdnn_success;
@@ -66,7 +66,8 @@ status_t expect_length(const exec_ctx_t &ctx, int arg, int dim, dim_t want, cons
             (long long)m->md.dims[dim], why, (long long)want);
 }
 
-// Whole rows move: both sides have one type, and quantised ones one format, blocked along the columns.
+// Whole rows move. So both sides have one type, and quantised sides have one format, blocked along the
+// columns.
 status_t prepare_moved(problem_t &p, const char *primitive) {
     memory_desc_t &src = p.src, &dst = p.dst;
     arg_attr_t &sa = p.attr.src, &da = p.attr.dst;
@@ -81,7 +82,7 @@ status_t prepare_moved(problem_t &p, const char *primitive) {
         return fail(mxdnn_invalid_data_type,
                 "src is %s and dst is %s; %s moves codes as they are, so both are the same",
                 data_type_name(src.dt), data_type_name(dst.dt), primitive);
-    // A destination that says nothing is what the source is.
+    // Attributes that the destination does not have are those of the source.
     if (!da.scales.set) {
         const mxdnn_scales_layout_t layout = da.layout;
         da = sa;
@@ -112,7 +113,7 @@ status_t prepare_moved(problem_t &p, const char *primitive) {
     return mxdnn_success;
 }
 
-// Scales of a side in the 128x4 order follow its rows.
+// Scales in the 128x4 order have the rows of their side.
 status_t check_swizzled_length(const exec_ctx_t &ctx, int arg) {
     const problem_t &p = ctx.pd.problem;
     const arg_attr_t &a = *p.attr.arg(arg);
@@ -338,7 +339,7 @@ status_t check_runtime_dims_moe_unpermute(const problem_t &, const exec_ctx_t &c
                 (long long)rows, (long long)T, (long long)k, (long long)max_rows);
     MXDNN_CHECK(expect_length(ctx, MXDNN_ARG_PERMUTED_IDX, 0, rows, "it has an entry per row of src"));
     MXDNN_CHECK(expect_length(ctx, MXDNN_ARG_TOPK_WEIGHTS, 0, T, "it has a row per row of dst"));
-    // An array [T, k]: nothing says how far apart its rows would be otherwise.
+    // An array [T, k] without gaps, because nothing says where its rows begin otherwise.
     if (weights && T > 1 && k > 1 && (weights->md.strides[0] != k || weights->md.strides[1] != 1))
         return fail(mxdnn_invalid_arguments,
                 "TOPK_WEIGHTS have strides %lldx%lld; they have to lie row by row, %lldx1",

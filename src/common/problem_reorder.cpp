@@ -13,8 +13,7 @@ namespace impl {
 
 namespace {
 
-// The attributes that say of `md`, in the format `q`, what packed bytes say of themselves: blocks run along
-// K.
+// The attributes that describe the format `q`, as packed bytes have it: blocks run along K.
 void imply_attr(arg_attr_t &a, const memory_desc_t &md, const quant_t &q, mxdnn_quantization_mode_t mode) {
     a.scales.set = true;
     a.scales.mask = (1 << md.ndims) - 1;
@@ -30,8 +29,7 @@ void imply_attr(arg_attr_t &a, const memory_desc_t &md, const quant_t &q, mxdnn_
         a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;
 }
 
-// A destination that is left to the library: packed, in the format of its attributes or, without those, the
-// source's.
+// A destination with tag `any` is packed in the format of its attributes, or, without these, of the source.
 status_t resolve_any_dst(problem_t &p) {
     arg_attr_t of_src = p.attr.src;
     const bool same_type = p.src.dt == p.dst.dt && p.src.ndims == p.dst.ndims;
@@ -92,7 +90,7 @@ status_t resolve_quantised_side(problem_t &p, bool is_src) {
     const memory_desc_t &md = is_src ? p.src : p.dst;
     const char *name = is_src ? "src" : "dst";
     arg_attr_t &a = is_src ? p.attr.src : p.attr.dst;
-    // What a packed source holds comes out as it is, unless something else is asked for.
+    // Codes and scales of a packed source come out unchanged, unless the attributes ask for another format.
     if (!is_src && is_packed(p.src) && !a.scales.set && md.dt == p.src.dt) {
         const arg_attr_t storage = a;
         imply_attr(a, md, p.src.packed.quant, dynamic_mode_of(md.dt, p.src.packed.quant));
@@ -132,7 +130,7 @@ bool have_same_format(const problem_t &p) {
            && quant_of("dst", p.dst, da, d, &d_axis) == mxdnn_success && s == d && s_axis == d_axis;
 }
 
-// Whether the scales of a quantised destination are computed, given, or those of the source.
+// Decides whether the scales of a quantised destination are computed, given, or those of the source.
 status_t resolve_scales_of_dst(problem_t &p, bool new_global) {
     const memory_desc_t &dst = p.dst;
     arg_attr_t &a = p.attr.dst;
@@ -141,14 +139,14 @@ status_t resolve_scales_of_dst(problem_t &p, bool new_global) {
     MXDNN_CHECK(quant_of("dst", dst, a, q, &axis));
     if (!have_same_format(p) || new_global) return check_dynamic("dst", dst.dt, q, a);
     if (is_packed(p.src) || is_packed(dst)) {
-        // Codes and scales move as they are: those of a packed source are outputs of a plain one.
+        // If codes and scales move unchanged, those of a packed source are outputs of a plain one.
         a.mode = dynamic_mode_of(dst.dt, q);
         if (q.global != global_scale_kind_t::none) a.global = mxdnn_quantization_mode_dynamic_fp;
     }
     return mxdnn_success;
 }
 
-// Each destination as if it were alone.
+// Prepares each destination as if it were alone.
 status_t prepare_two_reorders(problem_t &p) {
     for (const memory_desc_t *md : {&p.src, &p.dst, &p.dst_1})
         if (has_runtime_dims(*md))
@@ -192,7 +190,7 @@ status_t prepare_mx_reorder(problem_t &p) {
         return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
     if (is_any(p.dst)) MXDNN_CHECK(resolve_any_dst(p));
     MXDNN_CHECK(check_both_sides(p));
-    // Codes that stood under another global scale than the given one are made anew.
+    // Codes have to be computed again under a given global scale.
     const bool new_global =
             p.attr.dst.is_dynamic() && p.attr.dst.global == mxdnn_quantization_mode_static_sazp;
     for (bool is_src : {true, false}) MXDNN_CHECK(resolve_side(p, is_src));

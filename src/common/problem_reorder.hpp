@@ -7,7 +7,7 @@
 namespace mxdnn {
 namespace impl {
 
-// True when codes, scales and zero points move as they are: both sides have the same format.
+// True if codes, scales and zero points move unchanged, because both sides have the same format.
 bool moves_codes(const problem_t &p);
 
 } // namespace impl

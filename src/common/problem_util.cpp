@@ -47,7 +47,7 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
     quant_t q;
     int axis = 0;
     MXDNN_CHECK(quant_of(name, md, a, q, &axis));
-    // A global scale may be left to the packed descriptor.
+    // The packed descriptor may have the global scale instead.
     if (a.global == mxdnn_quantization_mode_undef) q.global = md.packed.quant.global;
     if (axis != 2)
         return fail(mxdnn_invalid_arguments,
@@ -118,8 +118,7 @@ status_t quant_of(
                 "%s is %s and has no scales; give them with set_scales (or a packed descriptor)", name,
                 data_type_name(md.dt));
     const auto &s = a.scales;
-    // Plain s8 and f8_e4m3 have their one scale per row with a mask of the rows, or in groups as long as a
-    // row.
+    // Plain s8 and f8_e4m3 with one scale per row have a mask of the rows, or groups as long as a row.
     const dim_t columns = md.dims[md.ndims - 1];
     const bool row_scales = (md.dt == mxdnn_s8 || md.dt == mxdnn_f8_e4m3)
                             && has_role(s.dt, role_high_precision)
@@ -167,7 +166,7 @@ memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t
     dim_t &blocked = dims[md.ndims - axis_from_end];
     if (blocked != runtime_dim) blocked = div_up(blocked, q.block);
     if (layout == mxdnn_scales_swizzle_128x4) {
-        // Rows run along the dim that is not blocked; each matrix is padded on its own.
+        // Rows are along the dim that is not blocked. Each matrix is padded on its own.
         const dim_t rows = dims[md.ndims - (3 - axis_from_end)], cols = blocked, batch = batch_of(md);
         const bool known = rows != runtime_dim && cols != runtime_dim && batch != runtime_dim;
         const dim_t flat[2] = {batch, known ? swizzle_128x4::size(rows, cols) : runtime_dim};
@@ -302,7 +301,7 @@ source_recipe_t source_recipe(const problem_t &p) {
 
 namespace {
 
-// Of a source in high precision that is to be quantised in execute.
+// For a source in high precision that is quantised in execute.
 status_t check_source_recipe(const problem_t &p) {
     const arg_attr_t &a = p.attr.src;
     if (a.layout != mxdnn_scales_linear || a.packing != mxdnn_element_packing_bytes)

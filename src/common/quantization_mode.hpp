@@ -6,7 +6,7 @@
 namespace mxdnn {
 namespace impl {
 
-// As verbose lines and sentences have it: "dynamic_mx".
+// The name of a mode in verbose lines and messages, such as "dynamic_mx".
 inline const char *quantization_mode_name(mxdnn_quantization_mode_t m) {
     switch (m) {
     case mxdnn_quantization_mode_static_sazp: return "static_sazp";

@@ -21,8 +21,8 @@ MXDNN_RULE float sigmoid(float x) { return 1.f / (1.f + exp_f32(-x)); }
 
 MXDNN_RULE float larger(float most, float x) { return x > most ? x : most; }
 
-// Sums over all experts are made of this many partial sums: expert i belongs to sum i % sums, and
-// they are added in halves (j and j + 8, then j and j + 4, ...).
+// Sums over all experts consist of this many partial sums. Expert i belongs to partial sum i % sums. These
+// are added in halves: j and j + 8, then j and j + 4, and so on.
 constexpr int sums = 16;
 MXDNN_RULE float add_sums(float *s) {
     for (int half = sums / 2; half > 0; half /= 2)
@@ -30,8 +30,8 @@ MXDNN_RULE float add_sums(float *s) {
     return s[0];
 }
 
-// Scores by rank: larger keys are better, equal keys are ties (the lower index wins), zeros of
-// either sign are one score, NaN is below every number, and what cannot be chosen below that.
+// A key for each score: larger keys rank higher, and equal keys are ties (the lower index wins). Both zeros
+// have one key. NaN is below every number, and what cannot be chosen is below NaN.
 constexpr int32_t no_key = INT32_MIN, nan_key = INT32_MIN + 1;
 MXDNN_RULE int32_t key_of(float score) {
     const float x = score + 0.f;
@@ -40,12 +40,13 @@ MXDNN_RULE int32_t key_of(float score) {
 }
 MXDNN_RULE float score_of(int32_t key) { return real(uint32_t(key ^ (key >> 31 & 0x7fffffff))); }
 
-// Of a group: its best key, or the sum of its best two scores (`second` is no_key in a group of one).
+// The score of a group: its best key, or the sum of its two best scores (`second` is no_key in a group of
+// one).
 MXDNN_RULE int32_t group_key(int32_t best, int32_t second) {
     return second == no_key ? best : key_of(score_of(best) + score_of(second));
 }
 
-// Renormalising divides by the sum of the chosen weights; a sum of sigmoids may be 0.
+// Renormalising divides by the sum of the chosen weights. A sum of sigmoids may be 0.
 constexpr float sum_guard = 1e-20f;
 
 #undef MXDNN_RULE

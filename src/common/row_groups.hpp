@@ -9,7 +9,8 @@
 namespace mxdnn {
 namespace impl {
 
-// Rows [first, first + count) of one expert, counted in the weights that are here; -1: nobody computes them.
+// Rows [first, first + count) of one expert. The expert is its position in the weights; -1: the rows are not
+// computed.
 struct row_group_t {
     int64_t first, count;
     int expert;
@@ -17,17 +18,17 @@ struct row_group_t {
 
 struct row_groups_t {
     mxdnn_row_grouping_t grouping = mxdnn_row_grouping_ends;
-    int64_t groups = 0;                 // row_ids: every row is one
-    int64_t rows = 0;                   // that there are at most: a padded group has rows / groups
+    int64_t groups = 0;                 // with row_ids every row is a group
+    int64_t rows = 0;                   // the largest possible number; a padded group has rows / groups
     const int32_t *bounds = nullptr;    // ends [groups], starts [groups + 1], counts [groups] or ids [rows];
                                         // null, of padded groups: none of their rows is padding
     const int32_t *group_ids = nullptr; // [groups]; null: group g is expert g
-    // Ids are below `ids` and become experts of the weights through a map, or by counting from `first`.
+    // Ids are below `ids`. A map, or counting from `first`, turns them into experts of the weights.
     int64_t ids = 0, first_id = 0, experts = 0;
     const int32_t *map = nullptr;
 
-    // What check() accepted, read once more; whatever the tensors hold, the answer stays within the rows
-    // and experts that there are.
+    // Reads again what check() accepted. Whatever the tensors contain by then, the answer stays within the
+    // rows and experts that exist.
     MXDNN_HD row_group_t group(int64_t g) const {
         if (grouping == mxdnn_row_grouping_row_ids) return {g, 1, expert_of(bounds[g])};
         int64_t first, end;
@@ -49,11 +50,11 @@ struct row_groups_t {
         return {first, within(end, first, rows) - first, expert_of(group_ids ? group_ids[g] : g)};
     }
 
-    // The group that has the row, or -1: bounds that check() accepted ascend.
+    // The group of the row, or -1. Bounds that check() accepted ascend.
     MXDNN_HD int64_t group_of(int64_t row) const {
         if (grouping == mxdnn_row_grouping_row_ids) return row;
         int64_t low = 0,
-                high = groups; // groups below `low` end at the row or before; `high` and above do not
+                high = groups; // groups below `low` end at or before the row; groups from `high` on do not
         if (grouping == mxdnn_row_grouping_padded) {
             low = groups && rows ? within(row / (rows / groups), 0, groups) : groups;
             high = low;
@@ -71,7 +72,7 @@ struct row_groups_t {
         return row >= g.first && row < g.first + g.count ? low : -1;
     }
 
-    // Rows of group g, padded to whole tiles of the 128x4 order of scales, and of all groups before it.
+    // Rows of group g and of all groups before it, each padded to whole tiles of the 128x4 order.
     MXDNN_HD int64_t swizzled_rows(int64_t g) const {
         return round_up(grouping == mxdnn_row_grouping_padded ? rows / groups : group(g).count,
                 swizzle_128x4::tile_rows);
@@ -83,7 +84,7 @@ struct row_groups_t {
         return before;
     }
 
-    // Whether every bound, id and map entry is a legal one, in O(groups + rows) steps.
+    // Whether every bound, id and map entry is legal, in O(groups + rows) steps.
     status_t check() const;
 
 private:

@@ -16,26 +16,26 @@ namespace mxdnn {
 namespace impl {
 
 enum class scratch_t : uint8_t {
-    // Of products
-    source_rows, // rows of the source, prepared for kernels
+    // For products
+    source_rows, // rows of the source in the form that kernels read
     row_scales,
     column_scales,
     weights,   // decoded
-    workspace, // of cuBLASLt
-    results,   // that are not yet the destination's values
+    workspace, // workspace of cuBLASLt
+    results,   // results before they become the destination
     sums,
-    partial_sums, // of parts of K
-    thread,       // whatever one thread works in
-    left_panels,  // that another kernel computes
-    // Of rows that belong to experts
+    partial_sums, // sums over parts of K
+    thread,       // buffers of one thread
+    left_panels,  // panels that another kernel computes
+    // For rows that belong to experts
     tasks,
     experts,
     segments,
     rows,
     row_shifts,
-    meetings, // of rows in one row of the destination
+    meetings, // several rows that are added to one row of the destination
     group_ids,
-    // Of routing and moving rows
+    // For routing and moving rows
     bias,
     scores,
     keys,
@@ -45,17 +45,17 @@ enum class scratch_t : uint8_t {
     first_rows,
     group_starts,
     inverse,
-    // Of reorders
+    // For reorders
     values,
     amax,
-    // Of the implementations that one is made of
+    // For the implementations that another one consists of
     nested,
 };
 
 class scratch_parts_t {
 public:
-    // `copies` times so many bytes, each copy from a cache line of its own. Once for a part; sizes beyond the
-    // range of the type make the size of the whole the largest there is, which no primitive may have.
+    // Books a part: `copies` times so many bytes. Each copy begins on its own cache line. A part is booked
+    // once. If sizes overflow, the total becomes the largest value of the type, which no primitive may have.
     void book(scratch_t part, int64_t bytes, int64_t copies = 1) {
         assert(count_ < parts_.size());
         const int64_t stride = bytes > largest ? largest : round_up(bytes, line);
@@ -68,7 +68,7 @@ public:
     void book(scratch_t part, const scratch_parts_t &nested) { book(part, nested.size()); }
 
     int64_t size() const { return size_; }
-    // From the start of the scratchpad. Only of a part that was booked.
+    // The offset of a part in the scratchpad. The part was booked.
     int64_t offset(scratch_t part, int64_t copy = 0) const {
         const auto *p = std::find_if(
                 parts_.begin(), parts_.begin() + count_, [&](const part_t &x) { return x.part == part; });
@@ -81,7 +81,7 @@ public:
     }
 
 private:
-    static constexpr int64_t line = 64, start = 256; // what devices read together
+    static constexpr int64_t line = 64, start = 256; // bytes that devices read together
     static constexpr int64_t largest = int64_t(1) << 60;
     struct part_t {
         scratch_t part;

@@ -11,10 +11,10 @@ namespace mxdnn {
 namespace impl {
 
 namespace {
-// Aligned, and counted with all other allocations of the library.
+// Aligned. Counted like all other allocations of the library.
 constexpr std::align_val_t alignment{64};
 
-enum state_t { idle, taken, left_behind }; // the last: taken, and its thread has ended
+enum state_t { idle, taken, left_behind }; // left_behind: taken, and its thread has ended
 } // namespace
 
 struct scratch_buffer_t {
@@ -45,8 +45,9 @@ struct thread_buffers_t {
         first = nullptr;
     }
 
-    // The smallest idle one that suffices, or the largest one, grown: so many executions as run at once in
-    // this thread soon have all that they need. Only this thread makes idle ones taken.
+    // The smallest idle buffer that is large enough, or the largest one after growing it. So the executions
+    // that run at the same time in this thread soon have buffers that suffice. Only this thread takes idle
+    // buffers.
     scratch_buffer_t *find(int64_t bytes) {
         scratch_buffer_t *best = nullptr;
         for (scratch_buffer_t *b = first; b; b = b->next) {

@@ -9,24 +9,24 @@ namespace impl {
 
 struct scratch_buffer_t;
 
-// An execution's own buffer while it runs. Another execution that begins in the same thread meanwhile,
-// because the thread takes other work while it waits for a pool, gets another one.
+// The buffer of one execution while it runs. Another execution may begin in the same thread meanwhile,
+// because the thread does other work while it waits for a pool. It gets another buffer.
 class scratchpad_t {
 public:
     scratchpad_t() = default;
     scratchpad_t(const scratchpad_t &) = delete;
     scratchpad_t &operator=(const scratchpad_t &) = delete;
-    ~scratchpad_t(); // in any thread
+    ~scratchpad_t(); // any thread may call it
 
-    // 64-byte aligned; null where memory has run out. Once.
+    // 64-byte aligned; null if memory has run out. Called once.
     char *take(int64_t bytes);
 
 private:
     scratch_buffer_t *buffer_ = nullptr;
 };
 
-// Grows a buffer of this thread, so that its next execution that needs so much allocates nothing. False where
-// memory has run out.
+// Grows a buffer of this thread, so that its next execution of this size allocates nothing. False if memory
+// has run out.
 bool reserve_scratchpad(int64_t bytes);
 
 } // namespace impl

@@ -30,7 +30,7 @@ reason_t two_mx_reorders_t<reference>::pd_t::init() {
         if (!r.ok()) return r;
         primitive_kind(one.kind)->list_args(*each[i]);
     }
-    // One after the other.
+    // Executes one after the other.
     scratch.book(scratch_t::nested, std::max(each[0]->scratch.size(), each[1]->scratch.size()));
     return yes();
 }

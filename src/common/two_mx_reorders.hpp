@@ -7,11 +7,11 @@
 namespace mxdnn {
 namespace impl {
 
-// What an execution passes for one of the destinations: the arguments of a reorder to it alone.
+// The arguments of an execution that belong to one of the destinations, in the form of a reorder to it alone.
 class one_reorder_t {
 public:
     one_reorder_t(const exec_ctx_t &both, bool second);
-    // `pd`: of the reorder to that destination.
+    // `pd` is that of the reorder to this destination.
     exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd, exec_record_t *record) const {
         return {pd, both.stream, args_, nargs_, both.nested(pd).scratchpad, record};
     }
@@ -23,7 +23,7 @@ private:
     int nargs_ = 0;
 };
 
-// Both by the first implementations that take them, or by the references.
+// Each reorder by the first implementation that takes it, or by the reference.
 template <bool reference>
 struct two_mx_reorders_t : primitive_impl_t {
     static constexpr const char *impl_name = reference ? "ref:two" : "two:any";

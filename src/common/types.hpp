@@ -7,7 +7,7 @@
 
 #include "mxdnn/mxdnn_types.h"
 
-// Headers of pure arithmetic are shared with CUDA device code.
+// CUDA device code includes headers of pure arithmetic, too.
 #if defined(__CUDACC__)
 #define MXDNN_HD __host__ __device__
 #else
@@ -23,8 +23,8 @@ using dim_t = mxdnn_dim_t;
 constexpr int max_ndims = MXDNN_MAX_NDIMS;
 constexpr dim_t runtime_dim = MXDNN_RUNTIME_DIM_VAL;
 
-// The largest dimension, and the largest number of bytes, that a descriptor may have. Products
-// of two such values are still checked (checked_mul); one plus a small number never wraps.
+// The largest dimension, and the largest size in bytes, of a descriptor. Products of two such values are
+// checked (checked_mul). A sum with a small number cannot overflow.
 constexpr dim_t max_dim = dim_t(1) << 40;
 constexpr int64_t max_bytes = int64_t(1) << 50;
 
@@ -37,7 +37,7 @@ MXDNN_HD constexpr T round_up(T a, U b) {
     return div_up(a, b) * T(b);
 }
 
-// a * b for non-negative values, or -1 where the product (or an operand) is beyond max_bytes.
+// a * b for non-negative values; -1 if the product (or an operand) is larger than max_bytes.
 MXDNN_HD constexpr int64_t checked_mul(int64_t a, int64_t b) {
     if (a < 0 || b < 0) return -1;
     if (a == 0 || b == 0) return 0;

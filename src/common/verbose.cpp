@@ -79,8 +79,8 @@ bool set_verbose_words(const char *words, const char **bad) {
 }
 
 void verbose_line(const char *format, ...) {
-    // One write per line, so that lines of several threads do not mix. Long ones are cut only where memory
-    // has run out.
+    // One write per line, so that lines of several threads do not mix. Long lines are cut only if memory has
+    // run out.
     char on_stack[1024];
     constexpr const char *head = "mxdnn_verbose,v1,";
     va_list args, again;

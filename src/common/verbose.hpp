@@ -14,12 +14,13 @@ enum verbose_flag_t : unsigned {
     verbose_all = (1u << 4) - 1
 };
 
-// The words, for sentences that refuse another.
+// All words, for messages that refuse another.
 constexpr const char *verbose_words = "none error dispatch profile_create profile_exec all, joined by commas";
 
-// Whether lines of this kind are wanted. A load and a test; on the execute path.
+// Whether lines of this kind are wanted. It is fast, because every execution asks.
 bool verbose(verbose_flag_t kind);
-// Parses comma-separated words; false, with nothing changed, when one is unknown (named in *bad).
+// Sets comma-separated words. With an unknown word it returns false, changes nothing, and names the word in
+// *bad.
 bool set_verbose_words(const char *words, const char **bad);
 
 #if defined(__GNUC__)

@@ -17,8 +17,8 @@ inline status_t check_not_null(const void *p, const char *function, const char *
     return p ? mxdnn_success : fail(mxdnn_invalid_arguments, "%s: %s is a null pointer", function, name);
 }
 
-// Runs fn. The library itself throws where memory has run out and where parallel work fails; callbacks of the
-// caller's, such as a thread pool's, may throw anything.
+// Runs fn and turns exceptions into statuses. The library throws if memory has run out or parallel work
+// fails. Callbacks of the caller, such as those of a thread pool, may throw anything.
 template <typename F>
 status_t guarded(const char *function, F &&fn) {
     try {
@@ -31,7 +31,7 @@ status_t guarded(const char *function, F &&fn) {
         return fail(mxdnn_runtime_error, "%s: %s", function, e.what());
 #if defined(__GLIBCXX__)
     } catch (const abi::__forced_unwind &) {
-        throw; // the thread is being cancelled, which nothing may stop
+        throw; // the thread is being cancelled; this must not be stopped
 #endif
     } catch (...) {
         return fail(mxdnn_runtime_error,

@@ -9,7 +9,7 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// The quantisation attributes of src, weights, dst or dst_1, or a refusal.
+// The quantisation attributes of src, weights, dst or dst_1. Other arguments are refused.
 template <typename attr_type, typename arg_attr_type>
 status_t arg_of(attr_type *attr, int arg, const char *function, arg_attr_type **a) {
     MXDNN_CHECK(check_not_null(attr, function, "attr"));
@@ -29,7 +29,7 @@ status_t set_enum(const char *what, T &to, T value, int last) {
     return mxdnn_success;
 }
 
-// One value of src, weights, dst or dst_1.
+// Writes one attribute of src, weights, dst or dst_1.
 template <typename T>
 status_t get_of_arg(const_mxdnn_primitive_attr_t attr, int arg, const char *function, const char *name,
         T arg_attr_t::*member, T *to) {

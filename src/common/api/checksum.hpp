@@ -6,5 +6,5 @@
 
 struct mxdnn_checksum {
     mxdnn::impl::xxh64_t sum;
-    uint64_t size; // of all bytes
+    uint64_t size; // bytes that belong to the checksum
 };

@@ -19,7 +19,7 @@ mxdnn_status_t create(const char *function, mxdnn_container_t *container, F &&op
     });
 }
 
-// fn(entry), or a refusal of the index.
+// Calls fn(entry). Refuses an index beyond the last entry.
 template <typename F>
 mxdnn_status_t with_entry(const char *function, const_mxdnn_container_t c, size_t index, F &&fn) {
     MXDNN_CHECK(check_not_null(c, function, "container"));
@@ -169,7 +169,7 @@ mxdnn_status_t mxdnn_checksum_create_for_tensor(
     if (ndims < 0 || ndims > int(safetensors::max_ndims))
         return fail(mxdnn_invalid_arguments, "%s: ndims is %d; a tensor has 0 to %zu dimensions", __func__,
                 ndims, safetensors::max_ndims);
-    const char *const caller = __func__; // in the lambda the name is another one
+    const char *const caller = __func__; // __func__ is another name inside the lambda
     return guarded(caller, [&] {
         const safetensors::dtype_t *type = safetensors::find_dtype(dtype);
         if (!type)

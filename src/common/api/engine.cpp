@@ -59,4 +59,4 @@ mxdnn_status_t mxdnn_engine_get_target(mxdnn_engine_t engine, const char **targe
     return mxdnn_success;
 }
 
-mxdnn_status_t mxdnn_engine_destroy(mxdnn_engine_t) { return mxdnn_success; } // one object per engine, kept
+mxdnn_status_t mxdnn_engine_destroy(mxdnn_engine_t) { return mxdnn_success; } // engines are never freed

@@ -10,15 +10,15 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// Of large memory whole large pages, where the system has them for those who ask: weights are read once and
-// in order, and finding the place of every 4 KB of them takes a good part of that.
+// Large buffers get large pages, if the system has them on request. Weights are read once, in order. With
+// pages of 4 KB, address translation takes a good part of that time.
 void *allocate_host(size_t bytes) {
 #if defined(MADV_HUGEPAGE)
     constexpr size_t page = 2 << 20, least = 4 * page;
     if (bytes >= least) {
         const size_t pages = round_up(bytes, page);
         void *const p = std::aligned_alloc(page, pages);
-        if (p) (void)madvise(p, pages, MADV_HUGEPAGE); // a wish
+        if (p) (void)madvise(p, pages, MADV_HUGEPAGE); // a hint: failure does not matter
         return p;
     }
 #endif
@@ -41,7 +41,7 @@ status_t allocate_on(const device_t &d, memory_t &m, size_t bytes) {
     return mxdnn_success;
 }
 
-// Device memory is mapped as a copy on the host, which unmapping writes back.
+// Mapping device memory copies it to the host. Unmapping writes the copy back.
 status_t map_device(const memory_t &m, void **mapped) {
     if (m.mapped) return fail(mxdnn_invalid_arguments, "map_data of a memory that is mapped; unmap it first");
     const int64_t size = size_of(m.md);
@@ -87,7 +87,7 @@ mxdnn_status_t mxdnn_memory_create(
                 return fail(mxdnn_invalid_arguments,
                         "memory of %s cannot be allocated: its size is not known; give a descriptor with the actual dims, or a buffer of your own",
                         to_string(*md).c_str());
-            // At least one line, so that an empty tensor has an address.
+            // At least one cache line, so that an empty tensor has an address.
             const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
             if (engine->device) {
                 MXDNN_CHECK(allocate_on(*engine->device, *m, bytes));

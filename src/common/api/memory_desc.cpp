@@ -14,7 +14,7 @@
 using namespace mxdnn::impl;
 
 namespace {
-// Makes a descriptor with `init` and hands it out.
+// Creates a descriptor with `init` and writes it to *md.
 template <typename F>
 mxdnn_status_t create(const char *function, mxdnn_memory_desc_t *md, F &&init) {
     MXDNN_CHECK(check_not_null(md, function, "md"));
@@ -72,7 +72,7 @@ mxdnn_status_t mxdnn_memory_desc_create_with_blob(mxdnn_memory_desc_t *md, const
 
 mxdnn_status_t mxdnn_memory_desc_create_with_sized_blob(
         mxdnn_memory_desc_t *md, const uint8_t *blob, size_t size) {
-    if (size > 0) MXDNN_CHECK_ARG(blob); // an empty buffer is a blob cut short, wherever it is
+    if (size > 0) MXDNN_CHECK_ARG(blob); // an empty buffer is a truncated blob, at any address
     return create(__func__, md, [&](memory_desc_t &d) { return read_blob(d, blob, size); });
 }
 
@@ -177,7 +177,7 @@ mxdnn_status_t mxdnn_memory_desc_destroy(mxdnn_memory_desc_t md) {
 }
 
 namespace {
-// Refuses what has no packed bytes, else fn().
+// Calls fn(). Refuses descriptors that are not packed.
 template <typename F>
 mxdnn_status_t with_packed(const char *function, const memory_desc_t &md, F &&fn) {
     return guarded(function, [&] {

@@ -7,7 +7,7 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// Entry `index` when it is of that kind, or a refusal.
+// The entry at `index`. Refuses an index beyond the last, and an entry of another kind.
 status_t entry_of(const_mxdnn_post_ops_t po, int index, mxdnn_primitive_kind_t kind, const char *function,
         const post_op_t **entry) {
     MXDNN_CHECK(check_not_null(po, function, "post_ops"));

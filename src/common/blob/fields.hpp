@@ -10,19 +10,20 @@ namespace impl {
 
 constexpr size_t max_blob_bytes = 4096;
 constexpr uint64_t blob_magic = 0x0a0d6e6e64786d89u; // the bytes 89 'm' 'x' 'd' 'n' 'n' '\r' '\n'
-constexpr uint64_t blob_format_version = 1; // the newest that this release reads, the oldest that it writes
+constexpr uint64_t blob_format_version =
+        1; // the newest that this release reads, and the one that it writes for blobs without unknown fields
 
-// The first 16 bytes and the last 8 are the same in every format version: a reader of any age can tell
+// The first 16 and the last 8 bytes are the same in every format version. So every reader can distinguish
 // damage from a newer blob.
 constexpr size_t envelope_bytes = 16, checksum_bytes = 8;
 constexpr size_t min_blob_bytes = envelope_bytes + checksum_bytes;
 
 enum class desc_kind_t : uint64_t { strided = 1, grouped = 2, packed = 3 };
 
-// Element packings and scale orders; 0 says that the layout's own map holds.
+// Element packings and scale orders. 0: the map of the layout says it.
 constexpr uint64_t packing_of_layout = 0, swizzle_of_layout = 0;
 
-// Every value of a blob as the reader finds it, before anything is concluded from it.
+// Every value of a blob, as read and before it is interpreted.
 struct blob_fields_t {
     uint64_t magic, format_version, oldest_reader, total_length;
     uint64_t descriptor_kind, ndims, element_type;
@@ -32,12 +33,12 @@ struct blob_fields_t {
     uint64_t dims[max_ndims], strides[max_ndims];
 };
 
-// Which descriptors have a field.
+// Which descriptors have the field.
 enum class section_t { envelope, every, strided, grouped, packed };
 
 constexpr bool has_section(section_t section, desc_kind_t kind) {
     switch (section) {
-    case section_t::envelope: return false; // read on its own, first
+    case section_t::envelope: return false; // read before the others, by itself
     case section_t::every: return true;
     case section_t::strided: return kind == desc_kind_t::strided;
     case section_t::grouped: return kind == desc_kind_t::grouped;
@@ -51,8 +52,8 @@ struct field_t {
     int bytes;
     uint64_t lowest, highest;
     section_t section;
-    uint64_t blob_fields_t::*one;               // where its value goes,
-    uint64_t (blob_fields_t::*list)[max_ndims]; // or its ndims values, which may also be runtime_dim
+    uint64_t blob_fields_t::*one;               // the member for the value,
+    uint64_t (blob_fields_t::*list)[max_ndims]; // or for ndims values, which may be runtime_dim
     const char *meaning;                        // for the documentation
 };
 
@@ -114,8 +115,8 @@ inline constexpr field_t blob_fields[] = {
                 "in elements; 2^63 stands for a runtime value"},
 };
 
-// Optional fields follow, each a tag (2 bytes), a length (2 bytes) and the value, tags ascending. A reader
-// that does not know a tag keeps the field, or refuses the blob where the tag has the required bit.
+// Optional fields follow: tag (2 bytes), length (2 bytes), value; in ascending order of tags. A reader keeps
+// a field whose tag it does not know. If the tag has the required bit, it refuses the blob.
 constexpr size_t option_header_bytes = 4;
 constexpr uint32_t option_required = 0x8000;
 constexpr uint32_t option_original_type = 1; // 2 bytes: mxdnn_data_type_t before quantisation

@@ -16,7 +16,7 @@ struct option_t {
     size_t bytes = 0;
 };
 
-// Takes one option off the front of `left` bytes; false where they do not hold a whole one.
+// Removes one option from the front of `left` bytes. False if these do not contain a complete one.
 inline bool take_option(const uint8_t *&p, size_t &left, option_t &option) {
     if (left < option_header_bytes) return false;
     option.tag = uint32_t(load_le(p, 2));
@@ -28,8 +28,8 @@ inline bool take_option(const uint8_t *&p, size_t &left, option_t &option) {
     return true;
 }
 
-// What annotation_t::unknown_fields holds: nothing, or the blob's format version (2 bytes) and its unknown
-// options as they came. The version is kept because it is part of the bytes to write back.
+// The contents of annotation_t::unknown_fields: nothing, or the format version of the blob (2 bytes) and its
+// unknown options, unchanged. The version is kept because it is part of the bytes to write back.
 struct kept_options_t {
     uint64_t format_version = blob_format_version;
 

@@ -19,7 +19,7 @@ namespace impl {
 
 namespace {
 
-// The first fault stays.
+// Keeps the first fault.
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
@@ -33,7 +33,7 @@ bool refuse_as(blob_fault_t &fault, blob_class_t kind, const char *format, ...) 
     return false;
 }
 
-// All access to the bytes of a blob: bounds by subtraction, ranges from the table.
+// All reading of the blob's bytes. Bounds are checked by subtraction, ranges by the table.
 struct cursor_t {
     const uint8_t *p;
     size_t left;
@@ -71,14 +71,14 @@ struct cursor_t {
     }
 };
 
-// A value of the blob against the one value that it can have.
+// Compares a value of the blob with the only value that it can have.
 bool expect(blob_fault_t &fault, const char *name, uint64_t found, uint64_t needed, const char *why) {
     if (found == needed) return true;
     return refuse_as(fault, blob_class_t::corrupt, "%s is %" PRIu64 "; %s, so it must be %" PRIu64, name,
             found, why, needed);
 }
 
-// An integer that is no enumerator must not become an enum: compared as it is.
+// An integer that is not an enumerator must not become an enum. It is compared as an integer.
 bool is_data_type(uint64_t value) {
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
         if (uint64_t(row.id) == value) return true;
@@ -119,7 +119,7 @@ bool read_envelope(const uint8_t *blob, size_t size, blob_fields_t &values, blob
     return true;
 }
 
-// Options as views into the blob; nothing is copied before all else is checked.
+// Options point into the blob. Nothing is copied before all else has been checked.
 struct options_t {
     const uint8_t *begin = nullptr;
     size_t bytes = 0;
@@ -128,7 +128,7 @@ struct options_t {
     size_t unknown_bytes = 0;
 };
 
-// An original type that only a newer release knows is kept like an unknown field.
+// An original type that only a newer release knows is kept as an unknown field.
 bool is_understood(const option_t &o) {
     if (o.tag == option_original_type) return is_data_type(load_le(o.value, 2));
     return o.tag == option_recipe;
@@ -172,14 +172,14 @@ bool read_options(options_t &options, blob_fault_t &fault) {
     return true;
 }
 
-// The refusal of an init_ function, which checks what cannot be said by one field's range.
+// Keeps the refusal of an init_ function, which checks what the range of one field cannot say.
 bool carry_over(status_t status, blob_fault_t &fault) {
     return status == mxdnn_success || refuse_as(fault, blob_class_t::corrupt, "%s", last_error());
 }
 
 bool is_known(target_family_t f) { return std::strcmp(target_family_name(f), "none") != 0; }
 
-// Words that need no memory of their own: hostile blobs make the reader allocate nothing.
+// Text in a fixed buffer: hostile blobs cannot make the reader allocate.
 struct known_families_t {
     char text[128] = "";
     known_families_t() {
@@ -267,7 +267,7 @@ bool parse(const uint8_t *blob, size_t size, memory_desc_t &md, blob_fault_t &fa
     if (!read_envelope(blob, size, values, fault)) return false;
 
     cursor_t cursor{blob + envelope_bytes, size - envelope_bytes - checksum_bytes, fault};
-    // descriptor_kind comes first and says which of the later fields there are.
+    // descriptor_kind comes first. It says which of the later fields exist.
     for (const field_t &f : blob_fields)
         if (has_section(f.section, desc_kind_t(values.descriptor_kind))) cursor.take(f, values);
     options_t options;
@@ -303,7 +303,7 @@ status_t status_of(blob_class_t kind) {
     return mxdnn_corrupt_blob;
 }
 
-// Bytes of the UTF-8 character that p starts with, 0 where it is none or ends the text.
+// The length of the UTF-8 character at p; 0 if it is not valid, or ends the text.
 size_t text_character(const uint8_t *p, size_t left) {
     if (p[0] < 0x80) return p[0] != 0 ? 1 : 0;
     const size_t bytes = p[0] >= 0xc2 && p[0] < 0xe0   ? 2
@@ -357,7 +357,7 @@ status_t read_blob(memory_desc_t &md, const uint8_t *blob, size_t size) {
 
 status_t read_blob(memory_desc_t &md, const uint8_t *blob) {
     if (!blob) return fail(mxdnn_invalid_arguments, "create_with_blob: blob is null");
-    // The magic comes first so that bytes of something else are not taken for a length.
+    // The magic number is checked first, so that bytes of another file are not taken for a length.
     blob_fault_t fault;
     blob_fields_t values = {};
     cursor_t cursor{blob, envelope_bytes, fault};

@@ -15,7 +15,7 @@ namespace impl {
 
 namespace {
 
-// Appends, and counts what does not fit without writing it.
+// Appends bytes. Bytes that do not fit are counted, not written.
 struct byte_sink_t {
     uint8_t *at;
     size_t capacity;
@@ -79,7 +79,8 @@ blob_fields_t fields_of(const memory_desc_t &md) {
     return f;
 }
 
-// Own and kept fields, merged by tag; what the annotation says now replaces what was kept under its tag.
+// Fields of this release and kept fields, merged by tag. A value of the annotation replaces the kept one with
+// the same tag.
 void put_options(byte_sink_t &sink, const annotation_t &note) {
     const bool has_type = note.original_dt != mxdnn_data_type_undef;
     const auto put_own = [&](uint32_t tag) {
@@ -91,7 +92,7 @@ void put_options(byte_sink_t &sink, const annotation_t &note) {
         if (tag == option_recipe && !note.recipe.empty())
             sink.put_option(tag, note.recipe.data(), note.recipe.size());
     };
-    uint32_t own = option_original_type; // next of the tags of this release
+    uint32_t own = option_original_type; // the next tag of this release
     kept_options_t kept(note.unknown_fields);
     for (option_t o; kept.next(o);) {
         for (; own <= option_recipe && own < o.tag; own++) put_own(own);
@@ -104,7 +105,7 @@ void put_options(byte_sink_t &sink, const annotation_t &note) {
     for (; own <= option_recipe; own++) put_own(own);
 }
 
-// The bytes that the blob takes; they are in `buffer` if that is not more than max_blob_bytes.
+// The length of the blob. The bytes are in `buffer` if the length is at most max_blob_bytes.
 size_t encode(const memory_desc_t &md, bool annotate, uint8_t *buffer) {
     blob_fields_t values = fields_of(md);
     if (annotate) values.format_version = kept_options_t(md.annotation.unknown_fields).format_version;
@@ -115,7 +116,7 @@ size_t encode(const memory_desc_t &md, bool annotate, uint8_t *buffer) {
     const size_t total = sink.used + checksum_bytes;
     if (total > max_blob_bytes) return total;
 
-    // The length is known only now; its field is the envelope's last.
+    // The length is known only now. Its field is the last one of the envelope.
     store_le(buffer + envelope_bytes - 4, 4, total);
     sink.put(checksum_bytes, xxh64(buffer, sink.used, 0));
     return total;

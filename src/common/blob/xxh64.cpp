@@ -25,7 +25,7 @@ xxh64_t::xxh64_t(uint64_t seed)
     : seed_(seed), acc_{seed + prime_1 + prime_2, seed + prime_2, seed, seed - prime_1} {}
 
 void xxh64_t::add_stripes(const uint8_t *p, size_t n) {
-    // Four chains that do not wait for one another: what makes this run at memory speed.
+    // Four independent chains of operations. So this runs at the speed of memory.
     uint64_t a = acc_[0], b = acc_[1], c = acc_[2], d = acc_[3];
     for (; n > 0; n--, p += stripe) {
         a = mix(a, load_le<8>(p));

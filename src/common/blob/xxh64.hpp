@@ -8,12 +8,12 @@
 namespace mxdnn {
 namespace impl {
 
-// Of bytes that come in parts of any size, at any address.
+// XXH64 of bytes that come in parts of any size, at any address.
 class xxh64_t {
 public:
     explicit xxh64_t(uint64_t seed);
     void add(const void *data, size_t size);
-    uint64_t value() const; // of the bytes so far
+    uint64_t value() const; // for the bytes so far
     uint64_t size() const { return size_; }
 
 private:
@@ -22,7 +22,7 @@ private:
 
     uint64_t seed_, size_ = 0;
     uint64_t acc_[4];
-    uint8_t rest_[stripe]; // size_ % stripe bytes that wait for others
+    uint8_t rest_[stripe]; // the last size_ % stripe bytes, not yet processed
 };
 
 uint64_t xxh64(const void *data, size_t size, uint64_t seed);

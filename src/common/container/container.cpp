@@ -39,7 +39,7 @@ constexpr type_row_t types[] = {{"U8", mxdnn_u8}, {"I8", mxdnn_s8}, {"I32", mxdn
         {"F8_E8M0", mxdnn_e8m0}, {"F6_E2M3", mxdnn_f6_e2m3}, {"F6_E3M2", mxdnn_f6_e3m2},
         {"F4", mxdnn_f4_e2m1}};
 
-// read(bytes, size) for all bytes of an entry, some at a time.
+// Calls read(bytes, size) for all bytes of an entry, piece by piece.
 template <typename F>
 status_t for_pieces(const container_t &c, const container_t::entry_t &e, F &&take) {
     constexpr uint64_t piece = uint64_t(1) << 20;
@@ -102,7 +102,7 @@ status_t container_t::parse() {
     for (const auto &pair : index_.metadata) metadata_order_.push_back(&pair);
     for (const tensor_t &t : index_.tensors) {
         if (ends_with(t.name, desc_suffix) && index_.find(without(t.name, desc_suffix) + packed_suffix))
-            continue; // part of that entry
+            continue; // belongs to the packed entry
         entry_t e;
         e.tensor = &t;
         e.is_packed = ends_with(t.name, packed_suffix);

@@ -12,10 +12,10 @@
 namespace mxdnn {
 namespace impl {
 
-// Null where no type of mxdnn's has the bytes of that one.
+// The type of mxdnn with the same bytes; null if there is none.
 const data_type_info_t *data_type_of(const safetensors::dtype_t &dtype);
 
-// XXH64 of a tensor's bytes, seeded with that of "DTYPE[dims]", to which none have been added.
+// The checksum of a tensor, before any byte was added: an XXH64 whose seed is that of "DTYPE[dims]".
 xxh64_t tensor_checksum(const std::string &dtype, const std::vector<int64_t> &shape);
 
 class container_t {
@@ -27,7 +27,7 @@ public:
         std::string name;
         const safetensors::tensor_t *tensor;
         bool is_packed;
-        const std::string *checksum; // null where the file has none
+        const std::string *checksum; // null if the file has none
     };
     const std::vector<entry_t> &entries() const { return entries_; }
     using metadata_t = std::map<std::string, std::string>;
@@ -43,7 +43,7 @@ public:
     status_t read(const entry_t &e, uint64_t offset, void *buffer, uint64_t size) const;
     status_t data(const entry_t &e, const uint8_t *&data) const;
 
-    // The file and the entry, to begin a sentence with.
+    // The file and the entry, as the beginning of a sentence.
     std::string what(const entry_t &e) const;
 
 private:

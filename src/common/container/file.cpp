@@ -28,7 +28,7 @@ status_t file_t::error(const char *doing) const {
 
 status_t file_t::open(const char *path) {
     name_ = shown_path(path);
-    // Without O_NONBLOCK a pipe without a writer would be waited for before it can be looked at.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer before the kind of file can be checked.
     fd_ = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd_ < 0) return error("open");
     struct stat st;

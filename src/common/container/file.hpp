@@ -19,19 +19,19 @@ public:
     file_t(const file_t &) = delete;
     file_t &operator=(const file_t &) = delete;
 
-    // Regular files only; waits for nobody at the other end of a pipe.
+    // Opens regular files only. It does not wait for the other end of a pipe.
     status_t open(const char *path);
     void open_bytes(const void *bytes, uint64_t size);
 
-    // What a sentence calls it.
+    // The name in messages.
     const std::string &name() const { return name_; }
     uint64_t size() const { return size_; }
 
-    // Refused where the file was shortened or written to since it was opened. `size` bytes from `offset` on
-    // are within size().
+    // Reads `size` bytes from `offset` on, which lie within size(). Refused if the file was shortened or
+    // written to after it was opened.
     status_t read(uint64_t offset, void *buffer, uint64_t size) const;
 
-    // All bytes; a file is mapped by the first call.
+    // All bytes. The first call maps the file.
     status_t map(const uint8_t *&bytes) const;
 
 private:

@@ -23,7 +23,7 @@ std::string str(uint64_t v) { return std::to_string(v); }
 
 std::string of_tensor(const tensor_t &t) { return "tensor " + shown(t.name); }
 
-// Every function returns whether to go on; where not, `status` says why.
+// Every function returns whether to go on. If not, `status` has the reason.
 class header_t {
 public:
     header_t(const uint8_t *header, uint64_t size) : begin_(header), p_(header), end_(header + size) {}
@@ -76,7 +76,7 @@ private:
         return true;
     }
 
-    // What the next value is, for a sentence; null where none begins.
+    // The kind of the next value, for messages; null if there is none.
     const char *next_value() {
         skip_blanks();
         if (p_ == end_) return nullptr;
@@ -90,7 +90,7 @@ private:
         default: return *p_ == '-' || (*p_ >= '0' && *p_ <= '9') ? "a number" : nullptr;
         }
     }
-    // Whether `wanted` is next, which `place` has.
+    // Whether the next value is `wanted`, as `place` requires.
     bool expect(const char *wanted, const std::string &place) {
         const char *found = next_value();
         if (!found) return status.ok() ? bad_json() : false;
@@ -98,7 +98,7 @@ private:
         return stop(kind_t::wrong_type, place + " is " + found + ", not " + wanted);
     }
 
-    // member(key) for each key of an object, to read its value.
+    // Calls member(key), which reads the value, for each key of an object.
     template <typename F>
     bool object(const std::string &place, F &&member) {
         if (!expect("an object", place)) return false;
@@ -112,7 +112,7 @@ private:
         } while (is_next(',') && ++p_);
         return skip('}');
     }
-    // element() for each element of an array, to read it.
+    // Calls element(), which reads the element, for each element of an array.
     template <typename F>
     bool array(const std::string &place, F &&element) {
         if (!expect("an array", place)) return false;
@@ -158,12 +158,12 @@ private:
             if (low < 0xdc00 || low > 0xdfff) return bad_json();
             v = 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
         } else if (v == 0 || (v >= 0xdc00 && v <= 0xdfff)) {
-            return bad_json(); // names are C strings
+            return bad_json(); // names are C strings: they cannot contain NUL
         }
         utf8::append(s, v);
         return true;
     }
-    // The string that begins here.
+    // Reads the string that begins here.
     bool string(std::string &s) {
         s.clear();
         for (p_++; p_ < end_;) {
@@ -182,7 +182,7 @@ private:
         while (p_ < end_ && *p_ >= '0' && *p_ <= '9') p_++;
         return p_ > first || bad_json();
     }
-    // A number that has to be a whole one from 0 to `most`, said to be `what`.
+    // Reads a number that has to be an integer from 0 to `most`. `what` names it in messages.
     bool number(const std::string &place, kind_t kind, const std::string &what, uint64_t most,
             const char *limit, uint64_t &v) {
         if (!expect("a number", place)) return false;

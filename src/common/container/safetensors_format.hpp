@@ -16,13 +16,13 @@ namespace safetensors {
 
 enum class kind_t {
     ok,
-    io,              // the system refused, or the file was changed; the message has the reason
-    too_short,       // no room for the header's length
+    io,              // the system failed, or the file changed; the message has the reason
+    too_short,       // shorter than the length of the header
     header_too_long, // the length is above max_header_size
     header_past_end, // the length is larger than the file
     bad_utf8,
     bad_json,
-    wrong_type, // a value of another JSON type than belongs there, nesting included
+    wrong_type, // a JSON value of another type than is expected, or nested too deeply
     duplicate_name,
     bad_name, // empty or longer than max_name_size
     unknown_field,
@@ -33,7 +33,7 @@ enum class kind_t {
     past_end,    // data beyond the end of the file
     wrong_size,  // dtype x shape is not the size of the data
     overlap,
-    gap, // bytes that no tensor owns, at the end too
+    gap, // bytes that belong to no tensor, also at the end
     not_found
 };
 
@@ -45,7 +45,7 @@ inline const char *to_string(kind_t kind) {
     return names[size_t(kind)];
 }
 
-// Outcome of a call: a kind for programs and a sentence for people.
+// The outcome of a call: a kind for programs, and a sentence for people.
 struct status_t {
     kind_t kind = kind_t::ok;
     std::string message;
@@ -53,7 +53,7 @@ struct status_t {
 };
 
 struct dtype_t {
-    const char *name; // as the header has it
+    const char *name; // as in the header
     int bits;
 };
 
@@ -62,7 +62,7 @@ inline constexpr dtype_t dtypes[] = {{"BOOL", 8}, {"U8", 8}, {"I8", 8}, {"U16", 
         {"C64", 64}, {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6},
         {"F4", 4}};
 
-// Null where no type has that name.
+// The type with that name; null if there is none.
 inline const dtype_t *find_dtype(const std::string &name) {
     for (const dtype_t &d : dtypes)
         if (name == d.name) return &d;
@@ -71,7 +71,7 @@ inline const dtype_t *find_dtype(const std::string &name) {
 
 constexpr uint64_t max_header_size = 100'000'000;
 constexpr size_t max_ndims = 32;
-constexpr size_t max_name_size = 4096; // of a tensor; of a packed one with its suffix
+constexpr size_t max_name_size = 4096; // of a tensor; for packed ones with the suffix
 
 // Suffixes of mxdnn's tensors and of the metadata key that holds the checksum (16 hexadecimal digits).
 constexpr const char *packed_suffix = ".mxdnn_packed";
@@ -82,7 +82,7 @@ constexpr uint64_t packed_alignment = 64;
 inline bool ends_with(const std::string &s, const std::string &end) {
     return s.size() > end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
-// Of the name of a tensor that ends_with() it.
+// The name without the suffix, of a tensor whose name ends_with() it.
 inline std::string without(const std::string &s, const std::string &end) {
     return s.substr(0, s.size() - end.size());
 }
@@ -100,13 +100,13 @@ inline std::string to_string(const std::vector<int64_t> &shape) {
     return s + "]";
 }
 
-// Bytes of a tensor of that type and shape. A refusal has no subject: "of shape ...".
+// The bytes of a tensor of that type and shape. The message of a refusal has no subject: "of shape ...".
 inline status_t size_in_bytes(const dtype_t &dtype, const std::vector<int64_t> &shape, uint64_t &bytes) {
     const auto refuse = [&](const char *what) -> status_t {
         return {kind_t::bad_shape,
                 "of shape " + to_string(shape).substr(0, 100) + " and dtype " + dtype.name + what};
     };
-    // Dimensions beside a 0 count, too: whoever multiplies some of them stays within 2^64.
+    // Dimensions count even if another one is 0, so that products of some of them stay below 2^64.
     uint64_t bits = uint64_t(dtype.bits);
     bool empty = false;
     for (const int64_t d : shape) {
@@ -121,7 +121,8 @@ inline status_t size_in_bytes(const dtype_t &dtype, const std::vector<int64_t> &
     return {};
 }
 
-// Text from a file as it may be shown: quoted, what is not printable ASCII escaped, shortened when very long.
+// Text from a file in a form that is safe to print: quoted, with escapes for everything but printable ASCII,
+// and shortened if very long.
 inline std::string shown(const std::string &name) {
     std::string s = "'";
     for (const char c : name) {
@@ -140,7 +141,7 @@ inline std::string shown(const std::string &name) {
     return s + "'";
 }
 
-// A path as it may be shown: without control characters, and of a very long one the end.
+// A path in a form that is safe to print: without control characters. Of a very long path the end is kept.
 inline std::string shown_path(const std::string &path) {
     std::string s;
     for (const char c : path) s += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;

@@ -12,9 +12,8 @@ namespace utf8 {
 
 constexpr uint32_t invalid = 0xffffffffu;
 
-// Decodes the code point at p, which must be before end, and moves p past it. Ill-formed input (overlong,
-// surrogate, above U+10FFFF, cut short) gives `invalid` and moves p by one byte, so that a caller that goes
-// on always makes progress.
+// Decodes the code point at p and moves p past it. p is before end. Ill-formed input (overlong, surrogate,
+// above U+10FFFF, truncated) gives `invalid` and moves p by one byte, so that loops end.
 inline uint32_t next(const unsigned char *&p, const unsigned char *end) {
     const unsigned char lead = *p++;
     if (lead < 0x80) return lead;
@@ -31,7 +30,7 @@ inline uint32_t next(const unsigned char *&p, const unsigned char *end) {
     return c;
 }
 
-// Offset of the first ill-formed byte, or `size` when there is none.
+// Offset of the first ill-formed byte; `size` if there is none.
 inline size_t first_invalid(const void *bytes, size_t size) {
     const auto *begin = static_cast<const unsigned char *>(bytes), *p = begin, *end = begin + size;
     while (p < end) {

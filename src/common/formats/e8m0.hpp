@@ -27,13 +27,14 @@ struct e8m0_t {
         return code == nan_code ? float_of(f32_nan_bits) : exp2_f32(int(code) - bias);
     }
 
-    // What a block's data is multiplied by under a scale that is not NaN: 2^(127 - code).
+    // The factor by which the elements of a block are multiplied before they are rounded, 2^(127 - code). The
+    // scale is not NaN.
     MXDNN_HD static constexpr float decode_inverse(uint32_t code) {
         return exp2_f32(bias - int(code & 0xff));
     }
 
-    // The nearest power of two, ties to the even code, saturating at both ends. What is no scale (NaN, Inf,
-    // negative) is NaN. The scale of a block is not made this way: see scale_rounding.hpp.
+    // The nearest power of two. Ties go to the even code; values beyond the ends saturate. NaN, Inf and
+    // negative values give NaN. The scale of a block is computed in another way: see scale_rounding.hpp.
     MXDNN_HD static constexpr uint32_t encode(float x) {
         const uint32_t u = bits_of(x);
         if (magnitude_bits(x) == 0) return 0;

@@ -11,7 +11,7 @@ struct f4_e2m1_t : minifloat_t<2, 1, 1, specials_t::none> {
     static constexpr data_type_t id = mxdnn_f4_e2m1;
     static constexpr const char *name = "f4_e2m1";
     static constexpr unsigned roles = role_mx_element;
-    // Of every element of a block that holds NaN or Inf.
+    // The code of every element of a block that holds NaN or Inf.
     static constexpr uint32_t poisoned_code = 0;
 };
 static_assert(f4_e2m1_t::max == 6.f && f4_e2m1_t::emax == 2);

@@ -11,7 +11,7 @@ struct f6_e2m3_t : minifloat_t<2, 3, 1, specials_t::none> {
     static constexpr data_type_t id = mxdnn_f6_e2m3;
     static constexpr const char *name = "f6_e2m3";
     static constexpr unsigned roles = role_mx_element;
-    // Of every element of a block that holds NaN or Inf.
+    // The code of every element of a block that holds NaN or Inf.
     static constexpr uint32_t poisoned_code = 0;
 };
 static_assert(f6_e2m3_t::max == 7.5f && f6_e2m3_t::emax == 2);

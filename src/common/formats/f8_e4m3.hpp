@@ -11,7 +11,7 @@ struct f8_e4m3_t : minifloat_t<4, 3, 7, specials_t::nan> {
     static constexpr data_type_t id = mxdnn_f8_e4m3;
     static constexpr const char *name = "f8_e4m3";
     static constexpr unsigned roles = role_mx_element | role_scale | role_fp4_scale;
-    // Of every element of a block that holds NaN or Inf.
+    // The code of every element of a block that holds NaN or Inf.
     static constexpr uint32_t poisoned_code = 0x7f;
 };
 static_assert(f8_e4m3_t::max == 448.f && f8_e4m3_t::emax == 8 && f8_e4m3_t::nan_code == 0x7f);

@@ -11,7 +11,7 @@ struct f8_e5m2_t : minifloat_t<5, 2, 15, specials_t::ieee> {
     static constexpr data_type_t id = mxdnn_f8_e5m2;
     static constexpr const char *name = "f8_e5m2";
     static constexpr unsigned roles = role_mx_element;
-    // Of every element of a block that holds NaN or Inf.
+    // The code of every element of a block that holds NaN or Inf.
     static constexpr uint32_t poisoned_code = 0x7f;
 };
 static_assert(f8_e5m2_t::max == 57344.f && f8_e5m2_t::emax == 15 && f8_e5m2_t::nan_code == 0x7f);

@@ -15,7 +15,8 @@ constexpr uint32_t f32_inf_bits = 0x7f800000u;
 constexpr uint32_t f32_nan_bits = 0x7fc00000u;
 constexpr uint32_t f32_max_bits = 0x7f7fffffu;
 
-// Comparing magnitudes as integers orders all floats, NaN above Inf, and needs no FP environment.
+// Magnitudes compared as integers: this orders all floats, with NaN above Inf, and does not depend on the
+// floating-point environment.
 MXDNN_HD constexpr uint32_t magnitude_bits(float x) { return bits_of(x) & ~f32_sign_mask; }
 MXDNN_HD constexpr bool is_finite(float x) { return magnitude_bits(x) < f32_inf_bits; }
 MXDNN_HD constexpr bool is_nan(float x) { return magnitude_bits(x) > f32_inf_bits; }
@@ -25,10 +26,10 @@ MXDNN_HD constexpr float exp2_f32(int e) {
     return float_of(e >= -126 ? uint32_t(e + 127) << 23 : uint32_t(1) << (e + 149));
 }
 
-// A product and a sum written with these are two roundings. Device code is held to that by the _rn
-// intrinsics, which are never contracted; host code by -ffp-contract=off, which the project sets and
-// whoever compiles these headers for a target with FMA has to set too. Both need the default rounding
-// mode, and denormals neither flushed nor taken for zero.
+// A product and a sum that are written with these functions are rounded twice. Device code uses the _rn
+// intrinsics, which are never contracted. Host code needs -ffp-contract=off: the project sets it, and whoever
+// compiles these headers for a target with FMA has to set it, too. Both need the default rounding mode, and
+// denormals that are not flushed to zero.
 #if defined(__CUDA_ARCH__)
 #define MXDNN_F32_OP(intrinsic, expression)                                                                  \
     return __builtin_is_constant_evaluated() ? (expression) : intrinsic(a, b)

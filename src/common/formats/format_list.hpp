@@ -45,21 +45,21 @@ using affine_element_types = with_roles_t<role_affine_element, all_types>;
 using quantized_element_types = with_roles_t<role_mx_element | role_affine_element, all_types>;
 using scale_types = with_roles_t<role_scale, all_types>;
 using fp4_scale_types = with_roles_t<role_fp4_scale, all_types>;
-// Everything that has decode() and encode().
+// All types that have decode() and encode().
 using numeric_types = with_roles_t<~unsigned(role_index), all_types>;
 
 struct data_type_info_t {
     data_type_t id;
     const char *name;
-    int bits;       // of a code; what it takes in memory also depends on the packing: plain_bits.hpp
+    int bits;       // of a code; its storage also depends on the packing: plain_bits.hpp
     unsigned roles; // role_t
     bool is_float;  // floating point, not integer
     bool is_high_precision;
     float max; // largest finite value
-    int emax;  // its exponent
-    // Null for index types.
+    int emax;  // exponent of the largest finite value
+    // Conversions. Null for index types.
     float (*decode)(uint32_t code);
-    uint32_t (*encode)(float x);            // the type's own conversion
+    uint32_t (*encode)(float x);            // the type's usual conversion
     uint32_t (*encode_saturating)(float x); // for scales
 
     constexpr bool has_role(unsigned role) const { return (roles & role) != 0; }
@@ -81,7 +81,7 @@ struct data_type_table_t<type_list<types...>> {
     static constexpr data_type_info_t rows[sizeof...(types)] = {make_data_type_info<types>()...};
 };
 
-// Null for mxdnn_data_type_undef and for values that are no data type.
+// The row of a data type; null for mxdnn_data_type_undef and for values that are not data types.
 constexpr const data_type_info_t *data_type_info(data_type_t dt) {
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
         if (row.id == dt) return &row;
@@ -99,7 +99,7 @@ constexpr bool equal_names(const char *a, const char *b) {
     return *a == *b;
 }
 
-// mxdnn_data_type_undef for null and for a name that is none.
+// The data type with that name; mxdnn_data_type_undef for null and for unknown names.
 constexpr data_type_t data_type_from_name(const char *name) {
     if (!name) return mxdnn_data_type_undef;
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
@@ -107,7 +107,7 @@ constexpr data_type_t data_type_from_name(const char *name) {
     return mxdnn_data_type_undef;
 }
 
-// The following are asked by device code, too, which cannot read the table.
+// Device code uses the following functions, too. It cannot read the table.
 MXDNN_HD constexpr bool has_role(data_type_t dt, unsigned role) {
     unsigned roles = 0;
     visit_type(all_types(), dt, [&](auto t) { roles = decltype(t)::roles; });
@@ -120,7 +120,7 @@ MXDNN_HD constexpr bool is_float_type(data_type_t dt) {
     return is_float;
 }
 
-// Calls fn(T()) with the traits of a type that has arithmetic; false (and no call) for any other value.
+// Calls fn(T()) with the traits of a type that has arithmetic. Otherwise returns false and calls nothing.
 template <typename F>
 MXDNN_HD constexpr bool visit_data_type(data_type_t dt, F &&fn) {
     return visit_type(numeric_types(), dt, fn);
@@ -129,4 +129,4 @@ MXDNN_HD constexpr bool visit_data_type(data_type_t dt, F &&fn) {
 } // namespace impl
 } // namespace mxdnn
 
-#include "common/formats/named_formats.hpp" // whoever lists types wants the formats made of them, too
+#include "common/formats/named_formats.hpp" // users of the list of types also need the formats made of them

@@ -11,14 +11,14 @@ namespace impl {
 
 // What the codes of the largest exponent field mean.
 enum class specials_t {
-    none, // numbers
-    nan,  // numbers, except that all mantissa bits set is NaN ("fn" types)
-    ieee  // Inf, and NaN with a mantissa that is not 0
+    none, // they are numbers
+    nan,  // numbers, but all mantissa bits set is NaN ("fn" types)
+    ieee  // mantissa 0 is Inf, others are NaN
 };
 
-// What the conversion makes of a magnitude that rounds beyond the largest, of Inf and of NaN.
+// The result of converting NaN, Inf and magnitudes that round beyond the largest value.
 enum class overflow_t {
-    saturate, // the largest value; NaN is the code 0x7F..., or the largest value where there is none
+    saturate, // the largest value; NaN gives the code 0x7F..., or the largest value if there is no NaN
     infinity  // Inf; NaN keeps its sign and upper payload bits and becomes quiet
 };
 
@@ -32,12 +32,12 @@ struct minifloat_codec_t {
     static constexpr int exponent_bits = exponent_bits_;
     static constexpr int mantissa_bits = mantissa_bits_;
     static constexpr int bias = bias_;
-    static constexpr int emin = 1 - bias_; // exponent of the least normal
+    static constexpr int emin = 1 - bias_; // exponent of the smallest normal value
     static constexpr specials_t specials = specials_;
 
     static constexpr uint32_t sign_code = 1u << (bits - 1);
     static constexpr uint32_t top_field = (1u << exponent_bits_) - 1; // largest exponent field
-    static constexpr uint32_t inf_code = top_field << mantissa_bits_; // specials_t::ieee only
+    static constexpr uint32_t inf_code = top_field << mantissa_bits_; // only for specials_t::ieee
     static constexpr uint32_t max_code = specials_ == specials_t::none  ? sign_code - 1
                                          : specials_ == specials_t::nan ? sign_code - 2
                                                                         : inf_code - 1;
@@ -73,8 +73,8 @@ struct minifloat_codec_t {
         return float_of(sign | f32_field << 23 | (mantissa & (hidden - 1)) << (23 - mantissa_bits));
     }
 
-    // Round to nearest even. With `saturating`, a type that has Inf is treated like one that saturates,
-    // except that NaN stays as the type's own conversion makes it.
+    // Rounds to nearest even. With `saturating`, a type that has Inf saturates as others do. NaN is still
+    // converted as the type says.
     MXDNN_HD static constexpr uint32_t convert(float x, bool saturating) {
         const uint32_t magnitude = magnitude_bits(x);
         const uint32_t sign = (bits_of(x) & f32_sign_mask) ? sign_code : 0;
@@ -85,17 +85,18 @@ struct minifloat_codec_t {
         const uint32_t beyond = saturating ? max_code : inf_code;
         if (magnitude == f32_inf_bits) return sign | beyond;
 
-        // The value is significand * 2^(exponent - 23), the step of codes 2^(rounded_at - mantissa_bits).
+        // The value is significand * 2^(exponent - 23). Neighbouring codes differ by 2^(rounded_at -
+        // mantissa_bits).
         const uint32_t field = magnitude >> 23;
         const uint32_t significand = (magnitude & 0x7fffff) | (field ? 0x800000u : 0u);
         const int exponent = int(field ? field : 1) - 127;
         const int rounded_at = exponent > emin ? exponent : emin;
         const int shift = 23 - mantissa_bits + (rounded_at - exponent);
-        if (shift > 24) return sign; // less than half of the least subnormal
+        if (shift > 24) return sign; // less than half of the smallest value
         const uint32_t rest = significand & ((1u << shift) - 1), half = 1u << (shift - 1);
         uint32_t steps = significand >> shift;
         if (rest > half || (rest == half && (steps & 1))) steps++;
-        // A carry out of the mantissa lands in the exponent field, where it belongs.
+        // A carry out of the mantissa increments the exponent field, which is right.
         const uint32_t code = (uint32_t(rounded_at - emin) << mantissa_bits) + steps;
         return sign | (code > max_code ? beyond : code);
     }
@@ -115,7 +116,7 @@ struct minifloat_t : minifloat_codec_t<exponent_bits_, mantissa_bits_, bias_, sp
     MXDNN_HD static constexpr uint32_t encode(float x) {
         return codec_t::convert(x, overflow_ == overflow_t::saturate);
     }
-    // For scales: finite and infinite values beyond the largest become the largest.
+    // For scales: values beyond the largest, also Inf, become the largest.
     MXDNN_HD static constexpr uint32_t encode_saturating(float x) { return codec_t::convert(x, true); }
 };
 

@@ -14,11 +14,12 @@ constexpr dim_t mx_block = 32;
 constexpr dim_t nvfp4_block = 16;
 constexpr dim_t affine_blocks[] = {32, 64, 128, 256};
 
-// The families by which numerics differ. row_int8 and row_fp8: plain s8 or f8_e4m3 with one floating-point
-// scale per row, which only sources of matmuls have. nvfp4: f4_e2m1 under scales of a small float.
+// Families of formats with the same numerics. row_int8 and row_fp8 are plain s8 and f8_e4m3 with one
+// floating-point scale per row; only sources of matmuls use them. nvfp4 is f4_e2m1 under scales of a small
+// float.
 enum class quant_family_t : uint8_t { none, mx, nvfp4, affine, row_int8, row_fp8 };
 
-// The family that an element and a scale type belong to, legal in its details or not.
+// The family of an element and a scale type, even if the format is not legal in its details.
 MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &q) {
     if (has_role(elem, role_mx_element) && q.scale_dt == mxdnn_e8m0) return quant_family_t::mx;
     if (elem == mxdnn_f4_e2m1 && has_type(fp4_scale_types(), q.scale_dt)) return quant_family_t::nvfp4;
@@ -29,7 +30,7 @@ MXDNN_HD constexpr quant_family_t quant_family(data_type_t elem, const quant_t &
     return quant_family_t::none;
 }
 
-// Whether all of a row has one scale.
+// Whether a row has one scale.
 MXDNN_HD constexpr bool has_row_scale(data_type_t elem, const quant_t &q) {
     const quant_family_t f = quant_family(elem, q);
     return f == quant_family_t::row_int8 || f == quant_family_t::row_fp8;
@@ -41,8 +42,8 @@ inline constexpr text_and_names_t<fp4_scale_types> fp4_scales_text{
         "f4_e2m1 takes scales of type e8m0, one per 32 elements (MXFP4), or one per 16 elements of type ",
         " or "};
 
-// Null where the two make a format that weights and other tensors may have; else what is wrong and what
-// would be right, to follow "...: ".
+// Null if element and scale make a format that weights and other tensors may have. Otherwise the end of a
+// sentence ("...: "): what is wrong and what would be right.
 constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
     if (!has_role(elem, role_mx_element | role_affine_element)) return quantized_types_text.text;
     const quant_family_t family = quant_family(elem, q);
@@ -93,7 +94,8 @@ constexpr const char *check_quant(data_type_t elem, const quant_t &q) {
     return "the kind of zero point is none, u8 or float_zero";
 }
 
-// Null where quantising can choose the scales (and zero points) itself; else why not. The format is legal.
+// Null if quantising can compute the scales (and zero points). Otherwise the reason why not. The format is
+// legal.
 MXDNN_HD constexpr const char *check_dynamic_quant(
         data_type_t elem, const quant_t &q, scale_rounding_t rounding) {
     switch (quant_family(elem, q)) {
@@ -119,8 +121,8 @@ MXDNN_HD constexpr const char *check_dynamic_quant(
     return "the element and scale types make no quantised format";
 }
 
-// Code of kernels, on every backend, that knows a format's codes and scales. What has none is left to code
-// that goes by the traits of types: the references.
+// The decoder of a format in kernels, on every backend. Formats without one are left to the references, whose
+// code uses the traits of types.
 enum class decoder_t : uint8_t {
     none,
     mxfp8_e4m3,
@@ -147,9 +149,9 @@ constexpr quant_t nvfp4_quant{mxdnn_f8_e4m3, nvfp4_block};
 constexpr quant_t int4_quant{mxdnn_bf16, 32};
 constexpr quant_t int4_zp_quant{mxdnn_f16, 32, zero_point_kind_t::u8, mxdnn_u8};
 
-// Whole formats that one word stands for, in mxdnn-bench, mxdnn-pack and the examples; other groups, zero
-// points and a global scale are said beside it. Kernels take what their decoders are named for; tests, tables
-// of documents and scripts/update-enums go through these rows.
+// Formats with a name of one word, for mxdnn-bench, mxdnn-pack and the examples. Other groups, zero points
+// and a global scale are given beside the word. Kernels accept a format by its decoder. Tests, tables of
+// documents and scripts/update-enums read these rows.
 // clang-format off
 inline constexpr named_format_t named_formats[] = {
     {"mxfp8",      mxdnn_f8_e4m3, mx_quant,      decoder_t::mxfp8_e4m3},
@@ -164,7 +166,7 @@ inline constexpr named_format_t named_formats[] = {
 };
 // clang-format on
 
-// Null where the word names no format.
+// The format of a word; null if there is none.
 constexpr const named_format_t *named_format(const char *name) {
     if (!name) return nullptr;
     for (const named_format_t &row : named_formats)
@@ -172,14 +174,14 @@ constexpr const named_format_t *named_format(const char *name) {
     return nullptr;
 }
 
-// The name of exactly this format, or null.
+// The name of exactly this format; null if it has none.
 constexpr const char *format_name(data_type_t elem, const quant_t &q) {
     for (const named_format_t &row : named_formats)
         if (row.elem == elem && row.quant == q) return row.name;
     return nullptr;
 }
 
-// The decoder of any format, with a name or not.
+// The decoder of a format, which need not have a name.
 constexpr decoder_t decoder_of(data_type_t elem, const quant_t &q) {
     const quant_family_t family = quant_family(elem, q);
     if (family == quant_family_t::row_int8) return decoder_t::row_int8;
@@ -191,7 +193,7 @@ constexpr decoder_t decoder_of(data_type_t elem, const quant_t &q) {
     return decoder_t::none;
 }
 
-// The dynamic mode that computes a format's scales.
+// The dynamic mode that computes the scales of a format.
 constexpr mxdnn_quantization_mode_t dynamic_mode_of(data_type_t elem, const quant_t &q) {
     switch (quant_family(elem, q)) {
     case quant_family_t::mx: return mxdnn_quantization_mode_dynamic_mx;
@@ -201,7 +203,7 @@ constexpr mxdnn_quantization_mode_t dynamic_mode_of(data_type_t elem, const quan
     }
 }
 
-// Whether a tensor of such values can have a global scale.
+// Whether a tensor of this format can have a global scale.
 constexpr bool takes_global_scale(data_type_t elem, quant_t q) {
     q.global = global_scale_kind_t::one;
     return !check_quant(elem, q);

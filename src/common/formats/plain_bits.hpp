@@ -9,8 +9,8 @@ namespace impl {
 
 using element_packing_t = mxdnn_element_packing_t;
 
-// Bits from one code to the next: 6-bit codes take a byte each, or stand dense, four in three bytes; 4-bit
-// codes always stand two in a byte, the even column in the low half.
+// Bits from one code to the next. 6-bit codes take a byte each, or are dense: four in three bytes. 4-bit
+// codes are always two in a byte, the even column in the low half.
 MXDNN_HD constexpr int storage_bits(int code_bits, element_packing_t packing) {
     return code_bits == 6 && packing == mxdnn_element_packing_bytes ? 8 : code_bits;
 }
@@ -19,7 +19,7 @@ MXDNN_HD constexpr int64_t plain_row_bytes(int64_t cols, int code_bits, element_
     return div_up(cols * storage_bits(code_bits, packing), 8);
 }
 
-// Nothing beyond the bytes that the code touches is read or written.
+// Only bytes that contain bits of the code are read or written.
 MXDNN_HD constexpr uint32_t get_code(
         const uint8_t *row, int64_t col, int code_bits, element_packing_t packing) {
     const int64_t bit = col * storage_bits(code_bits, packing);
@@ -30,7 +30,7 @@ MXDNN_HD constexpr uint32_t get_code(
     return uint32_t((window >> shift) & ((uint64_t(1) << code_bits) - 1));
 }
 
-// Bits of the code's neighbours stay; the two upper bits of a 6-bit code's own byte become 0.
+// Bits of neighbouring codes do not change. The two upper bits of a 6-bit code in its own byte become 0.
 MXDNN_HD constexpr void set_code(
         uint8_t *row, int64_t col, int code_bits, element_packing_t packing, uint32_t code) {
     const int width = storage_bits(code_bits, packing);
@@ -43,7 +43,7 @@ MXDNN_HD constexpr void set_code(
         p[i] = uint8_t((p[i] & ~(mask >> (8 * i))) | (value >> (8 * i)));
 }
 
-// The same for row `row` of a matrix whose rows are row_bytes apart.
+// The same for row `row` of a matrix whose rows begin row_bytes apart.
 MXDNN_HD constexpr uint32_t get_code(const uint8_t *base, int64_t row, int64_t col, int64_t row_bytes,
         int code_bits, element_packing_t packing) {
     return get_code(base + row * row_bytes, col, code_bits, packing);

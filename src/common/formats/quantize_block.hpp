@@ -11,13 +11,13 @@
 namespace mxdnn {
 namespace impl {
 
-// Codes of the scale's and the zero point's type that belong to one block.
+// Codes of the scale and the zero point of one block.
 struct block_params_t {
     uint32_t scale = 0;
     uint32_t zp = 0;
 };
 
-// Largest of magnitude_bits(): above every finite value where the block holds Inf or NaN.
+// The largest magnitude_bits(). It is above every finite value if the block holds Inf or NaN.
 MXDNN_HD constexpr uint32_t block_amax_bits(const float *x, int n) {
     uint32_t amax = 0;
     for (int i = 0; i < n; i++)
@@ -47,20 +47,20 @@ MXDNN_HD constexpr uint32_t mx_quantize_block(
     return scale;
 }
 
-// ---- NVFP4: f4_e2m1 under scales of a small float; with a global scale, too, under those of f8_e4m3 ----
+// ---- NVFP4: f4_e2m1 under scales of a small float. With a global scale they are f8_e4m3 ----
 
-// The largest finite magnitude so far, which the global scale is made from.
+// The largest finite magnitude so far. The global scale is computed from it.
 MXDNN_HD constexpr float nvfp4_global_amax(float amax, float x) {
     const float magnitude = float_of(magnitude_bits(x));
     return is_finite(x) && magnitude > amax ? magnitude : amax;
 }
 
-// 0 for a matrix of zeros, for one without finite values and where the quotient underflows.
+// The result is 0 for a matrix of zeros, for a matrix without finite values, and if the quotient underflows.
 MXDNN_HD constexpr float nvfp4_global_scale(float amax) {
     return div_f32(amax, f8_e4m3_t::max * f4_e2m1_t::max);
 }
 
-// s clamped to the normal values of the type; a NaN, which only a global scale can bring here, stays one.
+// s clamped to the normal values of the type. NaN, which only a global scale can cause, stays NaN.
 template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_encode_scale(float s) {
     if (is_nan(s)) return scale_t::nan_code;
@@ -79,7 +79,7 @@ MXDNN_HD constexpr uint32_t nvfp4_scale(uint32_t amax_bits, float global) {
     return nvfp4_encode_scale(div_f32(div_f32(float_of(amax_bits), f4_e2m1_t::max), global));
 }
 
-// x * factor where that factor is finite, else x / divisor; ±0 where there is nothing to divide by.
+// x * factor if the factor is finite, else x / divisor. ±0 if there is nothing to divide by.
 MXDNN_HD constexpr uint32_t nvfp4_quantize_by(float x, float factor, float divisor) {
     if (is_nan(divisor)) return 0;
     if (is_finite(factor)) return f4_e2m1_t::encode(mul_f32(x, factor));
@@ -107,7 +107,7 @@ MXDNN_HD constexpr float nvfp4_dequantize(uint32_t code, uint32_t scale, float g
     return mul_f32(f4_e2m1_t::decode(code), mul_f32(global, f8_e4m3_t::decode(scale)));
 }
 
-// Return the scale. n < 16 is a partial block.
+// These return the scale. n < 16 is a partial block.
 template <typename scale_t = f8_e4m3_t>
 MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, uint8_t *codes) {
     const uint32_t scale = nvfp4_scale<scale_t>(block_amax_bits(x, n));
@@ -125,7 +125,8 @@ MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, float gl
 
 constexpr int int4_mid = 8; // the code in the middle of u4
 
-// zp is 0 for codes without zero points. Quotients are clamped to what no zero point can bring back.
+// zp is 0 for codes without zero points. Quotients are first clamped to a range beyond which no zero point
+// changes the code.
 template <typename element_t>
 MXDNN_HD constexpr uint32_t affine_quantize(float x, float scale, int zp) {
     const int steps = rne_clamp(div_f32(x, scale), -1024, 1024) + zp;
@@ -139,7 +140,7 @@ MXDNN_HD constexpr float affine_dequantize(uint32_t code, float scale, int zp) {
     return mul_f32(float(element_t::to_int(code) - zp), scale);
 }
 
-// Codes for scales and zeros that are given; they are never computed.
+// Codes for given scales and zeros. These are never computed.
 MXDNN_HD constexpr uint32_t float_zero_quantize(float x, float scale, float zero) {
     return affine_quantize<u4_t>(sub_f32(x, zero), scale, int4_mid);
 }
@@ -148,17 +149,18 @@ MXDNN_HD constexpr float float_zero_dequantize(uint32_t code, float scale, float
     return add_f32(affine_dequantize<u4_t>(code, scale, int4_mid), zero);
 }
 
-// The scale as it is stored: 1 for one that is 0 in its type, the largest value for one that overflows.
+// The scale as it is stored. A scale that is 0 in its type becomes 1; one that overflows becomes the largest
+// value.
 template <typename scale_t>
 MXDNN_HD constexpr uint32_t affine_encode_scale(float scale) {
     const uint32_t code = scale_t::encode_saturating(scale);
     return scale_t::decode(code) == 0 ? scale_t::encode(1.f) : code;
 }
 
-// What a block's elements are quantised with.
+// The parameters that quantise the elements of a block.
 struct chosen_params_t {
     block_params_t params;
-    bool zeros = false; // every code is the zero point, whatever the element
+    bool zeros = false; // every code is the zero point, whatever the element is
 };
 
 // Symmetric.
@@ -193,7 +195,7 @@ MXDNN_HD constexpr chosen_params_t u4_choose_params(const float *x, int n) {
     return c;
 }
 
-// The codes under parameters that have been chosen.
+// Codes for given parameters.
 template <typename element_t, typename scale_t>
 MXDNN_HD constexpr block_params_t affine_quantize_block(
         const chosen_params_t &c, const float *x, int n, uint8_t *codes) {
@@ -213,9 +215,9 @@ MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8
     return affine_quantize_block<u4_t, scale_t>(u4_choose_params<scale_t>(x, n), x, n, codes);
 }
 
-// ---- s8 or f8_e4m3 with one scale per row, which a matmul makes of its source ----
+// ---- s8 or f8_e4m3 with one scale per row: sources that a matmul quantises ----
 
-// The largest magnitude over that of the largest code. NaN for a row that holds NaN or Inf, 1 for one whose
+// The largest magnitude divided by that of the largest code. NaN if the row holds NaN or Inf; 1 if the
 // quotient is 0.
 MXDNN_HD constexpr float row_scale_of(uint32_t amax_bits, float largest_code) {
     if (amax_bits >= f32_inf_bits) return float_of(f32_nan_bits);
@@ -227,20 +229,21 @@ MXDNN_HD constexpr float row_int8_scale(uint32_t amax_bits) {
 }
 MXDNN_HD constexpr float row_fp8_scale(uint32_t amax_bits) { return row_scale_of(amax_bits, f8_e4m3_t::max); }
 
-// A NaN scale makes codes of 0.
+// A NaN scale gives codes of 0.
 MXDNN_HD constexpr uint32_t row_fp8_quantize(float x, float scale) {
     return is_nan(scale) ? 0 : f8_e4m3_t::encode(div_f32(x, scale));
 }
 
-// Symmetric. A NaN scale makes codes of 0.
+// Symmetric. A NaN scale gives codes of 0.
 MXDNN_HD constexpr uint32_t row_int8_quantize(float x, float scale) {
     return is_nan(scale) ? 0 : s8_t::from_int(rne_clamp(div_f32(x, scale), -s8_t::highest, s8_t::highest));
 }
 
-// ---- any format, chosen at run time ----
-// The format is one that check_quant() accepts; global is read only where q.global is not `none`.
+// ---- Any format, chosen at run time ---- check_quant() accepts the format. `global` is read only if
+// q.global is not `none`.
 
-// Quantises with scale and zero point computed. What check_dynamic_quant() refuses, poisons the block.
+// Computes scale and zero point, and quantises. A format that check_dynamic_quant() refuses gives a poisoned
+// block.
 MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q,
         scale_rounding_t rounding, float global, const float *x, int n, uint8_t *codes) {
     block_params_t p;
@@ -275,7 +278,7 @@ MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t
     return p;
 }
 
-// What the scale of a block of such elements depends on.
+// The values that the scale of a block depends on.
 MXDNN_HD constexpr e8m0_target_t e8m0_target_of(data_type_t elem) {
     e8m0_target_t target{};
     visit_type(mx_element_types(), elem, [&](auto e) {
@@ -286,7 +289,7 @@ MXDNN_HD constexpr e8m0_target_t e8m0_target_of(data_type_t elem) {
 }
 
 // The scale and zero point that quantize_block() computes. Its codes are those of quantize_element() under
-// them, or all the zero point: code for one element instead of for a block, where code is what counts.
+// these parameters, or all the zero point. For callers that compute codes one by one.
 MXDNN_HD constexpr chosen_params_t choose_params(
         data_type_t elem, const quant_t &q, scale_rounding_t rounding, float global, const float *x, int n) {
     chosen_params_t c;
@@ -302,7 +305,7 @@ MXDNN_HD constexpr chosen_params_t choose_params(
             c.params.scale = nvfp4_scale(amax, global);
         return c;
     }
-    c.zeros = true; // of what is no format, or refused
+    c.zeros = true; // not a format, or a refused one
     if (family == quant_family_t::affine)
         visit_type(high_precision_types(), q.scale_dt, [&](auto s) {
             using scale_t = decltype(s);
@@ -314,21 +317,21 @@ MXDNN_HD constexpr chosen_params_t choose_params(
     return c;
 }
 
-// f32 value of a scale or a floating-point zero.
+// The f32 value of a scale or a floating-point zero.
 MXDNN_HD constexpr float decode_value(data_type_t dt, uint32_t code) {
     float x = float_of(f32_nan_bits);
     visit_data_type(dt, [&](auto t) { x = decltype(t)::decode(code); });
     return x;
 }
 
-// A value of a type that holds tensors as they are, by the type's own conversion.
+// A value of a high-precision type, by the type's usual conversion.
 MXDNN_HD constexpr uint32_t encode_value(data_type_t dt, float x) {
     uint32_t code = 0;
     visit_type(high_precision_types(), dt, [&](auto t) { code = decltype(t)::encode(x); });
     return code;
 }
 
-// Quantises with scale and zero point given.
+// Quantises with given scale and zero point.
 MXDNN_HD constexpr uint32_t quantize_element(
         data_type_t elem, const quant_t &q, const block_params_t &p, float global, float x) {
     uint32_t code = 0;

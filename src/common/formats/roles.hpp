@@ -6,7 +6,7 @@ namespace mxdnn {
 namespace impl {
 
 enum role_t : unsigned {
-    role_high_precision = 1u << 0, // holds tensors as they are before quantisation and after it
+    role_high_precision = 1u << 0, // type of a tensor that is not quantised
     role_mx_element = 1u << 1,     // codes under an e8m0 scale
     role_affine_element = 1u << 2, // codes under a floating-point scale, group-affine int4
     role_scale = 1u << 3,

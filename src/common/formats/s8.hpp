@@ -7,7 +7,7 @@
 namespace mxdnn {
 namespace impl {
 
-// The plain integer that a code stands for is to_int(code).
+// The integer of a code is to_int(code).
 struct s8_t : small_int_t<8, true> {
     static constexpr data_type_t id = mxdnn_s8;
     static constexpr const char *name = "s8";
@@ -19,7 +19,7 @@ struct s8_t : small_int_t<8, true> {
     static constexpr int emax = 0;
 
     MXDNN_HD static constexpr float decode(uint32_t code) { return float(to_int(code)) * step; }
-    // Symmetric: -128 can be decoded but is never made.
+    // Symmetric: -128 can be decoded but is never encoded.
     MXDNN_HD static constexpr uint32_t encode(float x) {
         return from_int(rne_clamp(mul_f32(x, 1 / step), -highest, highest));
     }

@@ -9,7 +9,7 @@ namespace impl {
 
 using scale_rounding_t = mxdnn_scale_rounding_t;
 
-// What the choice of a scale needs to know of an element type.
+// The properties of an element type that the choice of a scale needs.
 struct e8m0_target_t {
     int emax; // exponent of the largest value
     int mantissa_bits;
@@ -23,7 +23,7 @@ inline constexpr e8m0_target_t e8m0_target = {
 
 constexpr uint32_t e8m0_poison = 255; // the scale of a block that holds NaN or Inf
 
-// `even` rounds to the element's mantissa, which an integer has none of.
+// `even` rounds to the mantissa of the element. An integer has none.
 MXDNN_HD constexpr bool is_scale_rounding_defined(bool element_is_float, scale_rounding_t rounding) {
     switch (rounding) {
     case mxdnn_scale_rounding_floor:
@@ -34,8 +34,8 @@ MXDNN_HD constexpr bool is_scale_rounding_defined(bool element_is_float, scale_r
     return false;
 }
 
-// amax_bits: the largest magnitude_bits() of the block. The result is 255 for NaN and Inf, and for a
-// rounding that is not defined for the element, so that an unchecked mistake cannot look like data.
+// amax_bits is the largest magnitude_bits() of the block. The result is 255 for NaN and Inf. It is also 255
+// for a rounding that is not defined for the element, so that such a mistake cannot look like data.
 MXDNN_HD constexpr uint32_t e8m0_from_amax(
         uint32_t amax_bits, const e8m0_target_t &element, scale_rounding_t rounding) {
     if (amax_bits >= f32_inf_bits || !is_scale_rounding_defined(element.is_float, rounding))
@@ -49,7 +49,7 @@ MXDNN_HD constexpr uint32_t e8m0_from_amax(
         return code > 254 ? 254 : code;
     }
 
-    // Fields, not values: subnormals count as exponent -127, and rounding may carry past 127.
+    // Exponent fields, not exponents of values: subnormals count as -127, and rounding may carry beyond 127.
     uint32_t u = amax_bits;
     if (rounding == mxdnn_scale_rounding_even) u += 1u << (23 - element.mantissa_bits - 1);
     int exponent = int(u >> 23) - 127;

@@ -29,7 +29,7 @@ struct small_int_t {
     MXDNN_HD static constexpr uint32_t from_int(int value) { return uint32_t(value) & code_mask; }
 
     MXDNN_HD static constexpr float decode(uint32_t code) { return float(to_int(code)); }
-    // Round to nearest even, saturating; NaN is 0.
+    // Rounds to nearest even and saturates. NaN gives 0.
     MXDNN_HD static constexpr uint32_t encode(float x) { return from_int(rne_clamp(x, lowest, highest)); }
     MXDNN_HD static constexpr uint32_t encode_saturating(float x) { return encode(x); }
 };

@@ -11,14 +11,14 @@ enum class recipe_kind_t : uint8_t { none, row_int8, row_fp8, mx_int8 };
 
 struct source_recipe_t {
     recipe_kind_t kind = recipe_kind_t::none;
-    scale_rounding_t rounding = mxdnn_scale_rounding_floor; // of mx_int8
+    scale_rounding_t rounding = mxdnn_scale_rounding_floor; // for mx_int8
 
-    // Elements of a row of K that share a scale.
+    // Elements along K that share a scale.
     MXDNN_HD constexpr int64_t block(int64_t K) const {
         return kind == recipe_kind_t::mx_int8 ? mx_block : K;
     }
 
-    // Of a block whose largest magnitude has these bits: a code of e8m0, or the bits of an f32.
+    // The scale of a block whose largest magnitude has these bits: a code of e8m0, or the bits of an f32.
     MXDNN_HD constexpr uint32_t scale(uint32_t amax_bits) const {
         switch (kind) {
         case recipe_kind_t::row_int8: return bits_of(row_int8_scale(amax_bits));
@@ -29,7 +29,7 @@ struct source_recipe_t {
         return 0;
     }
 
-    // What the code of x stands for. Exact in double.
+    // The value of the code of x, exact in double.
     MXDNN_HD constexpr double value(float x, uint32_t scale) const {
         switch (kind) {
         case recipe_kind_t::row_int8:

@@ -11,7 +11,7 @@ namespace impl {
 struct swizzle_128x4 {
     static constexpr int64_t tile_rows = 128, tile_cols = 4, tile = tile_rows * tile_cols;
 
-    // Bytes of the padded matrix; what is padding is zero.
+    // Bytes of the padded matrix. Padding is zero.
     MXDNN_HD static constexpr int64_t size(int64_t rows, int64_t cols) {
         return div_up(rows, tile_rows) * div_up(cols, tile_cols) * tile;
     }

@@ -36,7 +36,7 @@ struct with_roles<roles, kept, type_list<T, rest...>> {
 
 } // namespace detail
 
-// The types of a list that have at least one of the roles, in the list's order.
+// The types of a list that have at least one of the roles, in the order of the list.
 template <unsigned roles, typename list>
 using with_roles_t = typename detail::with_roles<roles, type_list<>, list>::type;
 

@@ -11,14 +11,14 @@ namespace mxdnn {
 namespace impl {
 
 struct any_n64_t : n64_frame_t {
-    // `id`: of one of cuda_layouts.
+    // `id` is that of one of cuda_layouts.
     MXDNN_HD static constexpr bit_pos_t elem_bit(
             uint32_t id, const packed_shape_t &s, int64_t k, int64_t n, int b) {
         bit_pos_t p{};
         visit_cuda_layout(id, [&](auto l) {
             using layout = decltype(l);
             static_assert(std::is_base_of_v<n64_frame_t, layout>, "scales are the frame's");
-            // The panel of a matrix that is one step.
+            // A panel that is one step of codes: 64 rows of K, 64 columns.
             const packed_shape_t step{64, columns, 64, layout::bits, 0, 0, false};
             const int64_t row = k % 64, column = n % columns;
             p = layout::elem_bit(step, row, column, b);

@@ -17,15 +17,15 @@
 namespace mxdnn {
 namespace impl {
 
-// Families of targets whose members read the same packed bytes.
+// Target families. All targets of a family read the same packed bytes.
 enum class target_family_t : uint32_t { none = 0, cpu_x64 = 1, cuda = 2 };
 
-// A layout as data: the constexpr maps of its header behind function pointers.
+// A layout as data: function pointers to the constexpr maps of its header.
 struct layout_t {
     uint32_t id, version;
     const char *name;
     target_family_t family;
-    int bits; // of the codes it holds
+    int bits; // of the codes
     bool integers_only;
     int64_t align;
     int64_t (*matrix_bytes)(const packed_shape_t &);
@@ -54,10 +54,10 @@ inline constexpr layout_t layout_list[] = {
         make_layout<n64_b8_t>(target_family_t::cuda),
 };
 
-// Layouts of CUDA targets as types: device code reads their maps without function pointers.
+// Layouts of CUDA targets as types, so that device code reads their maps without function pointers.
 using cuda_layouts = type_list<n64_b4_t, n64_i4_t, n64_b6_t, n64_b8_t>;
 
-// Calls fn(L()) with the layout of that id; false where there is none.
+// Calls fn(L()) with the layout of that id. False if there is none.
 template <typename F, typename... layouts>
 MXDNN_HD constexpr bool visit_layout(
         type_list<layouts...>, [[maybe_unused]] uint32_t id, [[maybe_unused]] F &&fn) {
@@ -74,15 +74,15 @@ inline const layout_t *find_layout(target_family_t family, uint32_t id) {
     return nullptr;
 }
 
-// The layout that a target family gives to codes of so many bits, which are integers or not, or null.
+// The layout of a target family for codes of so many bits, integers or floats; null if there is none.
 inline const layout_t *preferred_layout(target_family_t family, int bits, bool integers) {
     for (const layout_t &l : layout_list)
         if (l.family == family && l.holds(bits, integers)) return &l;
     return nullptr;
 }
 
-// Reads and writes of one packed matrix through its layout's map, one element at a time: the
-// truth that the fast packers and the kernels are tested against.
+// Reads and writes one packed matrix through the map of its layout, one element at a time. Packers and
+// kernels are tested against this.
 struct packed_view_t {
     const layout_t *layout;
     packed_shape_t shape;
@@ -102,7 +102,7 @@ struct packed_view_t {
             data[p.byte] = uint8_t((data[p.byte] & ~(1u << p.bit)) | (c >> b & 1) << p.bit);
         }
     }
-    // Bits of the scale and the zero point, little-endian in the low bytes.
+    // The bits of the scale and the zero point, little-endian, in the low bytes.
     uint32_t scale(int64_t k, int64_t n) const { return load(layout->scale(shape, k, n), shape.scale_bytes); }
     void set_scale(int64_t k, int64_t n, uint32_t v) const {
         std::memcpy(data + layout->scale(shape, k, n), &v, shape.scale_bytes);

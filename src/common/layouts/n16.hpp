@@ -20,8 +20,8 @@ namespace mxdnn {
 namespace impl {
 
 struct n16_frame_t {
-    static constexpr int64_t columns = 16;  // of a panel
-    static constexpr int64_t row_step = 32; // rows of codes come in multiples of this
+    static constexpr int64_t columns = 16;  // columns of a panel
+    static constexpr int64_t row_step = 32; // K is padded to a multiple of this
     static constexpr int64_t min_tile_rows = 128;
     static constexpr int64_t align = 64;
     static constexpr int64_t prefix_bytes = 64;
@@ -47,17 +47,17 @@ struct n16_frame_t {
     }
     MXDNN_HD static constexpr int64_t prefix(const packed_shape_t &s) { return s.global ? prefix_bytes : 0; }
 
-    // First byte of the tile that holds row k of the panel that holds column n.
+    // The first byte of the tile with row k, in the panel with column n.
     MXDNN_HD static constexpr int64_t tile(const packed_shape_t &s, int64_t k, int64_t n) {
         const int64_t rows = tile_rows(s);
         return prefix(s) + n / columns * panel_bytes(s) + k / rows * tile_bytes(s, rows);
     }
-    // Rows that the tile of row k covers.
+    // The number of rows in the tile of row k.
     MXDNN_HD static constexpr int64_t rows_of_tile(const packed_shape_t &s, int64_t k) {
         const int64_t rows = tile_rows(s), first = k / rows * rows;
         return s.K - first < rows ? s.K - first : rows;
     }
-    // First byte of the scale, and of the zero point, of element (k, n).
+    // The first byte of the scale, and of the zero point, of element (k, n).
     MXDNN_HD static constexpr int64_t scale(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + (k % tile_rows(s) / s.block * columns + n % columns) * s.scale_bytes;
     }
@@ -65,7 +65,7 @@ struct n16_frame_t {
         return tile(s, k, n) + div_up(rows_of_tile(s, k), s.block) * columns * s.scale_bytes
                + (k % tile_rows(s) / s.block * columns + n % columns) * s.zp_bytes;
     }
-    // First byte of the codes of the tile of (k, n).
+    // The first byte of the codes in the tile of (k, n).
     MXDNN_HD static constexpr int64_t codes(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + header_bytes(s, rows_of_tile(s, k));
     }

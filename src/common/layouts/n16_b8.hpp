@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 
-// Byte of row 0..3 and column 0..15 inside a vector; n16_b6 uses the same order.
+// The byte of row 0..3 and column 0..15 within a vector. n16_b6 has the same order.
 MXDNN_HD constexpr int64_t n16_byte_in_vector(int64_t row, int64_t column) {
     return column / 4 * 16 + row / 2 * 8 + column % 4 * 2 + row % 2;
 }

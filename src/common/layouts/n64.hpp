@@ -22,7 +22,7 @@ namespace mxdnn {
 namespace impl {
 
 struct n64_frame_t {
-    static constexpr int64_t columns = 64; // of a panel
+    static constexpr int64_t columns = 64; // columns of a panel
     static constexpr int64_t min_tile_rows = 64;
     static constexpr int64_t align = 64;
     static constexpr int64_t prefix_bytes = 64;
@@ -30,7 +30,7 @@ struct n64_frame_t {
     MXDNN_HD static constexpr int64_t tile_rows(const packed_shape_t &s) {
         return s.block > min_tile_rows ? s.block : min_tile_rows;
     }
-    // Rows of codes come in multiples of this: what one 16-byte load of every thread holds.
+    // K is padded to a multiple of this: the rows that a 16-byte load of every thread covers.
     MXDNN_HD static constexpr int64_t row_step(const packed_shape_t &s) { return s.bits == 8 ? 32 : 64; }
     MXDNN_HD static constexpr int64_t blocks(const packed_shape_t &s) { return tile_rows(s) / s.block; }
     MXDNN_HD static constexpr int64_t header_bytes(const packed_shape_t &s) {
@@ -48,12 +48,12 @@ struct n64_frame_t {
         return prefix(s) + div_up(s.N, columns) * panel_bytes(s);
     }
 
-    // First byte of the tile that holds row k of the panel that holds column n.
+    // The first byte of the tile with row k, in the panel with column n.
     MXDNN_HD static constexpr int64_t tile(const packed_shape_t &s, int64_t k, int64_t n) {
         const int64_t rows = tile_rows(s);
         return prefix(s) + n / columns * panel_bytes(s) + k / rows * tile_bytes(s, rows);
     }
-    // Place of a scale or zero point among those of its tile.
+    // The position of a scale or zero point among those of its tile.
     MXDNN_HD static constexpr int64_t place(const packed_shape_t &s, int64_t k, int64_t n) {
         const int64_t column = n % columns, pair = column / 16 * 8 + column % 8;
         return (pair * blocks(s) + k % tile_rows(s) / s.block) * 2 + column / 8 % 2;
@@ -64,16 +64,16 @@ struct n64_frame_t {
     MXDNN_HD static constexpr int64_t zero_point(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + blocks(s) * columns * s.scale_bytes + place(s, k, n) * s.zp_bytes;
     }
-    // First byte of the step of codes that holds (k, n).
+    // The first byte of the step of codes with (k, n).
     MXDNN_HD static constexpr int64_t codes(const packed_shape_t &s, int64_t k, int64_t n) {
         return tile(s, k, n) + header_bytes(s)
                + k % tile_rows(s) / row_step(s) * row_step(s) * columns * s.bits / 8;
     }
 };
 
-// Where the tensor cores of sm_80 and later want element (row, column) of a 64 x 16 A tile (PTX
-// ISA, fragments of mma.m16n8k16 and wgmma.m64nNk16): which thread of the warpgroup, which of its
-// four registers, which half of that register. Rows of A are columns n of the weights.
+// Where the tensor cores of sm_80 and later expect element (row, column) of a 64 x 16 tile A: the thread of
+// the warpgroup, one of its four registers, and one half of that register (PTX ISA, fragments of mma.m16n8k16
+// and wgmma.m64nNk16). Rows of A are columns n of the weights.
 struct n64_fragment_t {
     int thread, reg, half;
 };

@@ -15,8 +15,8 @@
 namespace mxdnn {
 namespace impl {
 
-// Bit of the word that holds bit b of the code of register reg, low half; the high half's is 16
-// further, modulo 32.
+// The bit of the word for bit b of the code of register reg, low half. That of the high half is 16 further,
+// modulo 32.
 MXDNN_HD constexpr int n64_b4_bit(int reg, int b) {
     const int landing = b == 3 ? 15 : 6 + b; // s; e e m
     const int from_right[4] = {0, 4, -6, 6};

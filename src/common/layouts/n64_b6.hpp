@@ -13,13 +13,13 @@
 namespace mxdnn {
 namespace impl {
 
-// Bit of the low plane's word that holds bit b < 4 of the code of register reg, low half; the high half's is
-// 16 further.
+// The bit of the low plane's word for bit b < 4 of the code of register reg, low half. That of the high half
+// is 16 further.
 MXDNN_HD constexpr int n64_b6_low_bit(int reg, int b) {
     const int first[4] = {4, 0, 8, 12};
     return first[reg] + b;
 }
-// The same of the top plane's word, bits 4 and 5 of the first or the second (step 0 or 1) of its 16 rows;
+// The same for the top plane's word: bits 4 and 5 of the first or the second (step 0 or 1) of its 16 rows;
 // modulo 32.
 MXDNN_HD constexpr int n64_b6_top_bit(int step, int reg, int b) {
     return (b == 5 ? 15 : 8) + 2 * (step * 4 + reg);

@@ -7,17 +7,17 @@
 namespace mxdnn {
 namespace impl {
 
-// One [K, N] matrix (one batch entry, one expert) whose blocks run along K.
+// One [K, N] matrix (one batch entry, one expert) with blocks along K.
 struct packed_shape_t {
     int64_t K = 0, N = 0;
     int64_t block = 32; // rows of K that share a scale
     int bits = 4;       // of a code
     int scale_bytes = 1;
     int zp_bytes = 0;    // 0 without zero points
-    bool global = false; // an f32 global scale leads the matrix
+    bool global = false; // the matrix begins with an f32 global scale
 };
 
-// A bit inside a packed matrix, from its first byte on.
+// The position of a bit in a packed matrix.
 struct bit_pos_t {
     int64_t byte = 0;
     int bit = 0; // 0 is the least significant
