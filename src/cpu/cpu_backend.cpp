@@ -20,7 +20,7 @@ struct cpu_target_t : target_t {
     cpu_isa_t isa;
 };
 
-// One for each named ISA. They share their packed layouts.
+// One target for each named ISA. All share their packed layouts.
 constexpr auto target_list = [] {
     std::array<cpu_target_t, std::size(x64::isa_list)> all{};
     for (size_t i = 0; i < all.size(); i++)
@@ -28,8 +28,8 @@ constexpr auto target_list = [] {
     return all;
 }();
 
-// The best that this machine and the cap allow. A machine below AVX2 runs the reference under the lowest
-// target's name.
+// The best target that the machine has and the cap allows. A machine without AVX2 runs the reference under
+// the name of the lowest target.
 const cpu_target_t &native_target() {
     for (const cpu_target_t &t : target_list)
         if (t.isa == best_cpu_isa()) return t;
@@ -65,8 +65,8 @@ public:
     int max_concurrency() const override { return impl::max_concurrency(); }
 };
 
-// The lists answer for machines that are not here, too: of the kernels that a matmul would be made of, one
-// has to use what the target has, as far as any kernel does.
+// The lists of kernels also answer for targets that this machine does not have. The weights are native if one
+// of the kernels that a matmul would use has the features of the target, as far as any kernel does.
 mxdnn_blob_verdict_t cpu_backend_t::verdict(const engine_t &engine, const memory_desc_t &md) const {
     using x64::kernel_kind_t;
     const cpu_isa_t isa = isa_of(engine);

@@ -10,7 +10,7 @@ namespace impl {
 
 const backend_t &cpu_backend();
 
-// The ISA that an engine stands for; of engines that are no CPU, none.
+// The ISA of an engine; none for engines that are not CPUs.
 x64::cpu_isa_t isa_of(const engine_t &engine);
 
 } // namespace impl

@@ -91,7 +91,7 @@ mxdnn_cpu_isa_t effective_cpu_isa() {
 int max_concurrency() {
     if (!runtime::has_threads && !runtime::takes_threadpools) return 1;
     const int n = concurrency.load(std::memory_order_relaxed);
-    // Asked once: the affinity mask that it respects costs a system call.
+    // Read once, because the affinity mask costs a system call.
     static const int machine = std::clamp(runtime::default_concurrency(), 1, max_threads);
     return n > 0 ? n : machine;
 }

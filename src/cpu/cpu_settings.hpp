@@ -11,18 +11,18 @@
 namespace mxdnn {
 namespace impl {
 
-// Those that can be asked for: "avx2 avx512_core ...".
+// All names that can be requested: "avx2 avx512_core ...".
 std::string cpu_isa_names();
-// The best level that machine and cap allow. From the first call that fixes it (`fix_cpu_isa`, when
-// the first primitive descriptor is created) the cap can no longer change.
+// The best ISA that the machine has and the cap allows. The cap cannot change after fix_cpu_isa(), which the
+// first primitive descriptor calls.
 x64::cpu_isa_t best_cpu_isa();
 void fix_cpu_isa();
 status_t set_max_cpu_isa(mxdnn_cpu_isa_t isa);
 mxdnn_cpu_isa_t effective_cpu_isa();
 
-// Threads that one execution may use, of those that its primitive descriptor was created for.
+// The number of threads that one execution may use.
 int max_concurrency();
-status_t set_max_concurrency(int threads); // 0: the machine's
+status_t set_max_concurrency(int threads); // 0: as many as the machine has
 
 } // namespace impl
 } // namespace mxdnn

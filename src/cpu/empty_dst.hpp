@@ -9,7 +9,7 @@
 namespace mxdnn {
 namespace impl {
 
-// A computed global scale, which is 0 as that of zeros is.
+// The computed global scale is 0, as for a matrix of zeros.
 inline status_t write_empty_dst(const exec_ctx_t &ctx) {
     if (ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
         const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);

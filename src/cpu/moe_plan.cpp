@@ -99,7 +99,7 @@ status_t unpermute_plan_t::init() const {
         }
         return mxdnn_success;
     }
-    // A bit per entry, as many at a time as the buffer has.
+    // One bit per entry, in parts of the size of the buffer.
     constexpr dim_t bits = part_entries * 32;
     for (dim_t first = 0; first < all; first += bits) {
         std::memset(inverse, 0, sizeof(int32_t) * part_entries);

@@ -8,8 +8,8 @@
 namespace mxdnn {
 namespace impl {
 
-// moe_permute. Rows arrive as [source rank][local expert]; they leave as [local expert][source rank], each
-// expert's rows padded: round_up(max(count, alignment), alignment).
+// moe_permute. Rows arrive in the order [source rank][local expert] and leave as [local expert][source rank].
+// The rows of each expert are padded to round_up(max(count, alignment), alignment).
 struct permute_plan_t {
     dim_t ranks, experts, src_rows, dst_rows;
     const int32_t *counts; // [ranks][experts]
@@ -22,13 +22,13 @@ struct permute_plan_t {
     }
     explicit permute_plan_t(const exec_ctx_t &ctx);
 
-    // Refuses counts that are negative or do not fit.
+    // Refuses counts that are negative or too large.
     status_t init(dim_t alignment) const;
     dim_t end() const { return start[experts]; }
     void write_offsets(const exec_ctx_t &ctx) const;
 
-    // Calls fn(dst_row, src_row, n) for all runs of rows within [begin, end) of the destination's groups, in
-    // order; src_row is -1 for padding.
+    // Calls fn(dst_row, src_row, n) for all runs of rows in [begin, end) of the destination's groups, in
+    // order. src_row is -1 for padding.
     template <typename F>
     void for_runs(dim_t begin, dim_t end_row, F &&fn) const {
         dim_t e = 0;
@@ -49,9 +49,9 @@ struct permute_plan_t {
     }
 };
 
-// moe_unpermute. PERMUTED_IDX says where each source row goes: entry t * k + j of row t, or -1 for nowhere.
+// moe_unpermute. PERMUTED_IDX says where each source row goes: to entry t * k + j of row t, or nowhere (-1).
 struct unpermute_plan_t {
-    // Destination entries that are looked at together; more are worked through in parts.
+    // Destination entries that are processed together. More entries are processed in parts.
     static constexpr dim_t part_entries = 1 << 16;
     static void book(scratch_parts_t &scratch) { scratch.book(scratch_t::inverse, 4 * part_entries); }
 
@@ -59,7 +59,7 @@ struct unpermute_plan_t {
     dim_t rows;       // of the source
     dim_t tokens, k;  // of the destination
     int32_t *inverse; // [part_entries]: source row of an entry, or -1
-    // Of the entries; null: all are 1.
+    // Weights of the entries; null: all are 1.
     const void *weights = nullptr;
     data_type_t weights_dt = mxdnn_f32; // or bf16
 
@@ -67,9 +67,9 @@ struct unpermute_plan_t {
 
     dim_t entries() const { return tokens * k; }
     float weight(dim_t entry) const;
-    // Tokens whose entries are inverted at a time.
+    // The number of tokens in a part.
     dim_t part_tokens() const { return part_entries / k; }
-    // Refuses entries out of range, and two rows with one entry. Leaves `inverse` of the first part.
+    // Refuses entries out of range, and two rows with the same entry. Leaves the first part in `inverse`.
     status_t init() const;
     void invert(dim_t first_token) const;
 };

@@ -14,12 +14,12 @@ namespace impl {
 
 namespace {
 
-// One parallel_for. The pool has its address as the context of every call. Its memory is never given back,
-// and used again by other regions: so a call that comes too late finds a region that is closed and does
-// nothing, or one that is open, where it does what another call would have done, once.
+// One parallel_for. Its address is the context of every call of the pool. The memory of a region is never
+// freed; later regions use it again. So a late call finds a closed region and does nothing, or an open one,
+// where it takes the place of another call, once.
 class region_t {
 public:
-    // Not for calls: of the one that a region serves.
+    // For the thread that owns the region, not for calls of the pool.
     void open(const body_t &body, int n) {
         body_ = body;
         n_ = n;
@@ -35,8 +35,8 @@ public:
         std::unique_lock<std::mutex> lock(mutex_);
         done_.wait(lock, [&] { return left_.load(std::memory_order_acquire) == 0; });
     }
-    // No call begins any more; returns when those that have begun are done. The number of calls that are
-    // missing, and the first of them.
+    // Lets no further call begin, and returns when those that have begun are done. Returns the number of
+    // missing calls, and the first of them.
     int close(int &first) {
         int missing = 0;
         for (int i = 0; i < n_; i += bits) {
@@ -67,7 +67,7 @@ public:
         done_.notify_all();
     }
 
-    // When it is closed.
+    // Called when the region is closed.
     std::exception_ptr thrown() const { return thrown_; }
     bool had_wrong_index(int &i) const {
         const int64_t wrong = wrong_.load(std::memory_order_relaxed);
@@ -75,7 +75,7 @@ public:
         return wrong != no_index;
     }
 
-    region_t *next = nullptr; // of those that are not in use
+    region_t *next = nullptr; // the next region that is not in use
 
 private:
     static constexpr int bits = 64;
@@ -84,9 +84,9 @@ private:
     struct all_ones_t : std::atomic<uint64_t> {
         all_ones_t() : std::atomic<uint64_t>(~uint64_t(0)) {}
     };
-    all_ones_t begun_[max_threads / bits]; // a bit for every call; all ones: none may begin
+    all_ones_t begun_[max_threads / bits]; // one bit for every call; all ones: no call may begin
     std::atomic<int> left_{0};             // calls that have not returned
-    std::atomic<int64_t> wrong_{no_index}; // a call that did nothing
+    std::atomic<int64_t> wrong_{no_index}; // the index of a call that did nothing
     body_t body_;
     int n_ = 0;
     std::mutex mutex_;
@@ -94,7 +94,8 @@ private:
     std::exception_ptr thrown_; // guarded by mutex_
 };
 
-// Regions that are not in use. Never destroyed: pools may be at work when the process ends.
+// Regions that are not in use. They are never destroyed, because pools may still be at work when the process
+// ends.
 struct region_list_t {
     std::mutex mutex;
     region_t *first = nullptr;
@@ -120,7 +121,7 @@ region_list_t &regions() {
     return *all;
 }
 
-// A region in use. It closes however it is left: by an exception of the pool, or because the thread ends.
+// A region in use. It closes on every way out, also after an exception of the pool or when the thread ends.
 struct open_region_t {
     region_t &region;
 

@@ -8,15 +8,15 @@
 namespace mxdnn {
 namespace impl {
 
-// The most threads of one execution.
+// The largest number of threads of one execution.
 constexpr int max_threads = 4096;
 
-// body(i, n) for i in [0, n), 1 < n <= max_threads, on the pool's threads. Throws where a call was missing,
-// repeated or out of range, and what the pool or the body threw: in any case when no call is running any
-// more, and none will begin.
+// Calls body(i, n) for i in [0, n), 1 < n <= max_threads, on the threads of the pool. Throws if a call is
+// missing, repeated or out of range, and passes on what the pool or the body throws. In every case no call is
+// running then, and none will begin.
 void run_on_pool(const mxdnn_threadpool_t &pool, int n, const body_t &body);
 
-// So that the first execution on a pool allocates nothing.
+// Makes the first execution on a pool free of allocations.
 void prepare_pool_regions();
 
 } // namespace impl

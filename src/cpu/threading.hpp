@@ -11,18 +11,18 @@
 namespace mxdnn {
 namespace impl {
 
-// Threads that an execution on this stream may use: at most `limit`, for which its scratchpad is, and what
-// max_concurrency() is now.
+// The number of threads that an execution on this stream may use. It is at most `limit`, for which the
+// scratchpad is sized, and at most the present max_concurrency().
 int threads_of(const stream_t &stream, int limit);
 
-// Runs on the stream's threads; nthr > 1. Throws what a caller's pool or the body throws, when nothing of the
-// work is running any more.
+// Runs on the threads of the stream; nthr > 1. Throws what the caller's pool or the body throws, after all
+// parts have ended.
 void parallel_on_threads(const stream_t &stream, int nthr, const body_t &body);
 
-// body(ithr, nthr) for ithr in [0, nthr), in parallel, and returns when all are done. nthr as
-// threads_of() gave it; 1 runs in the calling thread without touching a scheduler. The calling thread may
-// execute other primitives meanwhile, as tasks of a pool that it helps: nothing of one execution may be in a
-// thread_local, nor in the processor's state (tiles), across this.
+// Calls body(ithr, nthr) for ithr in [0, nthr) in parallel, and returns when all are done. nthr comes from
+// threads_of(). 1 runs in the calling thread without a scheduler. Meanwhile the calling thread may execute
+// other primitives, as tasks of a pool that it helps. So no state of an execution may be in a thread_local or
+// in the processor (tiles) across this call.
 template <typename F>
 void parallel(const exec_ctx_t &ctx, int nthr, const F &body) {
     if (nthr <= 1) return body(0, 1);
@@ -30,7 +30,7 @@ void parallel(const exec_ctx_t &ctx, int nthr, const F &body) {
     parallel_on_threads(ctx.stream, nthr, body_of(body));
 }
 
-// The part of [0, n) that belongs to thread ithr: parts differ by one at most.
+// The part of [0, n) that belongs to thread ithr. Parts differ by at most one.
 inline void balance(int64_t n, int nthr, int ithr, int64_t &begin, int64_t &end) {
     const int64_t base = n / nthr, extra = n % nthr;
     begin = ithr * base + (ithr < extra ? ithr : extra);

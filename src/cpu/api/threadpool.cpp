@@ -12,10 +12,10 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// No later version is larger than this: a number beyond it is no size.
+// No later version of the struct is larger. A larger number cannot be its size.
 constexpr size_t max_struct_size = 1024;
 
-// The caller's struct as this version knows it.
+// Copies the caller's struct in the form that this version knows.
 mxdnn_status_t copy_threadpool(mxdnn_threadpool_t &to, const mxdnn_threadpool_t &from) {
     const size_t size = from.struct_size;
     if (size < sizeof(to) || size > max_struct_size)

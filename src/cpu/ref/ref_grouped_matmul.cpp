@@ -13,10 +13,10 @@ namespace impl {
 
 namespace {
 
-// Rows of the destination that a thread finishes together, and rows that share one decoding of weights.
+// Rows of the destination that a thread computes together, and rows that share one decoding of the weights.
 constexpr int64_t rows_together = 16;
 
-// Doubles that a thread works in: rows of results and of sums, rows of the source, a column of weights.
+// Buffers of doubles of one thread: rows of results and sums, rows of the source, a column of weights.
 int64_t doubles_per_thread(dim_t K, dim_t N) { return 2 * rows_together * N + (rows_together + 1) * K; }
 
 } // namespace
@@ -31,8 +31,8 @@ reason_t ref_grouped_matmul_t::pd_t::init() {
 
 namespace {
 
-// Rows of all groups before one, padded to whole tiles of scales. Groups are asked for in an order in which
-// neighbours follow each other, so that each of many takes few steps.
+// The rows of all groups before a group, each padded to whole tiles of scales. Callers ask for groups nearly
+// in order, so that each answer takes few steps.
 class swizzled_rows_t {
 public:
     explicit swizzled_rows_t(const row_groups_t &groups) : groups_(groups) {}
@@ -47,19 +47,19 @@ private:
     int64_t at_ = 0, rows_ = 0;
 };
 
-// One thread's part of an execution.
+// The part of one thread in an execution.
 struct ref_grouped_run_t {
     const exec_ctx_t &ctx;
     const problem_t &p;
     const grouped_exec_t &x;
     matrix_view_t src, wei, dst;
     swizzled_rows_t swizzled_rows;
-    dim_t K, N, columns; // of weights, and of the destination
+    dim_t K, N, columns; // K and N of the weights, columns of the destination
     double *results, *sums, *source, *column;
-    // Of the rows [first, first + count) of the destination that are at work.
+    // State of the current rows [first, first + count) of the destination.
     int64_t first = 0, count = 0;
     bool written[rows_together];
-    int expert_of[rows_together]; // of the last row that met there; -1: none did
+    int expert_of[rows_together]; // the expert of the last row that was added there; -1: none
     int64_t group_of[rows_together];
 
     ref_grouped_run_t(const exec_ctx_t &c, const grouped_exec_t &exec, int ithr)
@@ -73,7 +73,7 @@ struct ref_grouped_run_t {
         column = source + rows_together * K;
     }
 
-    // The row within a matrix, which becomes the selected one where groups are padded.
+    // The row within a matrix. If groups are padded, this also selects the matrix.
     dim_t select_row(matrix_view_t &view, const memory_desc_t &md, int64_t row) const {
         if (md.ndims == 2) return row;
         const dim_t batch[1] = {row / md.dims[1]};
@@ -83,7 +83,7 @@ struct ref_grouped_run_t {
     const memory_desc_t &src_md() const { return ctx.memory(MXDNN_ARG_SRC)->md; }
     const memory_desc_t &dst_md() const { return ctx.memory(MXDNN_ARG_DST)->md; }
 
-    // Swizzled scales of a tensor of 2 dims start every group on a tile.
+    // In a tensor of 2 dims, the 128x4 scales of every group begin on a tile.
     void select_group(matrix_view_t &view, const memory_desc_t &md, const arg_attr_t &attr, bool of_src,
             int64_t g, int expert) {
         view.set_global_index(expert);
@@ -108,7 +108,7 @@ struct ref_grouped_run_t {
         ref_source_row(src, p, m, K, to);
     }
 
-    // Rows of one group into `results`, and from there into the sums of their destination.
+    // Computes rows of one group in `results`, and adds them to the sums of their destination.
     void do_rows(int64_t group, int expert, const int64_t *rows, int64_t n) {
         select_expert(expert);
         select_group(src, src_md(), p.attr.src, true, group, expert);
@@ -124,7 +124,7 @@ struct ref_grouped_run_t {
         for (int64_t i = 0; i < n; i++) {
             finish_row(rows[i], expert, results + i * N);
             const int64_t at = x.dst_row(rows[i]) - first;
-            // Without SCATTER_IDX there is no sum, and -0 stays -0.
+            // Without SCATTER_IDX there is no sum, so that -0 stays -0.
             for (dim_t c = 0; c < columns; c++)
                 sums[at * columns + c] = results[i * N + c] + (x.scatter ? sums[at * columns + c] : -0.);
             written[at] = true;
@@ -158,17 +158,17 @@ struct ref_grouped_run_t {
             for (dim_t c = 0; c < n; c++) v[c] *= topk;
     }
 
-    // Whether a grouped row goes to the rows of the destination that are at work.
+    // Whether a grouped row goes to one of the current rows of the destination.
     bool is_at_work(int64_t row) const {
         const int64_t to = x.dst_row(row);
         return to >= first && to < first + count;
     }
 
-    // Where grouped rows lie that may be at work: anywhere under SCATTER_IDX.
+    // The range of grouped rows that may go to the current rows: all of them with SCATTER_IDX.
     int64_t first_row() const { return x.scatter ? 0 : first; }
     int64_t end_of_rows() const { return x.scatter ? x.groups.rows : first + count; }
 
-    // From row to row, not from group to group: there may be many more groups, without a row.
+    // A loop over rows, not groups, because there may be many more groups than rows.
     void do_groups() {
         int64_t rows[rows_together], n = 0, at = -1;
         row_group_t group = {0, 0, -1};
@@ -190,7 +190,7 @@ struct ref_grouped_run_t {
         flush();
     }
 
-    // Where each row has its own expert, those that share one wait for each other: weights are decoded for
+    // If each row has its own expert, rows of the same expert are collected: weights are decoded for
     // rows_together of them.
     void do_rows_by_id() {
         constexpr int64_t most = 16 * rows_together;
@@ -202,7 +202,7 @@ struct ref_grouped_run_t {
         }
         do_waiting(waiting, n);
     }
-    // Experts in the order of their first rows; rows of one in their own.
+    // Experts in the order of their first rows. Rows of one expert keep their order.
     int64_t do_waiting(int64_t *waiting, int64_t n) {
         while (n > 0) {
             const int expert = x.groups.group(waiting[0]).expert;
@@ -219,8 +219,8 @@ struct ref_grouped_run_t {
         return 0;
     }
 
-    // The sums of the rows [first, first + count) of the destination. A row that nothing meets is a sum of
-    // nothing under SCATTER_IDX, and nobody's without.
+    // Computes the sums of the rows [first, first + count) of the destination. With SCATTER_IDX a row without
+    // contributions is an empty sum. Without it, such a row is not written.
     void compute(int64_t first_row, int64_t row_count) {
         first = first_row;
         count = row_count;
@@ -235,7 +235,7 @@ struct ref_grouped_run_t {
         add_old();
     }
 
-    // beta times the destination as it was.
+    // Adds beta times the previous destination.
     void add_old() {
         const auto &ops = p.attr.post_ops.ops;
         if (ops.empty() || ops.back().kind != mxdnn_sum) return;
@@ -279,7 +279,7 @@ status_t ref_grouped_matmul_t::execute(const exec_ctx_t &ctx) const {
         });
     };
 
-    // A computed global scale needs all results first: they are computed twice rather than kept.
+    // A global scale that is computed needs all results first. They are computed twice, not stored.
     if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
         const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
         uint32_t *largest = static_cast<uint32_t *>(global.handle);

@@ -10,7 +10,7 @@ namespace impl {
 
 namespace {
 
-// Rows of codes and, of a quantised tensor, the scales of their blocks.
+// Rows of values or codes and, of a quantised tensor, the scales of their blocks.
 struct rows_t {
     matrix_view_t src, dst;
     dim_t cols;
@@ -27,7 +27,7 @@ struct rows_t {
 
     dim_t block() const { return dst.quant().block; }
 
-    // src_row -1: zeros, of scales too.
+    // src_row -1: zeros, also for scales.
     void move(dim_t dst_row, dim_t src_row) const {
         for (dim_t c = 0; c < cols; c++) dst.set_code(dst_row, c, src_row < 0 ? 0 : src.code(src_row, c));
         if (!dst.quantised()) return;
@@ -36,14 +36,14 @@ struct rows_t {
         pad_scales(dst_row);
     }
 
-    // Columns of a tile beyond the row's own scales are zero.
+    // The columns of a tile that no scale of the row uses are zero.
     void pad_scales(dim_t row) const {
         if (!swizzled) return;
         const dim_t own = div_up(cols, block());
         for (dim_t c = own; c < round_up(own, swizzle_128x4::tile_cols); c++)
             swizzled[swizzle_128x4::offset(row, c, own)] = 0;
     }
-    // So are the rows of the last tile beyond the tensor's own.
+    // The rows of the last tile that the tensor does not have are zero, too.
     void pad_rows(dim_t rows) const {
         if (!swizzled) return;
         const dim_t own = div_up(cols, block());
@@ -69,7 +69,7 @@ status_t ref_moe_permute_t::execute(const exec_ctx_t &ctx) const {
                 if (idx) idx[dst_row + i] = int32_t(from);
             }
         });
-    // Rows past the last end belong to nobody.
+    // Rows after the last end belong to no expert.
     for (dim_t row = plan.end(); idx && row < plan.dst_rows; row++) idx[row] = -1;
     return mxdnn_success;
 }
@@ -89,7 +89,7 @@ status_t ref_moe_unpermute_t::execute(const exec_ctx_t &ctx) const {
             continue;
         }
         for (dim_t c = 0; c < rows.cols; c++) {
-            // A sum in the order of the choices; those that no row has add nothing.
+            // A sum in the order of the choices. Choices without a row add nothing.
             float sum = 0;
             bool first = true;
             for (dim_t j = 0; j < plan.k; j++) {

@@ -18,11 +18,11 @@ struct token_router_t {
     const route_desc_t &r;
     const int E;
     const float *bias;  // null for none
-    const float factor; // of all weights
+    const float factor; // factor of all weights
     float *score;
     int32_t *key;
 
-    // The sum's order is part of the rules.
+    // The order of the sum is one of the rules.
     float sum_of_scores() const {
         float s[sums] = {};
         for (int e = 0; e < E; e++) s[e % sums] += score[e];
@@ -43,7 +43,7 @@ struct token_router_t {
 
     float choice(int e) const { return bias ? score[e] + bias[e] : score[e]; }
 
-    // Index of the largest of n keys, the lowest of equals.
+    // The index of the largest of n keys; of equal ones the lowest.
     static int best_of(const int32_t *keys, int n) {
         int best = 0;
         for (int i = 1; i < n; i++)
@@ -62,12 +62,12 @@ struct token_router_t {
         return r.flags & mxdnn_route_group_max ? best : group_key(best, second);
     }
 
-    // Experts of all but the best groups cannot be chosen.
+    // Experts outside the best groups cannot be chosen.
     void close_groups() const {
         const int n = int(E / r.expert_groups);
         for (int g = 0; g < r.expert_groups; g++) {
             const int32_t own = key_of_group(g);
-            int better = 0; // groups ahead of this one
+            int better = 0; // number of better groups
             for (int other = 0; other < r.expert_groups; other++) {
                 const int32_t k = key_of_group(other);
                 better += k > own || (k == own && other < g);
@@ -78,7 +78,7 @@ struct token_router_t {
 
     template <typename logit_t>
     void route(logit_t &&logit, int32_t *ids, float *weights) const {
-        // Scores rise with their logits, so that without a bias the logits rank the experts.
+        // Scores increase with their logits. So without a bias the logits rank the experts.
         for (int e = 0; e < E; e++) score[e] = logit(e);
         if (!bias)
             for (int e = 0; e < E; e++) key[e] = key_of(score[e]);
@@ -116,8 +116,8 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
     const dim_t T = logits.md.dims[0], E = logits.md.dims[1], k = p.route.topk;
     float *score = ctx.scratch<float>(scratch_t::scores);
     int32_t *key = ctx.scratch<int32_t>(scratch_t::keys);
-    int32_t *position = ctx.scratch<int32_t>(scratch_t::positions); // and before that, counts
-    // Where these were not passed a token's choice is kept until the next one's.
+    int32_t *position = ctx.scratch<int32_t>(scratch_t::positions); // first used for counts
+    // If these outputs were not passed, the choice of a token is kept until the next token.
     int32_t *ids = ctx.data<int32_t>(MXDNN_ARG_TOPK_IDS), *own_ids = ctx.scratch<int32_t>(scratch_t::ids);
     float *weights = ctx.data<float>(MXDNN_ARG_TOPK_WEIGHTS),
           *own_weights = ctx.scratch<float>(scratch_t::row_weights);
@@ -137,7 +137,7 @@ status_t ref_moe_route_t::execute(const exec_ctx_t &ctx) const {
                 ids_of(t), weights_of(t));
     };
 
-    // Rows of the experts, one after the other; those of an expert in the order of the tokens.
+    // The rows of the experts, one expert after the other. Rows of one expert are in the order of the tokens.
     std::fill(position, position + E, 0);
     for (dim_t t = 0; t < T; t++) {
         route(t);

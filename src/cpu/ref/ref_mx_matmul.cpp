@@ -16,7 +16,7 @@ constexpr int64_t rows_together = 16;
 } // namespace
 
 reason_t ref_mx_matmul_t::pd_t::init() {
-    // Per thread: some rows of results and of the source, and a column of decoded weights.
+    // Buffers of one thread: some rows of results and of the source, and a column of decoded weights.
     const memory_desc_t &wei = problem.weights;
     const int64_t row =
             checked_mul((rows_together + 1) * (dim_from_end(wei, 1) + dim_from_end(wei, 2)), sizeof(double));
@@ -27,7 +27,7 @@ reason_t ref_mx_matmul_t::pd_t::init() {
 
 namespace {
 
-// One execution: everything of it that does not change from row to row.
+// One execution: everything that does not depend on the row.
 struct ref_matmul_run_t {
     const exec_ctx_t &ctx;
     const problem_t &p;
@@ -40,7 +40,7 @@ struct ref_matmul_run_t {
           wei(c, MXDNN_ARG_WEIGHTS, p.weights, p.attr.weights), dst(c, MXDNN_ARG_DST, p.dst, p.attr.dst),
           nd(p.dst.ndims), K(dim_from_end(p.weights, 2)), N(dim_from_end(p.weights, 1)) {}
 
-    // Rows dst[idx[0], .., m0 + r, :] for r < count into results[r * N], as f32 values held in doubles.
+    // Computes rows dst[idx[0], .., m0 + r, :] for r < count in results[r * N]: f32 values stored as doubles.
     void compute_rows(const dim_t *first_idx, dim_t count, double *results, double *source, double *column) {
         src.set_batch(first_idx);
         wei.set_batch(first_idx);
@@ -62,7 +62,7 @@ struct ref_matmul_run_t {
         }
     }
 
-    // Bias and post-ops on a row of sums; idx is its index with room for the column.
+    // Bias and post-ops of a row of sums. idx is its index, with room for the column.
     void finish_row(dim_t *idx, double *row) {
         if (const memory_t *bias = ctx.memory(MXDNN_ARG_BIAS))
             for (dim_t n = 0; n < N; n++) {
@@ -115,7 +115,7 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
     int64_t rows = 1;
     for (int i = 0; i < nd - 1; i++) rows *= dst.dims[i];
     if (rows == 0 || N == 0) return write_empty_dst(ctx);
-    // Runs of rows of one matrix.
+    // Consecutive rows of one matrix.
     const dim_t M = dst.dims[nd - 2], runs_per_matrix = div_up(M, rows_together),
                 runs = rows / M * runs_per_matrix;
     const int nthr = int(std::min<int64_t>(runs, threads_of(ctx.stream, p.max_concurrency)));
@@ -144,9 +144,9 @@ status_t ref_mx_matmul_t::execute(const exec_ctx_t &ctx) const {
         });
     };
 
-    // A computed global scale needs all results first: they are computed twice rather than kept.
+    // A global scale that is computed needs all results first. They are computed twice, not stored.
     if (p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
-        // The largest magnitudes grow in the scales' own memory.
+        // The largest magnitudes are collected in the memory of the scales.
         const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
         uint32_t *largest = static_cast<uint32_t *>(global.handle);
         const dim_t scales = global.md.dims[0];

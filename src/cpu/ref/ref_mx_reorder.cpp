@@ -13,7 +13,7 @@ namespace impl {
 
 namespace {
 
-// One matrix. Lines run along the destination's blocked axis, blocks along a line.
+// One matrix. Lines run along the blocked axis of the destination. Blocks are parts of a line.
 struct ref_reorder_run_t {
     const problem_t &p;
     matrix_view_t src, dst;
@@ -46,7 +46,8 @@ struct ref_reorder_run_t {
     }
 
     void set_global(const float *given) const {
-        if (!dst.has_global() || (given && !is_packed(p.dst))) return; // else it is where the caller put it
+        if (!dst.has_global() || (given && !is_packed(p.dst)))
+            return; // otherwise it is in the caller's memory
         dst.set_global(moves ? src.global() : given ? *given : nvfp4_global_scale(amax()));
     }
 
@@ -95,7 +96,7 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     const memory_t &to = *ctx.memory(MXDNN_ARG_DST);
     const memory_desc_t &md = to.md;
     const dim_t rows = dim_from_end(md, 2), cols = dim_from_end(md, 1);
-    // Padding is zero: what is not an element of a packed or swizzled destination is defined, too.
+    // Padding of a packed or swizzled destination is zero, so that its bytes are defined.
     if (is_packed(md) && size_of(md) > 0) std::memset(to.handle, 0, size_t(size_of(md)));
     if (ctx.pd.problem.attr.dst.layout == mxdnn_scales_swizzle_128x4
             && ctx.pd.problem.attr.dst.is_dynamic()) {
@@ -103,7 +104,7 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
     }
 
-    // Of matrices without elements only global scales remain, and there may be any number.
+    // Matrices without elements have global scales only. There may be any number of them.
     const bool empty = rows == 0 || cols == 0;
     if (empty && !matrix_view_t(ctx, MXDNN_ARG_DST, ctx.pd.problem.dst, ctx.pd.problem.attr.dst).has_global())
         return mxdnn_success;
@@ -118,8 +119,8 @@ status_t ref_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
         if (first.dst.quantised()) first.set_global(given ? given + (one_for_all ? 0 : entry) : nullptr);
         entry++;
         if (empty) return;
-        // A thread owns whole groups of 16 lines: neighbours may share bytes of a packed tile or of
-        // a column of 4-bit codes.
+        // A thread processes whole groups of 16 lines, because neighbouring lines may share bytes of a packed
+        // tile or of a column of 4-bit codes.
         constexpr dim_t lines_per_task = 16;
         const dim_t lines = first.lines(), tasks = div_up(lines, lines_per_task);
         const bool shares_bytes = !is_packed(md) && data_type_info(md.dt)->bits < 8;

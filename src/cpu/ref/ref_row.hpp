@@ -7,11 +7,11 @@
 namespace mxdnn {
 namespace impl {
 
-// The gated activation of a row, in place: 2 * half columns become half. `beta` is added to up in gpt-oss's
-// form.
+// Applies the gated activation to a row in place: 2 * half columns become half. gpt-oss's form adds `beta` to
+// up.
 inline void ref_gate_row(
         const post_op_t &o, double alpha, double beta, double limit, double *row, dim_t half) {
-    // Interleaved pairs lie at or after what they become; halves need a look ahead.
+    // Interleaved pairs are read at or behind the place where their result is written. Halves are read ahead.
     const bool halves = o.gated_layout == mxdnn_gated_halves;
     for (dim_t j = 0; j < half; j++) {
         const double g = row[halves ? j : 2 * j], u = row[halves ? j + half : 2 * j + 1];
@@ -19,8 +19,7 @@ inline void ref_gate_row(
     }
 }
 
-// Row m of a matmul's source as it is multiplied: its values, or those of the codes that they are quantised
-// to.
+// Row m of the source as it is multiplied: its values, or the values of the codes that it is quantised to.
 inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m, dim_t K, double *to) {
     for (dim_t k = 0; k < K; k++) to[k] = src.value(m, k);
     const source_recipe_t recipe = source_recipe(p);
@@ -34,7 +33,7 @@ inline void ref_source_row(const matrix_view_t &src, const problem_t &p, dim_t m
     }
 }
 
-// Largest finite magnitude of f32 results, for a global scale.
+// The largest finite magnitude of f32 results, for a global scale.
 inline float ref_amax(const double *row, dim_t columns) {
     float a = 0;
     for (dim_t n = 0; n < columns; n++) a = nvfp4_global_amax(a, float(row[n]));
@@ -67,7 +66,7 @@ inline void ref_store_row(
     }
 }
 
-// Raises *to to the bits of x; bits of non-negative floats are ordered as integers.
+// Raises *to to the bits of x. Bits of non-negative floats have the order of integers.
 inline void ref_atomic_max(uint32_t *to, float x) {
     const uint32_t mine = bits_of(x);
     uint32_t seen = __atomic_load_n(to, __ATOMIC_RELAXED);

@@ -8,8 +8,8 @@ namespace impl {
 
 namespace {
 
-// Where an element lies: the byte that its row starts on, and its column along the dim whose
-// stride is 1 (only codes below a byte care).
+// The place of an element: the first byte of its row, and its column along the dim with stride 1, which
+// matters for codes below a byte only.
 struct location_t {
     int64_t row_byte;
     int64_t col;
@@ -59,7 +59,7 @@ matrix_view_t::matrix_view_t(
     }
     md_ = &given->md;
     elements_ = plain_view_t(*given, attr.packing);
-    if (!attr.scales.set || has_role(dt_, role_high_precision)) return; // codes are made in execute, or none
+    if (!attr.scales.set || has_role(dt_, role_high_precision)) return; // not quantised, or only in execute
     quantised_ = true;
     quant_of("", *md_, attr, quant_, &axis_); // accepted when the descriptor was created
     scales_ = plain_view_t(*ctx.memory(MXDNN_ARG_ATTR_SCALES | arg));
@@ -99,7 +99,7 @@ void matrix_view_t::set_code(dim_t row, dim_t col, uint32_t code) const {
 void matrix_view_t::scale_index(dim_t row, dim_t col, dim_t *idx) const {
     (axis_ == 2 ? row : col) /= quant_.block;
     if (scales_layout_ == mxdnn_scales_swizzle_128x4) {
-        // The swizzle's rows run along the dim that is not blocked.
+        // The rows of the 128x4 order run along the dim that is not blocked.
         const dim_t blocks = div_up(md_->dims[ndims_ - axis_], quant_.block);
         idx[0] = batch_index_;
         if (axis_ == 1) row += scale_row_shift_;

@@ -10,8 +10,8 @@
 namespace mxdnn {
 namespace impl {
 
-// Element (row, col) of batch entry b of a plain tensor starts at bit get_bit(): strides are in
-// elements, and rows of types below a byte start on a byte.
+// Element (row, col) of batch entry b of a plain tensor begins at bit get_bit(). Strides count elements. Rows
+// of types below a byte begin on a byte.
 struct plain_view_t {
     const memory_desc_t *md = nullptr;
     uint8_t *data = nullptr;
@@ -26,8 +26,8 @@ struct plain_view_t {
     float value(const dim_t *idx) const { return decode_value(md->dt, load(idx)); }
 };
 
-// A matrix [rows, cols] of one batch entry, quantised or not, plain or packed. `b` counts all
-// batch entries in order; a tensor with fewer (broadcast) is read at its own dims.
+// A matrix [rows, cols] of one batch entry: quantised or not, plain or packed. `b` counts all batch entries
+// in order. A tensor with fewer entries is broadcast.
 class matrix_view_t {
 public:
     // `arg` is MXDNN_ARG_SRC, WEIGHTS or DST of the problem whose memories ctx holds; a packed tensor may
@@ -36,9 +36,10 @@ public:
 
     // Selects the batch entry by the leading indices of the destination.
     void set_batch(const dim_t *idx);
-    // Of a packed tensor whose entries lie apart: the selected one is here.
+    // For a packed tensor whose entries are not consecutive: the address of the selected one.
     void set_packed_data(uint8_t *data) { packed_matrix_.data = data; }
-    // Rows of groups: the expert whose global scale it is, and how far swizzled scales lie behind their rows.
+    // For rows of groups: the expert that the global scale belongs to, and how many rows the 128x4 scales are
+    // ahead of the values.
     void set_global_index(dim_t i) { global_index_ = i; }
     void set_scale_row_shift(dim_t rows) { scale_row_shift_ = rows; }
 
@@ -47,13 +48,13 @@ public:
     bool has_global() const { return quantised_ && quant_.global != global_scale_kind_t::none; }
     int axis_from_end() const { return axis_; }
     data_type_t dt() const { return dt_; }
-    // First byte of the batch entry of a packed tensor.
+    // The first byte of the batch entry of a packed tensor.
     uint8_t *packed_data() const { return packed_matrix_.data; }
 
     float value(dim_t row, dim_t col) const;
     uint32_t code(dim_t row, dim_t col) const;
     void set_code(dim_t row, dim_t col, uint32_t code) const;
-    // Of the block that holds the element.
+    // The parameters of the block that has the element.
     block_params_t params(dim_t row, dim_t col) const;
     void set_params(dim_t row, dim_t col, const block_params_t &p) const;
     float global() const;
@@ -74,12 +75,12 @@ private:
     int64_t packed_stride_ = 0;
     const memory_desc_t *md_; // with runtime dims known
     dim_t batch_[max_ndims] = {};
-    dim_t batch_index_ = 0;  // of the entry, counted in this tensor's own dims
+    dim_t batch_index_ = 0;  // number of the entry among this tensor's own
     dim_t global_index_ = 0; // batch_index_, or an expert
     dim_t scale_row_shift_ = 0;
 };
 
-// Calls body(idx) for every index of the first `ndims` dims, idx running last dim first.
+// Calls body(idx) for every index of the first `ndims` dims, last dim fastest.
 template <typename F>
 void for_each_index(int ndims, const dim_t *dims, F &&body) {
     dim_t idx[max_ndims] = {};

@@ -11,13 +11,13 @@ namespace runtime {
 
 extern const char *const name;       // as MXDNN_CPU_RUNTIME says it
 extern const unsigned kind;          // as mxdnn_version() says it
-extern const bool has_threads;       // of its own
-extern const bool takes_threadpools; // of callers
+extern const bool has_threads;       // it has threads of its own
+extern const bool takes_threadpools; // callers may pass a thread pool
 
-// Threads that an execution may use unless set_max_concurrency() says less.
+// The number of threads that an execution may use unless set_max_concurrency() says less.
 int default_concurrency();
 
-// body(i, n) for i in [0, n), n > 1.
+// Calls body(i, n) for i in [0, n), n > 1.
 void run(int n, const body_t &body);
 
 } // namespace runtime

@@ -6,8 +6,8 @@
 
 #include "cpu/runtime/runtime.hpp"
 
-// oneTBB is not instrumented, and ThreadSanitizer would take its ordering of threads for races: under it,
-// work runs on plain threads.
+// oneTBB is not instrumented, so ThreadSanitizer would report its synchronisation as races. Under
+// ThreadSanitizer plain threads are used.
 #if defined(__SANITIZE_THREAD__)
 #define MXDNN_THREAD_SANITIZER
 #elif defined(__has_feature)
@@ -38,7 +38,7 @@ void run(int n, const body_t &body) {
     body(0, n);
     for (std::thread &t : threads) t.join();
 #else
-    // Isolated: the calling thread takes none of its caller's tasks while it waits. One of these could begin
+    // Isolated: while the calling thread waits, it takes no task of its caller. Such a task could begin
     // another execution, wait for a lock that the caller holds, or take longer than this execution.
     oneapi::tbb::this_task_arena::isolate([&] {
         oneapi::tbb::parallel_for(

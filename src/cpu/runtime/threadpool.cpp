@@ -13,7 +13,7 @@ const unsigned kind = MXDNN_RUNTIME_THREADPOOL;
 const bool has_threads = false;
 const bool takes_threadpools = true;
 
-// What scratchpads are for: as many threads as a pool may usefully have. That respects the affinity mask.
+// Scratchpads are sized for this many threads: the most that a pool can use with the affinity mask.
 int default_concurrency() {
     const unsigned n = std::thread::hardware_concurrency();
     return n > 0 ? int(n) : 1;

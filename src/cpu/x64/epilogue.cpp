@@ -10,7 +10,7 @@ namespace impl {
 namespace x64 {
 
 namespace {
-// Pieces are at most this long; gated ones come from twice as many sums.
+// The largest piece. A gated piece comes from twice as many sums.
 constexpr int64_t most_columns = 2 * max_plan_columns;
 } // namespace
 
@@ -33,7 +33,7 @@ epilogue_t::operand_t epilogue_t::bind(const memory_t &m, const dim_t *idx) cons
     o.dt = md.dt;
     int64_t offset = 0;
     for (int i = 0; i < md.ndims; i++) {
-        const int at = nd_ - md.ndims + i; // dim of the destination
+        const int at = nd_ - md.ndims + i; // the dim of the destination
         const int64_t stride = md.dims[i] == 1 ? 0 : md.strides[i];
         if (at < nd_ - 2) offset += idx[at] * stride;
         if (at == nd_ - 2) o.row_stride = stride;
@@ -46,7 +46,7 @@ epilogue_t::operand_t epilogue_t::bind(const memory_t &m, const dim_t *idx) cons
 void epilogue_t::set_batch(const dim_t *idx) {
     if (const memory_t *m = ctx_.memory(MXDNN_ARG_BIAS)) bias_ = bind(*m, idx);
     dst_ = bind(*ctx_.memory(MXDNN_ARG_DST), idx);
-    // A destination is no broadcast operand: a dim of 1 has index 0 all the same.
+    // The destination is not broadcast. Index 0 of a dim of 1 is right in any case.
     dst_view_.set_batch(idx);
     int i = 0;
     for (const post_op_t &o : p_.attr.post_ops.ops) {
@@ -81,7 +81,7 @@ void epilogue_t::apply(const row_terms_t &row, int64_t first, int64_t n, float *
     float operand[most_columns];
     const post_op_t *gated = p_.attr.gated();
     const bool interleaved = gated && gated->gated_layout == mxdnn_gated_interleaved;
-    // Before the gate there are one or two runs of the weights' columns.
+    // Before the gate there are one or two runs of columns of the weights.
     struct run_t {
         float *x;
         int64_t first, n;
@@ -125,7 +125,7 @@ void epilogue_t::apply(const row_terms_t &row, int64_t first, int64_t n, float *
             });
             break;
         case mxdnn_sum:
-            // Rows that meet add it once, store_sums().
+            // If several rows are added to one destination row, store_sums() adds it once.
             if (row.keep) break;
             weigh();
             add_old(o, row.m, first, n, x);

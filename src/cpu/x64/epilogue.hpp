@@ -9,70 +9,70 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Null when the destination's columns can be finished in pieces of `columns` (a power of two);
-// otherwise what stands in the way.
+// Null if the destination's columns can be finished in pieces of `columns` (a power of two). Otherwise the
+// reason why not.
 const char *check_epilogue(const problem_t &p, int64_t columns);
 
-// Constants of a gated activation: those of the post-op, or an expert's own.
+// Parameters of a gated activation: those of the post-op, or of one expert.
 struct gate_params_t {
     float alpha, beta, limit;
 };
 
-// What differs from row to row.
+// The values that differ from row to row.
 struct row_terms_t {
-    int64_t m = 0; // row of the destination, and of operands that follow it
+    int64_t m = 0; // row of the destination, and of operands with as many rows
     int64_t bias_row = 0;
-    float scale = 1.f;                   // multiplies the sums first
-    float weight = 1.f;                  // multiplies the result, before what a sum post-op adds
-    const gate_params_t *gate = nullptr; // null: those of the post-op
-    float *keep = nullptr; // of the same columns: where the result goes instead of the destination
+    float scale = 1.f;                   // factor of the sums
+    float weight = 1.f;                  // factor of the result, before a sum post-op
+    const gate_params_t *gate = nullptr; // null: the parameters of the post-op
+    float *keep = nullptr;               // if not null, the result goes here instead of the destination
 };
 
-// The epilogue of one execution and one batch entry. Objects are cheap; a thread has its own.
+// The epilogue of one execution and one batch entry. Creating one is cheap. Each thread has its own.
 class epilogue_t {
 public:
     explicit epilogue_t(const exec_ctx_t &ctx);
     void set_batch(const dim_t *idx);
-    // Rows of groups: the destination's parameters of one expert and group.
+    // For rows of groups: selects the parameters of one expert and group.
     void set_group(int expert, int64_t scale_row_shift) {
         dst_view_.set_global_index(expert);
         dst_view_.set_scale_row_shift(scale_row_shift);
     }
 
-    // Turns sums of row m into destination columns [first, first + n). x holds the sums of those
-    // columns: for gated problems n gates and ups, `up` apart (interleaved: pairs in x, up unused).
-    // x is overwritten.
+    // Turns sums of row m into destination columns [first, first + n). x holds the sums of these columns. A
+    // gated problem has n gates and n ups, `up` floats apart (interleaved: pairs in x, `up` is not used). x
+    // is overwritten.
     void finish_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
 
-    // Where finish_row stores row m from column `first` on, if results lie there as they are, side by side;
-    // else null.
+    // The address where finish_row stores row m from column `first` on, if results are stored unchanged and
+    // contiguously; else null.
     void *place_of(int64_t m, int64_t first) const {
         if (dst_view_.quantised() || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
         return const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first) * bytes_of_dst();
     }
-    // Has the cache lines of that place brought here, for storing.
+    // Prefetches the cache lines of that address for writing.
     static void fetch(const void *place, int64_t bytes) {
         for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char *>(place) + i, 1);
     }
-    // Whether results there are sums times row_terms_t::scale plus bias, in bf16, where rows have no weights.
+    // Whether the results are bf16 of sums times row_terms_t::scale plus bias, for rows without weights.
     bool is_linear() const { return dst_.dt == mxdnn_bf16 && p_.attr.post_ops.ops.empty(); }
     bool has_bias_per_row() const { return bias_.matrix && bias_.row_stride != 0; }
-    // What is added to columns [first, first + n); -0, which changes nothing, without a bias.
+    // The bias of columns [first, first + n). Without a bias it is -0, which changes nothing.
     void load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const;
     int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
     int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
 
-    // As finish_row, but stores nothing: the largest finite magnitude of the results, for a global
-    // scale that has to be computed first.
+    // As finish_row, but stores nothing. Returns the largest finite magnitude of the results, for a global
+    // scale that is computed first.
     float amax_row(const row_terms_t &row, int64_t first, int64_t n, float *x, const float *up) const;
 
-    // Rows that met, summed up in x: what a sum post-op adds, and the destination (or the magnitude).
+    // The sum x of several rows: adds what the sum post-op adds, and stores it (or measures its magnitude).
     void store_sums(int64_t m, int64_t first, int64_t n, float *x) const;
     float amax_sums(int64_t m, int64_t first, int64_t n, float *x) const;
     void set_global(float amax) const { dst_view_.set_global(nvfp4_global_scale(amax)); }
 
 private:
-    // A broadcast operand of the batch entry.
+    // A broadcast operand of this batch entry.
     struct operand_t {
         data_type_t dt = mxdnn_data_type_undef;
         const uint8_t *matrix = nullptr;        // null: absent

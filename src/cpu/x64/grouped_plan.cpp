@@ -11,12 +11,11 @@ namespace x64 {
 
 namespace {
 
-// More rows than these at a time gain nothing: decoding an expert once more is then a few percent of
-// its work.
+// More rows at a time gain nothing: decoding an expert again is then a few percent of the work.
 constexpr int64_t most_window_rows = 4096;
-constexpr int64_t most_window_bytes = 48 << 20; // of prepared rows, and of their results in f32
+constexpr int64_t most_window_bytes = 48 << 20; // prepared rows and their f32 results
 constexpr int64_t most_sum_bytes = 24 << 20;
-// What decoding a panel is worth, in rows times a decoded one.
+// The cost of decoding a panel, in rows multiplied by a decoded panel.
 constexpr int64_t decoding_rows = 16;
 
 int64_t within(int64_t x, int64_t low, int64_t high) { return std::min(std::max(x, low), high); }
@@ -54,7 +53,7 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
         all_direct = all_direct && segments[i].direct;
         most = std::max<int64_t>(most, segments[i].count);
     }
-    // Dense calls take several panels at a time; fewer are as much work.
+    // Dense calls take several panels at a time. A call with fewer panels costs as much.
     const int64_t panels = all_direct ? 1 : kernels.dense_panels;
     const int64_t least = std::max(s.column_step, panels * panel_columns);
     const int64_t granule = row_granule(kernels);
@@ -65,7 +64,8 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
         return tasks * div_up(s.dst_n, columns);
     };
     p.columns = plan_columns(least, s.column_step, grouped_tasks_per_thread * machine.threads, count);
-    // Few columns and many rows: parts of the rows decode the same weights, which beats waiting.
+    // With few columns and many rows, parts of the rows decode the same weights. This is better than idle
+    // threads.
     while (p.rows / 2 >= granule && count(p.columns) < 2 * machine.threads)
         p.rows = round_up(p.rows / 2, granule);
     p.tasks = count(p.columns);
@@ -75,7 +75,7 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
 int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const grouped_segment_t *segments,
         int64_t n_segments, int i, int n) {
     if (i >= n) return p.tasks;
-    // Every column of a part costs as much as another; the last part of a segment may be short.
+    // Every column of a part has the same cost. The last part of a segment may be short.
     const int64_t blocks = div_up(shape.dst_n, p.columns);
     const auto whole = [&](const grouped_segment_t &s) {
         return decoding_rows + std::min<int64_t>(p.rows, s.count);
@@ -85,7 +85,7 @@ int64_t first_task(const grouped_plan_t &p, const grouped_shape_t &shape, const 
     };
     int64_t total = 0, tasks = 0;
     for (int64_t s = 0; s < n_segments; s++) total += cost(segments[s]);
-    double left = double(total) * i / n; // until the share begins
+    double left = double(total) * i / n; // work before the share
     for (int64_t s = 0; s < n_segments; s++) {
         const grouped_segment_t &one = segments[s];
         const int64_t parts = row_parts(one, p.rows), before_last = (parts - 1) * whole(one);

@@ -13,52 +13,53 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// An expert's rows are only cut where whole calls of either kind of kernel end, so that it shows in no bit
-// of the results: multiples of this.
+// The rows of an expert are cut only at multiples of this, where whole calls of both kinds of kernel end. So
+// cuts do not show in the results.
 int64_t row_granule(const matmul_kernels_t &kernels);
 
-// Sizes that hold for every execution, whatever its rows: they size the scratchpad.
+// Sizes for every execution, whatever its rows. They size the scratchpad.
 struct grouped_limits_t {
-    int64_t window_rows = 1; // prepared at a time
-    int64_t task_rows = 1;   // multiplied at a time by one thread
-    int64_t sum_rows = 1;    // rows of the destination in which rows meet at a time
+    int64_t window_rows = 1; // rows that are prepared together
+    int64_t task_rows = 1;   // rows that one thread multiplies together
+    int64_t sum_rows = 1;    // rows of the destination whose sums are computed together
 };
-// `row_bytes`: of a prepared row; `dst_n`: columns of the destination; a hint of 0 is none.
+// `row_bytes` is the size of a prepared row, `dst_n` the number of columns of the destination. A hint of 0 is
+// no hint.
 grouped_limits_t grouped_limits(int64_t K, int64_t row_bytes, int64_t dst_n, int64_t rows_hint,
         const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
-// Rows [first, first + count) of a window: those of one expert, or a part of them.
+// Rows [first, first + count) of a window: rows of one expert, all or some of them.
 struct grouped_segment_t {
     int32_t expert, first, count;
-    bool direct;   // decode in registers
+    bool direct;   // weights are decoded in registers
     bool in_place; // kernels read the caller's rows
 };
 
 struct grouped_shape_t {
     int64_t dst_n = 0;        // columns of the destination
-    int64_t column_step = 16; // they come in multiples of this
+    int64_t column_step = 16; // columns come in multiples of this
 };
 
 struct grouped_plan_t {
-    int64_t columns = 64; // of the destination per task
-    int64_t rows = 1;     // of a segment per task
+    int64_t columns = 64; // columns of the destination per task
+    int64_t rows = 1;     // rows of a segment per task
     int64_t tasks = 0;
 };
 
-// Tasks that are wanted of a window, for each thread: the last ones to finish keep the others waiting for a
-// fraction of one.
+// The wanted number of tasks of a window for each thread. With more tasks, threads wait less for the last
+// ones.
 constexpr int64_t grouped_tasks_per_thread = 8;
-// Tasks of one window. Results do not depend on it.
+// The tasks of one window. Results do not depend on this division.
 grouped_plan_t plan_grouped_matmul(const grouped_shape_t &shape, const grouped_segment_t *segments, int64_t n,
         const grouped_limits_t &limits, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
-// Parts that the rows of a segment are cut into.
+// The number of parts of the rows of a segment.
 inline int64_t row_parts(const grouped_segment_t &s, int64_t rows) { return div_up(int64_t(s.count), rows); }
 
-// What task t does: segments in the order given, all columns of some rows next to each other. Walks on
-// from the task before it.
+// What task t does. Tasks follow the segments in order; the columns of the same rows are neighbours.
+// Continues from the task that was asked for before.
 struct grouped_task_t {
-    int64_t segment = 0, part = 0, block = 0; // part of its rows, block of columns
+    int64_t segment = 0, part = 0, block = 0; // segment, part of its rows, block of columns
 };
 class grouped_tasks_t {
 public:
@@ -72,12 +73,12 @@ private:
     const grouped_plan_t plan_;
     const int64_t blocks_;
     const grouped_segment_t *segments_;
-    int64_t segment_ = 0, before_ = 0; // tasks before the segment
+    int64_t segment_ = 0, before_ = 0; // before_: number of tasks before the segment
 };
 
-// First task of thread i's share of n: shares are tasks in a row, so that a thread keeps an expert's rows in
-// its cache and reads its weights in order, and are worth about the same; i = n gives the end. A thread that
-// is done goes on with what others have left.
+// The first task of thread i's share; i = n gives the end. A share is a range of tasks, so that a thread
+// keeps the rows of an expert in its cache and reads weights in order. Shares have about equal cost. A thread
+// that is done takes tasks of others.
 int64_t first_task(const grouped_plan_t &plan, const grouped_shape_t &shape,
         const grouped_segment_t *segments, int64_t n_segments, int i, int n);
 

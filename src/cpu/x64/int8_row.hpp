@@ -20,7 +20,7 @@ namespace x64 {
 
 struct int8_row_t {
     static constexpr int64_t block = 32;
-    // Bytes from the start of a row.
+    // Offsets in bytes from the start of a row.
     static constexpr int64_t scales_at(int64_t K) { return round_up(K, 64); }
     static constexpr int64_t starts_at(int64_t K) {
         return scales_at(K) + round_up(div_up(K, block) * 4, 64);
@@ -29,12 +29,12 @@ struct int8_row_t {
 };
 
 struct int8_weights_t {
-    int offset;       // added to every weight; u4: what a zero point is a multiple of
+    int offset;       // added to every weight; for u4 the unit of zero points
     float unit;       // value of the integer 1
-    uint8_t order[8]; // which of eight rows the bytes of two dwords are
+    uint8_t order[8]; // which of eight rows the bytes of two dwords belong to
 };
 
-// n16_b4 has rows 0 4 1 5 in the low halves of a column's bytes, 2 6 3 7 in the high ones.
+// In n16_b4 the low halves of a column's bytes are rows 0 4 1 5, the high ones rows 2 6 3 7.
 constexpr int8_weights_t int8_weights(data_type_t dt) {
     switch (dt) {
     case mxdnn_s8: return {128, 1.f / 64, {0, 1, 2, 3, 4, 5, 6, 7}};
@@ -43,7 +43,7 @@ constexpr int8_weights_t int8_weights(data_type_t dt) {
     }
 }
 
-// `n` codes, a multiple of eight, in that order.
+// Stores `n` codes, a multiple of eight, in that order.
 inline void order_int8(const uint8_t *codes, int64_t n, data_type_t wei_dt, uint8_t *out) {
     const int8_weights_t w = int8_weights(wei_dt);
     if (w.order[1] == 1) {
@@ -51,7 +51,7 @@ inline void order_int8(const uint8_t *codes, int64_t n, data_type_t wei_dt, uint
         return;
     }
     int64_t i = 0;
-    // 0 4 1 5 2 6 3 7: bytes of every other dword between those of the others.
+    // 0 4 1 5 2 6 3 7: the bytes of dwords 1, 3, ... go between those of dwords 0, 2, ...
     for (; i + 16 <= n; i += 16) {
         const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i *>(codes + i));
         const __m128i even_odd = _mm_shuffle_epi32(x, _MM_SHUFFLE(3, 1, 2, 0));
@@ -61,8 +61,8 @@ inline void order_int8(const uint8_t *codes, int64_t n, data_type_t wei_dt, uint
     for (; i < n; i++) out[i] = codes[i / 8 * 8 + w.order[i % 8]];
 }
 
-// `n` codes from k0 on (whole blocks, or the rest of the row) and a scale for every 32 of them to
-// their places in the row of K at `out`.
+// Stores `n` codes from k0 on (whole blocks, or the rest of the row), and a scale for every 32 of them, in
+// the row at `out`.
 inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
         data_type_t wei_dt, void *out) {
     const int8_weights_t w = int8_weights(wei_dt);

@@ -23,7 +23,7 @@ struct regs_t {
 
 regs_t cpuid(uint32_t leaf, uint32_t sub = 0) {
     regs_t r;
-    // Leaves above the highest one repeat other leaves' answers on some processors.
+    // On some processors, leaves above the highest one repeat another leaf.
     if (uint32_t(__get_cpuid_max(leaf & 0x80000000u, nullptr)) < leaf) return r;
     __cpuid_count(leaf, sub, r.eax, r.ebx, r.ecx, r.edx);
     return r;
@@ -31,7 +31,7 @@ regs_t cpuid(uint32_t leaf, uint32_t sub = 0) {
 
 bool has(uint32_t word, int bit) { return word >> bit & 1; }
 
-// Register states that the operating system saves.
+// The register states that the operating system saves.
 uint64_t os_states() {
     if (!has(cpuid(1).ecx, 27)) return 0; // OSXSAVE
     uint32_t lo, hi;
@@ -39,7 +39,7 @@ uint64_t os_states() {
     return uint64_t(hi) << 32 | lo;
 }
 
-// What CPUID and the operating system say, before the tile permission.
+// The features that CPUID and the operating system report, before the permission for tiles.
 cpu_isa_t detect() {
     const regs_t l1 = cpuid(1), l7 = cpuid(7), l7_1 = l7.eax >= 1 ? cpuid(7, 1) : regs_t();
     const uint64_t os = os_states();
@@ -71,8 +71,8 @@ cpu_isa_t detected() {
     return isa;
 }
 
-// Asked once per process, and only when tiles would otherwise be used: the grant makes the kernel
-// insist on larger signal stacks.
+// Requested once per process, and only if tiles would be used: after it the kernel insists on larger signal
+// stacks.
 bool tiles_granted() {
     static const bool granted = [] {
 #if defined(__linux__) && defined(SYS_arch_prctl)
@@ -90,7 +90,7 @@ std::atomic<cpu_isa_t> cap{cpu_isa_t::all};
 constexpr cpu_isa_t without_tiles = cpu_isa_t(~uint32_t(feature_amx_tile));
 
 cache_sizes_t detect_caches() {
-    // Of use where CPUID says nothing: small enough for any processor with AVX2.
+    // Used if CPUID says nothing: small enough for every processor with AVX2.
     cache_sizes_t c = {32 << 10, 256 << 10, 1 << 20};
     const uint32_t leaf = cpu_family() == cpu_family_t::zen ? 0x8000001d : 4;
     int64_t threads_per_core = 1;

@@ -10,20 +10,20 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// What code asks of a processor, a bit each.
+// CPU features that code can require, one bit each.
 enum cpu_feature_t : uint32_t {
     feature_avx2 = 1u << 0,        // AVX2, FMA, F16C
     feature_avx512 = 1u << 1,      // AVX-512 F, BW, DQ, VL
     feature_avx512_vbmi = 1u << 2, // byte tables of decoders
     feature_avx512_vnni = 1u << 3,
     feature_avx512_bf16 = 1u << 4,
-    feature_amx_tile = 1u << 5, // and leave from Linux to use the tiles
+    feature_amx_tile = 1u << 5, // and permission of Linux to use tiles
     feature_amx_bf16 = 1u << 6,
     feature_amx_int8 = 1u << 7,
 };
 
-// Sets of features: what a kernel requires, what a target has, what a cap allows. Sets have no order, one
-// includes another or does not.
+// Sets of features: those that a kernel requires, that a target has, or that a cap allows. Sets are not
+// ordered. A set includes another one, or does not.
 enum class cpu_isa_t : uint32_t {
     none = 0, // portable code only
     avx2 = feature_avx2,
@@ -42,8 +42,8 @@ bool operator>(cpu_isa_t, cpu_isa_t) = delete;
 bool operator<=(cpu_isa_t, cpu_isa_t) = delete;
 bool operator>=(cpu_isa_t, cpu_isa_t) = delete;
 
-// The sets that have a name: targets are made of them, and caps. A set follows those that it includes; of two
-// that a machine has both of, the later one is preferred.
+// The sets with a name, which are targets and caps. A set follows those that it includes. If a machine has
+// two of them, the later one is preferred.
 struct isa_row_t {
     cpu_isa_t isa;
     const char *name, *target;
@@ -58,7 +58,7 @@ inline constexpr isa_row_t isa_list[] = {
                 mxdnn_cpu_isa_avx512_core_amx},
 };
 
-// The preferred set with a name of those that `features` includes; `none` where there is none.
+// The preferred named set that `features` includes; `none` if there is none.
 constexpr cpu_isa_t best_named_isa(cpu_isa_t features) {
     cpu_isa_t best = cpu_isa_t::none;
     for (const isa_row_t &row : isa_list)
@@ -66,7 +66,7 @@ constexpr cpu_isa_t best_named_isa(cpu_isa_t features) {
     return best;
 }
 
-// "avx2" and so on: of the set, or of the first one that includes it; "none".
+// The name of the set, such as "avx2", or of the first named set that includes it; "none".
 constexpr const char *isa_name(cpu_isa_t isa) {
     if (isa == cpu_isa_t::none) return "none";
     for (const isa_row_t &row : isa_list)
@@ -74,22 +74,22 @@ constexpr const char *isa_name(cpu_isa_t isa) {
     return "none";
 }
 
-// Whether code that requires a set runs here and is within the cap. `none` always may.
+// Whether code that requires this set can run here and is within the cap. True for `none`.
 bool mayiuse(cpu_isa_t isa);
 
-// The preferred set with a name that may be used.
+// The preferred named set that may be used.
 cpu_isa_t best_isa();
 const char *isa_name(); // its name
 
-// Nothing beyond these features is used from now on. Primitives that exist already keep their code.
+// Allows no further features from now on. Existing primitives keep their code.
 void set_isa_cap(cpu_isa_t cap);
 cpu_isa_t isa_cap();
 
-// False when no set has that name; "none" is not one that can be asked for.
+// False if no set has that name. "none" cannot be requested.
 bool isa_from_name(const char *name, cpu_isa_t *isa);
 
-// Processors with the same instructions differ in what these cost: kernels made for some of them are kernels
-// of a family.
+// Processors with the same instructions differ in their cost. A kernel may be made for one family of
+// processors.
 enum class cpu_family_t {
     any,
     zen, // AMD, and Hygon

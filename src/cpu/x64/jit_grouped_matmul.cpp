@@ -19,7 +19,7 @@ namespace x64 {
 
 namespace {
 
-// Rows that are a multiple of this apart meet in the same cache sets.
+// Rows at distances that are multiples of this use the same cache sets.
 constexpr int64_t bad_stride = 1024;
 
 void atomic_max(uint32_t *at, uint32_t mine) {
@@ -40,7 +40,7 @@ reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
     g.sums_stride = round_up(g.dst_n, 16);
     const int64_t row_bytes = round_up(c.weights.K, k_step) * c.kernels.compute_bytes;
     g.limits = grouped_limits(c.weights.K, row_bytes, g.dst_n, p.attr.max_rows_hint, c.machine, c.kernels);
-    // Calls read whole blocks of rows: beyond the last segment there is room for one.
+    // Calls read whole blocks of rows, so there is room for one block after the last segment.
     const int64_t slack = std::max(c.kernels.dense_rows, c.kernels.direct_rows);
     size_scratch(c, g.limits.window_rows + slack, g.limits.task_rows + slack);
     return yes();
@@ -69,23 +69,25 @@ struct jit_grouped_matmul_base_t::run_t {
     const grouped_exec_t x;
     const memory_desc_t &src_md, &dst_md;
     const int64_t direct_limit;
-    const bool summed;                            // rows meet in the destination
-    const bool src_shifted, dst_shifted, shifted; // scales lie behind their rows
+    const bool summed;                            // several rows may be added to one row of the destination
+    const bool src_shifted, dst_shifted, shifted; // scales are ahead of their rows
     int nthr;
     uint32_t *amax =
-            nullptr; // not null: results are only measured, for a global scale; one, or one per expert
+            nullptr; // if not null, results are only measured, for a global scale; one, or one per expert
     int64_t amax_stride = 0;
 
-    next_task_t *next; // of every thread
+    next_task_t *next; // one for each thread
     expert_rows_t *experts;
     grouped_segment_t *segments;
-    int32_t *rows, *shifts;        // of the window; which grouped rows they are
-    int32_t *meet_first, *meeting; // of row d0 + i: meeting[meet_first[i] .. meet_first[i + 1]) of the window
+    int32_t *rows,
+            *shifts; // for each row of the window: its number among the grouped rows, and its shift of scales
+    int32_t *meet_first,
+            *meeting; // row d0 + i gets meeting[meet_first[i] .. meet_first[i + 1]) of the window
     float *results, *sums;
     char *sources;
-    // Rows [d0, d1) of the destination are at hand.
+    // The current rows [d0, d1) of the destination.
     int64_t d0 = 0, d1 = 0;
-    // The window: where the next one starts, and what is in this one.
+    // The window: the beginning of the next one, and the contents of this one.
     int64_t next_expert = 0, next_row = 0, n_left = 0;
     int64_t n_segments = 0, n_rows = 0;
     grouped_plan_t plan;
@@ -119,11 +121,11 @@ struct jit_grouped_matmul_base_t::run_t {
     }
     char *thread_buffer(int ithr) const { return ctx.scratch<char>(scratch_t::thread, ithr); }
 
-    // body(expert, row, shift) for the rows that meet [d0, d1), in order; so far lie swizzled scales behind
-    // the row.
+    // Calls body(expert, row, shift) for the rows that are added to rows [d0, d1), in order. shift is how far
+    // 128x4 scales are ahead of the row.
     template <typename F>
     void for_each_row(F &&body) const {
-        int64_t padded = 0; // rows of groups before this one, in whole tiles of scales
+        int64_t padded = 0; // rows of the groups before, padded to whole tiles of scales
         for (int64_t i = 0; i < x.groups.groups; i++) {
             const row_group_t group = x.groups.group(i);
             for (int64_t r = group.first; group.expert >= 0 && r < group.first + group.count; r++)
@@ -140,8 +142,8 @@ struct jit_grouped_matmul_base_t::run_t {
         for (int64_t e = 0; e < g.experts; e++) n_left += experts[e].count;
     }
 
-    // The next rows that are prepared together: whole experts, or a part of one that is larger. False
-    // when none are left.
+    // Selects the next rows that are prepared together: whole experts, or a part of a larger one. False if
+    // none are left.
     bool next_window() {
         n_segments = n_rows = 0;
         const int64_t most = g.limits.window_rows, granule = row_granule(c.kernels);
@@ -181,7 +183,7 @@ struct jit_grouped_matmul_base_t::run_t {
 
     // ---- source ----
 
-    // Whether kernels may read the rows of a segment where they are.
+    // Whether kernels may read the rows of a segment directly.
     bool readable(const grouped_segment_t &s, const source_rows_t &source) const {
         if (x.gather || p.attr.src.scales.set || c.needs_sums || src_md.ndims != 2 || !source.in_place(0))
             return false;
@@ -189,13 +191,13 @@ struct jit_grouped_matmul_base_t::run_t {
         if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
-        // Calls read whole blocks of rows: of other segments, but not beyond the tensor. Parts of a segment
-        // are whole blocks.
+        // Calls read whole blocks of rows. They may read rows of other segments, but not beyond the tensor.
+        // Parts of a segment are whole blocks.
         return first + self.kernels_.padded_rows(s.direct, s.count) <= x.src_rows;
     }
 
     void prepare_source() {
-        if (c.weights.K == 0) return; // sums of nothing
+        if (c.weights.K == 0) return; // empty sums
         source_rows_t in_place(ctx, c.compute_dt);
         const dim_t first_batch[1] = {0};
         in_place.set_batch(first_batch);
@@ -253,12 +255,12 @@ struct jit_grouped_matmul_base_t::run_t {
         return ctx.data<const uint8_t>(MXDNN_ARG_WEIGHTS) + expert * c.weights_stride;
     }
 
-    // What one thread works with.
+    // The state of one thread.
     struct worker_t {
         epilogue_t epilogue;
         source_rows_t source;
         char *buffer;
-        int64_t batch = -1; // of the destination, that the epilogue is at
+        int64_t batch = -1; // entry of the destination that the epilogue is set to
 
         worker_t(const exec_ctx_t &ctx, data_type_t compute_dt, char *b)
             : epilogue(ctx), source(ctx, compute_dt), buffer(b) {
@@ -278,7 +280,7 @@ struct jit_grouped_matmul_base_t::run_t {
         return padded ? row % dst_md.dims[1] : row;
     }
 
-    // Columns [c0, c1) of rows [r0, r1) of a segment, at most max_plan_columns and task_rows.
+    // Computes columns [c0, c1) of rows [r0, r1) of a segment: at most max_plan_columns and task_rows.
     void do_block(
             worker_t &w, const grouped_segment_t &s, int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
         float *acc = reinterpret_cast<float *>(w.buffer + c.scratch.panels);
@@ -359,9 +361,9 @@ struct jit_grouped_matmul_base_t::run_t {
         if (amax && !summed) atomic_max(amax + s.expert * amax_stride, bits_of(most));
     }
 
-    // ---- rows that meet ----
+    // ---- sums of several rows ----
 
-    // Sorts the window's rows by where they go; those that meet stay in order.
+    // Sorts the rows of the window by destination row. The sort is stable.
     void sort_meeting() {
         const int64_t n = d1 - d0;
         std::fill_n(meet_first, n + 1, 0);
@@ -372,8 +374,8 @@ struct jit_grouped_matmul_base_t::run_t {
         meet_first[0] = 0;
     }
 
-    // Adds up what meets in the destination's rows at hand; sums begin with the first window and are
-    // stored with the last.
+    // Adds results to the current rows of the destination. Sums begin with the first window and are stored
+    // with the last.
     void add_up(bool first, bool last) {
         sort_meeting();
         const int64_t n = d1 - d0, elements = (n_rows + n) * g.dst_n;
@@ -421,7 +423,7 @@ struct jit_grouped_matmul_base_t::run_t {
         parallel(ctx, n, [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
-            // Its own share, then what is left of the others'.
+            // First the thread's own share, then tasks that others have left.
             for (int i = 0; i < n; i++) {
                 next_task_t &share = next[(ithr + i) % n];
                 for (int64_t t; (t = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
@@ -436,7 +438,8 @@ struct jit_grouped_matmul_base_t::run_t {
         do_block(w, s, r, std::min<int64_t>(r + plan.rows, s.count), n, std::min(n + plan.columns, g.dst_n));
     }
 
-    // Rows [d0, d1) of the destination, which count_rows() has seen; where none meet that is all of them.
+    // Computes rows [d0, d1) of the destination, which count_rows() has counted. Without sums these are all
+    // rows.
     void do_destination() {
         for (bool first = true; first || n_left > 0; first = false) {
             const bool any = next_window();
@@ -453,7 +456,7 @@ struct jit_grouped_matmul_base_t::run_t {
         d0 = 0;
         d1 = x.dst_rows;
         count_rows();
-        // How an expert's rows are multiplied is decided by all of them: windows do not show in the results.
+        // All rows of an expert decide how they are multiplied, so that windows do not show in the results.
         for (int64_t e = 0; e < g.experts; e++) experts[e].total = experts[e].count;
         if (!summed || x.dst_rows <= g.limits.sum_rows) return do_destination();
         for (d0 = 0; d0 < x.dst_rows; d0 = d1) {
@@ -469,8 +472,9 @@ status_t jit_grouped_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     if (run.x.dst_rows == 0 || conf_.dst_n == 0) return write_empty_dst(ctx);
     if (ctx.record) ctx.record->division = describe(conf_.limits);
     if (ctx.pd.problem.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) {
-        // The global scale needs all results: they are computed twice rather than kept. The largest
-        // magnitudes grow in its own memory: bits of non-negative floats are ordered as integers.
+        // The global scale needs all results first. They are computed twice, not stored. The largest
+        // magnitudes are collected in the memory of the scale: bits of non-negative floats have the order of
+        // integers.
         const memory_t &global = *ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
         const dim_t scales = global.md.dims[0];
         run.amax = static_cast<uint32_t *>(global.handle);

@@ -12,16 +12,16 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Rows of one expert, in the order in which they are computed: by group, then by row.
+// Rows of one expert in the order of computation: by group, then by row.
 struct expert_rows_t {
-    int64_t total;      // of the whole execution
-    int64_t count;      // of those that meet the destination's rows at hand
-    int64_t begin, end; // which of them are in the window,
-    int64_t slot;       // and where in it the first one is
+    int64_t total;      // rows of the whole execution
+    int64_t count;      // rows that are added to the current rows of the destination
+    int64_t begin, end; // the range of these that is in the window
+    int64_t slot;       // position of the first of them in the window
     int64_t seen;
 };
 
-// What is left of a thread's share of the tasks, in a cache line of its own.
+// The rest of a thread's share of the tasks, on a cache line of its own.
 struct alignas(64) next_task_t {
     std::atomic<int64_t> next;
     int64_t end;
@@ -31,9 +31,9 @@ struct grouped_conf_t {
     matmul_conf_t matmul;
     grouped_limits_t limits;
     int64_t experts = 0, dst_n = 0, sums_stride = 0; // floats
-    // Beside matmul.scratch: every thread's next task, the experts, segments, rows of the window and their
-    // shifts; where rows meet, which meet in a row of the destination, their results, and sums from window to
-    // window.
+    // Beside matmul.scratch: the next task of every thread; the experts, the segments, the rows of the window
+    // and their shifts; and for sums of several rows the lists of rows, their results, and sums across
+    // windows.
     void book(scratch_parts_t &scratch) const;
 };
 

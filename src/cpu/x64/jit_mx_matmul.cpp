@@ -16,8 +16,8 @@ namespace impl {
 namespace x64 {
 
 namespace {
-// Where results go is fetched so many rows before they are stored: rows are short and lie far apart, so that
-// nothing else fetches them, and where K is small that counts.
+// The destination is prefetched so many rows before it is written. Rows are short and far apart, so hardware
+// does not prefetch them. With a small K this matters.
 constexpr int64_t rows_ahead = 8;
 } // namespace
 
@@ -34,7 +34,7 @@ struct jit_mx_matmul_base_t::run_t {
 
     std::atomic<uint32_t> amax{0}; // bits of a non-negative float: ordered as integers
 
-    // A batch entry, a run of its rows and where they are prepared: for all threads, or for one.
+    // A batch entry, some of its rows, and where these are prepared: for all threads, or for one.
     struct part_t {
         const dim_t *idx = nullptr;
         const uint8_t *weights = nullptr;
@@ -76,13 +76,13 @@ struct jit_mx_matmul_base_t::run_t {
         plan.rows = std::min(plan.rows, c.source_rows);
     }
 
-    // Makes the rows of a part readable for kernels.
+    // Prepares the rows of a part for kernels.
     void prepare_source(part_t &part, int threads) const {
-        if (c.weights.K == 0) return; // sums of nothing
+        if (c.weights.K == 0) return; // empty sums
         source_rows_t first(ctx, c.compute_dt);
         first.set_batch(part.idx);
         const problem_t &p = ctx.pd.problem;
-        // The last call of a direct run reads whole rows of its kernel; what is beyond M is zeros.
+        // The last call with a direct kernel reads as many rows as the kernel has. Rows beyond M are zeros.
         part.padded_rows = self.kernels_.padded_rows(plan.direct, part.rows);
         const bool quantised = p.attr.src.scales.set;
         const bool stream = c.streams(plan.direct, part.rows);
@@ -122,7 +122,7 @@ struct jit_mx_matmul_base_t::run_t {
         });
     }
 
-    // Destination columns [c0, c1) of all rows.
+    // Computes destination columns [c0, c1) of all rows.
     void do_columns(const part_t &part, int64_t c0, int64_t c1, const epilogue_t &epilogue, char *buffer) {
         float *acc = reinterpret_cast<float *>(buffer + c.scratch.panels);
         const int64_t half = c.half();
@@ -180,7 +180,7 @@ struct jit_mx_matmul_base_t::run_t {
         part.src_global = src.quantised() ? src.global() : 1.f;
     }
 
-    // body() for the runs of rows of an entry, which `threads` threads prepare.
+    // Calls body() for the parts of the rows of an entry, which `threads` threads prepare.
     template <typename F>
     void for_runs(part_t &part, int threads, F &&body) const {
         for (part.m0 = 0; part.m0 < M; part.m0 += plan.rows) {
@@ -190,7 +190,7 @@ struct jit_mx_matmul_base_t::run_t {
         }
     }
 
-    // Runs of columns of a part, as tasks [begin, end).
+    // Processes tasks [begin, end): ranges of columns of a part.
     void do_tasks(const part_t &part, int64_t begin, int64_t end, const epilogue_t &epilogue, int ithr) {
         for (int64_t t = begin; t < end; t++)
             do_columns(part, t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
@@ -214,7 +214,7 @@ struct jit_mx_matmul_base_t::run_t {
         });
     }
 
-    // All matrices of a batch, shared by all threads: each takes a run of the tasks of all.
+    // All matrices of a batch, shared by all threads. Each thread takes a range of the tasks of all matrices.
     void do_batch() {
         const int64_t tasks = div_up(dst_n, plan.columns);
         const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;
@@ -252,7 +252,7 @@ status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     }
     for_each_index(dst.ndims - 2, dst.dims, [&](const dim_t *idx) {
         if (global) {
-            // The global scale needs all results: they are computed twice rather than kept.
+            // The global scale needs all results first. They are computed twice, not stored.
             run.amax_only = true;
             run.amax = 0;
             run.do_batch_entry(idx);

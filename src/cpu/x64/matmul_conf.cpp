@@ -15,25 +15,25 @@ namespace x64 {
 
 namespace {
 
-// Rows that are a multiple of this apart meet in the same cache sets.
+// Rows at distances that are multiples of this use the same cache sets.
 constexpr int64_t bad_stride = 1024;
 
-// Longer rows have offsets that no instruction holds.
+// Longer rows have offsets that do not fit in an instruction.
 constexpr dim_t most_k = dim_t(1) << 26;
 
 int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
 }
 
-// Codes of s8 with one scale per row.
+// s8 codes with one scale per row.
 bool is_row_int8(const problem_t &p) {
     quant_t q;
     const data_type_t dt = source_format(p, q);
     return dt == mxdnn_s8 && quant_family(dt, q) == quant_family_t::row_int8;
 }
 
-// Integers on both sides, which int8 kernels multiply exactly. Few rows tiles multiply as fast in bf16; the
-// source's scales within a row are nothing that tiles take.
+// Integers on both sides, which int8 kernels multiply exactly. With few rows, tiles are as fast in bf16.
+// Tiles do not take sources with several scales per row.
 const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     const quant_t &weights = p.weights.packed.quant;
     if (includes(isa, cpu_isa_t::avx512_core_amx))
@@ -47,9 +47,10 @@ const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
     return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8, cpu_family());
 }
 
-// bf16 arithmetic holds what bf16 holds exactly; anything wider only when the caller allows it.
+// bf16 arithmetic is used for values that bf16 represents exactly, and for others only if the caller allows
+// it.
 reason_t check_source(const problem_t &p, data_type_t compute_dt) {
-    if (compute_dt != mxdnn_bf16 || p.attr.src.is_dynamic()) return yes(); // codes of s8 are exact in bf16
+    if (compute_dt != mxdnn_bf16 || p.attr.src.is_dynamic()) return yes(); // s8 codes are exact in bf16
     const bool allowed = p.attr.fpmath == mxdnn_fpmath_mode_bf16 || p.attr.fpmath == mxdnn_fpmath_mode_any;
     const data_type_info_t *src = data_type_info(p.src.dt);
     if (src->has_role(role_affine_element) && !allowed)
@@ -61,7 +62,7 @@ reason_t check_source(const problem_t &p, data_type_t compute_dt) {
     return yes();
 }
 
-// Decoded panels of a call for many rows.
+// The decoded panels of a call for many rows.
 int64_t kept_bytes(const matmul_conf_t &c) {
     return walked_panels(3 * tile_source_rows) * panel_columns * round_up(c.weights.K, k_step)
            * int64_t(sizeof(uint16_t));
@@ -85,7 +86,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt, cpu_family());
     c.dense = find_kernel(kernel_kind_t::dense, isa, p.weights.dt, q, c.compute_dt);
     c.many = find_kernel(kernel_kind_t::many, isa, p.weights.dt, q, c.compute_dt);
-    // Each level is its own entry: without a kernel of its own the next one is as good.
+    // Each ISA has its own list entry. If it has no kernel of its own here, the next entry is as good.
     const kernel_row_t *many = c.many ? c.many : c.dense;
     if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
@@ -161,15 +162,15 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     s.row_scales = round_up(source_rows * int64_t(sizeof(float)), 64);
     s.sums_per_row = c.needs_sums ? round_up(div_up(K, c.weights.block), 16) : 0;
     s.block_sums = source_rows * s.sums_per_row * int64_t(sizeof(float));
-    // Panels a multiple of pages apart would meet in the same sets of the first-level cache.
+    // Panels at distances of whole pages would use the same sets of the first-level cache.
     const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
     s.panel_stride = c.fused || c.many || c.kernels.only_direct ? 0 : panel_columns * k_chunk * bytes;
     if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
     s.panels = c.keeps ? kept_bytes(c) : c.kernels.dense_panels * s.panel_stride;
-    // Gated tasks have twice the columns, and those of halves may start inside a panel.
+    // Gated tasks have twice the columns. Those with halves may begin inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
                     + c.kernels.dense_panels * panel_columns;
-    // An odd number of cache lines: rows meet in no set before all sets are used.
+    // An odd number of cache lines, so that rows use all cache sets in turn.
     if (s.acc_columns % (2 * panel_columns) == 0) s.acc_columns += panel_columns;
     s.acc = task_rows * s.acc_columns * int64_t(sizeof(float));
 }

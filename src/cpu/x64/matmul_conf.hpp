@@ -13,15 +13,16 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Parts of the scratchpad, in bytes; a pure function of N, K, the rows kept at a time and the threads.
+// Sizes of the parts of the scratchpad in bytes: a pure function of N, K, the number of prepared rows and the
+// threads.
 struct matmul_scratch_t {
     bool own_sources = false;               // each thread prepares rows of its own
-    int64_t source = 0;                     // prepared rows, else shared by all threads
+    int64_t source = 0;                     // prepared rows; without own_sources shared by all threads
     int64_t source_stride = 0;              // bytes of a prepared row
-    int64_t row_scales = 0, block_sums = 0; // beside the rows
+    int64_t row_scales = 0, block_sums = 0; // beside the prepared rows
     int64_t sums_per_row = 0;               // floats
     int64_t panels = 0;                     // decoded panels, per thread
-    int64_t panel_stride = 0;               // bytes from one to the next
+    int64_t panel_stride = 0;               // bytes from one panel to the next
     int64_t acc = 0;                        // f32 sums, per thread
     int64_t acc_columns = 0;
     int64_t sources() const { return source + row_scales + block_sums; }
@@ -32,43 +33,44 @@ struct matmul_scratch_t {
     }
 };
 
-// Everything of a problem's solution that is known before it is executed.
+// All decisions about a problem that are made before execution.
 struct matmul_conf_t {
     const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
-    const kernel_row_t *many = nullptr, *fused = nullptr; // instead of decode and dense, if there is one
-    data_type_t compute_dt = mxdnn_f32;                   // of all but `fused`, which multiplies s8
+    const kernel_row_t *many = nullptr, *fused = nullptr; // used instead of decode and dense, if present
+    data_type_t compute_dt = mxdnn_f32;                   // for all kernels but `fused`, which multiplies s8
     matmul_machine_t machine;
     matmul_kernels_t kernels;
     matmul_scratch_t scratch;
     packed_shape_t weights;
     int64_t weights_stride = 0; // bytes from one batch entry to the next
     int64_t panel_bytes = 0, tile_bytes = 0;
-    int64_t source_rows = 0; // that are prepared at a time at most
+    int64_t source_rows = 0; // the largest number of rows that are prepared together
     bool needs_sums = false; // float_zero weights
-    int64_t calls = 0;       // that all rows of the source take; 0: they are not known
+    int64_t calls = 0;       // number of calls for all rows of the source; 0: not known
     bool keeps = false;      // several calls for the same panels decode them once
     bool gated = false, halves = false;
     int64_t column_step = 16;
 
     int64_t dst_columns() const { return gated ? weights.N / 2 : weights.N; }
-    // Where the weights of a column of the destination begin: of both, or of the gate where it has a half.
+    // The first column of the weights for a column of the destination: of both, or of the gate if gates are
+    // one half.
     int64_t weights_column(int64_t c) const { return gated && !halves ? 2 * c : c; }
-    // From there to those of what it gates, if they have a half.
+    // The distance from there to the column of up, if gate and up are halves.
     int64_t half() const { return weights.N / 2; }
 
-    // How rows are multiplied, by direct kernels or others: by a fused kernel, or by one that decodes beside
-    // multiplying, or null.
+    // The kernel for these rows, unless it is a direct one or decode and dense: a fused kernel, one that
+    // decodes beside multiplying, or null.
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
 
-    // Of those that multiply rows so, joined by '+'.
+    // The names of the kernels that multiply rows in this way, joined by '+'.
     std::string kernel_names(bool by_direct) const {
         if (fuses(by_direct)) return fused->name;
         if (const kernel_row_t *row = beside(by_direct)) return row->name;
         return std::string(decode->name) + "+" + dense->name;
     }
 
-    // Whether so many rows are read as a stream, and how that is divided.
+    // Whether this number of rows is read as a stream, and how the stream is divided.
     bool streams(bool by_direct, int64_t rows) const {
         const kernel_row_t *row = beside(by_direct);
         return fuses(by_direct) || (row && row->on_tiles && rows > tile_source_rows);
@@ -79,10 +81,10 @@ struct matmul_conf_t {
     }
 };
 
-// Decides whether and how an ISA takes the problem; all but the scratchpad.
+// Decides whether and how an ISA takes the problem, except for the scratchpad.
 reason_t configure(matmul_conf_t &conf, const problem_t &p, cpu_isa_t isa);
 
-// For `source_rows` prepared rows, of which a thread has the sums of `task_rows` at a time.
+// For `source_rows` prepared rows. A thread has the sums of `task_rows` at a time.
 void size_scratch(matmul_conf_t &conf, int64_t source_rows, int64_t task_rows);
 
 } // namespace x64

@@ -10,16 +10,16 @@ namespace impl {
 namespace x64 {
 
 namespace {
-// Rows beyond which a longer run only costs cache: decoding is then a few percent of the work.
+// More rows than this cost cache and gain nothing: decoding is then a few percent of the work.
 constexpr int64_t most_rows = 512;
 constexpr int64_t amx_direct_rows = 2;
-// Prepared rows of each thread, where they have their own.
+// Prepared rows of each thread, if threads prepare their own.
 constexpr int64_t own_source_bytes = 1 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
 int plan_dense_rows(int64_t M, int most, int step) {
-    // Rows beyond M are multiplied for nothing; a smaller kernel does more loads for every product.
+    // Rows beyond M are multiplied in vain. A smaller kernel needs more loads for every product.
     int best = most;
     const auto cost = [&](int rows) { return div_up(M, int64_t(rows)) * (rows + 1); };
     for (int rows = most - step; rows > most / 2; rows -= step)
@@ -28,8 +28,8 @@ int plan_dense_rows(int64_t M, int most, int step) {
 }
 
 int plan_tile_rows(int64_t M, int most, bool keeps) {
-    // Calls of about equal length. For any number of rows there are kernels for every number of tiles, which
-    // take long to generate.
+    // Calls of about equal length. If M is not known, there are kernels for every number of tiles, which take
+    // long to generate.
     constexpr int few = 48;
     if (M == runtime_dim || (keeps && M > most)) most = std::min(most, few);
     if (M == runtime_dim) return most;
@@ -72,12 +72,12 @@ std::vector<int> plan_short_runs(int64_t M, int64_t each, int most) {
 }
 
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than
-    // vector dot products that decoding for them pays from the second or third row on.
+    // A direct call decodes again for every `direct_rows` rows. Tiles multiply so much faster than vector dot
+    // products that decoding for them pays from the second or third row on.
     if (kernels.only_direct) return any_rows;
     if (kernels.direct_on_tiles) return kernels.direct_rows;
     if (includes(machine.isa, cpu_isa_t::avx512_core_amx)) return amx_direct_rows;
-    // On Zen decoding runs beside vdpbf16ps, for the better part.
+    // On Zen most of the decoding runs in parallel with vdpbf16ps.
     const bool slow_dots =
             includes(machine.isa, cpu_isa_t::avx512_core_bf16) && machine.family != cpu_family_t::zen;
     return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
@@ -86,18 +86,18 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 int fetch_ahead(cpu_family_t family) { return family == cpu_family_t::zen ? 4096 : 0; }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // Decoded panels of one dense call take at most half of L2.
+    // The decoded panels of one dense call take at most half of L2.
     const int64_t row_bytes = int64_t(kernels.dense_panels) * panel_columns * kernels.compute_bytes;
     const int64_t fit = std::max<int64_t>(machine.l2 / 2 / row_bytes, kernels.tile_rows);
     if (round_up(K, k_step) <= fit) return round_up(K, k_step);
-    // Chunks of about equal size, each whole tiles.
+    // Chunks of about equal size, in whole tiles.
     const int64_t chunks = div_up(K, fit / kernels.tile_rows * kernels.tile_rows);
     return round_up(div_up(K, chunks), kernels.tile_rows);
 }
 
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // The prepared source should stay in L2 beside the panels and the sums.
+    // The prepared source should stay in L2, beside the panels and the sums.
     const bool whole = kernels.fused || kernels.many || kernels.only_direct;
     const int64_t k = whole ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
     const int64_t row_bytes = std::max<int64_t>(1, k * (kernels.fused ? 1 : kernels.compute_bytes));
@@ -107,7 +107,7 @@ int64_t max_plan_rows(
 }
 
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads) {
-    // A matrix that two threads meet in is prepared by both: for few threads to each, or where it costs
+    // If two threads work on a matrix, both prepare it. This is for few threads per matrix, or if it costs
     // nothing.
     return batch > 1 && threads > 1 && (batch >= threads || M * K <= serial_elements);
 }
@@ -125,7 +125,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     p.many = !p.direct && kernels.many;
     p.fused = !p.direct && kernels.fused;
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
-    // Runs of about equal length.
+    // Parts of about equal length.
     p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.row_step);
     p.rows = std::max<int64_t>(std::min(p.rows, most), 1);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);

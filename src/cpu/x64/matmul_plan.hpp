@@ -17,8 +17,9 @@ namespace x64 {
 struct matmul_shape_t {
     int64_t M = 0, K = 0, N = 0; // N: columns of the weights
     int64_t batch = 1;
-    int64_t column_step = 16; // destination columns come in multiples of this (blocks of a quantised dst)
-    bool gated = false;       // a destination column needs two of the weights'
+    int64_t column_step =
+            16;         // columns of the destination come in multiples of this (blocks of a quantised dst)
+    bool gated = false; // a destination column needs two of the weights'
 };
 
 struct matmul_machine_t {
@@ -28,14 +29,14 @@ struct matmul_machine_t {
     cpu_family_t family = cpu_family_t::any;
 };
 
-// Facts of the kernels that the division depends on.
+// Properties of the kernels that the division depends on.
 struct matmul_kernels_t {
-    int direct_rows = 1; // most rows of a direct call
+    int direct_rows = 1; // largest number of rows of a direct call
     bool direct_on_tiles = false;
-    bool only_direct = false; // for any number of rows: decoding is a small part of each call
-    bool many = false;        // more rows have a kernel of their own that decodes beside multiplying
+    bool only_direct = false; // direct kernels for any number of rows: decoding is a small part of each call
+    bool many = false;        // for more rows there is a kernel that decodes beside multiplying
     bool fused = false;       // or one that multiplies codes of one byte, all rows in one call
-    int dense_rows = 1;       // rows of a dense call, or one for many rows; runs are multiples of row_step
+    int dense_rows = 1;       // rows of a dense call, or of a call of `many`; parts are multiples of row_step
     int row_step = 1;
     int dense_panels = 1;
     int compute_bytes = 4; // of the compute type
@@ -43,63 +44,66 @@ struct matmul_kernels_t {
 };
 
 struct matmul_plan_t {
-    bool direct = true;   // decode in registers; else decode a panel once for many rows
-    bool many = false;    // the latter in one kernel
-    bool fused = false;   // likewise, all rows in one call
-    int64_t rows = 1;     // of the source that are prepared and multiplied together
-    int64_t columns = 64; // of the destination per task
-    int64_t k_chunk = 0;  // rows of the weights that are decoded at a time
+    bool direct = true;   // decode in registers; otherwise decode a panel once for many rows
+    bool many = false;    // decode and multiply in one kernel
+    bool fused = false;   // decode and multiply in one kernel, all rows in one call
+    int64_t rows = 1;     // rows of the source that are prepared and multiplied together
+    int64_t columns = 64; // columns of the destination per task
+    int64_t k_chunk = 0;  // rows of the weights that are decoded together
 };
 
-// Rows of a dense call that make whole calls of about M rows: the most of a kernel, or a few less, by steps.
+// The number of rows of a dense call so that about M rows are whole calls: the largest of the kernel, or a
+// few steps less.
 int plan_dense_rows(int64_t M, int most, int step);
-// Where kernels are there for any number of rows: every kernel takes its time to generate.
+// The step if kernels exist for any number of rows: each kernel takes time to generate.
 constexpr int any_dense_rows_step = 2;
 
-// Rows of a call on tiles, of the `most` that the kernel can take, if there are M in all (runtime_dim: any
+// The number of rows of a call that uses tiles, of at most `most`, if there are M in all (runtime_dim: any
 // number).
 int plan_tile_rows(int64_t M, int most, bool keeps);
 
-// Rows, ascending, that kernels are made for whose calls take `most` of M rows at a time, the last call what
-// is left: those that M needs, or (runtime_dim) any number up to `most`; on tiles whole tiles.
+// The numbers of rows, ascending, that kernels are generated for. Calls take `most` of M rows at a time, and
+// the last call takes the rest: so these are the numbers that M needs, or (runtime_dim) any up to `most`.
+// With tiles they are whole tiles.
 std::vector<int> plan_direct_kernels(int64_t M, int most);
 std::vector<int> plan_tile_kernels(int64_t M, int most);
-// The same on tiles for those runs of `each` of M rows that are no longer than one call.
+// The same with tiles, for parts of `each` of M rows that are not longer than one call.
 std::vector<int> plan_short_runs(int64_t M, int64_t each, int most);
 
-// Rows of source up to which decoding in registers is preferred.
+// The largest number of source rows for which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
-// How far kernels fetch weights ahead, in bytes; 0 is what they choose themselves.
+// How far kernels prefetch weights, in bytes; 0: the kernel decides.
 int fetch_ahead(cpu_family_t family);
 
-// The most rows that any M leads to: sizes the scratchpad. `rows_hint` of 0 is none.
+// The largest number of rows for any M, which sizes the scratchpad. `rows_hint` 0 is no hint.
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
-constexpr int64_t max_plan_columns = 64; // of a task, likewise (of the weights: twice that when gated)
-// Columns of a task: the most, halved while tasks(columns) are fewer than `wanted`. Whole steps, at least
-// `least`.
+constexpr int64_t max_plan_columns =
+        64; // of a task, in columns of the destination (twice that in the weights when gated)
+// The columns of a task: the maximum, halved while there are fewer than `wanted` tasks. It consists of whole
+// steps and is at least `least`.
 template <typename F>
 int64_t plan_columns(int64_t least, int64_t step, int64_t wanted, F tasks) {
     int64_t columns = max_plan_columns;
     while (columns / 2 >= least && columns / 2 % step == 0 && tasks(columns) < wanted) columns /= 2;
     return columns;
 }
-// The fewest that any execution's plan comes to, where it wants so many tasks.
+// The smallest value for any execution that wants so many tasks.
 inline int64_t least_plan_columns(int64_t dst_n, int64_t step, int64_t wanted) {
     return plan_columns(std::max<int64_t>(step, panel_columns), step, wanted,
             [&](int64_t columns) { return div_up(dst_n, columns); });
 }
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
-// Whether threads share all matrices of a batch, each with rows of source of its own, rather than one matrix
-// after the other; and how many rows those are at most, of `most`.
+// Whether threads share all matrices of a batch, each with its own source rows, instead of one matrix after
+// the other; and how many rows these are at most, of `most`.
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads);
 int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels);
-// Fewer elements than this are prepared by one thread: waking others takes longer.
+// Fewer elements than this are prepared by one thread, because waking others takes longer.
 constexpr int64_t serial_elements = 1 << 15;
 
-// Tasks that are wanted of one execution, for each thread.
+// The wanted number of tasks of one execution, for each thread.
 constexpr int64_t matmul_tasks_per_thread = 4;
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &shape, int64_t rows_hint, const matmul_machine_t &machine,
         const matmul_kernels_t &kernels);

@@ -12,8 +12,8 @@ namespace x64 {
 
 namespace {
 
-// Which number of panels, of those that kernels are made for and of at most `most`, is the largest where so
-// many are left.
+// The index of the largest number of panels, among those that kernels exist for, that is at most `most` and
+// at most the number of panels that are left.
 int largest_panels(const kernel_row_t &row, int64_t most, int64_t left) {
     int j = 2;
     while (j > 0 && (row.panels[j] == 0 || row.panels[j] > std::min(most, left))) j--;
@@ -22,8 +22,8 @@ int largest_panels(const kernel_row_t &row, int64_t most, int64_t left) {
 
 } // namespace
 
-// Those that tasks have, as multiply_beside() goes through their columns with calls for at most so many.
-// Often it is one number alone: the others are half of the time that creating a primitive takes.
+// The numbers of panels of calls, as multiply_beside() divides the columns of tasks. Often there is only one.
+// The others would take half of the time of creating a primitive.
 std::array<bool, 3> panel_matmul_t::panels_of_tasks(
         const kernel_row_t &row, int most, int64_t tasks_per_thread) const {
     std::array<bool, 3> used = {};
@@ -37,7 +37,7 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(
     };
     const int64_t dst_n = c_.dst_columns();
     const int64_t least = least_plan_columns(dst_n, c_.column_step, tasks_per_thread * c_.machine.threads);
-    // Tasks start on whole panels, of each half: all are as the first one, but the last, which may be
+    // Tasks begin on whole panels, of each half. All are like the first one, except the last, which may be
     // shorter.
     for (int64_t columns = least; columns <= max_plan_columns; columns *= 2)
         for (const int64_t c0 : {int64_t(0), (dst_n - 1) / columns * columns}) {
@@ -67,20 +67,21 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
                            rows, panels, reason ? reason : "no reason given");
 }
 
-// A call with fewer rows than its kernel has rows of zeros. `together`: there are calls of the most rows, and
-// others go with them; or there is any number of rows.
+// A call with fewer rows than its kernel multiplies rows of zeros. `together`: there are calls with the
+// largest number of rows and others beside them, or any number of rows.
 status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, const std::vector<int> &rows,
         bool together, decoded_t decoded, int64_t tasks_per_thread, row_kernels_t &k) const {
     k.row = &row;
     k.rows = rows;
     for (std::vector<kernel_t> &v : k.kernels) v.resize(rows.size());
-    // A call goes with a larger one before it, or with all of M: it has the panels of that.
+    // A smaller call follows a larger one, or is the only one. It has the same panels.
     std::array<bool, 3> used = {};
     for (size_t i = rows.size(); i-- > 0;) {
         const std::array<bool, 3> more = panels_of_tasks(
                 row, row.on_tiles ? walked_panels(together ? rows.back() : rows[i]) : 4, tasks_per_thread);
         for (size_t j = 0; j < used.size(); j++) used[j] = used[j] || more[j];
-        // Of any number of rows the last columns, with fewer panels, make do with kernels for powers of two.
+        // If the number of rows is not known, the last columns, with fewer panels, use kernels for powers of
+        // two.
         const size_t widest = used[2] ? 2 : used[1] ? 1 : 0;
         const bool coarse =
                 together || row.on_tiles || rows[i] == rows.back() || (rows[i] & (rows[i] - 1)) == 0;
@@ -98,7 +99,7 @@ status_t panel_matmul_t::create_beside(const problem_t &p, const kernel_row_t &r
     const std::vector<int> rows = row.on_tiles ? plan_tile_kernels(M, most) : plan_direct_kernels(M, most);
     if (!row.on_tiles || !c_.keeps || (!any && M <= most))
         return create(p, row, rows, !any, decoded_t::dropped, tasks_per_thread, k);
-    // Runs of rows that one call multiplies keep nothing.
+    // Rows that one call multiplies need no stored panels.
     const int64_t each = any ? runtime_dim : run_rows(M, p);
     const std::vector<int> short_runs = any ? rows : plan_short_runs(M, each, most);
     if (any || each > most) {
@@ -136,8 +137,8 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_t
 }
 
 int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
-    // Whole kernels; the last call of a run has the smallest that suffices. Dense calls may be shorter, as
-    // parts of the rows come to, but read no more.
+    // Calls have the rows of the kernel. The last one uses the smallest kernel that suffices. Dense calls may
+    // be shorter, if parts of the rows are, but read no more.
     const kernel_row_t *beside = c_.beside(direct);
     if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
     if (!beside) return round_up(rows, c_.kernels.dense_rows);
@@ -193,7 +194,7 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
         return !keeps ? k : r > 0 ? found_ : keeping_;
     };
     for (int64_t p = first; p < last;) {
-        size_t j = 2; // the most panels that are left
+        size_t j = 2; // the largest number of remaining panels
         while (j > 0
                 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p
                         || !kernels(0).find(j, largest).kernel))
@@ -234,7 +235,7 @@ void panel_matmul_t::multiply_fused(const panel_operands_t &o, int64_t n0, int64
     a.row_scale = o.row_scales;
     a.bias = o.bias;
     for (int64_t p = first; p < last; p += 2) {
-        // Past the last panel there is nothing to read: the same columns once more.
+        // After the last panel there is nothing to read, so the same columns are read again.
         for (int64_t i = 0; i < 2; i++) a.wei[i] = panel(o, std::min(p + i, last - 1));
         if (o.store) a.store_columns = std::min<int64_t>(2 * panel_columns, n1 - p * panel_columns);
         (*fused_)(&a);
@@ -261,7 +262,7 @@ void panel_matmul_t::multiply_dense(
         for (int64_t k = 0; k < K; k += k_chunk) {
             const int64_t n = std::min(k_chunk, K - k);
             for (int64_t i = 0; i < step; i++) {
-                // Past the last panel there is nothing to read: the same columns once more.
+                // After the last panel there is nothing to read, so the same columns are read again.
                 decode_args_t a;
                 a.wei = panel(o, std::min(p + i, last - 1)) + k / tile_rows * c_.tile_bytes;
                 a.tiles = n / tile_rows;

@@ -26,7 +26,7 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// The sixteen values of a 4-bit type. u4 with a float zero point is centred on 8.
+// The 16 values of a 4-bit type. u4 with a float zero point is centred on 8.
 struct table16_t {
     float values[16];
     table16_t(data_type_t dt, const quant_t &q) {
@@ -36,8 +36,8 @@ struct table16_t {
     }
 };
 
-// n16_b4 on AVX2. All values of 4-bit types fit in bf16, so two byte tables make two bytes each,
-// and interleaving them makes f32 values whose low halves are zero after a shift or a mask.
+// n16_b4 on AVX2. All values of 4-bit types fit in bf16, so two byte tables give two bytes each. Interleaved,
+// these are f32 values whose low halves are cleared by a shift or a mask.
 class codes4_avx2_t {
 public:
     using vec_t = avx2_vec_t;
@@ -68,7 +68,7 @@ public:
     template <typename F>
     void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
         const Xbyak::Address from = j_.ptr[codes + offset + half * vec_t::bytes];
-        // Low nibbles of a lane's bytes are rows 0 4 1 5, high nibbles rows 2 6 3 7.
+        // The low nibbles of a lane's bytes are rows 0 4 1 5, the high nibbles rows 2 6 3 7.
         j_.vpand(t_[0], nibble_, from);
         four_rows(0, emit);
         j_.vmovdqu(t_[0], from);
@@ -77,13 +77,13 @@ public:
         four_rows(2, emit);
     }
 
-    // Lanes of v0: columns 0 0 1 1, 4 4 5 5; of v1: 2 2 3 3, 6 6 7 7.
+    // The lanes of v0 have columns 0 0 1 1, 4 4 5 5; those of v1 2 2 3 3, 6 6 7 7.
     void join(const reg_t &v0, const reg_t &v1, const reg_t &) { j_.vhaddps(v0, v0, v1); }
     void split(const reg_t &v0, const reg_t &v1, const reg_t &second) {
         j_.vshufps(second, v0, v1, 0xdd);
         j_.vshufps(v0, v0, v1, 0x88);
     }
-    // A value per column, in the order of v0 and v1.
+    // One value per column, in the order of v0 and v1.
     void spread(const reg_t &columns, const reg_t &v0, const reg_t &v1) {
         j_.vunpckhps(v1, columns, columns);
         j_.vunpcklps(v0, columns, columns);
@@ -112,7 +112,7 @@ private:
     }
 };
 
-// n16_b4 on AVX-512: a permute of floats looks at the low four bits of a lane only.
+// n16_b4 on AVX-512. A permute of floats uses only the low four bits of a lane.
 class codes4_avx512_t {
 public:
     using vec_t = avx512_vec_t;
@@ -147,8 +147,8 @@ private:
     const reg_t t_[4];
 };
 
-// Where the rows of a byte vector of n16_b8 go once its bytes are words: low halves of the 128-bit
-// lanes are rows 0 1, high halves rows 2 3; four columns per lane, two words each.
+// The order of the rows of an n16_b8 byte vector after its bytes became words: the low halves of the 128-bit
+// lanes are rows 0 1, the high halves rows 2 3. Each lane has four columns with two words each.
 template <class Vec>
 class f16_words_t {
 public:
@@ -162,7 +162,7 @@ public:
           mask_(regs.take()), t_{reg_t(regs.take()), reg_t(regs.take()), reg_t(regs.take())},
           even_(Vec::is_zmm ? regs.take() : 0), odd_(Vec::is_zmm ? regs.take() : 0) {}
 
-    // Biases of f16 less the type's.
+    // The bias of f16 minus that of the type.
     int exponent() const {
         switch (dt_) {
         case mxdnn_f8_e4m3: return 15 - 7;
@@ -187,7 +187,7 @@ public:
         }
     }
 
-    // Lanes of v0: the first half of the columns, twice each; v1: the other half.
+    // The lanes of v0 have the first half of the columns, twice each; v1 has the other half.
     void join(const reg_t &v0, const reg_t &v1, const reg_t &tmp) {
         if constexpr (Vec::is_zmm) {
             split(v0, v1, tmp);
@@ -223,9 +223,9 @@ protected:
     template <typename F>
     void four_rows(int row, F emit) {
         reg_t low_bytes = zero_;
-        if (dt_ == mxdnn_f8_e4m3) { // marks NaN, which f16 would take for a number: see adjust()
+        if (dt_ == mxdnn_f8_e4m3) { // marks NaN, because f16 would take it for a number: see adjust()
             low_bytes = t_[2];
-            j_.vpaddb(t_[2], t_[0], t_[0]); // the sign drops out
+            j_.vpaddb(t_[2], t_[0], t_[0]); // removes the sign
             if constexpr (Vec::is_zmm) {
                 j_.vpcmpeqb(j_.k1, t_[2], j_.constant(uint8_t(0xfe)));
                 j_.vpmovm2b(t_[2], j_.k1);
@@ -260,13 +260,13 @@ private:
             j_.vpand(w, w, mask_);
     }
 
-    // Codes in the high bytes of words to f16: the sign to the top, exponent and mantissa to where
-    // f16 has the boundary between them (bit 10).
+    // Codes in the high bytes of words become f16. The sign goes to the top. Exponent and mantissa go to
+    // where f16 has their boundary (bit 10).
     void adjust(const reg_t &w) {
         switch (dt_) {
         case mxdnn_f8_e4m3:
             j_.vpsraw(w, w, 1);
-            and_mask(w); // the low bits are all set for NaN, and then set the whole exponent
+            and_mask(w); // for NaN the low bits are all set, which then sets the whole exponent
             j_.vpsllw(t_[2], w, 14);
             if constexpr (Vec::is_zmm)
                 j_.vpord(w, w, t_[2]);
@@ -322,7 +322,7 @@ public:
     void unit(const Xbyak::Reg64 &codes, int offset, int half, F emit) {
         const auto vector = [&](int i) { return this->j_.ptr[codes + offset + i * 64 + half * Vec::bytes]; };
         for (int i = 0; i < 3; i++) {
-            this->j_.vmovups(this->t_[0], vector(i)); // the top two bits fall out in adjust()
+            this->j_.vmovups(this->t_[0], vector(i)); // adjust() drops the top two bits
             this->four_rows(4 * i, emit);
         }
         // The fourth vector, two bits at a time, lowest first.

@@ -85,7 +85,7 @@ private:
             this->lea(zps_, ptr[tile_ + int(div_up(rows, block_rows) * panel_columns * shape_.scale_bytes)]);
         this->loop(blocks_, rows / block_rows, [&] { block(block_rows); });
         if (rows % block_rows) block(rows % block_rows);
-        // A short last block may leave the last step of 32 rows half done.
+        // A short last block may leave half of the last step of 32 rows undone.
         const int64_t walked = round_up(rows, step_rows_);
         zero_rows(0, int(round_up(rows, k_step) - walked));
     }
@@ -132,7 +132,7 @@ private:
 
     void to_value(const reg_t &v, int h) {
         if (has_zp()) this->vsubps(v, v, reg_t(zero_ + h));
-        // Not folded into the scale, which it could take out of range.
+        // Not combined with the scale, which could leave its range.
         if (codes_.exponent()) this->vmulps(v, v, this->constant(exp2_f32(codes_.exponent())));
         this->vmulps(v, v, reg_t(scale_ + h));
         if (has_zero()) this->vaddps(v, v, reg_t(zero_ + h));

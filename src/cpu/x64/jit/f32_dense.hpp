@@ -17,7 +17,7 @@ class f32_dense_t : public f32_base_t<Vec> {
 public:
     explicit f32_dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {}
 
-    // Rows that fit: all sums, one row of weights, one source value.
+    // As many rows as registers allow: all sums, one row of weights, one source value.
     static constexpr int max_rows(int panels) {
         const int w = panels * panel_columns / Vec::lanes;
         return (Vec::regs - w - 1) / w;

@@ -49,7 +49,8 @@ private:
     static constexpr int parts = Codes::pairs ? 2 : 1; // sums per row and chain
     static constexpr int halves = panel_columns / vec_t::lanes;
     static constexpr int rows_per_base = 4;
-    // About two tiles of 4-bit codes: far enough for memory, near enough for the first-level cache.
+    // About two tiles of 4-bit codes. This is far enough ahead for memory, and near enough for the
+    // first-level cache.
     static constexpr int prefetch_ahead = 2048;
 
     const int rows_, panels_;
@@ -59,17 +60,18 @@ private:
     vregs_t regs_;
     Codes codes_;
     const reg_t src_;
-    const int chains_; // independent sums, against the latency of the FMA; joining them costs too
+    const int chains_; // independent sums that hide the latency of the FMA; adding them together costs time,
+                       // too
     const int sums_;
 
     const Xbyak::Reg64 x_[2] = {r8, r9}, stride_ = rax, stride3_ = rbx; // source
     const Xbyak::Reg64 acc_ = r10, row_ = r11;
     const Xbyak::Reg64 tile_ = r12;  // of panel 0
-    const Xbyak::Reg64 panel_ = rsi; // the tile of the panel at work
+    const Xbyak::Reg64 panel_ = rsi; // the tile of the current panel
     const Xbyak::Reg64 code_ = r13, scale_ = r14, zp_ = r15;
     const Xbyak::Reg64 blocks_ = rcx, steps_ = rdx;
 
-    // Stack: counters of the outer loops, place in xsum, zero points as vectors.
+    // Stack: counters of the outer loops, position in xsum, zero points as vectors.
     static constexpr int at_tiles = 0, at_panels = 8, at_xsum = 16, at_zero_points = 64,
                          stack_bytes = at_zero_points + 2 * 64;
 
@@ -157,14 +159,14 @@ private:
         this->jnz(again, base_t::T_NEAR);
     }
 
-    // One tile of one panel. Leaves x where it was.
+    // One tile of one panel. x does not change.
     void tile(int64_t rows) {
         const int64_t block_rows = shape_.block, n = div_up(rows, block_rows);
         this->mov(scale_, panel_);
         this->lea(code_, ptr[panel_ + int(n16_frame_t::header_bytes(shape_, rows))]);
         if (shape_.zp_bytes) this->lea(zp_, ptr[panel_ + int(n * panel_columns * shape_.scale_bytes)]);
 
-        // Short blocks have the codes and source rows of a whole one at the end of K too.
+        // Short blocks have codes and source rows like whole blocks, also at the end of K.
         const bool short_blocks = block_rows <= k_step;
         const int64_t whole = short_blocks ? n : rows / block_rows;
         const int64_t rest = short_blocks ? 0 : rows % block_rows;
@@ -180,8 +182,8 @@ private:
         const bool straight = steps == 1;
         for (int h = 0; h < halves; h++) {
             if (has_zp()) {
-                // Subtracted from the codes before they are multiplied, where it is exact: zp times
-                // the sum of the source would cancel instead.
+                // Subtracted from the codes before they are multiplied, if that is exact. Subtracting zp
+                // times the sum of the source later would cancel.
                 if constexpr (Codes::pairs && Codes::bits == 4) {
                     this->load_columns(
                             codes_.tmp(0), codes_.tmp(1), quant_.zp_dt, ptr[zp_ + h * vec_t::lanes]);
@@ -216,7 +218,7 @@ private:
         if (has_zero()) this->add(counter(at_xsum), 4);
     }
 
-    // With `first`, the first product of every sum overwrites it.
+    // With `first`, the first product overwrites each sum.
     void step(int half, bool first) {
         int calls = 0;
         const auto add_row = [&](int k, const reg_t *const *v) {
@@ -286,7 +288,7 @@ private:
             if (!has_zero()) this->vmovups(acc(r), sum(r, 0, 0));
         }
         if (!has_zero()) return;
-        // The rows of xsum need the register that walked over the rows of acc.
+        // The rows of xsum need the register that was used for the rows of acc.
         this->mov(row_, stack(at_xsum));
         for (int r = 0; r < rows_; r++) {
             if (r) this->add(row_, arg(offsetof(direct_args_t, xsum_stride)));

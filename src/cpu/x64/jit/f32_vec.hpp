@@ -25,7 +25,7 @@ struct avx512_vec_t {
     static constexpr int bytes = 64, lanes = 16, regs = 32;
 };
 
-// Hands out vector registers, first to last, while a generator is set up.
+// Allocates vector registers in ascending order while a generator is set up.
 class vregs_t {
 public:
     explicit vregs_t(int count) : count_(count) {}
@@ -52,7 +52,7 @@ public:
         vxorps(x, x, x);
     }
 
-    // One value per lane, converted exactly. tmp may be changed, and k1 on AVX-512.
+    // One value per lane, converted exactly. tmp may change, and on AVX-512 also k1.
     void load_columns(const reg_t &dst, const reg_t &tmp, data_type_t dt, const Xbyak::Address &from) {
         switch (dt) {
         case mxdnn_f32: vmovups(dst, from); break;
@@ -72,8 +72,8 @@ public:
     }
 
 private:
-    // The byte is the exponent field, but for 0 (2^-127, the subnormal 0x00400000) and 255 (NaN,
-    // not Inf): both get the top mantissa bit. They are the bytes for which (b + 1) & 0xfe is 0.
+    // The byte is the exponent field, except for 0 (2^-127, the subnormal 0x00400000) and 255 (NaN, not Inf).
+    // Both get the top mantissa bit. These are the bytes b for which (b + 1) & 0xfe is 0.
     void load_e8m0(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
         vpmovzxbd(dst, from);
         vpaddd(tmp, dst, constant(uint32_t(1)));
@@ -89,8 +89,8 @@ private:
         }
     }
 
-    // Through f16, whose exponent bias is larger by 8; f16 subnormals are exact. All ones is NaN:
-    // the difference that only it leaves after a saturating subtraction completes the exponent.
+    // Converted through f16, whose exponent bias is larger by 8. f16 subnormals are exact. All ones is NaN:
+    // only for it a saturating subtraction leaves a difference, which completes the exponent.
     void load_e4m3(const reg_t &dst, const reg_t &tmp, const Xbyak::Address &from) {
         const half_t w(dst.getIdx()), t(tmp.getIdx());
         const auto and_with = [&](const half_t &r, uint16_t mask) {

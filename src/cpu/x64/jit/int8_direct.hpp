@@ -49,7 +49,7 @@ private:
     static constexpr int unit_rows = 8; // of K: a dword of codes per column
     static constexpr int units = k_step / unit_rows;
     static constexpr int unit_bytes = unit_rows * panel_columns / 2;
-    // About two tiles: far enough for memory, near enough for the first-level cache.
+    // About two tiles. This is far enough ahead for memory, and near enough for the first-level cache.
     static constexpr int prefetch_ahead = 4096;
 
     const int rows_, panels_;
@@ -63,7 +63,7 @@ private:
 
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
     bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
-    // Sums of u4 codes begin at 0: zero points are taken off at the end.
+    // Sums of u4 codes begin at 0. Zero points are subtracted at the end.
     bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && !float_zero(); }
 
     reg_t wei(int half, int high) const { return reg_t(wei_ + half * 2 + high); }
@@ -72,11 +72,11 @@ private:
     reg_t sum(int row, int half) const { return reg_t(sums_ + row * together_ + half); }    // 32 bits
 
     const row_addr_t src_at_ = {{rsi, rsi}, rax, rbx, r12, r13};
-    const row_addr_t scale_at_ = {{r15, r15}, rax, rbx, r12, r13}; // of the block at work
+    const row_addr_t scale_at_ = {{r15, r15}, rax, rbx, r12, r13}; // scale of the current block
     const Xbyak::Reg64 codes_ = r8, panel_ = r9, tile_ = r10, row_ = r11, params_ = rcx, acc_ = rdx,
                        zp_ = rdi, blocks_ = r14;
 
-    // Stack: counters of the outer loops, the weights' stride and the place of the results.
+    // Stack: counters of the outer loops, stride of the weights, address of the results.
     enum slot_t {
         at_tiles = 0,
         at_panels = 8,
@@ -134,7 +134,7 @@ private:
 
     void load_constants() {
         const int8_weights_t w = int8_weights(wei_dt_);
-        uint8_t table[16]; // codes of u4 are what others become with their offset
+        uint8_t table[16]; // codes as unsigned integers: u4 as they are, others with their offset
         for (uint32_t c = 0; c < 16; c++)
             table[c] = uint8_t(
                     int(data_type_info(wei_dt_)->decode(c) / w.unit) + (wei_dt_ == mxdnn_u4 ? 0 : w.offset));
@@ -158,12 +158,12 @@ private:
         this->jnz(again, base_t::T_NEAR);
     }
 
-    // One tile of one panel. Leaves the source where it was.
+    // One tile of one panel. The source address does not change.
     void tile(int64_t rows) {
         const int64_t block = shape_.block;
         this->mov(params_, panel_);
         this->lea(codes_, ptr[panel_ + int(n16_frame_t::header_bytes(shape_, rows))]);
-        const bool short_blocks = block <= k_step; // the last one has codes for a whole step too
+        const bool short_blocks = block <= k_step; // the last one has codes for a whole step, too
         if (has_zeros())
             this->lea(zp_, ptr[panel_ + int(div_up(rows, block)) * panel_columns * shape_.scale_bytes]);
         this->loop(blocks_, short_blocks ? div_up(rows, block) : rows / block, [&] { steps(block); });
@@ -173,7 +173,7 @@ private:
         scale_at_.advance(*this, rows_, -walked * 4);
     }
 
-    // Of one block.
+    // One block.
     void steps(int64_t rows) {
         const int n = int(div_up(rows, k_step));
         Xbyak::Label again;
@@ -218,7 +218,7 @@ private:
         add_to_results(first);
     }
 
-    // The row's number that sums start from.
+    // The initial value of the sums, which is stored with the row.
     Xbyak::Address start_at(int row) const {
         return ptr[scale_at_(row) + int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K))];
     }
@@ -228,7 +228,7 @@ private:
             const int column = (first + h) * Vec::lanes;
             this->load_columns(wei(h, 0), tmp_, quant_.scale_dt, ptr[params_ + column * shape_.scale_bytes]);
             if (!has_zeros()) continue;
-            // As multiples of the negative sums that rows have.
+            // As multiples of the negative sums of the rows.
             const float of = float(int8_weights(wei_dt_).offset);
             this->load_columns(zeros(h), tmp_, quant_.zp_dt, ptr[zp_ + column * shape_.zp_bytes]);
             this->vmulps(zeros(h), zeros(h), this->constant(float_zero() ? -1 / of : 1 / of));
@@ -255,7 +255,8 @@ private:
         }
     }
 
-    // A dword of codes per column to bytes, four rows in each of two registers, in the order of int8_row.hpp.
+    // A dword of codes per column becomes bytes: four rows in each of two registers, in the order of
+    // int8_row.hpp.
     void decode(int half, int at) {
         const reg_t &low = wei(half, 0), &high = wei(half, 1);
         this->vmovups(low, ptr[codes_ + at]);

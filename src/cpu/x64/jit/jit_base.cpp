@@ -12,12 +12,12 @@ namespace x64 {
 
 namespace {
 
-// No kernel is larger.
+// No kernel is larger than this.
 struct alignas(64) code_buffer_t {
     uint8_t bytes[256 << 10];
 };
 
-// Null where there is no memory.
+// Null if there is no memory.
 uint8_t *code_buffer() {
     code_buffer_t *const buffer = per_thread_t<code_buffer_t>::get();
     return buffer ? buffer->bytes : nullptr;
@@ -27,8 +27,8 @@ uint8_t *code_buffer() {
 
 jit_base_t::jit_base_t() : jit_base_t(code_buffer()) {}
 
-// Xbyak must not ask for memory of its own, whose pages it would make writable and executable: where there is
-// none, it gets a place that has no room for code.
+// Xbyak must not allocate memory itself, because it would make its pages writable and executable. If there is
+// no memory, it gets a buffer that has no room for code.
 jit_base_t::jit_base_t(uint8_t *buffer)
     : Xbyak::CodeGenerator(buffer ? sizeof(code_buffer_t) : size_t(max_constants) * constant_bytes,
             buffer ? buffer : no_code),
@@ -41,11 +41,12 @@ alignas(64) uint8_t jit_base_t::no_code[max_constants * constant_bytes];
 
 Xbyak::Address jit_base_t::constant(const void *bytes, size_t n) {
     if (constants_ == max_constants) Xbyak::local::SetError(Xbyak::ERR_CODE_IS_TOO_BIG);
-    if (Xbyak::GetError()) return ptr[rip + static_cast<const void *>(begin_)]; // nothing is made then
+    if (Xbyak::GetError())
+        return ptr[rip + static_cast<const void *>(begin_)]; // no code is produced in this case
     uint8_t *const made = place_of_constant(constants_);
     for (size_t at = 0; at < constant_bytes; at += n) std::memcpy(made + at, bytes, n);
     const auto differs = [&](const uint8_t *other) {
-        uint64_t a, b; // most differ at once
+        uint64_t a, b; // most constants differ in the first 8 bytes
         std::memcpy(&a, made, sizeof(a));
         std::memcpy(&b, other, sizeof(b));
         return a != b || std::memcmp(other, made, constant_bytes) != 0;

@@ -3,8 +3,8 @@
 // loops, the pool of constants, and the way from a generator to a kernel.
 #pragma once
 
-// Errors are values here: Xbyak keeps the first one of a thread until it is cleared, which
-// create_jit() does before and finish() checks.
+// Errors are values here. Xbyak keeps the first error of a thread until it is cleared. create_jit() clears
+// it, and finish() checks it.
 #define XBYAK64
 #define XBYAK_NO_EXCEPTION
 #define XBYAK_NO_OP_NAMES
@@ -21,22 +21,21 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Xbyak would make an expression of the number first, and merge the two: that takes longer than writing an
+// Xbyak would first build an expression of the number and combine both, which takes longer than encoding an
 // instruction.
 inline Xbyak::RegExp operator+(const Xbyak::RegExp &e, int disp) { return e - size_t(-int64_t(disp)); }
 
 class jit_base_t : public Xbyak::CodeGenerator {
 public:
-    // Code is generated where the thread has generated before, in memory that is there and in cache, and
-    // copied to pages of its own when it is complete: it refers to nothing but its own constants.
+    // Code is generated in a buffer that the thread uses again and again, and which is therefore in cache.
+    // The finished code is copied to pages of its own. It refers to nothing but its own constants.
     status_t finish(const char *name, std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
-    // --- for generators ---
+    // --- For generators ---
 
     const Xbyak::Reg64 abi_param = rdi; // System V: the pointer to the arguments
 
-    // Saves every register that the caller owns and reserves stack_bytes of stack, aligned to 64,
-    // at rsp.
+    // Saves all registers that belong to the caller, and reserves stack_bytes at rsp, aligned to 64.
     void preamble(int stack_bytes = 0) {
         push(rbp);
         mov(rbp, rsp);
@@ -54,7 +53,7 @@ public:
         ret();
     }
 
-    // body() n times; the counter is used only when there is something to count.
+    // Repeats body() n times. The counter is used only if n is larger than 1.
     template <typename F>
     void loop(const Xbyak::Reg64 &counter, int64_t n, F body) {
         if (n <= 0) return;
@@ -62,7 +61,7 @@ public:
         mov(counter, n);
         loop_down(counter, body);
     }
-    // body() as often as the counter says, at least once.
+    // Repeats body() as often as the counter says, at least once.
     template <typename F>
     void loop_down(const Xbyak::Reg64 &counter, F body) {
         Xbyak::Label again;
@@ -79,7 +78,7 @@ public:
     }
 
     // 64 bytes of constants before the code, aligned to 64: n bytes, a power of two, repeated. Equal
-    // constants share their place.
+    // constants are stored once.
     Xbyak::Address constant(const void *bytes, size_t n);
     template <typename T>
     Xbyak::Address constant(T value) {
@@ -92,7 +91,7 @@ protected:
     virtual void generate() = 0;
 
 private:
-    // Constants grow downwards from where the code begins.
+    // Constants grow downwards from the beginning of the code.
     static constexpr int constant_bytes = 64, max_constants = 64;
     static uint8_t no_code[max_constants * constant_bytes];
     uint8_t *const begin_;
@@ -100,8 +99,8 @@ private:
     uint8_t *place_of_constant(int i) const { return begin_ - (i + 1) * constant_bytes; }
 };
 
-// Makes a kernel of generator class G, whose constructor takes the arguments after `reason`. On
-// failure *kernel is untouched and *reason says why.
+// Creates a kernel with generator class G, whose constructor takes the arguments after `reason`. On failure
+// *kernel does not change and *reason says why.
 template <typename G, typename... A>
 status_t create_jit(
         const char *name, std::unique_ptr<jit_kernel_t> *kernel, const char **reason, A &&...args) {

@@ -24,7 +24,7 @@ void jit_dump(const char *name, const void *code, size_t size) {
     if (!enabled.load(std::memory_order_relaxed)) return;
     char path[256];
     std::snprintf(path, sizeof(path), "mxdnn_dump_%s.%d.bin", name, count.fetch_add(1));
-    // A file of its own: what stands there already, perhaps a link to somewhere else, goes first.
+    // Always a new file. An existing file, which may be a link to another place, is removed first.
     unlink(path);
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     std::FILE *const f = file < 0 ? nullptr : fdopen(file, "wb");

@@ -11,8 +11,8 @@ namespace x64 {
 // Off until set; the environment module sets it from MXDNN_JIT_DUMP.
 void set_jit_dump(bool on);
 
-// When on, writes mxdnn_dump_<name>.<n>.bin into the current directory, n counting all kernels of
-// the process. A file that cannot be written is no error: the kernel is as good without it.
+// If on, writes mxdnn_dump_<name>.<n>.bin to the current directory. n counts all kernels of the process. A
+// failure to write is ignored.
 void jit_dump(const char *name, const void *code, size_t size);
 
 } // namespace x64

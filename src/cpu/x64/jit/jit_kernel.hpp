@@ -13,9 +13,9 @@ namespace x64 {
 
 class jit_kernel_t {
 public:
-    // Copies `bytes` of an image, constants and then code from `entry` on, which may be anywhere at a
-    // multiple of 64, into pages of its own; these can be executed then and no longer be written. On failure
-    // *kernel is untouched and *reason says why.
+    // Copies an image of `bytes` to pages of its own. These become executable and are no longer writable. The
+    // image has constants first, and then code from `entry` on. It may be at any multiple of 64. On failure
+    // *kernel does not change and *reason says why.
     static status_t make(const char *name, const void *image, size_t bytes, size_t entry,
             std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
     ~jit_kernel_t();
@@ -35,7 +35,7 @@ private:
     jit_kernel_t(const char *name, void *pages, size_t bytes, size_t entry)
         : name_(name), pages_(pages), bytes_(bytes), code_(static_cast<char *>(pages) + entry) {}
 
-    const char *const name_; // of the row in the kernel list: it outlives every kernel
+    const char *const name_; // the name in the kernel list, which outlives every kernel
     void *const pages_;
     const size_t bytes_;
     void *const code_;

@@ -11,8 +11,7 @@ namespace x64 {
 // Off until set; the environment module sets it from MXDNN_JIT_PROFILE.
 void set_jit_profile(bool on);
 
-// When on, adds a line to perf's map of this process, /tmp/perf-<pid>.map. A map that cannot be written is no
-// error.
+// If on, adds a line to perf's map of this process, /tmp/perf-<pid>.map. A failure to write is ignored.
 void jit_profile(const char *name, const void *code, size_t size);
 
 } // namespace x64

@@ -19,7 +19,7 @@ constexpr kernel_list_t::part_t part(const kernel_row_t (&rows)[N]) {
     return {rows, N};
 }
 
-// Best first. An ISA is one line.
+// Best first. One line for each ISA.
 const kernel_list_t::part_t parts[] = {
         part(avx512_core_amx_rows),
         part(avx512_core_bf16_rows),

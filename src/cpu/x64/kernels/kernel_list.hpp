@@ -14,7 +14,7 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Generates the code for p. On failure *kernel is untouched and *reason says why.
+// Generates the code for p. On failure *kernel does not change and *reason says why.
 using kernel_make_t = status_t(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
@@ -22,20 +22,22 @@ struct kernel_row_t {
     const char *name; // <isa>_<kind>[_<codes>]; unique
     cpu_isa_t isa;    // the features that its code requires
     kernel_kind_t kind;
-    data_type_t compute_dt;                             // of the source and of plain panels: f32 or bf16
+    data_type_t compute_dt; // type of the source and of decoded panels: f32 or bf16
     bool (*takes)(data_type_t wei_dt, const quant_t &); // dense kernels: always true
     int max_rows;                                       // 1 for decode
-    int panels[3]; // numbers of panels that it can be made for, ascending, then zeros
+    int panels[3]; // possible numbers of panels per call, ascending, then zeros
     kernel_make_t *make;
-    // Kernels on tiles. A call says how many rows it has: with a kernel for n rows, any number of which
-    // as many begun tiles of 16 are needed as for n. They scale weights before they multiply, as
-    // decode kernels leave them, zeros of float_zero included. More rows than a tile has are read in the
-    // order of source_blocks_t, and up to 15 more may be read, and written to acc.
+    // Kernels that use tiles. A call says how many rows it has: any number that needs as many tiles of 16
+    // rows as the kernel's number. These kernels scale weights before they multiply, as decode kernels do,
+    // with float_zero's zeros. If they have more than one tile of rows, they read them in the order of
+    // source_blocks_t. Up to 15 more rows may be read, and written to acc.
     bool on_tiles = false;
-    // Of these, formats that take long to decode: several calls for the same panels decode them once.
+    // Of these, kernels for formats that take long to decode: several calls for the same panels decode them
+    // once.
     bool keeps = false;
-    cpu_family_t family = cpu_family_t::any; // for these alone, before kernels for any
-    // Decoding takes next to no time beside multiplying: as good for any number of rows as decode and dense.
+    cpu_family_t family = cpu_family_t::any; // for this family only; such rows precede those for any family
+    // Decoding takes almost no time beside multiplying. So this kernel is as good for any number of rows as
+    // decode and dense.
     bool hides_decoding = false;
 };
 
@@ -57,21 +59,21 @@ struct kernel_list_t {
 };
 const kernel_list_t &kernel_list();
 
-// The first row of that kind that requires no more than isa has and takes the weights, or null. With a
-// compute type only rows of that type: decode and dense kernels must agree on it. With a family, rows for it
-// as well.
+// The first row of that kind whose features isa has and that takes the weights, or null. With a compute type,
+// only rows of that type: decode and dense kernels must agree on it. With a family, also rows for that
+// family.
 const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant,
         data_type_t compute_dt = mxdnn_data_type_undef, cpu_family_t family = cpu_family_t::any);
 
-// Whether no kernel for any format that runs with `isa` requires more than this one does.
+// Whether no kernel that runs with `isa`, for any format, requires more features than this one.
 bool requires_most(const kernel_row_t &row, cpu_isa_t isa);
 
-// row.make after checking p against the row.
+// Calls row.make after checking p against the row.
 status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
 // Predicates for rows: formats by their decoders (common/formats/named_formats.hpp). f4 takes both MXFP4 and
-// NVFP4, int4 takes s4 and u4 with every group size, scale type and kind of zero point.
+// NVFP4. int4 takes s4 and u4 with every group size, scale type and kind of zero point.
 bool takes_any(data_type_t wei_dt, const quant_t &q);
 bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);

@@ -26,51 +26,52 @@ constexpr int k_step = 32; // the source is padded to whole steps
 
 enum class kernel_kind_t { direct, decode, dense, many, fused };
 
-// Kernels on tiles: what becomes of panels that they decode.
+// Kernels that use tiles: what they do with decoded panels.
 enum class decoded_t {
-    dropped, // once they are multiplied
-    kept,    // direct_args_t::panels has them afterwards
-    found,   // nothing is decoded: they are there
+    dropped, // not stored
+    kept,    // stored in direct_args_t::panels
+    found,   // read from direct_args_t::panels; nothing is decoded
 };
 
-// What a kernel is generated for.
+// The parameters that a kernel is generated for.
 struct kernel_params_t {
-    data_type_t wei_dt = mxdnn_data_type_undef; // unused by dense kernels
-    quant_t quant;                              // likewise
+    data_type_t wei_dt = mxdnn_data_type_undef; // not used by dense kernels
+    quant_t quant;                              // not used by dense kernels
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
-    int fetch_ahead = 0; // bytes that weights are fetched ahead; 0: the kernel's choice
+    int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
     decoded_t decoded = decoded_t::dropped;
-    int64_t calls = 0; // kernels on tiles: that multiply the same panels one after the other; 0: not known
+    int64_t calls =
+            0; // kernels that use tiles: number of consecutive calls for the same panels; 0: not known
 };
 
 struct direct_args_t {
     const void *src;     // [rows][round_up(K, 32)] of the compute type
     int64_t src_stride;  // bytes between rows
-    int64_t src_step;    // kernels on tiles: bytes from 32 values of a row to the next 32
+    int64_t src_step;    // kernels that use tiles: bytes from 32 values of a row to the next 32
     const uint8_t *wei;  // first panel
     int64_t wei_stride;  // bytes between panels
     float *acc;          // [rows][panels * 16], overwritten
     int64_t acc_stride;  // bytes between rows
     const float *xsum;   // float_zero only: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
-    int64_t rows;        // of this call: those of the kernel; tiles take fewer, see kernel_row_t::on_tiles
-    // Kernels on tiles: where results of the first row will go, fetched into the cache meanwhile; may be
-    // null.
+    int64_t rows; // rows of this call: those of the kernel, or fewer with tiles, see kernel_row_t::on_tiles
+    // Kernels that use tiles: the address of the results of the first row, which is prefetched meanwhile; may
+    // be null.
     void *dst;
     int64_t dst_stride; // bytes between rows, here and in `before`
-    // The call before this one, if its results are to be stored, from the sums that it has left in the same
-    // acc: sums * scale + bias[column], in bf16. A call without rows does that alone.
+    // The previous call, if its results are to be stored: sums * scale + bias[column] in bf16, from the sums
+    // that it left in the same acc. A call without rows only does that.
     struct stored_t {
         int64_t rows; // 0: none
         int64_t columns;
         void *dst;
-        const float *bias; // of 32 columns, or 64 if there are more than 32
+        const float *bias; // for 32 columns, or 64 if there are more than 32
     } before;
     float scale;
-    int64_t call; // kernels on tiles: which of kernel_params_t::calls it is
-    void *panels; // decoded_t other than dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
+    int64_t call; // kernels that use tiles: which of kernel_params_t::calls it is
+    void *panels; // unless decoded_t is dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
 };
 
 struct decode_args_t {
@@ -83,7 +84,7 @@ struct decode_args_t {
 struct dense_args_t {
     const void *src;    // [rows][k] of the compute type
     int64_t src_stride; // bytes between rows
-    const void *wei;    // what decode left, `panels` of them
+    const void *wei;    // results of decode, `panels` of them
     int64_t wei_stride; // bytes between panels
     int64_t k;          // rows of the panels, a multiple of 32
     float *acc;         // [rows][panels * 16]
@@ -95,13 +96,13 @@ struct dense_args_t {
 struct fused_args_t {
     const void *src;       // rows in the order of source_blocks_t
     int64_t rows;          // any number; up to 15 more are read
-    const uint8_t *wei[2]; // the panels; what follows the second one is fetched into the cache
+    const uint8_t *wei[2]; // the panels; what follows the second one is prefetched
     float *acc;            // [rows][32], overwritten
     int64_t acc_stride;    // bytes between rows
-    void *dst;             // where results of the first row go, fetched into the cache meanwhile; may be null
-    int64_t dst_stride;    // bytes between rows
-    // Not 0: so many columns of them are stored there in the end, sums * (scale * row_scale[row]) +
-    // bias[column] in bf16, by a call for at most 32 columns.
+    void *dst;          // address of the results of the first row, which is prefetched meanwhile; may be null
+    int64_t dst_stride; // bytes between rows
+    // Not 0: the call finally stores that many columns there, at most 32: sums * (scale * row_scale[row]) +
+    // bias[column] in bf16.
     int64_t store_columns;
     const float *bias;
     float scale;

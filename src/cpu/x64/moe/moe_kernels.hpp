@@ -31,12 +31,12 @@ struct combine_params_t {
 };
 
 struct moe_kernels_t {
-    // One token: its logits are in score [padded], and are replaced by the scores; key and group_key
-    // [padded] are work space. Writes topk ids and weights.
+    // One token. score [padded] has its logits, which are replaced by the scores. key and group_key [padded]
+    // are work space. Writes topk ids and weights.
     void (*route)(const route_params_t &p, float *score, int32_t *key, int32_t *group_key, int32_t *ids,
             float *weights);
-    // dst row = sum over j of weight `entry` + j times source row from[j], in the order of j; -1 adds
-    // nothing.
+    // dst row = sum over j of weight `entry` + j times source row from[j], in the order of j. A row of -1
+    // adds nothing.
     void (*combine)(const combine_params_t &p, const int32_t *from, int64_t entry, void *dst);
 };
 

@@ -18,8 +18,8 @@ using namespace route_rules;
 
 #define MXDNN_INLINE static inline __attribute__((always_inline))
 
-// Half of the 16 partial results that a reduction keeps: compilers split wider vectors into elements where
-// the ISA does not have them.
+// Half of the 16 partial results of a reduction. Compilers split wider vectors into elements if the ISA does
+// not have them.
 typedef float f32x8 __attribute__((vector_size(32)));
 typedef int32_t s32x8 __attribute__((vector_size(32)));
 constexpr int half = 8;
@@ -36,9 +36,9 @@ MXDNN_INLINE V load(const T *p) {
 
 // ---- moe_route ----
 
-// Softmax of x[0, n), n a multiple of 16; padding is -Inf and becomes 0.
+// Softmax of x[0, n), n a multiple of 16. Padding is -Inf and becomes 0.
 MXDNN_INLINE void softmax(float *x, int n) {
-    // NaN is never larger: it shows up in the sum.
+    // NaN never compares as larger. It appears in the sum.
     f32x8 most = load<f32x8>(x);
     for (int j = 0; j < half; j++) most[j] = larger(-infinity, most[j]);
     for (int i = half; i < n; i += half) {
@@ -60,7 +60,7 @@ MXDNN_INLINE void softmax(float *x, int n) {
     for (int i = 0; i < n; i++) x[i] /= total;
 }
 
-// Index of the largest of n keys, n a multiple of 16; the lowest of equals.
+// The index of the largest of n keys, n a multiple of 16; of equal ones the lowest.
 MXDNN_INLINE int best_of(const int32_t *keys, int n) {
     s32x8 index = {0, 1, 2, 3, 4, 5, 6, 7}, best[2], at[2];
     for (int h = 0; h < 2; h++) {
@@ -107,7 +107,7 @@ MXDNN_INLINE void best_two(const int32_t *keys, int n, int32_t &best, int32_t &s
     for (; i < n; i++) keep_two(best, second, keys[i]);
 }
 
-// Experts of all but the best groups cannot be chosen. `choice`: the keys that groups are judged by.
+// Experts outside the best groups cannot be chosen. `choice` has the keys that decide about groups.
 MXDNN_INLINE void close_groups(
         const route_params_t &p, const int32_t *choice, int32_t *key, int32_t *of_group) {
     const int groups = int(p.route.expert_groups), n = p.experts / groups;
@@ -123,7 +123,7 @@ MXDNN_INLINE void close_groups(
     if (groups <= few) {
         for (int i = 0; i < p.route.topk_groups; i++) {
             const int g = best_of(of_group, padded);
-            of_group[g] = no_key; // that of no group
+            of_group[g] = no_key; // key of a group that cannot be chosen
             open[g] = true;
         }
         for (int g = 0; g < groups; g++)
@@ -131,7 +131,7 @@ MXDNN_INLINE void close_groups(
                 for (int e = g * n; e < (g + 1) * n; e++) key[e] = no_key;
         return;
     }
-    // Many groups: each counts those ahead of it.
+    // Many groups: each counts the better ones.
     for (int g = 0; g < groups; g++) {
         int ahead = 0;
         for (int o = 0; o < groups; o++)
@@ -155,8 +155,8 @@ void route(const route_params_t &p, float *score, int32_t *key, int32_t *group_k
         for (int i = 0; i < n; i++) key[i] = key_of(score[i] + p.bias[i]);
     for (int i = E; i < n; i++) key[i] = no_key;
     if (grouped) {
-        // Groups are judged by scores; without a bias the keys are those of the logits. The second half of
-        // group_key [2 * padded] takes the keys of the scores.
+        // Groups are compared by scores. Without a bias the keys are those of the logits, so the second half
+        // of group_key [2 * padded] gets the keys of the scores.
         int32_t *choice = key;
         if (!p.bias) {
             choice = group_key + n;
@@ -185,7 +185,7 @@ void route(const route_params_t &p, float *score, int32_t *key, int32_t *group_k
 
 // ---- moe_unpermute ----
 
-// Columns that are summed at a time; the sums stay in the first cache.
+// Columns that are summed together; the sums stay in the first-level cache.
 constexpr int combine_cols = 1024;
 
 // A row of the source and its weight.
@@ -193,7 +193,7 @@ struct term_t {
     const uint8_t *row;
     float weight;
 };
-// Terms that are added in one pass over the columns: as many streams from memory at once.
+// The number of terms that are added in one pass over the columns, which are as many streams from memory.
 constexpr int max_terms = 4;
 
 MXDNN_INLINE float load_f32(const uint8_t *row, int i) { return reinterpret_cast<const float *>(row)[i]; }
@@ -201,7 +201,7 @@ MXDNN_INLINE float load_bf16(const uint8_t *row, int i) {
     return real(uint32_t(reinterpret_cast<const uint16_t *>(row)[i]) << 16);
 }
 
-// sum = sum + t[0] + t[1] + ..., one multiply-add after the other; the first term of all is a product.
+// sum = sum + t[0] + t[1] + ..., one multiply-add after the other. The very first term is a product.
 template <int terms, typename F>
 MXDNN_INLINE void add_terms(bool first, const term_t *t, F load_one, float *sum, int n) {
     term_t own[terms];
@@ -247,7 +247,7 @@ MXDNN_INLINE void add_terms(data_type_t dt, bool first, const term_t *t, int ter
     }
 }
 
-// Nearest even; a NaN stays one (quiet).
+// Rounds to nearest even. NaN stays NaN (quiet).
 MXDNN_INLINE uint16_t to_bf16(float x) {
     const uint32_t u = bits(x);
     const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;

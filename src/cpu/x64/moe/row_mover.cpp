@@ -41,7 +41,7 @@ row_mover_t::row_mover_t(const exec_ctx_t &ctx)
 }
 
 void row_mover_t::move(dim_t dst, dim_t src, dim_t n) const {
-    if (bytes_ == 0) return; // and maybe no memory
+    if (bytes_ == 0) return; // there may be no memory
     const uint8_t *from = src_ + src * src_pitch_;
     uint8_t *to = dst_ + dst * dst_pitch_;
     if (src_pitch_ == bytes_ && dst_pitch_ == bytes_)
@@ -60,8 +60,8 @@ void row_mover_t::move_scales(dim_t dst, dim_t src) const {
         std::memcpy(to, from, size_t(s.cols * s.width));
         return;
     }
-    // Four columns of a row stand together in every order but a strided one; in the 128x4 order the next
-    // four are a tile away.
+    // Four columns of a row are contiguous, except with strides. In the 128x4 order the next four are a tile
+    // further.
     dim_t c = 0;
     if ((s.swizzled || s.contiguous()) && (d.swizzled || d.contiguous())) {
         const int64_t s_step = s.swizzled ? swizzle_128x4::tile : 4,
@@ -92,7 +92,7 @@ void row_mover_t::pad(dim_t rows) const {
     for (dim_t row = rows; row < round_up(rows, swizzle_128x4::tile_rows); row++) pad_row(row, 0);
 }
 
-// Zeros from column first_col of the row to the end of its 128x4 tiles.
+// Writes zeros from column first_col of the row to the end of its 128x4 tiles.
 void row_mover_t::pad_row(dim_t row, dim_t first_col) const {
     const scale_rows_t &d = dst_scales_;
     if (!d.swizzled) return;

@@ -10,13 +10,13 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Scales of one side: linear with any strides, or in the 128x4 order.
+// The scales of one side: linear with any strides, or in the 128x4 order.
 struct scale_rows_t {
     uint8_t *data = nullptr; // null: not quantised
     bool swizzled = false;
     int64_t pitch = 0, step = 0; // linear: bytes from row to row and from column to column
     dim_t cols = 0;
-    int width = 1; // bytes of one
+    int width = 1; // bytes of a scale
 
     scale_rows_t() = default;
     scale_rows_t(const exec_ctx_t &ctx, int arg);
@@ -27,19 +27,19 @@ struct scale_rows_t {
     }
 };
 
-// What the caller moves from one tensor to another of the same format, both with contiguous rows.
+// Moves rows from one tensor to another of the same format. Rows of both are contiguous.
 class row_mover_t {
 public:
     explicit row_mover_t(const exec_ctx_t &ctx);
 
-    // Bytes that a row of the destination takes.
+    // Bytes of a row of the destination.
     int64_t row_bytes() const { return bytes_ + src_scales_.cols * src_scales_.width; }
 
-    // Rows [dst, dst + n) become rows [src, src + n).
+    // Copies rows [src, src + n) to rows [dst, dst + n).
     void move(dim_t dst, dim_t src, dim_t n) const;
-    // Rows of zeros, with zero scales.
+    // Writes rows of zeros, with zero scales.
     void zero(dim_t dst, dim_t n) const;
-    // Scales of the last 128x4 tile that belong to no row.
+    // Clears the scales of the last 128x4 tile that belong to no row.
     void pad(dim_t rows) const;
 
 private:
@@ -52,7 +52,7 @@ private:
     scale_rows_t src_scales_, dst_scales_;
 };
 
-// Rows of the md lie in consecutive bytes.
+// Whether the rows of md are contiguous.
 bool has_contiguous_rows(const memory_desc_t &md);
 
 } // namespace x64

@@ -12,10 +12,10 @@ namespace x64 {
 
 namespace {
 
-// Less than this is not worth waking a thread for.
+// For less than this it does not pay to wake a thread.
 constexpr int64_t bytes_per_thread = 64 << 10;
 
-// fn(begin, end) of parts of [0, rows) on as many threads as their bytes are worth.
+// Calls fn(begin, end) for parts of [0, rows), on as many threads as their bytes justify.
 template <typename F>
 void for_rows(const exec_ctx_t &ctx, dim_t rows, int64_t bytes_per_row, F &&fn) {
     const dim_t wanted = std::max<dim_t>(1, std::min(rows, rows * bytes_per_row / bytes_per_thread));
@@ -51,7 +51,7 @@ status_t rows_moe_permute_t::execute(const exec_ctx_t &ctx) const {
             for (dim_t i = 0; idx && i < n; i++) idx[dst + i] = src < 0 ? -1 : int32_t(src + i);
         });
     });
-    // Rows past the last end belong to nobody.
+    // Rows after the last end belong to no expert.
     if (idx) std::fill(idx + plan.end(), idx + plan.dst_rows, -1);
     return mxdnn_success;
 }
@@ -94,7 +94,7 @@ status_t simd_moe_unpermute_base_t::execute(const exec_ctx_t &ctx) const {
     for (dim_t first = 0; first < plan.tokens; first += plan.part_tokens()) {
         if (first > 0) plan.invert(first);
         const dim_t tokens = std::min(plan.part_tokens(), plan.tokens - first);
-        // Rows that nothing is done to go back as bytes.
+        // Rows without weights are copied as bytes.
         const problem_t &p = ctx.pd.problem;
         if (is_high_precision(p.dst.dt) && (plan.weights || p.src.dt != p.dst.dt))
             combine(ctx, plan, first, tokens);

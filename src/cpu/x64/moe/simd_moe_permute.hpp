@@ -11,10 +11,10 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Rows of both tensors lie in consecutive bytes.
+// Takes tensors whose rows are contiguous.
 reason_t takes_rows(const problem_t &p);
 
-// Copies bytes: there is nothing in it for one ISA or another.
+// It copies bytes and does not depend on the ISA.
 struct rows_moe_permute_t : primitive_impl_t {
     static constexpr const char *impl_name = "rows:any";
 

@@ -19,7 +19,7 @@ namespace x64 {
 
 reason_t may_run(const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
-    // A CPU target that runs here is held to what it stands for.
+    // A CPU target that runs here uses no ISA above its own.
     if (p.engine->executes && !includes(isa_of(*p.engine), isa))
         return no("engine", p.engine->target->name, isa_name(isa));
     return yes();
@@ -27,17 +27,17 @@ reason_t may_run(const problem_t &p, cpu_isa_t isa) {
 
 namespace {
 
-// Fewer logits than this are not worth waking a thread for.
+// For fewer logits it does not pay to wake a thread.
 constexpr dim_t logits_per_thread = 1 << 14;
 
 dim_t padded_experts(const problem_t &p) { return round_up(p.src.dims[1], route_pad); }
-// Choices of tokens that a thread keeps where the caller has no use for them: as many tokens as these entries
-// hold, at least one.
+// The number of choices that a thread stores if the caller does not want them: those of as many tokens as
+// fit, at least one.
 constexpr dim_t kept_entries = 2048;
 dim_t kept_tokens(const problem_t &p) { return std::max<dim_t>(1, kept_entries / p.route.topk); }
 
-// Scores and keys of a token, twice the keys of groups, where the thread's rows of each expert go, and the
-// ids and weights that are kept.
+// Buffers of a thread: scores and keys of a token, two sets of keys of groups, the next row of each expert,
+// and stored ids and weights.
 dim_t floats_per_thread(const problem_t &p) {
     return 5 * padded_experts(p) + round_up(2 * kept_tokens(p) * p.route.topk, route_pad);
 }
@@ -49,7 +49,7 @@ struct route_run_t {
     const memory_desc_t &md;
     const uint8_t *logits;
     dim_t tokens;
-    int32_t *ids, *order, *gather; // null: not asked for
+    int32_t *ids, *order, *gather; // null: not wanted
     float *weights, *row_weights;
     dim_t kept;
 
@@ -58,9 +58,8 @@ struct route_run_t {
         return reinterpret_cast<int32_t *>(score(thread) + 4 * params.padded);
     }
 
-    // Where the choices of a token are: in the caller's outputs or, where these were not passed, in the
-    // buffer of the thread whose tokens begin with `begin`. Tokens that it has no room for share its last
-    // place.
+    // The place of a token's choices: in the outputs of the caller or, if these were not passed, in the
+    // buffer of the thread whose tokens begin with `begin`. Tokens beyond the buffer share its last place.
     struct choice_t {
         int32_t *ids;
         float *weights;
@@ -93,7 +92,7 @@ struct route_run_t {
         }
     }
 
-    // Counts of all threads become the first rows of each thread's part of each expert.
+    // The counts of all threads become the first row of each thread's part of each expert.
     void place(int nthr) const {
         int32_t *counts = ctx.data<int32_t>(MXDNN_ARG_GROUP_COUNTS),
                 *offsets = ctx.data<int32_t>(MXDNN_ARG_GROUP_OFFSETS);
@@ -112,7 +111,7 @@ struct route_run_t {
         }
     }
 
-    // Rows of tokens [begin, end), where place() put them.
+    // Writes the rows of tokens [begin, end).
     void write_rows(int thread, dim_t begin, dim_t end) const {
         int32_t *row = position(thread);
         const dim_t k = params.route.topk;

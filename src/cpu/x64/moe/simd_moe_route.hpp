@@ -10,7 +10,7 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Whether code of an ISA may run for the problem's engine.
+// Whether code for an ISA may run for the engine of the problem.
 reason_t may_run(const problem_t &p, cpu_isa_t isa);
 template <cpu_isa_t isa>
 const moe_kernels_t &moe_kernels() {

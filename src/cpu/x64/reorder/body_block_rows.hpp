@@ -9,7 +9,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// The rows of a block each of up to reorder_max_lines lines, padded to a multiple of 32.
+// Rows of a block for each of up to reorder_max_lines lines, padded to a multiple of 32.
 struct rows_t {
     const uint8_t *src;
     int64_t row_bytes;
@@ -18,10 +18,10 @@ struct rows_t {
     int64_t pitch;
 };
 
-// Rows that are fetched into cache ahead: each begins on a page of its own, which hardware does not follow.
+// The number of rows that are prefetched. Each row begins on another page, which hardware does not follow.
 constexpr int rows_ahead = 16;
 
-// What larger(so far, elements) makes of all rows of n vectors, from vector `first` on, as f32 bits.
+// The reduction larger(previous, elements) over all rows of n vectors, from vector `first` on, as f32 bits.
 template <typename S, int n, typename F>
 MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32_t *out) {
     constexpr int bytes = int(sizeof(__m256i));
@@ -37,7 +37,7 @@ MXDNN_INLINE void largest_of_rows(const rows_t &q, int first, F &&larger, uint32
 }
 template <typename S, typename F>
 MXDNN_INLINE void largest_of_rows(const rows_t &q, F &&larger, void *out) {
-    constexpr int few = encode_step / S::lanes, many = 8; // as registers hold
+    constexpr int few = encode_step / S::lanes, many = 8; // as many as registers hold
     const int vectors = q.lines / S::lanes;
     int v = 0;
     for (; v + many <= vectors; v += many)
@@ -63,7 +63,7 @@ void measure_rows(blocks_t &b, const rows_t &q, const block_format_t &f) {
     reach_to_amax(b, q.lines);
 }
 
-// Of 32 lines.
+// For 32 lines.
 struct lane_params_t {
     const uint16_t *shifts;
     const float *factors, *divisors;

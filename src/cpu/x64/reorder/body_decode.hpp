@@ -17,9 +17,8 @@ MXDNN_INLINE f32x16_t f16_to_f32(__m256i v) {
     return {{_mm256_cvtph_ps(_mm256_castsi256_si128(v)), _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1))}};
 }
 
-// Every code of a minifloat is put into f16's place, where subnormals are still subnormals, Inf and NaN what
-// they are; the difference of the exponents' biases is left to the factor: `unit` is what a value of 1
-// becomes.
+// Every code of a minifloat is moved to the place of an f16, where subnormals are subnormal, and Inf and NaN
+// remain so. The difference of the exponents' biases is left to the factor: a value of 1 becomes `unit`.
 template <typename E>
 struct minifloat_decoder_t {
     static constexpr int m = E::mantissa_bits;
@@ -27,7 +26,7 @@ struct minifloat_decoder_t {
     static_assert(E::exponent_bits <= 5 && E::bias <= 15);
 
     MXDNN_INLINE f32x16_t decode(__m128i c) {
-        // The sign to bit 7, then everything to the top.
+        // Moves the sign to bit 7, then everything to the top.
         if (E::bits < 8)
             c = _mm_and_si128(_mm_slli_epi16(c, 8 - E::bits), _mm_set1_epi8(char(0xff << (8 - E::bits))));
         constexpr int magnitude = int(E::sign_code - 1) << (10 - m);
@@ -57,7 +56,7 @@ struct mx_decoder_t : minifloat_decoder_t<E> {};
 template <>
 struct mx_decoder_t<s8_t> : mxint8_decoder_t {};
 
-// Integers of four bits, those without a sign less 8: f16 with a zero low byte.
+// 4-bit integers, those without a sign minus 8: f16 with a zero low byte.
 template <typename E>
 struct int4_decoder_t {
     struct table_t {
@@ -96,14 +95,14 @@ MXDNN_INLINE __m256i upper_halves(__m256i a, __m256i b) {
     const __m256i v = _mm256_packus_epi32(_mm256_srli_epi32(a, 16), _mm256_srli_epi32(b, 16));
     return _mm256_permute4x64_epi64(v, 0xd8);
 }
-// Numbers that bf16 has.
+// For numbers that bf16 can represent.
 struct target_exact_bf16_t {
     using raw_t = uint16_t;
     MXDNN_INLINE void store(bool around, raw_t *p, const f32x16_t &x) {
         write256(around, p, upper_halves(_mm256_castps_si256(x.v[0]), _mm256_castps_si256(x.v[1])));
     }
 };
-// Anything but NaN. Nearest even.
+// For anything but NaN. Rounds to nearest even.
 struct target_finite_bf16_t {
     using raw_t = uint16_t;
     MXDNN_INLINE __m256i round(__m256 x) {
@@ -117,7 +116,8 @@ struct target_finite_bf16_t {
 };
 struct target_bf16_t {
     using raw_t = uint16_t;
-    // Nearest even; NaN keeps its sign and upper bits and becomes quiet. In the high half of each dword.
+    // Rounds to nearest even. NaN keeps its sign and upper bits and becomes quiet. The result is in the high
+    // half of each dword.
     MXDNN_INLINE __m256i round(__m256 x) {
         const __m256i u = _mm256_castps_si256(x);
         const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));

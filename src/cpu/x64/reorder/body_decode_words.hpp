@@ -10,8 +10,8 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Words of values under a scale of 1, less `bias`, by the codes of which they are no shifts: subnormals, or
-// all. That of zero stays below zero whatever a scale adds.
+// Words of values under a scale of 1, minus `bias`, for the codes whose words are not shifts: subnormals, or
+// all. The word of zero is so low that no scale makes it positive.
 template <typename E>
 struct value_words_t {
     static constexpr int m = E::mantissa_bits, bias = (127 - E::bias) << 7;
@@ -30,7 +30,7 @@ struct value_words_t {
     }
 };
 
-// 16 words each of the first and the second half of 32 codes.
+// 16 words of each half of 32 codes.
 struct words_t {
     __m256i first, second;
 };
@@ -40,7 +40,7 @@ struct words_decoder_t {
     static constexpr int m = E::mantissa_bits;
     static constexpr value_words_t<E> table{};
 
-    // What a scale adds to words.
+    // The number that a scale adds to words.
     MXDNN_INLINE uint16_t offset(uint32_t e8m0) {
         return uint16_t((int(e8m0) - 127) * (1 << 7) + value_words_t<E>::bias);
     }
@@ -48,12 +48,12 @@ struct words_decoder_t {
     MXDNN_INLINE __m256i magnitudes(__m256i c) {
         return _mm256_and_si256(c, _mm256_set1_epi8(char(E::sign_code - 1)));
     }
-    // Not zero where there is an Inf or NaN.
+    // Nonzero if there is an Inf or NaN.
     MXDNN_INLINE __m256i specials(__m256i c) {
         if (E::specials == specials_t::none) return _mm256_setzero_si256();
         return _mm256_cmpgt_epi8(magnitudes(c), _mm256_set1_epi8(char(E::max_code)));
     }
-    // Codes 0..7 and 16..23 in the low lane; `first` and `second`: what the scales of their halves add.
+    // Codes 0..7 and 16..23 are in the low lane. `first` and `second` are what the scales of both halves add.
     MXDNN_INLINE words_t decode(__m256i c, __m256i first, __m256i second) {
         const __m256i magnitude = magnitudes(c), zero = _mm256_setzero_si256();
         __m256i low = look_up(table.low, magnitude), high = look_up(table.high, magnitude);

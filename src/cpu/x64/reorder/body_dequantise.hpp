@@ -13,18 +13,18 @@ namespace {
 
 // ---- parameters as numbers ----
 
-// What is known of the parameters of some blocks.
+// What is known about the parameters of some blocks.
 enum class calm_t {
     no,
-    finite, // all are finite, multiplied by the decoder's unit, too
-    exact   // and every value under them is one that bf16 has
+    finite, // all are finite, also multiplied by the decoder's unit
+    exact   // finite, and every value under them is a bf16 value
 };
 
-// Scales that keep any MX value inside the normal numbers of bf16.
+// Scales with which all MX values are normal numbers of bf16.
 constexpr uint32_t mx_calm_least = 17, mx_calm_most = 238;
 
-// b.factor: the scale; b.divisor: the scale over `unit`; b.zero: what is added; b.above: what is taken off
-// before.
+// b.factor: the scale. b.divisor: the scale divided by `unit`. b.zero: added to the result. b.above:
+// subtracted from the code.
 calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, float unit) {
     uint32_t wild = 0;
     bool exact = false;
@@ -133,7 +133,8 @@ MXDNN_INLINE void decode_run(const uint8_t *codes, int n, const P &p, typename T
     __builtin_memcpy(out + k, rest, size_t(n - k) * sizeof(rest[0]));
 }
 
-// A code that is no extreme of any type of scale: blocks that are not there leave others calm.
+// A code that is not an extreme value in any type of scale. Blocks that do not exist get it, so that they do
+// not matter.
 constexpr uint32_t calm_scale = 0x38;
 
 MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
@@ -146,7 +147,7 @@ MXDNN_INLINE void clear_blocks(blocks_t &b, int n) {
 
 // ---- 4-bit codes to bf16 by the 16 values that a block can have ----
 
-// The low bytes, and the high bytes, of 16 values: both halves of a vector hold all of them.
+// The low bytes, and the high bytes, of 16 values. Both halves of a vector hold all of them.
 struct nibble_table_t {
     __m256i low, high;
 };
@@ -170,7 +171,7 @@ MXDNN_INLINE void look_up16(const nibble_table_t &t, const uint8_t *codes, uint1
     const __m128i high = _mm_shuffle_epi8(_mm256_castsi256_si128(t.high), c);
     write256(around, out, _mm256_set_m128i(_mm_unpackhi_epi8(low, high), _mm_unpacklo_epi8(low, high)));
 }
-// The last block of a line may be partial, and no multiple of 16.
+// The last block of a line may be partial. Its length need not be a multiple of 16.
 MXDNN_INLINE void look_up(const nibble_table_t &t, const uint8_t *codes, int n, uint16_t *out, bool around) {
     int k = 0;
     for (; k + 32 <= n; k += 32) look_up32(t, codes + k, out + k, around);
@@ -216,7 +217,7 @@ MXDNN_INLINE void look_up_line(const uint8_t *codes, int n, int block, const nib
     if (k < n) look_up(load_table(tables.bytes[*scales]), codes + k, n - k, out + k, around);
 }
 
-// Integers, whose blocks are long enough to make a table for each.
+// Integers. Their blocks are long enough to make a table for each.
 template <typename V, typename T>
 void decode_line_by_tables(
         const uint8_t *codes, int n, int block, const blocks_t &b, int l, void *out, bool around) {
@@ -258,9 +259,9 @@ void decode_row(const uint8_t *codes, int n, const blocks_t &b, void *out, bool 
     decode_run<V, T, calm>(codes, n, lines_of_row_t{b}, static_cast<typename T::raw_t *>(out), around);
 }
 
-// Whole vectors of 32 codes; offsets(k, first, second) are what scales add to both halves of those from code
-// k on. Whether there is an Inf or NaN, which has no word: the loop makes no call, so that constants stay in
-// registers.
+// Whole vectors of 32 codes. offsets(k, first, second) gives what the scales add to both halves of the codes
+// from k on. Returns whether there is an Inf or NaN, which has no word. The loop makes no call, so that
+// constants stay in registers.
 template <typename E, bool around, typename F>
 MXDNN_INLINE bool decode_words(const uint8_t *codes, int n, uint16_t *out, F &&offsets) {
     using words = words_decoder_t<E>;
@@ -317,7 +318,7 @@ decoding_t decoding_of() {
     return {decode_line<V, T, calm>, decode_row<V, T, calm>};
 }
 
-// Whether words_decoder_t has the values.
+// Whether words_decoder_t has these values.
 template <typename V>
 constexpr bool has_words() {
     if constexpr (V::is_affine)

@@ -9,17 +9,17 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Lines whose parameters are worked on together, as load_codes() has them.
+// Lines whose parameters are processed together, as load_codes() has them.
 constexpr int lines_at_once = 4;
 
 struct code_line_t {
-    const uint8_t *codes, *next; // and what to fetch meanwhile
+    const uint8_t *codes, *next; // next: what is prefetched meanwhile
     uint8_t *out;
     int positions, block, line; // of four
     bool around;
 };
 
-// 64 codes of a line, as words: both halves of them.
+// 64 codes of a line as words, in two halves.
 template <int bits>
 MXDNN_INLINE two_t words_of_line(const uint8_t *codes) {
     if (bits > 4) { // in both bytes of a word

@@ -14,9 +14,8 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// ---- codes to bf16 without their scale, exactly ----
-//
-// value(words, place): of the codes that stand at bit `place` of the words, whatever else they hold.
+// ---- Codes to bf16 without their scale, exactly ---- value(words, place) is for the codes at bit `place` of
+// the words. Other bits may have any value.
 
 template <typename E, int magnitudes>
 struct bf16_table_t {
@@ -74,7 +73,7 @@ struct bf16_words_t<f6_e3m2_t> : medium_words_t<f6_e3m2_t> {};
 
 // ---- with their scale: of() and of_line() as in body_quantise_panels_avx512.hpp ----
 
-// A power of two moves exponents; only for scales that keep every value normal (calm_t::exact).
+// A power of two changes exponents. Only for scales that keep every value normal (calm_t::exact).
 template <typename E, bool large = E::bits == 8>
 struct moved_words_t {
     __m512i offset;
@@ -90,8 +89,8 @@ struct moved_words_t {
     }
 };
 
-// What is to be added to a subnormal of an 8-bit type that is moved like a normal number: low bytes, then
-// high ones.
+// The correction for a subnormal of an 8-bit type that is moved like a normal number: low bytes, then high
+// ones.
 template <typename E>
 struct subnormal_fixes_t {
     alignas(16) uint8_t byte[16];
@@ -105,8 +104,8 @@ struct subnormal_fixes_t {
     }
 };
 
-// Field and mantissa of an 8-bit type are moved into bf16's place, where the scale makes up for the bias,
-// too; subnormals are looked up. Of numbers only: any_words_t has the rest.
+// Exponent field and mantissa of an 8-bit type are moved to the place of bf16's. The scale accounts for the
+// difference of the biases, too. Subnormals are looked up. For numbers only: any_words_t has the rest.
 template <typename E>
 struct moved_words_t<E, true> {
     static constexpr int m = E::mantissa_bits, bias = (127 - E::bias) << 7;
@@ -128,7 +127,7 @@ struct moved_words_t<E, true> {
                 shuffle512(w, place ? _mm_setr_epi8(1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15)
                                     : _mm_setr_epi8(0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14)));
     }
-    // Of a code that stands in both bytes of a word.
+    // For a code that is in both bytes of a word.
     __m512i value_of_both(__m512i w) const {
         constexpr int mantissa = (1 << m) - 1;
         const __m512i x = unscaled(w);
@@ -140,7 +139,7 @@ struct moved_words_t<E, true> {
     }
 };
 
-// What moved_words_t::of_line() finds in b.shift.
+// What moved_words_t::of_line() reads in b.shift.
 MXDNN_INLINE void make_offsets(blocks_t &b, int n, const block_format_t &f) {
     if (f.family != quant_family_t::mx) return;
     int bias = 0;
@@ -152,7 +151,7 @@ MXDNN_INLINE void make_offsets(blocks_t &b, int n, const block_format_t &f) {
     double_words(b.shift, n);
 }
 
-// The same, and Inf and NaN, which are what they are under any scale.
+// The same, with Inf and NaN, which are the same under any scale.
 template <typename E>
 struct any_words_t {
     using moved_t = moved_words_t<E, true>;
@@ -164,7 +163,7 @@ struct any_words_t {
     __m512i value_of_both(__m512i w) const { return value(w, 8); }
 
 private:
-    // x: moved, y: the value if it is a number.
+    // x: moved code; y: the value if it is a number.
     MXDNN_INLINE __m512i specials(__m512i x, __m512i y) {
         if (E::specials == specials_t::nan) {
             const __mmask32 nan =
@@ -178,7 +177,7 @@ private:
     }
 };
 
-// Whether codes of a type are numbers, as W wants them. A whole number of vectors.
+// Whether codes of a type are numbers, as W requires. There is a whole number of vectors.
 template <typename E, typename W>
 MXDNN_INLINE bool fits(const W &, const uint8_t *, int) {
     return true;
@@ -202,7 +201,7 @@ MXDNN_INLINE any_words_t<E> any_of(const moved_words_t<E, true> &w) {
     return {w};
 }
 
-// f32 to bf16, nearest even, of anything but NaN; or of what bf16 has.
+// f32 to bf16, rounded to nearest even; for anything but NaN, or for bf16 values.
 template <bool exact>
 MXDNN_INLINE __m512i to_bf16(const halves_t &x) {
     const auto round = [](__m512 v) {
@@ -226,7 +225,7 @@ struct scaled_words_t {
     }
 };
 
-// (code - zero point) * scale, and a floating-point zero added: affine_values_t.
+// (code - zero point) * scale + floating-point zero, as in affine_values_t.
 template <typename E, bool float_zero>
 struct affine_bf16_words_t {
     halves_t factor, less, add;
@@ -343,7 +342,7 @@ void decode_lines(const packed_rows_t &q, const blocks_t &b) {
             }
 }
 
-// What decodes: its type, and what it is for codes of a type and their values.
+// The decoder: its type, and its parameters for codes of a type and their values.
 struct to_rows_t {
     using type = void (*)(const packed_rows_t &q, const blocks_t &b);
     template <typename E, typename W, typename S>
@@ -355,7 +354,7 @@ struct to_lines_t {
     static constexpr type with = decode_lines<E, W, S>;
 };
 
-// Null where parameters want more care.
+// Null if the parameters need more care.
 template <typename T, typename S>
 typename T::type decode_to(const block_format_t &f, calm_t calm) {
     using e2m1 = f4_e2m1_t;
@@ -373,7 +372,7 @@ typename T::type decode_to(const block_format_t &f, calm_t calm) {
             });
         return decode;
     }
-    // What has been rounded to bf16 is nothing else's value.
+    // After rounding to bf16, it is not the value of another type.
     if constexpr (S::dt == mxdnn_bf16) {
         if (calm == calm_t::no) return nullptr;
         if (f.family == quant_family_t::nvfp4) return T::template with<e2m1, scaled_words_t<e2m1, false>, S>;
@@ -394,7 +393,7 @@ typename T::type decode_of(const block_format_t &f, calm_t calm, data_type_t dt)
     return decode;
 }
 
-// Anything: through a byte for each code.
+// For anything: through one byte for each code.
 void decode_any_rows(
         const packed_rows_t &q, const blocks_t &b, const block_format_t &f, float global, data_type_t dt) {
     const int bits = data_type_info(f.elem)->bits;
@@ -402,8 +401,8 @@ void decode_any_rows(
     for (int i = 0; i < q.groups; i++) {
         const packed_group_t &g = q.group[i];
         for (int j = 0; j < 2; j++)
-            // No more rows than there are: a second block of 16 ends where the tile does, and the last tile
-            // is the end of the memory.
+            // Not more rows than exist: a second block of 16 ends with the tile, and the last tile is the end
+            // of the memory.
             n16_unpack_rows(bits, g.codes[j], q.rows, codes[0] + j * reorder_lines, pair_lines);
         blocks_t part;
         clear_blocks(part, pair_lines);
@@ -444,8 +443,9 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
               row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
     const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
-    // Around the caches rows go where they belong if whole cache lines do, else through `later`; so do lines,
-    // of which a cache line here and there takes longer than longer runs do.
+    // Stores that bypass the caches write rows directly if these are whole cache lines, and otherwise through
+    // `later`. They write lines through `later`, too: single cache lines here and there take longer than
+    // longer runs.
     const bool direct =
             how == write_t::cached || (!lines_apart && goes_around512(how, dst.data, dst.pos_bytes));
     const int step = lines_apart ? min_of(dst.rows, most_panel_bytes / 2 / row_bytes) : pair_lines;

@@ -14,21 +14,19 @@ MXDNN_INLINE __m256i blend_bytes(__m256i a, __m256i b, __m256i mask) {
     return _mm256_blendv_epi8(a, b, mask);
 }
 
-// The bytes of 4 x 8 integers of 32 bits, saturated to signed bytes.
+// 4 x 8 integers of 32 bits as bytes, saturated to signed bytes.
 MXDNN_INLINE __m256i pack_signed(__m256i a, __m256i b, __m256i c, __m256i d) {
     return _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
 }
 
-// ---- minifloats ----
-//
-// Adding 2^(e + 23 - m) to a magnitude y of exponent e (at least emin) leaves, rounded to nearest even by the
-// addition itself, the number of steps of 2^(e - m) in the low bits of the sum; the exponent of the sum
-// counts the steps below e. Multiplied and added as two 16-bit halves, both make the code.
+// ---- Minifloats ---- A magnitude y has the exponent e (at least emin). Adding 2^(e + 23 - m) to it rounds
+// to nearest even, and leaves the number of steps of 2^(e - m) in the low bits of the sum. The exponent of
+// the sum counts the steps below e. Multiplied and added as two 16-bit halves, both make the code.
 template <typename E>
 struct minifloat_encoder_t {
     static constexpr int m = E::mantissa_bits;
     static_assert(m >= 1 && m <= 6 && E::bits <= 8);
-    // Of a sum whose steps are 0 and whose exponent is emin.
+    // For a sum whose steps are 0 and whose exponent is emin.
     static constexpr int base = (23 - m + E::emin + 127) << m;
     static constexpr float least_normal = E::min_normal, shift = exp2_f32(23 - m);
 
@@ -44,12 +42,12 @@ struct minifloat_encoder_t {
         const __m256i v = _mm256_srli_epi16(_mm256_packus_epi32(steps(a), steps(b)), 7 - m);
         return _mm256_sub_epi16(v, _mm256_set1_epi16(base));
     }
-    // Magnitudes; what is beyond the largest, and NaN, gets the code of the largest.
+    // For magnitudes. NaN and values beyond the largest get the code of the largest.
     MXDNN_INLINE __m256i codes(const f32x32_t &y) {
         const __m256i v = _mm256_packus_epi16(codes_u16(y.v[0], y.v[1]), codes_u16(y.v[2], y.v[3]));
         return _mm256_min_epu8(v, _mm256_set1_epi8(char(E::max_code)));
     }
-    // Bit 7 of each byte, moved to where the type has its sign.
+    // Bit 7 of each byte, moved to the sign bit of the type.
     MXDNN_INLINE __m256i sign_of_code(__m256i signs) {
         return _mm256_and_si256(_mm256_srli_epi16(signs, 8 - E::bits), _mm256_set1_epi8(char(E::sign_code)));
     }
@@ -62,7 +60,7 @@ struct minifloat_encoder_t {
         multiply(y, p);
         return _mm256_or_si256(codes(y), sign_of_code(signs));
     }
-    // Anything: the sign is that of the product, and NaN becomes the type's NaN without a sign.
+    // For anything: the sign is that of the product, and NaN becomes the type's NaN without a sign.
     template <typename S, typename P>
     MXDNN_INLINE __m256i encode_any(const typename S::raw_t *x, const P &p) {
         f32x32_t y = S::load(x);
@@ -84,17 +82,16 @@ struct minifloat_encoder_t {
     }
 };
 
-// ---- bf16 to minifloats under a power of two ----
-//
-// The scale only moves exponents, so the element is rounded where it is, without a product: what changes with
-// the block is the exponent of the least normal. `shift` is made by mx_shifts() from these:
+// ---- bf16 to minifloats under a power of two ---- The scale only changes exponents, so elements are rounded
+// without a product. What differs between blocks is the exponent of the smallest normal value. mx_shifts()
+// computes `shift` from these:
 struct mx_shift_t {
     int offset, least; // of the exponent field: scale code + offset, at least `least`
-    int added;         // to the field once it is in bf16's place
-    int most;          // the largest scale code for which nothing overflows
+    int added;         // added to the field after it was moved to bf16's place
+    int most;          // the largest scale code without overflow
 };
 
-// As minifloat_encoder_t::codes(), with the power of two made from 16 bits, in even and odd elements.
+// As minifloat_encoder_t::codes(). The power of two is made from 16 bits. For even and odd elements.
 template <typename E>
 struct mx_bf16_encoder_t {
     static constexpr int m = E::mantissa_bits;
@@ -125,16 +122,16 @@ private:
 };
 
 // To 8 bits: normal numbers are rounded as integers, with `fields` exponents to spare below them. Nonzero
-// elements that come out there are rare: subnormal, 2^-14 of the largest and less.
+// elements in that range are rare: they are subnormal, 2^-14 of the largest and less.
 template <typename E>
 struct rounding_t {
     static constexpr int m = E::mantissa_bits, cut = 7 - m, fields = m + 1;
     static constexpr int below_half = (1 << (cut - 1)) - 1, spare = fields << m;
-    // Codes with `spare`, but 0, are those of subnormals below this.
+    // Codes with `spare` below this, except 0, belong to subnormals.
     static constexpr int least = spare + (1 << m);
     static constexpr mx_shift_t shift = {
             -(E::bias + fields), 1, -below_half, mx_bf16_encoder_t<E>::shift.most};
-    // By how much b.shift is less than what mx_bf16_encoder_t is told.
+    // b.shift is smaller by this than the shift of mx_bf16_encoder_t.
     static constexpr int less = ((mx_bf16_encoder_t<E>::shift.offset + E::bias + fields) << 7) + below_half;
 };
 template <typename E>
@@ -168,7 +165,7 @@ private:
     };
 };
 
-// What encodes elements of a type best.
+// The best encoder for elements of a type.
 template <typename E, bool large = E::bits == 8>
 struct bf16_encoder_of {
     using type = mx_bf16_encoder_t<E>;
@@ -181,14 +178,14 @@ struct bf16_encoder_of<E, true> {
 struct e2m1_intervals_t {
     uint8_t code[32];
     constexpr e2m1_intervals_t() : code() {
-        for (int i = 0; i < 32; i++) // by a value inside the interval
+        for (int i = 0; i < 32; i++) // each interval by a value inside it
             code[i] = uint8_t(f4_e2m1_t::encode((1.125f + float(i % 4) / 4) * float(1 << (i / 4)) / 8));
     }
 };
 
-// e2m1 is decided by the exponent and two bits of the mantissa, once a tie has been moved to its side: less
-// one where the even code is below, so that an exact tie falls under it. Two tables of 16 intervals, a
-// quarter of an octave each, the first from 1/8 of the least normal on.
+// The exponent and two bits of the mantissa decide about e2m1, after a tie has been moved to one side: minus
+// one if the even code is below, so that an exact tie falls there. Two tables of 16 intervals of a quarter of
+// an octave each; the first one begins at 1/8 of the smallest normal value.
 template <>
 struct mx_bf16_encoder_t<f4_e2m1_t> {
     using E = f4_e2m1_t;
@@ -208,7 +205,7 @@ struct mx_bf16_encoder_t<f4_e2m1_t> {
         const __m256i v =
                 _mm256_min_epu8(_mm256_packus_epi16(intervals(a, p.shift(0)), intervals(b, p.shift(1))),
                         _mm256_set1_epi8(31));
-        // A permutation gives 0 where bit 7 of the index is set.
+        // A permutation gives 0 for indices with bit 7 set.
         const __m256i low = _mm256_broadcastsi128_si256(load128(table.code));
         const __m256i high = _mm256_broadcastsi128_si256(load128(table.code + 16));
         const __m256i c =
@@ -221,14 +218,14 @@ struct mx_bf16_encoder_t<f4_e2m1_t> {
 
 // ---- integers ----
 
-// Rounded to nearest even after clamping; NaN is 0.
+// Rounded to nearest even after clamping. NaN gives 0.
 MXDNN_INLINE __m256i to_int(__m256 y, float lo, float hi) {
     y = _mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q));
     return _mm256_cvtps_epi32(_mm256_min_ps(_mm256_max_ps(y, _mm256_set1_ps(lo)), _mm256_set1_ps(hi)));
 }
 
 struct mxint8_encoder_t {
-    // Finite elements of a block that is not poisoned: at most 128 steps, and packing saturates.
+    // Finite elements of a block that is not poisoned are at most 128 steps, and packing saturates.
     template <typename S, typename P>
     MXDNN_INLINE __m256i encode_scaled(const typename S::raw_t *x, const P &p) {
         const f32x32_t y = S::load(x);
@@ -250,8 +247,8 @@ private:
     }
 };
 
-// What an affine block does to its elements: (x - zero) / scale + zero_point. Quotients are clamped to what
-// no zero point can bring back, then the sum to the type.
+// An affine block computes (x - zero) / scale + zero_point. Quotients are first clamped to a range beyond
+// which no zero point changes the code; then the sum is clamped to the type.
 template <typename E, typename S, typename P>
 MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
     const f32x32_t y = S::load(x);
@@ -266,10 +263,10 @@ MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
     return _mm256_and_si256(v, _mm256_set1_epi8(char(E::code_mask)));
 }
 
-// The same without a division, of elements and scales of at most 11 significant bits: their quotient lies on
-// a tie of two codes, or 2^-12 and more away from it. Rounded to multiples of 2^-14, the product with the
-// reciprocal, which is off by less than 2^-18, is therefore on the right side or on the tie.
-// Quotients are below affine_reach and there is no zero.
+// The same without a division, for elements and scales of at most 11 significant bits. Their quotient is a
+// tie between two codes, or at least 2^-12 away from one. The product with the reciprocal is off by less than
+// 2^-18. Rounded to multiples of 2^-14 it is therefore on the right side, or on the tie. Quotients are below
+// affine_reach, and there is no zero.
 constexpr float affine_reach = 64;
 template <typename E, typename S, typename P>
 MXDNN_INLINE __m256i encode_affine_by_reciprocal(const typename S::raw_t *x, const P &p) {

@@ -14,7 +14,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Codes of a type with signs at bit `place`: magnitudes, and the signs of x and y.
+// Codes of a type with signs, at bit `place`: magnitudes, and the signs of x and y.
 template <typename E>
 MXDNN_INLINE __m512i with_signs(__m512i magnitudes, __m512i x, __m512i y, int place) {
     const int down = 8 - E::bits - place;
@@ -24,7 +24,7 @@ MXDNN_INLINE __m512i with_signs(__m512i magnitudes, __m512i x, __m512i y, int pl
 }
 
 struct nothing_seen_t {};
-// Of an encoder that fits all elements.
+// For an encoder that can encode all elements.
 struct fits_all_t {
     using seen_t = nothing_seen_t;
     MXDNN_INLINE seen_t unseen() { return {}; }
@@ -32,8 +32,8 @@ struct fits_all_t {
     MXDNN_INLINE void prepare(blocks_t &, int) {}
 };
 
-// bf16 to minifloats under powers of two: mx_bf16_encoder_t on words. `less`: by how much b.shift is less
-// than what that is told.
+// bf16 to minifloats under powers of two, as mx_bf16_encoder_t, in words. b.shift is smaller by `less` than
+// the shift there.
 template <typename E, int less = 0>
 struct added_words_t : fits_all_t {
     static constexpr int bits = E::bits, m = E::mantissa_bits;
@@ -69,8 +69,8 @@ private:
     }
 };
 
-// x less what makes the exponent's bias that of the code, cut to `bits` less of the mantissa. A tie has been
-// moved to its side: one more where a bit of `odd_bits` is set.
+// x minus the number that makes the exponent's bias that of the code, without the lowest `bits` bits of the
+// mantissa. A tie has been moved to one side: plus one if a bit of `odd_bits` is set.
 template <int bits>
 MXDNN_INLINE __m512i cut_words(__m512i x, __m512i off, __m512i odd_bits) {
     const __m512i v = _mm512_subs_epu16(_mm512_and_si512(x, words(0x7fff)), off);
@@ -78,14 +78,14 @@ MXDNN_INLINE __m512i cut_words(__m512i x, __m512i off, __m512i odd_bits) {
     return _mm512_srli_epi16(_mm512_mask_add_epi16(v, odd, v, words(1)), bits);
 }
 
-// To 8 bits: rounded_bf16_encoder_t on words.
+// To 8 bits: rounded_bf16_encoder_t in words.
 template <typename E>
 struct rounded_words_t {
     using r = rounding_t<E>;
     static constexpr int bits = E::bits, cut = r::cut, spare = r::spare;
     static constexpr const mx_shift_t *shift = &r::shift;
     using any_t = added_words_t<E, r::less>;
-    using seen_t = __m512i; // the smallest codes, less one, with `spare`
+    using seen_t = __m512i; // the smallest codes minus one, with `spare`
     MXDNN_INLINE seen_t unseen() { return _mm512_set1_epi8(-1); }
     MXDNN_INLINE bool rare(const seen_t &seen) {
         return _mm512_cmplt_epu8_mask(seen, _mm512_set1_epi8(r::least - 1)) != 0;
@@ -107,8 +107,8 @@ struct rounded_words_t {
     }
 };
 
-// e2m1 by intervals of a quarter of an octave, as mx_bf16_encoder_t has them: of the 16 from the last but one
-// of code 1 on; below is 1, or 0.
+// e2m1 by intervals of a quarter of an octave, as in mx_bf16_encoder_t: the 16 intervals from the last but
+// one of code 1 on. Below them the code is 1 or 0.
 struct e2m1_codes_t {
     static constexpr int first = 9;
     alignas(16) uint8_t code[2][16]; // at bit 0, at bit 4
@@ -121,8 +121,8 @@ struct e2m1_codes_t {
 };
 constexpr e2m1_codes_t e2m1_codes;
 
-// Numbers of bf16 as intervals begin: those less, and the bits of odd codes. `any`: elements may be beyond
-// all intervals.
+// bf16 numbers as intervals begin: lower ones, and the bits of odd codes. `any`: elements may be beyond all
+// intervals.
 struct e2m1_cut_t {
     __m512i off, odd_bits;
 };
@@ -186,7 +186,7 @@ private:
         w.factor = f;
         return w;
     }
-    // Rounded by the addition: at most 128 of them, in the low bits.
+    // Rounded by the addition: at most 128 steps, in the low bits.
     __m512i steps(__m512i x) const {
         const __m512 grid = _mm512_set1_ps(0x1.8p23f * s8_t::step);
         const halves_t y = bf16_halves(x);
@@ -195,7 +195,7 @@ private:
     }
 };
 
-// As minifloat_encoder_t has it.
+// As in minifloat_encoder_t.
 struct nvfp4_words_t : factor_words_t {
     using E = f4_e2m1_t;
     using encoder_t = minifloat_encoder_t<E>;
@@ -230,11 +230,11 @@ private:
     }
 };
 
-// NVFP4 without a global scale. x of 8 significant bits divided by a scale s of 4 lies on a boundary between
-// codes, or at least a step of x, divided by s, away from it. A factor larger by `up`, cut off to bf16,
-// therefore keeps what is on a boundary there, what is below below, and takes what is above to the next
-// number of bf16 at least: boundaries are 1, 1.25, 1.5 and 1.75 times a power of two, and all hold for
-// 0.00363 < up < 0.00397. Only 1 / 1.875 is rounded such that what is on 1.25 comes out above it.
+// NVFP4 without a global scale. x has 8 significant bits and is divided by a scale s of 4 bits. The quotient
+// is a boundary between codes, or at least one step of x, divided by s, away from it. A factor larger by
+// `up`, truncated to bf16, therefore keeps what is on a boundary there, and what is below below. What is
+// above becomes at least the next bf16 number. Boundaries are 1, 1.25, 1.5 and 1.75 times a power of two; all
+// of them hold for 0.00363 < up < 0.00397. Only 1 / 1.875 is rounded such that a value on 1.25 gets above it.
 struct nvfp4_cut_words_t : factor_words_t {
     static constexpr int bits = 4;
     static constexpr float up = 1.0038f;
@@ -273,7 +273,7 @@ private:
     }
 };
 
-// As encode_affine_by_reciprocal() has it; the second rounding, to integers, is by an addition, too.
+// As encode_affine_by_reciprocal(). The second rounding, to integers, is also done by an addition.
 template <typename E>
 struct affine_words_t : factor_words_t {
     static constexpr int bits = E::bits;
@@ -311,7 +311,7 @@ private:
     }
 };
 
-// What encodes anything in place of W.
+// The encoder for anything that W cannot encode.
 template <typename W>
 struct instead_of {
     using type = W;

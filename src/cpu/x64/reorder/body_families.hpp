@@ -30,8 +30,7 @@ void make_scales(blocks_t &b, int n, const block_format_t &f) {
         });
 }
 
-// Whether there are blocks that the encoders leave to encode_special(). `shift` is null where elements are
-// multiplied.
+// Whether there are blocks that must go to encode_special(). `shift` is null if elements are multiplied.
 bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const mx_shift_t *shift) {
     if (f.family == quant_family_t::mx) {
         if (shift && !mx_shifts(b, n, *shift)) return false;
@@ -52,10 +51,9 @@ bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const
     return special;
 }
 
-// ---- what encoders are told: parameters of 32 elements, in the order of f32x32_t; shifts of 16 in a row
-// ----
+// ---- Parameters of encoders: for 32 elements, in the order of f32x32_t; shifts of 16 in a row ----
 
-// Of a line. The first and the last 16 elements may be of two blocks.
+// For a line. The first and the last 16 elements may belong to two blocks.
 struct line_params_of_t {
     const blocks_t &b;
     int i, j;
@@ -72,7 +70,7 @@ struct unit_factor_t {
     __m256 factor(int) const { return _mm256_set1_ps(1.f); }
 };
 
-// ---- one class per family: how it encodes 32 elements, and blocks that are different ----
+// ---- One class per family: how it encodes 32 elements, and special blocks ----
 
 MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(unsigned(block)); }
 
@@ -91,7 +89,7 @@ struct mx_bf16_family_t {
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
         return encoder_t::encode(x, p);
     }
-    // Any block may come here.
+    // For any block.
     template <typename S>
     MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
         const __m256i c = source_bf16_t::in_order(
@@ -123,7 +121,7 @@ struct nvfp4_family_t {
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
         return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
     }
-    // No finite factor: divided by the divisor, ±0 where that is 0, and 0 where it is NaN.
+    // No finite factor: divided by the divisor. The result is ±0 if that is 0, and 0 if it is NaN.
     template <typename S>
     MXDNN_INLINE void encode_special(
             const typename S::raw_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
@@ -151,7 +149,7 @@ struct affine_family_t {
     MXDNN_INLINE void encode_special(const typename S::raw_t *, const blocks_t &, int, int, uint8_t *) {}
 };
 
-// Scales computed, elements and scales of 16 bits.
+// Scales are computed; elements and scales have 16 bits.
 template <typename E>
 struct affine16_family_t {
     MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }

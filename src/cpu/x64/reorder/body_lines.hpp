@@ -10,15 +10,15 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Up to four lines of whole blocks. Beyond `stored_blocks` a block is padding.
+// Up to four lines of whole blocks. Blocks from `stored_blocks` on are padding.
 struct four_lines_t {
     const uint8_t *src;
-    const uint8_t *next; // lines to fetch meanwhile
+    const uint8_t *next; // lines to prefetch meanwhile
     int64_t line_bytes;
     int lines, n, stored_blocks;
-    uint8_t *scales, *zero_points; // of the first block and line
+    uint8_t *scales, *zero_points; // those of the first block and line
     int params_pitch;
-    uint8_t *codes; // a byte each, or half a byte
+    uint8_t *codes; // one byte each, or half a byte
     int64_t pitch;
     bool nibbles;
     write_t how;
@@ -31,8 +31,8 @@ struct four_lines_t {
 
 // ---- measuring ----
 
-// Calls body(i, v): v are eight vectors, for blocks i and i + 1 of four lines each, that block(x) makes of a
-// block. What is not there is something that is.
+// Calls body(i, v). v are eight vectors that block(x) makes of blocks i and i + 1 of four lines. Lines that
+// do not exist are replaced by existing ones.
 template <typename S, typename F, typename B>
 MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_of, B &&body) {
     const int blocks = q.n / block;
@@ -65,7 +65,7 @@ void measure_amax(blocks_t &b, const four_lines_t &q, int block) {
     measure_amax_of<S>(b, q, block);
 }
 
-// Of u4: how far a block reaches above 0, or below it.
+// For u4: how far a block reaches above 0, or below it.
 template <typename S>
 void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
     for_block_pairs<S>(
@@ -79,7 +79,7 @@ void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
             [&](int i, const __m256i *v) { store256(out + 4 * i, S::largest(v)); });
 }
 
-// A NaN is above every number, on one side.
+// NaN is above every number, on one side.
 MXDNN_INLINE void reach_to_amax(blocks_t &b, int n) {
     for_blocks(n, [&](int i) { b.amax[i] = max_of(f32_bits(b.below[i]), f32_bits(b.above[i])); });
 }
@@ -99,7 +99,7 @@ MXDNN_INLINE void prefetch(const uint8_t *p) {
     for (size_t i = 0; i < bytes; i += 64) _mm_prefetch(reinterpret_cast<const char *>(p + i), _MM_HINT_T0);
 }
 
-// Blocks of one line that encode() does not fit, a byte for each code or half a byte.
+// Blocks of one line that encode() cannot encode: one byte for each code, or half a byte.
 template <typename S, typename F>
 __attribute__((noinline)) void encode_specials(const four_lines_t &q, const blocks_t &b, int block, int line,
         const typename S::raw_t *x, uint8_t *codes) {

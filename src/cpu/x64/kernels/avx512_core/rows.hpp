@@ -16,7 +16,7 @@ kernel_make_t make_avx512_core_dense, make_avx512_core_direct_int8;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_rows[] = {
-    // Zen reads one stream of weights faster than several: one panel a call.
+    // Zen reads one stream of weights faster than several, so a call has one panel.
     {"avx512_core_direct_4bit_zen", cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_f32, takes_4bit, 8, {1}, make_avx512_core_direct_4bit, false, false, cpu_family_t::zen},
     {"avx512_core_direct_f6_zen",   cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_f32, takes_f6,   4, {1}, make_avx512_core_direct_f6, false, false, cpu_family_t::zen},
     {"avx512_core_direct_f8_zen",   cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_f32, takes_f8,   4, {1}, make_avx512_core_direct_f8, false, false, cpu_family_t::zen},

@@ -40,29 +40,29 @@ public:
     }
 
 private:
-    const bool keeps_; // decoded panels, for more rows
+    const bool keeps_; // stores decoded panels for further rows
     panel_decoder_t decoder_;
     const packed_shape_t &shape_ = decoder_.shape();
     const int64_t whole_tiles_ = shape_.K / decoder_.tile_rows();
     const int tail_rows_ = int(shape_.K % decoder_.tile_rows());
     const int64_t tile_bytes_ = n16_frame_t::tile_bytes(shape_, decoder_.tile_rows());
     const int64_t all_steps_ = div_up(shape_.K, int64_t(k_step));
-    const int next_lines_; // of the next panels, that a step fetches
+    const int next_lines_; // cache lines of the next panels that a step fetches
 
-    // Steps of 32 rows that are decoded before one is multiplied: stores take a while to arrive in the cache,
-    // and loads of a tile are not served from the store buffer. A step of more products, or of four panels,
-    // takes as long itself.
+    // The number of steps of 32 rows between decoding and multiplying. Stores take a while to reach the
+    // cache, and tile loads are not served from the store buffer. A step with more products, or of four
+    // panels, takes that long by itself.
     const int lag_steps_ = group_ == 1 || (group_ == 2 && row_tiles_ == 2) ? 2 : 1;
     const int step_bytes_ = group_ * amx_tile_bytes, lag_bytes_ = lag_steps_ * step_bytes_;
-    const int ring_bytes_ = 2 * lag_bytes_; // a power of two, to a multiple of which it is aligned
+    const int ring_bytes_ = 2 * lag_bytes_; // a power of two, and the alignment of the ring
 
     const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10;
-    const Reg64 next_ = wei_stride3_;       // of at most two panels: what is fetched of those after them
-    const Reg64 place_ = r14;               // of the step that is decoded next
-    const Reg64 params_ = a_, block_ = rdx; // of the step; of its block
-    const Reg64 steps_ = b_, ahead_ = c_;   // the first panel's codes that are fetched into the cache
+    const Reg64 next_ = wei_stride3_; // with at most two panels: what is fetched of the panels after them
+    const Reg64 place_ = r14;         // where the step that is decoded next goes
+    const Reg64 params_ = a_, block_ = rdx; // parameters of the step; of its block
+    const Reg64 steps_ = b_, ahead_ = c_;   // ahead_: codes of the first panel that are fetched
 
-    // Stack: ring and room to align it, unless panels are kept; converted parameters of the panels.
+    // Stack: the ring and room to align it, unless panels are stored; converted parameters of the panels.
     enum { tiles = own_slot, step_routine, first_routine };
     const int params_offset_ = own_offset + (keeps_ ? 0 : 2 * ring_bytes_);
     int own_stack_bytes() const override {
@@ -70,9 +70,9 @@ private:
     }
     Zmm spare(int i) const override { return decoder_.spare(i); }
 
-    // Routines. `begin` says which of the others decode a tile: its scales may be out of the ordinary.
+    // Routines. `begin` chooses the ones that decode a tile, which depends on its scales.
     struct way_t {
-        Label step;  // decodes a step and multiplies another
+        Label step;  // decodes a step and multiplies an earlier one
         Label first; // without products
     };
     way_t exact_, fast_;
@@ -101,7 +101,7 @@ private:
         begin_next();
     }
 
-    // From the end of this group's first panel to the next group's.
+    // From the end of the first panel of this group to that of the next group.
     void next_group() override {
         lea(temp_, ptr[wei_stride_ * group_]);
         add(codes_, temp_);
@@ -110,7 +110,7 @@ private:
         begin_next();
     }
 
-    // Each call has its share of the next panels.
+    // Each call fetches its share of the next panels.
     void begin_next() {
         if (next_lines_ == 0) return;
         load_arg(temp_, offsetof(direct_args_t, call));
@@ -142,7 +142,7 @@ private:
 
     void walk() override {
         const int tile_rows = decoder_.tile_rows();
-        int64_t steps = 0; // so far
+        int64_t steps = 0; // number of steps so far
         const auto tile = [&](int rows) {
             look_ahead(rows < tile_rows || (whole_tiles_ == 1 && !tail_rows_), steps > 0);
             lea(params_, ptr[rsp + params_offset_]);
@@ -173,7 +173,7 @@ private:
         });
         if (tail_rows_) tile(tail_rows_);
         if (whole_tiles_ == 0) store_before();
-        // What is decoded and not multiplied yet.
+        // The steps that are decoded and not multiplied yet.
         for (int64_t i = steps; i < lag_steps_; i++) next_place();
         for (int64_t i = std::min<int64_t>(steps, lag_steps_); i > 0; i--) {
             products_place();
@@ -185,8 +185,8 @@ private:
         if (keeps_) sub(place_, lag_bytes_);
     }
 
-    // A tile ahead; in the last tile the first of the next group of panels, which the next call
-    // starts with if not this one.
+    // One tile ahead. In the last tile: the first tile of the next group of panels, which this call or the
+    // next one begins with.
     void look_ahead(bool last, bool in_loop) {
         const int64_t last_tile = whole_tiles_ - (tail_rows_ == 0);
         const int64_t to_next = group_ * n16_frame_t::panel_bytes(shape_) - last_tile * tile_bytes_;
@@ -203,7 +203,7 @@ private:
         add(ahead_, codes_);
     }
 
-    // A tile's parameters, to params_.
+    // Converts the parameters of a tile, to params_.
     void begin(int rows, bool fast, bool in_routine = true) {
         Label exact, done;
         const auto convert = [&](bool fast_way) {
@@ -230,12 +230,12 @@ private:
         add(ahead_, header);
     }
 
-    // Decodes a step, of `rows` rows, and multiplies the one that was decoded lag_steps_ before.
+    // Decodes a step of `rows` rows, and multiplies the step that was decoded lag_steps_ earlier.
     void step(int rows, bool fast, bool multiplies) {
         const int fetches = decoder_.fetches(fast), half_bytes = decoder_.half_bytes();
         if (multiplies) products_place();
         mov(block_, params_);
-        if (shape_.block > k_step) and_(block_, -64); // params_ is somewhere among those of the block
+        if (shape_.block > k_step) and_(block_, -64); // params_ is within the parameters of the block
         for (int i = 0; i < next_lines_; i++) prefetcht1(ptr[next_ + i * 64]);
         if (next_lines_ > 0) add(next_, next_lines_ * 64);
         for (int p = 0; p < group_; p++) {
@@ -261,7 +261,7 @@ private:
         next_place();
     }
 
-    // temp_: of the step that is multiplied next.
+    // temp_ is the address of the step that is multiplied next.
     void products_place() {
         if (keeps_) return lea(temp_, ptr[place_ - lag_bytes_]);
         mov(temp_, place_);

@@ -36,21 +36,21 @@ public:
         : int8_windows_t(p), blocks_(std::max<int64_t>(p.calls, 2)) {}
 
 private:
-    const int64_t blocks_; // of rows in a call, as far as that is known
+    const int64_t blocks_; // blocks of rows in a call, if known
     // ---- registers ----
 
-    // Multiplying.
+    // For multiplying.
     const Reg64 src_ = rsi, src_step_ = rbx, wei_ = rdx, row_bytes_ = rcx, rest_ = r14, acc_ = rdi;
-    const Reg64 ahead_ = r12, ahead_end_ = r13; // codes of the next panels that are fetched
-    // Adding sums up.
+    const Reg64 ahead_ = r12, ahead_end_ = r13; // codes of the next panels, which are fetched
+    // For adding up sums.
     const Reg64 from_ = r8, to_ = r9, stride_ = r10, left_ = r11;
 
-    // Of sums that are added up next.
+    // Of the sums that are added up next.
     static Zmm used_scale(int panel) { return Zmm(16 + panel); }
     const Zmm factor_ = Zmm(22), all_factor_ = Zmm(23);
     static Zmm result(int panel) { return Zmm(24 + panel); }
     static Zmm bias(int panel) { return Zmm(26 + panel); }
-    const Opmask columns_ = k6; // of results
+    const Opmask columns_ = k6; // columns of the results
 
     static Tmm sum(int row_tile, int panel) { return Tmm(row_tile * panels + panel); }
     static Tmm src(int row_tile) { return Tmm(4 + row_tile); }
@@ -62,13 +62,14 @@ private:
 
     enum slot_t {
         rows_left = own_slot,
-        on_top,     // not 0: of sums of passes before
-        dense,      // not 0: all tiles take part in this pass, not only those that have something
-        multiplied, // not 0: a tile of this pass
+        on_top,     // not 0: added to the sums of earlier passes
+        dense,      // not 0: this pass multiplies all tiles, not only those with codes for it
+        multiplied, // not 0: this pass multiplied a tile
         final,      // not 0: the last pass, after which results are stored
         dst,
         row_scale,
-        // The block before this one, if its sums are still to be added: its rows, where, and what to store.
+        // The previous block, if its sums are still to be added up: its rows, their address, and what to
+        // store.
         to_add,
         to_add_acc,
         to_add_on_top,
@@ -83,7 +84,7 @@ private:
         return rsp
                + (sums_offset + panel * panel_sums_bytes + row_tile * amx_tile_bytes + (in_routine ? 8 : 0));
     }
-    // Two decoded tiles of both panels: one is multiplied, the other one made.
+    // Two decoded tiles of both panels. One is multiplied while the other is decoded.
     static constexpr int decoded_offset = sums_offset + panels * panel_sums_bytes,
                          decoded_bytes = panels * panel_bytes;
 
@@ -159,7 +160,7 @@ private:
         L(no);
     }
 
-    // The first pass, and others that most tiles take part in.
+    // The first pass, and other passes that most tiles are part of.
     void is_dense() {
         Label done;
         mov(var(dense), 1);
@@ -197,7 +198,7 @@ private:
         L(next);
         rows_block();
         jle(done, T_NEAR);
-        // If all codes of the pass are 0, there are only results to store.
+        // If all codes of the pass are 0, results only have to be stored.
         cmp(var(multiplied), 0);
         jne(next, T_NEAR);
         cmp(var(final), 0);
@@ -205,11 +206,11 @@ private:
         L(done);
     }
 
-    // Leaves the comparison of the rows that are left with 0.
+    // Leaves the flags of comparing the remaining rows with 0.
     void rows_block() {
         Label one, after;
         fetch_destination();
-        // A step of a block is as many pieces of 64 bytes as the block has rows.
+        // A step of a block has one piece of 64 bytes for each row of the block.
         min_rows(src_step_, temp_);
         cmp(src_step_, amx_tile_rows);
         jle(one, T_NEAR);
@@ -238,13 +239,13 @@ private:
         L(some_tiles);
         multiply_some(row_tiles);
         L(done);
-        // Sums of the block before have arrived in the first-level cache by now.
+        // The sums of the previous block are in the first-level cache by now.
         call(add_up_);
         for (int t = 0; t < row_tiles; t++)
             for (int p = 0; p < panels; p++) tilestored(ptr[sums_at(t, p) + row_bytes_], sum(t, p));
         remember_block();
     }
-    // What add_up_ needs to know of it.
+    // What add_up_ needs to know of the block.
     void remember_block() {
         Label done;
         min_rows(temp_, rest_);
@@ -265,7 +266,7 @@ private:
         add(var(row_scale), block_rows * int(sizeof(float)));
         L(done);
     }
-    // d = rows of the block at hand
+    // d = rows of the current block
     void min_rows(const Reg64 &d, const Reg64 &other) {
         mov(d, var(rows_left));
         mov(other, block_rows);
@@ -273,7 +274,7 @@ private:
         cmovg(d, other);
     }
 
-    // Of a block whose results are stored: that would wait for memory.
+    // If the results of a block are stored, this would wait for memory.
     void fetch_destination() {
         Label done;
         cmp(var(final), 0);
@@ -298,7 +299,7 @@ private:
         if (tail_rows_) emit(decode_tail_, tail_rows_);
     }
 
-    // All tiles, each decoded beside the products of the one before it.
+    // Multiplies all tiles. Each is decoded beside the products of the one before.
     void multiply_all(int row_tiles) {
         mov(var(multiplied), 1);
         call(whole_tiles_ ? decode_tile_ : decode_tail_);
@@ -314,7 +315,7 @@ private:
         multiply(tail_rows_ ? tail_rows_ : tile_rows, row_tiles);
     }
 
-    // Tiles that have something below the windows before.
+    // Multiplies the tiles that have scales below the earlier windows.
     void multiply_some(int row_tiles) {
         const auto tile = [&](int rows, const Label &decode) {
             Label skip, empty, done;
@@ -339,7 +340,7 @@ private:
         if (tail_rows_) tile(tail_rows_, decode_tail_);
     }
 
-    // The source is one ascending stream, from step to step and from block to block.
+    // The source is one ascending stream, over steps and over blocks.
     pieces_t products(int rows, int row_tiles) {
         pieces_t pieces;
         for (int s = 0; s < steps_of(rows); s++)
@@ -361,21 +362,22 @@ private:
         for (const auto &piece : products(rows, row_tiles)) piece();
     }
 
-    // And fetches the same tile of the next step: the second-level cache is slow.
+    // Also fetches the same tile of the next step, because the second-level cache is slow.
     void load_source(int row_tile) {
         tileloadd(src(row_tile), ptr[src_ + row_bytes_ + row_tile * amx_tile_bytes]);
         for (int b = 0; b < amx_tile_bytes; b += 64)
             prefetcht0(ptr[src_ + src_step_ + row_tile * amx_tile_bytes + b]);
     }
 
-    // The next panels, which the next call most often has.
+    // The next panels, which the next call usually has.
     void begin_ahead() {
         const int bytes = panels * int(n16_frame_t::panel_bytes(shape_));
         load_arg(ahead_, offsetof(fused_args_t, wei));
         add(ahead_, bytes);
         lea(ahead_end_, ptr[ahead_ + bytes]);
     }
-    // So many lines, beside products of each panel, that all blocks of rows, or two, fetch all.
+    // As many cache lines beside the products of each panel as are needed so that all blocks of rows, or two,
+    // fetch everything.
     void fetch_ahead(int panel) {
         const int64_t all = panels * n16_frame_t::panel_bytes(shape_) / 64;
         const int step_lines = int(div_up(all, blocks_ * steps_of(int(shape_.K))));
@@ -390,7 +392,7 @@ private:
 
     // ---- adding up ----
 
-    // The block before this one, whose sums tiles have left on the stack.
+    // Adds up the previous block, whose sums the tiles left on the stack.
     void emit_add_up() {
         Label on_top, added, done;
         align(16);
@@ -430,8 +432,9 @@ private:
         L(done);
     }
 
-    // A panel's sums of a row, as numbers, and on top of those that acc has. Where it has none, it is not
-    // read under a mask either: of memory that nobody has written yet that takes seven times as long.
+    // Converts the sums of a row and a panel to f32, and adds them to acc if there are earlier sums.
+    // Otherwise acc is not read, not even under a mask: reading memory that was never written takes seven
+    // times as long.
     void add_row(int panel, bool on_top) {
         vcvtdq2ps(result(panel), ptr[from_ + panel * panel_sums_bytes]);
         if (on_top)
@@ -444,7 +447,7 @@ private:
         add(to_, stride_);
     }
 
-    // Sums * (scale * the row's) + bias in bf16.
+    // Sums * (scale * the scale of the row) + bias in bf16.
     void store_results(bool on_top) {
         const Reg64 &out = temp_, &row_scales = wei_;
         mov(out, var(to_store, true));

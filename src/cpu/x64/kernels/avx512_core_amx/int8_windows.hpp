@@ -31,7 +31,7 @@ protected:
     using Opmask = Xbyak::Opmask;
 
     static constexpr int panels = 2;
-    static constexpr int step = 64; // rows of weights that are multiplied at once
+    static constexpr int step = 64; // rows of the weights that are multiplied at once
     static constexpr int tile_rows = int(n16_frame_t::min_tile_rows);
     static constexpr int steps_of(int rows) { return div_up(rows, step); }
     static constexpr int panel_bytes = tile_rows / step * amx_tile_bytes; // of a decoded tile
@@ -44,21 +44,21 @@ protected:
     const Reg64 &codes_of(int panel) const { return panel ? codes1_ : codes_; }
 
     const Zmm nan_bytes_ = Zmm(20);
-    const Zmm any_ = Zmm(10);                               // all codes of a tile, one over the other
-    static Zmm limit(int panel) { return Zmm(11 + panel); } // exponents that are left are below
-    static Zmm scale(int panel) { return Zmm(14 + panel); } // of sums of this pass
-    static Zmm base(int panel) { return Zmm(28 + panel); }  // the least exponent of this pass
+    const Zmm any_ = Zmm(10);                               // all codes of a tile, combined by OR
+    static Zmm limit(int panel) { return Zmm(11 + panel); } // remaining exponents are below this
+    static Zmm scale(int panel) { return Zmm(14 + panel); } // factor of the sums of this pass
+    static Zmm base(int panel) { return Zmm(28 + panel); }  // the smallest exponent of this pass
     const Opmask some_ = k1;
 
-    // The stack begins with these.
+    // The beginning of the stack.
     enum {
         args,
         codes, // of both panels
         codes1,
         wanted,  // panels that need another pass
-        own_slot // the first of those that the kernel has for itself
+        own_slot // the first slot that belongs to the kernel
     };
-    // Inside a routine the return address lies below.
+    // Within a routine, the return address is below these.
     Xbyak::Address var(int s, bool in_routine = false) { return qword[rsp + s * 8 + (in_routine ? 8 : 0)]; }
     void load_arg(const Reg64 &r, size_t offset, bool in_routine = false) {
         mov(r, var(args, in_routine));
@@ -79,7 +79,7 @@ protected:
         }
     }
 
-    // Routines of find_windows(), somewhere in the kernel.
+    // Routines of find_windows(), placed anywhere in the kernel.
     void emit_find_windows() {
         for (int p = 0; p < panels; p++) emit_find_window(p);
     }
@@ -90,7 +90,7 @@ protected:
         for (int p = 0; p < panels; p++) call(find_window_[p]);
     }
 
-    // A tile of both panels, to dst_; any_ gets all codes if it is wanted.
+    // Decodes a tile of both panels to dst_. any_ gets all codes if this is wanted.
     pieces_t decoding(int rows, bool sees_any) {
         const int header = int(n16_frame_t::header_bytes(shape_, rows)), blocks = int(div_up(rows, block));
         pieces_t pieces;
@@ -107,7 +107,7 @@ protected:
                     if (u % (block / unit_rows) == 0) {
                         vpermb(shift_, spread(u / (block / unit_rows)), header_);
                         vpcmpub(some_, shift_, constant(uint8_t(shifts)), less);
-                        vpsllw(shift_, shift_, 4); // what leaves a byte is none of `some_`
+                        vpsllw(shift_, shift_, 4); // bits that leave a byte are not in `some_`
                     }
                     const int to = p * panel_bytes + 2 * u * amx_row_bytes;
                     vmovdqu64(raw_, ptr[at + header + u * amx_row_bytes]);
@@ -125,7 +125,7 @@ protected:
         return pieces;
     }
 
-    // Not zero, as flags say, where a tile of either panel has blocks below limit().
+    // Leaves flags: not zero if a tile of either panel has blocks below limit().
     void see_below(int rows) {
         const Opmask below[panels] = {some_, nan_};
         for (int p = 0; p < panels; p++) {
@@ -137,10 +137,10 @@ protected:
 
 private:
     static constexpr int block = 32, tile_blocks = tile_rows / block;
-    static constexpr int shifts = 4;    // that a code can take
+    static constexpr int shifts = 4;    // number of possible shifts of a code
     static constexpr int unit_rows = 8; // of K: a dword of codes per column
     static constexpr float unit = int8_weights(mxdnn_f4_e2m1).unit;
-    static constexpr uint8_t less = 1, not_less = 5; // of unsigned bytes
+    static constexpr uint8_t less = 1, not_less = 5; // comparisons of unsigned bytes
 
     const Zmm table_ = Zmm(0), low_ = Zmm(1), header_ = Zmm(6), shift_ = Zmm(7), raw_ = Zmm(8),
               high_ = Zmm(9);
@@ -152,8 +152,8 @@ private:
 
     static constexpr bool all_blocks_of(int rows) { return div_up(rows, block) == tile_blocks; }
 
-    // To header_: what follows the last scale is NaN, which is below nothing. valid_ says which are scales of
-    // a partial tile.
+    // Loads header_. Bytes after the last scale become NaN, which is below no limit. valid_ says which bytes
+    // of a partial tile are scales.
     void load_scales(const Reg64 &at, int rows) {
         if (all_blocks_of(rows)) return vmovdqu64(header_, ptr[at]);
         mov(temp_, (uint64_t(1) << div_up(rows, block) * panel_columns) - 1);
@@ -162,8 +162,8 @@ private:
         vmovdqu8(header_ | valid_, ptr[at]);
     }
 
-    // The exponents of the pass, base to base + 3 of each column, the factor of its sums, and whether there
-    // are others below.
+    // Finds the exponents of the pass (base to base + 3 of each column), the factor of its sums, and whether
+    // there are smaller ones.
     void emit_find_window(int panel) {
         Label last;
         align(16);
@@ -186,7 +186,7 @@ private:
         };
         loop(tiles_, whole_tiles_, [&] { see(tile_rows); });
         if (tail_rows_) see(tail_rows_);
-        // Of the four blocks of a tile.
+        // For the four blocks of a tile.
         for (const uint8_t order : {uint8_t(0x4e), uint8_t(0xb1)}) {
             vshufi32x4(header_, most_, most_, order);
             vpmaxub(most_, most_, header_);
@@ -199,7 +199,7 @@ private:
         vcvtdq2ps(scale(panel), scale(panel));
         vmovaps(header_, constant(unit));
         vscalefps(scale(panel), header_, scale(panel));
-        // In the first pass, where nothing limits exponents, NaN for a column with a NaN scale.
+        // In the first pass, where exponents have no limit, a column with a NaN scale gets NaN.
         vpcmpeqb(some_, limit(panel), nan_bytes_);
         kandq(nan_, nan_, some_);
         kmovq(temp_, nan_);

@@ -21,7 +21,7 @@ private:
 
     Xbyak::Zmm spare(int i) const override { return Xbyak::Zmm(i); }
     void load_own() override { load_arg(weights_, offsetof(direct_args_t, panels)); }
-    void next_group() override {} // they follow each other
+    void next_group() override {} // groups are consecutive
 
     void walk() override {
         const int64_t turns = steps_ / steps_of_turn;

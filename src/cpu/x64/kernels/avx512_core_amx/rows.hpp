@@ -20,7 +20,7 @@ inline constexpr kernel_row_t avx512_core_amx_rows[] = {
     {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
     {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
     {"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct, true, true},
-    // The code is the same for any number of rows.
+    // The generated code is the same for any number of rows.
     {"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8, true},
 };
 // clang-format on

@@ -9,7 +9,8 @@ namespace impl {
 namespace x64 {
 
 constexpr int amx_tile_rows = 16;
-constexpr int amx_row_bytes = 64; // of every tile: 16 sums, 16 pairs of a panel or 32 source values
+constexpr int amx_row_bytes =
+        64; // bytes per row of every tile: 16 sums, 16 pairs of a panel or 32 source values
 constexpr int amx_tile_bytes = amx_tile_rows * amx_row_bytes;
 
 struct tile_config_t {
@@ -19,7 +20,7 @@ struct tile_config_t {
 };
 static_assert(sizeof(tile_config_t) == 64, "");
 
-// Eight whole tiles.
+// Eight full tiles.
 inline tile_config_t whole_tiles() {
     tile_config_t c = {};
     c.palette = 1;

@@ -22,24 +22,24 @@ protected:
           group_(std::min(p.panels, walked_panels(p.rows))) {}
 
     const int panels_;
-    const int row_tiles_; // of the source
-    const int group_;     // panels that are walked at once
+    const int row_tiles_; // tiles of source rows
+    const int group_;     // panels that are processed together
 
-    // --- what a kernel adds ---
+    // --- What a kernel implements ---
 
     virtual int own_stack_bytes() const { return 0; } // at rsp + own_offset
-    virtual void load_own() = 0;                      // its constants and arguments
-    // All of K for a group of panels: multiply_piece() from src_ on, and after a while store_before(), then
-    // begin_destination() and, so many times as it says, fetch_destination().
+    virtual void load_own() = 0;                      // loads its constants and arguments
+    // All of K for a group of panels. It calls multiply_piece() from src_ on and, after a while,
+    // store_before(). It then calls begin_destination() and, as often as that says, fetch_destination().
     virtual void walk() = 0;
-    virtual void next_group() = 0; // of weights, if there is one
-    virtual void routines() {}     // that these call
-    // Three registers that hold nothing where results are stored.
+    virtual void next_group() = 0; // moves to the next group of weights, if there is one
+    virtual void routines() {}     // routines that these call
+    // Three registers that are free while results are stored.
     virtual Xbyak::Zmm spare(int i) const = 0;
 
     // --- registers ---
 
-    // Sums first, weights last, tiles of the source between them.
+    // Tiles: sums first, weights last, source tiles between them.
     const int sums_ = row_tiles_ * group_;
     const int wei_tiles_ = sums_ <= 4 ? 2 : 1, src_tiles_ = 8 - sums_ - wei_tiles_;
     Xbyak::Tmm sum(int row_tile, int panel) const { return Xbyak::Tmm(row_tile * group_ + panel); }
@@ -48,17 +48,17 @@ protected:
 
     const Xbyak::Reg64 src_ = rsi, src_stride_ = rax, src_step_ = r11, row_bytes_ = rcx;
     const Xbyak::Reg64 temp_ = r15, result_ = rbx;
-    const Xbyak::Reg64 a_ = r12, b_ = r13, c_ = rdi; // overwritten where results are stored
-    // A kernel's own: r8, r9, r10, r14, rdx.
+    const Xbyak::Reg64 a_ = r12, b_ = r13, c_ = rdi; // overwritten while results are stored
+    // The kernel may use r8, r9, r10, r14, rdx.
 
-    // Stack: tile configuration, variables, what a kernel adds.
+    // Stack: tile configuration, variables, data of the kernel.
     enum slot_t { args, acc, acc_stride, dst, dst_stride, dst_rows, rows_before, groups, own_slot };
     static constexpr int slots_offset = 64, own_offset = slots_offset + 128;
-    // Inside a routine the return address lies below.
+    // Within a routine, the return address is below these.
     Xbyak::Address var(int s, bool in_routine = false) {
         return qword[rsp + slots_offset + s * 8 + (in_routine ? 8 : 0)];
     }
-    // body() n times; the counter is in memory.
+    // Repeats body() n times. The counter is in memory.
     template <typename F>
     void loop_over(int s, int64_t n, F body) {
         Xbyak::Label again;
@@ -79,12 +79,12 @@ protected:
 
     // --- products ---
 
-    // A panel's 32 rows are multiplied in pieces: the tile of weights, then a tile of rows and the product
-    // for each. Panels in ascending order.
+    // The 32 rows of a panel are multiplied in pieces. The first piece loads the tile of weights. Each
+    // further one loads a tile of rows and computes the product. Panels are processed in ascending order.
     int pieces() const { return 1 + row_tiles_; }
     void multiply_piece(const Xbyak::RegExp &weights, int panel, int i) {
         if (i == 0) return tileloadd(wei(panel), ptr[weights + row_bytes_]);
-        // Where tiles of rows share a register: there and back.
+        // If tiles of rows share a register, they are processed in alternating direction.
         const bool shared = row_tiles_ > src_tiles_, back = shared && panel % 2;
         const int row_tile = back ? row_tiles_ - i : i - 1;
         if (panel == 0 || (shared && i > 1)) load_source(row_tile);
@@ -95,8 +95,8 @@ protected:
 
     // --- results ---
 
-    // Those of the call before this one, whose sums have arrived in the first-level cache by now: reading
-    // them right after tiles were stored would wait for that.
+    // Stores the results of the previous call. Its sums are in the first-level cache by now. Reading them
+    // directly after the tile stores would wait.
     void store_before() {
         Xbyak::Label none, two_pairs, done;
         const Xbyak::Reg64 &rows = temp_, &from = b_, &bias = a_, &stride = c_;
@@ -147,8 +147,8 @@ protected:
         L(none);
     }
 
-    // This call's results follow later, and storing them would wait for memory: lines of a few rows are
-    // fetched at a time, since all at once would hold up the source. result_ says which.
+    // The results of this call are written later, and storing them would then wait for memory. Cache lines of
+    // a few rows are fetched at a time, because all at once would delay the source. result_ says which.
     void begin_destination() {
         Xbyak::Label none;
         mov(var(dst_rows), 0);
@@ -213,8 +213,8 @@ private:
         routines();
     }
 
-    // The last tile of rows has those that are left, where tiles have registers of their own; elsewhere rows
-    // that are not there are multiplied too.
+    // The last tile of rows has only the remaining rows if tiles have registers of their own. Otherwise rows
+    // that do not exist are multiplied, too.
     void configure() {
         const tile_config_t whole = whole_tiles();
         const int last = row_tiles_ - 1;
@@ -232,14 +232,14 @@ private:
         ldtilecfg(ptr[rsp]);
     }
 
-    // With one panel every tile is read once, and the first-level cache is left to weights.
+    // With one panel every tile is read once. The first-level cache is kept for weights.
     void load_source(int row_tile) {
         const Xbyak::Address from = ptr[src_ + src_stride_ + row_tile * amx_tile_bytes];
         group_ == 1 ? tileloaddt1(src(row_tile), from) : tileloadd(src(row_tile), from);
     }
 
-    // The same tile of the next step, where rows are a stream: the second-level cache is slow. With one panel
-    // every product reads a tile, and that cache cannot give more lines.
+    // Fetches the same tile of the next step if rows are a stream, because the second-level cache is slow.
+    // With one panel every product reads a tile, and that cache has no bandwidth left.
     void fetch_source(int row_tile) {
         if (row_tiles_ == 1 || group_ == 1) return;
         for (int b = 0; b < amx_tile_bytes; b += 64)

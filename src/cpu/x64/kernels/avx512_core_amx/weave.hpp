@@ -10,10 +10,10 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// What generates instructions that stay together, in order.
+// Generators of instructions that stay together and in order.
 using pieces_t = std::vector<std::function<void()>>;
 
-// Generates all pieces of both, those of `beside` spread evenly over the others.
+// Generates all pieces of both. Those of `beside` are distributed evenly among the others.
 inline void weave(const pieces_t &pieces, const pieces_t &beside) {
     for (size_t i = 0, done = 0; i < pieces.size(); i++) {
         pieces[i]();

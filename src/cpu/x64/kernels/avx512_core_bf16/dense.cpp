@@ -19,8 +19,8 @@ constexpr int vec_bytes = 64;
 class dense_t : public jit_base_t {
 public:
     explicit dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {
-        // Chains of dependent dot products: with few sums several for each, to hide their latency.
-        // Not a matter of panels: their number must not change results.
+        // Chains of dependent dot products. With few sums there are several for each, to hide their latency.
+        // This does not depend on the number of panels, which must not change results.
         chains_ = rows_ == 1 ? 4 : rows_ <= 4 ? 2 : 1;
         unroll_ = rows_ <= 4 ? 8 : 2;
     }
@@ -29,7 +29,7 @@ private:
     const int rows_, panels_;
     int chains_ = 1;
     int unroll_ =
-            1; // pairs in the loop's body, 16 of which make a k_step: few, since they take long to generate
+            1; // pairs in the loop's body, 16 of which make a k_step; few, since they take long to generate
 
     Zmm sum(int row, int panel, int chain) const { return Zmm((row * panels_ + panel) * chains_ + chain); }
     Zmm wei(int panel) const { return Zmm(31 - panel); }
@@ -52,7 +52,7 @@ private:
         for (int i = 0; i < rows_ * panels_ * chains_; i++) vpxord(Zmm(i), Zmm(i), Zmm(i));
 
         Xbyak::Label done;
-        shr(k_, unroll_ == 8 ? 4 : 2); // two rows to a pair
+        shr(k_, unroll_ == 8 ? 4 : 2); // a pair is two rows
         jz(done, T_NEAR);
         loop_down(k_, [&] {
             for (int pair = 0; pair < unroll_; pair++) dot(pair);

@@ -24,8 +24,8 @@ namespace {
 using Xbyak::RegExp;
 using Xbyak::Zmm;
 
-constexpr int vec_bytes = 64; // of a row of a panel: 16 dwords
-constexpr int step_rows = 16; // of K: what is unrolled. More takes longer to generate, not less to run.
+constexpr int vec_bytes = 64; // a row of a panel: 16 dwords
+constexpr int step_rows = 16; // rows of K that are unrolled; more take longer to generate, not less to run
 
 class direct_t : public jit_base_t {
 public:
@@ -49,7 +49,7 @@ private:
     bool byte_zero_points() const { return quant_.zp == zero_point_kind_t::u8; }
     bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
 
-    // --- sizes, all known here ---
+    // --- Sizes, all known when code is generated ---
 
     const int rows_;
     const quant_t quant_;
@@ -58,20 +58,20 @@ private:
     const int block_ = int(shape_.block);
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int step_bytes_ = step_rows * panel_columns * shape_.bits / 8;
-    const int tail_rows_ = int(shape_.K % tile_rows_); // of the last tile, if it is not a whole one
-    // About a thousand cycles ahead: the processor's own prefetching stops at page ends and is late on
-    // several streams, and what is fetched long before it is needed has left the first-level cache again.
+    const int tail_rows_ = int(shape_.K % tile_rows_); // rows of a partial last tile
+    // About a thousand cycles ahead. Hardware prefetching stops at the end of a page and is late with several
+    // streams. Data that is fetched too early has left the first-level cache again.
     int prefetch_ahead() const {
         return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))) / (rows_ <= 2 ? 2 : 4);
     }
     const int prefetch_ahead_;
     int header_bytes(int rows) const { return int(n16_frame_t::header_bytes(shape_, rows)); }
     int blocks(int rows) const { return int(div_up(rows, block_)); }
-    int steps(int rows) const { return int(div_up(rows, step_rows)); } // codes are there for whole ones
+    int steps(int rows) const { return int(div_up(rows, step_rows)); } // there are codes for whole steps
 
     // --- registers ---
 
-    // Panels that are walked at once; a call with more of them does one group after the other.
+    // Panels that are processed together. A call with more panels processes one group after the other.
     int group_ = 1;
     int parts_ = 1; // chains of sums per row and panel
     bool acc_in_regs_ = false;
@@ -87,8 +87,8 @@ private:
     const Zmm &wei(int panel, int i) const { return wei_[panel * decoder_->pairs() + i]; }
 
     void plan() {
-        // Few sums are few chains of dependent dot products: two for each hide their latency. Not a
-        // matter of panels: their number must not change results.
+        // Few sums are few chains of dependent dot products. Two chains for each sum hide their latency. This
+        // does not depend on the number of panels, which must not change results.
         parts_ = rows_ <= 2 ? 2 : 1;
         for (group_ = 4; group_ > 1; group_ /= 2)
             if (panels_ % group_ == 0 && needed(group_) <= 32) break;
@@ -109,7 +109,8 @@ private:
             for (int i = 0; i < sums; i++) acc_[i] = pool.take();
         decoder_->take_constants(pool, 0);
 
-        // Converting a tile's scales may overwrite what lives no longer than a block.
+        // Converting the scales of a tile may overwrite registers whose contents are needed within one block
+        // only.
         int n = 0;
         const auto reuse = [&](const Zmm &z) {
             if (n < tile_params_t::temps) temps_[n++] = z;
@@ -125,10 +126,10 @@ private:
     }
 
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
-    const Xbyak::Reg64 codes_ = r8; // where the next codes, or the next tile's header, are
+    const Xbyak::Reg64 codes_ = r8; // address of the next codes, or of the header of the next tile
     const Xbyak::Reg64 wei_stride_ = r9, wei_stride3_ = r10;
     const Xbyak::Reg64 params_ = rcx;                             // of the current block
-    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // that are left
+    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // remaining tiles and blocks
 
     RegExp panel_at(const Xbyak::Reg64 &base, int panel) const {
         switch (panel) {
@@ -139,11 +140,11 @@ private:
         }
     }
 
-    // --- stack: rare things, sums that have no register, converted parameters of a tile ---
+    // --- Stack: rarely used data, sums without a register, converted parameters of a tile ---
 
     enum param_kind_t { scales, zero_points, rest_of_zero_points };
     const int param_kinds_ = byte_zero_points() ? 3 : 1;
-    const int param_bytes_ = tile_params_t::room(blocks(tile_rows_)) * vec_bytes; // of a kind, of a panel
+    const int param_bytes_ = tile_params_t::room(blocks(tile_rows_)) * vec_bytes; // of one kind and one panel
     int acc_offset() const { return 64; }
     int params_offset() const { return acc_offset() + (acc_in_regs_ ? 0 : rows_ * group_ * vec_bytes); }
     int stack_bytes() const { return params_offset() + group_ * param_kinds_ * param_bytes_; }
@@ -158,7 +159,7 @@ private:
         return params_of(rsp + params_offset(), panel, kind);
     }
     RegExp block_params(int panel, param_kind_t kind) const { return params_of(params_, panel, kind); }
-    // Weights and sums of the current group, groups left.
+    // Addresses of weights and sums of the current group, number of remaining groups.
     Xbyak::Address wei_slot() const { return qword[rsp]; }
     Xbyak::Address acc_slot() const { return qword[rsp + 8]; }
     Xbyak::Address groups_slot() const { return qword[rsp + 16]; }
@@ -223,7 +224,7 @@ private:
             }
     }
 
-    // The last tile has the rows that are left; the code that multiplies is the same.
+    // The last tile has the remaining rows. The code that multiplies is the same.
     void tiles() {
         const int64_t whole = shape_.K / tile_rows_;
         Xbyak::Label again, tail, codes, large;
@@ -254,8 +255,9 @@ private:
         L(done);
     }
 
-    // Converts the parameters of a tile, leads to its codes and counts its blocks. Jumps to `large` if it has
-    // zero points beyond 15: the decoder takes no others. Encoders make none, but the type has them.
+    // Converts the parameters of a tile, sets the address of its codes and counts its blocks. Jumps to
+    // `large` if a zero point is above 15, because the decoder does not take these. Encoders do not produce
+    // them, but the type has them.
     void begin_tile(int rows, Xbyak::Label &large) {
         const int n = blocks(rows);
         tile_params_t convert(*this, temps_, k1);
@@ -282,8 +284,8 @@ private:
         first_codes();
     }
 
-    // f(where parameters of kind 0 of the block go) with temps_[0] the block's zero points as
-    // dwords and temps_[1] those with 15 as a ceiling.
+    // Calls f(address for the block's parameters of kind 0). temps_[0] has the zero points of the block as
+    // dwords, temps_[1] the same limited to 15.
     template <typename F>
     void for_zero_points(int n, F f) {
         const uint32_t highest = 15;
@@ -295,7 +297,7 @@ private:
                 f(tile_params(p, scales) + b * vec_bytes);
             }
     }
-    // 16 - zero point, in all bytes of a dword. temps_[3] collects what is beyond 15.
+    // 16 - zero point, in all bytes of a dword. temps_[3] collects zero points above 15.
     void small_zero_points(const RegExp &dst) {
         const uint32_t base = 16;
         uint8_t low_bytes[16];
@@ -307,7 +309,7 @@ private:
         vpshufb(temps_[2], temps_[2], constant(low_bytes, sizeof(low_bytes)));
         vmovdqa64(ptr[dst + int(zero_points) * param_bytes_], temps_[2]);
     }
-    // What the decoder does not subtract.
+    // Zero points that the decoder does not subtract.
     void large_zero_points(const RegExp &dst) {
         vpsubd(temps_[0], temps_[0], temps_[1]);
         vcvtdq2ps(temps_[0], temps_[0]);
@@ -338,7 +340,7 @@ private:
         for (int i = 0; i < rows_ * group_ * parts_; i++) zero(part_[i]);
     }
 
-    // What lies so far ahead of bytes that are being read.
+    // Prefetches what is so far ahead of the bytes that are being read.
     void fetch_ahead(int bytes) {
         for (int p = 0; p < group_; p++)
             for (int b = 0; b < bytes; b += 64) prefetcht0(ptr[panel_at(codes_, p) + b + prefetch_ahead_]);
@@ -358,8 +360,8 @@ private:
         add(codes_, step_bytes_);
         src_at_.advance(*this, rows_, step_rows * 2);
     }
-    // The pair in f32, where the difference is exact, as it is in bf16. It has to be one number
-    // before it is multiplied: products with its parts would make NaN of an Inf source.
+    // Computes the pair in f32, where the difference is exact, as it is in bf16. It must be one number before
+    // it is multiplied: with an Inf in the source, products of its parts would give NaN.
     void subtract_rest(int panel, const Zmm &w) {
         const uint32_t high = 0xffff0000;
         const Xbyak::Address rest = ptr[block_params(panel, rest_of_zero_points)];
@@ -385,7 +387,7 @@ private:
         }
     }
 
-    // Adds the finished sums of a block to the result. A NaN scale makes NaN of a sum of 0 as well.
+    // Adds the finished sums of a block to the result. A NaN scale gives NaN even if the sum is 0.
     void scale() {
         for (int p = 0; p < group_; p++) {
             const Xbyak::Address s = ptr[block_params(p, scales)];
@@ -406,7 +408,7 @@ private:
         }
     }
 
-    // float_zero: what the zeros contribute is zero * (sum of the block's source).
+    // float_zero: the zeros contribute zero * (sum of the block's source).
     void add_zeros() {
         load_wei(codes_);
         mov(src_at_.base[0], arg(offsetof(direct_args_t, xsum)));

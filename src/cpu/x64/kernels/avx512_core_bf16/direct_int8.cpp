@@ -27,8 +27,8 @@ constexpr int vec_bytes = 64;
 
 class direct_int8_t : public jit_base_t {
 public:
-    // `one_stream`: panels one after the other, and sums scaled beside dot products, as in
-    // direct_one_stream.cpp.
+    // `one_stream`: panels are processed one after the other, and sums are scaled beside the dot products, as
+    // in direct_one_stream.cpp.
     explicit direct_int8_t(const kernel_params_t &p, bool one_stream)
         : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant),
           by_exponent_(one_stream && p.quant.scale_dt == mxdnn_e8m0),
@@ -39,13 +39,13 @@ public:
     }
 
 private:
-    static constexpr int constants = 3; // and the source
+    static constexpr int constants = 3; // with the source
     const int rows_, panels_;
     const data_type_t wei_dt_;
     const quant_t quant_;
-    const bool by_exponent_; // scales are powers of two, of which exponents are added
+    const bool by_exponent_; // scales are powers of two: their exponents are added
     const packed_shape_t shape_;
-    int group_ = 1; // panels that are walked at once
+    int group_ = 1; // panels that are processed together
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
     const int step_bytes_ = k_step * panel_columns * shape_.bits / 8;
     int tile_bytes() const { return int(n16_frame_t::tile_bytes(shape_, n16_frame_t::tile_rows(shape_))); }
@@ -59,11 +59,11 @@ private:
     Zmm acc(int row, int panel) const { return Zmm(constants + group_ + (rows_ + row) * group_ + panel); }
 
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
-    const row_addr_t scale_at_ = {{r15, rdi}, rax, rbx, r12, r13}; // of the block at work
+    const row_addr_t scale_at_ = {{r15, rdi}, rax, rbx, r12, r13}; // scale of the current block
     const Reg64 codes_ = r8, wei_stride_ = r9, wei_stride3_ = r10, params_ = rcx, steps_ = rdx, blocks_ = r14;
 
-    // Stack: arguments, weights and sums of the group, groups and tiles left; scales of a tile as f32, and
-    // zero points behind each panel's.
+    // Stack: arguments, addresses of weights and sums of the group, remaining groups and tiles, the scales of
+    // a tile as f32, with zero points behind those of each panel.
     enum slot_t {
         args_slot = 0,
         wei_slot = 8,
@@ -73,10 +73,10 @@ private:
         scales_slot = 64
     };
     const int kind_bytes_ = tile_params_t::room(int(div_up(tile_rows_, shape_.block))) * vec_bytes;
-    const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of a panel
+    const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of one panel
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
     bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
-    // Sums of u4 codes begin at 0: zero points are taken off at the end.
+    // Sums of u4 codes begin at 0. Zero points are subtracted at the end.
     bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && !float_zero(); }
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
     void load_arg(const Reg64 &r, size_t offset) {
@@ -120,9 +120,9 @@ private:
         const int8_weights_t w = int8_weights(wei_dt_);
         uint8_t bytes[64];
         for (int i = 0; i < 64; i++) {
-            // s8: within a lane rows 0 1 of four columns, then rows 2 3.
+            // s8: a lane has rows 0 1 of four columns, then rows 2 3.
             int value = i % 16 / 4 * 2 + i % 4 / 2 * 8 + i % 2;
-            // Codes of u4 are what others become with their offset.
+            // u4 codes are used as they are; others become unsigned with their offset.
             if (wei_dt_ != mxdnn_s8)
                 value = int(data_type_info(wei_dt_)->decode(uint32_t(i % 16)) / w.unit)
                         + (wei_dt_ == mxdnn_u4 ? 0 : w.offset);
@@ -171,7 +171,7 @@ private:
             if (!has_zeros()) continue;
             convert.to_f32(quant_.zp_dt, panel_at(p) + blocks * panel_columns * shape_.scale_bytes,
                     to + kind_bytes_, blocks);
-            // As multiples of the negative sums that rows have.
+            // As multiples of the negative sums of the rows.
             vmovaps(src(), constant((float_zero() ? -1.f : 1.f) / float(int8_weights(wei_dt_).offset)));
             for (int b = 0; b < blocks; b++) {
                 vmulps(wei(0), src(), ptr[to + kind_bytes_ + b * vec_bytes]);
@@ -184,7 +184,7 @@ private:
             loop(steps_, div_up(of, k_step), [&] { step(); });
             add(params_, vec_bytes);
         };
-        const bool short_blocks = block <= k_step; // the last one has codes for a whole step too
+        const bool short_blocks = block <= k_step; // the last one has codes for a whole step, too
         loop(blocks_, short_blocks ? blocks : rows / block, [&] { steps(block); });
         if (!short_blocks && rows % block) steps(rows % block);
     }
@@ -237,7 +237,7 @@ private:
         }
     }
 
-    // Of one panel, whose exponents are in src().
+    // One panel, whose exponents are in src().
     void add_by_exponent() {
         for (int r = 0; r < rows_; r++) {
             vcvtdq2ps(sum(r, 0), sum(r, 0));
@@ -247,8 +247,8 @@ private:
         }
     }
 
-    // Four rows, those that int8_weights_t::order has at k. The byte permute ignores what is above its
-    // index, and the table repeats below that.
+    // Four rows, those that int8_weights_t::order has at k. The byte permute ignores the upper bits of an
+    // index, and the table repeats accordingly.
     void decode(const Zmm &w, const RegExp &codes, int k) {
         if (wei_dt_ == mxdnn_s8) {
             vmovdqu64(w, ptr[codes + k * panel_columns]);

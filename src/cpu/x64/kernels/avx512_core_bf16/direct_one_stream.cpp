@@ -23,9 +23,9 @@ namespace {
 
 using Xbyak::Zmm;
 
-constexpr int vec_bytes = 64; // of a row of a panel: 16 dwords
-constexpr int step_rows = 16; // of K: what is unrolled
-constexpr int latency = 8;    // sums that are needed to hide that of a dot product
+constexpr int vec_bytes = 64; // a row of a panel: 16 dwords
+constexpr int step_rows = 16; // rows of K that are unrolled
+constexpr int latency = 8;    // number of sums that hides the latency of a dot product
 
 class direct_one_stream_t : public jit_base_t {
 public:
@@ -49,17 +49,17 @@ private:
 
     // --- registers ---
 
-    int chains_ = 1; // of dependent dot products for each sum
+    int chains_ = 1; // chains of dependent dot products for each sum
     Zmm sum_[32], acc_[32], wei_[2], keep_, scale_, temp_;
     bool has_keep_ = false;
     std::unique_ptr<pair_decoder_t> decoder_;
 
     const Zmm &sum(int row, int chain) const { return sum_[row * chains_ + chain]; }
 
-    // Powers of two, applied by other pipes than dot products have: which are the busier ones with a row or
-    // two.
+    // Scales that are powers of two are applied by other execution pipes than those of dot products, which
+    // are the limit with a row or two.
     bool by_exponent() const { return quant_.scale_dt == mxdnn_e8m0 && rows_ > 2; }
-    // Others are converted when they are needed.
+    // Other scales are converted when they are needed.
     bool converts_tiles() const { return quant_.scale_dt == mxdnn_f8_e4m3; }
 
     void plan() {
@@ -77,10 +77,10 @@ private:
 
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
     const Xbyak::Reg64 codes_ = r8;
-    const Xbyak::Reg64 params_ = rcx;                             // scales of the block at work
-    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // that are left
+    const Xbyak::Reg64 params_ = rcx;                             // scales of the current block
+    const Xbyak::Reg64 tiles_ = rdx, blocks_ = r14, steps_ = r15; // remaining tiles and blocks
 
-    // --- stack: weights and sums of the panel, panels left, converted scales of a tile ---
+    // --- Stack: addresses of weights and sums of the panel, remaining panels, converted scales of a tile ---
 
     static constexpr int params_offset = 64;
     int stack_bytes() const {
@@ -167,8 +167,8 @@ private:
         src_at_.advance(*this, rows_, step_rows * 2);
     }
 
-    // Before the block is multiplied: what comes after waits for dot products, and would make sums wait in
-    // turn.
+    // Done before the block is multiplied. Later it would wait for the dot products, and the next sums for
+    // it.
     void load_scale() {
         if (converts_tiles())
             vmovaps(scale_, ptr[params_]);
@@ -178,7 +178,7 @@ private:
         add(params_, param_bytes());
     }
 
-    // Adds the finished sums of a block to the result. A NaN scale makes NaN of a sum of 0 as well.
+    // Adds the finished sums of a block to the result. A NaN scale gives NaN even if the sum is 0.
     void apply_scale() {
         for (int r = 0; r < rows_; r++) {
             for (int n = chains_ / 2; n > 0; n /= 2)

@@ -35,8 +35,8 @@ void int4_decoder_t::load_params(const RegExp &scales, const RegExp &zero_points
     }
 }
 
-// A dword of codes is a column: its low word has the first codes of four pairs, its high word the second
-// ones. The permute ignores what is above its index.
+// A dword of codes is a column. Its low word has the first codes of four pairs, its high word the second
+// ones. The permute ignores the upper bits of an index.
 void int4_decoder_t::decode_pair(int pair, const RegExp &codes, const RegExp &dst, int rows) {
     const uint32_t low = 0x0000ffff;
     constexpr int vec_bytes = 64, pairs_of_vector = 4;

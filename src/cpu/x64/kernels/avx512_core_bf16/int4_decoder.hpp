@@ -17,10 +17,10 @@ public:
 
     void take_registers(zmm_pool_t &pool);
     void load_constants();
-    // Of a group: 16 scales in f32 at `scales`, and 16 zero points, if the format has any.
+    // Parameters of a group: 16 scales in f32 at `scales`, and 16 zero points if the format has any.
     void load_params(const Xbyak::RegExp &scales, const Xbyak::RegExp &zero_points);
-    // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors, one pair of
-    // rows each, in ascending order.
+    // Decodes 16 rows of codes to eight vectors, one pair of rows each, in ascending order. `rows` of them
+    // exist: any number from none to more than 16.
     static constexpr int pairs = 8;
     void decode_pair(int pair, const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows);
 

@@ -12,14 +12,14 @@ namespace {
 
 using Xbyak::Zmm;
 
-// Of values that bf16 has: no type here has more than 8 bits of mantissa.
+// The bits of a value that bf16 can represent. No type here has more than 8 bits of mantissa.
 uint16_t bf16_of(float x) { return uint16_t(bits_of(x) >> 16); }
 
 uint16_t pair_value(const pair_values_t &v, uint32_t code) {
     const float value = data_type_info(v.wei_dt)->decode(code) - float(v.subtract);
     if (v.exponent_shift == 0) return bf16_of(value);
     if (is_nan(value)) return 0xffff;
-    // The sign of a zero never matters in a sum, and +0 survives a saturating subtraction.
+    // The sign of a zero never matters in a sum, and +0 is unchanged by a saturating subtraction.
     if (value == 0) return 0;
     const uint16_t word = uint16_t(bf16_of(value) + v.exponent_shift * (1 << 7)); // the shift may be negative
     if (v.number_mantissa) return uint16_t(word | (word >> 5 & 3));
@@ -33,8 +33,8 @@ constexpr int masked_or = 0xec;
 // d = mask ? d : s, bit by bit
 constexpr int select = 0xe4;
 
-// A shifted down by 4 s, each word of a vector starts with the code of pair s. The table repeats
-// after 16 entries because a word permute looks at five bits.
+// Shifted right by 4 s, each word of a vector begins with the code of pair s. The table repeats after 16
+// entries because a word permute uses five bits.
 class b4_decoder_t : public pair_decoder_t {
 public:
     b4_decoder_t(jit_base_t &j, const pair_values_t &v) : pair_decoder_t(j, 1) {
@@ -42,8 +42,8 @@ public:
         uint16_t table[32];
         for (uint32_t i = 0; i < 32; i++) table[i] = pair_value(v, i % 16);
         table_ = add_constant(table, sizeof(table));
-        // Byte shifts do what word shifts do, but on the permute port: Intel's processors do word shifts,
-        // saturating sums and half of a word permute on the other one.
+        // Byte shifts do the work of word shifts, but on the permute port. Intel's processors execute word
+        // shifts, saturating sums and half of a word permute on the other port.
         for (int s = 1; s < 4 && !v.beside_dots; s++) {
             uint8_t from[8];
             for (int b = 0; b < 8; b++) from[b] = uint8_t(b / 2 * 16 + 4 * s + b % 2 * 8);
@@ -76,8 +76,8 @@ private:
     int table_, shift_[4] = {-1, -1, -1, -1};
 };
 
-// Codes are spread to bytes, 16 - zero point is added, and the sum, 1 to 31, is the index of
-// code - zero point.
+// Codes become bytes, and 16 - zero point is added. The sum, 1 to 31, is the table index of code - zero
+// point.
 class b4_zero_point_decoder_t : public pair_decoder_t {
 public:
     explicit b4_zero_point_decoder_t(jit_base_t &j) : pair_decoder_t(j, 2) {
@@ -88,7 +88,7 @@ public:
         low_ = add_constant(&low, 1);
     }
 
-    // Even fetches have pairs 0 and 2 of a vector, odd ones 1 and 3.
+    // Even fetches have pairs 0 and 2 of a vector, odd ones pairs 1 and 3.
     int pair(int fetch, int i) const override { return fetch / 2 * 4 + fetch % 2 + i * 2; }
 
     void emit(int fetch, const source_t &s, const Zmm *w, const Zmm &, const Zmm *) override {
@@ -108,8 +108,8 @@ private:
     int table_, low_;
 };
 
-// Bytes of one table give the low bytes, bytes of another the high bytes; unpacking them within
-// lanes makes the pairs, because the layouts keep codes in that order.
+// One table gives the low bytes, another the high bytes. Unpacking them within lanes makes the pairs, because
+// the layouts have the codes in that order.
 class byte_decoder_t : public pair_decoder_t {
 protected:
     explicit byte_decoder_t(jit_base_t &j) : pair_decoder_t(j, 2) { has_temp_ = true; }
@@ -141,7 +141,7 @@ public:
         if (fetch < 3) {
             j_.vmovdqu64(w[0], vector(fetch));
         } else {
-            // What the byte permute ignores in the other three; its own top bits are ignored too.
+            // Bits that the byte permute ignores in the other three. It ignores its own top bits, too.
             j_.vpsrlw(w[0], vector(0), 6);
             j_.vpsrlw(temp, vector(1), 4);
             j_.vpternlogd(w[0], temp, constant(two_bits_), select);
@@ -157,10 +157,10 @@ private:
     int low_, high_, two_bits_, four_bits_;
 };
 
-// Tables of 128 bytes, indexed by the code without its sign, which goes on top of the high byte. A low byte
-// has the last bit of the exponent and the mantissa, so that a table of 64 does for codes with few bits of
-// mantissa: an upper bit of the exponent only has to keep large numbers from subnormal ones, whose last bits
-// mean something else. NaN is left NaN by any low byte with the exponent's last bit and some mantissa.
+// Tables of 128 bytes, indexed by the code without its sign, which is added to the high byte. A low byte has
+// the last bit of the exponent, and the mantissa. For codes with few bits of mantissa a table of 64 suffices:
+// an upper bit of the exponent only has to distinguish large numbers from subnormal ones, whose last bits
+// have another meaning. NaN remains NaN with any low byte that has the exponent's last bit and some mantissa.
 class b8_decoder_t : public byte_decoder_t {
 public:
     b8_decoder_t(jit_base_t &j, const pair_values_t &v) : byte_decoder_t(j), is_int_(v.wei_dt == mxdnn_s8) {
@@ -201,8 +201,8 @@ public:
         j_.vmovdqa64(temp, w[0]);
         j_.vpermi2b(temp, reg(high0_), constant(high1_));
         if (is_int_) {
-            // The table has magnitudes 0 to 127. Magnitude 128 is looked up as 0, whose low byte is
-            // right: 2.0 is a power of two with an even exponent.
+            // The table has magnitudes 0 to 127. Magnitude 128 is looked up as 0, whose low byte is right:
+            // 2.0 is a power of two with an even exponent.
             j_.vpmovb2m(j_.k2, w[0]);
             j_.vmovdqu8(temp | j_.k2, constant(two_));
             j_.vmovdqu64(w[0], mem);
@@ -212,9 +212,9 @@ public:
     }
 
 private:
-    static constexpr uint8_t fold = 0x20; // the bit that takes the one above it
+    static constexpr uint8_t fold = 0x20; // the bit that replaces the one above it
     const bool is_int_;
-    bool folds_ = true; // low1_ is the mask for that then
+    bool folds_ = true; // then low1_ is the mask
     int low0_, low1_, high0_, high1_, sign_, two_ = 0;
 };
 

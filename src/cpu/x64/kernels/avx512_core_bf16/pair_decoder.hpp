@@ -12,24 +12,25 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Which bf16 values stand for the codes.
+// The bf16 values of the codes.
 struct pair_values_t {
     data_type_t wei_dt = mxdnn_data_type_undef;
-    int subtract = 0;         // from every code; 4-bit integers only
-    bool zero_points = false; // u4: subtract the column's zero point, which must be 0 to 15
-    // Added to the exponent of every value but 0, which must leave it normal. NaN then becomes
-    // 0xffff, so that saturating additions leave it alone; Inf is not supported.
+    int subtract = 0;         // subtracted from every code; 4-bit integers only
+    bool zero_points = false; // u4: the column's zero point, which must be 0 to 15, is subtracted
+    // Added to the exponent of every value except 0. The result must be normal. NaN becomes 0xffff, so that
+    // saturating additions do not change it. Inf is not supported.
     int exponent_shift = 0;
-    // Decoded beside vdpbf16ps, which leaves less room on the port of permutes than on that of word shifts.
+    // Codes are decoded beside vdpbf16ps, which leaves less room on the port of permutes than on that of word
+    // shifts.
     bool beside_dots = false;
-    // The upper bit of the mantissa, the only one that f4 has, is repeated in all lower ones.
+    // The upper bit of the mantissa, the only one that f4 has, is repeated in all lower bits.
     bool spread_mantissa = false;
-    // The two upper bits of the mantissa, the only ones that magnitudes up to 8 have, are repeated in the
-    // lowest.
+    // The two upper bits of the mantissa, the only ones of magnitudes up to 8, are repeated in the lowest
+    // bits.
     bool number_mantissa = false;
 };
 
-// Register numbers, first come first served.
+// Register numbers, allocated in order.
 class zmm_pool_t {
 public:
     Xbyak::Zmm take() { return Xbyak::Zmm(used_++); }
@@ -41,30 +42,30 @@ private:
 
 class pair_decoder_t {
 public:
-    // Where to read: the codes of 16 rows of one panel; with zero points also 64 bytes that hold,
-    // for every column, four times the byte 16 - zero point.
+    // Addresses: the codes of 16 rows of one panel. With zero points also 64 bytes that have the byte 16 -
+    // zero point four times for every column.
     struct source_t {
         const Xbyak::RegExp &codes, &zero_points;
     };
 
     virtual ~pair_decoder_t() = default;
 
-    // The eight pairs of 16 rows come in fetches of one or two.
+    // The eight pairs of 16 rows are decoded in fetches of one or two.
     int pairs() const { return pairs_; }
     int fetches() const { return 8 / pairs_; }
-    // Which of the eight pairs number i of a fetch is.
+    // The number, among the eight pairs, of pair i of a fetch.
     virtual int pair(int fetch, int i) const { return fetch * pairs_ + i; }
 
-    // Emits a fetch into w[0..pairs()). keep, if not null, is a register that nobody else writes
-    // between the fetches of the same 16 rows, which are in ascending order.
+    // Emits a fetch into w[0..pairs()). `keep`, if not null, is a register that keeps its contents between
+    // the fetches of the same 16 rows. These come in ascending order.
     virtual void emit(int fetch, const source_t &s, const Xbyak::Zmm *w, const Xbyak::Zmm &temp,
             const Xbyak::Zmm *keep) = 0;
 
     bool has_temp() const { return has_temp_; } // whether emit() writes temp
-    bool can_keep() const { return can_keep_; } // whether it has a use for keep
+    bool can_keep() const { return can_keep_; } // whether keep is of use
 
-    // Constants are read from memory except those that this puts into registers: the required
-    // ones, and as many others as leave the pool with `spare`. Can be called again.
+    // Constants are read from memory, except those that this call puts into registers: all required ones, and
+    // others as long as `spare` registers remain in the pool. It can be called again.
     void take_constants(zmm_pool_t &pool, int spare) {
         for (int i = 0; i < count_; i++)
             if (!in_reg(i) && (i < required_ || pool.left() > spare)) const_[i].reg.emplace(pool.take());
@@ -103,7 +104,7 @@ private:
     int count_ = 0, required_ = 0;
 };
 
-// For the types of the layouts n16_b4, n16_b6 and n16_b8.
+// For the types of n16_b4, n16_b6 and n16_b8.
 std::unique_ptr<pair_decoder_t> make_pair_decoder(jit_base_t &j, const pair_values_t &v);
 
 } // namespace x64

@@ -14,7 +14,7 @@ using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64;
 
-// Exponents of the values of an element type that are not 0.
+// Exponents of the nonzero values of an element type.
 struct exponents_t {
     int lowest, highest;
 };
@@ -31,19 +31,20 @@ exponents_t exponents_of(data_type_t dt) {
     return e;
 }
 
-uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // of values that bf16 has
+uint32_t bf16_bits(float x) { return bits_of(x) >> 16; } // for values that bf16 can represent
 
-// Beyond every f8_e4m3 scale's exponent: what is subtracted is positive.
+// Larger than every exponent of an f8_e4m3 scale, so that the number to subtract is positive.
 constexpr int f8_exponent_shift = 16;
 
-// For the codes of scales without a sign: the word that is subtracted, and the second parameter's low byte.
+// For the codes of scales, without their sign: the word to subtract, and the low byte of the second
+// parameter.
 struct f8_scales_t {
     uint8_t low[128], high[128], second[128];
-    uint32_t by_lanes[16]; // columns of four blocks: four of each in every lane
+    uint32_t by_lanes[16]; // columns of four blocks: each lane has four of each block
     f8_scales_t() {
         for (uint32_t i = 0; i < 128; i++) {
             const float s = f8_e4m3_t::decode(i);
-            uint32_t first = 0xffff; // a scale of 0: everything saturates
+            uint32_t first = 0xffff; // a scale of 0: all values saturate
             second[i] = 0x80;        // its highest bit is above the mantissa
             if (s > 0) {
                 first = (uint32_t(f8_exponent_shift) << 7) + bf16_bits(1.f) - bf16_bits(s);
@@ -56,14 +57,15 @@ struct f8_scales_t {
     }
 };
 
-// Likewise beyond every bf16 scale's exponent.
+// Larger than every exponent of a bf16 scale, so that the number to subtract is positive.
 constexpr int bf16_exponent_shift = 125;
 
-// For the mantissas of scales: what the product with 1 + i / 4 has more than a word of that and the scale's.
+// For the mantissas of scales: by how much the word of the product with 1 + i / 4 is larger than the sum of
+// both words.
 struct bf16_scales_t {
-    static constexpr int least = 4; // is added: nothing is below 0
+    static constexpr int least = 4; // added, so that no value is below 0
     uint8_t beyond[4][128];
-    uint64_t by_lanes[8]; // columns of two blocks: four of each in every lane
+    uint64_t by_lanes[8]; // columns of two blocks: each lane has four of each block
     bf16_scales_t() {
         for (uint32_t m = 0; m < 128; m++)
             for (uint32_t i = 0; i < 4; i++) {
@@ -89,7 +91,7 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         fast_ = scaling_t::subtract_bf16;
         kinds_ = 2;
         lowest_ = 0x0080;  // the least normal number
-        highest_ = 0x7dff; // times 8 it is below Inf
+        highest_ = 0x7dff; // 8 times this is below Inf
         v.exponent_shift = bf16_exponent_shift;
         v.number_mantissa = true;
         shifted_ = make_pair_decoder(j, v);
@@ -97,14 +99,14 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
     }
     exact_ = make_pair_decoder(j, v);
     const exponents_t e = exponents_of(p.wei_dt);
-    if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // which has Inf
+    if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // f8_e5m2 has Inf
         fast_ = p.wei_dt == mxdnn_f8_e4m3 ? scaling_t::add : scaling_t::subtract;
-        // The bf16 exponent field of a result is e + byte: from 1 to 254.
+        // The exponent field of a bf16 result is e + byte: 1 to 254.
         lowest_ = 1 - e.lowest;
         highest_ = 254 - e.highest;
         v.exponent_shift = 127 - e.highest;
-        // The least exponent is 2 in the table, not 1: the largest one is odd then, as NaN's has to be where
-        // tables of low bytes are folded.
+        // The smallest exponent in the table is 2, not 1. So the largest one is odd, as that of NaN must be
+        // for folded tables of low bytes.
         if (fast_ == scaling_t::add) {
             lowest_++;
             v.exponent_shift = -125 - e.lowest;
@@ -142,7 +144,8 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
         int4_->load_constants();
         if (!shifted_) return;
         shifted_->load_constants();
-        // Which byte of a dword's four columns: the mantissa's number, and for the upper byte of a word none.
+        // Table indices for a dword of four columns: the number of the mantissa; none for the upper byte of a
+        // word.
         uint16_t columns[32];
         const uint16_t number = 3;
         for (int i = 0; i < 32; i++) columns[i] = uint16_t(0x8000 | i / 2 % 4 * 4);
@@ -156,7 +159,7 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     const uint16_t bits = 0x7fff;
     j_.vmovdqa64(high_, j_.constant(high));
     j_.vmovdqa64(bits_, j_.constant(bits));
-    // Words of two registers of f32 to pairs.
+    // Words of two f32 registers become pairs.
     uint16_t merge[32];
     for (int i = 0; i < 16; i++) {
         merge[2 * i] = uint16_t(2 * i + 1);
@@ -165,7 +168,7 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     j_.vmovdqu64(merge_, j_.constant(merge, sizeof(merge)));
     tile_params_t(j_, temps_, j_.k1).prepare(quant_.scale_dt, temp);
     if (!shifted_) return;
-    // Bytes of a dword that converted powers occupy: the high one of each word.
+    // The bytes of a dword for converted powers of two: the high one of each word.
     j_.mov(temp, 0xaaaaaaaaaaaaaaaaull);
     j_.kmovq(j_.k4, temp);
 }
@@ -177,7 +180,7 @@ void panel_decoder_t::check(const RegExp &header, int rows, Xbyak::Label &slow, 
     const uint16_t lowest_word = uint16_t(lowest_), range_word = uint16_t(highest_ - lowest_);
     const int bytes = blocks(rows) * panel_columns * int(shape_.scale_bytes);
     for (int at = 0; at < bytes; at += vec_bytes) {
-        // What follows the scales in the header is no scale.
+        // Bytes of the header after the scales are not scales.
         const int n = std::min(bytes - at, vec_bytes);
         if (n < vec_bytes) {
             j_.mov(temp, (uint64_t(1) << n / shape_.scale_bytes) - 1);
@@ -208,8 +211,8 @@ void panel_decoder_t::convert(const RegExp &header, const RegExp &to, int rows, 
         params.to_f32(quant_.zp_dt, header + n * panel_columns * shape_.scale_bytes, to + kind_bytes(), n);
 }
 
-// What is subtracted from or added to both words of a column: a power of two's distance from
-// where the table has it, in the exponent's place. Headers are whole cache lines.
+// The number that is subtracted from or added to both words of a column: the distance of a power of two from
+// its value in the table, in the place of the exponent. Headers are whole cache lines.
 void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int rows) {
     const Zmm &bytes = temps_[0], &t = temps_[1];
     for (int b = 0; b < blocks(rows); b++) {
@@ -232,8 +235,8 @@ void panel_decoder_t::convert_powers(const RegExp &header, const RegExp &to, int
     }
 }
 
-// First kind: what is subtracted from the word of 2^e. Second: ones, and in the bits of the mantissa what a
-// word of 1.5 * 2^e has more, which may carry into the exponent.
+// First kind: the number to subtract from the word of 2^e. Second kind: ones, and in the bits of the mantissa
+// the difference to a word of 1.5 * 2^e, which may carry into the exponent.
 void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int rows) {
     static const f8_scales_t table;
     const Zmm &scales = wei_[0], &l = temps_[0], &h = temps_[1], &words = temps_[2], &t = temps_[3];
@@ -243,7 +246,7 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
             j_.vmovdqa64(t, j_.constant(of, 64));
             j_.vpermi2b(d, t, j_.constant(of + 64, 64));
         };
-        // Words of four blocks, from their low and high bytes, twice.
+        // Words of four blocks, from their low and high bytes. Twice.
         const auto store = [&](int kind) {
             for (int i = 0; i < 4; i++) {
                 if (i == 0) j_.vpunpcklbw(words, l, h);
@@ -266,8 +269,8 @@ void panel_decoder_t::convert_f8(const RegExp &header, const RegExp &to, int row
     }
 }
 
-// Two blocks at a time, words of a column in the order of its lanes. First kind: what is subtracted from a
-// value's word. Second: four bytes for each column, what the four mantissas add to that.
+// Two blocks at a time; words of a column in the order of its lanes. First kind: the number to subtract from
+// the word of a value. Second kind: four bytes for each column, the corrections for the four mantissas.
 void panel_decoder_t::convert_bf16(const RegExp &header, const RegExp &to, int rows) {
     static const bf16_scales_t tables;
     const uint16_t none = bf16_scales_t::least, low = 0x00ff;

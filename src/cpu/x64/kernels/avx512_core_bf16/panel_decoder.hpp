@@ -30,8 +30,8 @@ public:
     int blocks(int rows) const { return int(div_up(rows, shape_.block)); }
     bool two_blocks() const { return shape_.block < k_step; } // one for each half of a step
 
-    // A tile is decoded in one of two ways. The fast one is integer arithmetic on two numbers at
-    // once; it exists for some formats, for tiles whose scales are ordinary.
+    // A tile is decoded in one of two ways. The fast way is integer arithmetic on two numbers at once. It
+    // exists for some formats, and for tiles with ordinary scales.
     bool has_fast() const { return bool(shifted_); }
 
     void take_registers(zmm_pool_t &pool);
@@ -40,38 +40,38 @@ public:
     // Jumps if the tile with that header needs the slow way. `temp` is overwritten.
     void check(const Xbyak::RegExp &header, int rows, Xbyak::Label &slow, const Xbyak::Reg64 &temp);
 
-    // Bytes of a tile's converted parameters: those of a block are at block * 64, of a second kind
-    // at kind_bytes() from there.
+    // The size of a tile's converted parameters. Those of a block are at block * 64; those of the second kind
+    // kind_bytes() behind.
     int param_bytes() const { return kinds_ * kind_bytes(); }
     int kind_bytes() const { return tile_params_t::room(blocks(tile_rows())) * 64; }
     void convert(const Xbyak::RegExp &header, const Xbyak::RegExp &to, int rows, bool fast);
 
-    // Parameters of one block, for the half steps that follow.
+    // Loads the parameters of one block for the half steps that follow.
     void load_params(const Xbyak::RegExp &at, bool fast);
-    // Five registers that hold nothing between half steps.
+    // Five registers that are free between half steps.
     Xbyak::Zmm spare(int i) const { return i < tile_params_t::temps ? temps_[i] : wei_[0]; }
-    // Sixteen rows of codes, of which `rows` exist (any number: none, or more), to eight vectors.
+    // Decodes 16 rows of codes to eight vectors. `rows` of them exist: any number from none to more than 16.
     void half_step(const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
-    // The same in pieces, 0 to fetches() - 1, in that order.
+    // The same in pieces, from 0 to fetches() - 1, in that order.
     int fetches(bool fast) const;
     void fetch(int i, const Xbyak::RegExp &codes, const Xbyak::RegExp &dst, int rows, bool fast);
 
 private:
     enum class scaling_t {
-        // Scales are powers of two and the exponents of the table are shifted, so that the rest is
-        // one operation. Only for tiles whose results all are normal.
-        subtract, // table of large exponents: zeros saturate, the type has no NaN
-        add,      // table of small exponents: zeros are masked, NaN saturates (f8_e4m3)
-        // f4 with f8_e4m3 scales. A value is 0, 2^e or 1.5 * 2^e, so a result is the scale's bf16 or
-        // that of 1.5 times the scale, with e added to its exponent. The difference of the two, as integers,
-        // fits in the bits of the mantissa, all of which the table sets for 1.5: a mask leaves it. Zeros
-        // saturate.
+        // Scales are powers of two. The table has shifted exponents, so that one more operation suffices.
+        // Only for tiles with normal results.
+        subtract, // table with large exponents: zeros saturate; the type has no NaN
+        add,      // table with small exponents: zeros are masked, NaN saturates (f8_e4m3)
+        // f4 with f8_e4m3 scales. A value is 0, 2^e or 1.5 * 2^e. So a result is the bf16 of the scale, or of
+        // 1.5 times the scale, with e added to its exponent. The difference of both, as integers, fits in the
+        // bits of the mantissa. The table has all these bits set for 1.5, and a mask leaves the difference.
+        // Zeros saturate.
         subtract_f8,
-        // s4 with bf16 scales. A magnitude is 2^e times 1, 1.25, 1.5 or 1.75, so a result is one of four
-        // words, the rounded products of these and the scale, with e added to its exponent. They lie a
-        // little beyond where the sum of both logarithms has them: up to 22, found by column and mantissa.
+        // s4 with bf16 scales. A magnitude is 2^e times 1, 1.25, 1.5 or 1.75. So a result is one of four
+        // words, the rounded products of these and the scale, with e added to its exponent. A word is the sum
+        // of both logarithms plus a correction of at most 22, which is looked up by column and mantissa.
         subtract_bf16,
-        multiply // in f32: the product has no more bits than bf16 (or is no normal number)
+        multiply // in f32: the product has no more bits than bf16 (or is not normal)
     };
 
     jit_base_t &j_;
@@ -79,9 +79,9 @@ private:
     const packed_shape_t shape_;
     int kinds_ = 1;
     scaling_t fast_ = scaling_t::multiply;
-    int lowest_ = 0, highest_ = 0; // scale bytes that the fast way takes
+    int lowest_ = 0, highest_ = 0; // range of scale bytes for the fast way
     std::unique_ptr<pair_decoder_t> exact_, shifted_;
-    std::unique_ptr<int4_decoder_t> int4_; // instead of exact_
+    std::unique_ptr<int4_decoder_t> int4_; // used instead of exact_
 
     Xbyak::Zmm wei_[2], temp_, keep_, even_, odd_, scale_, second_, merge_, high_, bits_;
     Xbyak::Zmm temps_[tile_params_t::temps];

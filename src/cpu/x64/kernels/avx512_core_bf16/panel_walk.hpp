@@ -13,12 +13,12 @@ namespace x64 {
 class panel_walk_t {
 public:
     struct regs_t {
-        Xbyak::Reg64 codes, dst;           // of the next tile; of the next step's results. Both advance.
-        Xbyak::Reg64 params, units, steps; // in use while a tile is decoded
-        Xbyak::Reg64 temp;                 // but not when after_half() runs
+        Xbyak::Reg64 codes,
+                dst; // addresses of the next tile and of the results of the next step; both advance
+        Xbyak::Reg64 params, units, steps; // used while a tile is decoded
+        Xbyak::Reg64 temp;                 // free while after_half() runs
     };
-    // Codes are fetched into the cache `tiles_ahead` whole tiles before they are decoded, unless p says
-    // otherwise.
+    // Codes are prefetched `tiles_ahead` whole tiles before they are decoded, unless p says otherwise.
     panel_walk_t(jit_base_t &j, const kernel_params_t &p, const regs_t &regs, int tiles_ahead)
         : j_(j), decoder_(j, p), regs_(regs),
           ahead_(p.fetch_ahead ? p.fetch_ahead
@@ -30,14 +30,14 @@ public:
 
     const packed_shape_t &shape() const { return shape_; }
     int tile_rows() const { return decoder_.tile_rows(); }
-    int tail_rows() const { return int(shape_.K % tile_rows()); } // of the partial last tile
+    int tail_rows() const { return int(shape_.K % tile_rows()); } // rows of the partial last tile
     int param_bytes() const { return decoder_.param_bytes(); }
     void load_constants() { decoder_.load_constants(regs_.temp); }
-    // Five registers that after_half() may write after all.
+    // Five registers that after_half() may use.
     Xbyak::Zmm spare(int i) const { return decoder_.spare(i); }
 
-    // A tile of `rows` rows; its converted parameters go to `params_at`. after_half() emits what runs after
-    // every 16 rows, and must leave zmm, opmask and all of regs but temp alone.
+    // Decodes a tile of `rows` rows. Its converted parameters go to `params_at`. after_half() emits code that
+    // runs after every 16 rows. It must not change zmm, opmask and other registers of regs except temp.
     template <typename F>
     void tile(const Xbyak::RegExp &params_at, int rows, F after_half) {
         for (int b = 0; b < decoder_.header_bytes(tile_rows()); b += vec_bytes)
@@ -65,12 +65,12 @@ private:
         decoder_.convert(regs_.codes, params_at, rows, fast);
         j_.add(regs_.codes, decoder_.header_bytes(rows));
         j_.lea(regs_.params, j_.ptr[params_at]);
-        // The last rows of a tail are written apart: padding is zeros, whatever the codes there say.
+        // The last rows of a tail are written separately. Padding is zero, whatever its codes are.
         j_.loop(regs_.units, rows / unit_rows_, [&] { unit(unit_rows_, fast, after_half); });
         if (rows % unit_rows_) unit(rows % unit_rows_, fast, after_half);
     }
 
-    // Steps of 32 rows that share a block, or one step of two blocks.
+    // Decodes steps of 32 rows that share a block, or one step of two blocks.
     template <typename F>
     void unit(int rows, bool fast, F after_half) {
         const bool two_blocks = decoder_.two_blocks();

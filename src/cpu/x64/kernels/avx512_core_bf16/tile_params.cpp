@@ -16,7 +16,7 @@ namespace {
 // The two upper bytes of the f32 of a code without its sign.
 struct e4m3_table_t {
     uint8_t low[128], high[128];
-    uint8_t index[4][64] = {}; // where they go from block i of four: the upper bytes of dwords
+    uint8_t index[4][64] = {}; // positions for block i of four: the upper bytes of dwords
     e4m3_table_t() {
         for (uint32_t i = 0; i < 128; i++) {
             const uint32_t bits = bits_of(f8_e4m3_t::decode(i));
@@ -42,9 +42,9 @@ void tile_params_t::prepare(data_type_t dt, const Xbyak::Reg64 &temp) {
 void tile_params_t::load_f32(data_type_t dt, const Zmm &d, const Xbyak::RegExp &src) {
     switch (dt) {
     case mxdnn_e8m0: {
-        // As an exponent field, 1 to 254 are right, 0 has to become 2^-127, which is subnormal, and
-        // 255, Inf so far, NaN: a response per class of number, four bits each. 0: what the
-        // destination held; 1: the number; 3: NaN. Classes 2, 3, 5, 7: zero, one, Inf, positive.
+        // As an exponent field, 1 to 254 are right. 0 has to become 2^-127, which is subnormal, and 255,
+        // which would be Inf, NaN. There is a response for each class of number, four bits each. 0: the
+        // previous contents; 1: the number; 3: NaN. Classes 2, 3, 5, 7: zero, one, Inf, positive.
         constexpr uint32_t responses = 0u << 2 * 4 | 1u << 3 * 4 | 3u << 5 * 4 | 1u << 7 * 4;
         constexpr uint32_t least = 0x00400000;
         const Zmm &t = t_[0];
@@ -75,9 +75,9 @@ void tile_params_t::to_f32(data_type_t dt, const Xbyak::RegExp &src, const Xbyak
     }
 }
 
-// Four blocks at a time: tables give the two upper bytes of the f32 of all 64 codes, and a permute
-// per block brings them into their dwords. A header is whole cache lines, so reading 64 bytes is
-// safe; blocks that do not exist are zeros there.
+// Four blocks at a time. Tables give the two upper bytes of the f32 of all 64 codes. A permute for each block
+// moves them to their dwords. A header is whole cache lines, so reading 64 bytes is safe. Blocks that do not
+// exist are zeros there.
 void tile_params_t::e4m3_to_f32(const Xbyak::RegExp &src, const Xbyak::RegExp &dst, int blocks) {
     static const e4m3_table_t table;
     const uint32_t signs = 0x80808080;

@@ -12,19 +12,19 @@ namespace x64 {
 class tile_params_t {
 public:
     static constexpr int temps = 4;
-    // Blocks that converted scales need room for: they come in groups of four.
+    // The number of blocks that converted scales need room for: a multiple of four.
     static constexpr int room(int blocks) { return int(round_up(blocks, 4)); }
 
-    // t: registers that the calls below may write. mask: an opmask register that only this uses.
+    // t: registers that the calls below may overwrite. mask: an opmask register for this class alone.
     tile_params_t(jit_base_t &j, const Xbyak::Zmm *t, const Xbyak::Opmask &mask)
         : j_(j), t_(t), mask_(mask) {}
 
-    // Before the first conversion of scales of that type.
+    // Called before the first conversion of scales of that type.
     void prepare(data_type_t dt, const Xbyak::Reg64 &temp);
 
-    // [blocks][16] of type dt at src to f32 at dst. e8m0: 0 is 2^-127, 255 NaN.
+    // Converts [blocks][16] of type dt at src to f32 at dst. e8m0: 0 is 2^-127, 255 is NaN.
     void to_f32(data_type_t dt, const Xbyak::RegExp &src, const Xbyak::RegExp &dst, int blocks);
-    // One block into a register; any type but f8_e4m3.
+    // Converts one block into a register; any type but f8_e4m3.
     void load_f32(data_type_t dt, const Xbyak::Zmm &d, const Xbyak::RegExp &src);
 
 private:
