@@ -15,11 +15,11 @@ namespace x64 {
 
 namespace {
 
-// Fewer elements than this are not worth waking a thread for.
+// For fewer elements it does not pay to wake a thread.
 constexpr int64_t elements_per_thread = 1 << 14;
 
-// What one execution is divided into. Threads share all items of a batch, so that neither many small matrices
-// nor a few large ones leave a thread idle.
+// The division of one execution. Threads share all items of a batch, so that neither many small matrices nor
+// a few large ones leave a thread idle.
 class items_t {
 public:
     items_t(const reorder_conf_t &c, const exec_ctx_t &ctx)
@@ -43,7 +43,8 @@ public:
 
     void index_of(int64_t entry, dim_t *idx) const { batch_index(md_, entry, idx); }
 
-    // Runs body(worker, item, next) for all, in parallel. The last one of a matrix is next to itself.
+    // Runs body(worker, item, next) for all items, in parallel. The last item of a matrix is its own next
+    // item.
     template <typename F>
     void run(write_t how, F &&body) const {
         const int64_t n = batch_ * per_entry_;
@@ -70,7 +71,7 @@ private:
     const exec_ctx_t &ctx_;
     const memory_desc_t &md_;
     dim_t lines_, length_, batch_;
-    int64_t chunks_, groups_, per_entry_; // of positions, of lines
+    int64_t chunks_, groups_, per_entry_; // of positions, of lines, of both in a matrix
 
     item_t item(int64_t i) const {
         const int64_t group = c_.along_lines ? i / chunks_ : i % groups_,
@@ -86,7 +87,7 @@ void raise_to(uint32_t *most, uint32_t value) {
     }
 }
 
-// The destination's global scales, before anything is written under them.
+// Computes the global scales of the destination, before anything is written under them.
 void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const items_t &items) {
     const memory_t *given =
             c.moves || c.measures ? nullptr : ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_DST);
@@ -106,13 +107,13 @@ void make_global_scales(const reorder_conf_t &c, const exec_ctx_t &ctx, const it
                 reorder_side_t src(c.src, ctx);
                 src.set_batch(idx);
                 dst.set_global(src.global());
-            } else if (c.dst.packed) { // else it is where the caller put it
+            } else if (c.dst.packed) { // otherwise it is in the caller's memory
                 dst.set_global(static_cast<const float *>(given->handle)[given->md.dims[0] == 1 ? 0 : entry]);
             }
         });
         return;
     }
-    // The largest magnitude, as bits, gathers where the scale will be.
+    // The bits of the largest magnitude are collected in the place of the scale.
     for_entries([](int64_t, const dim_t *, reorder_side_t &dst) { dst.set_global(0.f); });
     items.run(write_t::cached, [](reorder_worker_t &worker, const item_t &i, const item_t &) {
         raise_to(worker.dst().global_bits(), worker.amax(i.line, i.pos));
@@ -129,7 +130,7 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     const memory_t &to = *ctx.memory(MXDNN_ARG_DST);
     const memory_desc_t &md = to.md;
     const items_t items(c, ctx);
-    // What is no element of a swizzled destination is zero; packed tiles are written whole.
+    // Padding of a swizzled destination is zero. Packed tiles are written as a whole.
     if (c.dst.swizzled && !c.given) {
         const memory_t &scales = *ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
         std::memset(scales.handle, 0, size_t(size_of(scales.md)));
@@ -138,8 +139,8 @@ status_t simd_mx_reorder_base_t::execute(const exec_ctx_t &ctx) const {
     if (c.dst.quantised && c.dst.format.has_global) make_global_scales(c, ctx, items);
     if (items.empty()) return mxdnn_success;
 
-    // What a thread's own cache does not hold beside all else is written around it. Neighbouring items share
-    // no byte: groups are 16 lines or a multiple, chunks whole blocks.
+    // Results that do not fit in the cache of a thread bypass it. Neighbouring items share no byte: groups
+    // are multiples of 16 lines, chunks whole blocks.
     const int64_t bytes = size_of(ctx.memory(MXDNN_ARG_SRC)->md) + size_of(md);
     const write_t how = bytes / items.threads() > cache_sizes().l2 / 2 ? write_t::around : write_t::cached;
     const reorder_copy_t copy(c, ctx);

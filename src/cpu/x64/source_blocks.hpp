@@ -10,49 +10,49 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Sums of so many products of s8 and MXFP4's integers, shifted to fill an s8 (128 * 96 at most), are exact in
-// 32 bits.
+// Sums of this many products of s8 and MXFP4's integers, which are shifted to fill an s8 (128 * 96 at most),
+// are exact in 32 bits.
 constexpr int64_t exact_int8_rows = ((int64_t(1) << 31) - 1) / (128 * 96);
 
-// Rows of source that one tile takes.
+// Source rows of one tile.
 constexpr int tile_source_rows = 16;
 
-// Panels that a kernel that keeps sums in tiles walks at once, for so many rows: with more of them every tile
-// of the source is loaded less often, and there are eight tiles in all. More panels are one walk after the
-// other.
+// The number of panels that a kernel with sums in tiles processes together, for so many rows. With more
+// panels every source tile is loaded less often, but there are only eight tiles. Further panels are processed
+// afterwards.
 constexpr int walked_panels(int64_t rows) {
     return rows <= tile_source_rows ? 4 : rows <= 3 * tile_source_rows ? 2 : 1;
 }
 
-// Lines of the next panels that each of `calls` calls for the same panels fetches in a step, in which all
-// those panels have `step_bytes`. A single call of more than 48 rows fetches about 60 % of them, other lines
-// just before they are decoded: memory and the source, which is in L2, are waited for one after the other,
-// and with all lines it takes longer than with none. Two calls or more fetch at most 90 %, or a little more,
-// between them. Fewer rows wait for memory anyway.
+// The number of cache lines of the next panels that each of `calls` calls for the same panels prefetches in a
+// step. In a step all those panels have `step_bytes`. A single call of more than 48 rows prefetches about 60
+// % of the lines; other lines are fetched just before they are decoded. Memory and the source, which is in
+// L2, are waited for in turn, and prefetching all lines would take longer than prefetching none. Two or more
+// calls together prefetch at most 90 %, or a little more. Calls with fewer rows wait for memory in any case.
 constexpr int next_panel_lines(int64_t step_bytes, int64_t rows, int64_t calls) {
     if (calls == 0 || (calls == 1 && walked_panels(rows) > 1)) return 0;
     return int((step_bytes * (calls == 1 ? 6 : 9) / 10 / calls + 16) / 64);
 }
 
-// Source rows as one stream: a block of rows at a time (the last one has what is left), of those a step of K
-// at a time, row by row.
+// Source rows as one stream. It has one block of rows after the other (the last one has the rest), in a block
+// one step of K after the other, and in a step the rows.
 struct source_blocks_t {
     static constexpr int64_t fused_block_rows = 32;
-    static constexpr int64_t piece_bytes = 64; // of a row, of a step: as much as tiles take
+    static constexpr int64_t piece_bytes = 64; // bytes of a row in a step, as tiles read them
 
     const int64_t K;
-    const int64_t value_bytes; // of values that are multiplied: bf16, or s8 of one byte
+    const int64_t value_bytes; // bytes of a value: bf16, or s8 with one byte
     const int64_t rows;
-    const int64_t block; // its rows
+    const int64_t block; // rows of a block
 
     int64_t step() const { return piece_bytes / value_bytes; }
-    // Where row r begins, and how far its next piece is from there.
+    // The beginning of row r, and the distance of its next piece.
     int64_t first(int64_t r) const {
         const int64_t in_block = r % block;
         return piece_bytes * ((r - in_block) * div_up(K, step()) + in_block);
     }
     int64_t stride(int64_t r) const { return piece_bytes * std::min(block, rows - r / block * block); }
-    // f(k, where the values of a step from k on of row r are)
+    // Calls f(k, address of the values of the step from k on, of row r).
     template <typename F>
     void for_each_piece(int64_t r, F f) const {
         const int64_t some = step(), next = stride(r);

@@ -13,7 +13,7 @@ namespace x64 {
 
 namespace {
 
-// Values of all codes, made when this is compiled: every thread of an execution looks them up.
+// The values of all codes, computed at compile time, because every thread of an execution looks them up.
 template <typename T>
 constexpr std::array<float, 1 << T::bits> make_values() {
     std::array<float, 1 << T::bits> v{};
@@ -29,7 +29,7 @@ const float *values_of(data_type_t dt) {
     return v;
 }
 
-// Of s8 with one scale per row, whose codes are whole numbers.
+// For s8 with one scale per row, whose codes are integers.
 constexpr std::array<float, 256> make_integers() {
     std::array<float, 256> v{};
     for (int c = 0; c < 256; c++) v[size_t(c)] = float(c < 128 ? c : c - 256);
@@ -70,7 +70,7 @@ void source_rows_t::load(int64_t m, int64_t k, int64_t n, float *x) const {
             n);
 }
 
-// e8m0, of a block.
+// The e8m0 scale of a block.
 uint32_t source_rows_t::recipe_scale(const float *x, int64_t n) const {
     return e8m0_from_amax<s8_t>(row_kernels().amax_bits(x, n), rounding_);
 }
@@ -81,7 +81,7 @@ source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
         return {0, has_row_scale(element_dt_, quant_) && K_ > 0
                            ? decode_value(quant_.scale_dt, view_.params(m, 0).scale)
                            : 1.f};
-    uint32_t amax = 0, most = 0; // of the magnitudes' bits, of the scales
+    uint32_t amax = 0, most = 0; // of the bits of magnitudes; of the scales
     const auto see = [&](uint32_t scale) {
         if (scale != e8m0_poison) most = std::max(most, scale);
     };
@@ -102,8 +102,8 @@ source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
                                     : row_fp8_scale(amax)};
 }
 
-// Of powers of two 2^(scale - exponent), at most 1; what falls below 2^-126 of the row's largest block is
-// below every rounding of the row.
+// For powers of two 2^(scale - exponent), at most 1. Values below 2^-126 of the row's largest block are
+// smaller than every rounding of the row.
 float source_rows_t::scale_in_row(uint32_t scale, const row_t &row) const {
     if (has_row_scale(element_dt_, quant_)) return 1.f;
     if (quant_.scale_dt != mxdnn_e8m0 || scale == e8m0_poison) return decode_value(quant_.scale_dt, scale);
@@ -148,7 +148,7 @@ void source_rows_t::make_codes(int64_t m, int64_t k, int64_t n, const row_t &row
 }
 
 void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
-    // A part at a time, whole blocks each; the parts of a row are those of the whole row.
+    // One part at a time, in whole blocks. The parts of a row are those of the whole row.
     for (int64_t k = 0; k < K_; k += chunk) {
         codes_t c;
         const int64_t n = std::min(chunk, K_ - k);
@@ -240,7 +240,8 @@ void source_rows_t::convert(int64_t m, const row_t &row, int64_t run, const sour
         for (int64_t i = 0; i < n; i += run) {
             const int64_t some = std::min(run, n - i);
             rk.from_f32(compute_dt_, x + i, at(k + i), 1, some);
-            if (sums.block_sums) rk.to_f32(compute_dt_, at(k + i), 1, x + i, some); // as the kernel sees them
+            if (sums.block_sums)
+                rk.to_f32(compute_dt_, at(k + i), 1, x + i, some); // as the kernel reads them
         }
         for (int64_t i = 0; sums.block_sums && i < n; i += sums.block)
             sums.block_sums[(k + i) / sums.block] = rk.sum(x + i, std::min(sums.block, n - i));

@@ -10,47 +10,47 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// What else a row leaves behind; pointers may be null where nothing needs it.
+// Further results of preparing a row. Pointers may be null if nothing needs them.
 struct source_sums_t {
-    float *row_scale;  // quantised sources: what the row was divided by, a power of two or its one scale
-    float *block_sums; // of the values as the kernel sees them, one per `block` of K
+    float *row_scale;  // quantised sources: the divisor of the row, a power of two or its one scale
+    float *block_sums; // sums of the values as the kernel reads them, one per `block` of K
     int64_t block;
 };
 
-// The source of one execution and one batch entry. It has codes if it is quantised, or is to be by the
-// attributes' recipe.
+// The source of one execution and one batch entry. It has codes if it is quantised, or if the attributes'
+// recipe quantises it.
 class source_rows_t {
 public:
     source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt);
     void set_batch(const dim_t *idx) { view_.set_batch(idx), bind(idx); }
-    // Rows of groups: the parameters of one expert, and how far swizzled scales lie behind their rows.
+    // For rows of groups: the parameters of one expert, and how far 128x4 scales are ahead of their rows.
     void set_group(int expert, int64_t scale_row_shift) {
         view_.set_global_index(expert);
         view_.set_scale_row_shift(scale_row_shift);
     }
     float global() const { return view_.quantised() ? view_.global() : 1.f; }
 
-    // Address of row m where kernels may read it in place: no conversion, no padding needed.
+    // The address of row m if kernels may read it in place, without conversion and padding.
     const void *in_place(int64_t m) const;
     int64_t in_place_stride() const { return row_stride_ * data_type_info(md_->dt)->bits / 8; }
 
     // Writes row m, padded to `padded` elements, to out.
     void prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const;
-    // The same, in bf16 or codes alone, as row r of a stream; m < 0: zeros.
+    // The same, in bf16 or as codes, as row r of a stream. m < 0: zeros.
     void prepare(int64_t m, int64_t r, const source_blocks_t &to, void *out, const source_sums_t &sums) const;
 
 private:
-    // Elements at a time: they stay in the first-level cache, whole blocks of any format.
+    // The number of elements that are processed together. They stay in the first-level cache, and are whole
+    // blocks of any format.
     static constexpr int64_t chunk = 256;
     static constexpr int64_t least_block = 16;
 
-    // What a whole row is divided by: the power of two of its largest block, or its one scale.
+    // The divisor of a whole row: the power of two of its largest block, or its one scale.
     struct row_t {
         int exponent;
         float scale;
     };
-    // Some of a row's codes, and what their values are multiplied by, a number per block, the row's own
-    // scale apart.
+    // Some codes of a row, and the factors of their values, one for each block, without the scale of the row.
     struct codes_t {
         uint8_t codes[chunk];
         float scales[chunk / least_block];
@@ -70,15 +70,15 @@ private:
     }
     void dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const;
     void prepare_int8(int64_t m, const row_t &row, void *out) const;
-    // at(k): where codes from k on go, of which a piece of a stream lie side by side.
+    // at(k) is the address for codes from k on. A piece of a stream is contiguous.
     template <typename F>
     void stream_int8(int64_t m, const row_t &row, F at) const;
-    row_t see_row(int64_t m, const source_sums_t &sums) const; // and leave its scale
-    // Whether a prepared row is nothing but a copy.
+    row_t see_row(int64_t m, const source_sums_t &sums) const; // also writes its scale
+    // Whether a prepared row is only a copy.
     bool as_it_is(const source_sums_t &sums) const {
         return !has_codes() && md_->dt == compute_dt_ && col_stride_ == 1 && !sums.block_sums;
     }
-    // at(k): where values from k on go, of which `run` lie side by side; k is a multiple of that.
+    // at(k) is the address for values from k on, of which `run` are contiguous. k is a multiple of `run`.
     template <typename F>
     void convert(int64_t m, const row_t &row, int64_t run, const source_sums_t &sums, F at) const;
 
@@ -86,13 +86,13 @@ private:
     const uint8_t *base_;
     data_type_t compute_dt_, wei_dt_;
     matrix_view_t view_;
-    const bool recipe_; // codes are made here
+    const bool recipe_; // codes are computed here
     const mxdnn_scale_rounding_t rounding_;
-    quant_t quant_; // of the codes, if there are any
+    quant_t quant_; // format of the codes, if there are any
     data_type_t element_dt_;
-    const uint8_t *matrix_ = nullptr; // of the batch entry; null where elements are no whole bytes
+    const uint8_t *matrix_ = nullptr; // the batch entry; null if elements are not whole bytes
     int64_t K_, row_stride_, col_stride_;
-    const float *values_ = nullptr; // of the codes; null where zero points take part
+    const float *values_ = nullptr; // values of the codes; null with zero points
 };
 
 } // namespace x64

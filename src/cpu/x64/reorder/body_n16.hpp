@@ -10,7 +10,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Lane 0 holds 16 rows of column c, lane 1 those of column c + 4.
+// Lane 0 has 16 rows of column c, lane 1 those of column c + 4.
 MXDNN_INLINE __m256i load_columns(const uint8_t *codes, int64_t pitch, int c) {
     return load_halves(codes + c * pitch, codes + (c + 4) * pitch);
 }
@@ -19,8 +19,8 @@ MXDNN_INLINE void store_columns(__m256i v, uint8_t *codes, int64_t pitch, int c)
     store128(codes + (c + 4) * pitch, _mm256_extracti128_si256(v, 1));
 }
 
-// Interleaves units of 16 or 32 bits of four vectors: in every lane, out[k] holds units 4k .. 4k + 3 ... of
-// all four side by side.
+// Interleaves units of 16 or 32 bits of four vectors: in every lane, out[k] has units 4k .. 4k + 3 of the
+// sequence that takes one unit of each vector in turn.
 struct four_t {
     __m256i v[4];
 };
@@ -36,7 +36,7 @@ MXDNN_INLINE four_t transpose32(const four_t &a) {
     return {{_mm256_unpacklo_epi64(l01, l23), _mm256_unpackhi_epi64(l01, l23),
             _mm256_unpacklo_epi64(h01, h23), _mm256_unpackhi_epi64(h01, h23)}};
 }
-// interleave16() backwards: v[k] holds, of each of four columns, words 2k and 2k + 1; out[c] is column c.
+// The inverse of interleave16(): v[k] has words 2k and 2k + 1 of each of four columns; out[c] is column c.
 MXDNN_INLINE four_t separate16(const four_t &a) {
     const __m256i order =
             _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
@@ -57,7 +57,8 @@ MXDNN_INLINE void scatter_rows(const four_t &v, uint8_t *codes, int64_t pitch) {
     for (int c = 0; c < 4; c++) store_columns(columns.v[c], codes, pitch, c);
 }
 
-// Both halves of four vectors: around the caches, a cache line is written without a pause.
+// Stores both halves of four vectors together: stores that bypass the caches write a cache line without a
+// pause.
 MXDNN_INLINE void write_four(bool around, uint8_t *out, const four_t &low, const four_t &high) {
     for (int k = 0; k < 4; k++) {
         write256(around, out + k * 64, low.v[k]);
@@ -78,7 +79,7 @@ void unpack_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
         }
 }
 
-// Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
+// Vector 3 is in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
 void pack_b6(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i low = _mm256_set1_epi8(63), high = _mm256_set1_epi8(char(0xc0));
     for (int r = 0; r < rows; r += 16, out += 192)
@@ -105,7 +106,7 @@ void unpack_b6(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
         }
 }
 
-// ---- 4-bit codes: a dword holds eight rows of a column, rows 0 2 4 6 before 1 3 5 7 ----
+// ---- 4-bit codes: a dword has eight rows of a column, rows 0 2 4 6 before 1 3 5 7 ----
 
 // 32 rows of columns c and c + 4, four dwords each, from 32 rows of 8 columns.
 MXDNN_INLINE four_t load_dwords(const uint8_t *in) {
@@ -143,8 +144,8 @@ void unpack_b4(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) {
         }
 }
 
-// Plain pairs (0 1) (2 3) (4 5) (6 7) to (0 2) (4 6) (1 3) (5 7): halves of bytes change places inside words,
-// then bytes inside dwords. Each step is its own inverse.
+// Plain pairs (0 1) (2 3) (4 5) (6 7) become (0 2) (4 6) (1 3) (5 7): first halves of bytes are exchanged
+// within words, then bytes within dwords. Each step is its own inverse.
 MXDNN_INLINE __m256i swap_inner_halves(__m256i v) {
     const __m256i t =
             _mm256_and_si256(_mm256_xor_si256(v, _mm256_srli_epi16(v, 4)), _mm256_set1_epi16(0x00f0));
@@ -187,7 +188,7 @@ void n16_unpack(int bits, const uint8_t *in, int rows, uint8_t *codes, int64_t p
     unpack_b8(in, rows, codes, pitch);
 }
 
-// Scales and zero points of a tile stand as rows.
+// Scales and zero points of a tile are rows.
 MXDNN_INLINE void copy_param_rows(
         int row, const uint8_t *from, int64_t from_pitch, int rows, uint8_t *to, int64_t to_pitch) {
     for (int r = 0; r < rows; r++)

@@ -24,17 +24,17 @@ MXDNN_INLINE lanes_t turn_lanes(const __m512i *g) {
 
 // ---- the largest of each line ----
 
-// Of 16 positions of 32 lines each, in the order of the lines.
+// For 16 positions of 32 lines each, in the order of the lines.
 struct largest_t {
     __m512i first, second;
     __m512i of_all() const { return _mm512_max_epi16(first, second); }
 };
 
-// line(l): line l, as numbers that compare like signed words. Interleaved, two vectors leave half as many
+// line(l) is line l, as numbers that compare like signed words. Interleaving two vectors leaves half as many
 // candidates for each of twice as many lines.
 template <typename F>
 MXDNN_INLINE largest_t largest_of_lines(F &&line) {
-    __m512i p[4]; // of eight lines, a candidate for each in every lane
+    __m512i p[4]; // of eight lines, one candidate for each in every lane
     for (int i = 0; i < 4; i++) {
         __m512i q[2];
         for (int j = 0; j < 2; j++) {
@@ -56,9 +56,9 @@ MXDNN_INLINE largest_t largest_of_lines(F &&line) {
 
 // ---- codes of a panel ----
 
-// pack(out, around, codes): codes(i, j) has lines i and j, a code in each byte and nothing else, in each lane
-// eight of one line, then eight of the other. unpack(in, line): line(l, words, place) has a code at bit
-// `place` of each word; the rest of it is anything.
+// pack(out, around, codes): codes(i, j) has lines i and j, one code and nothing else in each byte. Each lane
+// has eight codes of one line, then eight of the other. unpack(in, line): line(l, words, place) has a code at
+// bit `place` of each word; other bits may have any value.
 template <int bits>
 struct n16_lines_t;
 
@@ -89,15 +89,16 @@ struct n16_lines_t<4> {
 
 private:
     MXDNN_INLINE __m512i places() { return _mm512_set4_epi32(12, 8, 4, 0); }
-    // Of both lines of a lane, in its first quadword.
+    // Both lines of a lane, in its first quadword.
     MXDNN_INLINE __m512i dwords_of(__m512i bytes) {
-        // Positions two apart meet in a byte.
+        // Positions at distance two share a byte.
         const __m512i v = _mm512_or_si512(bytes, _mm512_srli_epi64(bytes, 12));
         return shuffle512(v, _mm_setr_epi8(0, 4, 1, 5, 8, 12, 9, 13, -1, -1, -1, -1, -1, -1, -1, -1));
     }
 };
 
-// Vectors of n16_b8, each four positions of all columns: of four columns positions 0 and 1, then 2 and 3.
+// Vectors of n16_b8, each with four positions of all columns: for four columns positions 0 and 1, then 2 and
+// 3.
 struct quads_t {
     __m512i v[8];
 };
@@ -143,7 +144,7 @@ struct n16_lines_t<8> {
     }
 };
 
-// Of four vectors the last stands in the top two bits of the others, its lowest bits in the first.
+// The last of four vectors is in the top two bits of the others, its lowest bits in the first.
 template <>
 struct n16_lines_t<6> {
     template <typename F>

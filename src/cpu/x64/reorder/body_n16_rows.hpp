@@ -10,11 +10,12 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Four bytes of each column; plane j is byte j of all 16.
+// Four bytes of each column. Plane j has byte j of all 16.
 using byte_order_t = const uint8_t[16];
 constexpr byte_order_t b8_to_planes = {0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15};
 constexpr byte_order_t b8_from_planes = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};
-constexpr byte_order_t b4_planes = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}; // both ways
+constexpr byte_order_t b4_planes = {
+        0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}; // in both directions
 
 MXDNN_INLINE four_t shuffle_all(const four_t &a, byte_order_t &order) {
     const __m256i o = _mm256_broadcastsi128_si256(load128(order));
@@ -40,7 +41,7 @@ MXDNN_INLINE void store_two(const four_t &x, uint8_t *out, bool around) {
     for (int k = 0; k < 4; k += 2)
         write256(around, out + 64 + 16 * k, _mm256_permute2x128_si256(x.v[k], x.v[k + 1], 0x31));
 }
-// Rows that are `apart` from each other: the low half is row r, the high half row r + apart.
+// Rows at distance `apart`: the low half is row r, the high half row r + apart.
 MXDNN_INLINE __m256i load_rows(const uint8_t *codes, int64_t pitch, int r, int apart) {
     return load_halves(codes + r * pitch, codes + (r + apart) * pitch);
 }
@@ -68,7 +69,7 @@ void unpack_rows_b8(const uint8_t *in, int rows, uint8_t *codes, int64_t pitch) 
     for (int r = 0; r < rows; r += 8, in += 128) store_rows_b8(load_two(in), codes + r * pitch, pitch);
 }
 
-// Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
+// Vector 3 is in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
 void pack_rows_b6(const uint8_t *codes, int64_t pitch, int rows, uint8_t *out, bool around) {
     const __m256i low = _mm256_set1_epi8(63), high = _mm256_set1_epi8(char(0xc0));
     for (int r = 0; r < rows; r += 16, out += 192) {

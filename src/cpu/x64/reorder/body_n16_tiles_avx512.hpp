@@ -33,14 +33,14 @@ MXDNN_INLINE four_lines512_t transpose_lanes(const four_lines512_t &a) {
             _mm512_shuffle_i32x4(h01, h23, 0x88), _mm512_shuffle_i32x4(h01, h23, 0xdd)}};
 }
 
-// The vectors of a panel are one stream, which the processor follows too late while lines are written around
-// the caches.
+// The vectors of a panel are one stream. Hardware prefetches it too late while lines are written past the
+// caches.
 MXDNN_INLINE void fetch_ahead(const uint8_t *in, int bytes) {
     constexpr int ahead = 4096, header = 128;
     for (int i = 0; i < bytes + header; i += 64) fetch(in + ahead + i);
 }
 
-// From 16 vectors to 64 bytes of each column; dword(x) makes of a vector's dwords what columns have.
+// 16 vectors become 64 bytes of each column. dword(x) converts the dwords of a vector to those of columns.
 template <typename F>
 MXDNN_INLINE void split_tile(const uint8_t *in, uint8_t *columns, int64_t pitch, bool around, F &&dword) {
     for (int q = 0; q < 4; q++) {
@@ -50,7 +50,7 @@ MXDNN_INLINE void split_tile(const uint8_t *in, uint8_t *columns, int64_t pitch,
         for (int c = 0; c < 4; c++) write512(around, columns + (4 * q + c) * pitch, x.v[c]);
     }
 }
-// ... and back: write(i, vector).
+// The inverse: write(i, vector).
 template <typename F, typename G>
 MXDNN_INLINE void join_tile(const uint8_t *columns, int64_t pitch, F &&dword, G &&write) {
     four_lines512_t x[4];
@@ -64,16 +64,16 @@ MXDNN_INLINE void join_tile(const uint8_t *columns, int64_t pitch, F &&dword, G 
     }
 }
 
-// ---- dwords of a column as the layouts and as plain memory have them ----
+// ---- Dwords of a column in the layouts and in plain memory ----
 
-// Four rows of a column: words of two rows each, of four columns, to dwords and back.
+// Four rows of a column: words of two rows each, for four columns, become dwords, and back.
 MXDNN_INLINE __m512i dwords_of_b8(__m512i v) {
     return shuffle512(v, _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
 }
 MXDNN_INLINE __m512i b8_of_dwords(__m512i v) {
     return shuffle512(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
 }
-// Rows (0 1) (2 3) (4 5) (6 7) to (0 2) (4 6) (1 3) (5 7): see swap_inner_halves().
+// Rows (0 1) (2 3) (4 5) (6 7) become (0 2) (4 6) (1 3) (5 7): see swap_inner_halves().
 MXDNN_INLINE __m512i swap_halves512(__m512i v) {
     // (v ^ v >> 4) & mask, and v ^ t ^ t << 4
     const __m512i t = _mm512_ternarylogic_epi32(v, _mm512_srli_epi16(v, 4), words(0x00f0), 0x28);
@@ -83,8 +83,7 @@ MXDNN_INLINE __m512i swap_bytes512(__m512i v) {
     return shuffle512(v, _mm_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15));
 }
 
-// ---- what takes the place of the functions of body_n16.hpp; what is less than 16 vectors is left to them
-// ----
+// ---- Replaces functions of body_n16.hpp, which still process less than 16 vectors ----
 
 void n16_pack_nibbles_tiles(const uint8_t *nibbles, int64_t pitch, int rows, uint8_t *out, write_t how) {
     const bool around = goes_around512(how, out);
@@ -103,7 +102,7 @@ void n16_unpack_nibbles_tiles(const uint8_t *in, int rows, uint8_t *nibbles, int
     n16_unpack_nibbles(in, rows, nibbles, pitch, how);
 }
 
-// Vector 3 of four stands in the top two bits of the others: see pack_b6().
+// Vector 3 of four is in the top two bits of the others: see pack_b6().
 MXDNN_INLINE void fold_four(const __m512i *v, uint8_t *out, bool around) {
     const __m512i top = _mm512_set1_epi8(char(0xc0));
     for (int k = 0; k < 3; k++)

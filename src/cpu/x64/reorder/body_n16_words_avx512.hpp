@@ -10,14 +10,14 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Quadwords of two vectors in turn: the low half of both, and the high half.
+// Quadwords of two vectors alternately: the low half of the result, and the high half.
 MXDNN_INLINE __m512i low_quads_in_turn(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
 }
 MXDNN_INLINE __m512i high_quads_in_turn(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
 }
-// Lanes of two vectors in turn, likewise.
+// Lanes of two vectors alternately: the low half of the result, and the high half.
 MXDNN_INLINE __m512i low_lanes_in_turn(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), b);
 }
@@ -25,8 +25,8 @@ MXDNN_INLINE __m512i high_lanes_in_turn(__m512i a, __m512i b) {
     return _mm512_permutex2var_epi64(a, _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15), b);
 }
 
-// Four rows, the vectors of n16_b8 for both panels: bytes(i, j) has rows i and j, in each lane eight codes of
-// one row, then eight of the other.
+// Four rows, the vectors of n16_b8 for both panels. bytes(i, j) has rows i and j: each lane has eight codes
+// of one row, then eight of the other.
 struct pair_t {
     __m512i panel[2];
 };
@@ -46,9 +46,9 @@ MXDNN_INLINE two_t unpack_four(const pair_t &p) {
             _mm512_permutex2var_epi64(p.panel[0], _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), p.panel[1])}};
 }
 
-// Rows that are packed at a time: codes(i, j, place) makes rows i and j as pack_four() takes them, at bit
-// `place` of each byte, which holds nothing else. They are unpacked in `parts`: where rows lie on pages of
-// their own, 16 of them in turn are written more slowly than four (1.3 times as long, a power of two apart).
+// Rows that are packed together. codes(i, j, place) gives rows i and j as pack_four() takes them: at bit
+// `place` of each byte, with nothing else. They are unpacked in `parts`: if rows are on different pages,
+// writing 16 of them in turn takes longer than four (1.3 times as long at distances of a power of two).
 template <int bits>
 struct n16_words_t;
 
@@ -60,7 +60,8 @@ struct n16_words_t<8> {
         const pair_t p = pack_four([&](int i, int j) { return codes(i, j, 0); });
         for (int j = 0; j < 2; j++) write512(around, out[j] + at, p.panel[j]);
     }
-    // row(i, words, place): a code in the low (place 0) or the high byte of each word; the other is anything.
+    // row(i, words, place): a code is in the low (place 0) or the high byte of each word; the other byte may
+    // have any value.
     template <typename F>
     MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, int, F &&row) {
         const two_t t = unpack_four({{load512(in[0] + at), load512(in[1] + at)}});
@@ -68,7 +69,7 @@ struct n16_words_t<8> {
     }
 };
 
-// Vector 3 stands in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
+// Vector 3 is in the top two bits of vectors 0, 1 and 2, its lowest bits in the first.
 template <>
 struct n16_words_t<6> {
     static constexpr int rows = 16, parts = 4;
@@ -107,7 +108,7 @@ struct n16_words_t<4> {
     static constexpr int rows = 8, parts = 1;
     template <typename F>
     MXDNN_INLINE void pack(uint8_t *const *out, int64_t at, bool around, F &&codes) {
-        // Rows 0 and 2, and in the other half of a lane 1 and 3; 4 and 6, and 5 and 7.
+        // Rows 0 and 2, and in the other half of a lane rows 1 and 3; then 4 and 6, and 5 and 7.
         const __m512i first = _mm512_or_si512(codes(0, 1, 0), codes(2, 3, 4)),
                       second = _mm512_or_si512(codes(4, 5, 0), codes(6, 7, 4));
         const __m512i even = _mm512_unpacklo_epi8(first, second), odd = _mm512_unpackhi_epi8(first, second);
@@ -118,7 +119,7 @@ struct n16_words_t<4> {
     template <typename F>
     MXDNN_INLINE void unpack(const uint8_t *const *in, int64_t at, int, F &&row) {
         const __m512i a = load512(in[0] + at), b = load512(in[1] + at), low = dwords(0xffff);
-        // The words in pairs of lanes: low words of both panels, and high ones.
+        // Words in pairs of lanes: low words of both panels, and high ones.
         const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
         const __m512i even = _mm512_packus_epi32(_mm512_and_si512(a, low), _mm512_and_si512(b, low)),
                       odd = _mm512_packus_epi32(_mm512_srli_epi32(a, 16), _mm512_srli_epi32(b, 16));

@@ -13,14 +13,14 @@ namespace x64 {
 namespace {
 
 constexpr int n64_columns = 64, n64_pairs = n64_columns / 2;
-constexpr int n64_step_bytes = 2048;      // of one 16-byte load of every thread
-constexpr int n64_top_plane_bytes = 1024; // of a step of n64_b6, behind those
-// The first column of a pair; the other is 8 further.
+constexpr int n64_step_bytes = 2048;      // one 16-byte load of every thread
+constexpr int n64_top_plane_bytes = 1024; // in a step of n64_b6, after those
+// The first column of a pair; the other one is 8 further.
 constexpr int n64_column(int pair) { return pair / 8 * 16 + pair % 8; }
 
 // ---- bits of a word ----
 
-// Bits that move together: to the left, or, with a negative shift, to the right.
+// Bits that move together: to the left or, with a negative shift, to the right.
 struct bit_move_t {
     uint32_t mask = 0;
     int shift = 0;
@@ -49,7 +49,8 @@ struct bit_moves_t {
     }
 };
 
-// Where the first thread has bit b of the code of (k, n), in bits from its first byte of a plane on.
+// The position of bit b of the code of (k, n) in the first thread's words, in bits from its first byte of a
+// plane.
 template <typename L>
 constexpr int n64_bit(int64_t k, int64_t n, int b, int64_t plane = 0) {
     packed_shape_t s;
@@ -60,7 +61,7 @@ constexpr int n64_bit(int64_t k, int64_t n, int b, int64_t plane = 0) {
     return int(p.byte - L::codes(s, 0, 0) - plane) * 8 + p.bit;
 }
 
-// From codes of four bits, register r of the low halves at 4 r and of the high halves at 16 + 4 r.
+// From 4-bit codes: register r of the low halves is at bit 4 r, that of the high halves at 16 + 4 r.
 template <typename L>
 constexpr bit_moves_t n64_low_moves() {
     bit_moves_t m;
@@ -70,8 +71,8 @@ constexpr bit_moves_t n64_low_moves() {
                 m.add(16 * half + 4 * r + b, n64_bit<L>(r / 2 * 8 + half, r % 2 * 8, b));
     return m;
 }
-// From the top two bits of 6-bit codes: in a byte those of four registers; bytes of the first and the second
-// 16 rows in the low half, then in the high half.
+// From the top two bits of 6-bit codes. A byte has those of four registers. The bytes of the first and the
+// second 16 rows are in the low half, then in the high half.
 template <typename L>
 constexpr bit_moves_t n64_top_moves() {
     bit_moves_t m;
@@ -84,7 +85,7 @@ constexpr bit_moves_t n64_top_moves() {
     return m;
 }
 
-// What a layout does to words of four bits a code, and to those of the top two.
+// The moves of a layout: for words of four bits per code, and for those of the top two bits.
 template <typename L>
 struct n64_words_t {
     static constexpr bit_moves_t low = n64_low_moves<L>(), low_back = low.back();
@@ -119,16 +120,16 @@ MXDNN_INLINE __m256i move_bits(__m256i v) {
 
 MXDNN_INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
 MXDNN_INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
-// The low half of each byte of a, and that of b above it.
+// The low half of each byte of a, with that of b above it.
 MXDNN_INLINE __m256i joined(__m256i a, __m256i b) {
     return _mm256_or_si256(
             low_nibbles(a), _mm256_andnot_si256(_mm256_set1_epi8(15), _mm256_slli_epi16(b, 4)));
 }
-// The high half of each byte of b, and that of a below it.
+// The high half of each byte of b, with that of a below it.
 MXDNN_INLINE __m256i joined_high(__m256i a, __m256i b) {
     return _mm256_or_si256(high_nibbles(a), _mm256_andnot_si256(_mm256_set1_epi8(15), b));
 }
-// Bits 4 and 5 of a, and those of b two further.
+// Bits 4 and 5 of a, and those of b two bits higher.
 MXDNN_INLINE __m256i joined_tops(__m256i a, __m256i b) {
     return _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(a, 4), _mm256_set1_epi8(3)),
             _mm256_and_si256(_mm256_srli_epi16(b, 2), _mm256_set1_epi8(12)));
@@ -147,16 +148,16 @@ MXDNN_INLINE __m256i high_bytes(__m256i a, __m256i b) {
 
 // ---- pairs of columns as lines ----
 
-// Of a pair and 64 rows: rows 0..15 and 32..47 in the lanes of the first, 16..31 and 48..63 in those of the
-// second.
+// For a pair and 64 rows: the first vector has rows 0..15 and 32..47 in its lanes, the second one 16..31 and
+// 48..63.
 struct two_rows_t {
     __m256i v[2];
 };
 
-// A byte of both columns for each row, to the words of four threads and back.
+// One byte of both columns for each row becomes the words of four threads, and back.
 template <typename L>
 MXDNN_INLINE void store_words(const two_rows_t &bytes, uint8_t *out, bool around) {
-    // Of thread t rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
+    // Thread t has rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
     const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
     const __m256i a = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[0], order)),
                   b = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[1], order));
@@ -174,7 +175,7 @@ MXDNN_INLINE two_rows_t load_words(const uint8_t *in) {
     return {{rows(_mm256_shuffle_ps(low, high, 0x88)), rows(_mm256_shuffle_ps(low, high, 0xdd))}};
 }
 
-// Top bits of both columns, a byte for each row, to the words of four threads and back.
+// The top bits of both columns, one byte for each row, become the words of four threads, and back.
 MXDNN_INLINE void store_tops(const two_rows_t &bytes, uint8_t *out, bool around) {
     const auto registers = [](__m256i v) {
         return _mm256_or_si256(v, _mm256_slli_epi16(_mm256_srli_si256(v, 8), 4));
@@ -182,7 +183,7 @@ MXDNN_INLINE void store_tops(const two_rows_t &bytes, uint8_t *out, bool around)
     const __m256i words = _mm256_unpacklo_epi8(registers(bytes.v[0]), registers(bytes.v[1]));
     write256(around, out, interleave_dwords(move_bits<n64_words_t<n64_b6_t>::top>(words)));
 }
-// Their bits 0 and 1, and 2 and 3; the others are anything.
+// Their bits 0 and 1, and 2 and 3. Other bits may have any value.
 MXDNN_INLINE two_rows_t load_tops(const uint8_t *in) {
     const __m256i apart = _mm256_permutevar8x32_epi32(load256(in), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
     const __m256i words = move_bits<n64_words_t<n64_b6_t>::top_back>(apart);
@@ -190,7 +191,7 @@ MXDNN_INLINE two_rows_t load_tops(const uint8_t *in) {
     return {{rows(low_bytes(words, words)), rows(high_bytes(words, words))}};
 }
 
-// 64 rows of a column, lanes as two_rows_t has them.
+// 64 rows of a column. Lanes are as in two_rows_t.
 MXDNN_INLINE two_rows_t load_column(const uint8_t *codes) {
     return {{load_halves(codes, codes + 32), load_halves(codes + 16, codes + 48)}};
 }
@@ -253,7 +254,7 @@ template <typename L, typename F>
 MXDNN_INLINE void for_n64_steps(const code_tiles_t &t, F &&body) {
     const int64_t gap = t.tile_bytes - t.tile_rows / n64_rows(L::bits) * n64_bytes(L::bits);
     uint8_t *step = t.codes;
-    int left = t.tile_rows; // of the tile; one loop, as most tiles are one step
+    int left = t.tile_rows; // of the tile; one loop, since most tiles are one step
     for (int r = 0; r < t.rows; r += n64_rows(L::bits), step += n64_bytes(L::bits)) {
         if (left == 0) {
             step += gap;
@@ -268,10 +269,10 @@ MXDNN_INLINE void fetch_lines(const uint8_t *a, const uint8_t *b) {
     _mm_prefetch(reinterpret_cast<const char *>(a), _MM_HINT_T1);
     _mm_prefetch(reinterpret_cast<const char *>(b), _MM_HINT_T1);
 }
-// Calls body(column, the column of its pair, step, pair) for pairs of columns of codes, `per_byte` of them in
-// a byte. Lines in memory: two pairs walk through all steps, so that lines are read in runs of whole cache
-// lines; a step is written by whole cache lines, too, of which the top bits of two pairs are one. Lines in
-// cache, of which nothing is ahead: step by step, whose constants stay in registers.
+// Calls body(column, column in the pair, step, pair) for pairs of columns of codes. A byte has `per_byte`
+// codes. For lines in memory, two pairs go through all steps, so that lines are read in runs of whole cache
+// lines. A step is written in whole cache lines, too; the top bits of two pairs are one of them. Lines in
+// cache are not prefetched, and go step by step, with constants in registers.
 template <typename L, int per_byte, typename F>
 MXDNN_INLINE void pack_pairs(
         const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, F &&body) {
@@ -340,9 +341,10 @@ void n64_unpack_nibbles(const code_tiles_t &from, uint8_t *nibbles, int64_t pitc
     });
 }
 
-// ---- 16 columns of rows ----
+// ---- Rows of 16 columns ----
 
-// Rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of sixteen, for thread t in the low and t + 1 in the high lanes.
+// Rows 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of sixteen: for thread t in the low lanes, for t + 1 in the high
+// lanes.
 struct thread_rows_t {
     __m256i v[4];
 };
@@ -369,13 +371,13 @@ struct column_pairs_t {
 MXDNN_INLINE column_pairs_t column_halves(__m256i a, __m256i b) {
     return {_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)};
 }
-// A dword for each of eight pairs of columns, of the first four and of the last four: bytes of `a` and `b` of
-// the first row in its low half, of the second in its high half.
+// One dword for each of eight pairs of columns: the first four pairs and the last four. The low half has
+// bytes of `a` and `b` of the first row, the high half those of the second.
 MXDNN_INLINE column_pairs_t dwords_of(__m256i a, __m256i b) {
     const __m256i low = _mm256_unpacklo_epi8(a, b), high = _mm256_unpackhi_epi8(a, b);
     return {_mm256_unpacklo_epi16(low, high), _mm256_unpackhi_epi16(low, high)};
 }
-// ... and back: a and b.
+// The inverse: a and b.
 MXDNN_INLINE column_pairs_t bytes_of(const column_pairs_t &dwords) {
     const __m256i low = _mm256_set1_epi32(0xffff);
     const __m256i first = _mm256_packus_epi32(
@@ -385,8 +387,7 @@ MXDNN_INLINE column_pairs_t bytes_of(const column_pairs_t &dwords) {
     return {low_bytes(first, second), high_bytes(first, second)};
 }
 
-// The four dwords that a load of a thread has, of eight pairs of columns: of the first four and the last
-// four.
+// The four dwords of a load of one thread, for eight pairs of columns: the first four and the last four.
 struct thread_words_t {
     four_t first, second;
 };

@@ -9,7 +9,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// Units of 1, 2, 4 or 8 bytes of two arrays in turn, and back.
+// Interleaves units of 1, 2, 4 or 8 bytes of two arrays, and back.
 template <int unit>
 MXDNN_INLINE __m128i unpack_low(__m128i a, __m128i b) {
     return unit == 1   ? _mm_unpacklo_epi8(a, b)
@@ -33,7 +33,7 @@ MXDNN_INLINE __m128i even_then_odd(__m128i v) {
         return _mm_shuffle_epi8(v, _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
     return unit == 4 ? _mm_shuffle_epi32(v, 0xd8) : v;
 }
-// `bytes` of each array: a multiple of 16, or 8.
+// Each array has `bytes` bytes: a multiple of 16, or 8.
 template <int unit>
 MXDNN_INLINE void interleave(const uint8_t *a, const uint8_t *b, int bytes, uint8_t *out) {
     for (int i = 0; i < bytes; i += 16, out += 32) {
@@ -59,8 +59,8 @@ MXDNN_INLINE void separate(const uint8_t *in, int bytes, uint8_t *a, uint8_t *b)
     }
 }
 
-// Those of 16 columns: a row for each of `blocks`, to pairs of columns, pair after pair, in each pair block
-// after block.
+// Parameters of 16 columns: `blocks` rows become pairs of columns, one pair after the other, and for each
+// pair one block after the other.
 template <int size>
 MXDNN_INLINE void pack_params_of(const uint8_t *rows, int64_t pitch, int blocks, uint8_t *out) {
     constexpr int half = 8 * size, row = 2 * half;
@@ -69,7 +69,7 @@ MXDNN_INLINE void pack_params_of(const uint8_t *rows, int64_t pitch, int blocks,
     for (int b = 0; b < blocks; b++)
         interleave<size>(rows + b * pitch, rows + b * pitch + half, half, x[0] + b * row);
     if (blocks == 2) return interleave<2 * size>(x[0], x[0] + row, row, out);
-    // Blocks 0 and 2, and 1 and 3, then all four.
+    // Blocks 0 and 2, blocks 1 and 3, then all four.
     interleave<2 * size>(x[0], x[0] + 2 * row, row, x[1]);
     interleave<2 * size>(x[0] + row, x[0] + 3 * row, row, x[1] + 2 * row);
     interleave<2 * size>(x[1], x[1] + 2 * row, 2 * row, out);

@@ -11,7 +11,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// MX element types that kernels decode; for others there is no vector code.
+// MX element types with vector code.
 template <typename kept, typename list>
 struct decoded_types;
 template <typename kept>
@@ -26,7 +26,7 @@ struct decoded_types<kept, type_list<T, rest...>> {
 };
 using decoded_mx_types = decoded_types<type_list<>, mx_element_types>::type;
 
-// Blocks that are worked on at once: four lines of reorder_max_length, or one of each of reorder_max_lines.
+// Blocks that are processed together: four lines of reorder_max_length, or one of each of reorder_max_lines.
 constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), reorder_max_lines);
 
 struct blocks_t {
@@ -34,15 +34,15 @@ struct blocks_t {
     alignas(64) float below[most_blocks],
             above[most_blocks]; // u4: how far the block reaches on both sides of 0
     alignas(64) uint32_t scale[most_blocks], zp[most_blocks]; // codes
-    // Of an element: multiplied by `factor`; affine are divided by `divisor`, `zero` taken off before, where
-    // a product would not do.
+    // For elements: they are multiplied by `factor`. Affine elements are divided by `divisor` after `zero`
+    // was subtracted, if a product is not exact.
     alignas(64) float factor[most_blocks], divisor[most_blocks], zero[most_blocks];
-    alignas(64) uint32_t shift[most_blocks];  // mx_bf16_encoder_t's
-    alignas(64) uint16_t offset[most_blocks]; // words_decoder_t's
-    float global;                             // 1 without
+    alignas(64) uint32_t shift[most_blocks];  // for mx_bf16_encoder_t
+    alignas(64) uint16_t offset[most_blocks]; // for words_decoder_t
+    float global;                             // 1 if there is no global scale
 };
 
-// Runs body(i) for i < n and possibly up to 15 more.
+// Runs body(i) for i < n and perhaps for up to 15 more.
 template <typename F>
 MXDNN_INLINE void for_blocks(int n, F &&body) {
     const int rounded = (n + 15) & ~15;
@@ -54,26 +54,27 @@ MXDNN_INLINE void for_blocks(int n, F &&body) {
 MXDNN_INLINE float decode_e8m0(uint32_t c) {
     return f32_from(c == 0 ? 0x400000 : c == e8m0_poison ? nan_bits : c << 23);
 }
-// 2^(127 - c), and 0 for NaN.
+// 2^(127 - c); 0 for NaN.
 MXDNN_INLINE float inverse_e8m0(uint32_t c) {
     return f32_from(c == e8m0_poison ? 0 : c == 254 ? 0x400000 : (254 - c) << 23);
 }
 MXDNN_INLINE float decode_e4m3(uint32_t c) {
     const uint32_t v = c & 0x7f, sign = (c & 0x80) << 24;
-    // A subnormal is a number of the next exponent minus that exponent's power of two.
+    // A subnormal is a number with the next exponent minus the power of two of that exponent.
     const uint32_t is_subnormal = v < 8 ? ~0u : 0u;
     const float x = f32_from((v << 20) + (120u << 23) + (is_subnormal & (1u << 23)));
     const uint32_t u = f32_bits(x - f32_from(is_subnormal & f32_bits(f8_e4m3_t::min_normal)));
     return f32_from(sign | (v == f8_e4m3_t::nan_code ? nan_bits : u));
 }
-// Of numbers from 2^-6 on, Inf among them.
+// For numbers from 2^-6 on, also Inf.
 MXDNN_INLINE uint32_t encode_e4m3_normal(float s) {
     const uint32_t u = f32_bits(s);
     const uint32_t c = ((u + 0x7ffff + (u >> 20 & 1)) >> 20) - (120u << 3);
     return min_of<uint32_t>(c, f8_e4m3_t::max_code);
 }
 
-// Of numbers that are not negative: saturating, nearest even, as encode_saturating() of the traits.
+// For numbers that are not negative. Rounds to nearest even and saturates, as encode_saturating() of the
+// traits.
 struct scale_bf16_t {
     static constexpr uint32_t one = 0x3f80, nan = bf16_t::nan_code;
     MXDNN_INLINE uint32_t encode(float x) {
@@ -107,7 +108,7 @@ MXDNN_INLINE void with_scale(data_type_t dt, F &&fn) {
     }
 }
 
-// ---- measured to stored ----
+// ---- From measured values to stored parameters ----
 
 template <scale_rounding_t rounding>
 MXDNN_INLINE uint32_t mx_scale(uint32_t amax, int emax, int mantissa_bits, float inverse_max) {
@@ -125,7 +126,7 @@ MXDNN_INLINE uint32_t mx_scale(uint32_t amax, int emax, int mantissa_bits, float
     return amax >= inf_bits ? e8m0_poison : uint32_t(c);
 }
 
-// What the choice of a scale needs to know of an element type.
+// The properties of an element type that the choice of a scale needs.
 struct mx_target_t {
     int emax, mantissa_bits;
     float inverse_max;
@@ -176,13 +177,13 @@ void u4_scales(blocks_t &b, int n) {
         b.scale[i] = poisoned ? scale_t::nan : empty ? scale_t::one : c;
         float zp = b.below[i] / scale_t::decode(b.scale[i]);
         zp = zp > 0.f ? zp < 15.f ? zp : 15.f : 0.f;
-        // Nearest even, by the addition.
+        // The addition rounds to nearest even.
         const uint32_t rounded = f32_bits(zp + 8388608.f) & 0xff;
         b.zp[i] = poisoned || empty ? uint32_t(int4_mid) : rounded;
     });
 }
 
-// ---- stored to used ----
+// ---- From stored parameters to those of encoders ----
 
 // Whether there is a poisoned block.
 bool mx_factors(blocks_t &b, int n) {
@@ -194,7 +195,7 @@ bool mx_factors(blocks_t &b, int n) {
     return special;
 }
 
-// Whether there is a block that is poisoned or whose exponents leave bf16's range; zeros have no exponent.
+// Whether a block is poisoned, or its exponents leave the range of bf16. Zeros have no exponent.
 bool mx_shifts(blocks_t &b, int n, const mx_shift_t &s) {
     const mx_shift_t t = s;
     uint32_t special = 0;
@@ -207,12 +208,13 @@ bool mx_shifts(blocks_t &b, int n, const mx_shift_t &s) {
     return special;
 }
 
-// 1/s of a computed scale, a normal number or NaN: s has eight mantissas, and its power of two leaves the
-// rounding of the quotient as it is.
+// 1/s of a computed scale, which is a normal number or NaN. s has one of eight mantissas, and its power of
+// two does not change the rounding of the quotient.
 struct e4m3_inverses_t {
     float value[8];
     constexpr e4m3_inverses_t() : value() {
-        for (int i = 0; i < 8; i++) value[i] = 1.f / (1.f + float(i) / 8) * 128.f; // for the exponent's bias
+        for (int i = 0; i < 8; i++)
+            value[i] = 1.f / (1.f + float(i) / 8) * 128.f; // for the bias of the exponent
     }
 };
 constexpr e4m3_inverses_t e4m3_inverses;
@@ -243,8 +245,7 @@ bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
     return special;
 }
 
-// Whether there is a block whose reciprocal will not do: the scale or what it makes of the block is out of
-// range.
+// Whether a block cannot use the reciprocal, because the scale or a result is out of range.
 template <typename scale_t>
 bool affine_scales(blocks_t &b, int n) {
     uint32_t special = 0;
@@ -269,7 +270,7 @@ void affine_zeros(blocks_t &b, int n) {
     });
 }
 
-// ---- codes in memory: four lines of a line_params_t ----
+// ---- Codes in memory: four lines of a line_params_t ----
 
 template <typename T>
 MXDNN_INLINE void store_codes(const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
@@ -301,7 +302,7 @@ void load_codes(int bytes, uint32_t *codes, const uint8_t *in, int pitch, int bl
     load_codes<uint32_t>(codes, in, pitch, blocks, lines);
 }
 
-// Those of one block of many lines, side by side.
+// Codes of one block of many lines, side by side.
 template <typename T>
 MXDNN_INLINE void store_line_codes(const uint32_t *codes, uint8_t *out, int lines) {
     for (int l = 0; l < lines; l++) {

@@ -10,7 +10,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// ---- lines ----
+// ---- Lines ----
 
 // What depends on the types.
 struct codec_t {
@@ -19,7 +19,7 @@ struct codec_t {
     void (*measure_rows)(blocks_t &b, const rows_t &q, const block_format_t &f);
     void (*encode_rows)(const rows_t &q, const blocks_t &b);
     int bytes;               // of a source element
-    const mx_shift_t *shift; // or null: see make_factors()
+    const mx_shift_t *shift; // null if not used: see make_factors()
 };
 
 template <typename S, bool any, typename F>
@@ -104,7 +104,7 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.how = how;
         if (whole) quantise_four(codec, q, f, given, global);
         if (!rest) continue;
-        // A last, partial block: zeros change nothing that is measured.
+        // A partial last block is filled with zeros, which do not change what is measured.
         alignas(32) uint8_t x[4][reorder_max_block * sizeof(float)] = {};
         for (int l = 0; l < q.lines; l++)
             __builtin_memcpy(
@@ -131,14 +131,14 @@ void to_f32(const void *src, float *out, int n) {
 
 void quantise(const block_format_t &f, bool given, const source_lines_t &src, float global,
         const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how) {
-    // Factors are positive and, where scales are computed, so is every magnitude below them finite.
+    // Factors are positive. If scales are computed, every magnitude below them is finite.
     const bool positive = !f.has_global || global > 0;
     if (!given && positive) {
         codec_t codec = {};
         with_source(src.dt, [&](auto s) { codec = codec_of<decltype(s), false>(f); });
         return quantise_lines(codec, f, false, src, global, params, codes, pitch, nibbles, how);
     }
-    // Anything else is rare: one form of source will do, a line at a time.
+    // All other cases are rare: one form of source suffices, one line at a time.
     const codec_t codec = codec_of<source_f32_t, true>(f);
     alignas(32) float x[reorder_max_length];
     for (int l = 0; l < src.lines; l++) {
@@ -153,7 +153,7 @@ void quantise(const block_format_t &f, bool given, const source_lines_t &src, fl
 
 // ---- rows ----
 
-// One line of a block through the kernels for lines: a block that is special, or anything that is rare.
+// Processes one line of a block with the kernels for lines: a special block, or a rare case.
 template <typename S>
 void quantise_column(const block_format_t &f, bool given, bool any, const rows_t &q, int line, float global,
         const line_params_t &params) {
@@ -176,7 +176,7 @@ void quantise_column(const block_format_t &f, bool given, bool any, const rows_t
     for (int r = 0; r < q.rows; r++) q.codes[r * q.pitch + line] = c[r];
 }
 
-// Lines that fill vectors: q.lines is a multiple of 32, of which `lines` are there.
+// Whole vectors of lines: q.lines is a multiple of 32, of which `lines` exist.
 template <typename S>
 void quantise_block_rows(const block_format_t &f, bool given, const rows_t &q, int lines, float global,
         const line_params_t &params) {

@@ -13,7 +13,7 @@ namespace {
 // Positions of a line that are encoded at a time.
 constexpr int run_positions = 2 * pair_lines;
 
-// 64 codes in a row, from two vectors of 32 as encoders leave them.
+// 64 codes in order, from two vectors of 32 as encoders return them.
 template <int bits>
 MXDNN_INLINE void store_codes_in_line(uint8_t *to, __m512i codes) {
     if (bits > 4) {
@@ -26,7 +26,7 @@ MXDNN_INLINE void store_codes_in_line(uint8_t *to, __m512i codes) {
     store256(to, _mm512_castsi512_si256(_mm512_permutexvar_epi32(order, bytes)));
 }
 
-// Positions from p on, of all lines. Whether W did not fit them.
+// Encodes positions from p on, of all lines. Returns whether W cannot encode them.
 template <typename W>
 MXDNN_INLINE bool encode_run_with(const unit_t &u, const blocks_t &b, int p) {
     const int block = u.format->block, other = (blocks_in_line(u) - 1) * pair_lines;

@@ -15,11 +15,11 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// ---- blocks of a pair of panels in cache, some at a time ----
+// ---- Blocks of a pair of panels in cache, some at a time ----
 
 struct group_t {
     const uint8_t *from; // the first row, or the first 32 positions of all lines
-    uint8_t *x;          // the same in cache: rows, or 32 positions of lines, one after the other
+    uint8_t *x;          // the same in cache: rows, or 32 positions of each line in turn
     uint8_t *codes[2], *scales[2], *zero_points[2]; // of both panels
 };
 
@@ -31,7 +31,7 @@ struct unit_t {
     int64_t pitch; // bytes from row to row, or from line to line, of the source
     bool around;
     runs_to_fetch_t ahead;  // as many cache lines as there are rows of pairs
-    written_later_t *later; // as many bytes as codes are made
+    written_later_t *later; // as many bytes as codes are produced
     int codes_pitch;        // of lines of codes in cache
     int groups;
     group_t group[most_groups];
@@ -44,9 +44,9 @@ MXDNN_INLINE void store_f32_bits(uint32_t *out, __m512i bf16) {
     store512(out + 16, _mm512_slli_epi32(b, 16));
 }
 
-// What all words of rows, or of lines, of a block are at most: magnitudes, or of u4 how far it reaches on
-// both sides of 0. most_of(i, take, number) of group i gives the largest number(words); take(from, to) has
-// the words that are at `from` in the source, and puts them at `to`.
+// The largest values of all words of rows, or of lines, of a block: magnitudes, or for u4 how far it reaches
+// on both sides of 0. most_of(i, take, number) of group i gives the largest number(words). take(from, to) has
+// the words that are at `from` in the source, and copies them to `to`.
 template <typename S, typename F>
 MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&most_of) {
     const auto move = [](const uint8_t *from, uint8_t *to) {
@@ -60,7 +60,7 @@ MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&mos
             most_of(i, b.amax, move, [](__m512i v) { return _mm512_and_si512(v, words(0x7fff)); });
             continue;
         }
-        // As numbers: those of the other sign stand below all others.
+        // As numbers: those of the other sign are below all others.
         most_of(i, reinterpret_cast<uint32_t *>(b.above), move, [](__m512i v) { return v; });
         most_of(
                 i, reinterpret_cast<uint32_t *>(b.below),
@@ -72,7 +72,7 @@ MXDNN_INLINE void measure_groups(blocks_t &b, const unit_t &u, int step, F &&mos
 
 template <typename S>
 void measure_rows_of_unit(blocks_t &b, unit_t &u) {
-    constexpr int fetches = int(sizeof(typename S::raw_t)) - 1; // the others are left to encoding
+    constexpr int fetches = int(sizeof(typename S::raw_t)) - 1; // the encoding fetches the others
     measure_groups<S>(b, u, 1, [&](int i, uint32_t *to, auto take, auto number) {
         __m512i most = _mm512_setzero_si512();
         const uint8_t *from = u.group[i].from;
@@ -125,7 +125,7 @@ void measure_lines_of_unit(blocks_t &b, unit_t &u) {
     });
 }
 
-// One block of a pair. Whether W did not fit it.
+// Encodes one block of a pair. Returns whether W cannot encode it.
 template <typename W>
 MXDNN_INLINE bool encode_rows_with(unit_t &u, const blocks_t &b, int i, int fetches) {
     using pack_t = n16_words_t<W::bits>;
@@ -157,7 +157,8 @@ void encode_rows_of_unit(unit_t &u, blocks_t &b) {
     }
 }
 
-// 32 positions of the lines of a panel, from block number `first` on. Likewise.
+// Encodes 32 positions of the lines of a panel, from block number `first` on. Returns whether W cannot encode
+// them.
 template <typename W>
 MXDNN_INLINE bool encode_lines_with(const unit_t &u, const blocks_t &b, int first, int other,
         const uint8_t *x, uint8_t *to, const uint8_t *next) {
@@ -200,7 +201,7 @@ void encode_lines(unit_t &u, blocks_t &b) {
         }
 }
 
-// Any block, from rows of its own elements: through a byte for each code.
+// Encodes any block, from rows of its own elements, through one byte for each code.
 void quantise_rows_of_group(const unit_t &u, const group_t &g, const uint8_t *rows, int64_t pitch) {
     const block_format_t &f = *u.format;
     alignas(64) uint8_t codes[reorder_max_block][pair_lines];
@@ -221,14 +222,14 @@ void quantise_rows_of_group(const unit_t &u, const group_t &g, const uint8_t *ro
 }
 
 void quantise_group(const unit_t &u, const group_t &g) { quantise_rows_of_group(u, g, g.from, u.pitch); }
-// Lines become rows.
+// Transposes lines to rows.
 void quantise_lines_group(const unit_t &u, const group_t &g) {
     alignas(64) uint8_t rows[reorder_max_block][pair_lines * sizeof(float)];
     transpose(u.size, g.from, u.pitch, pair_lines, u.format->block, rows, sizeof(rows[0]));
     quantise_rows_of_group(u, g, rows[0], sizeof(rows[0]));
 }
 
-// Codes of a panel's columns, in the bytes that their type has.
+// Codes of a panel's columns, in bytes as their type has them.
 MXDNN_INLINE void store_panel_codes(int bytes, const uint32_t *codes, uint8_t *out) {
     const __m512i c = load512(codes);
     if (bytes == 1)
@@ -237,9 +238,9 @@ MXDNN_INLINE void store_panel_codes(int bytes, const uint32_t *codes, uint8_t *o
         store256(out, _mm512_cvtepi32_epi16(c));
 }
 
-// What is done to a unit, of rows or of lines.
+// The operations on a unit of rows or of lines.
 struct unit_steps_t {
-    void (*measure)(blocks_t &b, unit_t &u); // and takes their elements from the source
+    void (*measure)(blocks_t &b, unit_t &u); // also copies the elements from the source
     void (*encode)(unit_t &u, blocks_t &b);
     void (*quantise_group)(const unit_t &u, const group_t &g);
     const mx_shift_t *shift; // of this format
@@ -314,7 +315,7 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
     const int zps_at = src.rows / f.block * scale_line,
               row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
     alignas(64) uint8_t
-            x[most_panel_bytes]; // lines of the source may compete for a place in the first-level cache
+            x[most_panel_bytes]; // because lines of the source may use the same sets of the first-level cache
     alignas(64) uint8_t headers[most_panels][most_header_bytes];
     const int used = src.rows / f.block * (scale_line + zp_line);
     for (int p = 0; p < panels; p++) __builtin_memset(headers[p] + used, 0, size_t(header_bytes - used));
@@ -328,7 +329,7 @@ void quantise_panels(const block_format_t &f, const panels_values_t &src, float 
     u.around = goes_around512(how, tile, panel_bytes);
     u.later = &later;
     u.groups = 0;
-    // Of group i. Two blocks of 16 share 32 positions of lines.
+    // For group i. Two blocks of 16 share 32 positions of lines.
     const auto place = [&](int i) {
         if (!lines_apart || f.block >= pair_lines) return x + i * f.block * row_bytes;
         return x + i / 2 * positions_bytes + i % 2 * f.block * 2;

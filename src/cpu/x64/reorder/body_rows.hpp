@@ -9,7 +9,7 @@ namespace impl {
 namespace x64 {
 namespace {
 
-// ---- transposing ----
+// ---- Transposing ----
 
 template <typename T>
 struct element_t;
@@ -29,8 +29,8 @@ struct element_t<uint32_t> {
     MXDNN_INLINE __m128i high(__m128i a, __m128i b) { return _mm_unpackhi_epi32(a, b); }
 };
 
-// rows x cols elements, powers of two, that fill vectors: those of the first half of them interleaved with
-// those of the second, once for each bit of the row, which goes where the column was.
+// Transposes rows x cols elements, powers of two, that fill vectors. It interleaves the first half with the
+// second half, once for each bit of the row number, which moves to the place of the column number.
 template <typename T, int rows, int cols>
 MXDNN_INLINE void transpose_part(const uint8_t *in, int64_t in_pitch, uint8_t *out, int64_t out_pitch) {
     constexpr int size = int(sizeof(T)), in_bytes = cols * size, out_bytes = rows * size;
@@ -66,7 +66,7 @@ struct transpose_t {
                     in + r * in_pitch + c * size, in_pitch, out + c * out_pitch + r * size, out_pitch);
         return c;
     }
-    // Rows from r on, `height` at a time; a tile has few blocks, so the other side may be a part of an edge.
+    // Rows from r on, `height` at a time. A tile has few blocks, so the other side may be a part of an edge.
     template <typename T, int height>
     int strips(int r) const {
         constexpr int size = int(sizeof(T)), edge = 16 / size;
@@ -121,7 +121,7 @@ void unpack_row(code_storage_t storage, const uint8_t *row, int n, uint8_t *code
         for (; i < n; i++) codes[i] = i % 2 ? row[i / 2] >> 4 : row[i / 2] & 15;
         return;
     case code_storage_t::dense_6: {
-        // Three bytes to a dword, four codes in it to a byte each. 16 bytes are loaded for 12.
+        // Three bytes become a dword, whose four codes become a byte each. 16 bytes are loaded for 12.
         const __m128i spread = _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
         for (; i + 24 <= n; i += 16) {
             const __m128i v = _mm_shuffle_epi8(load128(row + i / 4 * 3), spread);
@@ -158,7 +158,8 @@ void pack_row(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row,
         if (i < n) row[i / 2] = uint8_t((row[i / 2] & 0xf0) | codes[i]);
         return;
     case code_storage_t::dense_6: {
-        // Pairs to 12 bits, pairs of those to 24, and the three bytes of each dword together.
+        // Pairs of codes become 12 bits, pairs of these 24, and then the three bytes of each dword are
+        // joined.
         const __m128i gather = _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
         for (; i + 16 <= n; i += 16) {
             const __m128i pairs = _mm_maddubs_epi16(load128(codes + i), _mm_set1_epi16(0x4001));

@@ -16,7 +16,7 @@ namespace {
 
 #define MXDNN_INLINE static inline __attribute__((always_inline))
 
-// min_of, max_of: of numbers, or of what compares like them.
+// min_of, max_of: for numbers, or for integers with the order of numbers.
 template <typename T>
 MXDNN_INLINE constexpr T min_of(T a, T b) {
     return a < b ? a : b;
@@ -35,22 +35,22 @@ MXDNN_INLINE __m128i load128(const void *p) { return _mm_loadu_si128(static_cast
 MXDNN_INLINE __m256i load256(const void *p) { return _mm256_loadu_si256(static_cast<const __m256i *>(p)); }
 MXDNN_INLINE void store128(void *p, __m128i v) { _mm_storeu_si128(static_cast<__m128i *>(p), v); }
 MXDNN_INLINE void store256(void *p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
-// Around the caches: `p` is aligned to 32 bytes then.
+// With `around`, stores bypass the caches. `p` is then aligned to 32 bytes.
 MXDNN_INLINE void write256(bool around, void *p, __m256i v) {
     if (around)
         _mm256_stream_si256(static_cast<__m256i *>(p), v);
     else
         store256(p, v);
 }
-// Whether writes of 32 bytes to p, and at multiples of `step` from it, may go around the caches.
+// Whether stores of 32 bytes at p, and at multiples of `step` from it, may bypass the caches.
 MXDNN_INLINE bool goes_around(write_t how, const void *p, int64_t step = 32) {
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 31) == 0;
 }
 
-// 64 bytes, which go around the caches only where `to` is a multiple of 32.
+// Stores 64 bytes. The caches are bypassed only if `to` is a multiple of 32.
 MXDNN_INLINE void write_line(bool around, uint8_t *to, const uint8_t *from) {
 #ifdef __AVX512BW__
-    // A store of 64 bytes around the caches faults where they are no cache line.
+    // A store of 64 bytes that bypasses the caches faults unless it is a cache line.
     if (!around) return _mm512_storeu_si512(to, _mm512_loadu_si512(from));
     if (reinterpret_cast<uintptr_t>(to) % 64 == 0)
         return _mm512_stream_si512(reinterpret_cast<__m512i *>(to), _mm512_loadu_si512(from));
@@ -58,15 +58,15 @@ MXDNN_INLINE void write_line(bool around, uint8_t *to, const uint8_t *from) {
     write256(around, to, load256(from));
     write256(around, to + 32, load256(from + 32));
 }
-// Fewer bytes than a cache line, inside one.
+// Stores fewer bytes than a cache line, within one line.
 MXDNN_INLINE void write_part(uint8_t *to, const uint8_t *from, int bytes) {
     int k = 0;
     for (; k + 16 <= bytes; k += 16) store128(to + k, load128(from + k));
     for (; k + 2 <= bytes; k += 2) __builtin_memcpy(to + k, from + k, 2);
     if (k < bytes) to[k] = from[k];
 }
-// Bytes that may begin and end anywhere. A run's last and the next one's first cache line are the same, so
-// those go into cache.
+// Stores bytes that may begin and end anywhere. The last cache line of a run and the first one of the next
+// run are the same, so these do not bypass the cache.
 MXDNN_INLINE void write_run(write_t how, uint8_t *to, const uint8_t *from, int bytes) {
     const bool around = how == write_t::around;
     int k = around ? min_of(int(-reinterpret_cast<uintptr_t>(to) & 63), bytes) : 0;
@@ -102,9 +102,9 @@ MXDNN_INLINE __m256i load_halves(const void *low, const void *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load128(low)), load128(high), 1);
 }
 
-// Four vectors of f32 that hold 32 elements in an order of the source type's own. Packed to bytes they are
-// put in a row by its in_order(); two such vectors of 4-bit codes, joined to bytes by join_nibbles() and
-// packed, by its nibbles_in_order().
+// Four vectors of f32 with 32 elements, in an order that depends on the source type. After packing to bytes,
+// in_order() puts them in order. Two such vectors of 4-bit codes are joined by join_nibbles() and packed;
+// nibbles_in_order() puts them in order.
 struct f32x32_t {
     __m256 v[4];
 };
@@ -142,18 +142,18 @@ MXDNN_INLINE __m256i magnitudes_u16(const uint16_t *p, short inf) {
 
 // ---- source types: 32 elements at a time, and magnitudes as integers 16 elements at a time ----
 
-// Dwords of the low and the high half in turn.
+// Dwords of the low and the high half alternately.
 MXDNN_INLINE __m256i interleave_dwords(__m256i v) {
     return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-// Pairs of bytes, each below 16, to words: even + 16 * odd.
+// Pairs of bytes, each below 16, become words: even + 16 * odd.
 MXDNN_INLINE __m256i join_nibbles(__m256i codes) {
     return _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
 }
 
-// Vectors of 16-bit elements, as integers: magnitudes, and numbers, which are ordered as the integers are but
-// for the negative ones, that stand below all others in some order.
+// Vectors of 16-bit elements as integers: magnitudes, and numbers. Numbers have the order of the integers,
+// except that all negative ones are below the others, in some order.
 struct lanes_u16_t {
     static constexpr int lanes = 16;
     MXDNN_INLINE __m256i numbers(const uint16_t *p, bool negate) {
@@ -180,7 +180,7 @@ struct source_bf16_t : lanes_u16_t {
     MXDNN_INLINE __m256i in_order(__m256i bytes) { return _mm256_permute4x64_epi64(bytes, 0xd8); }
     MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) { return interleave_dwords(bytes); }
 
-    // Of 16 elements; with `finite_only`, 0 in place of Inf and NaN.
+    // For 16 elements; with `finite_only`, 0 instead of Inf and NaN.
     template <bool finite_only>
     MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
         return magnitudes_u16<finite_only>(p, 0x7f80);
@@ -188,7 +188,7 @@ struct source_bf16_t : lanes_u16_t {
     // The largest magnitude of each of eight vectors, as f32 bits.
     MXDNN_INLINE __m256i largest(const __m256i *m) { return widen_bits(largest_u16(m)); }
     MXDNN_INLINE float value(raw_t x) { return f32_from(uint32_t(x) << 16); }
-    // Of a vector of magnitudes: f32 bits, one element after the other.
+    // For a vector of magnitudes: f32 bits, one element after the other.
     MXDNN_INLINE void store_bits(uint32_t *out, __m256i m) {
         store256(out, widen_bits(_mm256_castsi256_si128(m)));
         store256(out + 8, widen_bits(_mm256_extracti128_si256(m, 1)));
@@ -253,7 +253,7 @@ struct source_f16_t : natural_order_t, lanes_u16_t {
     MXDNN_INLINE __m256i magnitudes(const raw_t *p) {
         return magnitudes_u16<finite_only>(p, 0x7c00);
     }
-    // Magnitudes of f16 are ordered as their values are.
+    // Magnitudes of f16 have the order of their values.
     MXDNN_INLINE __m256i largest(const __m256i *m) {
         return _mm256_castps_si256(_mm256_cvtph_ps(largest_u16(m)));
     }

@@ -13,35 +13,35 @@ namespace {
 // Lines of a pair of panels.
 constexpr int pair_lines = 2 * reorder_lines;
 constexpr int row_bytes = pair_lines * 2;
-// Pairs, or blocks of one, whose parameters are worked on together.
+// Pairs of blocks, or single blocks, whose parameters are processed together.
 constexpr int most_groups = most_blocks / pair_lines;
 
 MXDNN_INLINE __m512i load512(const void *p) { return _mm512_loadu_si512(p); }
 MXDNN_INLINE void store512(void *p, __m512i v) { _mm512_storeu_si512(p, v); }
-// Around the caches: `p` is aligned to 64 bytes then.
+// With `around`, stores bypass the caches. `p` is then aligned to 64 bytes.
 MXDNN_INLINE void write512(bool around, void *p, __m512i v) {
     if (around)
         _mm512_stream_si512(static_cast<__m512i *>(p), v);
     else
         store512(p, v);
 }
-// Whether writes of 64 bytes to p, and at multiples of `step` from it, may go around the caches.
+// Whether stores of 64 bytes at p, and at multiples of `step` from it, may bypass the caches.
 MXDNN_INLINE bool goes_around512(write_t how, const void *p, int64_t step = 64) {
     return how == write_t::around && ((reinterpret_cast<uintptr_t>(p) | uint64_t(step)) & 63) == 0;
 }
 
-// Into the second-level cache, and into the first one: what is little, and needed soon.
+// Prefetches to the second-level cache, or to the first one what is small and needed soon.
 MXDNN_INLINE void fetch(const uint8_t *p) { _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T1); }
 MXDNN_INLINE void fetch_near(const uint8_t *p) {
     _mm_prefetch(reinterpret_cast<const char *>(p), _MM_HINT_T0);
 }
 
-// Runs of whole cache lines that are fetched bit by bit, while something else is
-// worked on: all at once they would be waited for.
+// Runs of whole cache lines that are prefetched piece by piece, while other data is processed. All at once
+// they would be waited for.
 struct runs_to_fetch_t {
     const uint8_t *run;
     int64_t apart; // bytes from run to run
-    int bytes, at; // of a run; into it
+    int bytes, at; // bytes of a run; position in it
 
     void fetch_some(int n) {
         for (int i = 0; i < n; i++) {
@@ -67,12 +67,12 @@ MXDNN_INLINE __m512i and_or(__m512i a, __m512i b, __m512i c) {
 // Table of 32 words, looked up by the low five bits.
 MXDNN_INLINE __m512i look_up(__m512i table, __m512i index) { return _mm512_permutexvar_epi16(index, table); }
 
-// The bytes of every lane.
+// Permutes the bytes of every lane.
 MXDNN_INLINE __m512i shuffle512(__m512i v, const __m128i &order) {
     return _mm512_shuffle_epi8(v, _mm512_broadcast_i32x4(order));
 }
 
-// ---- words as f32: those with an even and those with an odd number ----
+// ---- Words as f32: those with an even and those with an odd number ----
 
 struct halves_t {
     __m512 even, odd;
@@ -92,14 +92,14 @@ MXDNN_INLINE __m512i join_high(__m512i even, __m512i odd) {
 MXDNN_INLINE halves_t multiply(const halves_t &a, const halves_t &b) {
     return {_mm512_mul_ps(a.even, b.even), _mm512_mul_ps(a.odd, b.odd)};
 }
-// Parameters of 32 lines, apart as halves_t has them.
+// Parameters of 32 lines, separated as in halves_t.
 MXDNN_INLINE halves_t load_halves_of(const float *p) {
     const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     const __m512 a = _mm512_loadu_ps(p), b = _mm512_loadu_ps(p + 16);
     return {_mm512_permutex2var_ps(a, even, b),
             _mm512_permutex2var_ps(a, _mm512_or_si512(even, dwords(1)), b)};
 }
-// The same of a line, of block i; or of two blocks of 16.
+// Parameters of a line: of block i, or of two blocks of 16.
 MXDNN_INLINE halves_t load_halves_of_line(const float *p, int i) {
     const __m512 all = _mm512_set1_ps(p[i]);
     return {all, all};
@@ -108,7 +108,7 @@ MXDNN_INLINE halves_t load_halves_of_line(const float *p, int i, int j) {
     const __m512 both = _mm512_mask_broadcastss_ps(_mm512_set1_ps(p[i]), 0xff00, _mm_load_ss(p + j));
     return {both, both};
 }
-// Integers of a line that stand doubled in their dwords (double_words()).
+// Integers of a line, in both words of their dwords (double_words()).
 MXDNN_INLINE __m512i load_words_of_line(const uint32_t *p) { return _mm512_set1_epi32(int(*p)); }
 // Integers of 32 lines as words.
 MXDNN_INLINE __m512i load_words_of(const uint32_t *p) {
@@ -116,15 +116,15 @@ MXDNN_INLINE __m512i load_words_of(const uint32_t *p) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1);
 }
 
-// n integers of 16 bits, and up to 15 after them, into both words of their dwords.
+// Copies n integers of 16 bits, and up to 15 after them, to both words of their dwords.
 MXDNN_INLINE void double_words(uint32_t *p, int n) {
     for_blocks(n, [&](int i) { p[i] = (p[i] << 16) | (p[i] & 0xffff); });
 }
 
 // ---- values as words ----
 
-// 32 elements that stand side by side, as bf16 or as what rounds alike (rounds_as_words()): upper halves,
-// whose last bit is set if it or any of the lower half is.
+// 32 neighbouring elements, as bf16 or as words that are rounded alike (rounds_as_words()): upper halves,
+// whose last bit is set if it or any bit of the lower half is.
 template <typename S>
 struct words_from_t;
 template <>
@@ -144,7 +144,7 @@ struct cut_words_t {
     }
 
 private:
-    // Adding carries into the upper half unless the lower one is 0.
+    // The addition carries into the upper half unless the lower one is 0.
     MXDNN_INLINE __m512i sticky(__m512i v) {
         const __m512i low = dwords(0xffff);
         return _mm512_or_si512(v, _mm512_add_epi32(_mm512_and_si512(v, low), low));
@@ -162,7 +162,7 @@ struct words_from_t<source_f16_t> {
     }
 };
 
-// And back, of bf16.
+// The inverse, for bf16.
 template <typename S>
 MXDNN_INLINE void write_words(bool around, uint8_t *p, __m512i v) {
     if constexpr (S::dt == mxdnn_bf16) return write512(around, p, v);
@@ -189,8 +189,8 @@ MXDNN_INLINE __m512i load_lanes(const uint8_t *p, int64_t step) {
 
 // ---- a part of a tile in the first-level cache ----
 
-// Positions that are worked on at a time: as many as the blocks that are prepared together have, of a pair of
-// panels; else a block, or 32 of them.
+// Positions that are processed together: as many as the blocks of a pair of panels whose parameters are
+// prepared together; else a block, or 32 of them.
 MXDNN_INLINE int panel_step(const block_format_t &f, const panels_values_t &v) {
     if (v.lines_apart()) return min_of(v.rows, max_of(most_blocks / pair_lines * f.block, pair_lines));
     return min_of(v.rows, max_of(f.block, pair_lines));

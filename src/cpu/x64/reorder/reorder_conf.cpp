@@ -13,15 +13,15 @@ namespace x64 {
 
 namespace {
 
-// Positions that are worked on together where codes have to be transposed, of as many lines as there is room
-// for: rows of 4-bit codes are whole cache lines then.
+// Positions that are processed together if codes have to be transposed, for as many lines as there is room
+// for. Rows of 4-bit codes are whole cache lines then.
 constexpr int turned_length = 256;
-// Positions of codes that are moved with their parameters, which are few bytes for each of them.
+// Positions of codes that are moved with their parameters, which need few bytes.
 constexpr int moved_length = 4 * reorder_max_length;
 constexpr int wide_moved_length = 2 * reorder_max_length; // of 64 lines
 static_assert(
         moved_length <= reorder_max_lines * reorder_max_block / reorder_lines, "there is room for as many");
-// Lines of codes that become rows of values by way of tiles, which stay in the first-level cache.
+// Lines of codes that become rows of values through tiles, which stay in the first-level cache.
 constexpr int lines_to_rows = 128;
 
 bool is_high_precision(data_type_t dt) { return has_role(dt, role_high_precision); }
@@ -37,7 +37,7 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
 }
 
-// Lines of codes that stand as kernels take and leave them.
+// Whether lines of codes are stored as kernels read and write them.
 bool are_plain_lines(const reorder_side_conf_t &codes) {
     return !codes.packed && codes.along_line && codes.storage != code_storage_t::dense_6;
 }
@@ -46,7 +46,7 @@ bool are_plain_lines(const reorder_side_conf_t &codes) {
 
 reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (!mayiuse(isa)) return no("isa", isa_name(), isa_name(isa));
-    // A CPU target that runs here is held to what it stands for.
+    // A CPU target that runs here uses no ISA above its own.
     const bool capped =
             p.engine->kind() == mxdnn_cpu && p.engine->executes && !includes(isa_of(*p.engine), isa);
     if (capped) return no("engine", p.engine->target->name, isa_name(isa));
@@ -76,7 +76,7 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
                  && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
 
-    // Values are worked on where they are, and codes turned if need be, which are smaller.
+    // Values are processed in place. Codes are transposed if necessary, since they are smaller.
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
     if (!values.quantised)
         c.by_rows = values.by_rows();
@@ -93,11 +93,11 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     const int columns = std::max({reorder_lines, c.src.panels.columns, c.dst.panels.columns});
     c.group = c.by_rows || turned ? reorder_max_lines : columns;
     c.chunk = int(turned ? turned_length : c.by_rows ? tile : c.moves ? moved_length : reorder_max_length);
-    // As many codes, and parameters, as 16 lines have.
+    // As many codes and parameters as 16 lines have.
     if (!c.by_rows && !turned && columns > reorder_lines)
         c.chunk = c.moves ? wide_moved_length : reorder_max_block;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
-    // The kernels' own tiles are those of n16.
+    // The tiles of these kernels are those of n16.
     const bool other_panels = codes.packed && codes.panels.columns != reorder_lines;
     c.lines_to_panels = has_panel_kernels(c) && !c.by_rows && other_panels;
     c.turns_tiles = has_panel_kernels(c) && c.by_rows && (other_panels || are_plain_lines(codes));

@@ -11,7 +11,7 @@ namespace x64 {
 
 namespace {
 
-// What one call of a kernel copies: any whole number of cache lines that an int counts.
+// The bytes that one call of a kernel copies: a whole number of cache lines that fits in an int.
 constexpr int64_t bytes_at_once = 1 << 20;
 
 int64_t elements_of(const memory_desc_t &md) {
@@ -20,8 +20,8 @@ int64_t elements_of(const memory_desc_t &md) {
     return n;
 }
 
-// Whether packed matrices have bytes that hold neither codes nor parameters: those are zero in a destination,
-// whatever a source has there.
+// Whether packed matrices have bytes without codes or parameters. These are zero in a destination, whatever
+// the source has there.
 bool is_padded(const packed_shape_t &s, int64_t matrices, int64_t bytes) {
     return 8 * bytes
            != matrices * (s.K * s.N * s.bits + 8 * div_up(s.K, s.block) * s.N * (s.scale_bytes + s.zp_bytes));
@@ -30,7 +30,8 @@ bool is_padded(const packed_shape_t &s, int64_t matrices, int64_t bytes) {
 } // namespace
 
 reorder_copy_t::reorder_copy_t(const reorder_conf_t &c, const exec_ctx_t &ctx) : k_(*c.kernels) {
-    // Of codes in the low bits of bytes the other bits are not copied, nor what pads swizzled scales.
+    // If codes are in the low bits of bytes, the other bits are not copied. Neither is the padding of 128x4
+    // scales.
     if (!c.moves || c.src.packed != c.dst.packed || c.src.storage != c.dst.storage || c.src.swizzled
             || c.dst.swizzled || c.src.storage == code_storage_t::low_6_bits)
         return;
@@ -55,7 +56,7 @@ void reorder_copy_t::add(const memory_t &src, const memory_t &dst, int64_t bytes
     part_[parts_++] = {static_cast<const uint8_t *>(src.handle), static_cast<uint8_t *>(dst.handle), bytes};
 }
 
-// Only what leaves no gaps: those are not ours.
+// Only tensors without gaps, because gaps belong to others.
 bool reorder_copy_t::add_if_same(const exec_ctx_t &ctx, int arg, int bits, mxdnn_element_packing_t packing) {
     const memory_t &src = *ctx.memory(arg | MXDNN_ARG_SRC), &dst = *ctx.memory(arg | MXDNN_ARG_DST);
     const int64_t bytes = size_of(dst.md, packing);

@@ -12,13 +12,13 @@ class reorder_copy_t {
 public:
     reorder_copy_t(const reorder_conf_t &c, const exec_ctx_t &ctx);
 
-    // Whether that does what is asked for, but for global scales of plain tensors.
+    // Whether a copy does what is asked for, except for global scales of plain tensors.
     bool suffices() const { return parts_ > 0; }
-    // One thread's part.
+    // The part of one thread.
     void run(int ithr, int nthr, write_t how) const;
 
 private:
-    // Elements with, if packed, all that belongs to them; scales; zero points.
+    // Elements (if packed, with all that belongs to them); scales; zero points.
     struct part_t {
         const uint8_t *from;
         uint8_t *to;

@@ -10,11 +10,11 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Lines that kernels work on at a time, and columns of a packed panel of the n16 layouts.
+// Lines that kernels process together, and columns of a packed panel of the n16 layouts.
 constexpr int reorder_lines = 16;
-// Lines that are worked on together at most.
+// The largest number of lines that are processed together.
 constexpr int reorder_max_lines = 128;
-// Positions of a line that one call may be given: whole blocks of any format.
+// The largest number of positions of a line in one call: whole blocks of any format.
 constexpr int reorder_max_length = 512;
 constexpr int reorder_max_block = 256;
 
@@ -30,18 +30,18 @@ struct block_format_t {
     scale_rounding_t rounding = mxdnn_scale_rounding_floor;
 };
 
-// How the codes of a row stand in plain memory.
+// How codes of a row are stored in plain memory.
 enum class code_storage_t { bytes, low_6_bits, dense_6, nibbles };
 
-// Scales, and zero points, of lines: those of one block side by side, [block][pitch], in the scale's own
-// type. Lines that are not there are neither read nor written.
+// Scales and zero points of lines: [block][pitch] in the scale's own type. Those of lines that do not exist
+// are neither read nor written.
 struct line_params_t {
     uint8_t *scales = nullptr;
-    uint8_t *zero_points = nullptr; // null without
+    uint8_t *zero_points = nullptr; // null if there are none
     int pitch = 0;
 };
 
-// What the 16 codes of a 4-bit type are as bf16 under each scale of a byte: the low bytes, then the high
+// The bf16 values of the 16 codes of a 4-bit type under each scale of one byte: the low bytes, then the high
 // bytes.
 struct nibble_tables_t {
     uint8_t bytes[256][32];
@@ -53,25 +53,25 @@ struct source_lines_t {
     data_type_t dt = mxdnn_data_type_undef; // f32, bf16, f16
     int64_t line_bytes = 0;
     int lines = 0, n = 0;
-    // The lines of the next call, which are fetched into cache meanwhile; null where there is none.
+    // The lines of the next call, which are prefetched meanwhile; null if there are none.
     const void *next = nullptr;
 };
 
-// Values in plain memory, for or from a packed tile of some panels: `rows` positions, whole blocks and a
-// multiple of 32, of `lines` lines, whole pairs of panels. Either positions stand side by side, of one pair,
-// or lines.
+// Values in plain memory, to or from packed tiles of some panels: `rows` positions, whole blocks and a
+// multiple of 32, of `lines` lines, in whole pairs of panels. Either positions are contiguous, with one pair
+// of panels, or lines are.
 struct panels_values_t {
     void *data = nullptr;
     data_type_t dt = mxdnn_data_type_undef; // f32, bf16, f16
     int64_t line_bytes = 0, pos_bytes = 0;  // one of them is size()
     int lines = 0, rows = 0;
-    const void *next = nullptr; // the values that are next
+    const void *next = nullptr; // the values of the next call
 
     int size() const { return dt == mxdnn_f32 ? 4 : 2; }
-    // Positions stand side by side.
+    // Whether positions are contiguous.
     bool lines_apart() const { return pos_bytes == size(); }
 };
-// Lines that stand side by side are taken in runs of some cache lines: the next position may be on another
+// Contiguous lines are processed in runs of some cache lines, because the next position may be on another
 // page.
 constexpr int most_panel_lines = 256, most_panel_bytes = 1 << 15;
 constexpr int most_panels = most_panel_lines / reorder_lines;
@@ -80,84 +80,86 @@ constexpr int panel_lines_of(int block) {
     return lines < most_panel_lines ? lines : most_panel_lines;
 }
 
-// Where results go. Around the caches, when what is written does not fit into them: that saves reading it
-// first. The writer calls finish() before anyone else reads.
+// Writes results. If they do not fit in the caches, stores bypass these, which saves reading the lines first.
+// The writer calls finish() before anyone else reads.
 enum class write_t { cached, around };
 
-// What is written while something else is worked on, some runs at a time: all at once, it would be waited
+// Data that is written while other data is processed, some runs at a time. All at once it would be waited
 // for.
 struct written_later_t {
     alignas(64) uint8_t x[2][most_panel_bytes]; // one of them is being written
-    int free = 0;                               // the other
-    const uint8_t *from = nullptr;              // runs side by side
+    int free = 0;                               // the other buffer
+    const uint8_t *from = nullptr;              // contiguous runs
     uint8_t *to = nullptr;
     int64_t apart = 0;     // bytes from run to run
-    int run = 0, runs = 0; // bytes of a run; runs that are left
+    int run = 0, runs = 0; // bytes of a run; remaining runs
     write_t how = write_t::cached;
 
     uint8_t *buffer() { return x[free]; }
 };
 
-// Whether f32 and f16 may be cut to 16 bits, the last of which tells whether that took something away, before
-// they are encoded: minifloats have fewer bits, and powers of two and their choice move exponents alone. But
-// rceil divides the largest magnitude.
+// Whether f32 and f16 may be truncated to 16 bits before they are encoded. The last bit tells whether
+// truncation lost something. Minifloats have fewer bits, and powers of two and their choice only involve
+// exponents. But rceil divides the largest magnitude.
 constexpr bool rounds_as_words(const block_format_t &f) {
     return f.family == quant_family_t::mx && f.elem != mxdnn_s8 && f.rounding != mxdnn_scale_rounding_rceil;
 }
-// Whether bf16 has all values of ordinary scales.
+// Whether bf16 can represent all values under ordinary scales.
 constexpr bool becomes_words(const block_format_t &f) {
     return f.family != quant_family_t::affine && !f.has_global;
 }
 
 // The codes of packed tiles of a panel, one tile behind the other.
 struct code_tiles_t {
-    uint8_t *codes = nullptr; // of the first
-    int rows = 0;             // of all, a multiple of the layout's row_step
+    uint8_t *codes = nullptr; // of the first tile
+    int rows = 0;             // of all tiles, a multiple of the layout's row_step
     int tile_rows = 0;        // of one
     int64_t tile_bytes = 0;   // from one to the next
 };
 
-// The order of codes in a panel of a layout. `rows` is a multiple of `row_step`; the codes of so many rows
-// stand side by side in a tile.
+// The order of codes in a panel of a layout. `rows` is a multiple of `row_step`. The codes of `row_step` rows
+// are contiguous in a tile.
 struct panel_codec_t {
     target_family_t family;
     uint32_t id;
     int bits, columns, row_step;
 
-    // Columns of codes, a byte each, to and from tiles. 6-bit codes are taken without what stands above them.
-    // `ahead`: bytes from the lines to those that are next and fetched meanwhile; 0: none are.
+    // Copies columns of codes, a byte each, to and from tiles. For 6-bit codes the upper bits of a byte are
+    // ignored. `ahead`: bytes from the lines to the next ones, which are prefetched; 0: none.
     void (*pack)(const uint8_t *codes, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
     void (*unpack)(const code_tiles_t &from, uint8_t *codes, int64_t pitch);
-    // The same of rows of codes.
+    // The same for rows of codes.
     void (*pack_rows)(const uint8_t *codes, int64_t pitch, int rows, uint8_t *panel, write_t how);
     void (*unpack_rows)(const uint8_t *panel, int rows, uint8_t *codes, int64_t pitch);
-    // The same for columns of two codes in a byte, as plain memory has them; null unless codes have 4 bits.
+    // The same for columns with two codes in a byte, as in plain memory; null unless codes have 4 bits.
     void (*pack_nibbles)(
             const uint8_t *nibbles, int64_t pitch, const code_tiles_t &to, int64_t ahead, write_t how);
     void (*unpack_nibbles)(const code_tiles_t &from, uint8_t *nibbles, int64_t pitch);
-    // Scales or zero points, [block][columns] of so many bytes each and rows `pitch` bytes apart, to and from
-    // their order in a tile.
+    // Copies scales or zero points, [block][columns] of so many bytes each, with rows `pitch` bytes apart, to
+    // and from their order in a tile.
     void (*pack_params)(int bytes, const uint8_t *rows, int64_t pitch, int blocks, uint8_t *params);
     void (*unpack_params)(int bytes, const uint8_t *params, int blocks, uint8_t *rows, int64_t pitch);
 };
 
 struct reorder_kernels_t {
-    // Codes, a byte each, lines `pitch` apart. A line is filled with zeros up to a multiple of 32, and there
-    // is room for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64 of them) half
-    // a byte each, as in plain memory. Scales and zero points are computed unless they are `given`.
+    // Quantises to codes, a byte each, with lines `pitch` apart. A line is filled with zeros to a multiple of
+    // 32, and there is room for whole blocks. With `nibbles` (4-bit codes, whole blocks and a multiple of 64
+    // codes) they have half a byte each, as in plain memory. Scales and zero points are computed unless they
+    // are `given`.
     void (*quantise)(const block_format_t &f, bool given, const source_lines_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t pitch, bool nibbles, write_t how);
-    // The same of rows: `src` has the positions as its lines and the lines, up to reorder_max_lines, as its
-    // positions, and so have the codes, a byte each. There is room for a multiple of 32 lines.
+    // The same for rows. In `src` lines and positions are exchanged: it has positions as lines, and lines, up
+    // to reorder_max_lines, as positions. So have the codes, a byte each. There is room for a multiple of 32
+    // lines.
     void (*quantise_rows)(const block_format_t &f, bool given, const source_lines_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t pitch);
-    // Values of the codes as f32, bf16 or f16. `tables` may be null.
+    // Computes the values of codes as f32, bf16 or f16. `tables` may be null.
     void (*dequantise)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int lines, int n,
             float global, const line_params_t &params, const nibble_tables_t *tables, data_type_t dt,
             void *dst, int64_t line_bytes, write_t how);
-    // Of f4_e2m1, for dequantise() to bf16 under this global scale.
+    // Tables for f4_e2m1, for dequantise() to bf16 with this global scale.
     void (*fill_tables)(const block_format_t &f, float global, nibble_tables_t &tables);
-    // The same of rows, as quantise_rows() has them.
+    // The same for rows, as quantise_rows() has them.
     void (*dequantise_rows)(const block_format_t &f, const uint8_t *codes, int64_t pitch, int rows, int lines,
             float global, const line_params_t &params, data_type_t dt, void *dst, int64_t row_bytes,
             write_t how);
@@ -167,7 +169,7 @@ struct reorder_kernels_t {
     // out[c][r] = in[r][c] for elements of 1, 2 or 4 bytes; pitches in bytes.
     void (*transpose)(
             int bytes, const void *in, int64_t in_pitch, int rows, int cols, void *out, int64_t out_pitch);
-    // A row of plain codes from and to a byte each; what shares the last byte with a code stays.
+    // Converts a row of plain codes from and to a byte each. Other bits of the last byte do not change.
     void (*unpack_row)(code_storage_t storage, const uint8_t *row, int n, uint8_t *codes);
     void (*pack_row)(code_storage_t storage, const uint8_t *codes, int n, uint8_t *row, write_t how);
 
@@ -175,27 +177,27 @@ struct reorder_kernels_t {
     const panel_codec_t *codecs;
     int ncodecs;
 
-    // Some bytes of what is to be written; what is in its buffer(), after all of that; and all that is left,
-    // before anyone else reads.
+    // Writes some bytes; the contents of its buffer(), after all others; and all that remains, before anyone
+    // else reads.
     void (*write_some)(written_later_t &later, int bytes);
     void (*write_later)(written_later_t &later, write_t how, uint8_t *to, int64_t apart, int run, int runs);
     void (*finish)(written_later_t &later);
 
-    // Values to codes, scales and zero points, which are computed, of a packed tile of each panel, and back.
-    // f32 and f16 of what rounds_as_words() and becomes_words(); affine formats have scales of 16 bits. Null
-    // where an ISA has no such kernels.
+    // Converts values to codes, scales and zero points, which are computed, of a packed tile of each panel,
+    // and back. f32 and f16 need rounds_as_words() and becomes_words(); affine formats have scales of 16
+    // bits. Null if an ISA has no such kernels.
     void (*quantise_panels)(const block_format_t &f, const panels_values_t &src, float global, uint8_t *tile,
             int64_t panel_bytes, int header_bytes, write_t how, written_later_t &later);
-    // The same of 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4
+    // The same for 32 lines, whose positions are a multiple of 64, to lines of plain codes: a byte each, or 4
     // bits. Without `later` they are written at once.
     void (*quantise_code_lines)(const block_format_t &f, const panels_values_t &src, float global,
             const line_params_t &params, uint8_t *codes, int64_t line_bytes, write_t how,
             written_later_t *later);
-    // `ahead`: bytes to the tile that is next.
+    // `ahead`: bytes to the next tile.
     void (*dequantise_panels)(const block_format_t &f, const uint8_t *tile, int64_t panel_bytes,
             int header_bytes, int64_t ahead, float global, const panels_values_t &dst, write_t how,
             written_later_t &later);
-    // `next`: the lines that are next.
+    // `next`: the next lines.
     void (*dequantise_code_lines)(const block_format_t &f, const uint8_t *codes, int64_t line_bytes,
             const uint8_t *next, const line_params_t &params, float global, const panels_values_t &dst,
             write_t how);

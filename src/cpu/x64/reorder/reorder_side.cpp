@@ -47,8 +47,8 @@ panel_shape_t n64_panels(const packed_shape_t &s) {
             frame::tile_bytes(s, rows), header, header, blocks, blocks};
 }
 
-// Which of the last two dims has its elements side by side: its number, or -1. The stride of a dim of one
-// element says nothing.
+// The number of the dim, of the last two, whose elements are contiguous, or -1. The stride of a dim of one
+// element has no meaning.
 int contiguous_dim(const memory_desc_t &md) {
     const int last = md.ndims - 1;
     if (md.strides[last] == 1 && md.dims[last] != 1) return last;
@@ -193,8 +193,8 @@ void reorder_side_t::copy_params(const reorder_kernels_t &k, const param_view_t 
         }
 }
 
-// body(panel's first line, its lines, tile's first position, its positions, bytes of the tile) for the packed
-// tiles.
+// Calls body(first line of the panel, its lines, first position of the tile, its positions, bytes of the
+// tile) for the packed tiles.
 template <typename F>
 void reorder_side_t::for_tiles(dim_t line, int n, dim_t pos, int length, F &&body) const {
     for (int l = 0; l < n; l += columns()) {
@@ -248,7 +248,7 @@ void reorder_side_t::write_params(const reorder_kernels_t &k, dim_t line, int n,
         return;
     }
     for_tiles(line, n, pos, length, [&](int l, int lines, int i, int rows, uint8_t *to) {
-        // Put together first, so that whole cache lines are written at once.
+        // Collected first, so that whole cache lines are written at once.
         alignas(64) uint8_t header[2 * sizeof(param_rows_t)];
         const int blocks = int(div_up(rows, f.block)), places = header_blocks(rows);
         const int bytes = header_bytes(rows);

@@ -13,39 +13,39 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Where tiles lie in a packed matrix.
+// The positions of tiles in a packed matrix.
 struct panel_shape_t {
     int columns = 0; // of a panel
     int tile_rows = 0;
-    int64_t prefix = 0, panel_bytes = 0, tile_bytes = 0; // the bytes of a whole tile
-    // Of a whole tile, and of the last one where that is none: bytes before the codes, and blocks that have a
-    // place in them.
+    int64_t prefix = 0, panel_bytes = 0, tile_bytes = 0; // bytes of whole tiles
+    // For a whole tile, and for a partial last one: bytes before the codes, and the number of blocks with
+    // room.
     int header_bytes = 0, last_header_bytes = 0;
     int header_blocks = 0, last_header_blocks = 0;
 };
 
-// What is known of a side when the descriptor is created.
+// What is known about a side when the descriptor is created.
 struct reorder_side_conf_t {
     int arg = 0; // MXDNN_ARG_SRC or MXDNN_ARG_DST
     int ndims = 0, line_dim = 0, pos_dim = 0;
     data_type_t dt = mxdnn_data_type_undef;
     int bits = 0; // of a value or a code
     bool quantised = false, packed = false;
-    block_format_t format; // quantised
-    packed_shape_t shape;  // packed
+    block_format_t format; // if quantised
+    packed_shape_t shape;  // if packed
     panel_shape_t panels;
     const panel_codec_t *codec = nullptr;
     int64_t packed_stride = 0; // bytes from one batch entry to the next
     // plain:
     bool along_line = false; // positions are contiguous; otherwise lines are
     code_storage_t storage = code_storage_t::bytes;
-    bool swizzled = false; // scales stand in 128x4 order
+    bool swizzled = false; // scales are in the 128x4 order
     mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef,
                               global_mode = mxdnn_quantization_mode_undef;
 
-    // Plain, and lines stand side by side.
+    // Whether it is plain with contiguous lines.
     bool by_rows() const { return !packed && !along_line; }
-    // Positions that a packed tile covers; blocks are not cut by them.
+    // Positions of a packed tile. Blocks do not cross tiles.
     int tile_rows() const { return panels.tile_rows; }
 };
 
@@ -53,7 +53,7 @@ struct reorder_side_conf_t {
 reason_t configure_side(reorder_side_conf_t &c, const reorder_kernels_t &k, const problem_t &p, bool is_src,
         int axis_from_end);
 
-// A side of one execution; set_batch() selects the matrix.
+// A side of one execution. set_batch() selects the matrix.
 class reorder_side_t {
 public:
     reorder_side_t(const reorder_side_conf_t &conf, const exec_ctx_t &ctx);
@@ -63,15 +63,15 @@ public:
     dim_t lines() const { return md_->dims[c_.line_dim]; }
     dim_t length() const { return md_->dims[c_.pos_dim]; }
 
-    // Plain: the byte that holds the element, and how far away its neighbours are. The element starts on a
-    // byte where the index along the contiguous dim is a multiple of 16.
+    // For plain sides: the byte of the element, and the distance to its neighbours. The element begins on a
+    // byte if its index along the contiguous dim is a multiple of 16.
     uint8_t *at(dim_t line, dim_t pos) const {
         return c_.along_line ? matrix_ + line * line_bytes_ + pos * stored_bits_ / 8
                              : matrix_ + pos * pos_bytes_ + line * stored_bits_ / 8;
     }
     int64_t line_bytes() const { return line_bytes_; }
     int64_t pos_bytes() const { return pos_bytes_; }
-    // Packed: the tile of (position, line) and the bytes of its codes, for so many positions.
+    // For packed sides: the tile of (position, line), and the bytes of its codes for so many positions.
     uint8_t *tile(dim_t line, dim_t pos) const {
         const panel_shape_t &p = c_.panels;
         return matrix_ + p.prefix + line / p.columns * p.panel_bytes + pos / p.tile_rows * p.tile_bytes;
@@ -80,11 +80,11 @@ public:
     int tile_rows() const { return c_.panels.tile_rows; }
     int64_t tile_bytes() const { return c_.panels.tile_bytes; } // of a whole one
     int64_t panel_bytes() const { return c_.panels.panel_bytes; }
-    // Of a tile that has so many rows.
+    // For a tile with so many rows.
     int header_bytes(int rows) const {
         return rows == c_.panels.tile_rows ? c_.panels.header_bytes : c_.panels.last_header_bytes;
     }
-    // The codes of so many positions from (position, line) on: of whole tiles, or of a part of one.
+    // The codes of so many positions from (position, line) on: whole tiles, or a part of one.
     code_tiles_t codes(dim_t line, dim_t pos, int length) const {
         const int rows = std::min(length, c_.panels.tile_rows);
         return {tile(line, pos) + header_bytes(rows), int(round_up(length, c_.codec->row_step)),
@@ -97,19 +97,19 @@ public:
             const line_params_t &to) const;
     void write_params(const reorder_kernels_t &k, dim_t line, int n, dim_t pos, int length,
             const line_params_t &from, write_t how) const;
-    // Those of lines, as far as there are so many, are few bytes of a cache line of each: a write waits for
-    // it as a read does.
+    // Prefetches those of lines. They are few bytes of a cache line for each line, and writing waits for the
+    // line as reading does.
     void fetch_params(dim_t line, int n, dim_t pos) const;
 
-    // The global scale; 1 without.
+    // The global scale; 1 if there is none.
     float global() const;
     void set_global(float g) const;
     uint32_t *global_bits() const;
-    // Whether it is this matrix's alone.
+    // Whether it belongs to this matrix alone.
     bool has_global_of_its_own() const { return c_.packed || global_->md.dims[0] != 1; }
 
 private:
-    // Scales or zero points of a tile, [block][columns]: those of blocks of 16 have a byte, others up to
+    // Scales or zero points of a tile, [block][columns]. Those of blocks of 16 have one byte, others up to
     // four.
     using param_rows_t = uint8_t[512];
     static_assert(

@@ -14,13 +14,13 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// Part of a matrix that is worked on at a time: conf.item_lines() lines and conf.chunk positions from here
+// A part of a matrix that is processed together: conf.item_lines() lines and conf.chunk positions from here
 // on.
 struct item_t {
     dim_t line, pos;
 };
 
-// One thread's part of an execution.
+// The part of one thread in an execution.
 class reorder_worker_t {
 public:
     reorder_worker_t(const reorder_conf_t &conf, const exec_ctx_t &ctx, write_t how)
@@ -31,14 +31,14 @@ public:
     const reorder_side_t &src() const { return src_; }
     const reorder_side_t &dst() const { return dst_; }
 
-    // Up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
+    // Processes up to conf.item_lines() lines and conf.chunk positions from (line, pos) on.
     void reorder(dim_t line, dim_t pos, const item_t &next);
 
     // The largest finite magnitude of the same part of the source, as f32 bits.
     uint32_t amax(dim_t line, dim_t pos);
 
 private:
-    // Elements of a matrix for which it pays to decode a 4-bit type under every scale first.
+    // The number of elements of a matrix from which it pays to decode a 4-bit type under every scale first.
     static constexpr int64_t least_for_tables = 1 << 18;
     static constexpr int64_t codes_bytes = reorder_max_lines * reorder_max_block, values_bytes = codes_bytes;
 
@@ -46,42 +46,43 @@ private:
     const reorder_kernels_t &k_;
     const write_t how_;
     reorder_side_t src_, dst_;
-    // What is worked on, and where:
+    // The current part, and its buffers:
     dim_t line_ = 0, pos_ = 0;
     int lines_ = 0, length_ = 0;
     // Codes, a byte each: lines c_.chunk apart, or rows c_.group apart.
     alignas(64) uint8_t codes_[codes_bytes];
     // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
-    // Packed tiles of most_panel_lines lines: codes of a byte have the largest, with a scale for 32 of them.
+    // Packed tiles of most_panel_lines lines. Codes of one byte have the largest tiles, with a scale for 32
+    // of them.
     alignas(64) uint8_t tiles_[most_panel_lines * n16_frame_t::min_tile_rows * 33 / 32];
     written_later_t later_;
     alignas(32) nibble_tables_t tables_;
     bool has_tables_ = false;
-    // [block][c_.group], at most 4 bytes each; or half as many of twice as many lines.
+    // [block][c_.group], at most 4 bytes each; or half the size for twice as many lines.
     static constexpr int most_params = 4 * (reorder_max_block / int(nvfp4_block)) * reorder_max_lines;
     static_assert(most_params >= 4 * (n16_frame_t::min_tile_rows / nvfp4_block) * most_panel_lines, "");
     alignas(64) uint8_t src_scales_[most_params], src_zps_[most_params],
             dst_scales_[most_params], dst_zps_[most_params];
 
-    // ---- the ways: reorder_worker.cpp ----
+    // ---- The ways of processing a part: reorder_worker.cpp ----
 
-    // A group of lines from `line` on, none at or behind `end`: these are another thread's.
+    // A group of lines from `line` on. `end` and later lines belong to another thread.
     void locate(dim_t line, dim_t end, dim_t pos);
     void reorder_group(dim_t line, dim_t end, dim_t pos, const item_t &next);
     uint32_t amax_of_group(dim_t line, dim_t end, dim_t pos);
-    // Lines from `line` on that are done by the kernels for panels.
+    // The number of lines, from `line` on, that the kernels for panels process.
     int reorder_panels(dim_t line, dim_t pos, const item_t &next);
 
-    // ---- codes, scales and zero points as they are: worker_move.cpp ----
+    // ---- Codes, scales and zero points that do not change: worker_move.cpp ----
 
     void move(const item_t &next);
-    // Between packed sides, or a packed and a plain one, without taking bytes apart.
+    // Between packed sides, or a packed and a plain one, without separating the codes of a byte.
     bool move_directly(const item_t &next);
 
     // ---- values by the kernels for lines and rows: worker_values.cpp ----
 
-    // Values of 16 lines: where they are, or, of codes, in values_.
+    // Values of 16 lines: in place or, for codes, in values_.
     source_lines_t source_values(int l);
     source_lines_t source_rows();
     void quantise_rows();
@@ -92,13 +93,13 @@ private:
 
     // Between lines of values and lines of codes.
     int code_lines(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next);
-    // Between lines of values and a panel of another layout, by way of lines of codes in cache.
+    // Between lines of values and a panel of another layout, through lines of codes in cache.
     void code_panel(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next);
-    // Between rows of values and lines of codes, by way of packed tiles in cache.
+    // Between rows of values and lines of codes, through packed tiles in cache.
     void turn_tiles(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next);
     // Between rows of values and panels of another layout: 64 lines of codes at a time.
     void turn_panels(const panels_values_t &v, dim_t line, dim_t pos);
-    // Lines of codes in codes_, to and from the panels that hold them.
+    // Lines of codes in codes_, to and from panels.
     void lines_to_panel(dim_t line, dim_t pos, int lines, int rows, int pitch);
     void panel_to_lines(const reorder_side_t &side, dim_t line, dim_t pos, int lines, int rows, int pitch,
             const item_t *next);
@@ -107,12 +108,12 @@ private:
 
     void load_codes();
     void store_codes();
-    // What is no element of a packed tile is zero.
+    // Bytes of a packed tile that are not elements become zero.
     void clear_padding(int rows);
-    // Part i of n of the packed tiles behind those at hand is fetched into cache.
+    // Prefetches part i of n of the next packed tiles.
     void fetch_tiles(int i, int n) const;
 
-    // ---- where things are ----
+    // ---- Addresses ----
 
     line_params_t src_params(int l = 0) { return params(c_.src.format, src_scales_, src_zps_, l); }
     line_params_t dst_params(int l = 0) { return params(c_.dst.format, dst_scales_, dst_zps_, l); }
@@ -133,11 +134,11 @@ private:
     uint8_t *run_at(const reorder_side_t &side, const reorder_side_conf_t &s, int i) const {
         return s.by_rows() ? side.at(line_, pos_ + i) : side.at(line_ + i, pos_);
     }
-    // Plain lines of codes that stand as kernels take and leave them.
+    // Plain lines of codes that are stored as kernels read and write them.
     static bool is_direct(const reorder_side_conf_t &side) {
         return !side.packed && side.along_line && side.storage != code_storage_t::dense_6;
     }
-    // Plain lines of codes: two of them are a byte, or one is.
+    // Plain lines of codes: two codes in a byte, or one.
     static int halves_of_code(const block_format_t &f) { return data_type_info(f.elem)->bits == 4 ? 1 : 2; }
     static void fetch(const uint8_t *p, int64_t bytes) {
         for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + b, 0, 2);
@@ -175,8 +176,8 @@ private:
         (codec.bits == 4 ? codec.unpack_nibbles : codec.unpack)(from, lines, pitch);
     }
 
-    // Tiles in rows: body(row, rows, rows of codes) for some blocks of the packed tiles at a time, whose
-    // codes stay in the first-level cache.
+    // Tiles as rows: calls body(row, rows, rows of codes) for some blocks of the packed tiles at a time,
+    // whose codes stay in the first-level cache.
     template <typename F>
     void for_parts(const reorder_side_conf_t &s, F &&body) const {
         const int step = std::max(s.format.block, s.codec->row_step);

@@ -13,7 +13,7 @@ void reorder_worker_t::move(const item_t &next) {
     for (int i = 0; i < length; i += reorder_max_length) {
         pos_ = pos + i;
         length_ = std::min(reorder_max_length, length - i);
-        // Of a packed side they stand beside their codes.
+        // On a packed side they are beside their codes.
         const line_params_t params = params_from(c_.dst, dst_params(), i);
         if (c_.src.packed) src_.read_params(k_, line_, lines_, pos_, length_, params);
         if (!move_directly(i + length_ < length ? item_t{line_, pos_ + length_} : next)) {

@@ -25,7 +25,7 @@ int reorder_worker_t::code_lines(const panels_values_t &v, dim_t line, dim_t pos
 }
 
 void reorder_worker_t::code_panel(const panels_values_t &v, dim_t line, dim_t pos, const item_t &next) {
-    constexpr int some = 2 * reorder_lines; // that are quantised together
+    constexpr int some = 2 * reorder_lines; // quantised together
     const bool quantises = c_.dst.quantised;
     const reorder_side_t &panel = quantises ? dst_ : src_;
     const block_format_t &f = panel.conf().format;
@@ -81,7 +81,7 @@ void reorder_worker_t::turn_panels(const panels_values_t &v, dim_t line, dim_t p
               zps_at = blocks * reorder_lines * f.scale_bytes;
     const int64_t tile_bytes = n16_frame_t::tile_bytes(c_.tile, v.rows);
     const line_params_t params = {dst_scales_, f.zp_bytes ? dst_zps_ : nullptr, columns};
-    // body(tile, line of the panel) for the tiles of a panel.
+    // Calls body(tile, line of the panel) for the tiles of a panel.
     const auto for_tiles_of = [&](int l, auto &&body) {
         for (int j = 0; j < columns; j += reorder_lines)
             body(tiles_ + (l + j) / reorder_lines * tile_bytes, j);

@@ -22,20 +22,21 @@ struct row_kernels_t {
     void (*add_scaled)(float *x, const float *y, float a, float zero, int64_t n);
     void (*eltwise)(mxdnn_alg_kind_t alg, float *x, float alpha, float beta, int64_t n);
     void (*binary)(mxdnn_alg_kind_t alg, float *x, const float *y, int64_t n);
-    // out[i] = activation of gate[i * stride] and up[i * stride]; out may be gate. beta: what swiglu_oai adds
-    // to up.
+    // out[i] = activation of gate[i * stride] and up[i * stride]. out may be gate. swiglu_oai adds beta to
+    // up.
     void (*gated)(mxdnn_alg_kind_t alg, const float *gate, const float *up, int64_t stride, float *out,
             float alpha, float beta, float limit, int64_t n);
     float (*sum)(const float *x, int64_t n);
-    // Largest of magnitude_bits(): above every finite value where there is Inf or NaN.
+    // The largest magnitude_bits(). It is above every finite value if there is Inf or NaN.
     uint32_t (*amax_bits)(const float *x, int64_t n);
-    // codes[i] = x[i] / step to the nearest integer (even), at most 127 in magnitude; anything for a NaN.
+    // codes[i] = x[i] / step, rounded to the nearest integer (ties to even), at most 127 in magnitude. For
+    // NaN the code may be anything.
     void (*to_s8)(const float *x, float step, uint8_t *codes, int64_t n);
 };
 
 extern const row_kernels_t row_kernels_avx2, row_kernels_avx512;
 
-// Those for the machine; AVX2 is a precondition of every caller.
+// The kernels for this machine, which has at least AVX2.
 const row_kernels_t &row_kernels();
 
 } // namespace x64

@@ -32,7 +32,7 @@ MXDNN_INLINE float max_of(float a, float b) { return a > b ? a : b; }
 // ---- conversions ----
 
 MXDNN_INLINE float f32_of_bf16(uint16_t h) { return real(uint32_t(h) << 16); }
-// Nearest even; a NaN stays one (quiet).
+// Rounds to nearest even. NaN stays NaN (quiet).
 MXDNN_INLINE uint16_t bf16_of_f32(float x) {
     const uint32_t u = bits(x);
     const uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
@@ -95,7 +95,7 @@ void decode(const uint8_t *codes, const float *table, float scale, float *out, i
 
 MXDNN_INLINE float sigmoid_of(float x) { return 1.f / (1.f + exp_f32(-x)); }
 
-// Odd series where 1 - 2 / (e^2x + 1) would cancel.
+// An odd series where 1 - 2 / (e^2x + 1) would cancel.
 MXDNN_INLINE float tanh_of(float x) {
     const float q = x * x;
     float p = 21844.f / 6081075;
@@ -109,8 +109,8 @@ MXDNN_INLINE float tanh_of(float x) {
     return q < .16f ? small : large;
 }
 
-// erfc(z) for z >= 0: e^(-z^2) t P(t), t = 1 / (1 + 0.4 z); P is a minimax fit on z in [0, 14] of
-// relative error 2e-8. z^2 is split, since e^(-z^2) magnifies its rounding.
+// erfc(z) for z >= 0 is e^(-z^2) t P(t), t = 1 / (1 + 0.4 z). P is a minimax fit on z in [0, 14] with a
+// relative error of 2e-8. z^2 is split, since e^(-z^2) magnifies its rounding error.
 MXDNN_INLINE float erfc_of(float z) {
     const float t = 1.f / __builtin_fmaf(.4f, z, 1.f);
     float p = -0.023103423416614532f;
@@ -130,11 +130,11 @@ MXDNN_INLINE float erfc_of(float z) {
 
 MXDNN_INLINE float gelu_erf_of(float x) {
     const float z = x * 0.70710678f;
-    const float half = .5f * erfc_of(z < 0 ? -z : z); // of the smaller tail
+    const float half = .5f * erfc_of(z < 0 ? -z : z); // the smaller tail
     return x != x ? x : x < 0 ? (x < -20.f ? 0.f : x * half) : x * (1.f - half);
 }
 MXDNN_INLINE float gelu_tanh_of(float x) {
-    // 0.5 (1 + tanh u) is sigmoid(2u), which keeps its relative accuracy where u is negative.
+    // 0.5 (1 + tanh u) is sigmoid(2u). This form keeps its relative accuracy for negative u.
     const float u = 0.797884561f * x * __builtin_fmaf(.044715f * x, x, 1.f);
     return x < -20.f ? 0.f : x * sigmoid_of(2.f * u);
 }
@@ -181,7 +181,7 @@ void binary(mxdnn_alg_kind_t alg, float *x, const float *y, int64_t n) {
     switch (alg) {
     case mxdnn_binary_add: return zip(x, y, n, [](float a, float b) { return a + b; });
     case mxdnn_binary_mul: return zip(x, y, n, [](float a, float b) { return a * b; });
-    // NaN in either operand is NaN: a comparison would drop one of them.
+    // NaN in either operand gives NaN. A comparison would lose one of them.
     case mxdnn_binary_max:
         return zip(x, y, n, [](float a, float b) { return a != a || b != b ? a + b : max_of(a, b); });
     case mxdnn_binary_min:
@@ -197,7 +197,7 @@ MXDNN_INLINE float at_least(float x, float limit) { return x < limit ? limit : x
 template <typename F>
 MXDNN_INLINE void gate(
         const float *g, const float *u, int64_t stride, float *out, float limit, int64_t n, F f) {
-    // Index by index in ascending order: out may be the gate itself.
+    // Ascending indices, because out may be the gate itself.
     if (stride == 1)
         for (int64_t i = 0; i < n; i++)
             out[i] = f(at_most(g[i], limit), at_least(at_most(u[i], limit), -limit));
@@ -208,7 +208,7 @@ MXDNN_INLINE void gate(
 
 void gated(mxdnn_alg_kind_t alg, const float *g, const float *u, int64_t stride, float *out, float alpha,
         float beta, float limit, int64_t n) {
-    // No limit is one that nothing exceeds.
+    // Without a limit, the limit is one that nothing exceeds.
     const float most = limit > 0 && limit <= 3.402823466e38f ? limit : real(0x7f800000);
     switch (alg) {
     case mxdnn_gated_silu:
@@ -246,8 +246,8 @@ uint32_t amax_bits(const float *x, int64_t n) {
 void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
     int64_t i = 0;
 #ifdef __AVX512F__
-    // Dividing takes longer than everything else. Products with the reciprocal are off by less than 2^-15,
-    // which is of no account but where one is as near as that to the middle between two integers.
+    // A division takes longer than everything else. A product with the reciprocal is off by less than 2^-15.
+    // This matters only if the result is that close to the middle between two integers.
     const __m512 most = _mm512_set1_ps(127.f), least = _mm512_set1_ps(-127.f),
                  inverse = _mm512_set1_ps(1.f / step), sure = _mm512_set1_ps(0.5f - 1.f / 16384);
     const bool normal = step >= 0x1p-125f && step <= 0x1p125f; // and so is the reciprocal
@@ -264,7 +264,7 @@ void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
         _mm_storeu_si128(reinterpret_cast<__m128i *>(codes + i), _mm512_cvtepi32_epi8(rounded));
     }
 #endif
-    // Added to 1.5 * 2^23 a small number is rounded to an integer, which the lowest bits then are.
+    // Adding a small number to 1.5 * 2^23 rounds it to an integer, which is then in the lowest bits.
     for (; i < n; i++) codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
 }
 
