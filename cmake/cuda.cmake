@@ -40,7 +40,7 @@ set(MXDNN_CUDA_ARCHITECTURES "80;90a" CACHE STRING "Architectures of CUDA device
 # LEAST takes half the time: the driver translates portable kernels for the other devices when it loads them.
 set(MXDNN_CUDA_PORTABLE_CODE ALL CACHE STRING "Machine code of portable CUDA kernels: for ALL architectures, or the LEAST")
 if(MXDNN_HAVE_CUDA)
-    include(cmake/cuda_architectures.cmake) # MXDNN_CUDA_PORTABLE, _HOPPER and _LEAST
+    include(cmake/cuda_architectures.cmake) # MXDNN_CUDA_PORTABLE, _SM90 and _LEAST
 endif()
 
 # Files of device code for the architectures that they are written for. Code is compressed, and decompressed when it is

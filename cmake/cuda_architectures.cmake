@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sets, of MXDNN_CUDA_ARCHITECTURES, a list such as "80;90a": MXDNN_CUDA_PORTABLE, what portable kernels are built for
 # (every entry, or the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST);
-# MXDNN_CUDA_HOPPER, whether Hopper's own are built; MXDNN_CUDA_LEAST, the least compute capability of a device that
-# there is code for. Asks CMAKE_CUDA_COMPILER what it compiles for.
+# MXDNN_CUDA_SM90, whether the kernels of sm_90 alone are built; MXDNN_CUDA_LEAST, the least compute capability of a
+# device that there is code for. Asks CMAKE_CUDA_COMPILER what it compiles for.
 function(mxdnn_cuda_architectures)
     set(possible "possible are 80, 86, 89, 90a (or 90), 100, 103, 120, 121, separated by semicolons, e.g. 80;90a")
     if(NOT MXDNN_CUDA_ARCHITECTURES)
@@ -27,7 +27,7 @@ function(mxdnn_cuda_architectures)
                     "the code of the least one when they load it")
         endif()
     endforeach()
-    list(FIND list 90 hopper)
+    list(FIND list 90 sm90)
     # The least one's as PTX too, for devices that there is no machine code for.
     list(POP_FRONT list least)
     set(portable "${least}")
@@ -40,10 +40,10 @@ function(mxdnn_cuda_architectures)
     endif()
     set(MXDNN_CUDA_PORTABLE "${portable}" PARENT_SCOPE)
     set(MXDNN_CUDA_LEAST "${least}" PARENT_SCOPE)
-    if(hopper EQUAL -1)
-        set(MXDNN_CUDA_HOPPER OFF PARENT_SCOPE)
+    if(sm90 EQUAL -1)
+        set(MXDNN_CUDA_SM90 OFF PARENT_SCOPE)
     else()
-        set(MXDNN_CUDA_HOPPER ON PARENT_SCOPE)
+        set(MXDNN_CUDA_SM90 ON PARENT_SCOPE)
     endif()
 endfunction()
 

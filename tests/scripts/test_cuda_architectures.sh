@@ -14,7 +14,7 @@ chmod +x "$scratch/nvcc"
 cat >"$scratch/show.cmake" <<'end'
 set(CMAKE_CUDA_COMPILER_VERSION 12.4)
 include(${ROOT}/cmake/cuda_architectures.cmake)
-message("portable=${MXDNN_CUDA_PORTABLE} hopper=${MXDNN_CUDA_HOPPER} least=${MXDNN_CUDA_LEAST}.")
+message("portable=${MXDNN_CUDA_PORTABLE} sm90=${MXDNN_CUDA_SM90} least=${MXDNN_CUDA_LEAST}.")
 end
 of() {
     run "${MXDNN_TEST_CMAKE:-cmake}" "-DROOT=$root" "-DCMAKE_CUDA_COMPILER=$scratch/nvcc" \
@@ -23,7 +23,7 @@ of() {
 is() {
     of "$1"
     expect_status "$1" 0
-    expect_says "$1" "portable=$2 hopper=$3 least=$4."
+    expect_says "$1" "portable=$2 sm90=$3 least=$4."
 }
 refuses() {
     of "$1"

@@ -10,7 +10,7 @@ namespace impl {
 struct f8_e4m3_t : minifloat_t<4, 3, 7, specials_t::nan> {
     static constexpr data_type_t id = mxdnn_f8_e4m3;
     static constexpr const char *name = "f8_e4m3";
-    static constexpr unsigned roles = role_mx_element | role_scale | role_fp4_scale;
+    static constexpr unsigned roles = role_mx_element | role_scale;
     // The code of every element of a block that holds NaN or Inf.
     static constexpr uint32_t poisoned_code = 0x7f;
 };

@@ -44,7 +44,7 @@ using mx_element_types = with_roles_t<role_mx_element, all_types>;
 using affine_element_types = with_roles_t<role_affine_element, all_types>;
 using quantized_element_types = with_roles_t<role_mx_element | role_affine_element, all_types>;
 using scale_types = with_roles_t<role_scale, all_types>;
-using fp4_scale_types = with_roles_t<role_fp4_scale, all_types>;
+using fp4_scale_types = type_list<f8_e4m3_t>; // of blocks of 16 f4_e2m1, beside e8m0
 // All types that have decode() and encode().
 using numeric_types = with_roles_t<~unsigned(role_index), all_types>;
 

@@ -11,8 +11,7 @@ enum role_t : unsigned {
     role_affine_element = 1u << 2, // codes under a floating-point scale, group-affine int4
     role_scale = 1u << 3,
     role_zero_point = 1u << 4,
-    role_index = 1u << 5,    // counts, offsets and pointers: no arithmetic
-    role_fp4_scale = 1u << 6 // scales of blocks of 16 f4_e2m1, beside e8m0
+    role_index = 1u << 5 // counts, offsets and pointers: no arithmetic
 };
 
 } // namespace impl

@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "gpu/cuda/arch.hpp"
+
 namespace mxdnn {
 namespace impl {
 namespace cuda {
@@ -14,7 +16,7 @@ __global__ void empty() {}
 
 // An architecture's own kernels are missing in a build without it.
 #define MXDNN_ENTRY(name) &name##_kernel,
-#if MXDNN_CUDA_HOPPER
+#if MXDNN_CUDA_SM90
 #define MXDNN_SM90_ENTRY(name) &name##_kernel,
 #else
 #define MXDNN_SM90_ENTRY(name) nullptr,
@@ -48,7 +50,7 @@ bool has_kernels_of(int capability) {
     constexpr kernel_id_t own[] = {MXDNN_CUDA_KERNELS(MXDNN_NO, MXDNN_ID)};
 #undef MXDNN_ID
 #undef MXDNN_NO
-    return capability == 90 && find_kernel(own[0]);
+    return capability == sm90.capability && find_kernel(own[0]);
 }
 
 } // namespace cuda

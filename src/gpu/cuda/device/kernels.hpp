@@ -18,7 +18,7 @@ struct kernel_entry_t {
 };
 
 const kernel_entry_t *find_kernel(kernel_id_t id);
-// Whether the own kernels of an architecture are in this build: 90 for those of 9.0.
+// Whether the kernels of one architecture alone are in this build; 90 stands for 9.0.
 bool has_kernels_of(int capability);
 
 // How many times load_kernel() has been called.
