@@ -192,7 +192,7 @@ status_t resolve_weights(problem_t &p) {
     memory_desc_t &wei = p.weights;
     if (!is_quantised_type(wei.dt))
         return fail(mxdnn_unimplemented,
-                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), dense ones are "
+                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), others are "
                 "oneDNN's and cuBLAS's business",
                 data_type_name(wei.dt));
     if (is_packed(wei)) {

@@ -75,7 +75,7 @@ mxdnn_blob_verdict_t cpu_backend_t::verdict(const engine_t &engine, const memory
         return because(mxdnn_blob_slower, "no kernel of %s takes %s; the reference does", engine.target->name,
                 to_string(md).c_str());
     for (const kernel_kind_t kind :
-            {kernel_kind_t::decode, kernel_kind_t::dense, kernel_kind_t::direct, kernel_kind_t::many}) {
+            {kernel_kind_t::decode, kernel_kind_t::gemm, kernel_kind_t::direct, kernel_kind_t::many}) {
         const x64::kernel_row_t *row =
                 x64::find_kernel(kind, isa, md.dt, md.packed.quant, decode->compute_dt);
         if (row && requires_most(*row, isa)) return because(mxdnn_blob_native, "%s", "");

@@ -368,9 +368,9 @@ TEST(Verbose, LinesNameTheKernelAndTheThreads) {
         EXPECT_NE(many.find(" threads:4"), std::string::npos) << many;
         if (pd.impl_info_str() == "jit:avx2") {
             EXPECT_NE(one.find("kernel:avx2_direct"), std::string::npos) << one;
-            EXPECT_EQ(one.find("dense"), std::string::npos) << one;
+            EXPECT_EQ(one.find("gemm"), std::string::npos) << one;
             EXPECT_NE(many.find("kernel:avx2_decode"), std::string::npos) << many;
-            EXPECT_NE(many.find("+avx2_dense"), std::string::npos) << many;
+            EXPECT_NE(many.find("+avx2_gemm"), std::string::npos) << many;
         }
         if (pd.impl_info_str() == "ref:any") {
             EXPECT_EQ(many, "kernel:ref:any threads:4");

@@ -17,9 +17,9 @@ matmul_machine_t machine(int threads) { return {cpu_isa_t::avx512_core_amx, 32 <
 matmul_kernels_t kernels() {
     matmul_kernels_t k;
     k.direct_rows = 12;
-    k.dense_rows = 128;
+    k.gemm_rows = 128;
     k.row_step = 32;
-    k.dense_panels = 4;
+    k.gemm_panels = 4;
     k.compute_bytes = 2;
     return k;
 }

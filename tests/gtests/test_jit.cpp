@@ -92,7 +92,7 @@ TEST(jit, dump_writes_the_code) {
     ASSERT_TRUE(mkdtemp(&dir[0]));
     char *const before = getcwd(nullptr, 0);
     ASSERT_TRUE(before && chdir(dir.c_str()) == 0);
-    const kernel_row_t *row = find_kernel(kernel_kind_t::dense, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
+    const kernel_row_t *row = find_kernel(kernel_kind_t::gemm, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto silent = make(*row, {}, 1, 1, 1);
     // A link that stands there is replaced and not followed.
     const std::string path = "mxdnn_dump_" + std::string(row->name) + ".0.bin";
@@ -118,7 +118,7 @@ TEST(jit, profile_writes_a_line_for_perf) {
     if (!mayiuse(cpu_isa_t::avx2)) GTEST_SKIP() << "no kernel runs here: this machine lacks avx2";
     const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map"; // where perf looks
     std::remove(path.c_str());
-    const kernel_row_t *row = find_kernel(kernel_kind_t::dense, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
+    const kernel_row_t *row = find_kernel(kernel_kind_t::gemm, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto silent = make(*row, {}, 1, 1, 1);
     set_jit_profile(true);
     const auto kernel = make(*row, {}, 1, 1, 1);
@@ -140,7 +140,7 @@ TEST(jit, profile_writes_a_line_for_perf) {
 // Code must not be writable once it can be executed.
 TEST(jit, code_is_not_writable) {
     if (!mayiuse(cpu_isa_t::avx2)) GTEST_SKIP() << "no kernel runs here: this machine lacks avx2";
-    const kernel_row_t *row = find_kernel(kernel_kind_t::dense, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
+    const kernel_row_t *row = find_kernel(kernel_kind_t::gemm, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto kernel = make(*row, {}, 1, 1, 1);
     std::FILE *maps = std::fopen("/proc/self/maps", "r");
     ASSERT_TRUE(maps);

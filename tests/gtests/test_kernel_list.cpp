@@ -16,7 +16,7 @@ TEST(kernel_list, names_are_unique_and_begin_with_their_isa) {
         EXPECT_TRUE(names.insert(r.name).second) << r.name << " is listed twice";
         const char *kind = r.kind == kernel_kind_t::direct   ? "_direct"
                            : r.kind == kernel_kind_t::decode ? "_decode"
-                           : r.kind == kernel_kind_t::dense  ? "_dense"
+                           : r.kind == kernel_kind_t::gemm   ? "_gemm"
                            : r.kind == kernel_kind_t::many   ? "_many"
                                                              : "_fused";
         EXPECT_EQ(std::string(r.name).find(std::string(isa_name(r.isa)) + kind), 0u) << r.name;
@@ -47,9 +47,9 @@ TEST(kernel_list, every_format_has_kernels_at_every_isa) {
             const auto *decode = find_kernel(kernel_kind_t::decode, isa, f.dt, f.quant);
             ASSERT_TRUE(direct && decode) << f.str() << " " << isa_name(isa);
             EXPECT_TRUE(includes(isa, direct->isa)) << direct->name << " " << row.name;
-            const auto *dense = find_kernel(kernel_kind_t::dense, isa, f.dt, f.quant, decode->compute_dt);
-            ASSERT_TRUE(dense) << f.str() << " " << isa_name(isa);
-            EXPECT_EQ(dense->compute_dt, decode->compute_dt);
+            const auto *gemm = find_kernel(kernel_kind_t::gemm, isa, f.dt, f.quant, decode->compute_dt);
+            ASSERT_TRUE(gemm) << f.str() << " " << isa_name(isa);
+            EXPECT_EQ(gemm->compute_dt, decode->compute_dt);
             const auto *f32 = find_kernel(kernel_kind_t::direct, isa, f.dt, f.quant, mxdnn_f32);
             ASSERT_TRUE(f32);
             EXPECT_EQ(f32->compute_dt, mxdnn_f32);
@@ -69,7 +69,7 @@ TEST(kernel_list, selection_is_by_isa_and_format) {
             name(kernel_kind_t::direct, cpu_isa_t::avx512_core, mxdnn_f6_e3m2, mx), "avx512_core_direct_f6");
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::avx2, mxdnn_f8_e4m3, mx), "avx2_decode_f8");
     EXPECT_EQ(name(kernel_kind_t::decode, cpu_isa_t::avx2, mxdnn_s8, mx), "avx2_decode_s8");
-    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx512_core, mxdnn_s8, mx), "avx512_core_dense");
+    EXPECT_EQ(name(kernel_kind_t::gemm, cpu_isa_t::avx512_core, mxdnn_s8, mx), "avx512_core_gemm");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::none, mxdnn_f4_e2m1, mx), "none");
     mx.block = 64;
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, mxdnn_f4_e2m1, mx), "none");

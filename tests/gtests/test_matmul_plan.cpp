@@ -19,8 +19,8 @@ matmul_machine_t machine(cpu_isa_t isa, int threads, cpu_family_t family = cpu_f
 matmul_kernels_t avx2_kernels() {
     matmul_kernels_t k;
     k.direct_rows = 4;
-    k.dense_rows = 6;
-    k.dense_panels = 1;
+    k.gemm_rows = 6;
+    k.gemm_panels = 1;
     k.compute_bytes = 4;
     return k;
 }
@@ -41,9 +41,9 @@ matmul_kernels_t amx_int8_kernels() {
     k.direct_rows = 32;
     k.direct_on_tiles = true;
     k.fused = true;
-    k.dense_rows = 32;
+    k.gemm_rows = 32;
     k.row_step = 32;
-    k.dense_panels = 2;
+    k.gemm_panels = 2;
     k.compute_bytes = 2;
     return k;
 }
@@ -76,9 +76,9 @@ TEST(matmul_plan, few_rows_decode_in_registers) {
 matmul_kernels_t bf16_kernels() {
     matmul_kernels_t k;
     k.direct_rows = 12;
-    k.dense_rows = 14;
+    k.gemm_rows = 14;
     k.row_step = 14;
-    k.dense_panels = 2;
+    k.gemm_panels = 2;
     k.compute_bytes = 2;
     return k;
 }
@@ -154,14 +154,14 @@ TEST(matmul_plan, blocks_of_a_quantised_destination_stay_whole) {
     EXPECT_EQ(plan_mx_matmul(s, 0, machine(cpu_isa_t::avx2, 16), avx2_kernels()).columns, 32);
 }
 
-TEST(matmul_plan, dense_calls_waste_few_rows) {
-    EXPECT_EQ(plan_dense_rows(14, 14, 1), 14);
-    EXPECT_EQ(plan_dense_rows(16, 14, 1), 8);
-    EXPECT_EQ(plan_dense_rows(64, 14, 1), 13);
-    EXPECT_EQ(plan_dense_rows(15, 14, any_dense_rows_step), 8);
-    for (int step : {1, any_dense_rows_step})
+TEST(matmul_plan, gemm_calls_waste_few_rows) {
+    EXPECT_EQ(plan_gemm_rows(14, 14, 1), 14);
+    EXPECT_EQ(plan_gemm_rows(16, 14, 1), 8);
+    EXPECT_EQ(plan_gemm_rows(64, 14, 1), 13);
+    EXPECT_EQ(plan_gemm_rows(15, 14, any_gemm_rows_step), 8);
+    for (int step : {1, any_gemm_rows_step})
         for (int64_t M = 1; M < 2000; M++) {
-            const int rows = plan_dense_rows(M, 14, step);
+            const int rows = plan_gemm_rows(M, 14, step);
             EXPECT_TRUE(rows > 7 && rows <= 14 && (14 - rows) % step == 0) << M;
             EXPECT_LE(round_up(M, rows), round_up(M, 14)) << M; // what is readable
         }
@@ -255,7 +255,7 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
     };
     const data_type_t any = mxdnn_data_type_undef;
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx2, any), "avx2_direct_4bit");
-    EXPECT_EQ(name(kernel_kind_t::dense, cpu_isa_t::avx2, any), "avx2_dense");
+    EXPECT_EQ(name(kernel_kind_t::gemm, cpu_isa_t::avx2, any), "avx2_gemm");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_bf16, any), "avx512_core_bf16_direct_4bit");
     EXPECT_EQ(name(kernel_kind_t::direct, cpu_isa_t::avx512_core_amx, any), "avx512_core_amx_direct_f4");
     EXPECT_EQ(name(kernel_kind_t::fused, cpu_isa_t::avx512_core_amx, mxdnn_s8),
@@ -272,10 +272,10 @@ TEST(kernel_selection, best_isa_that_is_allowed) {
 
 TEST(kernel_selection, every_format_with_a_decoder_has_all_three_kinds_from_avx2_on) {
     for (const named_format_t &f : named_formats)
-        for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::decode, kernel_kind_t::dense})
+        for (const auto kind : {kernel_kind_t::direct, kernel_kind_t::decode, kernel_kind_t::gemm})
             for (const isa_row_t &row : isa_list) {
                 const bool found = find_kernel(kind, row.isa, f.elem, f.quant) != nullptr;
-                EXPECT_EQ(found, f.decoder != decoder_t::none || kind == kernel_kind_t::dense)
+                EXPECT_EQ(found, f.decoder != decoder_t::none || kind == kernel_kind_t::gemm)
                         << f.name << " " << row.name;
             }
 }

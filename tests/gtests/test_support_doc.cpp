@@ -54,7 +54,7 @@ const char *kind_name(x64::kernel_kind_t k) {
     switch (k) {
     case x64::kernel_kind_t::direct: return "direct";
     case x64::kernel_kind_t::decode: return "decode";
-    case x64::kernel_kind_t::dense: return "dense";
+    case x64::kernel_kind_t::gemm: return "gemm";
     case x64::kernel_kind_t::many: return "many";
     case x64::kernel_kind_t::fused: break;
     }
@@ -76,7 +76,7 @@ std::string kernels() {
     std::string
             head = "\n## Kernels of mx_matmul on x86\n\n"
                    "Kinds: `direct` decodes weights in registers and multiplies a few rows (AMX: any number, so "
-                   "many at a time).\n`decode` and `dense` work together on many rows. `many` is a direct kernel "
+                   "many at a time).\n`decode` and `gemm` work together on many rows. `many` is a direct kernel "
                    "for many rows only. `fused` multiplies\nall rows of s8 in one call. Kernels that compute in "
                    "bf16 have f32 sums.\n\n"
                    "| kernel | kind | ISA | computes in | rows | panels |",

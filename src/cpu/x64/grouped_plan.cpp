@@ -53,8 +53,8 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
         all_direct = all_direct && segments[i].direct;
         most = std::max<int64_t>(most, segments[i].count);
     }
-    // Dense calls take several panels at a time. A call with fewer panels costs as much.
-    const int64_t panels = all_direct ? 1 : kernels.dense_panels;
+    // Calls of gemm kernels take several panels at a time. A call with fewer panels costs as much.
+    const int64_t panels = all_direct ? 1 : kernels.gemm_panels;
     const int64_t least = std::max(s.column_step, panels * panel_columns);
     const int64_t granule = row_granule(kernels);
     p.rows = round_up(div_up(most, div_up(most, limits.task_rows)), granule);

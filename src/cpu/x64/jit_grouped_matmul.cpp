@@ -41,7 +41,7 @@ reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
     const int64_t row_bytes = round_up(c.weights.K, k_step) * c.kernels.compute_bytes;
     g.limits = grouped_limits(c.weights.K, row_bytes, g.dst_n, p.attr.max_rows_hint, c.machine, c.kernels);
     // Calls read whole blocks of rows, so there is room for one block after the last segment.
-    const int64_t slack = std::max(c.kernels.dense_rows, c.kernels.direct_rows);
+    const int64_t slack = std::max(c.kernels.gemm_rows, c.kernels.direct_rows);
     size_scratch(c, g.limits.window_rows + slack, g.limits.task_rows + slack);
     return yes();
 }

@@ -84,10 +84,10 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.decode = decode;
     c.compute_dt = decode->compute_dt;
     c.direct = find_kernel(kernel_kind_t::direct, isa, p.weights.dt, q, c.compute_dt, cpu_family());
-    c.dense = find_kernel(kernel_kind_t::dense, isa, p.weights.dt, q, c.compute_dt);
+    c.gemm = find_kernel(kernel_kind_t::gemm, isa, p.weights.dt, q, c.compute_dt);
     c.many = find_kernel(kernel_kind_t::many, isa, p.weights.dt, q, c.compute_dt);
     // Each ISA has its own list entry. If it has no kernel of its own here, the next entry is as good.
-    const kernel_row_t *many = c.many ? c.many : c.dense;
+    const kernel_row_t *many = c.many ? c.many : c.gemm;
     if (decode->isa != isa && c.direct->isa != isa && many->isa != isa)
         return no("kernels", isa_name(decode->isa), isa_name(isa));
     if (const kernel_row_t *int8 = int8_kernel(p, isa)) {
@@ -138,13 +138,13 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     if (c.direct->on_tiles)
         c.kernels.direct_rows = c.fused ? int(source_blocks_t::fused_block_rows)
                                         : plan_tile_rows(M, c.direct->max_rows, c.keeps);
-    c.kernels.dense_rows = c.fused                      ? int(source_blocks_t::fused_block_rows)
-                           : c.many                     ? plan_tile_rows(M, c.many->max_rows, c.keeps)
-                           : M == runtime_dim || M == 0 ? c.dense->max_rows
-                                                        : plan_dense_rows(M, c.dense->max_rows, 1);
-    c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.dense_rows; // whole calls
+    c.kernels.gemm_rows = c.fused                      ? int(source_blocks_t::fused_block_rows)
+                          : c.many                     ? plan_tile_rows(M, c.many->max_rows, c.keeps)
+                          : M == runtime_dim || M == 0 ? c.gemm->max_rows
+                                                       : plan_gemm_rows(M, c.gemm->max_rows, 1);
+    c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls
     c.calls = M == runtime_dim ? 0 : div_up(M, c.kernels.row_step);
-    c.kernels.dense_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.dense);
+    c.kernels.gemm_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.gemm);
     c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
     c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     return yes();
@@ -166,10 +166,10 @@ void size_scratch(matmul_conf_t &c, int64_t source_rows, int64_t task_rows) {
     const int64_t k_chunk = plan_k_chunk(K, c.machine, c.kernels);
     s.panel_stride = c.fused || c.many || c.kernels.only_direct ? 0 : panel_columns * k_chunk * bytes;
     if (s.panel_stride > 0 && s.panel_stride % bad_stride == 0) s.panel_stride += 64 * 17;
-    s.panels = c.keeps ? kept_bytes(c) : c.kernels.dense_panels * s.panel_stride;
+    s.panels = c.keeps ? kept_bytes(c) : c.kernels.gemm_panels * s.panel_stride;
     // Gated tasks have twice the columns. Those with halves may begin inside a panel.
     s.acc_columns = (c.gated ? 2 : 1) * (max_plan_columns + (c.halves ? 2 * panel_columns : 0))
-                    + c.kernels.dense_panels * panel_columns;
+                    + c.kernels.gemm_panels * panel_columns;
     // An odd number of cache lines, so that rows use all cache sets in turn.
     if (s.acc_columns % (2 * panel_columns) == 0) s.acc_columns += panel_columns;
     s.acc = task_rows * s.acc_columns * int64_t(sizeof(float));

@@ -35,8 +35,8 @@ struct matmul_scratch_t {
 
 // All decisions about a problem that are made before execution.
 struct matmul_conf_t {
-    const kernel_row_t *direct = nullptr, *decode = nullptr, *dense = nullptr;
-    const kernel_row_t *many = nullptr, *fused = nullptr; // used instead of decode and dense, if present
+    const kernel_row_t *direct = nullptr, *decode = nullptr, *gemm = nullptr;
+    const kernel_row_t *many = nullptr, *fused = nullptr; // used instead of decode and gemm, if present
     data_type_t compute_dt = mxdnn_f32;                   // for all kernels but `fused`, which multiplies s8
     matmul_machine_t machine;
     matmul_kernels_t kernels;
@@ -58,7 +58,7 @@ struct matmul_conf_t {
     // The distance from there to the column of up, if gate and up are halves.
     int64_t half() const { return weights.N / 2; }
 
-    // The kernel for these rows, unless it is a direct one or decode and dense: a fused kernel, one that
+    // The kernel for these rows, unless it is a direct one or decode and gemm: a fused kernel, one that
     // decodes beside multiplying, or null.
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
@@ -67,7 +67,7 @@ struct matmul_conf_t {
     std::string kernel_names(bool by_direct) const {
         if (fuses(by_direct)) return fused->name;
         if (const kernel_row_t *row = beside(by_direct)) return row->name;
-        return std::string(decode->name) + "+" + dense->name;
+        return std::string(decode->name) + "+" + gemm->name;
     }
 
     // Whether this number of rows is read as a stream, and how the stream is divided.
@@ -77,7 +77,7 @@ struct matmul_conf_t {
     }
     source_blocks_t stream_of(bool by_direct, int64_t rows) const {
         return {weights.K, fuses(by_direct) ? 1 : 2, rows,
-                by_direct ? kernels.direct_rows : kernels.dense_rows};
+                by_direct ? kernels.direct_rows : kernels.gemm_rows};
     }
 };
 

@@ -18,7 +18,7 @@ constexpr int64_t own_source_bytes = 1 << 20;
 constexpr int64_t any_rows = int64_t(1) << 40;
 } // namespace
 
-int plan_dense_rows(int64_t M, int most, int step) {
+int plan_gemm_rows(int64_t M, int most, int step) {
     // Rows beyond M are multiplied in vain. A smaller kernel needs more loads for every product.
     int best = most;
     const auto cost = [&](int rows) { return div_up(M, int64_t(rows)) * (rows + 1); };
@@ -86,8 +86,8 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 int fetch_ahead(cpu_family_t family) { return family == cpu_family_t::zen ? 4096 : 0; }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // The decoded panels of one dense call take at most half of L2.
-    const int64_t row_bytes = int64_t(kernels.dense_panels) * panel_columns * kernels.compute_bytes;
+    // The decoded panels of one gemm call take at most half of L2.
+    const int64_t row_bytes = int64_t(kernels.gemm_panels) * panel_columns * kernels.compute_bytes;
     const int64_t fit = std::max<int64_t>(machine.l2 / 2 / row_bytes, kernels.tile_rows);
     if (round_up(K, k_step) <= fit) return round_up(K, k_step);
     // Chunks of about equal size, in whole tiles.
@@ -132,14 +132,14 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
 
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
-            std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.dense_panels * panel_columns);
+            std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.gemm_panels * panel_columns);
     p.columns = plan_columns(least, s.column_step, matmul_tasks_per_thread * machine.threads,
             [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
     return p;
 }
 
 std::string describe(const matmul_plan_t &p) {
-    std::string s = p.direct ? "direct" : p.many ? "many" : p.fused ? "fused" : "decode+dense";
+    std::string s = p.direct ? "direct" : p.many ? "many" : p.fused ? "fused" : "decode+gemm";
     s += ":rows" + std::to_string(p.rows) + ":columns" + std::to_string(p.columns);
     return p.direct || p.many || p.fused ? s : s + ":k" + std::to_string(p.k_chunk);
 }

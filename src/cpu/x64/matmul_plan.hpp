@@ -36,9 +36,10 @@ struct matmul_kernels_t {
     bool only_direct = false; // direct kernels for any number of rows: decoding is a small part of each call
     bool many = false;        // for more rows there is a kernel that decodes beside multiplying
     bool fused = false;       // or one that multiplies codes of one byte, all rows in one call
-    int dense_rows = 1;       // rows of a dense call, or of a call of `many`; parts are multiples of row_step
+    int gemm_rows =
+            1; // rows of a call of a gemm kernel, or of a call of `many`; parts are multiples of row_step
     int row_step = 1;
-    int dense_panels = 1;
+    int gemm_panels = 1;
     int compute_bytes = 4; // of the compute type
     int tile_rows = 128;   // of the weights' layout: chunks of K are whole tiles
 };
@@ -52,11 +53,11 @@ struct matmul_plan_t {
     int64_t k_chunk = 0;  // rows of the weights that are decoded together
 };
 
-// The number of rows of a dense call so that about M rows are whole calls: the largest of the kernel, or a
-// few steps less.
-int plan_dense_rows(int64_t M, int most, int step);
+// The number of rows of a call of a gemm kernel so that about M rows are whole calls: the largest of the
+// kernel, or a few steps less.
+int plan_gemm_rows(int64_t M, int most, int step);
 // The step if kernels exist for any number of rows: each kernel takes time to generate.
-constexpr int any_dense_rows_step = 2;
+constexpr int any_gemm_rows_step = 2;
 
 // The number of rows of a call that uses tiles, of at most `most`, if there are M in all (runtime_dim: any
 // number).

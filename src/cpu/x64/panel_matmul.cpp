@@ -124,24 +124,23 @@ status_t panel_matmul_t::create(const problem_t &p, dim_t M, int64_t tasks_per_t
     if (M == runtime_dim || M <= limit)
         MXDNN_CHECK(create_beside(p, *c_.direct, M, c_.kernels.direct_rows, tasks_per_thread, direct_));
     if (c_.kernels.only_direct || (M != runtime_dim && M <= limit)) return mxdnn_success;
-    if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.dense_panels, decoded_t::dropped, fused_);
-    if (c_.many) return create_beside(p, *c_.many, M, c_.kernels.dense_rows, tasks_per_thread, many_);
+    if (c_.fused) return create(p, *c_.fused, 1, c_.kernels.gemm_panels, decoded_t::dropped, fused_);
+    if (c_.many) return create_beside(p, *c_.many, M, c_.kernels.gemm_rows, tasks_per_thread, many_);
     MXDNN_CHECK(create(p, *c_.decode, 1, 1, decoded_t::dropped, decode_));
-    const int most = c_.kernels.dense_rows;
-    for (int rows = most; rows == most || (M == runtime_dim && rows > most / 2);
-            rows -= any_dense_rows_step) {
-        dense_.emplace_back();
-        MXDNN_CHECK(create(p, *c_.dense, rows, c_.kernels.dense_panels, decoded_t::dropped, dense_.back()));
+    const int most = c_.kernels.gemm_rows;
+    for (int rows = most; rows == most || (M == runtime_dim && rows > most / 2); rows -= any_gemm_rows_step) {
+        gemm_.emplace_back();
+        MXDNN_CHECK(create(p, *c_.gemm, rows, c_.kernels.gemm_panels, decoded_t::dropped, gemm_.back()));
     }
     return mxdnn_success;
 }
 
 int64_t panel_matmul_t::padded_rows(bool direct, int64_t rows) const {
-    // Calls have the rows of the kernel. The last one uses the smallest kernel that suffices. Dense calls may
-    // be shorter, if parts of the rows are, but read no more.
+    // Calls have the rows of the kernel. The last one uses the smallest kernel that suffices. Calls of gemm
+    // kernels may be shorter, if parts of the rows are, but read no more.
     const kernel_row_t *beside = c_.beside(direct);
     if (c_.fuses(direct) || (beside && beside->on_tiles)) return rows;
-    if (!beside) return round_up(rows, c_.kernels.dense_rows);
+    if (!beside) return round_up(rows, c_.kernels.gemm_rows);
     const int64_t most = c_.kernels.direct_rows, tail = rows % most;
     if (!tail) return rows;
     int last = 0;
@@ -165,7 +164,7 @@ void panel_matmul_t::multiply(
         return;
     }
     if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc);
-    if (!c_.beside(o.direct)) return multiply_dense(o, first, last, acc, panels);
+    if (!c_.beside(o.direct)) return multiply_gemm(o, first, last, acc, panels);
     multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc, panels);
 }
 
@@ -175,7 +174,7 @@ const uint8_t *panel_matmul_t::panel(const panel_operands_t &o, int64_t i) const
 
 void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first,
         int64_t last, int64_t n1, float *acc, char *panels) const {
-    const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.dense_rows;
+    const int64_t most = o.direct ? c_.kernels.direct_rows : c_.kernels.gemm_rows;
     const bool stream = c_.streams(o.direct, o.stream_rows);
     const source_blocks_t blocks = c_.stream_of(o.direct, o.stream_rows);
     direct_args_t a = {};
@@ -245,14 +244,14 @@ void panel_matmul_t::multiply_fused(const panel_operands_t &o, int64_t n0, int64
     }
 }
 
-void panel_matmul_t::multiply_dense(
+void panel_matmul_t::multiply_gemm(
         const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
-    const int64_t step = c_.kernels.dense_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
+    const int64_t step = c_.kernels.gemm_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
     const int64_t k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
-    const int most = c_.kernels.dense_rows;
-    const int rows = dense_.size() > 1 ? plan_dense_rows(o.rows, most, any_dense_rows_step) : most;
-    const jit_kernel_t &dense = *dense_[size_t((most - rows) / any_dense_rows_step)];
-    dense_args_t d;
+    const int most = c_.kernels.gemm_rows;
+    const int rows = gemm_.size() > 1 ? plan_gemm_rows(o.rows, most, any_gemm_rows_step) : most;
+    const jit_kernel_t &gemm = *gemm_[size_t((most - rows) / any_gemm_rows_step)];
+    gemm_args_t d;
     d.src_stride = o.source_stride;
     d.wei = panels;
     d.wei_stride = c_.scratch.panel_stride;
@@ -276,7 +275,7 @@ void panel_matmul_t::multiply_dense(
                 d.src = static_cast<const char *>(o.source) + r * o.source_stride
                         + k * c_.kernels.compute_bytes;
                 d.acc = sums + r * c_.scratch.acc_columns;
-                dense(&d);
+                gemm(&d);
             }
         }
     }

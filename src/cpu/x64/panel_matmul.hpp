@@ -83,7 +83,7 @@ private:
     std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
     void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
             int64_t n1, float *acc, char *panels) const;
-    void multiply_dense(
+    void multiply_gemm(
             const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
     void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
@@ -93,7 +93,7 @@ private:
     row_kernels_t keeping_,
             found_; // if several calls have the same panels: for the first call, and for the others
     kernel_t decode_, fused_;
-    std::vector<kernel_t> dense_; // for the largest number of rows, then any_dense_rows_step fewer each
+    std::vector<kernel_t> gemm_; // for the largest number of rows, then any_gemm_rows_step fewer each
 };
 
 } // namespace x64

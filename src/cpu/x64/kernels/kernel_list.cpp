@@ -3,10 +3,10 @@
 #include "cpu/x64/kernels/kernel_list.hpp"
 
 #include "common/formats/named_formats.hpp"
-#include "cpu/x64/kernels/avx2/rows.hpp"
-#include "cpu/x64/kernels/avx512_core/rows.hpp"
-#include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+#include "cpu/x64/kernels/avx2/list.hpp"
+#include "cpu/x64/kernels/avx512_core/list.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/list.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -62,7 +62,7 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         *reason = "rows beyond the kernel's";
     else if (!panels_ok)
         *reason = "a number of panels that the kernel is not made for";
-    else if (row.kind != kernel_kind_t::dense && p.K < 1)
+    else if (row.kind != kernel_kind_t::gemm && p.K < 1)
         *reason = "K must be positive";
     else if (!row.takes(p.wei_dt, p.quant))
         *reason = "weights that the kernel does not take";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The typed list of matmul kernels. A row says what a kernel takes and how it is made; selection
-// and tests read nothing else. Every ISA keeps its rows beside its kernels (kernels/<isa>/rows.hpp)
+// and tests read nothing else. Every ISA keeps its rows beside its kernels (kernels/<isa>/list.hpp)
 // and is one line in kernel_list.cpp.
 #pragma once
 
@@ -23,7 +23,7 @@ struct kernel_row_t {
     cpu_isa_t isa;    // the features that its code requires
     kernel_kind_t kind;
     data_type_t compute_dt; // type of the source and of decoded panels: f32 or bf16
-    bool (*takes)(data_type_t wei_dt, const quant_t &); // dense kernels: always true
+    bool (*takes)(data_type_t wei_dt, const quant_t &); // gemm kernels: always true
     int max_rows;                                       // 1 for decode
     int panels[3]; // possible numbers of panels per call, ascending, then zeros
     kernel_make_t *make;
@@ -37,7 +37,7 @@ struct kernel_row_t {
     bool keeps = false;
     cpu_family_t family = cpu_family_t::any; // for this family only; such rows precede those for any family
     // Decoding takes almost no time beside multiplying. So this kernel is as good for any number of rows as
-    // decode and dense.
+    // decode and gemm.
     bool hides_decoding = false;
 };
 
@@ -60,7 +60,7 @@ struct kernel_list_t {
 const kernel_list_t &kernel_list();
 
 // The first row of that kind whose features isa has and that takes the weights, or null. With a compute type,
-// only rows of that type: decode and dense kernels must agree on it. With a family, also rows for that
+// only rows of that type: decode and gemm kernels must agree on it. With a family, also rows for that
 // family.
 const kernel_row_t *find_kernel(kernel_kind_t kind, cpu_isa_t isa, data_type_t wei_dt, const quant_t &quant,
         data_type_t compute_dt = mxdnn_data_type_undef, cpu_family_t family = cpu_family_t::any);

@@ -3,7 +3,7 @@
 //
 //   direct  a few rows of source times packed weights, decoded in registers   (few rows; on tiles any number)
 //   decode  one panel of packed weights to a plain panel in cache              (many rows, step 1)
-//   dense   a block of source rows times plain panels                          (many rows, step 2)
+//   gemm    a block of source rows times plain panels                          (many rows, step 2)
 //   many    as direct, for formats that have a direct kernel that is better for one or two rows
 //   fused   many rows of s8 times packed weights, for all rows in one call     (many rows, instead of both)
 //
@@ -24,7 +24,7 @@ namespace x64 {
 constexpr int panel_columns = 16;
 constexpr int k_step = 32; // the source is padded to whole steps
 
-enum class kernel_kind_t { direct, decode, dense, many, fused };
+enum class kernel_kind_t { direct, decode, gemm, many, fused };
 
 // Kernels that use tiles: what they do with decoded panels.
 enum class decoded_t {
@@ -35,8 +35,8 @@ enum class decoded_t {
 
 // The parameters that a kernel is generated for.
 struct kernel_params_t {
-    data_type_t wei_dt = mxdnn_data_type_undef; // not used by dense kernels
-    quant_t quant;                              // not used by dense kernels
+    data_type_t wei_dt = mxdnn_data_type_undef; // not used by gemm kernels
+    quant_t quant;                              // not used by gemm kernels
     int64_t K = 0;                              // rows of the weights; known when a primitive is created
     int rows = 1;                               // rows of source per call: the kernel's m
     int panels = 1;                             // panels of 16 columns per call
@@ -81,7 +81,7 @@ struct decode_args_t {
     void *dst;          // f32: [rows][16]; bf16: [rows / 2][16][2], pairs of rows; rows padded to 32
 };
 
-struct dense_args_t {
+struct gemm_args_t {
     const void *src;    // [rows][k] of the compute type
     int64_t src_stride; // bytes between rows
     const void *wei;    // results of decode, `panels` of them

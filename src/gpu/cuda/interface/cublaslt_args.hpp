@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense products that libmxdnn_cuda has cuBLASLt do: src [rows, depth] times weights, held as [columns,
+// Products that libmxdnn_cuda has cuBLASLt do: src [rows, depth] times weights, held as [columns,
 // depth].
 #pragma once
 

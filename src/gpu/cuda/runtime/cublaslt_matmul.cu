@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense products by cuBLASLt. It counts columns first: its A is the weights, transposed, its B the source,
+// Products by cuBLASLt. It counts columns first: its A is the weights, transposed, its B the source,
 // and what it calls rows of the result are columns here.
 #include "gpu/cuda/runtime/cublaslt_matmul.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's dense products, by cuBLASLt.
+// The products of the table, by cuBLASLt.
 #pragma once
 
 #include "gpu/cuda/interface/cublaslt_args.hpp"

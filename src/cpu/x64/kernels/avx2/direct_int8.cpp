@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A few rows of int8 source times packed weights of 4 bits.
 #include "cpu/x64/jit/int8_direct.hpp"
-#include "cpu/x64/kernels/avx2/rows.hpp"
+#include "cpu/x64/kernels/avx2/list.hpp"
 
 namespace mxdnn {
 namespace impl {

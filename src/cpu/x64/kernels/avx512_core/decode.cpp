@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed weights to f32 panels.
 #include "cpu/x64/jit/f32_decode.hpp"
-#include "cpu/x64/kernels/avx512_core/rows.hpp"
+#include "cpu/x64/kernels/avx512_core/list.hpp"
 
 namespace mxdnn {
 namespace impl {

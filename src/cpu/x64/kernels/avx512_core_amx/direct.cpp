@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "common/layouts/n16.hpp"
-#include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/list.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_sums.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_decoder.hpp"
 

@@ -14,7 +14,7 @@
 
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/int8_windows.hpp"
-#include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/list.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_config.hpp"
 #include "cpu/x64/source_blocks.hpp"
 
@@ -63,7 +63,7 @@ private:
     enum slot_t {
         rows_left = own_slot,
         on_top,     // not 0: added to the sums of earlier passes
-        dense,      // not 0: this pass multiplies all tiles, not only those with codes for it
+        all_tiles,  // not 0: this pass multiplies all tiles, not only those with codes for it
         multiplied, // not 0: this pass multiplied a tile
         final,      // not 0: the last pass, after which results are stored
         dst,
@@ -125,7 +125,7 @@ private:
         mov(var(wanted), 0);
         find_windows();
         is_final();
-        is_dense();
+        takes_all_tiles();
         all_blocks();
         mov(var(on_top), 1);
         for (int p = 0; p < panels; p++) vmovdqa64(limit(p), base(p));
@@ -161,9 +161,9 @@ private:
     }
 
     // The first pass, and other passes that most tiles are part of.
-    void is_dense() {
+    void takes_all_tiles() {
         Label done;
-        mov(var(dense), 1);
+        mov(var(all_tiles), 1);
         cmp(var(on_top), 0);
         je(done, T_NEAR);
         for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
@@ -180,7 +180,7 @@ private:
         if (tail_rows_) see(tail_rows_);
         cmp(rest_, 0);
         jg(done);
-        mov(var(dense), 0);
+        mov(var(all_tiles), 0);
         L(done);
     }
 
@@ -232,7 +232,7 @@ private:
         lea(dst_, ptr[rsp + decoded_offset]);
         lea(wei_, ptr[dst_ + decoded_bytes]);
         for (int p = 0; p < panels; p++) mov(codes_of(p), var(codes + p));
-        cmp(var(dense), 0);
+        cmp(var(all_tiles), 0);
         je(some_tiles, T_NEAR);
         multiply_all(row_tiles);
         jmp(done, T_NEAR);

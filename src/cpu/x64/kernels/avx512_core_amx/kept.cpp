@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multiplies panels that a direct kernel has decoded and kept, for more rows of the source: formats that take
 // long to decode are decoded once for all rows.
-#include "cpu/x64/kernels/avx512_core_amx/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_amx/list.hpp"
 #include "cpu/x64/kernels/avx512_core_amx/tile_sums.hpp"
 
 namespace mxdnn {

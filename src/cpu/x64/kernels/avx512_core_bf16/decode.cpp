@@ -2,8 +2,8 @@
 // Decode kernels: a panel of packed weights to bf16 pairs in memory that stays in cache.
 #include <cstddef>
 
+#include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/panel_walk.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 
 namespace mxdnn {
 namespace impl {

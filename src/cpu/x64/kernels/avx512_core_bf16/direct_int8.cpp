@@ -10,7 +10,7 @@
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 
 namespace mxdnn {

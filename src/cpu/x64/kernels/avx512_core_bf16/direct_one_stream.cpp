@@ -11,8 +11,8 @@
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/pair_decoder.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 
 namespace mxdnn {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Emits code that decodes a packed panel to bf16 pairs with scales (and zero points) applied: the
-// order in which dense kernels, vdpbf16ps or AMX, read them. The kernels around it own the loops,
+// order in which gemm kernels, vdpbf16ps or AMX, read them. The kernels around it own the loops,
 // the addresses and the places of the results.
 //
 // MX formats and NVFP4 are exact where the result is a normal bf16 number; beyond the largest it

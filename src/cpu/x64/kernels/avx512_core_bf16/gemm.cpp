@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense kernel on vdpbf16ps: rows x (panels * 16) sums in registers; every pair of rows of the
+// The gemm kernel on vdpbf16ps: rows x (panels * 16) sums in registers; every pair of rows of the
 // panels is loaded once and multiplied with a broadcast pair of every source row.
 #include <cstddef>
 
 #include "cpu/x64/jit/row_addr.hpp"
-#include "cpu/x64/kernels/avx512_core_bf16/rows.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -16,9 +16,9 @@ using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64;
 
-class dense_t : public jit_base_t {
+class gemm_t : public jit_base_t {
 public:
-    explicit dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {
+    explicit gemm_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {
         // Chains of dependent dot products. With few sums there are several for each, to hide their latency.
         // This does not depend on the number of panels, which must not change results.
         chains_ = rows_ == 1 ? 4 : rows_ <= 4 ? 2 : 1;
@@ -42,11 +42,11 @@ private:
 
     void generate() override {
         preamble();
-        mov(src_at_.base[0], arg(offsetof(dense_args_t, src)));
-        mov(src_at_.stride, arg(offsetof(dense_args_t, src_stride)));
-        mov(wei_, arg(offsetof(dense_args_t, wei)));
-        mov(wei_stride_, arg(offsetof(dense_args_t, wei_stride)));
-        mov(k_, arg(offsetof(dense_args_t, k)));
+        mov(src_at_.base[0], arg(offsetof(gemm_args_t, src)));
+        mov(src_at_.stride, arg(offsetof(gemm_args_t, src_stride)));
+        mov(wei_, arg(offsetof(gemm_args_t, wei)));
+        mov(wei_stride_, arg(offsetof(gemm_args_t, wei_stride)));
+        mov(k_, arg(offsetof(gemm_args_t, k)));
         src_at_.set_multiples(*this, rows_);
         src_at_.set_second_base(*this, rows_);
         for (int i = 0; i < rows_ * panels_ * chains_; i++) vpxord(Zmm(i), Zmm(i), Zmm(i));
@@ -82,15 +82,15 @@ private:
 
     void store() {
         const Xbyak::Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
-        mov(dst, arg(offsetof(dense_args_t, acc)));
-        mov(stride, arg(offsetof(dense_args_t, acc_stride)));
+        mov(dst, arg(offsetof(gemm_args_t, acc)));
+        mov(stride, arg(offsetof(gemm_args_t, acc_stride)));
         for (int i = 0; i < rows_ * panels_; i++)
             for (int step = chains_ / 2; step > 0; step /= 2)
                 for (int c = 0; c < step; c++)
                     vaddps(Zmm(i * chains_ + c), Zmm(i * chains_ + c), Zmm(i * chains_ + c + step));
 
         Xbyak::Label overwrite;
-        cmp(arg(offsetof(dense_args_t, accumulate)), 0);
+        cmp(arg(offsetof(gemm_args_t, accumulate)), 0);
         je(overwrite, T_NEAR);
         mov(k_, dst);
         for (int r = 0; r < rows_; r++) {
@@ -107,9 +107,9 @@ private:
 
 } // namespace
 
-status_t make_avx512_core_bf16_dense(const char *name, const kernel_params_t &p,
+status_t make_avx512_core_bf16_gemm(const char *name, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason) {
-    return create_jit<dense_t>(name, kernel, reason, p);
+    return create_jit<gemm_t>(name, kernel, reason, p);
 }
 
 } // namespace x64

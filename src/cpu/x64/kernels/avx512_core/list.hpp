@@ -12,7 +12,7 @@ kernel_make_t make_avx512_core_direct_4bit, make_avx512_core_direct_f6, make_avx
         make_avx512_core_direct_s8;
 kernel_make_t make_avx512_core_decode_4bit, make_avx512_core_decode_f6, make_avx512_core_decode_f8,
         make_avx512_core_decode_s8;
-kernel_make_t make_avx512_core_dense, make_avx512_core_direct_int8;
+kernel_make_t make_avx512_core_gemm, make_avx512_core_direct_int8;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_rows[] = {
@@ -31,7 +31,7 @@ inline constexpr kernel_row_t avx512_core_rows[] = {
     {"avx512_core_decode_f6",   cpu_isa_t::avx512_core, kernel_kind_t::decode, mxdnn_f32, takes_f6,   1, {1},       make_avx512_core_decode_f6},
     {"avx512_core_decode_f8",   cpu_isa_t::avx512_core, kernel_kind_t::decode, mxdnn_f32, takes_f8,   1, {1},       make_avx512_core_decode_f8},
     {"avx512_core_decode_s8",   cpu_isa_t::avx512_core, kernel_kind_t::decode, mxdnn_f32, takes_s8,   1, {1},       make_avx512_core_decode_s8},
-    {"avx512_core_dense",       cpu_isa_t::avx512_core, kernel_kind_t::dense,  mxdnn_f32, takes_any,  14, {1, 2},   make_avx512_core_dense},
+    {"avx512_core_gemm",        cpu_isa_t::avx512_core, kernel_kind_t::gemm,   mxdnn_f32, takes_any,  14, {1, 2},   make_avx512_core_gemm},
     {"avx512_core_direct_int8_f4", cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_direct_int8},
     {"avx512_core_direct_int8_int4", cpu_isa_t::avx512_core, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_direct_int8},
 };

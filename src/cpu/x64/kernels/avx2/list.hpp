@@ -10,7 +10,7 @@ namespace x64 {
 
 kernel_make_t make_avx2_direct_4bit, make_avx2_direct_f6, make_avx2_direct_f8, make_avx2_direct_s8;
 kernel_make_t make_avx2_decode_4bit, make_avx2_decode_f6, make_avx2_decode_f8, make_avx2_decode_s8;
-kernel_make_t make_avx2_dense, make_avx2_direct_int8;
+kernel_make_t make_avx2_gemm, make_avx2_direct_int8;
 
 // clang-format off
 inline constexpr kernel_row_t avx2_rows[] = {
@@ -29,7 +29,7 @@ inline constexpr kernel_row_t avx2_rows[] = {
     {"avx2_decode_f6",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_f6,   1, {1},       make_avx2_decode_f6},
     {"avx2_decode_f8",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_f8,   1, {1},       make_avx2_decode_f8},
     {"avx2_decode_s8",   cpu_isa_t::avx2, kernel_kind_t::decode, mxdnn_f32, takes_s8,   1, {1},       make_avx2_decode_s8},
-    {"avx2_dense",       cpu_isa_t::avx2, kernel_kind_t::dense,  mxdnn_f32, takes_any,  6, {1},       make_avx2_dense},
+    {"avx2_gemm",        cpu_isa_t::avx2, kernel_kind_t::gemm,   mxdnn_f32, takes_any,  6, {1},       make_avx2_gemm},
     {"avx2_direct_int8_f4", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 4, {1, 2, 4}, make_avx2_direct_int8},
     {"avx2_direct_int8_int4", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_int4, 4, {1, 2, 4}, make_avx2_direct_int8},
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense kernels in f32: rows x (panels * 16) sums stay in registers while k runs; each step of k
+// Kernels of kind gemm in f32: rows x (panels * 16) sums stay in registers while k runs; each step of k
 // loads one row of the panels and broadcasts one source value per row.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace impl {
 namespace x64 {
 
 template <class Vec>
-class f32_dense_t : public f32_base_t<Vec> {
+class f32_gemm_t : public f32_base_t<Vec> {
 public:
-    explicit f32_dense_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {}
+    explicit f32_gemm_t(const kernel_params_t &p) : rows_(p.rows), panels_(p.panels) {}
 
     // As many rows as registers allow: all sums, one row of weights, one source value.
     static constexpr int max_rows(int panels) {
@@ -59,17 +59,17 @@ private:
     void generate() override {
         this->preamble();
         const auto arg = [&](size_t offset) { return ptr[abi_param + int(offset)]; };
-        this->mov(bases_[0], arg(offsetof(dense_args_t, src)));
-        this->mov(stride_, arg(offsetof(dense_args_t, src_stride)));
-        this->mov(panel_[0], arg(offsetof(dense_args_t, wei)));
-        this->mov(k_, arg(offsetof(dense_args_t, k)));
-        this->mov(acc_, arg(offsetof(dense_args_t, acc)));
-        this->mov(acc_stride_, arg(offsetof(dense_args_t, acc_stride)));
+        this->mov(bases_[0], arg(offsetof(gemm_args_t, src)));
+        this->mov(stride_, arg(offsetof(gemm_args_t, src_stride)));
+        this->mov(panel_[0], arg(offsetof(gemm_args_t, wei)));
+        this->mov(k_, arg(offsetof(gemm_args_t, k)));
+        this->mov(acc_, arg(offsetof(gemm_args_t, acc)));
+        this->mov(acc_stride_, arg(offsetof(gemm_args_t, acc_stride)));
         this->lea(stride3_, ptr[stride_ + stride_ * 2]);
         for (int b = 1; b * rows_per_base < rows_; b++)
             this->lea(bases_[b], ptr[bases_[b - 1] + stride_ * rows_per_base]);
         if (panels_ > 1) {
-            this->mov(panel_[1], arg(offsetof(dense_args_t, wei_stride)));
+            this->mov(panel_[1], arg(offsetof(gemm_args_t, wei_stride)));
             this->add(panel_[1], panel_[0]);
         }
 
@@ -101,7 +101,7 @@ private:
 
     void store() {
         Xbyak::Label overwrite;
-        this->cmp(base_t::qword[abi_param + int(offsetof(dense_args_t, accumulate))], 0);
+        this->cmp(base_t::qword[abi_param + int(offsetof(gemm_args_t, accumulate))], 0);
         this->je(overwrite, base_t::T_NEAR);
         this->mov(bases_[0], acc_);
         for (int r = 0; r < rows_; r++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every dense kernel: it rounds each of k products and sums once, so its bound is gamma(k + 2) of their
+// Every gemm kernel: it rounds each of k products and sums once, so its bound is gamma(k + 2) of their
 // magnitudes.
 #include <cstring>
 
@@ -11,11 +11,11 @@ namespace x64 {
 namespace test {
 namespace {
 
-class dense_kernels : public kernel_test_t {};
+class gemm_kernels : public kernel_test_t {};
 INSTANTIATE_TEST_SUITE_P(
-        list, dense_kernels, ::testing::ValuesIn(rows_of_kind(kernel_kind_t::dense)), row_name);
+        list, gemm_kernels, ::testing::ValuesIn(rows_of_kind(kernel_kind_t::gemm)), row_name);
 
-TEST_P(dense_kernels, sums) {
+TEST_P(gemm_kernels, sums) {
     rng_t g(seed());
     const int64_t size = bytes_of(row().compute_dt);
     int turn = 0;
@@ -59,7 +59,7 @@ TEST_P(dense_kernels, sums) {
                             for (int64_t n = 0; n < columns; n++)
                                 store(mxdnn_f32, acc.data() + r * acc_stride, n,
                                         a[size_t(r * columns + n)] = float(uniform(g, -1, 1)));
-                    dense_args_t args = {};
+                    gemm_args_t args = {};
                     args.src = src.data();
                     args.src_stride = src_stride;
                     args.wei = wei.data();
