@@ -13,16 +13,16 @@ namespace impl {
 namespace cuda {
 
 struct arch_t {
-    const char *target = nullptr; // the engine target that stands for its devices
+    const char *target = nullptr; // the engine target of its devices
     const char *aliases[2] = {};  // further names of that target
-    int capability = 0;           // the least of its devices, 90 for 9.0; they end where the next row begins
-    target_family_t layouts = target_family_t::cuda; // whose packed layouts its weights have
-    const char *build =
-            nullptr; // what MXDNN_CUDA_ARCHITECTURES names for kernels of its own; null: it has none
-    // Implementations of mx_matmul whose kernels are its own. Packed weights that one of them takes are
-    // `native`.
+    int capability = 0; // the least compute capability, 90 for 9.0; the next row begins where it ends
+    target_family_t layouts = target_family_t::cuda; // the family of packed layouts of its weights
+    const char *build = nullptr; // the entry of MXDNN_CUDA_ARCHITECTURES that builds kernels for it alone;
+                                 // null: it has none
+    // Implementations of mx_matmul with kernels for this architecture alone. Packed weights that one of them
+    // takes are `native`.
     const char *own_matmuls[2] = {};
-    // What is assumed of a device that is described but not present.
+    // Assumptions about a device that is described but not present.
     int sm_count = 0, shared_bytes = 0;
     int64_t l2_bytes = 0;
 
@@ -72,10 +72,10 @@ inline constexpr arch_t sm120 = [] {
     return a;
 }();
 
-// By capability.
+// In ascending order of the capability.
 inline constexpr const arch_t *arch_list[] = {&sm80, &sm90, &sm100, &sm120};
 
-// Of a device; null for one that is too old.
+// The architecture of a device; null if it is too old.
 inline const arch_t *find_arch(const device_info_t &info) {
     const arch_t *found = nullptr;
     for (const arch_t *a : arch_list)

@@ -23,7 +23,7 @@ struct cuda_target_t : target_t {
     explicit cuda_target_t(const arch_t *a) : target_t{a->target, mxdnn_cuda, a->layouts}, arch(a) {}
 };
 
-// One of each architecture.
+// One target for each architecture.
 const std::vector<cuda_target_t> &target_list() {
     static const std::vector<cuda_target_t> list(std::begin(arch_list), std::end(arch_list));
     return list;
@@ -43,7 +43,7 @@ public:
                 if (alias && name == alias) return &t;
         return backend_t::find_target(name);
     }
-    bool executes(const target_t &) const override { return false; } // engines that are devices do
+    bool executes(const target_t &) const override { return false; } // engines that are devices execute
 
     size_t engine_count() const override { return device_count(); }
     status_t describe_engine(engine_t &engine, size_t index) const override;
@@ -79,8 +79,8 @@ status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
     return mxdnn_success;
 }
 
-// One of the entries that multiply bf16 rows by such weights has to be the architecture's own. It need not be
-// the first: cuBLASLt's takes many rows and leaves the others to those after it.
+// One of the entries that multiply bf16 rows by such weights has to be one of the architecture. It need not
+// be the first one: that of cuBLASLt takes many rows and leaves the others to those after it.
 mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memory_desc_t &md) const {
     problem_t p;
     p.kind = mxdnn_primitive_kind_mx_matmul;
@@ -90,7 +90,7 @@ mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memor
     init_strided(p.src, 2, src, mxdnn_bf16, nullptr);
     init_packed_as(p.weights, 2, wei, md.dt, md.packed.quant, *layout_of(md));
     init_strided(p.dst, 2, dst, mxdnn_bf16, nullptr);
-    if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // whose sentence is the reason
+    if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // its message is the reason
     const impl_list_t list = cuda_impl_list(p.kind);
     const arch_t &arch = arch_of(engine);
     std::string taken_by = "nothing", refusal;

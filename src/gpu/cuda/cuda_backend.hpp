@@ -11,7 +11,7 @@ namespace cuda {
 
 const backend_t &cuda_backend();
 
-// What an engine is, or stands for. Only of CUDA engines.
+// The architecture of an engine, device or description. Only for CUDA engines.
 const arch_t &arch_of(const engine_t &engine);
 
 } // namespace cuda

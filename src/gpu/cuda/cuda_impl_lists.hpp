@@ -7,7 +7,7 @@ namespace mxdnn {
 namespace impl {
 
 impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind);
-// Of mx_reorder to two destinations.
+// For mx_reorder with two destinations.
 impl_list_t cuda_two_reorders_list();
 
 } // namespace impl

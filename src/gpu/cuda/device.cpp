@@ -18,7 +18,7 @@ namespace cuda {
 namespace {
 
 struct devices_t {
-    std::deque<device_t> all; // addresses stay
+    std::deque<device_t> all; // addresses do not change
     std::string why_none;
 };
 
@@ -44,13 +44,13 @@ devices_t *find_devices() {
     return d;
 }
 
-// Never destroyed: streams and memory may be released by destructors that run at exit.
+// Never destroyed, because destructors that run at exit may release streams and memory.
 const devices_t &devices() {
     static const devices_t *d = find_devices();
     return *d;
 }
 
-// Streams that live, and what each device's have to hold.
+// All existing streams, and the scratchpad size that those of each device must have.
 struct scratchpads_t {
     std::mutex mutex;
     std::vector<cuda_stream_t *> streams;
@@ -118,7 +118,7 @@ status_t device_t::check_no_capture(const char *what) const {
                 "%s waits for device %d, which would break the capture of one of its streams; end that first",
                 what, index);
     };
-    MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows of the caller's blocking ones
+    MXDNN_CHECK(check_stream(nullptr)); // the legacy stream knows about blocking streams of the caller
     scratchpads_t &all = scratchpads();
     const std::lock_guard<std::mutex> lock(all.mutex);
     for (const cuda_stream_t *s : all.streams)
@@ -165,7 +165,7 @@ char *cuda_stream_t::scratchpad(int64_t bytes) const {
 
 status_t cuda_stream_t::grow(int64_t bytes) {
     if (bytes == 0 || scratchpad(bytes)) return mxdnn_success;
-    // At least twice what there was, so that outgrown buffers are no more than the last one.
+    // At least twice the previous size, so that outgrown buffers together are not larger than the last one.
     if (!buffers_.empty()) bytes = std::max(bytes, 2 * buffers_.back()->bytes);
     auto b = std::make_unique<buffer_t>();
     void *p = nullptr;

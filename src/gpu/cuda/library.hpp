@@ -10,11 +10,11 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// The table of the library that `path` names (empty: libmxdnn_cuda beside libmxdnn, else the system's), or
+// The table of the library in the file `path` (empty: libmxdnn_cuda beside libmxdnn, else the system's), or
 // null and what is missing. The library stays open.
 const table_t *open_library(const std::string &path, std::string &why_not);
 
-// Empty for a table of this build's release, else a sentence; null is one of an unknown release.
+// Empty for a table of this build's release, otherwise a message. Null is a table of an unknown release.
 std::string why_not_ours(const table_t *table);
 
 } // namespace cuda

@@ -17,7 +17,7 @@ status_t check_device(const char *function, const engine_t &engine) {
             engine.target->name);
 }
 
-// The driver's number for the default stream of whatever thread uses it.
+// The handle of the per-thread default stream in CUDA.
 CUstream_st *const per_thread_stream = reinterpret_cast<CUstream_st *>(2);
 
 } // namespace
@@ -30,7 +30,7 @@ mxdnn_status_t mxdnn_cuda_interop_stream_create(
         MXDNN_CHECK(check_device("mxdnn_cuda_interop_stream_create", *engine));
         const cuda::device_t &d = *cuda::device_of(*engine);
         int device = d.index;
-        // A stream's scratchpad serves what runs one after the other.
+        // The scratchpad of a stream is for executions that run one after the other.
         if (cuda_stream == per_thread_stream)
             return fail(mxdnn_invalid_arguments,
                     "cudaStreamPerThread is another stream in every thread; make a stream of your own");

@@ -14,7 +14,7 @@ namespace {
 
 __global__ void empty() {}
 
-// An architecture's own kernels are missing in a build without it.
+// Kernels for one architecture alone are missing in a build without it.
 #define MXDNN_ENTRY(name) &name##_kernel,
 #if MXDNN_CUDA_SM90
 #define MXDNN_SM90_ENTRY(name) &name##_kernel,

@@ -11,8 +11,8 @@ namespace cuda {
 struct kernel_entry_t {
     size_t args_bytes;
     // The device is current in both. prepare() loads the code and raises limits, so that launch() only
-    // launches: of launches with such args, of which only what a kernel is chosen by is looked at and has to
-    // be there; null: of all.
+    // launches. It is called for launches with such args, and reads only the members that select a kernel;
+    // null: for all launches.
     cudaError_t (*prepare)(const void *args);
     cudaError_t (*launch)(const launch_t &at, const void *args);
 };
@@ -36,7 +36,7 @@ cudaError_t load_kernel(F *kernel, int dynamic_shared_bytes = 0) {
             cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_shared_bytes);
 }
 
-// Loads kernels up to the first that cannot be.
+// Loads kernels, up to the first failure.
 template <typename kernels_t>
 cudaError_t load_kernels(const kernels_t &kernels) {
     for (const auto kernel : kernels)

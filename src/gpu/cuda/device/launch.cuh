@@ -18,8 +18,8 @@ constexpr bool early = true;
 struct launch_shape_t {
     dim3 grid, threads;
     size_t shared_bytes = 0;
-    // Starts while the kernel before it in the stream ends, where its code can wait for that one's end before
-    // it touches what that one has to do with.
+    // The kernel starts while the previous kernel of the stream ends, if its code can wait for the end of
+    // that kernel before it touches data of earlier kernels.
     bool early = false;
     int cluster = 1;
     bool cooperative = false; // its CTAs wait for each other
@@ -62,8 +62,8 @@ cudaError_t launch_kernel(const launch_t &at, void (*kernel)(parameters_t...), c
 
 } // namespace
 
-// The first line of an early kernel that looks at nothing before. What comes before is done by then, so that
-// whatever starts after all CTAs have come here may rely on that.
+// The first line of a kernel that starts early and reads nothing before. All earlier work has ended after it.
+// Kernels that start after all CTAs have come here may rely on this.
 __device__ __forceinline__ void start_of_early_kernel() {
     ptx::wait_for_earlier_kernels();
     ptx::let_later_kernels_start();

@@ -13,7 +13,7 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// `idx` has nd dims; the tensor's are aligned with the last of them.
+// `idx` has nd dims. The tensor's dims are aligned with the last of them.
 __device__ inline const uint8_t *row_of(const plain_args_t &t, const int64_t *idx, int nd, int64_t &col) {
     const uint8_t *p = t.data;
     col = 0;
@@ -54,14 +54,14 @@ __device__ __noinline__ static void store_code(
     store_bytes(p, t.bits / 8, code);
 }
 
-// Sets bits of a packed matrix that are 0. Threads may own neighbouring bits of one byte, and packed bytes
-// are whole words.
+// Sets bits of a packed matrix that are 0. Threads may own neighbouring bits of one byte; packed matrices are
+// a whole number of words.
 __device__ inline void set_bits(uint8_t *p, uint32_t bits) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(p);
     atomicOr(reinterpret_cast<unsigned *>(at & ~uintptr_t(3)), bits << (at & 3) * 8);
 }
 
-// Every type and format stands in each of these once, and not wherever it is used: they are large.
+// Each of these has code for every type and format. They are functions, not inlined, because they are large.
 __device__ __noinline__ static float decode(data_type_t dt, uint32_t code) { return decode_value(dt, code); }
 __device__ __noinline__ static uint32_t encode(data_type_t dt, float x) { return encode_value(dt, x); }
 __device__ __noinline__ static float dequantize(
@@ -85,7 +85,7 @@ __device__ inline float load_value(const plain_args_t &t, const int64_t *idx, in
     return decode(t.dt, load_code(t, idx, nd));
 }
 
-// The matrix that an index (of at least the leading dims) selects.
+// The matrix at an index (of at least the leading dims).
 class matrix_view_t {
 public:
     __device__ matrix_view_t(const matrix_args_t &a, const int64_t *idx) : a_(a), nd_(a.ndims) {
@@ -141,7 +141,7 @@ public:
         store_code(a_.scales, s, nd, p.scale);
         if (a_.zero_points.data) store_code(a_.zero_points, s, nd, p.zp);
     }
-    // Where the global scale is; null where the format has none.
+    // The address of the global scale; null if the format has none.
     __device__ float *global_at() const {
         if (a_.packed) return a_.shape.global ? reinterpret_cast<float *>(packed_) : nullptr;
         return a_.global ? a_.global + (a_.one_global ? 0 : global_index_) : nullptr;
@@ -154,12 +154,12 @@ public:
         if (!a_.quantised) return decode(a_.dt, code(row, col));
         return dequantize(a_.dt, a_.quant, params(row, col), global, code(row, col));
     }
-    // Of packed matrices that lie apart; of rows of groups: the expert whose global scale it is, and how far
-    // swizzled scales lie behind their rows.
+    // For packed matrices that are not consecutive; and for rows of groups: the expert that the global scale
+    // belongs to, and how many rows the 128x4 scales are ahead of the values.
     __device__ void set_packed_data(uint8_t *data) { packed_ = data; }
     __device__ void set_global_index(int64_t i) { global_index_ = i; }
     __device__ void set_scale_row_shift(int64_t rows) { scale_row_shift_ = rows; }
-    // First byte of a packed matrix.
+    // The first byte of a packed matrix.
     __device__ const uint8_t *packed_data() const { return packed_; }
 
 private:
@@ -187,21 +187,21 @@ private:
     mutable int64_t idx_[max_ndims] = {}, swizzled_[2] = {};
 };
 
-// What one thread makes of a destination begins at idx. Where codes below a byte stand side by side along
-// another dim than its blocks, that of the first in a byte makes the others of this byte, too, since bytes of
-// a plain tensor have one writer each: body() for every one of them, or for none.
+// The part of a destination that one thread computes begins at idx. Codes below a byte may be neighbours
+// along another dim than the blocks. Each byte of a plain tensor has one writer, so the thread of the first
+// code in a byte also computes the others of this byte: body() is called for each of them, or for none.
 template <typename F>
 __device__ void for_sharers(const matrix_args_t &dst, const int64_t *dims, int64_t *idx, F &&body) {
     const int inner = dst.packed ? -1 : dst.elements.inner;
     if (inner < 0 || inner == dst.ndims - dst.axis_from_end) return body();
-    const int together = dst.elements.bits == 4 ? 2 : 4; // in one byte, or in three
+    const int together = dst.elements.bits == 4 ? 2 : 4; // codes in one byte, or in three bytes
     if (idx[inner] % together) return;
     for (int i = 0; i < together && idx[inner] < dims[inner]; i++, idx[inner]++) body();
 }
 
 constexpr int max_block = 256; // elements that share a scale
 
-// Results from column `first` of row m on, at most a block's, to the destination.
+// Stores results from column `first` of row m on, at most a block's, to the destination.
 __device__ __noinline__ static void store_block(const matmul_args_t &a, const matrix_view_t &dst, int64_t m,
         int64_t first, int count, const float *x) {
     if (!a.dst.quantised) {
@@ -222,7 +222,7 @@ __device__ __noinline__ static void store_block(const matmul_args_t &a, const ma
     for (int j = 0; j < count; j++) dst.set_code(m, first + j, codes[j]);
 }
 
-// Values of a row of a matmul's source in the order of K, as they are multiplied.
+// The values of a row of a matmul's source as they are multiplied, in the order of K.
 class source_values_t {
 public:
     __device__ source_values_t(

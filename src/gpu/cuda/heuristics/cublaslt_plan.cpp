@@ -14,8 +14,8 @@ namespace cublaslt {
 namespace {
 
 constexpr int64_t panel_columns = 64;
-// In multiplications of cuBLASLt (350e12 a second on an H200): a byte that decoding reads or writes (3.3e12
-// a second), and launching one kernel more (4 us).
+// Costs in multiplications of cuBLASLt (350e12 per second on an H200): of a byte that decoding reads or
+// writes (3.3e12 per second), and of one more kernel launch (4 us).
 constexpr double per_byte = 106, per_launch = 1.4e9;
 
 } // namespace
@@ -31,13 +31,13 @@ plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed) {
                             + (2. * double(passes) - 1) * per_launch,
                  reading = double(panels) * double(panel_decoded) * per_byte, row = double(N) * double(K),
                  row_of_others = row / other_speed;
-    // cuBLASLt multiplies, or reads what has been decoded, whatever takes longer.
+    // cuBLASLt multiplies, or reads decoded weights, whichever takes longer.
     const double rows = std::max(decoding / (row_of_others - row), (decoding + reading) / row_of_others);
     return {std::max<int64_t>(int64_t(std::ceil(rows)), 1), columns};
 }
 
 double speed_of_gemv(int64_t N, int64_t K, double all_columns) {
-    // Of fewer columns than an H200 has half panels for its multiprocessors a run takes as long.
+    // With fewer columns than half panels for all multiprocessors of an H200, a run takes as long.
     constexpr double rows = 16, ends = 9.5e8; // 2.7 us
     constexpr int64_t busy = 132 * panel_columns / 2;
     const double depth = rows * double(K);
@@ -46,8 +46,8 @@ double speed_of_gemv(int64_t N, int64_t K, double all_columns) {
 
 int64_t least_fp8_rows(int64_t N, int64_t K, int64_t panel_bytes) {
     if (N < 1 || K < 1) return never_rows;
-    // Multiplications by bf16 are twice as long, and cuda:sm_90 has 0.94 of cuBLASLt's rate at best; three
-    // kernels more are launched.
+    // Multiplications in bf16 take twice as long, and cuda:sm_90 has at best 0.94 of cuBLASLt's rate. Three
+    // more kernels are launched.
     const double making =
                          double(div_up(N, panel_columns)) * double(panel_bytes + K * panel_columns) * per_byte
                          + 3 * per_launch,

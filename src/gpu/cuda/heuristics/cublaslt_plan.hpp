@@ -12,29 +12,29 @@ namespace cuda {
 namespace cublaslt {
 
 struct plan_t {
-    int64_t least_rows; // fewer are left to other kernels; never_rows: all are
-    int64_t columns;    // decoded at a time, a multiple of 64
+    int64_t least_rows; // with fewer rows other kernels run; never_rows: always
+    int64_t columns;    // columns that are decoded at a time, a multiple of 64
 };
 constexpr int64_t never_rows = INT64_MAX;
 
-// The room that decoded weights may take, whatever N and K.
+// The largest size of decoded weights, for any N and K.
 constexpr int64_t decoded_bytes = int64_t(64) << 20;
 
-// panel_bytes: 64 packed columns; other_speed: of the kernels that there are beside, at many rows, against
-// cuBLASLt's.
+// panel_bytes: the size of 64 packed columns. other_speed: the speed of the other kernels with many rows,
+// relative to cuBLASLt.
 plan_t plan(int64_t N, int64_t K, int64_t panel_bytes, double other_speed);
 
-// What that is of sm80_gemm, and of gemv that runs anew for every 16 rows, which has the rate
-// `all_columns` but for the ends of its runs.
+// That speed of sm80_gemm; and that of gemv repeated for every 16 rows, which has the rate `all_columns`
+// except for the ends of its runs.
 constexpr double speed_of_sm80_gemm = .09;
 double speed_of_gemv(int64_t N, int64_t K, double all_columns);
 
-// From how many rows on FP8 pays, with weights and rows made for it in each call, against decoded rows of
-// bf16 that cuda:sm_90 multiplies.
+// The number of rows from which FP8 is faster than bf16 rows in cuda:sm_90, although weights and rows are
+// converted to FP8 in each call.
 int64_t least_fp8_rows(int64_t N, int64_t K, int64_t panel_bytes);
 
-// Row counts, ascending, that kernels are chosen for where M is known at execution only; each serves up to
-// the next.
+// Numbers of rows, ascending, that kernels are chosen for if M is known at execution only. Each serves up to
+// the next one.
 constexpr int64_t row_steps[] = {1, 64, 256, 1024, 2048, 4096, 8192, 16384};
 
 std::string to_string(const plan_t &p);

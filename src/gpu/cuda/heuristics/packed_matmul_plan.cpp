@@ -25,8 +25,8 @@ void consider(candidate_t &best, const candidate_t &c) {
     if (c.cost < best.cost) best = c;
 }
 
-// Rows of the groups that have any. How many each has is known on the device only; here it is taken that rows
-// fell into groups at random: quantiles of the normal distribution with that mean and variance.
+// The rows of the groups that have any. Only the device knows how many each has. The plan assumes that rows
+// were distributed among groups at random: quantiles of the normal distribution with that mean and variance.
 struct spread_t {
     static constexpr double quantiles[] = {-1.65, -1., -.67, -.39, -.13, .13, .39, .67, 1., 1.65, 2.5};
     static constexpr int count = sizeof(quantiles) / sizeof(quantiles[0]);
@@ -40,12 +40,12 @@ struct spread_t {
             rows[i] = std::max<int64_t>(1, int64_t(std::lround(mean + quantiles[i] * deviation)));
     }
     int64_t most() const { return rows[count - 1]; }
-    // Clusters that have work, or may have: how many items groups make is an estimate.
+    // Clusters that have work, or may have: the number of items is an estimate.
     int64_t grid(double items, int64_t clusters) const {
         return busy > 1. ? clusters
                          : std::min<int64_t>(std::max<int64_t>(int64_t(std::ceil(items)), 1), clusters);
     }
-    // Of a group: the mean of cost(rows).
+    // The mean of cost(rows) over the groups.
     template <typename F>
     double mean(F &&cost) const {
         double sum = 0;
@@ -54,12 +54,12 @@ struct spread_t {
     }
 };
 
-// What the busiest of so many clusters does; items are handed out in turn.
+// The work of the busiest of so many clusters. Items are handed out in turn.
 double rounds_of(double items, int64_t clusters) { return std::ceil(items / double(clusters) - 1e-9); }
 
-// Few rows of one matrix. Two CTAs share K, which makes work for every multiprocessor. Where half of the
-// clusters and more have an item, and none has two, the others get a spare one (gemv.cuh says why);
-// more items than clusters use the room that is for the next kernel.
+// Few rows of one matrix. Two CTAs share K, which gives work to every multiprocessor. If at least half of the
+// clusters have an item, and none has two, the others get a spare one (gemv.cuh says why). More items than
+// clusters use the room that is for the next kernel.
 matmul_plan_t plan_gemv(int64_t rows, int64_t N, int sm_count) {
     const int v = rows <= 8 * gemv_tiles[0] ? 0 : 1, splits = std::min(2, sm_count);
     const int64_t items = div_up(N, tile), clusters = sm_count / splits;
@@ -74,8 +74,8 @@ void consider_grouped_gemv(
         candidate_t &best, const spread_t &spread, int64_t N, int64_t K, int tile_bytes, int sm_count) {
     const int64_t panels_all = div_up(N, tile), tiles = div_up(K, tile);
     constexpr int panels_each = 4; // of an item
-    // What an item costs besides its bytes (filling the ring, adding up, storing), as bytes; more where two
-    // CTAs add up together.
+    // The cost of an item besides its bytes (filling the ring, adding up, storing), in bytes. It is higher if
+    // two CTAs add up together.
     constexpr double per_item = 24e3, per_shared_item = 40e3;
     for (int v = 0; v < int(sizeof(grouped_gemv_tiles) / sizeof(grouped_gemv_tiles[0])); v++) {
         const int64_t block_rows = 8 * grouped_gemv_tiles[v];
@@ -104,9 +104,10 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
         const double blocks = spread.busy
                               * spread.mean([&](int64_t rows) { return double(div_up(rows, width)); }),
                      items = blocks * double(column_groups);
-        // 64 rows of K: what the tensor cores take, 8 cycles for every source row divided by those that share
-        // them, or what a consumer takes that decodes and waits for its products in turn, with one panel or
-        // two. Blocks of a group are about equally wide, and none is narrower than half of the width.
+        // The cost of 64 rows of K is the larger one of two: that of the tensor cores, 8 cycles for every
+        // source row, divided by those that share them; and that of a consumer, which decodes and waits for
+        // its products in turn, with one panel or two. Blocks of a group have about equal widths, and none is
+        // narrower than half of the width.
         const double stage = spread.mean([&](int64_t rows) {
             const int64_t each = div_up(rows, div_up(rows, width));
             int runs = width;
@@ -117,7 +118,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
                                  : std::max(tensor + 80., 700. + 4. * runs);
         });
         constexpr double per_item = 3500.;
-        // Of the kernel that adds up parts, and bytes of them that it reads in a cycle.
+        // For the kernel that adds up parts: launching it, and the bytes that it reads per cycle.
         constexpr double per_sum = 4000., sum_bytes = 2400.;
         const int64_t clusters = sm_count / pair;
         for (int splits = 1; splits <= parts && clusters > 0; splits++) {
@@ -138,8 +139,8 @@ matmul_plan_t plan_matmul(
         int64_t rows, int64_t N, int64_t K, int groups, int tile_bytes, int sm_count, int widths, int terms) {
     candidate_t best{{kernel_id_t::sm90_grouped_gemv, 0, 1, 1}, 1e300};
     const spread_t few(std::max<int64_t>(rows * terms, 1), groups);
-    // Beyond two eights of rows mma.sync, and then decoding the weights once for every 16 rows, cost more
-    // than the wider tiles of wgmma.
+    // With more than 16 rows, mma.sync costs more than the wider tiles of wgmma; and so does decoding the
+    // weights again for every 16 rows.
     if (groups == 0 && rows * terms <= gemv_most) return plan_gemv(rows * terms, N, sm_count);
     if (few.most() <= 16)
         consider_grouped_gemv(best, few, N, K, tile_bytes, sm_count);
@@ -159,7 +160,7 @@ matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count
     const spread_t spread(std::max<int64_t>(rows * terms, 1), std::max(groups, 1));
     const int v = spread.most() <= 8 * sm80_gemm_tiles[0] ? 0 : 1;
     const int64_t block_rows = 8 * sm80_gemm_tiles[v] / terms;
-    // At most: every group that has rows may have a block that is not full.
+    // An upper bound: every group with rows may have a block that is not full.
     const int64_t blocks = std::min<int64_t>(std::max(groups, 1), rows) + rows / block_rows;
     const int64_t grid = std::min<int64_t>(blocks * div_up(N, tile), sm_count);
     return {kernel_id_t::sm80_gemm, v, 1, int(std::max<int64_t>(grid, 1))};

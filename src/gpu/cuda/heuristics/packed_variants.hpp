@@ -16,18 +16,18 @@ namespace packed {
 // A kernel has all its shapes for one kind of rows, then all for the next.
 namespace grouped_gemv_variants {
 constexpr int shapes = std::size(grouped_gemv_tiles);
-enum rows_t { bf16, sums, f16, kinds }; // sums: of several rows of bf16
+enum rows_t { bf16, sums, f16, kinds }; // sums: each is the sum of several bf16 rows
 } // namespace grouped_gemv_variants
 
 namespace gemv_variants {
-// The plan's shapes, and one for one row.
+// The shapes of the plan, and one for a single row.
 constexpr int one_row = std::size(gemv_tiles), shapes = one_row + 1;
 enum rows_t {
     bf16,
     bf16_of_bf16_scales,
     f16,
     kinds
-}; // the second: of int4 whose scales and zeros are bf16, too
+}; // the second one also for int4 whose scales and zeros are bf16
 constexpr int tiles(int variant) { return variant % shapes == one_row ? 1 : gemv_tiles[variant % shapes]; }
 } // namespace gemv_variants
 
@@ -36,8 +36,7 @@ constexpr int shapes = std::size(sm80_gemm_tiles);
 enum rows_t { bf16, f16, kinds };
 } // namespace sm80_gemm_variants
 
-// Of a kernel: those for rows and weights like a launch's, whatever its number of rows. fp8: at the rate of
-// FP8.
+// The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8.
 struct variants_t {
     int first, count;
 };
@@ -63,7 +62,7 @@ inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool f
     return fp8 ? variants_t{gemm_fp8, 1} : variants_t{0, gemm_all};
 }
 
-// Of a launch of a plan's kernel on so many rows.
+// The variant of a launch of the plan's kernel on so many rows.
 inline int select_variant(const matmul_plan_t &plan, int64_t rows, const matmul_args_t &a) {
     if (plan.kernel == kernel_id_t::sm90_gemm) return plan.shape;
     const bool one_row = plan.kernel == kernel_id_t::sm90_gemv && rows * a.src_terms == 1;

@@ -12,12 +12,12 @@ namespace cuda {
 namespace packed {
 
 namespace {
-constexpr int64_t align = 256;  // of the parts, in bytes
+constexpr int64_t align = 256;  // alignment of the parts, in bytes
 constexpr int64_t together = 4; // panels that gemm multiplies together
 } // namespace
 
 int64_t sum_bytes(int64_t rows, int64_t columns) {
-    // Chains are no longer than a row of four columns.
+    // A chain takes no more room than a row of four columns.
     if (rows == runtime_dim || rows > most_sum_bytes / (4 * (columns + 4))) return most_sum_bytes;
     return std::max(round_up(4 * rows * (columns + 4), align), least_sum_bytes);
 }
@@ -32,7 +32,7 @@ sum_plan_t plan_sums(int64_t rows, int64_t dst_rows, int64_t columns, int64_t st
                   of_row = room / (4 * std::max<int64_t>(rows, 1)), all = div_up(columns, step),
                   fit = of_row >= round_up(columns, 4) ? all : of_row / step;
     if (fit == 0) return p;
-    // Passes of about equal width, and whole groups of panels where there is room for that.
+    // Passes of about equal width, in whole groups of panels if there is room.
     int64_t each = div_up(all, div_up(all, fit));
     if (each < all && round_up(each, together) <= fit) each = round_up(each, together);
     p.panels = int(std::min(each, all));

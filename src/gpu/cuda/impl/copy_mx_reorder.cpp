@@ -13,7 +13,7 @@ namespace {
 
 constexpr int parts[] = {0, MXDNN_ARG_ATTR_SCALES, MXDNN_ARG_ATTR_ZERO_POINTS, MXDNN_ARG_ATTR_GLOBAL_SCALE};
 
-// No bytes between the elements, which a copy would overwrite.
+// There are no bytes between the elements. A copy would overwrite them.
 bool is_dense(const memory_desc_t &md) {
     if (is_packed(md)) return true;
     int64_t elements = 1;

@@ -20,9 +20,9 @@ namespace {
 // Room for the codes of weights, and for those of rows.
 constexpr int64_t most_codes = 64 << 20, step = 64;
 
-// What cuBLASLt needs of the scratchpad.
+// The workspace that cuBLASLt needs.
 struct space_t {
-    int64_t columns, rows; // at a time
+    int64_t columns, rows; // that are computed at a time
     scratch_parts_t parts;
 
     explicit space_t(const problem_t &p) {
@@ -76,7 +76,7 @@ reason_t cublaslt_fp8_mx_matmul_t::pd_t::init() {
         const result_t opened = device->table->cublaslt_open(device->index, true);
         if (!opened.ok()) return no("cuBLASLt", opened.text, "the library");
     }
-    // What is left over is computed exactly, after the rest.
+    // The remaining panels are computed exactly, afterwards.
     scratch.book(scratch_t::left_panels, div_up(N, step) * 4);
     scratch.book(scratch_t::nested, std::max(space_t(problem).parts.size(), exact->scratch.size()));
     return yes();

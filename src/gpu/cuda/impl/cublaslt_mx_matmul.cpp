@@ -15,9 +15,8 @@ namespace cuda {
 
 namespace {
 
-// Of the kernels that stand after this one, at 4096 rows, against cuBLASLt's: what mxdnn-bench measures on an
-// H200 for the implementation that takes a format there. 1 leaves the format to that one. int4 is decided at
-// fewer rows.
+// The speed of the implementations after this one at 4096 rows, relative to cuBLASLt, as mxdnn-bench measures
+// it on an H200. 1 leaves the format to them. For int4 fewer rows decide.
 double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     const int64_t N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
     if (kernels != &sm90_matmul_kernels) return cublaslt::speed_of_sm80_gemm;
@@ -35,7 +34,7 @@ double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     }
 }
 
-// What stands after an implementation in the list and takes the problem.
+// The next implementation in the list that takes the problem.
 std::unique_ptr<pd_t> next_of_list(const problem_t &p, const char *name) {
     const impl_list_t list = impl_list(p);
     size_t i = 0;
@@ -45,21 +44,21 @@ std::unique_ptr<pd_t> next_of_list(const problem_t &p, const char *name) {
     return pd;
 }
 
-// The kernels of an implementation of packed weights; null: it is another.
+// The kernels of an implementation for packed weights; null for others.
 const matmul_kernels_t *kernels_of(const pd_t &pd) {
     for (const matmul_kernels_t *k : {&sm90_matmul_kernels, &sm80_matmul_kernels})
         if (pd.name() == std::string(k->impl_name)) return k;
     return nullptr;
 }
 
-// Scales and zeros of a type that are 0, or so large, make weights that f16 holds to 2^-11 of themselves:
-// those of f16 are multiples of 2^-24, the least f16, as those of bf16 are from 2^-17 on; f32 makes normal
-// f16.
+// Scales and zeros of a type that are 0 or at least this large make weights that f16 represents within 2^-11
+// of themselves. Those of f16 are multiples of 2^-24, the smallest f16. So are those of bf16 from 2^-17 on.
+// f32 makes normal f16.
 float least_for_f16(data_type_t dt) { return dt == mxdnn_f16 ? 0.f : dt == mxdnn_bf16 ? 0x1p-17f : 0x1p-14f; }
 
 int64_t dst_width(const memory_desc_t &dst) { return dst.dt == mxdnn_f32 ? 4 : 2; }
 
-// Rows of neighbours that start on so many bytes, wherever the first of them does.
+// Contiguous rows that start at multiples of so many bytes, relative to the first one.
 bool has_aligned_rows(const memory_desc_t &md, int64_t width) {
     const int64_t step = md.strides[md.ndims - 2];
     return is_strided(md) && (md.strides[md.ndims - 1] == 1 || md.dims[md.ndims - 1] == 1)
@@ -120,7 +119,7 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
     kernels = kernels_of(*others);
     if (dt == mxdnn_f16 && !kernels) return no("others", others->name(), "one that computes some panels");
     plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(kernels, problem));
-    // What one run of gemv takes is not worth decoding weights for.
+    // If one run of gemv suffices, it does not pay to decode weights.
     if (kernels && leaves_int4(*kernels, problem))
         plan.least_rows = std::max<int64_t>(plan.least_rows, packed::gemv_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
@@ -134,7 +133,7 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
         if (!r.ok()) return no("cuBLASLt", r.text, "the library");
     }
     if (dt == mxdnn_f16) scratch.book(scratch_t::left_panels, div_up(N, n64_frame_t::columns) * 4);
-    // The other implementation runs instead, or after.
+    // The other implementation runs instead, or afterwards.
     const int64_t own = plan.columns * K * 2 + cublaslt_workspace_bytes;
     scratch.book(scratch_t::nested, std::max(others->scratch.size(), own));
     return yes();
@@ -159,7 +158,7 @@ status_t cublaslt_mx_matmul_t<dt>::pd_t::create_primitive(
         return check(d.table->cublaslt_choose(d.index, cublaslt_of(problem, rows, columns), most, &kernel),
                 "choosing a kernel of cuBLASLt");
     };
-    // Of so many rows, up to most; 0: any.
+    // The numbers of rows up to `most`; 0: any.
     const auto add = [&](int64_t rows, int64_t most) {
         kernels_t k{};
         k.rows = rows;
@@ -171,7 +170,7 @@ status_t cublaslt_mx_matmul_t<dt>::pd_t::create_primitive(
     if (M != runtime_dim) {
         MXDNN_CHECK(add(M, M));
     } else {
-        // The steps that rows may fall between, from the last one that is not beyond the least.
+        // The steps that the number of rows may fall between, from the last one that is not above `least`.
         const int64_t *step = std::begin(cublaslt::row_steps), *end = std::end(cublaslt::row_steps);
         while (step + 1 < end && step[1] <= plan.least_rows) step++;
         for (; step < end; step++)
@@ -189,7 +188,7 @@ status_t cublaslt_mx_matmul_t<dt>::execute(const exec_ctx_t &ctx) const {
                    &dst = *ctx.memory(MXDNN_ARG_DST), *bias = ctx.memory(MXDNN_ARG_BIAS);
     const int64_t M = dim_from_end(dst.md, 2), N = dim_from_end(dst.md, 1), K = dim_from_end(p.weights, 2);
     const exec_ctx_t others_ctx = ctx.nested(*pd.others);
-    // Where the caller's memory starts is known only now.
+    // The address of the caller's memory is known only now.
     if (M < pd.plan.least_rows || !is_aligned(src.handle) || !is_aligned(dst.handle)
             || (bias && !is_aligned(bias->handle)))
         return others_->execute(others_ctx);

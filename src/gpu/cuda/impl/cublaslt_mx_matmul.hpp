@@ -15,7 +15,7 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// dt: of the source.
+// dt: the type of the source.
 template <data_type_t dt>
 struct cublaslt_mx_matmul_t : primitive_impl_t {
     static constexpr const char *impl_name = dt == mxdnn_bf16 ? "cublaslt:bf16" : "cublaslt:f16";
@@ -28,15 +28,15 @@ struct cublaslt_mx_matmul_t : primitive_impl_t {
         std::string plan_text() const override;
 
         cublaslt::plan_t plan{};
-        // For fewer rows, for pointers that are not aligned, and for panels left over.
+        // For fewer rows, for unaligned pointers, and for panels that are left over.
         std::unique_ptr<impl::pd_t> others;
-        const matmul_kernels_t *kernels = nullptr; // of theirs
+        const matmul_kernels_t *kernels = nullptr; // its kernels
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
 
 private:
-    // Chosen for so many rows and more, of all columns and of those of the last pass.
+    // The kernel chosen from so many rows on: for all columns, and for those of the last pass.
     struct kernels_t {
         int64_t rows;
         cublaslt_kernel_t whole, last;

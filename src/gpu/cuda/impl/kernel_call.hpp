@@ -12,10 +12,10 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// The device that a problem's primitive runs on. Only of primitives that can be created.
+// The device that executes the primitive of a problem. Only for primitives that can be created.
 inline const device_t &exec_device(const problem_t &p) { return *device_of(exec_engine(p)); }
 
-// Also of an engine of a target, which only describes.
+// Also for the engine of a target, which is only a description.
 inline int sm_count_of(const problem_t &p) {
     const device_t *d = device_of(exec_engine(p));
     return d ? d->info.sm_count : arch_of(exec_engine(p)).sm_count;
@@ -27,7 +27,7 @@ inline status_t prepare_kernel(const problem_t &p, kernel_id_t id) {
     return check(d.table->prepare(d.index, id, nullptr, 0), "loading a kernel");
 }
 
-// Those that launches with such args take, of which the types and formats have to be there.
+// The variants that launches with such args take. Only types and formats in args have to be set.
 template <typename args_t>
 status_t prepare_kernel(const problem_t &p, kernel_id_t id, const args_t &args) {
     const device_t &d = exec_device(p);

@@ -26,7 +26,7 @@ plain_args_t plain_args(const memory_t &m, mxdnn_element_packing_t packing) {
 
 matrix_args_t matrix_args(
         const exec_ctx_t &ctx, int arg, const memory_desc_t &pd_md, const arg_attr_t &attr) {
-    const memory_t *given = ctx.memory(arg); // packed weights may lie apart
+    const memory_t *given = ctx.memory(arg); // packed weights may be given by pointers instead
     const memory_desc_t &md = given ? given->md : pd_md;
     matrix_args_t a{};
     a.dt = pd_md.dt;
@@ -66,7 +66,7 @@ matrix_args_t matrix_args(
 
 namespace {
 
-// The post-ops with their operands; returns how many.
+// Writes the post-ops with their operands. Returns how many.
 int post_op_args(const exec_ctx_t &ctx, post_op_args_t *ops) {
     int n = 0;
     for (const post_op_t &o : ctx.pd.problem.attr.post_ops.ops) {
@@ -134,7 +134,7 @@ void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a) {
     a.weights_ptrs = x.weights_ptrs;
     a.src_swizzled_by_group = a.m.src.swizzled && src.ndims == 2 && swizzled_by_group(x, true);
     a.dst_swizzled_by_group = a.m.dst.swizzled && dst.ndims == 2 && swizzled_by_group(x, false);
-    // A sum is the last post-op, of what rows that meet add up to.
+    // A sum is the last post-op. It is applied to the sums of rows.
     a.has_old = a.m.post_ops > 0 && a.m.ops[a.m.post_ops - 1].kind == mxdnn_sum;
     if (!a.has_old) return;
     const post_op_args_t &o = a.m.ops[--a.m.post_ops];
@@ -161,7 +161,7 @@ void make_reorder_args(const exec_ctx_t &ctx, reorder_args_t &a) {
         a.given = given ? static_cast<const float *>(given->handle) : nullptr;
         a.one_given = given && given->md.dims[0] == 1;
     }
-    // Padding is zero: what is not an element of a packed or swizzled destination is defined, too.
+    // Padding of a packed or swizzled destination is zero, so that its bytes are defined.
     if (is_packed(p.dst)) {
         a.clear[0] = static_cast<uint8_t *>(dst.handle);
         a.clear_bytes[0] = size_of(p.dst);

@@ -19,9 +19,9 @@ inline reason_t check_post_op_count(const attr_t &attr) {
     return refuse(mxdnn_unimplemented, "%zu post-ops; on a device there may be %d", attr.post_ops.ops.size(),
             max_post_ops);
 }
-// The whole of an mx_matmul.
+// All arguments of an mx_matmul.
 void make_matmul_args(const exec_ctx_t &ctx, matmul_args_t &a);
-// The whole of an mx_reorder.
+// All arguments of an mx_reorder.
 void make_reorder_args(const exec_ctx_t &ctx, reorder_args_t &a);
 void make_grouped_args(const exec_ctx_t &ctx, grouped_args_t &a);
 

@@ -12,7 +12,7 @@ namespace cuda {
 // Packed matrices from `data` on.
 tile_side_t packed_tile_side(const memory_desc_t &packed, void *data);
 
-// The sizes, and how codes of type `codes` are to be understood.
+// The sizes, and the form of codes of type `codes`.
 void set_tile_problem(
         tile_args_t &a, int64_t K, int64_t N, int64_t batch, data_type_t codes, const quant_t &q);
 

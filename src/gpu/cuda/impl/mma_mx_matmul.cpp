@@ -33,7 +33,8 @@ reason_t mma_mx_matmul_t::pd_t::init() {
         quant_t q;
         int axis = 0;
         quant_of("dst", dst, attr.dst, q, &axis);
-        // Two threads would write halves of one byte. The number of rows may be known at execution only.
+        // Otherwise two threads would write halves of one byte. The number of rows may be known at execution
+        // only.
         if (data_type_info(dst.dt)->bits < 8 && inner_dim(dst) != dst.ndims - 1 && dim_from_end(dst, 2) != 1)
             return no("dst", "codes that share bytes along M", "along N");
         if (q.block > (gated ? 32 : 64))

@@ -11,7 +11,7 @@ namespace cuda {
 
 namespace {
 
-// What the kernels hold in registers and shared memory.
+// Limits by the registers and the shared memory of the kernels.
 constexpr int64_t max_experts = 512, max_topk = 32, max_counts = 4096;
 // Entries of the destination whose sources are looked up together.
 constexpr int64_t part_entries = 1 << 20;

@@ -19,8 +19,8 @@ namespace cuda {
 
 namespace {
 
-constexpr int64_t max_tiles = int64_t(max_grid_y) * max_grid_y; // across, and as many down
-// Of values between two formats: memory, and columns that begin a packed panel and a tile of 128x4 scales.
+constexpr int64_t max_tiles = int64_t(max_grid_y) * max_grid_y; // across, and the same number down
+// For values between two formats: memory, and columns that are whole packed panels and tiles of 128x4 scales.
 constexpr int64_t max_panel_bytes = int64_t(64) << 20, panel_step = swizzle_128x4::tile_rows;
 static_assert(panel_step % n64_frame_t::columns == 0);
 
@@ -39,7 +39,7 @@ bool lines_along_k(const memory_desc_t &md, const axes_t &x) {
 
 bool is_of_values(const memory_desc_t &md) { return has_role(md.dt, role_high_precision); }
 
-// The format of the quantised side, dst's where both are; nothing where none is.
+// The format of the quantised side, dst's if both are quantised; empty if none is.
 status_t format_of(const problem_t &p, quant_t &q, int &axis) {
     q = {};
     axis = 1;
@@ -48,7 +48,7 @@ status_t format_of(const problem_t &p, quant_t &q, int &axis) {
                                : quant_of("dst", p.dst, p.attr.dst, q, &axis);
 }
 
-// Why a side is not of the form that tiles are filled from; null where it is.
+// The reason why tiles cannot be filled from a side; null if they can.
 const char *unfit(const memory_desc_t &md, const axes_t &x, const arg_attr_t &attr) {
     if (is_packed(md)) return nullptr;
     if (md.ndims > 3) return "more than one batch dim";
@@ -111,7 +111,7 @@ void begin_at(tile_side_t &s, int64_t matrix, int64_t n) {
     if (s.global) s.global += matrix * s.global_step;
 }
 
-// One format to another, panel by panel: to values, and from them.
+// One format to another, panel by panel: to values, and from these.
 status_t execute_by_way_of_values(const exec_ctx_t &ctx, const tile_args_t &a, int64_t panel) {
     const problem_t &p = ctx.pd.problem;
     quant_t from, to;
@@ -179,7 +179,7 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
     return yes();
 }
 
-// One format to another: `to` and `axis` are dst's.
+// One format to another: `to` and `axis` are those of dst.
 reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis) {
     const memory_desc_t &src = problem.src, &dst = problem.dst;
     quant_t from;
@@ -210,7 +210,7 @@ status_t tiles_mx_reorder_t::pd_t::create_primitive(std::shared_ptr<primitive_im
     int axis = 0;
     MXDNN_CHECK(format_of(problem, q, axis));
     set_tile_problem(a, 0, 0, 0, is_of_values(problem.dst) ? problem.src.dt : problem.dst.dt, q);
-    if (panel) { // by way of values
+    if (panel) { // through values
         MXDNN_CHECK(prepare_kernel(problem, kernel_id_t::dequantise_tiles, a));
         a.src.dt = mxdnn_f32;
     }
@@ -256,7 +256,7 @@ status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a) {
 status_t tiles_mx_reorder_t::execute(const exec_ctx_t &ctx) const {
     tile_args_t a;
     MXDNN_CHECK(reorder_tile_args(ctx, a));
-    // Of nothing there may be a global scale.
+    // Without elements there may still be a global scale.
     if (a.k_tiles * a.n_tiles * a.batch == 0) return ref_mx_reorder_t().execute(ctx);
     const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
     return pd.panel ? execute_by_way_of_values(ctx, a, pd.panel) : launch_kernel(ctx, pd.kernel, a);

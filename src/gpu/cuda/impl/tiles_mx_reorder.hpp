@@ -22,13 +22,13 @@ struct tiles_mx_reorder_t : primitive_impl_t {
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         reason_t by_way_of_values(const quant_t &to, int axis);
         kernel_id_t kernel = kernel_id_t::quantise_tiles;
-        int64_t panel = 0; // columns that go by way of values together; 0: none do
+        int64_t panel = 0; // columns that are converted through values together; 0: none
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
 };
 
-// What the kernels are told of an execution of such a reorder.
+// The arguments of the kernels for an execution of such a reorder.
 status_t reorder_tile_args(const exec_ctx_t &ctx, tile_args_t &a);
 
 } // namespace cuda

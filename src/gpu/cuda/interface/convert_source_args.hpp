@@ -15,7 +15,7 @@ namespace packed {
 
 struct convert_source_args_t {
     const uint8_t *elements = nullptr;
-    int64_t row_step = 0, col_step = 0; // bytes; codes below a byte stand side by side in a row
+    int64_t row_step = 0, col_step = 0; // bytes; codes below a byte are neighbours in a row
     data_type_t dt = mxdnn_data_type_undef;
     int32_t bits = 0;
     mxdnn_element_packing_t packing = mxdnn_element_packing_bytes;
@@ -25,37 +25,37 @@ struct convert_source_args_t {
     int64_t scale_row_step = 0, scale_col_step = 0; // bytes
     bool swizzled = false;
     int64_t swizzle_cols = 0;
-    bool swizzled_by_group = false; // in tiles that begin anew with each of the groups
+    bool swizzled_by_group = false; // their tiles begin again with each group
     row_groups_t groups;
     source_recipe_t recipe;
 
-    const int32_t *gather = nullptr;    // row of the source, else a row of zeros; null: row r is row r
-    int64_t src_rows = 0;               // that there are to gather from
-    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) are made
+    const int32_t *gather = nullptr;    // row of the source, or -1 for a row of zeros; null: row r is row r
+    int64_t src_rows = 0;               // rows of the source
+    int64_t first = 0, rows = 0, K = 0; // rows [first, first + rows) are prepared
     uint16_t *out = nullptr;            // [rows, stride]: values, and zeros beyond K
     int64_t stride = 0;                 // elements, a multiple of 8
-    // More than one: a value of high precision is the sum of so many of bf16, exactly. They stand in as many
-    // parts of a row of `out`, the least first.
+    // If above 1: a value in high precision is the exact sum of so many bf16 values. They are in as many
+    // parts of a row of `out`, the smallest one first.
     int32_t terms = 1;
-    bool f16 = false;         // values of f16 stay that
-    float *factors = nullptr; // [rows]: what the sums of a row are multiplied by
-    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place(), or in that of
-    // fp8_register_place(). stride is a multiple of 64 then.
+    bool f16 = false;         // values of f16 remain f16
+    float *factors = nullptr; // [rows]: the factors of the sums of rows
+    // [rows, stride] instead of `out`: the codes of f8_e4m3 rows, in the order of fp8_place() or of
+    // fp8_register_place(). stride is then a multiple of 64.
     uint8_t *codes = nullptr;
     bool register_order = false;
-    const int32_t *wanted = nullptr; // [wanted_count]: rows are made if one is not 0; null: always
+    const int32_t *wanted = nullptr; // [wanted_count]: rows are prepared if one entry is not 0; null: always
     int32_t wanted_count = 0;
-    bool in_pieces = false; // 16 bits each, in whole pieces of 16 bytes: copied, without factors
+    bool in_pieces = false; // rows of 16-bit values in whole pieces of 16 bytes: copied, without factors
     bool early = false;     // as in launch_args_t
 };
 
-// How many terms of 8 bits hold a value of such a type.
+// The number of 8-bit terms that a value of such a type needs.
 constexpr int source_terms_of(data_type_t dt) { return dt == mxdnn_f32 ? 3 : dt == mxdnn_f16 ? 2 : 1; }
 
-// A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, where
-// bf16 holds the least code of every format under the least scale. Its products with weights then are below
-// 2^96, so no sum of them that f32 holds is lost. In other rows what falls below the least bf16, 2^-133, is
-// rounded: less than 2^-85 of the row's largest block.
+// A row whose largest block scale times the largest code is at most 2^-48 is written 2^16 times larger, so
+// that bf16 holds the smallest code of every format under the smallest scale. Its products with weights are
+// then below 2^96, so no sum that f32 can hold is lost. In other rows, values below the smallest bf16,
+// 2^-133, are rounded: less than 2^-85 of the row's largest block.
 constexpr int small_row_exponent = -48, small_row_shift = 16;
 
 } // namespace packed

@@ -14,13 +14,14 @@ namespace cuda {
 struct cublaslt_matmul_t {
     int64_t rows, columns, depth;
     int64_t src_stride, weights_stride, dst_stride; // elements from one row to the next
-    data_type_t factors, dst; // of src and weights: f8_e4m3, with a scale per row and per column, bf16 or f16
+    data_type_t factors, dst; // factors: the type of src and weights: f8_e4m3 with one scale per row and per
+                              // column, bf16 or f16
     bool bias;                // a row of dst's type
     bool relu;
-    bool scaled; // by a number in the device's memory
+    bool scaled; // results are multiplied by a number in device memory
 };
 
-// Which of cuBLASLt's kernels: its own words, made by one process for itself.
+// The chosen kernel of cuBLASLt, in its own form, which is valid within one process.
 struct cublaslt_kernel_t {
     uint64_t words[8];
 };
@@ -31,7 +32,7 @@ struct cublaslt_buffers_t {
     void *dst, *workspace;
 };
 
-// What pointers and rows are multiples of, in bytes; of the workspace.
+// Alignment of pointers and rows in bytes; alignment of the workspace.
 constexpr int64_t cublaslt_align = 16, cublaslt_workspace_bytes = int64_t(32) << 20;
 
 } // namespace cuda

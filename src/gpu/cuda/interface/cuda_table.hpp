@@ -14,11 +14,12 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Grows at its end only; what exists keeps its meaning as long as table_version does. Both libraries are
-// built from one source, and a libmxdnn_cuda of another version is refused by name.
+// New members are added at the end only, and existing ones keep their meaning as long as table_version does
+// not change. Both libraries are built from one source. A libmxdnn_cuda of another version is refused by
+// name.
 constexpr uint32_t table_version = 7;
 
-// Whatever a function does, the caller's thread has the context afterwards that it had before, or none.
+// After every call, the calling thread has the same current context as before, or none.
 struct table_t {
     uint32_t version;
     uint32_t kernels;    // kernel_id_t::count of the build
@@ -29,9 +30,9 @@ struct table_t {
 
     result_t (*allocate)(int device, void **p, size_t bytes);
     result_t (*release_memory)(int device, void *p); // waits for the device
-    // The device whose memory p is, as `device` knows it; -1 for memory that no device owns.
+    // The device that owns the memory p, as `device` knows it; -1 if no device does.
     result_t (*pointer_device)(int device, const void *p, int *owner);
-    // In any direction, in the order of the stream; from and to pageable host memory the call may wait.
+    // Copies in any direction, in the order of the stream. For pageable host memory the call may wait.
     result_t (*copy)(const launch_t &at, void *dst, const void *src, size_t bytes);
     // Waits for all work on the device, then copies.
     result_t (*copy_now)(int device, void *dst, const void *src, size_t bytes);
@@ -42,33 +43,32 @@ struct table_t {
     result_t (*stream_device)(int device, void *stream, int *owner);
     result_t (*stream_is_capturing)(int device, void *stream, bool *capturing);
 
-    // Loads a kernel onto a device; afterwards launching it allocates and loads nothing. args: of launches to
-    // come, of which only what chooses a variant of the kernel has to be there (types and formats); null:
-    // every variant is loaded.
+    // Loads a kernel on a device, so that launching it allocates and loads nothing. args: those of later
+    // launches, of which only members that select a variant have to be set (types and formats); null: every
+    // variant is loaded.
     result_t (*prepare)(int device, kernel_id_t kernel, const void *args, size_t bytes);
     // `args` is the kernel's argument struct, of `bytes` bytes.
     result_t (*launch)(const launch_t &at, kernel_id_t kernel, const void *args, size_t bytes);
 
-    // cuBLASLt, which is opened when it is first asked for: whether a device has it, and one new enough for
-    // fp8.
+    // cuBLASLt, which is opened at the first call: whether a device has it; and whether it is new enough for
+    // FP8.
     result_t (*cublaslt_open)(int device, bool fp8);
-    // Chooses a kernel whose result has the same bits every time, and loads it; rows may differ afterwards.
-    // Up to most_rows of them there is workspace for sums of parts of K; 0: there are to be none.
+    // Chooses a kernel whose results always have the same bits, and loads it. The number of rows may change
+    // afterwards. For up to most_rows there is workspace for sums over parts of K; 0: none.
     result_t (*cublaslt_choose)(
             int device, const cublaslt_matmul_t &m, int64_t most_rows, cublaslt_kernel_t *kernel);
     result_t (*cublaslt_launch)(const launch_t &at, const cublaslt_matmul_t &m,
             const cublaslt_kernel_t &kernel, const cublaslt_buffers_t &buffers);
 
-    // What the build has code for: devices of this compute capability (80 for 8.0) and later ones; and
-    // whether the own kernels of an architecture (90) are in it.
+    // The devices that the build has code for: this compute capability (80 for 8.0) and later ones; and
+    // whether the kernels of one architecture alone (90) are in it.
     int32_t least_capability;
     bool (*has_kernels_of)(int capability);
-    // How many variants of kernels prepare() has loaded so far, those that had been loaded before counted
-    // again.
+    // The number of variants that prepare() has loaded so far. Loading again counts again.
     int64_t (*loaded_kernels)();
 };
 
-// Exported by libmxdnn_cuda under this name; null for a version that it does not speak.
+// Exported by libmxdnn_cuda under this name. Null for a version that it does not support.
 using get_table_t = const table_t *(*)(uint32_t version);
 constexpr const char *get_table_name = "mxdnn_cuda_get_table";
 

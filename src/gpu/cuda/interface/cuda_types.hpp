@@ -10,24 +10,24 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// What a call came to; `text` is null on success, else words that live as long as the library.
+// The outcome of a call. `text` is null on success; otherwise a string that lives as long as the library.
 struct result_t {
     mxdnn_status_t status;
     const char *text;
     bool ok() const { return status == mxdnn_success; }
 };
 
-// What libmxdnn needs to know of a device.
+// The properties of a device that libmxdnn needs.
 struct device_info_t {
     int compute_major, compute_minor;
     int capability() const { return compute_major * 10 + compute_minor; } // 90 for 9.0
     int sm_count;
-    int shared_bytes; // that one block can have
+    int shared_bytes; // largest size for one block
     int64_t l2_bytes;
     char name[64];
 };
 
-// Where a kernel is put.
+// The place of a launch.
 struct launch_t {
     int device;
     int sm_count;

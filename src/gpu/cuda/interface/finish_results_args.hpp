@@ -11,26 +11,26 @@ namespace impl {
 namespace cuda {
 
 enum class finish_step_t : int32_t {
-    clear_globals, // that grow from the largest magnitudes of results
-    apply_ops,     // what comes after the sums and the bias; where they stand, or to the destination
+    clear_globals, // where the largest magnitudes of results are collected
+    apply_ops,     // the steps after sums and bias: in place, or to the destination
     make_globals,
     store_codes, // of any form
     quantise,    // to MX and NVFP4, as quantise_results_args_t says
 };
 
 struct finish_results_args_t {
-    grouped_args_t all; // of an mx_matmul only `m`
+    grouped_args_t all; // for an mx_matmul only `m`
     bool grouped = false;
-    bool listed = false; // rows of no group, or of an expert that is not here, stay as they are
+    bool listed = false; // rows of no group, or of an expert that is not here, do not change
     finish_step_t step = finish_step_t::apply_ops;
-    float *values = nullptr;     // of row `first` on
+    float *values = nullptr;     // from row `first` on
     int64_t stride = 0;          // elements, a multiple of 8
-    int64_t first = 0, rows = 0; // of the destination, counted through its matrices
-    // Of apply_ops.
-    bool applies = false;                  // post-ops; else they have been
+    int64_t first = 0, rows = 0; // rows of the destination, counted through its matrices
+    // For apply_ops.
+    bool applies = false;                  // applies post-ops; otherwise they have been applied
     bool finds_largest = false;            // for the global scales
-    bool to_dst = false;                   // which is of f32, bf16 or f16, and whose columns are neighbours
-    packed::quantise_results_args_t quick; // of quantise
+    bool to_dst = false;                   // writes dst, of f32, bf16 or f16 with contiguous columns
+    packed::quantise_results_args_t quick; // for quantise
 };
 
 } // namespace cuda

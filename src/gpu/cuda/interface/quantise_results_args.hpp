@@ -13,10 +13,10 @@ namespace cuda {
 namespace packed {
 
 struct quantise_results_args_t {
-    const float *values = nullptr;                  // of row `first` on
+    const float *values = nullptr;                  // from row `first` on
     int64_t stride = 0;                             // elements, a multiple of 8
-    int64_t first = 0, rows = 0;                    // of the destination
-    int64_t columns = 0;                            // of which blocks run along
+    int64_t first = 0, rows = 0;                    // rows of the destination
+    int64_t columns = 0;                            // blocks run along them
     uint8_t *codes = nullptr;                       // of row 0
     int64_t row_bytes = 0;                          // from a row of codes to the next
     uint8_t *scales = nullptr;                      // of row 0, one byte each
@@ -25,7 +25,7 @@ struct quantise_results_args_t {
     data_type_t dt = mxdnn_data_type_undef;
     int32_t block = 0;
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
-    bool listed = false; // rows of no group, or of an expert that is not here, stay as they are
+    bool listed = false; // rows of no group, or of an expert that is not here, do not change
     row_groups_t groups;
 };
 

@@ -13,16 +13,17 @@ struct scatter_sum_args_t {
     const float *rows = nullptr; // [M, row_stride], 16-byte aligned, row_stride a multiple of 4
     int64_t row_stride = 0;
     int32_t M = 0, columns = 0;
-    row_groups_t groups;              // which rows there are
+    row_groups_t groups;              // which rows exist
     const int32_t *scatter = nullptr; // [M]
     void *dst = nullptr;              // its first column is that of rows
     int64_t dst_stride = 0;
     value_type_t dst_type = value_type_t::bf16;
     int32_t dst_rows = 0;
-    float old_scale = 0.f; // times what dst held
-    bool keeps = false;    // rows of dst that none is for stay as they are
-    // Lists of the rows of every row of dst, which link_rows makes: the first, [dst_rows], and what follows
-    // each, [M]. Null: every CTA looks through all rows, of which there are at most max_searched_rows.
+    float old_scale = 0.f; // factor of the previous dst
+    bool keeps = false;    // rows of dst without contributions do not change
+    // Lists of the rows of every row of dst, which scatter_link writes: the first one, [dst_rows], and the
+    // successor of each, [M]. Null: every CTA searches all rows, of which there are at most
+    // max_searched_rows.
     int32_t *first = nullptr, *next = nullptr;
 };
 

@@ -9,11 +9,11 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// CTAs that share K, at most, and how many sums one of them has, at most.
+// The largest number of CTAs that share K, and of sums that one of them has.
 constexpr int most_parts = 8;
 constexpr int64_t most_sums = 144 * 256;
 
-// Where CTAs share K (matmul_args_t::splits), each puts its sums into room for them, and they are added up.
+// If CTAs share K (matmul_args_t::splits), each writes its sums here, and they are added up.
 struct gemm_launch_t : launch_args_t {
     float *parts = nullptr; // [splits, M, parts_stride()], 16-byte aligned
 };

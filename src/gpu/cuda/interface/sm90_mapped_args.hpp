@@ -8,8 +8,8 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// Kernel parameter, where the copy engine finds the tensor map of neighbouring source rows: boxes of
-// 128 bytes of box_rows rows.
+// A kernel parameter, because the copy engine reads the tensor map of source rows there: boxes of 128 bytes
+// of box_rows rows.
 struct mapped_args_t {
     matmul_args_t matmul;
     alignas(64) uint8_t source_map[128]; // CUtensorMap

@@ -19,7 +19,7 @@ struct opened_t {
 
 opened_t open() {
     opened_t o;
-    char file[32]; // of the release that the header belongs to
+    char file[32]; // of the release of the header
     std::snprintf(file, sizeof(file), "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library) {

@@ -23,7 +23,7 @@ struct cublaslt_t {
     decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
 };
 
-// Null, and what is missing, where there is none.
+// Null, with what is missing, if there is none.
 const cublaslt_t *open_cublaslt(const char **why_not);
 
 } // namespace cuda

@@ -22,7 +22,7 @@ namespace {
 
 static_assert(sizeof(cublaslt_kernel_t) == sizeof(cublasLtMatmulAlgo_t), "what a choice is made of");
 
-// A device's handle, and a zero in its memory: what results are not added to.
+// The handle of a device, and a zero in its memory: the summand of results that are not added to anything.
 struct cublaslt_device_t {
     cublasLtHandle_t handle = nullptr;
     float *zero = nullptr;
@@ -33,7 +33,7 @@ result_t result_of(const cublaslt_t &lt, cublasStatus_t e) {
     return {e == CUBLAS_STATUS_ALLOC_FAILED ? mxdnn_out_of_memory : mxdnn_runtime_error, lt.status_text(e)};
 }
 
-// A stream of nobody else's: the legacy one waits for every blocking stream, which breaks their captures.
+// A separate stream. The legacy stream waits for every blocking stream, which breaks captures.
 struct own_stream_t {
     cudaStream_t stream = nullptr;
     cudaError_t make() { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); }
@@ -42,11 +42,11 @@ struct own_stream_t {
     }
 };
 
-// Of cuBLASLt that has a scale for each row and each column; a macro, as the header's is asked for it.
+// Only if cuBLASLt has a scale for each row and each column. A macro, because the header decides it.
 #define MXDNN_VECTOR_SCALES_VERSION 120900
 
 constexpr int max_devices = 64;
-// Made once and never destroyed: executions at exit may use them.
+// Created once and never destroyed, because executions at exit may use them.
 std::atomic<const cublaslt_device_t *> devices[max_devices];
 
 result_t make_device(int device, const cublaslt_t &lt) {
@@ -66,7 +66,7 @@ result_t make_device(int device, const cublaslt_t &lt) {
     if (made.ok())
         devices[device] = d.release();
     else
-        cudaFree(d->zero); // the next attempt begins anew
+        cudaFree(d->zero); // the next attempt begins again
     return made;
 }
 
@@ -91,7 +91,7 @@ cudaDataType_t type_of(data_type_t dt) {
     }
 }
 
-// What cuBLASLt is told of a product: on the stack, so that nothing is allocated.
+// The description of a product for cuBLASLt. It is on the stack, so that nothing is allocated.
 class description_t {
 public:
     description_t(const cublaslt_t &functions, const cublaslt_matmul_t &m, const cublaslt_buffers_t &x)
@@ -120,8 +120,8 @@ public:
         layout(d_, result, m.columns, m.rows, m.dst_stride);
     }
 
-    // The first suggestion that adds up every result in one order, whatever else runs: in one place, or, with
-    // parts, in several and then by a second kernel.
+    // The first suggestion that always adds up each result in the same order: in one place or, with parts, in
+    // several and then in a second kernel.
     cublasStatus_t choose(cublasLtHandle_t handle, cublasLtMatmulAlgo_t &algo, bool parts) {
         cublasLtMatmulPreferenceOpaque_t preference;
         note(lt.init_preference(&preference, sizeof(preference)));
@@ -189,7 +189,7 @@ private:
     cublasLtMatrixLayoutOpaque_t a_, b_, d_;
 };
 
-// Zeros that a kernel is tried on, and the stream it runs in.
+// Zeros as input of a trial run, and its stream.
 struct trial_t : own_stream_t {
     cublaslt_buffers_t buffers{};
     void *memory = nullptr;
@@ -206,7 +206,7 @@ struct trial_t : own_stream_t {
         if (e == cudaSuccess)
             e = cudaMemsetAsync(memory, 0, size_t(bytes - cublaslt_workspace_bytes), stream);
         char *p = static_cast<char *>(memory);
-        const char *vector = p + src + weights + dst; // of any use
+        const char *vector = p + src + weights + dst; // can be used for anything
         const float *scales = reinterpret_cast<const float *>(vector);
         buffers = {p, p + src, vector, nullptr, scales, scales, p + src + weights,
                 p + src + weights + dst + bias};
@@ -250,7 +250,7 @@ result_t cublaslt_choose(
         e = description_t(*lt, m, some).choose(d->handle, algo, false);
     if (e != CUBLAS_STATUS_SUCCESS) return result_of(*lt, e);
     std::memcpy(kernel, &algo, sizeof(algo));
-    // Its code is loaded by the first launch, so there is one now, of few rows.
+    // The first launch loads its code. So it is launched once here, with few rows.
     cublaslt_matmul_t few = m;
     few.rows = std::min<int64_t>(m.rows, 256);
     trial_t trial;

@@ -12,7 +12,7 @@ namespace cuda {
 
 namespace {
 
-// The driver is opened by name, as the runtime does it; asking the runtime for its functions might make a
+// The driver is opened by name, as the runtime does. Asking the runtime for its functions might create a
 // context.
 struct driver_t {
     decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
@@ -48,7 +48,8 @@ private:
 // The runtime has the driver's numbers.
 cudaError_t error_of(CUresult r) { return static_cast<cudaError_t>(r); }
 
-// The context that the runtime uses of a device; never given back, as executions at exit may use it.
+// The context that the runtime uses for a device. It is never released, because executions at exit may use
+// it.
 cudaError_t context_of(const driver_t &driver, int device, CUcontext &context) {
     constexpr int most = 64;
     static std::atomic<CUcontext> contexts[most];

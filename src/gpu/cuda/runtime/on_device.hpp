@@ -10,8 +10,8 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Where the caller's context is one of the device's, its own or the runtime's, that one is used; else the
-// runtime's.
+// If the caller's current context belongs to the device (its own or the runtime's), it is used. Otherwise the
+// runtime's is.
 class on_device_t {
 public:
     explicit on_device_t(int device);
@@ -25,7 +25,7 @@ private:
     cudaError_t error_;
 };
 
-// Lets a call that other threads' captures would forbid go ahead: it concerns none of their streams.
+// Allows a call that captures of other threads would forbid. It does not concern their streams.
 class beside_captures_t {
 public:
     beside_captures_t() { exchange(); }

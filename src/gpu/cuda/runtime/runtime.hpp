@@ -15,7 +15,7 @@ inline result_t success() { return {mxdnn_success, nullptr}; }
 
 inline result_t result_of(cudaError_t e) {
     if (e == cudaSuccess) return success();
-    (void)cudaGetLastError(); // what is reported here is not to be found by the next call
+    (void)cudaGetLastError(); // an error that is reported here must not appear in the next call
     return {e == cudaErrorMemoryAllocation ? mxdnn_out_of_memory : mxdnn_runtime_error,
             cudaGetErrorString(e)};
 }

@@ -76,7 +76,7 @@ result_t copy_now(int device, void *dst, const void *src, size_t bytes) {
         const cudaError_t e = cudaDeviceSynchronize();
         if (e != cudaSuccess) return e;
         const cudaError_t copied = cudaMemcpy(dst, src, bytes, cudaMemcpyDefault);
-        // From pageable memory the copy above may still be on its way.
+        // With pageable memory, the copy above may not be complete yet.
         return copied == cudaSuccess ? cudaStreamSynchronize(cudaStreamLegacy) : copied;
     });
 }
@@ -105,7 +105,7 @@ result_t stream_device(int device, void *stream, int *owner) {
     (void)device;
     (void)stream;
     return result_of(
-            cudaGetDevice(owner)); // older runtimes cannot say; the caller's current device is the rule
+            cudaGetDevice(owner)); // older runtimes do not know; usually it is the caller's current device
 #endif
 }
 
@@ -114,7 +114,7 @@ result_t stream_is_capturing(int device, void *stream, bool *capturing) {
     const result_t r = on_device(device, [&] {
         const cudaError_t e = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
         if (e != cudaErrorStreamCaptureImplicit) return e;
-        // The legacy stream, while a stream that waits for it is being captured.
+        // The legacy stream, while a stream that it waits for is being captured.
         (void)cudaGetLastError();
         status = cudaStreamCaptureStatusActive;
         return cudaSuccess;

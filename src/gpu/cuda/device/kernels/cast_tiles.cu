@@ -31,7 +31,7 @@ struct lines_t {
           length(s.lines_along_k ? at.rows : at.columns), aligned(s.aligned) {}
 };
 
-// Elements that a thread has side by side: 16 bytes of the wider side.
+// Contiguous elements of a thread: 16 bytes of the wider side.
 template <typename words_t, typename to_t>
 constexpr int unit_of() {
     return words_t::per_word == 1 || to_t::bytes == 4 ? 4 : 8;
@@ -40,7 +40,7 @@ constexpr int unit_of() {
 template <int bytes>
 using vector_t = std::conditional_t<bytes == 8, uint2, uint4>;
 
-// `n` elements of a line, or those of them that it has.
+// Reads `n` elements of a line, or as many as it has.
 template <typename words_t, int n>
 __device__ __forceinline__ void load_unit(const lines_t &src, int line, int first, float (&x)[n]) {
     constexpr int width = 4 / words_t::per_word, bytes = n * width;
@@ -83,7 +83,7 @@ __device__ __forceinline__ void store_unit(const lines_t &dst, int line, int fir
     }
 }
 
-// Both sides in one order.
+// If both sides have the same order.
 template <typename words_t, typename to_t>
 __device__ __forceinline__ void cast_lines(const lines_t &src, const lines_t &dst, int length) {
     constexpr int unit = unit_of<words_t, to_t>();
@@ -96,8 +96,8 @@ __device__ __forceinline__ void cast_lines(const lines_t &src, const lines_t &ds
     }
 }
 
-// A thread has squares of a unit's size, four neighbours more of a square's lines, and eight more of them
-// further lines: what they read and write together are whole sectors.
+// A thread has squares of the size of a unit. Four neighbouring threads have further lines of a square, and
+// eight more have further lines of these. So what they read and write together is whole sectors.
 template <typename words_t, typename to_t>
 __device__ __forceinline__ void transpose_lines(const lines_t &src, const lines_t &dst, int length) {
     constexpr int unit = unit_of<words_t, to_t>(), squares = tile_k * tile_n / (unit * unit) / threads;

@@ -30,7 +30,7 @@ __device__ __forceinline__ void store_row_piece(uint16_t *to, const float (&x)[e
             to_bf16x2(x[0], x[1]), to_bf16x2(x[2], x[3]), to_bf16x2(x[4], x[5]), to_bf16x2(x[6], x[7]));
 }
 
-// Values of n elements of a row of high precision, from k on.
+// The values of n elements of a row in high precision, from k on.
 __device__ __forceinline__ void load_values(
         float (&x)[each], const convert_source_args_t &a, const uint8_t *row, int64_t k, int n) {
     const int bytes = a.bits / 8;
@@ -70,7 +70,7 @@ __device__ __forceinline__ void load_codes(
         return;
     }
     const bool bytes = storage_bits(a.bits, a.packing) == 8;
-    const uint32_t mask = (1u << a.bits) - 1; // what is beside 6 bits in a byte is nobody's
+    const uint32_t mask = (1u << a.bits) - 1; // other bits in the byte of a 6-bit code may have any value
     if (bytes && n == each && a.col_step == 1 && reinterpret_cast<uintptr_t>(row) % 8 == 0) {
         const uint2 w = *reinterpret_cast<const uint2 *>(row + k);
 #pragma unroll
@@ -85,23 +85,24 @@ __device__ __forceinline__ void load_codes(
     }
 }
 
-// The largest that any thread has; all of them ask.
+// The largest value of all threads. All threads call it.
 __device__ uint32_t largest_of_all(uint32_t mine) {
     __shared__ uint32_t largest[threads / 32];
     uint32_t most = __reduce_max_sync(~0u, mine);
-    __syncthreads(); // what was asked before has been read
+    __syncthreads(); // the result of the previous call has been read
     if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
     __syncthreads();
     for (int i = 0; i < threads / 32; i++) most = max(most, largest[i]);
     return most;
 }
 
-// The row of the scales that row m of the source has; -1: it has none, as it is in no group. All threads ask.
+// The row of the scales that belongs to row m of the source; -1: none, because the row is in no group. All
+// threads call it.
 __device__ int64_t scale_row_of(const convert_source_args_t &a, int64_t m) {
     if (!a.swizzled_by_group) return m;
     __shared__ int own;
-    __shared__ unsigned before; // rows of scales that earlier groups have
-    __syncthreads();            // what was asked before has been read
+    __shared__ unsigned before; // rows of scales of earlier groups
+    __syncthreads();            // the result of the previous call has been read
     if (threadIdx.x == 0) own = -1, before = 0;
     __syncthreads();
     for (int64_t g = threadIdx.x; g < a.groups.groups; g += threads) {
@@ -120,7 +121,7 @@ __device__ int64_t scale_row_of(const convert_source_args_t &a, int64_t m) {
     return int64_t(before) + m - a.groups.group(own).first;
 }
 
-// What blocks of row m are multiplied by beside their scales: 2^small_row_shift or 1.
+// A further factor of blocks of row m: 2^small_row_shift or 1.
 __device__ float enlarged(const convert_source_args_t &a, int64_t m, int64_t K, int element_emax) {
     uint32_t most = 0;
     const int64_t blocks = div_up(K, a.quant.block);
@@ -134,7 +135,7 @@ __device__ float enlarged(const convert_source_args_t &a, int64_t m, int64_t K, 
                                                                              : 1.f;
 }
 
-// Bits of the largest magnitude of a row in high precision.
+// The bits of the largest magnitude of a row in high precision.
 __device__ uint32_t row_amax(const convert_source_args_t &a, const uint8_t *row, int64_t K) {
     uint32_t most = 0;
 #pragma unroll 2
@@ -147,7 +148,7 @@ __device__ uint32_t row_amax(const convert_source_args_t &a, const uint8_t *row,
     return largest_of_all(most);
 }
 
-// Values of the codes of MXINT8; four neighbouring threads have a block.
+// Values of the codes of MXINT8. Four neighbouring threads have a block.
 __device__ void through_mx_int8(float (&x)[each], const source_recipe_t &recipe) {
     uint32_t amax = 0;
 #pragma unroll
@@ -159,7 +160,7 @@ __device__ void through_mx_int8(float (&x)[each], const source_recipe_t &recipe)
     for (int i = 0; i < each; i++) x[i] = mx_dequantize<s8_t>(mx_quantize<s8_t>(x[i], scale), scale);
 }
 
-// Elements as they are, in pieces of 16 bytes.
+// Copies elements, in pieces of 16 bytes.
 __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ convert_source_args_t a) {
     ptx::let_later_kernels_start();
     ptx::wait_for_earlier_kernels();
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(threads) copied_rows(const __grid_constant__ c
     }
 }
 
-// Values of the codes of f8_e4m3 under one step, without it: row_fp8_quantize() by the device's own
+// Values of the codes of f8_e4m3 under one scale, without it: row_fp8_quantize() with the device's own
 // conversions.
 __device__ void through_row_fp8(float (&x)[each], float step) {
 #pragma unroll
@@ -187,7 +188,8 @@ __device__ void through_row_fp8(float (&x)[each], float step) {
     }
 }
 
-// Values as sums of `terms` of bf16 each, exactly, the least first; parts of a row are `part` elements apart.
+// Values as exact sums of `terms` bf16 numbers, the smallest one first. Parts of a row are `part` elements
+// apart.
 __device__ __forceinline__ void store_terms(uint16_t *to, int64_t part, int terms, float (&x)[each]) {
     for (int term = terms - 1; term > 0; term--) {
         float high[each];
@@ -210,7 +212,7 @@ __device__ __forceinline__ void store_f16(uint16_t *to, const float (&x)[each]) 
 
 enum class scales_t { none, e8m0, e4m3, of_rows };
 
-// Rows of which may be wanted as the codes they are.
+// Rows that may be wanted as codes.
 template <scales_t kind, recipe_kind_t recipe>
 constexpr bool has_fp8_codes = recipe == recipe_kind_t::row_fp8 || kind == scales_t::of_rows;
 
@@ -223,8 +225,8 @@ __device__ __forceinline__ void store_codes(uint8_t *row, int64_t k, const float
         *reinterpret_cast<uint16_t *>(to + 16 * i) = to_e4m3x2(x[2 * i], x[2 * i + 1]);
 }
 
-// The same in the order of fp8_register_place(), by all threads of four that have 32 neighbours: the first
-// and the third, and the second and the fourth, have what alternates.
+// The same in the order of fp8_register_place(), by the four threads that have 32 neighbours. The first and
+// the third, and the second and the fourth thread, have alternating elements.
 __device__ __forceinline__ void store_codes_for_registers(uint8_t *row, int64_t k, const float (&x)[each]) {
     static_assert(each == 8 && fp8_register_place(0) == 1 && fp8_register_place(16) == 0
                           && fp8_register_place(1) == 3 && fp8_register_place(2) == 5
@@ -268,7 +270,7 @@ __global__ void __launch_bounds__(threads) convert_source(const __grid_constant_
         const uint8_t *row = a.elements + m * a.row_step;
         float scale_factor = 1.f;
         if constexpr (kind == scales_t::e8m0) scale_factor = enlarged(a, scales, K, emax);
-        float row_step = 1.f; // of a recipe
+        float row_step = 1.f; // if there is a recipe
         if constexpr (recipe == recipe_kind_t::row_int8)
             row_step = row_int8_scale(row_amax(a, row, K));
         else if constexpr (recipe == recipe_kind_t::row_fp8)
@@ -376,7 +378,7 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
                                           : fp8_rows<false, false>;
         return launch_kernel(at, kernel, {grid, fp8_rows_t::threads, 0, a.early}, a);
     }
-    constexpr int ctas = 2048 / threads; // that a multiprocessor holds
+    constexpr int ctas = 2048 / threads; // CTAs of a multiprocessor
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));
     return launch_kernel(at, find(a), {grid, threads, 0, a.early}, a);
 }

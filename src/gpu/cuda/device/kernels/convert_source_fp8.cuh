@@ -13,10 +13,10 @@ namespace packed {
 
 struct fp8_rows_t {
     static constexpr int threads = 256, warps = threads / 32;
-    static constexpr int ctas(bool quantises) { return quantises ? 2 : 4; } // of a multiprocessor
+    static constexpr int ctas(bool quantises) { return quantises ? 2 : 4; } // CTAs of a multiprocessor
     static constexpr int unit = 32;                                         // elements of a lane
-    static constexpr int held = 4; // units of a lane that are under way at a time
-    // Whether rows are of such types, and lie so that it can read them.
+    static constexpr int held = 4; // units of a lane that are loaded at a time
+    // Whether the kernel can read rows of these types at these addresses.
     static bool may_take(const convert_source_args_t &a) {
         return a.dt == (quantises(a) ? mxdnn_bf16 : mxdnn_f8_e4m3)
                && (quantises(a) || (a.recipe.kind == recipe_kind_t::none && scales_rows(a.quant.scale_dt)));
@@ -56,11 +56,11 @@ __device__ __forceinline__ void store_values(uint16_t *to, const uint32_t (&w)[8
     }
 }
 
-// x / step as div_f32() has it, as far as codes of f8_e4m3 tell: where a remainder is not exact, the quotient
-// is far below the least of them.
+// x / step as div_f32() computes it, as far as codes of f8_e4m3 show. If a remainder is not exact, the
+// quotient is far below the smallest code.
 struct divisor_t {
     float step, inverse;
-    bool plain; // whether the following holds of it
+    bool plain; // whether the following members are valid
     __device__ explicit divisor_t(float step)
         : step(step), inverse(div_f32(1.f, step)), plain(step >= 0x1p-90f && step <= 0x1p100f) {}
     __device__ __forceinline__ float operator()(float x) const {
@@ -70,7 +70,8 @@ struct divisor_t {
     }
 };
 
-// quantises: bf16 under the step of their row; else codes, whose scales are given. makes_codes: else bf16.
+// quantises: the source is bf16, with one scale per row. Otherwise it is codes with given scales.
+// makes_codes: the result is codes. Otherwise it is bf16.
 template <bool quantises, bool makes_codes>
 __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantises))
         fp8_rows(const __grid_constant__ convert_source_args_t a) {
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(fp8_rows_t::threads, fp8_rows_t::ctas(quantise
     for (int64_t r = int64_t(blockIdx.x) * k::warps + threadIdx.x / 32; r < a.rows;
             r += int64_t(gridDim.x) * k::warps) {
         const int64_t m = source_row_of(a, r);
-        const int taken = m < 0 ? 0 : int(a.K / k::unit); // the others are zeros
+        const int taken = m < 0 ? 0 : int(a.K / k::unit); // the other elements are zeros
         const uint8_t *row = a.elements + m * a.row_step;
         uint32_t x[k::held][words];
         const auto load = [&](int first) {

@@ -16,7 +16,7 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// The source row of row r of those that are made; -1: zeros.
+// The source row of row r of the result; -1: zeros.
 __device__ __forceinline__ int64_t source_row_of(const convert_source_args_t &a, int64_t r) {
     if (!a.gather) return a.first + r;
     const int64_t m = a.gather[a.first + r];
@@ -30,7 +30,7 @@ __device__ __forceinline__ const uint8_t *scale_at(
                          : row * a.scale_row_step + block * a.scale_col_step);
 }
 
-// Of one of the few types that floating-point scales of rows have.
+// A value of one of the few types of floating-point row scales.
 __device__ inline float row_scale(data_type_t dt, const uint8_t *p) {
     uint32_t code = 0;
     for (int i = 0; i < (dt == mxdnn_f32 ? 4 : 2); i++) code |= uint32_t(p[i]) << (8 * i);

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(threads) dequantise_tiles(const __grid_constan
         if (int4) t.zp[i / tile_n][i % tile_n] = bits_of(v.offset);
     }
     __syncthreads();
-    // Scales are bf16 themselves: E8M0 and E4M3 are, too.
+    // bf16 can represent the scales, also E8M0 and E4M3.
     if constexpr (std::is_same<element_t, f4_e2m1_t>::value) {
         if (a.dst.dt == mxdnn_bf16 && !a.two_levels) return dequantise_pairs<f4_pairs_t>(t, a, at);
     } else if constexpr (int4) {

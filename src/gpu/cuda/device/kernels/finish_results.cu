@@ -18,18 +18,18 @@ namespace cuda {
 
 namespace {
 
-constexpr int threads = 128, each = 4; // neighbours of a row that a thread has
+constexpr int threads = 128, each = 4; // each: neighbouring elements of a row per thread
 
-// A row of the destination; in shared memory.
+// A row of the destination, in shared memory.
 struct place_t {
     int64_t idx[max_ndims]; // all dims but columns
-    int64_t row;            // counted through all matrices
-    int group;              // of a grouped_matmul; -1: none
-    int expert;             // -1: nobody's row, or none
+    int64_t row;            // number of the row among those of all matrices
+    int group;              // group of a grouped_matmul; -1: none
+    int expert;             // -1: no expert computes the row
 
     __device__ int64_t row_of_matrix(const matmul_args_t &m) const { return idx[m.dst.ndims - 2]; }
 
-    // But for its group.
+    // Everything except its group.
     __device__ void locate(const finish_results_args_t &a, int64_t r) {
         const matmul_args_t &m = a.all.m;
         row = r;
@@ -47,10 +47,10 @@ struct place_t {
     }
 };
 
-// Rows [r, r + n) of those that there are. All threads ask; barriers go before and after.
+// Rows [r, r + n). All threads call it. There is a barrier before and after.
 template <int n>
 __device__ void find_rows(const finish_results_args_t &a, int64_t r, place_t (&at)[n]) {
-    __syncthreads(); // they are done with the rows before
+    __syncthreads(); // the previous rows have been read
     if (threadIdx.x < n) {
         if (r + threadIdx.x < a.rows)
             at[threadIdx.x].locate(a, a.first + r + threadIdx.x);
@@ -78,7 +78,7 @@ __device__ void find_rows(const finish_results_args_t &a, int64_t r, place_t (&a
     __syncthreads();
 }
 
-// `count` neighbours of a tensor's row from column n on, at most four.
+// Reads `count` elements of a tensor's row from column n on, at most four.
 __device__ __forceinline__ float4 load_neighbours(
         const plain_args_t &t, data_type_t dt, const place_t &at, int nd, int64_t n, int count) {
     const int last = t.ndims - 1;
@@ -136,7 +136,7 @@ __device__ __forceinline__ void store_neighbours(
     }
 }
 
-// Four values through an algorithm that is known when this is compiled.
+// Applies an algorithm that is known at compile time to four values.
 template <mxdnn_alg_kind_t alg>
 __device__ __forceinline__ float4 eltwise(float4 x, float alpha, float beta) {
     return make_float4(ref_eltwise<float>(alg, x.x, alpha, beta), ref_eltwise<float>(alg, x.y, alpha, beta),
@@ -146,7 +146,7 @@ __device__ __noinline__ float any_eltwise(const post_op_args_t &o, float x) {
     return ref_eltwise<float>(o.alg, x, o.alpha, o.beta);
 }
 __device__ __forceinline__ float4 eltwise(const post_op_args_t &o, float4 x) {
-    switch (o.alg) { // those that models have, and all others
+    switch (o.alg) { // algorithms of models; all others in the default case
     case mxdnn_eltwise_relu: return eltwise<mxdnn_eltwise_relu>(x, o.alpha, o.beta);
     case mxdnn_eltwise_swish: return eltwise<mxdnn_eltwise_swish>(x, o.alpha, o.beta);
     case mxdnn_eltwise_gelu_erf: return eltwise<mxdnn_eltwise_gelu_erf>(x, o.alpha, o.beta);
@@ -161,8 +161,8 @@ __device__ __forceinline__ float4 binary(mxdnn_alg_kind_t alg, float4 x, float4 
             ref_binary<float>(alg, x.z, y.z), ref_binary<float>(alg, x.w, y.w));
 }
 
-// Post-ops [begin, end), none of them a gate, on neighbours from column n on. One piece of code for all that
-// call it.
+// Applies post-ops [begin, end), without a gated one, to elements from column n on. It is one function for
+// all callers, to keep the code small.
 __device__ __noinline__ float4 apply(
         const matmul_args_t &m, int begin, int end, const place_t &at, int64_t n, int count, float4 x) {
     const int nd = m.dst.ndims;
@@ -186,7 +186,7 @@ __device__ __noinline__ float gated(
     return ref_gated<float>(alg, g, u, alpha, limit, beta);
 }
 
-// From a row of the scratchpad.
+// Reads from a row of the scratchpad.
 __device__ __forceinline__ float4 load_values(const float *p, int64_t n, int count) {
     if (n % each == 0 && count >= each) return *reinterpret_cast<const float4 *>(p + n);
     float x[each] = {};
@@ -196,7 +196,7 @@ __device__ __forceinline__ float4 load_values(const float *p, int64_t n, int cou
     return make_float4(x[0], x[1], x[2], x[3]);
 }
 
-// What comes after all post-ops.
+// The steps after all post-ops.
 __device__ __forceinline__ float4 results(
         const finish_results_args_t &a, const place_t &at, float4 x, int64_t n, int count) {
     if (!a.grouped) return x;
@@ -216,7 +216,7 @@ __device__ __forceinline__ float4 results(
     return x;
 }
 
-// The results from column n on, of values that have been sums with a bias; one of the post-ops is a gate.
+// The results from column n on, from sums with a bias; one of the post-ops is gated.
 __device__ __noinline__ float4 gated_results(const finish_results_args_t &a, const place_t &at, int gate,
         const float *values, int64_t n, int count) {
     const matmul_args_t &m = a.all.m;
@@ -226,7 +226,7 @@ __device__ __noinline__ float4 gated_results(const finish_results_args_t &a, con
         const float *v = a.all.activation_params + a.all.activation_stride * at.expert;
         alpha = v[0], beta = v[1], limit = v[2];
     }
-    // The first of what lies side by side, and the second; pairs are taken apart.
+    // With pairs, g first gets four neighbouring values and u the next four. They are separated below.
     const int64_t at_g = o.halves ? n : 2 * n, at_u = o.halves ? m.columns + n : 2 * n + each;
     const int of_g = o.halves ? count : min(2 * count, each), of_u = o.halves ? count : 2 * count - of_g;
     float4 g = apply(m, 0, gate, at, at_g, of_g, load_values(values, at_g, of_g)),
@@ -242,7 +242,7 @@ __device__ __noinline__ float4 gated_results(const finish_results_args_t &a, con
     return results(a, at, apply(m, gate + 1, m.post_ops, at, n, count, x), n, count);
 }
 
-constexpr int part = threads * each; // of a row, at a time
+constexpr int part = threads * each; // elements of a row that are processed together
 
 __device__ int gate_of(const matmul_args_t &m) {
     int gate = 0;
@@ -250,7 +250,7 @@ __device__ int gate_of(const matmul_args_t &m) {
     return gate;
 }
 
-constexpr int rows_at_once = 4; // of a CTA, whose loads wait for memory together
+constexpr int rows_at_once = 4; // rows of a CTA whose loads are in flight together
 
 // gridDim.y CTAs share each row.
 __global__ void __launch_bounds__(threads, 5) apply_ops(const __grid_constant__ finish_results_args_t a) {
@@ -276,7 +276,7 @@ __global__ void __launch_bounds__(threads, 5) apply_ops(const __grid_constant__ 
                 if (count > 0 && at[i].expert >= 0 && a.applies)
                     x[i] = gates ? gated_results(a, at[i], gate, values + i * a.stride, n, count)
                                  : results(a, at[i], apply(m, 0, gate, at[i], n, count, x[i]), n, count);
-            // Pairs are read at or beyond the places of what becomes of them.
+            // Pairs are read at or behind the place where their result is written.
             if (gates) __syncthreads();
 #pragma unroll
             for (int i = 0; i < rows_at_once; i++) {
@@ -303,8 +303,8 @@ __global__ void __launch_bounds__(threads, 5) apply_ops(const __grid_constant__ 
     }
 }
 
-// What of these most models have, by itself: one eltwise on whole rows, whose pieces of 16 bytes are in
-// place. A thread has eight neighbours at a time, and waits for nobody.
+// The usual case by itself: one eltwise on whole rows with aligned pieces of 16 bytes. A thread has eight
+// elements at a time, and waits for no other thread.
 constexpr int piece = 8;
 
 __host__ __device__ bool is_one_eltwise(const finish_results_args_t &a) {
@@ -376,7 +376,7 @@ __global__ void __launch_bounds__(threads) set_globals(const __grid_constant__ f
 
 using kernel_t = void (*)(finish_results_args_t);
 
-// Null for those that few models have.
+// Null for rarely used algorithms.
 kernel_t find_eltwise(mxdnn_alg_kind_t alg) {
     switch (alg) {
     case mxdnn_eltwise_swish: return apply_eltwise<mxdnn_eltwise_swish>;
@@ -411,7 +411,7 @@ cudaError_t prepare_finish_results(const finish_results_args_t *a) {
 unsigned parts_of_row(const finish_results_args_t &a) {
     const matmul_args_t &m = a.all.m;
     if (a.step != finish_step_t::apply_ops) return 1;
-    // What becomes of pairs takes the place of others.
+    // Results of pairs are written in the place of other pairs.
     for (int i = 0; i < m.post_ops; i++)
         if (a.applies && !a.to_dst && m.ops[i].kind == mxdnn_gated && !m.ops[i].halves) return 1;
     return unsigned(std::min<int64_t>(div_up(m.columns, int64_t(part)), 65535));

@@ -10,7 +10,7 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// applies and to_dst are looked at; null: for all.
+// Reads the members applies and to_dst; null: for all.
 cudaError_t prepare_finish_results(const finish_results_args_t *a);
 // All steps but quantise.
 cudaError_t launch_finish_results(const launch_t &at, const finish_results_args_t &a);

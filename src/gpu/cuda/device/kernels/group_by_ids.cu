@@ -14,7 +14,7 @@ namespace {
 
 constexpr int threads = 512, warps = threads / 32;
 
-// Of all threads: the sum of their numbers, and of those of the threads before.
+// For all threads: the sum of their numbers, and the sum of those of the threads before.
 struct sums_t {
     int all, before;
 };
@@ -26,7 +26,7 @@ __device__ sums_t sum_of_all(int mine) {
         const int other = __shfl_up_sync(~0u, up_to, d);
         if (lane >= d) up_to += other;
     }
-    __syncthreads(); // what was asked before has been read
+    __syncthreads(); // the result of the previous call has been read
     if (lane == 31) of_warp[warp] = up_to;
     __syncthreads();
     sums_t s = {0, up_to - mine};
@@ -40,7 +40,7 @@ __device__ sums_t sum_of_all(int mine) {
 __global__ void __launch_bounds__(threads) group_rows(const __grid_constant__ group_by_ids_args_t a) {
     start_of_early_kernel();
     const int own = blockIdx.x, experts = gridDim.x - 1, rows = int(a.rows.rows);
-    // Where rows of nobody come.
+    // The position of rows that belong to no expert.
     const auto place_of = [&](int row) {
         const int expert = a.rows.group(row).expert;
         return expert < 0 ? experts : expert;

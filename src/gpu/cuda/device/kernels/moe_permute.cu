@@ -51,8 +51,8 @@ __device__ uint8_t *scale_at(const matrix_args_t &t, int64_t row, int64_t col) {
                          : row * t.scales.step[0] + col * t.scales.step[1]);
 }
 
-// Scales of a byte of a row, a few for each lane: fetched before its codes are moved, stored after them. From
-// -1: zeros. Columns of a tile of the 128x4 order beyond the row's own are zero.
+// Scales of one byte of a row, a few for each lane. They are loaded before the codes are moved, and stored
+// after them. From row -1: zeros. Columns of a 128x4 tile that no scale of the row uses are zero.
 class byte_scales_t {
     static constexpr int each = 4;
     uint8_t v_[each];
@@ -76,8 +76,8 @@ public:
     }
 };
 
-// A row by a warp: codes and, of a quantised tensor, the scales of its blocks; from -1: zeros, of scales too.
-// Rows past the last have scales only: those of a tile of the 128x4 order.
+// A warp moves a row: codes and, of a quantised tensor, the scales of its blocks. From row -1: zeros, also
+// for scales. Rows after the last have scales only: those of a 128x4 tile.
 __device__ __forceinline__ void move_row(const permute_args_t &a, int64_t to, int64_t from) {
     const int64_t own = a.dst.quantised ? div_up(a.columns, a.dst.quant.block) : 0;
     const int64_t all = a.dst.swizzled ? round_up(own, swizzle_128x4::tile_cols) : own;
@@ -106,8 +106,7 @@ __device__ __forceinline__ void move_row(const permute_args_t &a, int64_t to, in
 
 // ---- moe_permute ----
 
-// In place: value(i) of all that come before i, and what they all add up to behind the last; sums beyond
-// `most` are that.
+// In place: prefix sums of value(i), and the total behind the last one. Sums above `most` become `most`.
 template <typename F>
 __device__ void exclusive_sums(int32_t *out, int64_t n, int64_t most, F &&value) {
     __shared__ int64_t of_warp[warps];
@@ -133,7 +132,7 @@ __device__ void exclusive_sums(int32_t *out, int64_t n, int64_t most, F &&value)
     __syncthreads();
 }
 
-// All CTAs are there at once: each makes the plan for itself.
+// All CTAs run at the same time. Each computes the plan for itself.
 constexpr int permute_ctas = 4;
 
 __global__ void __launch_bounds__(threads, permute_ctas) permute(const __grid_constant__ permute_args_t a) {
@@ -171,7 +170,8 @@ __global__ void __launch_bounds__(threads, permute_ctas) permute(const __grid_co
             }
             move_row(a, row, source);
         }
-        if (a.idx && threadIdx.x % 32 == 0) a.idx[row] = int32_t(source); // past the last end: nobody's
+        if (a.idx && threadIdx.x % 32 == 0)
+            a.idx[row] = int32_t(source); // rows after the last end belong to no expert
     }
 }
 
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(threads) forget(const __grid_constant__ permut
     if (i < entries) a.inverse[i] = -1;
 }
 
-// The source rows of the entries of some tokens; of rows that claim one entry, the last.
+// The source rows of the entries of some tokens. If several rows claim one entry, the last one counts.
 __global__ void __launch_bounds__(threads)
         invert(const __grid_constant__ permute_args_t a, int64_t first_token) {
     start_of_early_kernel();
@@ -212,7 +212,7 @@ __global__ void __launch_bounds__(threads)
     start_of_early_kernel();
     const int64_t i = int64_t(blockIdx.x) * warps + threadIdx.x / 32, t = first_token + i;
     if (i < tokens) return move_row(a, t, a.inverse[i]);
-    // Rows of the last tile of swizzled scales beyond the tensor's own are zero.
+    // The rows of the last 128x4 tile that the tensor does not have are zero.
     if (a.dst.swizzled && t < round_up(a.dst_rows, swizzle_128x4::tile_rows) && t >= a.dst_rows)
         move_row(a, t, -1);
 }
@@ -236,8 +236,8 @@ __device__ __forceinline__ uint32_t encode_one(f16_words_t, float x) {
 }
 __device__ __forceinline__ uint32_t encode_one(f32_words_t, float x) { return bits_of(x); }
 
-// A warp sums a part of a token's columns, eight a lane, in the order of the choices; those that no row has
-// add nothing. So many rows and so many times eight columns of them are fetched together.
+// A warp sums a part of a token's columns, eight per lane, in the order of the choices. Choices without a row
+// add nothing. This many rows, and this many times eight columns of them, are loaded together.
 constexpr int columns = 8;
 template <typename from_t, typename to_t, bool one_row>
 __global__ void __launch_bounds__(threads) combine(
@@ -357,7 +357,7 @@ cudaError_t prepare_unpermute(const void *args) {
 }
 
 cudaError_t launch_combine(const launch_t &at, const permute_args_t &a, int64_t first, int64_t tokens) {
-    // Warps enough for the device, each with a piece of a row that is worth its while.
+    // Enough warps for the device, each with a piece of a row that is large enough.
     const int64_t groups = div_up(a.columns, columns), wanted = div_up(int64_t(at.sm_count) * 64, tokens);
     const int64_t most = div_up(groups, 32), parts = wanted < most ? wanted : most;
     const int64_t groups_of_part = round_up(div_up(groups, parts), 32);

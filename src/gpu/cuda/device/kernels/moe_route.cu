@@ -26,15 +26,15 @@ constexpr int max_warps = 16, lanes = 32;
 constexpr unsigned all_lanes = ~0u;
 constexpr float least = -HUGE_VALF;
 
-// One token; this lane has the experts lane, lane + 32, ...
+// One token. This lane has the experts lane, lane + 32, ...
 template <int per_lane>
 struct token_t {
     const route_args_t &a;
     const int lane;
-    int32_t *shared; // a number for every expert, this warp's own
+    int32_t *shared; // one number for every expert, for this warp
     float score[per_lane];
     int32_t key[per_lane];
-    // Of the lane's own choice, by lane.
+    // The choice that belongs to the lane.
     int32_t id = 0;
     float weight = 0;
 
@@ -73,7 +73,7 @@ struct token_t {
         for (int i = 0; i < per_lane; i++) {
             score[i] = exists(i) ? exp_f32(sub_f32(score[i], most)) : 0.f;
             const float other = __shfl_xor_sync(all_lanes, score[i], sums);
-            s[0] = add_f32(add_f32(s[0], score[i]), other); // of no use in the upper lanes
+            s[0] = add_f32(add_f32(s[0], score[i]), other); // not used in the upper lanes
         }
 #pragma unroll
         for (int d = sums / 2; d > 0; d /= 2) s[0] = add_f32(s[0], __shfl_xor_sync(all_lanes, s[0], d));
@@ -82,7 +82,7 @@ struct token_t {
         for (int i = 0; i < per_lane; i++) score[i] = div_f32(score[i], sum);
     }
 
-    // Experts of all but the best groups cannot be chosen.
+    // Experts outside the best groups cannot be chosen.
     __device__ void close_groups() {
         const int groups = int(a.expert_groups), n = int(a.E) / groups;
 #pragma unroll
@@ -109,7 +109,7 @@ struct token_t {
 #pragma unroll
         for (int i = 0; i < per_lane; i++) {
             const int g = i * lanes + lane;
-            int better = 0; // groups ahead of this one
+            int better = 0; // number of better groups
             for (int other = 0; g < groups && other < groups; other++)
                 better += shared[other] > own[i] || (shared[other] == own[i] && other < g);
             closed[i] = better >= a.topk_groups;
@@ -151,7 +151,7 @@ struct token_t {
 
     __device__ void route(int64_t t) {
         load(t);
-        // Scores rise with their logits, so that without a bias the logits rank the experts.
+        // Scores increase with their logits. So without a bias the logits rank the experts.
 #pragma unroll
         for (int i = 0; i < per_lane; i++) key[i] = exists(i) ? key_of(score[i]) : no_key;
         if (a.scoring == mxdnn_route_sigmoid) {
@@ -182,12 +182,12 @@ struct token_t {
     }
 };
 
-// `keeps`: ids and weights are outputs, and read again when rows are placed. Otherwise tokens are routed once
-// more then, but for each warp's last.
+// `keeps`: ids and weights are outputs, and are read again when rows are placed. Otherwise all tokens but the
+// last one of each warp are routed a second time.
 template <int per_lane, bool keeps>
 __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant__ route_args_t a) {
-    // Of each warp and expert: rows so far, then the next row. Of each expert: its rows of CTAs before, of
-    // all, and its first.
+    // For each warp and expert: number of rows, later the next row. For each expert: its rows in earlier
+    // CTAs, in all, and its first row.
     extern __shared__ int32_t shared[];
     const int E = int(a.E), k = int(a.topk), lane = threadIdx.x % lanes, warp = threadIdx.x / lanes;
     const int warps = blockDim.x / lanes;
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
         if (lane < k) {
             if (keeps || a.ids) a.ids[t * k + lane] = token.id;
             if (keeps || a.weights) a.weights[t * k + lane] = token.weight;
-            place[token.id]++; // a token's experts differ
+            place[token.id]++; // the experts of a token are different
         }
         if (!keeps) last_id = token.id, last_weight = token.weight;
         __syncwarp();
@@ -304,7 +304,7 @@ kernel_t find(int64_t E, bool keeps) { return keeps ? find<true>(E) : find<false
 int shared_bytes(int64_t E, int warps) { return int(E) * (2 * warps + 3) * 4; }
 
 cudaError_t prepare(const void *args) {
-    // Which outputs are asked for is known at execution.
+    // Execution decides which outputs there are.
     const auto load = [](int64_t E) {
         for (const bool keeps : {true, false})
             if (const cudaError_t e = load_kernel(find(E, keeps), shared_bytes(E, max_warps))) return e;
@@ -318,11 +318,11 @@ cudaError_t prepare(const void *args) {
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const route_args_t *>(args);
-    // A token a warp, until every multiprocessor has a CTA.
+    // One token per warp, until every multiprocessor has a CTA.
     const int warps = int(a.T < 1 ? 1 : a.T < max_warps ? a.T : max_warps);
     const int64_t wanted = div_up(a.T, max_warps);
     const int64_t ctas = wanted < 1 ? 1 : wanted < at.sm_count ? wanted : at.sm_count;
-    // CTAs that meet cannot start early.
+    // CTAs that wait for each other cannot start early.
     launch_shape_t shape{unsigned(ctas), unsigned(warps * lanes), size_t(shared_bytes(a.E, warps))};
     shape.cooperative = ctas > 1;
     shape.early = !shape.cooperative;

@@ -16,14 +16,14 @@ namespace {
 
 using namespace tiles;
 
-// How whole tiles go: without shared memory where that is possible, which is decided for all of them when
-// the kernel is launched, or in it.
+// The route of whole tiles: without shared memory if possible. This is decided at launch for all of them, or
+// in the kernel.
 enum class route_t { tile, pack, unpack, any };
 
-// Many CTAs keep many loads in flight, as long as their registers are enough.
+// Many CTAs keep many loads in flight, if their registers suffice.
 constexpr int ctas_of(route_t route) { return route == route_t::tile ? 8 : 10; }
 
-// About as many CTAs as there is room for at once: what they read is fetched while the kernel before ends.
+// About as many CTAs as run at the same time. Their input is prefetched while the previous kernel ends.
 constexpr uint32_t first_ctas = 1056;
 
 template <int width>
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads, ctas_of(route)) move_tiles(const __gr
 
 using kernel_t = void (*)(tile_args_t);
 
-// Six bits spill registers in kernels for one route, and lose more than they gain.
+// With six bits, kernels for one route spill registers, and lose more than they gain.
 constexpr route_t routes[] = {route_t::tile, route_t::pack, route_t::unpack};
 template <int bits>
 kernel_t find(route_t route) {
@@ -98,7 +98,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (const cudaError_t e = cudaMemsetAsync(a.clear, 0, size_t(a.clear_bytes), s)) return e;
     const int bits = bits_of(a);
     const route_t route = !packs_lines(a) ? route_t::tile : a.dst.packed ? route_t::pack : route_t::unpack;
-    // What goes without shared memory leaves it to the cache, unless there are edges.
+    // Routes without shared memory leave it to the cache, unless there are edges.
     const bool whole = a.K % tile_rows(bits == 4 ? 4 : 8) == 0 && a.N % tile_n == 0;
     const size_t shared = route != route_t::tile && whole ? 0
                           : bits == 4                     ? sizeof(code_tile_t<4>)

@@ -18,11 +18,11 @@ namespace {
 
 using namespace tiles;
 
-// Of a CTA's threads (x, y), those of one y make a tile: of each side, the tiles of a square side by side.
+// The threads (x, y) of a CTA with the same y make a tile: for each side, the tiles of a square side by side.
 constexpr int side = both_axes_rows, teams = side / tile_n, value_bytes = 2;
 
 struct square_t {
-    // Lines are 16 bytes longer than their values, so that threads of different lines meet different banks.
+    // Lines are 16 bytes longer than their values, so that threads of different lines use different banks.
     static constexpr int line = side * value_bytes, pitch = line + 16;
     alignas(16) uint8_t values[side * pitch];
 };
@@ -32,7 +32,7 @@ struct shared_t {
     mx_tile_t tile[teams];
 };
 
-// `lines` lines of `bytes` bytes exist; the rest becomes zero. A barrier follows.
+// `lines` lines of `bytes` bytes exist; the rest becomes zero. A barrier has to follow.
 __device__ __forceinline__ void load_square(
         square_t &s, const uint8_t *p, int64_t line_step, bool aligned, int lines, int bytes) {
     constexpr int parts = square_t::line / 16, at_once = teams * threads / parts;
@@ -51,20 +51,19 @@ __device__ __forceinline__ void load_square(
                 load_some(p + i * line_step, first + i < lines ? bytes - part : 0);
 }
 
-// A team's tile in the square, as side_source_t.
+// The tile of a team in the square, as side_source_t.
 struct square_source_t {
     const square_t &s;
     bool along_k;
 
-    // Eight threads read 16 bytes at a time from places 32 bytes apart: of two lines, these are in banks of
-    // their own.
+    // Eight threads read 16 bytes at a time, 32 bytes apart. Those of two lines are in different banks.
     template <int parts>
     __device__ static thread_place_t place_of(int thread) {
         static_assert(parts == 8 && square_t::pitch % 128 == 16, "four parts of each line");
         return {thread % 4 + thread / 8 % 2 * 4, thread / 16 * 2 + thread / 4 % 2};
     }
     __device__ bool lines_along_k() const { return along_k; }
-    __device__ static constexpr bool whole() { return true; } // there are zeros where nothing is
+    __device__ static constexpr bool whole() { return true; } // missing elements are zeros
     __device__ static constexpr int64_t line_step() { return square_t::pitch; }
     template <int width>
     __device__ __forceinline__ const uint8_t *at(int line, int element) const {
@@ -80,7 +79,7 @@ __device__ __forceinline__ void quantise_side(
     mx_tile_t &t = s.tile[threadIdx.y];
     const tile_place_t at = place_at<8>(a, matrix, k, n + threadIdx.y * tile_n);
     const square_source_t source{s.square, a.src.lines_along_k};
-    // Codes that are made along lines, for lines, need not come together.
+    // Codes that are computed along lines, for lines, need not be collected.
     const bool lines =
             at.whole && a.src.lines_along_k && !a.dst.packed && a.dst.lines_along_k && a.dst.aligned;
     if (lines)
@@ -95,14 +94,14 @@ __device__ __forceinline__ void quantise_side(
         store_tile<format_t::element::bits>(t, a, a.dst, at);
 }
 
-// The same as one piece of code for both sides.
+// The same as one function for both sides.
 template <typename format_t, typename words_t>
 __device__ __noinline__ void quantise_any_side(const tile_args_t &a, int64_t matrix, int64_t k, int64_t n) {
     extern __shared__ __align__(16) uint8_t bytes[];
     quantise_side<format_t, words_t>(*reinterpret_cast<shared_t *>(bytes), a, matrix, k, n);
 }
 
-// Of the usual format, which memory alone bounds, the code is in place for each side; of others it is longer.
+// For the usual format, which only memory limits, the code is inlined for each side. For others it is longer.
 template <typename format_t>
 __global__ void __launch_bounds__(teams *threads, 4)
         quantise_both_axes(const __grid_constant__ both_axes_args_t args) {

@@ -20,13 +20,14 @@ namespace {
 
 using namespace tiles;
 
-// A patch is eight rows, whose codes are a word, of one column or of as many as 16 bytes of a line have.
+// A patch is eight rows, whose codes are a word, of one column, or of as many columns as 16 bytes of a line
+// have.
 constexpr int tile_k = tile_rows(4), patch = 8, patches = tile_k / patch, least_block = 32,
               blocks = tile_k / least_block;
 
 // ---- extremes ----
 
-// The largest of words of values; NaN where there is one.
+// The largest value in words of values; NaN if there is one.
 __device__ __forceinline__ uint32_t most(bf16_words_t, uint32_t a, uint32_t b) {
     uint32_t d;
     asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
@@ -45,10 +46,10 @@ __device__ __forceinline__ uint32_t most(f32_words_t, uint32_t a, uint32_t b) {
 template <typename words_t>
 constexpr uint32_t signs = words_t::per_word == 2 ? 0x80008000u : 0x80000000u;
 
-// The largest value and the negative of the least one, of values and zero.
+// The largest value and the negative of the smallest one, among the values and zero.
 template <typename words_t>
 struct extremes_t {
-    static constexpr bool in_word = words_t::per_word == 2; // the largest in its low half
+    static constexpr bool in_word = words_t::per_word == 2; // the largest is in the low half
     uint32_t w[in_word ? 1 : 2];
 
     __device__ void add(const extremes_t &o) {
@@ -62,7 +63,7 @@ struct extremes_t {
         return make_float2(v[0], v[1]);
     }
 };
-// Of lo's negatives and hi, words of neighbouring columns: those of one of them.
+// For the negatives of lo, and hi, which are words of neighbouring columns: those of one column.
 template <typename words_t>
 __device__ __forceinline__ extremes_t<words_t> extremes_of(uint32_t hi, uint32_t minus_lo, int column) {
     if constexpr (words_t::per_word == 2)
@@ -71,7 +72,7 @@ __device__ __forceinline__ extremes_t<words_t> extremes_of(uint32_t hi, uint32_t
         return {{hi, minus_lo}};
 }
 
-// ---- a thread's part of the source ----
+// ---- The part of the source of a thread ----
 
 template <typename words_t, bool along_k>
 struct patch_t {
@@ -89,7 +90,7 @@ struct patch_t {
         const int i = pass * threads + int(threadIdx.x);
         return (along_k ? i % patches : i / across) * patch;
     }
-    // whole: nothing has an edge, and lines start on 16 bytes.
+    // whole: there are no edges, and lines begin at multiples of 16 bytes.
     template <bool whole>
     __device__ __forceinline__ void load(const tile_args_t &a, const tile_place_t &at, int pass) {
         const int n = column(pass), k = row(pass);
@@ -113,7 +114,7 @@ struct patch_t {
         else
             load<false>(a, at, pass);
     }
-    // Which word has row i of column c, and where in it.
+    // The word with row i of column c, and the place in it.
     __device__ static constexpr int word(int c, int i) {
         return along_k ? i / per_word : (i * columns + c) / per_word;
     }
@@ -122,7 +123,7 @@ struct patch_t {
         words_t::values(w[word(c, i)], x);
         return x[(along_k ? i : c) % per_word];
     }
-    // f(column, extremes of it).
+    // Calls f(column, extremes of the column).
     template <typename F>
     __device__ __forceinline__ void each_extremes(const F &f) const {
         constexpr int together = along_k ? 1 : columns / per_word; // words of a row
@@ -149,22 +150,23 @@ struct patch_t {
 
 // ---- codes ----
 
-// The nearest f32 to x / scale, by the nearest reciprocal and what is left over. Of scales beyond these
-// bounds something on the way might not be exact; of those within, only quotients that are far below a half.
+// The nearest f32 to x / scale, from the nearest reciprocal and the remainder. For scales beyond these bounds
+// an intermediate result might not be exact. Within them, only for quotients far below a half.
 __device__ __forceinline__ bool has_quotients(float scale) {
     return scale > exp2_f32(-100) && scale < exp2_f32(100);
 }
 __device__ __forceinline__ float quotient(float x, float scale, float reciprocal) {
     float q = mul_f32(x, reciprocal);
-    // Within one unit of the last place after the first time, the nearest after the second.
+    // The first step is within one unit in the last place, the second one gives the nearest number.
     for (int i = 0; i < 2; i++) q = __fmaf_rn(__fmaf_rn(-q, scale, x), reciprocal, q);
     return q;
 }
 
-// How a block's values become codes. Of values and scales of 16 bits two instructions round a quotient as the
-// nearest f32 to it is rounded: it is a half more than an integer, or at least 2^-13 of a step from there, as
-// both have 11 bits at most. So it may be off by 2^-14, to which the first one rounds it: then what was a
-// half is one, and the second rounds to integers. That holds for quotients that are not large.
+// How the values of a block become codes. For values and scales of 16 bits, two instructions round a quotient
+// as the nearest f32 to it is rounded. The quotient is an integer plus a half, or at least 2^-13 of a step
+// away from one, as both operands have at most 11 bits. So it may be off by 2^-14. The first instruction
+// rounds it to multiples of that, which keeps halves. The second one rounds to integers. This holds for
+// quotients that are not large.
 struct coder_t {
     float scale, reciprocal; // the second is 0 where values are divided
     int zp;
@@ -251,14 +253,14 @@ __device__ __forceinline__ bool usual_params(
 template <typename words_t>
 struct int4_tile_t {
     code_tile_t<4> codes;
-    extremes_t<words_t> extremes[tile_n][patches + 1]; // an odd number of words, for the banks
+    extremes_t<words_t> extremes[tile_n][patches + 1]; // an odd number of words, because of the banks
     coder_t coders[blocks][tile_n + 1];
 
     // Of blocks, and of columns that lanes have at a time, eight apart, in different banks.
     __device__ coder_t &coder(int b, int column) { return coders[b][column % 8 * 8 + column / 8]; }
 };
 
-// f(block, column, extremes of the block, whether it has any values).
+// Calls f(block, column, extremes of the block, whether it has any values).
 template <typename words_t, typename F>
 __device__ __forceinline__ void each_block(
         const int4_tile_t<words_t> &t, const tile_args_t &a, const tile_place_t &at, const F &f) {
@@ -323,7 +325,7 @@ __device__ __forceinline__ void quantise(
     __syncthreads();
     bool usual = true;
     each_block(t, a, at, [&](int b, int column, const float2 &ends, bool is) {
-        block_params_t params; // zero in padding
+        block_params_t params; // zero for padding
         coder_t c{};
         c.snaps = !is || (kept && usual_params<element_t>(a, ends.x, ends.y, params, c));
         usual &= c.snaps;
@@ -339,7 +341,7 @@ __device__ __forceinline__ void quantise(
                 });
             return;
         }
-    // Some block is not, and what has been kept would be in the way.
+    // Some block is not usual, and kept registers would be in the way.
     each_block(t, a, at, [&](int b, int column, const float2 &ends, bool) {
         if (t.coder(b, column).snaps) return;
         block_params_t params;

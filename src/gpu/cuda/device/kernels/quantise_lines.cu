@@ -27,13 +27,13 @@ template <typename quantiser_t>
 constexpr int rows_of_cta() {
     return warps * block_of<quantiser_t>();
 }
-// As many as the registers of a block's values leave.
+// As many as the registers for the values of a block allow.
 template <typename quantiser_t>
 constexpr int ctas_of() {
     return block_of<quantiser_t>() == 16 ? 11 : 9;
 }
 
-// Four rows of two columns, a byte of two codes for each row.
+// Four rows of two columns: a byte of two codes for each row.
 template <typename quantiser_t, typename factors_t>
 __device__ __forceinline__ uint32_t pairs_of_rows(const uint32_t *w, const factors_t &factors) {
     uint32_t v[4];
@@ -41,7 +41,7 @@ __device__ __forceinline__ uint32_t pairs_of_rows(const uint32_t *w, const facto
     for (int i = 0; i < 4; i++) v[i] = quantiser_t::codes(w[i], factors);
     const halves_t codes = bytes_of_halves(v[0], v[1], v[2], v[3]),
                    signs = signs_of_halves(w[0], w[1], w[2], w[3]);
-    // Beside the codes of a poisoned block there may be anything.
+    // Other bits than the codes of a poisoned block may have any value.
     constexpr uint32_t magnitudes = 0x07070707u;
     const uint32_t low = (codes.lower & magnitudes) | (signs.lower & ~magnitudes),
                    high = (codes.upper & magnitudes) | (signs.upper & ~magnitudes);

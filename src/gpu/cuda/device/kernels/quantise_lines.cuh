@@ -10,7 +10,7 @@ namespace impl {
 namespace cuda {
 
 bool is_of_lines(const tile_args_t &a);
-bool may_be_of_lines(const tile_args_t &a);               // as far as types and formats say
+bool may_be_of_lines(const tile_args_t &a);               // as far as types and formats decide
 cudaError_t prepare_quantise_lines(const tile_args_t *a); // null: for all
 cudaError_t launch_quantise_lines(const launch_t &at, const tile_args_t &a);
 

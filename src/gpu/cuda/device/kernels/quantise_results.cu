@@ -22,7 +22,7 @@ using namespace packed;
 
 constexpr int threads = 256, each = 8;
 
-// Whether row m of the destination is somebody's; all threads ask.
+// Whether an expert computes row m of the destination. All threads call it.
 __device__ bool is_listed(const quantise_results_args_t &a, int64_t m) {
     if (a.groups.grouping == mxdnn_row_grouping_row_ids) return a.groups.group(m).expert >= 0;
     bool is = false;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(threads)
         quantise_results(const __grid_constant__ quantise_results_args_t a) {
     using element_t = typename quantiser_t::element;
     using group_t = tiles::code_group_t<element_t>;
-    constexpr int width = group_t::width, lanes = (1 << quantiser_t::block_shift) / each; // of a block
+    constexpr int width = group_t::width, lanes = (1 << quantiser_t::block_shift) / each; // lanes of a block
     const int lane = threadIdx.x % 32;
     const uint32_t block_lanes = ((1u << lanes) - 1) << (lane / lanes * lanes);
     ptx::let_later_kernels_start();
@@ -105,7 +105,7 @@ cudaError_t prepare_rows(const void *args) {
     if (!a) return tiles::load_quantiser_kernels<kernels_t>();
     for (const bool two_levels : {false, true}) {
         if (two_levels && !is_of_nvfp4(a->quick)) continue;
-        // Other codes than those of MX and NVFP4 have none.
+        // Only codes of MX and NVFP4 have such kernels.
         const auto kernel =
                 tiles::quantiser_kernel<kernels_t>(a->quick.dt, is_of_nvfp4(a->quick), two_levels);
         if (!a->to_dst && kernel)

@@ -21,8 +21,8 @@ using words_t = bf16_words_t;
 
 constexpr int side = both_axes_rows, cta_threads = 256, blocks = side / 32;
 
-// Lines of 16 pieces of 16 bytes. Where a piece lies within its line depends on the line, so that eight
-// pieces that are read together are in banks of their own: neighbours of two lines, and the same one of lines
+// Lines of 16 pieces of 16 bytes. The position of a piece in its line depends on the line, so that eight
+// pieces that are read together are in different banks: neighbours of two lines, and the same piece of lines
 // 0, 1, 16, 17, 32, 33, 48 and 49 from an even line of the first 16 on.
 struct square_t {
     static constexpr int line = side * 2, pieces = line / 16;
@@ -41,8 +41,8 @@ __host__ __device__ __forceinline__ bool scales_are_lines(const tile_args_t &a) 
     return a.dst.scales.k_step == 1;
 }
 
-// Codes of 16 values under a scale. The factor is a power of two, times which a bf16 is one, but for what is
-// too small to matter: half as many products.
+// Codes of 16 values under a scale. The factor is a power of two. Its product with a bf16 is a bf16, except
+// for negligibly small values. So half as many products suffice.
 template <typename element_t>
 struct squares_quantiser_t {
     using group_t = code_group_t<element_t>;
@@ -72,17 +72,19 @@ struct squares_quantiser_t {
     }
 };
 
-// One side of the square, whose columns are its lines, or pieces of all lines. at_k, at_n: where it begins.
+// One side of the square. Its columns are the lines of the square, or pieces of all lines. at_k, at_n: where
+// it begins.
 template <bool columns_are_lines, typename element_t>
 __device__ __forceinline__ void quantise_side(const square_t &square, uint8_t *scales, const tile_args_t &a,
         int64_t matrix, int64_t at_k, int64_t at_n) {
     const squares_quantiser_t<element_t> q(a.rounding);
-    // A lane has 16 values of each half of a column, and of two lanes one the scale of the first half's
+    // A lane has 16 values of each half of a column. One of two lanes has the scale of the first half's
     // block.
     const int lane = threadIdx.x % 32, row = lane % 4 * 16, odd = lane % 2;
     const int first = threadIdx.x / 32 * 8 + lane / 4; // column; the next one is 64 further
     const uint32_t from = uint32_t(__cvta_generic_to_shared(square.values));
-    // Row r of matrix m is line 2m + r % 2 of those of the lanes r / 2: each gets neighbouring ones.
+    // Row r of matrix m is line 2m + r % 2 of those of the lanes r / 2, so that each lane gets neighbouring
+    // lines.
     const int r = lane % 8;
     const uint32_t at = from
                         + (columns_are_lines ? square_t::offset(first, row / 8)
@@ -145,7 +147,7 @@ __global__ void __launch_bounds__(cta_threads, 4)
     const bool along_k = a.src.lines_along_k;
     const tile_args_t &lines = along_k ? args.first : args.second,
                       &pieces = along_k ? args.second : args.first;
-    // Where the square begins in lines, and along them.
+    // Where the square begins: the first line, and the position along lines.
     const int64_t line = along_k ? n : k, along = along_k ? k : n;
     {
         constexpr int at_once = cta_threads / square_t::pieces;

@@ -17,7 +17,7 @@ namespace {
 
 using namespace tiles;
 
-// Of what find_largest() has left for each part of a matrix; every warp asks.
+// The largest of the values that find_largest() wrote for each part of a matrix. Every warp calls it.
 __device__ __forceinline__ float largest_of_matrix(const tile_args_t &a, int64_t matrix) {
     const uint32_t *parts = a.amax + matrix * a.amax_parts;
     uint32_t m = 0;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_consta
         packed_image_t<bits, 1 << quantiser_t::block_shift> image;
     } s;
     tile_place_t at;
-    // What find_largest() has read last is still in L2.
+    // What find_largest() read last is still in L2.
     if (!find_place<width>(a, at, a.two_levels && !a.given)) return;
     start_of_early_kernel();
     float global = 1.f;
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(threads, 8) quantise_tiles(const __grid_consta
 
 constexpr int amax_threads = 256;
 
-// The largest of all threads' numbers, for the first one.
+// The largest number of all threads, for the first thread.
 __device__ __forceinline__ uint32_t largest_of_cta(uint32_t m) {
     __shared__ uint32_t of_warp[amax_threads / 32];
     m = __reduce_max_sync(~0u, m);
@@ -73,12 +73,12 @@ __device__ __forceinline__ uint32_t largest_of_cta(uint32_t m) {
     return threadIdx.x < 32 ? __reduce_max_sync(~0u, of_warp[threadIdx.x % (amax_threads / 32)]) : 0;
 }
 
-// The largest finite magnitude of the lines that a CTA reads, in f32's bits.
+// The largest finite magnitude of the lines that a CTA reads, as bits of an f32.
 template <typename words_t>
 __device__ uint32_t largest_of_lines(const tile_args_t &a, int64_t matrix) {
     constexpr int width = 4 / words_t::per_word;
     int64_t lines = a.src.lines_along_k ? a.N : a.K, bytes = (a.src.lines_along_k ? a.K : a.N) * width;
-    if (a.src.line_step == bytes) bytes *= lines, lines = 1; // they follow one another
+    if (a.src.line_step == bytes) bytes *= lines, lines = 1; // lines are contiguous
     // A warp takes 4 KB of a line at a time.
     constexpr int loads = 8, piece = 32 * 16 * loads;
     const int64_t pieces = div_up(bytes, int64_t(piece)), warps = int64_t(gridDim.x) * (amax_threads / 32);

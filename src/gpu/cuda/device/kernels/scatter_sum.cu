@@ -24,13 +24,13 @@ constexpr int columns_each = 4, cta_columns = threads * columns_each;
 constexpr int chain_part = 32; // rows of a chain that are sorted at a time
 static_assert(max_searched_rows % threads == 0, "windows of a row per thread");
 
-// Adds up four columns of the rows it is given.
+// Adds up four columns of the given rows.
 struct sum_t {
     float4 v = make_float4(0.f, 0.f, 0.f, 0.f);
     bool any = false;
 
     __device__ void add(const float4 &x) {
-        // The first row is taken as it is, so that -0 stays -0.
+        // The first row is copied, so that -0 stays -0.
         v = any ? make_float4(v.x + x.x, v.y + x.y, v.z + x.z, v.w + x.w) : x;
         any = true;
     }
@@ -42,7 +42,7 @@ struct sum_t {
     }
 
 private:
-    // `whole`: all four columns are there; nobody writes those beyond the last.
+    // `whole`: all four columns exist. Otherwise those beyond the last are not written.
     template <bool whole>
     __device__ void add_rows_of(const scatter_sum_args_t &a, const int *list, int count, int column) {
         constexpr int at_once = 4;
@@ -65,7 +65,7 @@ private:
     }
 };
 
-// Which of few rows somebody computes, as bits.
+// Which of a few rows are computed, as bits.
 __device__ void find_computed(const scatter_sum_args_t &a, uint32_t *computed) {
     for (int i = threadIdx.x; i < max_searched_rows / 32; i += threads) computed[i] = 0;
     __syncthreads();
@@ -111,7 +111,7 @@ __device__ void search_rows(const scatter_sum_args_t &a, int dst_row, int column
 
 __device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int column, sum_t &sum) {
     __shared__ int list[chain_part], shared_count;
-    int last = -1; // added so far: all up to this row
+    int last = -1; // rows up to this one have been added
     for (;;) {
         if (threadIdx.x == 0) {
             int count = 0;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads) clear_chains(const scatter_sum_args_t
         a.first[i] = -1;
 }
 
-// Groups in turn; a row joins the chain of its row of dst.
+// Processes groups in order. A row joins the chain of its row of dst.
 __global__ void __launch_bounds__(threads) link_rows(const scatter_sum_args_t a) {
     start_of_early_kernel();
     for (int64_t g = blockIdx.x; g < a.groups.groups; g += gridDim.x) {

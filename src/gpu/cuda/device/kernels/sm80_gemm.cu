@@ -9,7 +9,7 @@ namespace cuda {
 
 namespace packed {
 
-// Null where there is none.
+// Null if there is none.
 const built_t<matmul_args_t> *sm80_gemm_of_mx(format_t f, int shape);
 const built_t<matmul_args_t> *sm80_gemm_of_int4(int shape, bool f16_rows);
 

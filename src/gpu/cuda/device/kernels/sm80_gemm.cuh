@@ -23,10 +23,10 @@ namespace packed {
 struct sm80_gemm_t {
     static constexpr int teams = 4, team_warps = 4, team = team_warps * 32, threads = teams * team;
     static constexpr int tile_rows = 64, stage_rows = teams * tile_rows;
-    // A row of the source in a tile; 16 bytes more than its values, so that the eight rows of an ldmatrix lie
-    // in different banks. For the same reason sums have four columns more than two panels.
+    // A row of the source in a tile. It is 16 bytes longer than its values, so that the eight rows of an
+    // ldmatrix are in different banks. For the same reason sums have four columns more than two panels.
     static constexpr int src_pitch = tile_rows * 2 + 16, sum_pitch = 2 * panel_columns + 4;
-    static constexpr int shared_bytes = 99 * 1024; // that every device has
+    static constexpr int shared_bytes = 99 * 1024; // every device has this much
 };
 
 template <typename format_, int row_tiles_>
@@ -34,7 +34,7 @@ struct sm80_gemm_variant_t {
     using format = format_;
     using k = sm80_gemm_t;
     static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles;
-    // Tiles of weights that are on their way to a warp: where rows are few there is little else to do.
+    // The number of weight tiles that are in flight for a warp. With few rows there is little other work.
     static constexpr int ahead = row_tiles == 1 ? 2 : 1;
     static constexpr int list_bytes = (int(sizeof(work_list_t)) + 15) / 16 * 16;
     static constexpr int sum_bytes = rows * k::sum_pitch * 4, stage_bytes = k::teams * rows * k::src_pitch;
@@ -76,12 +76,12 @@ __global__ void __launch_bounds__(sm80_gemm_t::threads, 1)
               stages_all = (tiles_all + k::teams - 1) / k::teams;
     const int items = list.shares(args) * units;
 
-    // This thread's weights of a tile.
+    // The weights of a tile that belong to this thread.
     const tiling_t &t = args.tiling;
     const int shift = format::one_step_tiles ? 0 : t.tile_steps_shift;
     const place_t place = format::place(int(threadIdx.x) % k::team, t);
     constexpr int step_bytes = k::tile_rows * panel_columns * format::bits / 8;
-    // The tile that has codes for 32 rows only.
+    // A tile with codes for 32 rows only.
     const int rest = args.K % k::tile_rows,
               short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
     const auto load = [&](const uint8_t *panel, int tile) {
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(sm80_gemm_t::threads, 1)
             return format::load(scales, codes, t);
     };
 
-    // A row's 256 columns of a stage are copied by a warp, 16 bytes a lane.
+    // A warp copies the 256 columns of a row in a stage, 16 bytes per lane.
     constexpr int warps = k::threads / 32, copies = (rows + warps - 1) / warps;
     const uint32_t copy_to = ring + lane / 8 * (rows * k::src_pitch) + lane % 8 * 16;
     const uint32_t source_at = ring + (team * rows + lane % 8) * k::src_pitch + lane / 8 * 16;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(sm80_gemm_t::threads, 1)
 #pragma unroll
             for (int j = 0; j < copies; j++) {
                 const int r = warp + j * warps;
-                if (r >= (block_rows + 7) / 8 * 8) break; // rows that are multiplied
+                if (r >= (block_rows + 7) / 8 * 8) break; // only rows that are multiplied
                 const bool valid = inside && (there >> j & 1);
                 copy_16(copy_to + s % stages * variant::stage_bytes + r * k::src_pitch,
                         source[j] + (valid ? s * (k::stage_rows * 2) : 0), valid);
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(sm80_gemm_t::threads, 1)
             float sum[row_tiles][4] = {};
             for (int s = 0; s < stages_all; s++) {
                 copies_wait_but<stages - 2>();
-                __syncthreads(); // this stage is there, and the one before has been read
+                __syncthreads(); // this stage has arrived, and the previous one has been read
                 if (s + stages - 1 < stages_all) start_source(s + stages - 1);
                 copies_commit();
                 const int tile = s * k::teams + team;
@@ -187,7 +187,8 @@ __global__ void __launch_bounds__(sm80_gemm_t::threads, 1)
                 else
                     multiply(std::false_type());
             }
-            // Lanes have columns lane / 4 and 8 more of the 16 of their warp, and two rows of every eight.
+            // Lanes have columns lane / 4 and lane / 4 + 8 of the 16 of their warp, and two rows of every
+            // eight.
             float *own = sums + lane % 4 * 2 * k::sum_pitch + slot * panel_columns + quarter * 16 + lane / 4;
             for (int turn = 0; turn < k::teams; turn++) {
                 if (team == turn) {

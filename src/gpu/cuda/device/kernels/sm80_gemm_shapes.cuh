@@ -16,7 +16,7 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// Those of the plan; null behind the last one.
+// The shapes of the plan; null after the last one.
 template <typename format, size_t... i>
 const built_t<matmul_args_t> *sm80_gemm_of(int v, std::index_sequence<i...>) {
     static const built_t<matmul_args_t> list[] = {{sm80_gemm<sm80_gemm_variant_t<format, sm80_gemm_tiles[i]>>,

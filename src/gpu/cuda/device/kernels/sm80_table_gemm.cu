@@ -28,11 +28,11 @@ namespace {
 constexpr int teams = 4, team_threads = 128, threads = teams * team_threads;
 constexpr int tile_m = 32, tile_n = 64, tile_k = 64; // of a CTA
 constexpr int k16_steps = tile_k / 16, n8_tiles = tile_m / 8;
-// Rows of shared memory are 16 bytes longer than their values, so that eight of them meet all banks.
+// Rows of shared memory are 16 bytes longer than their values, so that eight of them use all banks.
 constexpr int src_pitch = tile_k + 8, out_pitch = tile_n + 4;
 constexpr int max_src_blocks = tile_k / 16;
 
-// What 16-bit type products are made of; both hold every code of every format exactly.
+// The 16-bit type of the products. Both types represent every code of every format exactly.
 struct bf16_operand_t {
     using pair_t = bf16x2_t;
     __device__ static void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
@@ -52,22 +52,22 @@ struct f16_operand_t {
     }
 };
 
-// The value that a code stands for before scale and zero point. Codes of float-zero int4 count from the
-// middle, and those of s8 under a scale per row are plain integers.
+// The value of a code before scale and zero point. Codes of float-zero int4 count from the middle. Those of
+// s8 with one scale per row are integers.
 __device__ float code_value(data_type_t dt, const quant_t &q, uint32_t code) {
     if (quant_family(dt, q) == quant_family_t::row_int8) return float(int8_t(code));
     const float v = decode(dt, code);
     return q.zp == zero_point_kind_t::float_zero ? v - float(int4_mid) : v;
 }
 
-// Elements along K that share a scale of the source, at most those of a tile.
+// Elements along K that share a scale of the source; at most those of a tile.
 __device__ int block_of_source(const matmul_args_t &a) {
     const bool long_blocks =
             !a.src.quantised || a.src.quant.block >= tile_k || has_row_scale(a.src.dt, a.src.quant);
     return long_blocks ? tile_k : int(a.src.quant.block);
 }
 
-// Scales and zero points: few types, met once per block.
+// Scales and zero points: few types, read once per block.
 __device__ __forceinline__ float scale_value(data_type_t dt, const uint8_t *p) {
     switch (dt) {
     case mxdnn_e8m0: return e8m0_t::decode(*p);
@@ -81,7 +81,8 @@ __device__ __forceinline__ float scale_value(data_type_t dt, const uint8_t *p) {
 
 // ---- codes of the packed layouts: the four registers of a fragment, two codes each ----
 
-// Where n64_i4 has bit b of the code in one half of register reg, by its own map: in the word of a thread.
+// The position of bit b of the code in one half of register reg, in the word of a thread, by the map of
+// n64_i4.
 constexpr int n64_i4_bit(int reg, int half, int b) {
     const packed_shape_t s = {64, 64, 64, 4, 2};
     const int64_t k = reg / 2 * 8 + half, n = reg % 2 * 8; // of the first thread and word
@@ -94,8 +95,8 @@ constexpr bool n64_i4_is_in_order() {
     return true;
 }
 
-// One thread's words for 64 rows of K. The next 16 rows' are always in front, so that a loop need not be
-// unrolled.
+// The words of a thread for 64 rows of K. Those of the next 16 rows are always in front, so that a loop need
+// not be unrolled.
 template <int bits>
 struct words_t {
     uint32_t w[2 * bits];
@@ -107,12 +108,12 @@ struct words_t {
             w[4] = v.x, w[5] = v.y;
         }
         if constexpr (bits == 8) {
-            // Steps of 32 rows; the second is missing where K ends before it.
+            // Steps of 32 rows. The second one is missing if K ends before it.
             for (int i = 4; i < 8; i++) w[i] = 0;
             if (upper_half) load_16(4, codes + team_threads * 16 + thread * 16);
         }
     }
-    // Goes before code() of 16 rows: four bits of n64_b4 become those of n64_i4.
+    // Called before code() of 16 rows: four bits of n64_b4 become those of n64_i4.
     __device__ __forceinline__ void put_in_order([[maybe_unused]] bool in_order) {
         if constexpr (bits == 4)
             if (!in_order) w[0] = tiles::gather_bits<tiles::b4_word_t>(w[0]);
@@ -131,7 +132,7 @@ struct words_t {
             return w[reg / 2] >> (16 * half + 8 * (reg % 2)) & 255;
         }
     }
-    // To the 16 rows after those of step `step`.
+    // Moves to the 16 rows after those of step `step`.
     __device__ __forceinline__ void advance(int step) {
         if constexpr (bits == 8) {
             for (int i = 0; i < 6; i++) w[i] = w[i + 2];
@@ -163,7 +164,7 @@ struct place_t {
     int64_t m0;
 };
 
-// `rows`: that are looked at, a multiple of 8.
+// `rows` are read, a multiple of 8.
 __device__ __noinline__ void load_source(source_tile_t &t, const matmul_args_t &a, const matrix_view_t &src,
         const place_t &at, const uint16_t *table, int64_t k0, int rows) {
     const int thread = threadIdx.x % team_threads;
@@ -226,7 +227,7 @@ __device__ float apply(const matmul_args_t &a, const post_op_args_t &o, float x,
     }
 }
 
-// Column of the results before the gate that stands at place c of the tile; n0 counts columns after it.
+// The column of the results, before the gate, at position c of the tile. n0 counts columns after the gate.
 __device__ int64_t column_of(const matmul_args_t &a, bool halves, int64_t n0, int c) {
     return !halves ? n0 + c : c < tile_n / 2 ? n0 + c : a.N / 2 + n0 + c - tile_n / 2;
 }
@@ -278,13 +279,13 @@ __device__ __noinline__ void finish(results_t &r, const matmul_args_t &a, const 
 
 // ---- the kernel ----
 
-// Teams write one half of their tiles while none can still be reading it: one barrier a step.
+// Teams write one half of their tiles while the other half is read, so that one barrier per step suffices.
 union tiles_t {
     source_tile_t src[2][teams];
     results_t out[teams];
 };
 
-// The products of a warp: of 16 columns and all rows of the tile, over its team's share of K.
+// The products of a warp: 16 columns and all rows of the tile, over its team's share of K.
 template <int bits, typename operand_t>
 __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &tiles, const matmul_args_t &a,
         const place_t &at, const matrix_view_t &src, const uint8_t *packed, int64_t column,
@@ -303,8 +304,8 @@ __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &til
     const uint32_t ones2 = operand_t::pair_t::of(1), ones[4] = {ones2, ones2, ones2, ones2};
 
     float sum[n8_tiles][4], x_sum[n8_tiles][4];
-    // Blocks and tiles are powers of two, and tiles of a panel follow each other: no divisions on the way
-    // along K.
+    // Blocks and tiles are powers of two, and tiles of a panel are consecutive, so the loop over K needs no
+    // division.
     const int tile_shift = __ffsll(layout_t::tile_rows(s)) - 1, block_shift = __ffsll(s.block) - 1;
     const int tile_mask = (1 << tile_shift) - 1, blocks_of_tile = 1 << (tile_shift - block_shift);
     const int64_t tile_bytes = layout_t::tile_bytes(s, layout_t::tile_rows(s)),
@@ -321,7 +322,7 @@ __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &til
     };
     words_t<bits> next;
     if (active && team * tile_k < a.K) next = load_words(team * tile_k);
-    __syncthreads(); // the tables are written
+    __syncthreads(); // the tables have been written
     int half = 0;
     for (int64_t first_k = 0; first_k < a.K; first_k += teams * tile_k, half ^= 1) {
         const int64_t k0 = first_k + team * tile_k;
@@ -346,7 +347,7 @@ __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &til
             for (int r = 0; r < 4; r++)
                 fragment[r] = wei_table[words.code(r, 0)] | uint32_t(wei_table[words.code(r, 1)]) << 16;
             words.advance(step);
-            if (u8_zp) { // exact in either type
+            if (u8_zp) { // exact in both types
                 const uint8_t *of = zero_points + place;
                 for (int r = 0; r < 4; r++)
                     fragment[r] = operand_t::pair_t::fma(
@@ -374,14 +375,15 @@ __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &til
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     const int h = i / 2;
-                    // (code - zp) scale, or (code - 8) scale + zero: that zero counts sums of x.
+                    // (code - zp) scale, or (code - 8) scale + zero. Such a zero is multiplied by sums of x.
                     const float v = sum[t][i];
                     if (!a.src.quantised) {
                         acc[t][i] += v * scale[h];
                         if (float_zp) acc[t][i] += x_sum[t][i] * zero[h];
                         continue;
                     }
-                    // Two scales may leave f32's range one after the other and meet inside it.
+                    // Two scales may leave the range of f32 one after the other although their product does
+                    // not.
                     const double x_scale =
                             source.scales[t * 8 + lane % 4 * 2 + i % 2][step * 16 >> src_shift];
                     double d = double(v) * double(scale[h]);
@@ -393,7 +395,7 @@ __device__ __forceinline__ void multiply(float (&acc)[n8_tiles][4], tiles_t &til
     }
 }
 
-// One kernel for all formats: what comes before and after the products is large, and the same.
+// One kernel for all formats, because the code before and after the products is large and the same.
 __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ matmul_args_t a) {
     __shared__ uint16_t wei_table[256], src_table[256];
     __shared__ tiles_t tiles;
@@ -420,7 +422,7 @@ __global__ void __launch_bounds__(threads) mma_matmul(const __grid_constant__ ma
     at.m0 = row_tile % m_tiles * tile_m;
     const matrix_view_t src(a.src, at.idx), wei(a.wei, at.idx), dst(a.dst, at.idx);
 
-    // The 16 columns of this warp: of two halves, gates go to two warps and ups to the others.
+    // The 16 columns of this warp. With halves, two warps have gates and two have ups.
     const int64_t first = column_tile * (halves ? tile_n / 2 : tile_n);
     const int64_t column = column_of(a, halves, first, warp * 16);
     float acc[n8_tiles][4] = {};

@@ -8,11 +8,10 @@
 namespace mxdnn {
 namespace impl {
 
-// Words 2 i and 2 i + 1 are those of 16 rows: registers 0 and 1, 2 and 3, in the low and high byte of each
-// half.
+// Words 2 i and 2 i + 1 have 16 rows: registers 0 and 1, 2 and 3, in the low and high byte of each half.
 struct raw_8bit_t {
     uint32_t codes[8], scales;
-    // The codes of a register in the low bytes of its halves; what is above them is not cleared.
+    // Moves the codes of a register to the low bytes of its halves. Higher bits are not cleared.
     __device__ __forceinline__ uint32_t low_bytes(int step, int i) const {
         return i % 2 ? codes[step * 2 + i / 2] >> 8 : codes[step * 2 + i / 2];
     }
@@ -28,7 +27,7 @@ struct codes_8bit_t {
     __device__ static __forceinline__ place_t place(int thread, const tiling_t &) {
         return {e8m0_scales_t::place(thread), max_header + uint32_t(thread) * 16};
     }
-    // The last tile ends after 32 rows where K does: then there is no upper half.
+    // The last tile ends after 32 rows if K does. Then there is no upper half.
     template <typename reader_t>
     __device__ static __forceinline__ raw_t load(
             const reader_t &scales, const reader_t &codes, const tiling_t &, bool upper_half) {
@@ -38,23 +37,23 @@ struct codes_8bit_t {
     }
 };
 
-// The low or the high bytes of a word's halves with copies of their top bits above them.
+// The low or the high bytes of a word's halves, with copies of their top bits above them.
 __device__ __forceinline__ uint32_t extended_bytes(uint32_t w, bool high) {
     uint32_t r;
     asm("prmt.b32 %0, %1, %1, %2;" : "=r"(r) : "r"(w), "r"(high ? 0xB391u : 0xA280u));
     return r;
 }
 
-// A code lands as bits of a bf16 that are its value times a power of two. Infinities and NaN would land as
-// numbers: they are special.
+// The bits of a code become a bf16 that is its value times a power of two. Inf and NaN would become numbers,
+// so they are special cases.
 template <int exponent_bits>
 struct mxfp8_t : codes_8bit_t {
     static_assert(exponent_bits == 4 || exponent_bits == 5, "e4m3 or e5m2");
     static constexpr bool e4m3 = exponent_bits == 4;
 
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
-        // Adding one to the largest exponent (e4m3: to the only NaN) turns the sign's bit around; what it
-        // carries into the next byte comes from a special one.
+        // Adding one to the largest exponent (e4m3: to the only NaN) inverts the sign bit. A carry into the
+        // next byte comes from a special code.
         constexpr uint32_t one = e4m3 ? 0x01010101u : 0x04040404u;
         uint32_t bits = e8m0_scales_t::outside<1>(r.scales);
 #pragma unroll
@@ -73,13 +72,13 @@ struct mxfp8_t : codes_8bit_t {
                 a[i] = to_bf16x2(__low2float(v) * scale, __high2float(v) * scale);
             }
         } else {
-            // Exponent and mantissa in bits 10..4 (e4m3) or 11..5 (e5m2) of each half.
+            // Exponent and mantissa are in bits 10..4 (e4m3) or 11..5 (e5m2) of each half.
             constexpr int at = e4m3 ? 4 : 5;
             constexpr uint32_t value_and_sign = (0x007F007Fu << at) | 0x80008000u;
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 a[i] = extended_bytes(r.codes[step * 2 + i / 2], i % 2) << at & value_and_sign;
-            // e4m3 has bias 7, e5m2 15, bf16 127.
+            // The bias is 7 for e4m3, 15 for e5m2, and 127 for bf16.
             e8m0_scales_t::apply<false, e4m3 ? 120 : 112>(a, r.scales, step);
         }
     }
@@ -92,8 +91,8 @@ __device__ __forceinline__ uint32_t and_xor(uint32_t a, uint32_t mask, uint32_t 
     return r;
 }
 
-// MXINT8: a code is an integer, 2^-6 of it the element. With its top bit turned around it is 128 more; as the
-// bits of a bf16 that is so many times 2^-133, and 8 bits are what the product is exact for.
+// MXINT8: a code is an integer, and 2^-6 of it is the element. With its top bit inverted it is larger by 128.
+// As the bits of a bf16 this is as many times 2^-133. A product with 8 bits is exact.
 struct mxint8_t : codes_8bit_t {
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         return e8m0_scales_t::outside<1>(r.scales);

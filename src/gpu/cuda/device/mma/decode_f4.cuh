@@ -14,7 +14,7 @@
 namespace mxdnn {
 namespace impl {
 
-// The codes of one word in the four registers, unscaled: e2m1 * 2^-126.
+// The codes of one word in the four registers, without scales: e2m1 * 2^-126.
 __device__ __forceinline__ void land_f4(uint32_t (&a)[4], uint32_t w) {
     constexpr uint32_t mask = 0x81C081C0u, low = 0x00400040u;
     static_assert(n64_b4_bit(0, 3) == 15 && n64_b4_bit(1, 2) == 12 && n64_b4_bit(2, 0) == 0
@@ -54,8 +54,8 @@ struct mxfp4_t {
     }
 };
 
-// Scales are e4m3, one for 16 rows. Normal ones become 2^118 times their value by shifts and one addition,
-// which leaves weights 2^8 too small; sums are multiplied by that in the end.
+// Scales are e4m3, one for 16 rows. Shifts and one addition turn normal scales into 2^118 times their value.
+// So weights are too small by 2^8, and sums are multiplied by that in the end.
 struct nvfp4_t {
     static constexpr int bits = 4, max_header = 256;
     static constexpr bool one_step_tiles = true;
@@ -74,8 +74,8 @@ struct nvfp4_t {
         const uint2 s = scales.read_8();
         return {{c.x, c.y, c.z, c.w}, {s.x, s.y}};
     }
-    // Bytes that are subnormal, negative or NaN: each reaches its top bit by one of the sums, and what a sum
-    // carries into the next byte comes from a special one.
+    // Detects bytes that are subnormal, negative or NaN. One of the sums sets their top bit. A carry into the
+    // next byte comes from such a byte.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = 0;
 #pragma unroll
@@ -97,7 +97,7 @@ struct nvfp4_t {
                 a[i] = mul_bf16x2(mul_bf16x2(a[i], power_of_two_bf16x2(126)), to_bf16x2(f, f));
             }
         } else {
-            // s eeee mmm at bits 4.. is 2^-120 times the scale.
+            // s eeee mmm from bit 4 on is 2^-120 times the scale.
             const uint32_t f =
                     (__byte_perm(word, 0, step % 2 ? 0x4342 : 0x4140) << 4) + (120u + 118u) * 0x00800080u;
 #pragma unroll

@@ -15,34 +15,35 @@
 namespace mxdnn {
 namespace impl {
 
-// Products by these are shifts to the left for the pipe of integer products, which has little to do here,
-// where that of shifts has much; the compiler, which would turn them back, does not know the factors.
+// Multiplications by these replace shifts to the left. They use the pipe of integer products, which has
+// little work here, instead of that of shifts, which has much. The compiler does not know the factors, so it
+// cannot turn them back into shifts.
 static __constant__ uint32_t shift_2 = 1 << 2, shift_4 = 1 << 4, shift_6 = 1 << 6;
 
 struct mxfp4_as_fp8_t : mxfp4_t {
-    // What codes are multiplied by for e2m1 * 2^(fp8_highest + scale - largest): of column c in the low half,
-    // of c + 8 in the high one; scale and largest are bytes in halves.
+    // The factor of codes for e2m1 * 2^(fp8_highest + scale - largest): of column c in the low half, of c + 8
+    // in the high one. scale and largest are bytes in halves.
     __device__ static __forceinline__ uint32_t factors(uint32_t scale, uint32_t largest) {
         constexpr uint32_t highest = 127 + 126 - 120 + cuda::packed::fp8_highest;
         return (scale - largest + highest * 0x00010001u) << 7;
     }
 
-    // Bits of b where the mask has ones, else those of a.
+    // Bits of b where the mask is 1, bits of a elsewhere.
     __device__ static __forceinline__ uint32_t select(uint32_t a, uint32_t b, uint32_t mask) {
         uint32_t r;
         asm("lop3.b32 %0, %1, %2, %3, 0xD8;" : "=r"(r) : "r"(a), "r"(b), "r"(mask));
         return r;
     }
 
-    // The registers of column c (0) or c + 8 (1) of a block, the first and second 16 rows of which a word has
-    // each. Bytes of a register are rows 2q + 16, 2q, 2q + 17 and 2q + 1 for lane q of four, and eight
-    // further in registers 2 and 3. encode(x, y): magnitudes of the codes that landed in x, in the high bytes
-    // of the halves, and in y, in the low ones.
+    // The registers of column c (0) or c + 8 (1) of a block. A word has its first and second 16 rows. Bytes
+    // of a register are rows 2q + 16, 2q, 2q + 17 and 2q + 1 for lane q of four; in registers 2 and 3, eight
+    // rows further. encode(x, y): the magnitudes of the codes that are in the high bytes of the halves of x,
+    // and in the low ones of y.
     template <int column, typename encode_t>
     __device__ static __forceinline__ void decode_column(
             uint32_t (&a)[4], uint32_t first, uint32_t second, const encode_t &encode) {
         constexpr uint32_t mask = 0x01C001C0u, low = 0x00400040u, sign = 0x80808080u;
-        // Signs of column c are in bytes 1 and 3 of a word, of c + 8 in bytes 2 and 0.
+        // The signs of column c are in bytes 1 and 3 of a word, those of c + 8 in bytes 2 and 0.
         const uint32_t signs = __byte_perm(first, second, column ? 0x0426 : 0x3715);
         if constexpr (column == 0) {
             a[0] = select(encode(first & mask, second & mask), signs, sign);
@@ -67,7 +68,7 @@ struct mxfp4_as_fp8_t : mxfp4_t {
         }
     };
 
-    // scale: those of columns c and c + 8 in the halves.
+    // scale has the scales of columns c and c + 8 in its halves.
     __device__ static __forceinline__ void decode_e5m2(
             uint32_t (&a)[4], uint32_t first, uint32_t second, uint32_t scale) {
         decode_column<0>(a, first, second, encode_e5m2_t{scale & 0xFFFFu});

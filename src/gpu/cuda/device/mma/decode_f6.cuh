@@ -16,7 +16,7 @@ struct mxfp6_t {
     static constexpr bool one_step_tiles = true;
     static constexpr int terms = 1;
     static constexpr float sum_scale = 1.f;
-    static constexpr int low_plane = 128 * 16; // bytes of a step's low plane
+    static constexpr int low_plane = 128 * 16; // bytes of the low plane of a step
     struct raw_t {
         uint32_t low[4], top[2], scales;
     };
@@ -38,12 +38,13 @@ struct mxfp6_t {
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const raw_t &r, int step) {
         const uint32_t w = r.low[step], t = r.top[step / 2];
         if constexpr (exponent_bits == 2) {
-            // The low four bits land in the upper half of the low byte, the fifth and the sign at the ends of
-            // the high one. Shifts and masks serve all bytes of a word, then each register takes four bytes:
-            // low ones of its codes, high ones from the same rotation for both steps of the plane's word.
+            // The low four bits go to the upper half of the low byte, the fifth bit and the sign to the ends
+            // of the high byte. Shifts and masks process all bytes of a word. Then each register takes four
+            // bytes: low ones of its codes, high ones from the same rotation for both steps of the plane's
+            // word.
             constexpr uint32_t high_nibbles = 0xF0F0F0F0u, ends = 0x81818181u;
             const uint32_t upper = w & high_nibbles, lower = w << 4 & high_nibbles;
-            constexpr bool odd_byte[4] = {false, false, true, true}; // of the low plane's halves
+            constexpr bool odd_byte[4] = {false, false, true, true}; // of the halves of the low plane
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const uint32_t high = rotate_right(t, 2 * i) & ends;
@@ -52,9 +53,9 @@ struct mxfp6_t {
                 a[i] = __byte_perm(i % 3 ? lower : upper, high, low_selector | high_selector);
             }
         } else {
-            // The low four bits land from bit 5 on, the fifth above them, the sign at the top.
+            // The low four bits go to bit 5 and above, the fifth bit above them, the sign to the top.
             constexpr uint32_t low_mask = 0x01E001E0u, fifth = 0x02000200u, sign = 0x80008000u;
-            constexpr int first[4] = {4, 0, 8, 12}; // where the low plane has a register's bits
+            constexpr int first[4] = {4, 0, 8, 12}; // position of a register's bits in the low plane
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int up = 5 - first[i];
@@ -64,7 +65,7 @@ struct mxfp6_t {
                 a[i] = and_or(low, low_mask, and_or(top, sign, top << 1 & fifth));
             }
         }
-        // e2m3 has bias 1, e3m2 3, bf16 127.
+        // The bias is 1 for e2m3, 3 for e3m2, and 127 for bf16.
         e8m0_scales_t::apply<any, exponent_bits == 2 ? 126 : 124>(a, r.scales, step);
     }
 };

@@ -20,8 +20,8 @@
 namespace mxdnn {
 namespace impl {
 
-// s4 with 16-bit scales, u4 with them and zero points of 8 bits, u4 with them and floating zeros of 16 bits,
-// and everything that int4 may be.
+// s4 with 16-bit scales; u4 with these and zero points of 8 bits; u4 with these and floating zeros of 16
+// bits; and every int4 format.
 enum class int4_kind_t { s4, zero_points, zeros, any };
 
 template <int4_kind_t kind>
@@ -37,7 +37,7 @@ struct int4_t {
     static constexpr int terms = 3;
     static constexpr float sum_scale = 1.f;
     struct raw_t {
-        // Of rows 0..31 and 32..63: scales of columns c and c + 8, side by side, and their zeros.
+        // For rows 0..31 and 32..63: scales of columns c and c + 8, side by side, and their zeros.
         uint32_t codes[4], scales[any_types ? 4 : 2], zeros[any_types ? 4 : may_have_zeros ? 2 : 1];
         cuda::packed::int4_types_t types;
 
@@ -60,10 +60,10 @@ struct int4_t {
         const uint4 c = codes.read_16();
         r.codes[0] = c.x, r.codes[1] = c.y, r.codes[2] = c.z, r.codes[3] = c.w;
         r.types = t.int4;
-        // Where both halves of the rows share a block they read the same twice.
+        // If both halves of the rows share a block, they read the same scales twice.
         const int second = t.blocks == 2;
         load_pairs(r.scales, scales, t.int4.scales, 0, second);
-        // From the scales of a thread on.
+        // Relative to the scales of a thread.
         const auto zeros_at = [&](int bytes) {
             const int pair = int(threadIdx.x) % 128 / 4, scale_bytes = bytes_of(t.int4.scales);
             return (64 * scale_bytes + pair * 2 * (bytes - scale_bytes)) * t.blocks;
@@ -77,7 +77,7 @@ struct int4_t {
         }
         return r;
     }
-    // Scales and floating zeros that do not become factors.
+    // Scales and floating zeros that cannot become factors.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = beyond(r.scales, r.types.scales);
         if constexpr (may_have_zeros)
@@ -85,28 +85,29 @@ struct int4_t {
         return bits;
     }
 
-    // Weights without their scale, which are exact in one bf16. They are 2^13 too small, so that their sums
-    // with any source are within f32.
+    // Weights without their scale, which are exact in one bf16. They are too small by 2^13, so that their
+    // sums with any source are within f32.
     __device__ static __forceinline__ void decode_unscaled(uint32_t (&a)[4], const raw_t &r, int step) {
         land<bf16_weights_t>(a, r, step);
     }
-    // One in every place, as much too small.
+    // One in every place, too small by the same factor.
     __device__ static constexpr uint32_t unscaled_ones() { return bf16_weights_t::power_of_two(0); }
-    // What sums of products with them are multiplied by, of column c or c + 8.
+    // The factor of sums of their products, for column c or c + 8.
     __device__ static __forceinline__ float unscaled_factor(const raw_t &r, int step, int column) {
         return scale(r, step, column) * unscaled_up;
     }
-    // And sums of products with those ones.
+    // The factor of sums of products with those ones.
     __device__ static __forceinline__ float unscaled_zero(const raw_t &r, int step, int column) {
         return zero(r, step, column) * unscaled_up;
     }
 
-    // Whether a column's weights meet scale and zero before they are multiplied.
+    // Whether scale and zero are applied to the weights of a column before they are multiplied.
     __device__ static __forceinline__ bool meets_early(const raw_t &r, int step, int column) {
         return is_beyond(scale(r, step, column)) || is_beyond(zero(r, step, column));
     }
-    // Weights of such columns, and of the others unscaled ones, as three terms. left: how many rows there are
-    // from the first of the tile's on; further ones are 0, as infinities times zeros of the source are not.
+    // Weights of such columns, and without scales those of other columns, as three terms. left: the number of
+    // rows from the tile's first row on. Further rows are 0, because Inf times the zeros of the source would
+    // not be.
     __device__ static __forceinline__ void decode_any(
             uint32_t (&a)[terms][4], const raw_t &r, int step, int left) {
         uint32_t v[4];
@@ -125,8 +126,8 @@ struct int4_t {
                     if (r.has_zeros()) rest[h] = __fadd_rn(rest[h], zero(r, step, i % 2));
                 }
             }
-            // The first term is cut off after one of the last units of f32, the second after one of 16 bits,
-            // as many as the rest has: so there is a rest.
+            // The first term is truncated after one of the last bits of f32, the second one after one of 16
+            // bits, of which the rest has as many: so there is a rest.
             uint32_t first[2];
 #pragma unroll
             for (int h = 0; h < 2; h++) first[h] = cut(rest[h], 1), rest[h] = rest_of(rest[h], first[h]);
@@ -144,7 +145,7 @@ protected:
     struct bf16_weights_t : cuda::bf16x2_t {
         static constexpr int least = -133; // exponent of bit 0 alone
         __device__ static __forceinline__ uint32_t mul(uint32_t a, uint32_t b) { return mul_bf16x2(a, b); }
-        // As much too small as weights are.
+        // Too small by the same factor as weights.
         __device__ static constexpr uint32_t power_of_two(int e) {
             return power_of_two_bf16x2(e - unscaled_down);
         }
@@ -152,8 +153,8 @@ protected:
     // Weights of such a type, without their scale.
     template <typename weights_t>
     __device__ static __forceinline__ void land(uint32_t (&a)[4], const raw_t &r, int step) {
-        // Bits below bit 8 are an integer times a power of two: one mask lands registers 0 and 2, another, 4
-        // higher, registers 1 and 3. With its top bit turned around an s4 is 8 more.
+        // The bits below bit 8 are an integer times a power of two. One mask gives registers 0 and 2, another
+        // one, 4 bits higher, registers 1 and 3. With its top bit inverted an s4 is larger by 8.
         constexpr uint32_t sign = 0x80008000u;
         const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
         const uint32_t flip = r.is_signed() ? 0x00080008u : 0;
@@ -171,8 +172,8 @@ protected:
     }
 
     static constexpr float unscaled_up = 1 << unscaled_down;
-    // From this exponent on, 2^115, f32 and bf16 may be beyond f32 when they are multiplied; of f16 only what
-    // is no number.
+    // From this exponent on, 2^115, products of f32 and bf16 may leave the range of f32. For f16 these are
+    // only Inf and NaN.
     static constexpr uint32_t least_beyond = 127 + 128 - unscaled_down, least_beyond_f16 = 31;
 
     __device__ static __forceinline__ int bytes_of(value_type_t type) {
@@ -189,7 +190,7 @@ protected:
             }
         to[0] = from.read_4(at), to[1] = from.read_4(at + 4 * second);
     }
-    // Of 16 rows and a column of a thread.
+    // For 16 rows and a column of a thread.
     template <size_t n>
     __device__ static __forceinline__ float value(
             const uint32_t (&pairs)[n], value_type_t type, int step, int column) {
@@ -208,7 +209,7 @@ protected:
             if (r.has_zeros()) return value(r.zeros, r.types.zeros, step, column);
         return 0.f;
     }
-    // A bit mask that is 0 where no value is beyond.
+    // A bit mask that is 0 if no value is beyond the limit.
     template <size_t n>
     __device__ static __forceinline__ uint32_t beyond(const uint32_t (&pairs)[n], value_type_t type) {
         uint32_t bits = 0;
@@ -231,12 +232,12 @@ protected:
     __device__ static __forceinline__ float bf16_to_float(uint32_t pair, int half) {
         return __uint_as_float(half ? pair & 0xFFFF0000u : pair << 16);
     }
-    // The bits of the first term of a weight of which it is not all, less so many units of f32.
+    // The bits of the first term of a weight that has further terms, minus this many units of f32.
     __device__ static __forceinline__ uint32_t cut(float v, uint32_t units) {
         const uint32_t bits = __float_as_uint(v);
         return (v == 0.f || !isfinite(v) ? bits : bits - units) & 0xFFFF0000u;
     }
-    // Of infinities and NaN itself.
+    // Inf and NaN themselves.
     __device__ static __forceinline__ float rest_of(float v, uint32_t first) {
         return isfinite(v) ? v - __uint_as_float(first) : v;
     }

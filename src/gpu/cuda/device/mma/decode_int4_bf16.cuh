@@ -13,8 +13,8 @@ struct int4_bf16_t : int4_t<kind> {
     using raw_t = typename int4_t<kind>::raw_t;
     static_assert(!int4_t<kind>::any_types, "scales of 16 bits");
 
-    // Scales and zeros that 2^13, by which unscaled weights are too small, takes to 2^128 or beyond: it adds
-    // 13 to their exponents, and one more makes 256 of the largest.
+    // Detects scales and zeros that become 2^128 or larger when multiplied by 2^13, by which unscaled weights
+    // are too small: this adds 13 to their exponents, and one more turns the largest one into 256.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = 0;
         const auto look_at = [&](uint32_t s) { bits |= (s & 0x7FFF7FFFu) + (up - power_of_two_bf16x2(-1)); };

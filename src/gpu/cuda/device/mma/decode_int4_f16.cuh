@@ -13,8 +13,8 @@ template <int4_kind_t kind>
 struct int4_f16_t : int4_t<kind> {
     using of_bf16 = int4_t<kind>;
     using raw_t = typename of_bf16::raw_t;
-    // Products with f16 are far from the ends of f32, so sums of those with scales of f16 may be as much too
-    // small as the weights.
+    // Products with f16 are far from the limits of f32. So sums of those with f16 scales may be too small by
+    // the same factor as the weights.
     static constexpr int down = 9;
     static constexpr float sum_scale = of_bf16::any_types ? 1.f : 1 << down;
 
@@ -70,7 +70,7 @@ inline constexpr bool is_f16<int4_f16_t<kind>> = true;
 template <int4_kind_t kind>
 struct unscaled_t<int4_f16_t<kind>> : unscaled_int4_t<int4_f16_t<kind>> {};
 
-// What weights of a format become where the source is f16; of others than int4 there is no such source.
+// The form of the weights of a format if the source is f16. Only int4 has such sources.
 template <typename format>
 struct with_f16_source_t {
     using type = format;

@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 
-// Takes the first term off x, of 8 bits; where nothing would be left, one step less.
+// Subtracts the first term, of 8 bits, from x. If nothing would be left, it is one step smaller.
 __device__ __forceinline__ float take_bf16_term(float &x) {
     const uint32_t bits = __float_as_uint(x), magnitude = bits & 0x7FFFFFFFu;
     const bool whole = (bits & 0xFFFF) == 0 && magnitude != 0 && magnitude < 0x7F800000u;

@@ -30,12 +30,12 @@ __device__ __forceinline__ void land_unscaled_f4(uint32_t (&a)[4], uint32_t w) {
     for (int i = 0; i < 4; i++) a[i] = mul_bf16x2(a[i], power_of_two_bf16x2(126 - down));
 }
 
-// With e8m0 scales: `down` is how much smaller weights are, as a power of two.
+// With e8m0 scales: weights are too small by 2^down.
 template <int down_>
 struct unscaled_e8m0_t {
     static constexpr bool exists = true, equal_factors = true;
     static constexpr int down = down_;
-    // Bytes of 129 and more, and 0, which is no power of two times 2^23 of a f32.
+    // Detects bytes of 129 and more, and 0, which is not a power of two times 2^23 of an f32.
     template <typename raw_t>
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         return e8m0_scales_t::outside<1>(r.scales);
@@ -57,11 +57,11 @@ struct unscaled_t<mxfp4_t> : unscaled_e8m0_t<9> {
     }
 };
 
-// Every scale has its factor: NaN, subnormal and negative ones, too.
+// Every scale has a factor, also NaN, subnormal and negative ones.
 template <>
 struct unscaled_t<nvfp4_t> {
     static constexpr bool exists = true, equal_factors = false;
-    static constexpr int down = 8; // as format::sum_scale has it
+    static constexpr int down = 8; // as in format::sum_scale
     static_assert(nvfp4_t::sum_scale == 1 << down, "factors are the scales");
     __device__ static __forceinline__ void decode(uint32_t (&a)[4], const nvfp4_t::raw_t &r, int step) {
         land_unscaled_f4<down>(a, r.codes[step]);

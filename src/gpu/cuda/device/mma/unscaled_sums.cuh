@@ -10,11 +10,11 @@
 namespace mxdnn {
 namespace impl {
 
-// What sums over 32 rows, the lower or the upper ones of a step, are multiplied by, of columns c and c + 8.
-// any: weights that meet their scale early count as they are.
+// The factors of sums over 32 rows, the lower or the upper ones of a step, for columns c and c + 8. any:
+// weights that already include their scale count as they are.
 template <typename format, bool any>
 struct unscaled_factors_t {
-    float scale[2], zero[2]; // the second of sums of the source alone
+    float scale[2], zero[2]; // zero: the factor of sums of the source alone
     bool with_zero[2];
 
     __device__ __forceinline__ unscaled_factors_t(const typename format::raw_t &raw, int half) {
@@ -52,19 +52,19 @@ __device__ __forceinline__ void add_ones(float (&sum)[4], const uint32_t (&b)[4]
     mma_unscaled<format>(sum, ones, b[2], b[3]);
 }
 
-// Every eight rows of the source are there.
+// Every eight rows of the source exist.
 struct all_rows_t {
     __device__ constexpr bool operator()(int) const { return true; }
 };
 
 // Adds 32 rows of K, the lower or the upper ones of a step, to the sums of 16 columns and up to 8 * tiles
-// rows of the source. left: rows of K from the step's first on; source(t, b): the fragments of eight of the
-// source's; has(t): whether there are such rows.
+// rows of the source. left: rows of K from the step's first on. source(t, b): the fragments of eight source
+// rows. has(t): whether these rows exist.
 template <typename format, bool any, int tiles, int row_tiles, typename F, typename G = all_rows_t>
 __device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const typename format::raw_t &raw,
         int half, [[maybe_unused]] int left, F &&source, G &&has = G()) {
     if constexpr (any && is_f16<format>) {
-        // Terms of the source that are as much smaller as sums are enlarged in the end.
+        // Terms of the source that are smaller by the factor by which sums are enlarged in the end.
 #pragma unroll 1
         for (int term = 1; term >= 0; term--)
             add_unscaled<typename format::of_bf16, true, tiles>(
@@ -94,8 +94,7 @@ __device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const t
         float part[together][4] = {};
 #pragma unroll
         for (int t = 0; t < together; t++) source(first + t, b[t]);
-            // Products that do not wait for each other are neighbours. The least terms come first: their sum
-            // is exact.
+            // Independent products are next to each other. The smallest terms come first: their sum is exact.
 #pragma unroll
         for (int i = 0; i < 2; i++)
 #pragma unroll

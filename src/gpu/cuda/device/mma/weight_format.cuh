@@ -28,7 +28,7 @@ namespace impl {
 
 using cuda::packed::tiling_t;
 
-// Bytes from the start of a tile to a thread's scales, and to its codes of the tile's first step.
+// Bytes from the start of a tile to the scales of a thread, and to its codes in the first step.
 struct place_t {
     uint32_t scales, codes;
 };
@@ -42,7 +42,7 @@ __device__ __forceinline__ uint32_t mul_bf16x2(uint32_t a, uint32_t b) {
     return cuda::bf16x2_t::mul(a, b);
 #endif
 }
-// One half of a word in both halves, for a product: there it costs no instruction.
+// One half of a word in both halves, for a product, where it costs no instruction.
 __device__ __forceinline__ uint32_t half_of(uint32_t v, bool high) {
     uint32_t both;
     if (high)
@@ -69,7 +69,7 @@ __device__ __forceinline__ float e8m0_to_float(uint32_t byte) {
     return __uint_as_float(byte == 0 ? 0x00400000u : byte == 255 ? 0x7FC00000u : byte << 23);
 }
 
-// Landed codes become weights: multiplied by 2^add, exactly, and by the scale.
+// Turns codes in bf16 position into weights: multiplied by 2^add, exactly, and by the scale.
 constexpr uint32_t power_of_two_bf16x2(int e) { return uint32_t(e + 127) << 7 | uint32_t(e + 127) << 23; }
 constexpr uint32_t power_of_two_f16x2(int e) { return uint32_t(e + 15) << 10 | uint32_t(e + 15) << 26; }
 
@@ -77,21 +77,21 @@ constexpr uint32_t power_of_two_f16x2(int e) { return uint32_t(e + 15) << 10 | u
 struct e8m0_scales_t {
     static constexpr int header_bytes = 128;
     __device__ static __forceinline__ uint32_t place(int thread) { return uint32_t(thread) / 4 * 4; }
-    // Which byte is that of the 16 rows `step` and of a column.
+    // The byte that belongs to the 16 rows `step` and to a column.
     __device__ static constexpr int byte(int step, int column) { return step / 2 * 2 + column; }
-    // A bit mask that is 0 where all bytes are from `least` to `least` + 127: subtracting borrows from a
-    // byte's neighbour only below `least`, and then this byte's own bit says so.
+    // A bit mask that is 0 if all bytes are from `least` to `least` + 127. The subtraction borrows from the
+    // next byte only if a byte is below `least`, and then the byte's own bit shows it.
     template <int least>
     __device__ static __forceinline__ uint32_t outside(uint32_t scales) {
         return (scales - uint32_t(least) * 0x01010101u) & 0x80808080u;
     }
-    // 2^(byte - 127 + add), which has to lie in the normal range of bf16: of column c in the low half, of
-    // c + 8 in the high one.
+    // 2^(byte - 127 + add), which must be a normal bf16: for column c in the low half, for c + 8 in the high
+    // one.
     template <int add>
     __device__ static __forceinline__ uint32_t factors(uint32_t scales, int step) {
         return (__byte_perm(scales, 0, step / 2 ? 0x4342 : 0x4140) << 7) + uint32_t(add) * 0x00800080u;
     }
-    // The same of one column without `add`, in both halves, for every byte.
+    // The same for one column without `add`, in both halves, for every byte.
     __device__ static __forceinline__ uint32_t any_factor(uint32_t scales, int step, int column) {
         const uint32_t b = scales >> byte(step, column) * 8 & 255;
         return (b == 0 ? 0x0040u : b == 255 ? 0x7FC0u : b << 7) * 0x00010001u;
@@ -115,15 +115,14 @@ struct e8m0_scales_t {
     }
 };
 
-// Whether sums over 32 rows meet the scales instead, for weights that times their scale are no bf16. Then a
-// format has, instead of decode(), decode_unscaled(a, raw, step) for what is not special, decode_any(a, raw,
-// step, rows left) for everything, in several terms, and what unscaled_factors_t asks for
-// (unscaled_sums.cuh).
+// Whether scales are applied to sums over 32 rows, for weights that are not bf16 after scaling. Instead of
+// decode(), such a format has decode_unscaled(a, raw, step) for ordinary weights, decode_any(a, raw, step,
+// rows left) for all, in several terms, and what unscaled_factors_t uses (unscaled_sums.cuh).
 template <typename format>
 inline constexpr bool has_unscaled = false;
 
-// Whether such weights are f16, as the source is then. Those that meet their scales early are not: these
-// format::of_bf16 decodes, and the source is the sum of two bf16 for them (f16_terms.cuh).
+// Whether such weights are f16, like the source. Weights whose scales are applied early are decoded by
+// format::of_bf16 instead; for them the source is the sum of two bf16 numbers (f16_terms.cuh).
 template <typename format>
 inline constexpr bool is_f16 = false;
 

@@ -10,7 +10,7 @@
 namespace mxdnn {
 namespace impl {
 
-// What `get` gives for the type of a format; get is called with an object of it.
+// The result of `get` for the type of a format. get is called with an object of it.
 template <typename getter>
 auto of_format(cuda::packed::format_t f, const getter &get) -> decltype(get(mxfp4_t())) {
     using cuda::packed::format_t;

@@ -10,23 +10,23 @@ namespace mxdnn {
 namespace impl {
 namespace wgmma {
 
-// Lower half of the descriptor of a K-major B tile at a shared address that is a multiple of 1024 (PTX ISA,
-// matrix descriptor): address / 16. The upper half, MXDNN_B_UPPER, is always the same: stride of eight rows
-// / 16, and 128-byte swizzle in bits 62...
+// The lower half of the descriptor of a K-major tile B at a shared address that is a multiple of 1024 (PTX
+// ISA, matrix descriptor): address / 16. The upper half, MXDNN_B_UPPER, is constant: stride of eight rows /
+// 16, and 128-byte swizzle in bits 62...
 __device__ __forceinline__ uint32_t b_descriptor(uint32_t at) { return (at >> 4 & 0x3FFF) | 1u << 16; }
 #define MXDNN_B_UPPER "0x40000040" // swizzle 1 << 30, 1024 / 16
-// What 32 bytes of K further on add to the descriptor.
+// The number to add to the descriptor for 32 bytes further along K.
 constexpr uint32_t b_step = 32 / 16;
 
-// Before the first wgmma that reads registers which ordinary instructions wrote.
+// Called before the first wgmma that reads registers which ordinary instructions wrote.
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until at most `pending` of the committed groups are unfinished.
+// Waits until at most `pending` of the committed groups are unfinished.
 template <int pending>
 __device__ __forceinline__ void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
-// Keeps registers that a wgmma in flight reads alive until here.
+// Keeps the registers of an unfinished wgmma alive until here.
 template <int steps>
 __device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
     for (int i = 0; i < steps; i++)
@@ -35,7 +35,8 @@ __device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
 
 template <int rows>
 __device__ void mma(float *d, const uint32_t (&a)[4], uint32_t b);
-// f8_e4m3 rows; weights of f8_e4m3, or of f8_e5m2, which has Inf. `add`: to the sums, which else begin here.
+// f8_e4m3 rows; weights of f8_e4m3, or of f8_e5m2, which has Inf. `add`: adds to the sums; otherwise they
+// begin here.
 template <int rows>
 __device__ void mma_e4m3(float *d, const uint32_t (&a)[4], uint32_t b, bool add);
 template <int rows>
@@ -83,7 +84,7 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 #define MXDNN_SUMS_240 MXDNN_SUMS_224, MXDNN_8(112)
 #define MXDNN_SUMS_256 MXDNN_SUMS_240, MXDNN_8(120)
 
-// a0...b: the numbers of the operands after the sums. The predicate says that the sums are added to.
+// a0...b: the numbers of the operands after the sums. The predicate says whether to add to the sums.
 #define MXDNN_MMA(rows, a0, a1, a2, a3, b_)                                                         \
     template <>                                                                                     \
     __device__ __forceinline__ void mma<rows>(float *d, const uint32_t (&a)[4], uint32_t b) { \

@@ -10,16 +10,15 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// One variant of a kernel for a format; a list of them ends where the function that looks one up returns
-// null.
+// One variant of a kernel for a format. The list of variants ends where the lookup function returns null.
 template <typename args_t>
 struct built_t {
     void (*kernel)(args_t);
     int threads, shared_bytes;
-    int pair = 1; // CTAs of a cluster besides those that share K
+    int pair = 1; // CTAs of a cluster, not counting those that share K
 };
 
-// Loads the variants that a launch names; null: all that are built.
+// Loads the variants of a launch; null: all variants.
 template <typename args_t>
 cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int), const launch_args_t *like) {
     for (int f = 0; f < int(format_t::count); f++) {

@@ -43,7 +43,7 @@ __device__ __forceinline__ uint32_t pair_of(value_type_t type, float a, float b)
     return *reinterpret_cast<const uint32_t *>(&v);
 }
 
-// count neighbours from element i on, in one store where the address allows it.
+// Stores `count` elements from element i on, with one store if the address allows it.
 template <int count>
 __device__ __forceinline__ void store_values(
         void *p, value_type_t type, int64_t i, const float (&v)[count], int valid) {
@@ -70,11 +70,11 @@ __device__ __forceinline__ void store_values(
         if (j < valid) store_value(p, type, i + j, v[j]);
 }
 
-// What sums of an expert are multiplied by: two factors, because their product might leave f32.
+// The factors of the sums of an expert. There are two, because their product might leave the range of f32.
 struct sum_scale_t {
     float sum, expert;
 
-    // format_scale: that of the sums of the weight format.
+    // format_scale: the factor of the weight format for sums.
     __device__ sum_scale_t(const matmul_args_t &a, int of_expert, float format_scale)
         : sum(format_scale), expert(a.expert_alpha ? __ldg(a.expert_alpha + of_expert) : 1.f) {
         if (a.prefix) sum *= *reinterpret_cast<const float *>(packed_of(a, of_expert));
@@ -89,16 +89,17 @@ __device__ inline bool is_tiles_of_dst(const matmul_args_t &a) {
            && reinterpret_cast<uintptr_t>(a.dst) % 16 == 0;
 }
 
-// Four neighbouring columns of one expert: what is the same for all their rows.
+// Four neighbouring columns of one expert: values that are the same for all rows.
 struct columns_t {
-    int column, valid; // the first one of the results, and how many there are from it on; 0 or less: none
+    int column,
+            valid; // the first column of the results, and how many columns exist from it on; 0 or less: none
     float bias[4], up_bias[4];
     sum_scale_t scale;
     float alpha, beta, limit;
-    bool factors; // whether sums have to be multiplied by those of their rows
+    bool factors; // whether sums have to be multiplied by the factors of their rows
 
-    // n: the first one of the weights, a multiple of 4; with halves that of the gates. format_scale: that of
-    // the sums of the weight format. bare: sums have not been multiplied by the factors of their rows.
+    // n: the first column of the weights, a multiple of 4; with halves that of the gates. format_scale: the
+    // factor of the weight format for sums. bare: sums have not been multiplied by the factors of their rows.
     __device__ columns_t(const matmul_args_t &a, int expert, int n, float format_scale, bool bare = true)
         : scale(a, expert, format_scale), factors(bare && a.row_factors) {
         const bool halves = a.activation == activation_t::gated_halves;
@@ -131,9 +132,9 @@ struct columns_t {
         return __fdividef(gate, 1.f + expf(-alpha * gate)) * (up + beta);
     }
 
-    // Finishes `rows` rows of the list from m on, `step` apart, as far as they lie before `end`. sum and up:
-    // at each row's sums of these columns and, with halves, of those that they gate, `pitch` floats per step.
-    // All rows at once, so that one hides the latency of another.
+    // Finishes `rows` rows of the list from m on, `step` apart, up to `end`. sum and up point to the sums of
+    // these columns in each row and, with halves, to those that they gate, `pitch` floats per step. All rows
+    // are processed together, which hides their latency.
     template <int rows>
     __device__ __forceinline__ void store(const matmul_args_t &a, int m, int step, int end, const float *sum,
             const float *up, int pitch) const {
@@ -197,7 +198,7 @@ private:
 #pragma unroll
                 for (int j = 0; j < count; j++) v[i][j] *= weight[i];
         }
-        // The usual case apart, so that its code is short.
+        // The usual case by itself, so that its code is short.
         if (a.dst_type == value_type_t::bf16 && valid == count && a.old_scale == 0.f) {
             auto *to = static_cast<__nv_bfloat16 *>(a.dst) + (m * a.dst_stride + column - a.dst_first);
             if (reinterpret_cast<uintptr_t>(to) % (2 * count) == 0 && a.dst_stride % count == 0) {

@@ -16,15 +16,15 @@ constexpr int panel_columns = 64;
 
 struct row_block_t {
     int expert;
-    int first, rows; // rows of the list [0, M) that the caller's indices are for
+    int first, rows; // the rows of the list [0, M) that the caller's indices are for
 };
 
-// The panels of an item: up to `each` slots of one panel. With gated halves every second slot has the panel
-// of the columns that the one before it gates. They are counted in units: a panel, or a gate and what it
+// The panels of an item: up to `each` slots of one panel. With gated halves, every second slot has the panel
+// with the columns that the previous slot gates. They are counted in units: a panel, or a gate and what it
 // gates.
 template <int each>
 struct panels_t {
-    int begin, end, up; // up: panels from a gate to what it gates, 0: no halves
+    int begin, end, up; // up: panels from a gate to what it gates; 0: no halves
 
     __device__ explicit panels_t(const matmul_args_t &a)
         : begin(a.panel_begin), end(a.panel_end),
@@ -32,7 +32,7 @@ struct panels_t {
 
     __device__ int units() const { return end - begin; }
     __device__ int units_each() const { return up ? each / 2 : each; }
-    // Slots of so many units, and the panel of a slot, counted from unit `first` on.
+    // The number of slots of this many units, and the panel of a slot, counted from unit `first` on.
     __device__ int slots_of(int units) const { return up ? 2 * units : units; }
     __device__ int panel_from(int first, int slot) const {
         return up ? begin + first + slot / 2 + slot % 2 * up : begin + first + slot;
@@ -42,8 +42,9 @@ struct panels_t {
             if (list[panel(group, slot)]) return true;
         return !list;
     }
-    // Results leave in quads of neighbouring columns, counted through the slots; with halves, through those
-    // of the gates. A quad's first column among those of all slots, and among all of the weights.
+    // Results are stored in quads of neighbouring columns, counted through the slots; with halves, through
+    // those of the gates. The first column of a quad among those of all slots, and among all columns of the
+    // weights.
     __device__ static int quads_of(int units) { return units * (panel_columns / 4); }
     __device__ int slot_column(int quad) const {
         return up ? quad / 16 * (2 * panel_columns) + quad % 16 * 4 : quad * 4;
@@ -52,9 +53,9 @@ struct panels_t {
         return (begin + first) * panel_columns + quad * 4;
     }
 
-    // Groups of as many units as there are slots for, but for the last one.
+    // Groups with as many units as there are slots, except the last one.
     __device__ int groups() const { return (units() + units_each() - 1) / units_each(); }
-    // None of a group beyond the last.
+    // A group beyond the last has none.
     __device__ int slots(int group) const {
         return slots_of(max(0, min(units_each(), units() - group * units_each())));
     }
@@ -64,19 +65,19 @@ struct panels_t {
 };
 
 struct work_list_t {
-    // Running count of the shares of the groups before each: of its row blocks, or of what they cost.
+    // Prefix sums of the shares of the groups: number of row blocks, or cost.
     int first_share[max_groups + 1];
-    // Kept, because a look into global memory between two items would cost as much as a stage.
+    // Stored, because reading global memory between two items would cost as much as a stage.
     int first_row[max_groups], rows[max_groups], expert[max_groups];
     int of_warp[32]; // shares of the groups that a warp looks at
 
-    // By all threads of a CTA, of which a warp may be missing elsewhere; ends with a barrier of them all.
-    // shares_of: of a group with so many rows.
+    // Called by all threads of a CTA, except perhaps one warp. It ends with a barrier of them all. shares_of:
+    // the shares of a group with so many rows.
     template <typename F>
     __device__ void build(const matmul_args_t &a, F &&shares_of) {
         const int groups = groups_of(a), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         if (threadIdx.x == 0) first_share[0] = 0;
-        int from = 0; // groups that earlier rounds looked at
+        int from = 0; // groups of earlier rounds
         do {
             const int g = from + int(threadIdx.x);
             int shares = 0;
@@ -87,14 +88,14 @@ struct work_list_t {
                 rows[g] = max(min(int(group.first + group.count), a.row_begin + a.M) - first_row[g], 0);
                 if (group.expert >= 0) shares = shares_of(rows[g]);
             }
-            // Those of the groups from this warp's first one on, up to this one.
+            // The shares of the groups from this warp's first one to this one.
             for (int d = 1; d < 32; d *= 2) {
                 const int other = __shfl_up_sync(~0u, shares, d);
                 if (lane >= d) shares += other;
             }
             if (lane == 31) of_warp[warp] = shares;
             __syncthreads();
-            // Warps without groups would take issue slots from those that have.
+            // Warps without groups return, because they would take issue slots from those that have.
             if (from + warp * 32 < groups) {
                 shares += first_share[from];
                 shares += int(__reduce_add_sync(~0u, unsigned(lane < warp ? of_warp[lane] : 0)));
@@ -104,17 +105,17 @@ struct work_list_t {
             from += int(blockDim.x);
         } while (from < groups);
     }
-    // A share for every block of at most block_rows rows.
+    // One share for every block of at most block_rows rows.
     __device__ void build(const matmul_args_t &a, int block_rows) {
         build(a, [block_rows](int rows) { return (rows + block_rows - 1) / block_rows; });
     }
 
     __device__ static int groups_of(const matmul_args_t &a) { return a.grouped ? int(a.groups.groups) : 1; }
 
-    // There are in all; of a list of row blocks, these.
+    // The total; in a list of row blocks, their number.
     __device__ int shares(const matmul_args_t &a) const { return first_share[groups_of(a)]; }
 
-    // The last group that begins at or before a share there is, by a warp.
+    // The last group that begins at or before a share. Called by a warp.
     __device__ int group_of(const matmul_args_t &a, int share) const {
         static_assert(max_groups <= 32 * 16, "found in two looks");
         const int groups = groups_of(a), lane = threadIdx.x % 32;
@@ -122,14 +123,14 @@ struct work_list_t {
         const int from = (__popc(__ballot_sync(~0u, begins(lane * 16))) - 1) * 16;
         return from + __popc(__ballot_sync(~0u, lane < 16 && begins(from + lane))) - 1;
     }
-    // Row block `at` of those that a group is cut into: multiples of step rows, but for the last.
+    // Row block `at` of a group. Blocks are multiples of step rows, except the last one.
     __device__ row_block_t block_of(int group, int at, int blocks, int step) const {
-        // At most block_rows each, which is a multiple of step, so the last block has rows too.
+        // At most block_rows each. This is a multiple of step, so the last block has rows, too.
         const int each =
                 blocks == 1 ? rows[group] : ((rows[group] + blocks - 1) / blocks + step - 1) / step * step;
         return {expert[group], first_row[group] + at * each, min(rows[group] - at * each, each)};
     }
-    // The same by its number in all groups, where a share is a row block; by a warp.
+    // The same by its number among all groups, if a share is a row block. Called by a warp.
     __device__ row_block_t block(const matmul_args_t &a, int index, int step) const {
         if (!a.grouped && shares(a) == 1) return {0, a.row_begin, a.M};
         const int group = group_of(a, index);
@@ -137,7 +138,7 @@ struct work_list_t {
     }
 };
 
-// First byte of an expert's packed weights: its global scale where they have one, then the panels.
+// The first byte of an expert's packed weights: its global scale if it has one, then the panels.
 __device__ inline const uint8_t *packed_of(const matmul_args_t &a, int expert) {
     return a.weights_ptrs ? reinterpret_cast<const uint8_t *>(a.weights_ptrs[expert])
                           : static_cast<const uint8_t *>(a.weights) + expert * a.expert_stride;
@@ -150,7 +151,7 @@ __device__ inline int source_row_of(const matmul_args_t &a, int m) {
     return unsigned(row) < unsigned(a.src_rows) ? row : -1;
 }
 
-// What the sum of row m of the list is multiplied by.
+// The factor of the sum of row m of the list.
 __device__ inline float row_factor_of(const matmul_args_t &a, int m) {
     if (!a.row_factors) return 1.f;
     const int row = source_row_of(a, m);

@@ -41,7 +41,7 @@ __device__ __forceinline__ void barrier_wait(uint32_t bar, uint32_t parity) {
     while (!barrier_try_wait(bar, parity)) {
     }
 }
-// The same, for what other CTAs of the cluster wrote before they arrived.
+// The same, for data that other CTAs of the cluster wrote before they arrived.
 __device__ __forceinline__ void barrier_wait_cluster(uint32_t bar, uint32_t parity) {
     uint32_t done;
     do {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void barrier_wait_cluster(uint32_t bar, uint32_t pari
     } while (!done);
 }
 
-// A barrier among `threads` threads of the CTA; id 0 is __syncthreads().
+// A barrier of `threads` threads of the CTA; id 0 is __syncthreads().
 __device__ __forceinline__ void named_barrier(int id, int threads) {
     asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
@@ -70,8 +70,8 @@ __device__ __forceinline__ void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
                          : "memory");
 }
-// The two halves of cluster_sync() where nothing but initialised barriers, with their own fence, is to be
-// seen.
+// The two halves of cluster_sync(), if only initialised barriers, which have their own fence, have to be
+// visible.
 __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
@@ -85,8 +85,8 @@ __device__ __forceinline__ uint32_t cluster_address(uint32_t a, uint32_t rank) {
 __device__ __forceinline__ void cluster_barrier_arrive(uint32_t remote_bar) {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(remote_bar) : "memory");
 }
-// The same by a thread that has written nothing for the other: no fence, which would wait for all that it has
-// under way.
+// The same for a thread that wrote nothing for the other CTA: without a fence, which would wait for
+// everything in flight.
 __device__ __forceinline__ void cluster_barrier_arrive_relaxed(uint32_t remote_bar) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote_bar) : "memory");
 }
@@ -98,7 +98,7 @@ __device__ __forceinline__ float4 cluster_load(uint32_t remote) {
                  : "memory");
     return v;
 }
-// A store into another CTA of the cluster that counts as 4 announced bytes of a barrier there.
+// A store to another CTA of the cluster that counts as 4 announced bytes of a barrier there.
 __device__ __forceinline__ void cluster_store_async(uint32_t remote, float v, uint32_t remote_bar) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" ::"r"(remote),
                  "f"(v), "r"(remote_bar)
@@ -107,9 +107,9 @@ __device__ __forceinline__ void cluster_store_async(uint32_t remote, float v, ui
 
 // ---- programmatic dependent launch ----
 
-// Devices before Hopper have none, and start a kernel when the one before has ended.
+// Devices before Hopper do not have it. They start a kernel when the previous one has ended.
 
-// Until here nothing may be read or written that an earlier kernel of the stream touches.
+// Before this, nothing may be read or written that an earlier kernel of the stream uses.
 __device__ __forceinline__ void wait_for_earlier_kernels() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -16,8 +16,8 @@ __device__ __forceinline__ void bulk_copy(uint32_t to, const void *from, uint32_
             "l"(from), "r"(bytes), "r"(bar)
             : "memory");
 }
-// A box of a 2-D tensor; the first coordinate is that of neighbouring elements. What lies outside of
-// the tensor becomes zeros, and counts as bytes.
+// Copies a box of a 2-D tensor. The first coordinate is that of neighbouring elements. Elements outside of
+// the tensor become zeros, and count as bytes.
 __device__ __forceinline__ void tensor_copy(uint32_t to, const void *map, int x, int y, uint32_t bar) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
                  "[%1, {%2, %3}], "
@@ -25,7 +25,7 @@ __device__ __forceinline__ void tensor_copy(uint32_t to, const void *map, int x,
                  "l"(map), "r"(x), "r"(y), "r"(bar)
                  : "memory");
 }
-// The same to that place in all CTAs of the cluster whose bits are set, each of which has a barrier at `bar`.
+// The same to that address in all CTAs of the cluster whose bits are set. Each has a barrier at `bar`.
 __device__ __forceinline__ void tensor_copy_to(
         uint16_t ctas, uint32_t to, const void *map, int x, int y, uint32_t bar) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
@@ -33,30 +33,30 @@ __device__ __forceinline__ void tensor_copy_to(
                  "l"(map), "r"(x), "r"(y), "r"(bar), "h"(ctas)
                  : "memory");
 }
-// Fetches the line of an address to L2, where everybody's writes go, too.
+// Prefetches the cache line of an address to L2, which sees the writes of all.
 __device__ __forceinline__ void prefetch_line(const void *at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
-// The same for many lines; address and size are multiples of 16.
+// The same for many cache lines. Address and size are multiples of 16.
 __device__ __forceinline__ void bulk_prefetch(const void *from, uint32_t bytes) {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
-// 16 bytes; zeros where `valid` is false.
+// Copies 16 bytes; zeros if `valid` is false.
 __device__ __forceinline__ void copy_16(uint32_t to, const void *from, bool valid) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
                  : "memory");
 }
-// This thread's arrival at `bar` when all its copy_16 so far have landed.
+// Arrives at `bar` when all earlier copy_16 of this thread are complete.
 __device__ __forceinline__ void copy_arrive(uint32_t bar) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
 }
-// Ends a group of this thread's copy_16; waits until all but the last so many groups have landed.
+// Ends a group of this thread's copy_16. Waits until all but the last groups, as many as given, are complete.
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int groups>
 __device__ __forceinline__ void copies_wait_but() {
     asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }
-// Until all of this thread's copy_16 have landed.
+// Waits until all copy_16 of this thread are complete.
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // ---- loads from an address that is a multiple of their size, at offsets of it ----
@@ -86,7 +86,7 @@ struct shared_reader_t {
         return v;
     }
 };
-// Global memory that is read once and that no running kernel writes.
+// For global memory that is read once and that no running kernel writes.
 struct stream_reader_t {
     const uint8_t *at;
     __device__ __forceinline__ uint4 read_16(int offset = 0) const {
@@ -114,7 +114,7 @@ struct stream_reader_t {
         return v;
     }
 };
-// Four 8 x 8 matrices of 16-bit elements, of which a lane has the transposed fragments; lane l gives the
+// Loads four 8 x 8 matrices of 16-bit elements. A lane gets the transposed fragments. Lane l gives the
 // address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void store_matrix_4_transposed(uint32_t at, const uint32_t (&r)[4]) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
@@ -124,7 +124,7 @@ __device__ __forceinline__ void store_matrix_4_transposed(uint32_t at, const uin
 __device__ __forceinline__ void store_shared(uint32_t at, float v) {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
 }
-// Four 8 x 8 matrices of 16-bit elements; lane l gives the address of row l % 8 of matrix l / 8.
+// Loads four 8 x 8 matrices of 16-bit elements. Lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void load_matrix_4(uint32_t (&r)[4], uint32_t at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

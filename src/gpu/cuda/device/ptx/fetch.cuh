@@ -8,7 +8,7 @@ namespace mxdnn {
 namespace impl {
 namespace ptx {
 
-// Address and size are multiples of 16. Devices before Hopper fetch nothing.
+// Address and size are multiples of 16. On devices before Hopper this does nothing.
 __device__ __forceinline__ void fetch_to_l2(
         [[maybe_unused]] const void *at, [[maybe_unused]] uint32_t bytes) {
 #if __CUDA_ARCH__ >= 900

@@ -9,7 +9,7 @@ namespace impl {
 namespace cuda {
 
 struct bf16x2_t {
-    static constexpr float integers = 1 << 7; // from there on there are only integers
+    static constexpr float integers = 1 << 7; // larger numbers are integers
     // x, of few bits, twice.
     __device__ static constexpr uint32_t of(float x) { return bits_of(x) / 0x10000 * 0x10001; }
 
@@ -25,7 +25,7 @@ struct bf16x2_t {
         return d;
     }
     __device__ static __forceinline__ uint32_t mul(uint32_t a, uint32_t b) {
-        return fma(a, b, 0x80008000u); // -0 changes nothing
+        return fma(a, b, 0x80008000u); // adding -0 changes nothing
     }
     __device__ static __forceinline__ uint32_t abs(uint32_t a) {
         uint32_t d;
@@ -62,13 +62,14 @@ struct f16x2_t {
     }
 };
 
-// Of a normal number, a unit or two off.
+// For a normal number; a unit or two off.
 __device__ __forceinline__ float approximate_inverse(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Four bytes of 0 or 255, the signs of those that a selector's digits name: 0 to 3 of a, 4 to 7 of b.
+// Four bytes of 0 or 255: the signs of the bytes that the digits of the selector name, 0 to 3 of a, 4 to 7 of
+// b.
 __device__ __forceinline__ uint32_t byte_signs(uint32_t a, uint32_t b, uint32_t selector) {
     uint32_t d;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(selector | 0x8888u));

@@ -8,8 +8,8 @@ namespace mxdnn {
 namespace impl {
 namespace ptx {
 
-// Four of them; lane l gives the address of row l % 8 of matrix l / 8, and gets of each matrix two neighbours
-// of column l / 4: those of rows l % 4 * 2 and the next.
+// Four matrices. Lane l gives the address of row l % 8 of matrix l / 8. It gets two neighbours of column l /
+// 4 of each matrix: those of rows l % 4 * 2 and the next.
 __device__ __forceinline__ void load_matrix_4_transposed(uint32_t (&r)[4], uint32_t at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

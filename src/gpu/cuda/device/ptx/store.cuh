@@ -8,8 +8,8 @@ namespace mxdnn {
 namespace impl {
 namespace ptx {
 
-// To global memory, unless `valid` is false. (An assignment becomes four stores where the compiler does not
-// see the alignment.)
+// Stores to global memory, unless `valid` is false. (A plain assignment becomes four stores if the compiler
+// does not know the alignment.)
 __device__ __forceinline__ void store_16(void *to, const uint4 &v, bool valid) {
     asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %5, 0;\n\t"
                  "@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n\t}" ::"l"(to),

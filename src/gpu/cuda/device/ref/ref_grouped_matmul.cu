@@ -19,7 +19,7 @@ __device__ float topk_weight(const grouped_args_t &a, int64_t row) {
                                   : bf16_t::decode(static_cast<const uint16_t *>(a.topk)[row]);
 }
 
-// The index of a row: that of its group, where groups are padded, and of the row in it.
+// The index of a row. If groups are padded, it consists of the group and the row in it.
 struct row_index_t {
     int64_t idx[max_ndims] = {};
     int64_t m;
@@ -105,7 +105,7 @@ struct product_t {
     }
 };
 
-// What meets in one row of dst: body(group, expert, row), groups and rows ascending.
+// The contributions to one row of dst: calls body(group, expert, row) in ascending order of groups and rows.
 template <typename F>
 __device__ void for_each_source(const grouped_args_t &a, int64_t dst_row, F &&body) {
     for (int64_t g = 0; g < a.groups.groups; g++) {
@@ -121,8 +121,8 @@ __device__ void for_each_source(const grouped_args_t &a, int64_t dst_row, F &&bo
     }
 }
 
-// The sums of `count` columns from `first` on in one row of dst. The last expert that met there; -1: none
-// did.
+// The sums of `count` columns from `first` on, in one row of dst. Returns the last expert that was added
+// there; -1: none.
 __device__ int sums_of(const grouped_args_t &a, int64_t dst_row, int64_t first, int count, double *sums,
         int64_t *last_group) {
     int last = -1;
@@ -130,7 +130,7 @@ __device__ int sums_of(const grouped_args_t &a, int64_t dst_row, int64_t first, 
     for (int j = 0; j < count; j++) sums[j] = 0;
     for_each_source(a, dst_row, [&](int64_t g, int expert, int64_t r) {
         const product_t p(a, g, r, expert);
-        // The first row is taken as it is, so that -0 stays -0.
+        // The first row is copied, so that -0 stays -0.
         for (int j = 0; j < count; j++) sums[j] = p.result(first + j) + (last < 0 ? -0. : sums[j]);
         last = expert;
         *last_group = g;
@@ -172,7 +172,7 @@ __device__ void row_of_results(const grouped_args_t &a, int64_t dst_row) {
         float x[max_block];
         int64_t group;
         const int expert = sums_of(a, dst_row, first, count, sums, &group);
-        if (expert < 0 && !a.scatter) return; // nobody's row
+        if (expert < 0 && !a.scatter) return; // no expert computes the row
         for (int j = 0; j < count; j++) x[j] = float(sums[j]);
         const row_index_t at(dst_row, a.dst_group_rows);
         matrix_view_t dst(a.m.dst, at.idx);

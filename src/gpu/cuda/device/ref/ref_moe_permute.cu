@@ -12,7 +12,8 @@ namespace {
 
 constexpr int threads = 128;
 
-// Rows of codes and, of a quantised tensor, the scales of their blocks; from -1: zeros, of scales too.
+// Rows of values or codes and, of a quantised tensor, the scales of their blocks. From row -1: zeros, also
+// for scales.
 __device__ void move_row(const permute_args_t &a, int64_t to, int64_t from) {
     const int64_t none[max_ndims] = {};
     const matrix_view_t src(a.src, none), dst(a.dst, none);
@@ -22,7 +23,7 @@ __device__ void move_row(const permute_args_t &a, int64_t to, int64_t from) {
         for (int64_t c = first; c < end; c++) dst.set_code(to, c, from < 0 ? 0 : src.code(from, c));
         if (a.dst.quantised) dst.set_params(to, first, from < 0 ? block_params_t() : src.params(from, first));
     }
-    // Columns of a tile of scales beyond the row's own are zero.
+    // Columns of a tile that no scale of the row uses are zero.
     if (!a.dst.swizzled || threadIdx.x) return;
     const int64_t own = a.dst.swizzle_cols;
     for (int64_t c = own; c < round_up(own, swizzle_128x4::tile_cols); c++)
@@ -48,7 +49,7 @@ __global__ void plan(const __grid_constant__ permute_args_t a) {
     for (int64_t e = 0; a.offsets && e < a.experts + a.starts; e++) a.offsets[e] = a.start[e + !a.starts];
 }
 
-// A CTA's row of the destination, or those that share bytes with it.
+// The row of the destination of a CTA, or the rows that share bytes with it.
 template <typename F>
 __device__ void for_rows(const permute_args_t &a, int64_t row, F &&body) {
     int64_t idx[max_ndims] = {row};
@@ -72,7 +73,7 @@ __device__ void permute_row(const permute_args_t &a, int64_t row) {
         }
         move_row(a, row, from);
     }
-    if (a.idx && threadIdx.x == 0) a.idx[row] = int32_t(from); // rows past the last end belong to nobody
+    if (a.idx && threadIdx.x == 0) a.idx[row] = int32_t(from); // rows after the last end belong to no expert
 }
 
 __global__ void __launch_bounds__(threads) permute(const __grid_constant__ permute_args_t a) {
@@ -93,7 +94,7 @@ cudaError_t launch_permute(const launch_t &at, const void *args) {
 
 // ---- moe_unpermute ----
 
-// The source rows of the entries of some tokens; of rows that claim one entry, the last.
+// The source rows of the entries of some tokens. If several rows claim one entry, the last one counts.
 __global__ void __launch_bounds__(threads) clear_inverse(const __grid_constant__ permute_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i < a.part_tokens * a.k) a.inverse[i] = -1;
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(threads)
     const int64_t none[max_ndims] = {};
     const matrix_view_t src(a.src, none), dst(a.dst, none);
     for (int64_t c = threadIdx.x; c < a.columns; c += threads) {
-        // A sum in the order of the choices; those that no row has add nothing.
+        // A sum in the order of the choices. Choices without a row add nothing.
         float sum = 0;
         bool first = true;
         for (int64_t j = 0; j < a.k; j++) {
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(threads)
     }
 }
 
-// Rows of the last tile of swizzled scales beyond the tensor's own are zero.
+// The rows of the last 128x4 tile that the tensor does not have are zero.
 __global__ void pad_rows(const __grid_constant__ permute_args_t a) {
     const int64_t own = a.dst.swizzle_cols, columns = round_up(own, swizzle_128x4::tile_cols);
     for (int64_t r = a.dst_rows; r < round_up(a.dst_rows, swizzle_128x4::tile_rows); r++)

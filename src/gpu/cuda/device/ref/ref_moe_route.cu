@@ -16,7 +16,7 @@ using namespace route_rules;
 constexpr int threads = 128;
 constexpr float least = -HUGE_VALF;
 
-// One token at a time; neighbouring threads' scores and keys are neighbours.
+// One token at a time. Scores and keys of neighbouring threads are neighbours.
 struct token_router_t {
     const route_args_t &a;
     int64_t slice;
@@ -46,12 +46,12 @@ struct token_router_t {
         }
         return a.group_max ? best : group_key(best, second);
     }
-    // Experts of all but the best groups cannot be chosen.
+    // Experts outside the best groups cannot be chosen.
     __device__ void close_groups() const {
         const int64_t n = a.E / a.expert_groups;
         for (int64_t g = 0; g < a.expert_groups; g++) {
             const int32_t own = key_of_group(g);
-            int64_t better = 0; // groups ahead of this one
+            int64_t better = 0; // number of better groups
             for (int64_t other = 0; other < a.expert_groups; other++) {
                 const int32_t k = key_of_group(other);
                 better += k > own || (k == own && other < g);
@@ -66,7 +66,7 @@ struct token_router_t {
         for (int64_t e = 0; e < a.E; e++) {
             const int64_t idx[2] = {t, e};
             score(e) = load_value(a.logits, idx, 2);
-            // Scores rise with their logits, so that without a bias the logits rank the experts.
+            // Scores increase with their logits. So without a bias the logits rank the experts.
             if (!a.bias) key(e) = key_of(score(e));
         }
         make_scores();
@@ -100,7 +100,7 @@ struct token_router_t {
     }
 };
 
-// Tokens of the part that is at work: it ends here.
+// Tokens of the current part, which ends here.
 __device__ int64_t end_of(const route_args_t &a) { return a.T - a.first < a.part ? a.T : a.first + a.part; }
 
 __global__ void __launch_bounds__(threads) choose(const __grid_constant__ route_args_t a) {
@@ -130,7 +130,7 @@ __global__ void offsets(const __grid_constant__ route_args_t a) {
     }
 }
 
-// Rows of the experts, one after the other; those of an expert in the order of the tokens.
+// The rows of the experts, one expert after the other. Rows of one expert are in the order of the tokens.
 __global__ void __launch_bounds__(threads) order_rows(const __grid_constant__ route_args_t a) {
     const int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (e >= a.E) return;
@@ -156,7 +156,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
     const cudaStream_t s = stream_of(at);
     const unsigned experts = unsigned(div_up(a.E, threads));
     if (a.ids && a.weights) {
-        // One part that is the caller's.
+        // One part, in the caller's memory.
         a.part = a.T;
         a.part_ids = a.ids;
         a.part_weights = a.weights;

@@ -73,7 +73,8 @@ __global__ void __launch_bounds__(threads) clear_globals(const __grid_constant__
     for (int64_t i = threadIdx.x; i < a.globals; i += threads) a.dst.global[i] = 0;
 }
 
-// Largest magnitudes grow in the scales' own memory: bits of non-negative floats are ordered as integers.
+// The largest magnitudes are collected in the memory of the scales. Bits of non-negative floats have the
+// order of integers.
 __global__ void __launch_bounds__(threads) find_largest(const __grid_constant__ matmul_args_t a) {
     const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
     if (i >= a.rows * a.columns) return;

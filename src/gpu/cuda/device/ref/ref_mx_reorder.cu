@@ -12,7 +12,7 @@ namespace {
 
 constexpr int threads = 128;
 
-// Global scales that are given or moved, and 0 where the largest magnitude is to be found.
+// Sets global scales that are given or moved, and 0 where the largest magnitude is to be computed.
 __global__ void __launch_bounds__(threads) begin_globals(const __grid_constant__ reorder_args_t a) {
     for (int64_t i = threadIdx.x; i < a.batch; i += threads) {
         int64_t idx[max_ndims] = {};
@@ -104,7 +104,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         if (a.clear_bytes[i] > 0)
             if (const cudaError_t e = cudaMemsetAsync(a.clear[i], 0, size_t(a.clear_bytes[i]), s)) return e;
     const int64_t elements = a.batch * a.rows * a.cols;
-    // A matrix of nothing has a global scale, too.
+    // A matrix without elements has a global scale, too.
     if (a.dst.quant.global != global_scale_kind_t::none && (a.moves || a.dynamic)) {
         begin_globals<<<1, threads, 0, s>>>(a);
         if (!a.moves && !a.given && elements > 0) {

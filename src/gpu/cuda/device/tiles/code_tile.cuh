@@ -16,8 +16,8 @@ constexpr int tile_n = tile_columns, threads = 128, warps = threads / 32;
 template <int width>
 struct codes_t {
     static constexpr int rows = tile_rows(width);
-    // Columns c, c + 1, ... that a thread transposes together lie in arrays of their own, shifted against
-    // each other, so that neighbouring columns are in different banks for every way the tile is accessed.
+    // Columns c, c + 1, ... that a thread transposes together are in separate arrays. These are shifted
+    // against each other, so that neighbouring columns are in different banks for every access pattern.
     static constexpr int together = 32 / width, pitch = rows * width / 8 + 16;
     static constexpr int skew = width == 8 ? 32 : 16, array = tile_n / together * pitch + skew;
 
@@ -43,7 +43,7 @@ struct code_tile_t : codes_t<width_> {
     uint32_t scale[max_blocks][tile_n], zp[zeros ? max_blocks / 2 : 1][tile_n];
 };
 
-// Which part of which matrix a CTA works on.
+// The part of a matrix that a CTA processes.
 struct tile_place_t {
     int64_t matrix, k, n; // first row and column
     int rows, columns;    // that exist
@@ -55,7 +55,7 @@ __device__ __forceinline__ tile_place_t place_at(const tile_args_t &a, int64_t m
     const int rows = a.K - k < all ? int(a.K - k) : all, columns = a.N - n < tile_n ? int(a.N - n) : tile_n;
     return {matrix, k, n, rows, columns, rows == all && columns == tile_n};
 }
-// False for what the grid has too many of. Backwards: the last tile first.
+// False for surplus CTAs of the grid. Backwards: begins with the last tile.
 template <int width>
 __device__ __forceinline__ bool find_place(const tile_args_t &a, tile_place_t &p, bool backwards = false) {
     const uint32_t n_tiles = uint32_t(a.n_tiles), columns = n_tiles * uint32_t(a.batch);
@@ -83,7 +83,7 @@ __device__ __noinline__ static uint4 load_some(const uint8_t *p, int bytes) {
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-// `codes` codes from the lowest bits of a word on. The other half of a byte that is shared stays.
+// Stores `codes` codes from the lowest bits of a word on. The other half of a shared byte does not change.
 template <int width>
 __device__ __noinline__ static void store_some(uint8_t *p, uint32_t w, int codes) {
     for (int i = 0; i < 4; i++) {

@@ -34,11 +34,12 @@ struct to_f32_t {
     static constexpr int bytes = 4;
 };
 
-// A code, which is all of `code`.
+// The value of a code; `code` has no other bits.
 template <typename element_t>
 __device__ __forceinline__ float decode_code(uint32_t code) {
     if constexpr (element_t::is_float) {
-        // The fields where f32 has them count from another bias; subnormals are in their place, too.
+        // The fields are moved to the place of those of f32, with another bias. This is right for subnormals,
+        // too.
         constexpr uint32_t magnitudes = element_t::sign_code - 1;
         constexpr float rebias = exp2_f32(127 - element_t::bias);
         const uint32_t magnitude = code & magnitudes;
@@ -48,7 +49,7 @@ __device__ __forceinline__ float decode_code(uint32_t code) {
             x = float_of(magnitude == element_t::inf_code ? f32_inf_bits : f32_nan_bits);
         return float_of(bits_of(x) | (code & element_t::sign_code) << (32 - element_t::bits));
     } else if constexpr (element_t::bits == 8) {
-        // 2^23 and a number below 2^23 side by side are their sum.
+        // The bits of 2^23, combined with a number below 2^23, are those of their sum.
         return mul_f32(float_of(0x4b000000u | (code ^ 0x80u)) - 8388736.f, element_t::step);
     } else {
         const uint32_t shifted = element_t::is_signed ? code ^ 8u : code;
@@ -56,7 +57,7 @@ __device__ __forceinline__ float decode_code(uint32_t code) {
     }
 }
 
-// What the scale and the zero point of a block stand for; floating-point zeros are added last.
+// The values of the scale and the zero point of a block. Floating-point zeros are added last.
 struct block_values_t {
     float factor, offset;
 };
@@ -78,7 +79,7 @@ __device__ __forceinline__ float dequantise(const tile_args_t &a, uint32_t code,
     return mul_f32(sub_f32(x, offset), factor);
 }
 
-// Eight values that lie side by side, or the first n of them.
+// Eight neighbouring values, or the first n of them.
 template <typename to_t>
 __device__ __forceinline__ void store_words(
         uint8_t *p, const uint32_t (&w)[2 * to_t::bytes], bool whole, int n) {
@@ -110,7 +111,7 @@ __device__ __forceinline__ void store_values(uint8_t *p, const float (&x)[8], bo
     store_words<to_t>(p, w, whole, n);
 }
 
-// Two bf16, or two f16, in a word. Factors and zero points, which are f32, are of that type themselves.
+// Two bf16, or two f16, in a word. Factors and zero points, which are f32, can be represented in that type.
 struct bf16_pairs_t : bf16x2_t {
     __device__ static __forceinline__ uint32_t pair(uint32_t a, uint32_t b) {
         return __byte_perm(a, b, 0x7632);
@@ -122,11 +123,12 @@ struct f16_pairs_t : f16x2_t {
     }
 };
 
-// Values from the i-th 4-bit codes of the halves of a word: the product is what rounding makes of it once.
+// The values of the i-th 4-bit codes of the halves of a word. The product is rounded once.
 struct f4_pairs_t : bf16_pairs_t {
     static constexpr bool zeros = false;
     __device__ static __forceinline__ uint32_t values(uint32_t codes, int i, uint32_t factors, uint32_t) {
-        // Exponent and mantissa where bf16 has them count from another bias; the subnormal is in its place.
+        // Exponent and mantissa are moved to the place of those of bf16, with another bias. The subnormal is
+        // right, too.
         const uint32_t magnitudes = (i < 2 ? codes << (6 - 4 * i) : codes >> (4 * i - 6)) & 0x01c001c0u;
         const uint32_t signs = codes << (12 - 4 * i) & 0x80008000u;
         return mul(mul(magnitudes | signs, of(exp2_f32(126))), factors);
@@ -138,7 +140,7 @@ struct int4_pairs_t : pairs_t {
     static constexpr bool zeros = !is_signed;
     __device__ static __forceinline__ uint32_t values(
             uint32_t codes, int i, uint32_t factors, uint32_t zero_points) {
-        // In the mantissa of an integer, as integers; all differences are integers up to 255.
+        // As integers in the mantissa of an integer. All differences are integers up to 255.
         constexpr float base = pairs_t::integers;
         const uint32_t landed =
                 (codes >> 4 * i & 0x000f000fu) ^ pairs_t::of(base) ^ (is_signed ? 0x00080008u : 0u);
@@ -186,7 +188,7 @@ __device__ __forceinline__ void dequantise_pairs(
 #pragma unroll
     for (int pass = 0; pass < code_tile_t<4>::rows / down / 8; pass++) {
         const int row = first + pass * down * 8, b = row >> a.block_shift;
-        uint32_t codes[2][4], factors[4], zeros[4] = {}; // of two columns, four rows and four rows
+        uint32_t codes[2][4], factors[4], zeros[4] = {}; // for two columns, four rows and four rows
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const uint32_t x = t.at<uint32_t>(column + 2 * j, row),
@@ -208,7 +210,7 @@ __device__ __forceinline__ void dequantise_pairs(
     }
 }
 
-// The tile's scales and zero points are block_values_t by now.
+// The scales and zero points of the tile have become block_values_t.
 template <typename element_t, typename to_t, int width>
 __device__ __forceinline__ void dequantise_tile(
         const code_tile_t<width> &t, const tile_args_t &a, const tile_place_t &at) {

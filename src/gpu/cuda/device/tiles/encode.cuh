@@ -15,8 +15,8 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// Source types. A word is 32 bits of them; magnitudes of 16-bit ones are compared two at a time. finite() has
-// zeros where there are NaN and infinities.
+// Source types. A word is 32 bits of values. Magnitudes of 16-bit types are compared two at a time. finite()
+// has zeros instead of NaN and Inf.
 struct bf16_words_t {
     static constexpr int per_word = 2;
     __device__ static uint32_t finite(uint32_t w) { return w & __vcmpltu2(w & 0x7fff7fffu, 0x7f807f80u); }
@@ -61,7 +61,7 @@ auto visit_words(data_type_t dt, const F &f) {
     default: return f(f32_words_t());
     }
 }
-// The largest magnitudes of an even number of words, and of all values that such a word stands for.
+// The largest magnitudes of an even number of words, and of all values of such a word.
 template <typename words_t, int n>
 __device__ __forceinline__ uint32_t largest(const uint32_t *w) {
     uint32_t m = 0;
@@ -77,10 +77,9 @@ __device__ __forceinline__ uint32_t amax_of(uint32_t m) {
 
 // ---- codes of magnitudes ----
 
-// With two exponent bits and M of mantissa, the code of a magnitude is the nearest integer, ties to even, to
-// the least of three lines, one a binade:
-//     2^M x,    2^(M-1) x + 2^M,    2^(M-2) x + 2^(M+1)
-// Rounding keeps their order, so each is rounded first, by an addend that leaves integers in the low bits.
+// With two exponent bits and M bits of mantissa, the code of a magnitude is the nearest integer, ties to
+// even, to the smallest of three lines, one for each binade: 2^M x, 2^(M-1) x + 2^M, 2^(M-2) x + 2^(M+1).
+// Rounding keeps their order. So each is rounded first, by an addend that leaves integers in the low bits.
 template <typename element_t>
 constexpr bool is_of_three_lines() {
     if constexpr (element_t::is_float)
@@ -90,7 +89,7 @@ constexpr bool is_of_three_lines() {
 }
 
 constexpr float f32_integers = 1 << 23;
-// Of a magnitude up to the largest; on top of the bits of f32_integers.
+// The code of a magnitude up to the largest, added to the bits of f32_integers.
 template <typename element_t>
 __device__ __forceinline__ uint32_t three_lines_code(float m) {
     constexpr float one = 1 << element_t::mantissa_bits;
@@ -99,9 +98,10 @@ __device__ __forceinline__ uint32_t three_lines_code(float m) {
             bits_of(__fmaf_rn(m, one / 4, f32_integers + 2 * one)));
 }
 
-// The code of |x| in the low bits of the result; above them is rubbish. Adding 2^(23 - M) steps rounds to a
-// multiple of the step, ties to even, and leaves how many there are in the low bits of the sum; its exponent
-// field says in which binade. The sum of the two is the code, up to a constant that the addend makes up for.
+// The code of |x| in the low bits of the result; higher bits mean nothing. Adding 2^(23 - M) steps rounds to
+// a multiple of the step, ties to even, and leaves the number of steps in the low bits of the sum. The
+// exponent field of the sum gives the binade. The sum of both is the code plus a constant, for which the
+// addend corrects.
 template <typename element_t>
 __device__ __forceinline__ uint32_t magnitude_code(float x) {
     constexpr int M = element_t::mantissa_bits, shift = 23 - M;
@@ -113,7 +113,7 @@ __device__ __forceinline__ uint32_t magnitude_code(float x) {
     return u + (u >> shift);
 }
 
-// Eight codes side by side; x are finite or infinite.
+// Eight neighbouring codes. x are finite or infinite.
 template <typename element_t>
 struct code_group_t {
     static constexpr int width = element_t::bits == 4 ? 4 : 8, per_word = 32 / width, words = 8 / per_word;
@@ -130,7 +130,7 @@ struct code_group_t {
     }
 };
 
-// A word of codes from as many values. clamps: they may be beyond the largest code's by more than half a
+// A word of codes from as many values. clamps: values may exceed that of the largest code by more than half a
 // step.
 template <typename element_t, bool clamps = true>
 __device__ __forceinline__ uint32_t encode_word(const float *x) {
@@ -188,11 +188,11 @@ __device__ __forceinline__ code_group_t<element_t> encode_group(const float (&x)
     return g;
 }
 
-// ---- quantisers: a block's scale from its largest magnitude, then its codes ----
-// encode_row() takes eight neighbours of one block; encode_columns() eight rows of one or two neighbouring
-// columns, each a block of its own.
+// ---- Quantisers: the scale of a block from its largest magnitude, then its codes ---- encode_row() takes
+// eight neighbours of one block; encode_columns() eight rows of one or two neighbouring columns, each a block
+// of its own.
 
-// For quantisers that take values one by one: derived_t::encode(block, x).
+// For quantisers that process values one by one: derived_t::encode(block, x).
 template <typename derived_t>
 struct value_quantiser_t {
     static constexpr bool takes_long = false;
@@ -220,7 +220,7 @@ struct value_quantiser_t {
     }
 };
 
-// e8m0_from_amax() without branches; what depends on the rounding alone is made once.
+// e8m0_from_amax() without branches. Values that depend on the rounding alone are computed once.
 template <typename element_t>
 class mx_scale_t {
 public:
@@ -233,7 +233,7 @@ public:
     __device__ __forceinline__ uint32_t operator()(uint32_t amax) const {
         constexpr float inverse = 1.f / element_t::max;
         const uint32_t u = divides_ ? bits_of(mul_f32(float_of(amax), inverse)) : amax;
-        // Of subnormal quotients 2^-127 has the code 0 and is half of 2^-126.
+        // Among subnormal quotients, 2^-127 has the code 0 and is half of 2^-126.
         const uint32_t carry = divides_ && u < 0x800000u ? 0x3fffffu : carry_;
         const int code = int((u + carry) >> 23) - (divides_ ? 0 : element_t::emax);
         return amax >= f32_inf_bits || !defined_ ? e8m0_poison : uint32_t(min(max(code, 0), 254));
@@ -270,8 +270,8 @@ struct mx_quantiser_t : value_quantiser_t<mx_quantiser_t<element_t>> {
     }
 };
 
-// a / b rounded once, from the nearest float to 1 / b, where nothing comes near the ends of the exponents:
-// each correction leaves what rounding an exact remainder leaves.
+// a / b rounded once, from the nearest float to 1 / b, if no exponent is near the limits. Each correction
+// uses an exact remainder, which is rounded.
 __device__ __forceinline__ float divide(float a, float b, float inverse) {
     float q = mul_f32(a, inverse);
 #pragma unroll
@@ -279,9 +279,9 @@ __device__ __forceinline__ float divide(float a, float b, float inverse) {
     return q;
 }
 __device__ __forceinline__ bool is_middling(float x) {
-    return fabsf(x) > 1e-20f && fabsf(x) < 1e20f; // quotients of two are far from both ends
+    return fabsf(x) > 1e-20f && fabsf(x) < 1e20f; // quotients of two such numbers are far from both limits
 }
-// The nearest float to 1 / x, x a scale: an approximation that is a few units off, and one correction.
+// The nearest float to 1 / x for a scale x: an approximation that is a few units off, and one correction.
 __device__ __forceinline__ float inverse_of_scale(float x) {
     const float y = approximate_inverse(x);
     return __fmaf_rn(__fmaf_rn(-x, y, 1.f), y, y);
@@ -321,8 +321,8 @@ struct nvfp4_quantiser_t : value_quantiser_t<nvfp4_quantiser_t> {
 
     template <typename words_t>
     __device__ static __forceinline__ uint32_t scale_of(uint32_t amax) {
-        // Of a 16-bit magnitude the product is as near to the quotient as its own rounding, and nowhere on
-        // the other side of what rounds a scale.
+        // For a 16-bit magnitude, the product is as near to the quotient as its own rounding, and never on
+        // the other side of a boundary between scales.
         const float s = words_t::per_word == 2 ? mul_f32(float_of(amax), 1 / element::max)
                                                : divide(float_of(amax), element::max, 1 / element::max);
         return amax >= f32_inf_bits ? f8_e4m3_t::nan_code : nvfp4_scale_code(s);
@@ -338,7 +338,7 @@ struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
     struct block_t {
         uint32_t scale;
         float factor, divisor;
-        bool usual; // the factor is all there is to know, and makes no value as large as 7
+        bool usual; // the factor suffices, and no value becomes 7 or more
     };
     float global, inverse;
     bool middling;
@@ -352,11 +352,12 @@ struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
             const float s = divide(divide(a, element::max, 1 / element::max), global, inverse);
             const uint32_t scale = nvfp4_scale_code(s);
             const float value = nvfp4_scale_value(scale);
-            // A scale is rounded by a sixteenth at most, but for negative ones and those beyond the largest.
+            // Rounding changes a scale by a sixteenth at most, except for negative scales and those beyond
+            // the largest.
             return {scale, divide(inverse, value, inverse_of_scale(value)), 0,
                     bits_of(s) < bits_of(f8_e4m3_t::max * 1.0625f)};
         }
-        // By the rules as they stand: zeros, NaN, infinities and what is near the ends of the exponents.
+        // By the rules, without shortcuts: zeros, NaN, Inf and values near the limits of exponents.
         const uint32_t scale = odd_scale(amax, global);
         const float value = f8_e4m3_t::decode(scale);
         return {scale, quotient(inverse, value), mul_f32(global, value), false};
@@ -381,7 +382,7 @@ struct nvfp4_two_levels_t : value_quantiser_t<nvfp4_two_levels_t> {
     }
 
 private:
-    // What is rare stays out of the way, and out of the registers.
+    // Not inlined, so that rare cases use no registers.
     __device__ static __noinline__ uint32_t odd_scale(uint32_t amax, float global) {
         return nvfp4_scale(amax, global);
     }
@@ -390,8 +391,8 @@ private:
 
 // ---- bf16 with three lines: two values at a time ----
 
-// Lowest bytes of the halves of four words, or the signs of those halves as bytes of 0 or 255: those of the
-// lower halves side by side, and those of the upper ones.
+// The lowest bytes of the halves of four words, or the signs of those halves as bytes of 0 or 255: those of
+// the lower halves side by side, and those of the upper ones.
 struct halves_t {
     uint32_t lower, upper;
 };
@@ -405,19 +406,19 @@ __device__ __forceinline__ halves_t signs_of_halves(uint32_t a, uint32_t b, uint
     return join_halves(byte_signs(a, b, 0x7351), byte_signs(c, d, 0x7351));
 }
 
-// The codes of two magnitudes in a word, as integers of type pair_t in whose lowest bytes they show.
+// The codes of two magnitudes in a word, as integers of type pair_t with the codes in their lowest bytes.
 template <typename element_t, typename pair_t>
 __device__ __forceinline__ uint32_t pair_codes(uint32_t m) {
     constexpr float one = 1 << element_t::mantissa_bits, most = element_t::max_code;
     constexpr auto of = pair_t::of;
-    // The third line ends at the largest code: it is as far below it as m leaves, if that is more than 0.
+    // The third line ends at the largest code. It is as far below it as m leaves, if that is positive.
     const uint32_t left = pair_t::fma_relu(m, of(-one / 4), of(most - 2 * one));
     return __vimin3_u16x2(pair_t::fma(m, of(one), of(pair_t::integers)),
             pair_t::fma(m, of(one / 2), of(pair_t::integers + one)),
             pair_t::fma(left, of(-1), of(pair_t::integers + most)));
 }
 
-// For quantisers that make codes of two values at once: derived_t::factors() of the blocks of the two, and
+// For quantisers that compute codes of two values at once: derived_t::factors() of the blocks of both, and
 // codes() of a word under them.
 template <typename derived_t, typename element_t, typename pair_t>
 struct pair_quantiser_t {
@@ -478,7 +479,7 @@ struct pair_quantiser_t {
     }
 };
 
-// A power of two times a bf16 is one, but for what is too small to matter.
+// A power of two times a bf16 is a bf16, except for negligibly small values.
 template <typename element_t>
 struct mx_of_bf16_t : pair_quantiser_t<mx_of_bf16_t<element_t>, element_t, bf16x2_t> {
     static constexpr int block_shift = 5;
@@ -502,11 +503,11 @@ struct mx_of_bf16_t : pair_quantiser_t<mx_of_bf16_t<element_t>, element_t, bf16x
     }
 };
 
-// A magnitude x under a scale s = 2^e (1 + m/8) becomes x 2^-e in f16, which is exact, times an f16 next to
-// 1 / (1 + m/8). Where x / s is not a tie of two codes it is 2^-8 or more away from one, of itself, and
-// rounding stays on its side. A tie is to be found as rounding to f32 finds it, which for m = 7 makes a
-// little more of those at 1.25, 2.5 and 5: there x is taken as one unit of f16 more; and 1 / (1 + m/8) a
-// little larger finds those of m = 3. A test goes through every x under every s.
+// A magnitude x under a scale s = 2^e (1 + m/8) becomes x 2^-e in f16, which is exact, times an f16 next to 1
+// / (1 + m/8). If x / s is not a tie of two codes, it is at least 2^-8 of itself away from one, and rounding
+// stays on its side. Ties must be found as rounding to f32 finds them. For m = 7 that gives a few more ties
+// at 1.25, 2.5 and 5: there x is increased by one unit of f16. For m = 3, 1 / (1 + m/8) is slightly
+// increased. A test tries every x under every s.
 struct nvfp4_of_bf16_t : pair_quantiser_t<nvfp4_of_bf16_t, f4_e2m1_t, f16x2_t> {
     static constexpr int block_shift = 4;
     static constexpr uint32_t poison = f8_e4m3_t::nan_code;
@@ -522,7 +523,7 @@ struct nvfp4_of_bf16_t : pair_quantiser_t<nvfp4_of_bf16_t, f4_e2m1_t, f16x2_t> {
     template <typename words_t>
     __device__ __forceinline__ block_t block(uint32_t amax) const {
         const uint32_t scale = nvfp4_quantiser_t::scale_of<words_t>(amax);
-        // 2^-e, and 2^-112 for what bf16's exponent field counts from beyond f16's.
+        // 2^-e, and 2^-112 because bf16's exponent field counts from a lower value than f16's.
         const uint32_t power = ((127 - 112 + 7) << 7) - ((scale & 0x78) << 4);
         const float inverse = approximate_inverse(float_of((scale & 7) << 20 | bits_of(1.f)));
         return {scale, power, f16x2_t::of_f32(inverse * 1.00005f), (scale & 7) == 7 ? 0x10001u : 0};
@@ -532,14 +533,14 @@ struct nvfp4_of_bf16_t : pair_quantiser_t<nvfp4_of_bf16_t, f4_e2m1_t, f16x2_t> {
                 __byte_perm(lower.more, upper.more, 0x5410)};
     }
     __device__ static __forceinline__ uint32_t codes(uint32_t w, const factors_t &f) {
-        // Beyond 2^22 all are the largest code under any scale; there the shift would overflow.
+        // Values beyond 2^22 get the largest code under any scale; the shift would overflow for them.
         const uint32_t m = __vminu2(bf16x2_t::abs(w), bf16x2_t::of(1 << 22));
         return pair_codes<f4_e2m1_t, f16x2_t>(
                 f16x2_t::mul(bf16x2_t::mul(m, f.power) * 8 + f.more, f.inverse));
     }
 };
 
-// The quickest quantiser of a format for words of a source type.
+// The fastest quantiser of a format for words of a source type.
 template <typename quantiser_t, typename words_t>
 struct best_quantiser_t {
     using type = quantiser_t;

@@ -10,11 +10,11 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// So many CTAs of a panel look at its scales, and have a byte each of its word of a.left.
+// This many CTAs search the scales of a panel. Each has one byte of the panel's word of a.left.
 constexpr int range_parts = sizeof(*tile_args_t::left);
 
-// Whether every weight of a block is at most 2^-11 of itself off in f16, and finite there if it is so in f32.
-// A NaN fails every comparison.
+// Whether every weight of a block, as f16, is off by at most 2^-11 of itself, and is finite if it is so in
+// f32. For NaN every comparison is false.
 template <typename element_t>
 __device__ __forceinline__ bool fits_f16(const tile_args_t &a, const block_values_t &v) {
     constexpr float f16_max = 65504.f, codes = element_t::is_signed ? 8.f : 15.f;
@@ -27,7 +27,7 @@ __device__ __forceinline__ bool fits_f16(const tile_args_t &a, const block_value
 
 template <typename element_t>
 __device__ __forceinline__ void note_range(const tile_args_t &a, const tile_place_t &at, int part) {
-    // Those of a tile are there where K ends, too.
+    // Those of a tile exist also at the end of K.
     const int params_shift = 6 + a.src.tile_shift - a.block_shift, params = 1 << params_shift;
     static_assert(tile_n == 1 << 6, "of a block");
     const int64_t tiles = ((a.K - 1) >> a.src.tile_shift) + 1;

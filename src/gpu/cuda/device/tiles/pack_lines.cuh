@@ -12,8 +12,8 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// What four lanes have of two columns at a time, 64 bytes of each, and the steps that become of them. Their
-// lines: 16 bytes of each column a lane.
+// The codes that four lanes have of two columns at a time, 64 bytes of each, and the steps that these become.
+// A lane has 16 bytes of each column.
 template <int bits>
 struct quad_t {
     static constexpr int width = bits == 4 ? 4 : 8, rows = 512 / width;
@@ -91,7 +91,7 @@ struct quad_t {
 
 // ---- scales of a byte ----
 
-// Where four neighbouring lanes have four words of packed scales, each two blocks of a pair of columns.
+// Four neighbouring lanes have four words of packed scales, each for two blocks of a pair of columns.
 enum class scales_kind_t { none, along_n, along_k };
 
 __host__ __device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t &a, const tile_params_t &s) {
@@ -104,10 +104,10 @@ __host__ __device__ __forceinline__ scales_kind_t scales_kind(const tile_args_t 
                                                                 : scales_kind_t::none;
 }
 
-// The scales of a warp's 16 columns and `tiles` n64 tiles of a whole tile, up to two packed words a lane:
-// loaded before codes, so that they are there when those are, and stored after them.
+// The scales of a warp's 16 columns and `tiles` n64 tiles of a whole tile, up to two packed words per lane.
+// They are loaded before the codes, so that they arrive with these, and stored after them.
 struct scale_words_t {
-    static constexpr int most = 2; // blocks are of 16 rows or more
+    static constexpr int most = 2; // blocks have at least 16 rows
 
     const tile_args_t &a;
     const tile_side_t &packed;
@@ -155,8 +155,8 @@ struct scale_words_t {
     }
 
 private:
-    // Calls fn(whether there is one, the word, where it lies packed, where its plain bytes lie, and those of
-    // the column eight further; null where all lie in one word along n).
+    // Calls fn(whether there is one, the word, its packed address, the address of its plain bytes, and that
+    // of those of the column eight further; null if all are in one word along n).
     template <typename F>
     __device__ __forceinline__ void each(F &&fn) {
         const int lane = threadIdx.x % 32, pair = lane % 8, first_column = threadIdx.x / 32 * 16;
@@ -187,14 +187,14 @@ private:
     }
 };
 
-// Whether a problem's whole tiles can go this way.
+// Whether the whole tiles of a problem can take this route.
 __host__ __device__ __forceinline__ bool packs_lines(const tile_args_t &a) {
     const tile_side_t &plain = a.src.packed ? a.dst : a.src, &packed = a.src.packed ? a.src : a.dst;
     return packed.packed && !plain.packed && plain.lines_along_k && plain.aligned && packed.tile_shift == 6
            && scales_kind(a, plain.scales) != scales_kind_t::none;
 }
 
-// Codes of four bits as what is read once: so the compiler has all of a tile's loads under way first.
+// 4-bit codes are read as data that is read once, so the compiler starts all loads of a tile first.
 template <int bits>
 __device__ __forceinline__ uint4 load_line(const uint8_t *p) {
     const auto *line = reinterpret_cast<const uint4 *>(p);

@@ -15,9 +15,9 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// Moves bits of one word to places in another, all those that move as far at once.
+// Moves bits of one word to positions in another. All bits with the same distance move together.
 struct bit_moves_t {
-    uint32_t mask[32] = {}; // of the destination, by how far bits are rotated to the left
+    uint32_t mask[32] = {}; // bits of the destination, by the number of bits of the rotation to the left
 
     constexpr void add(int from, int to) { mask[(to - from) & 31] |= 1u << (to & 31); }
 };
@@ -25,7 +25,7 @@ __device__ __forceinline__ constexpr uint32_t rotate_left(uint32_t x, int n) {
     return n == 0 ? x : x << n | x >> (32 - n);
 }
 
-// The bits of x that go to the word / come from it; F has a constexpr static bit_moves_t `moves`.
+// The bits of x that go to the word, or come from it. F has a constexpr static bit_moves_t `moves`.
 template <typename F, int n = 0>
 __device__ __forceinline__ uint32_t scatter_bits(uint32_t x) {
     if constexpr (n == 32) {
@@ -52,8 +52,8 @@ __device__ __forceinline__ uint32_t gather_bits(uint32_t w) {
     }
 }
 
-// Words of a thread's 16 bytes (and, n64_b6, 8 more) in terms of the layout's map of a fragment's registers.
-// n64_b4: from four codes of each half, those of registers 0 to 3, as n64_i4 has them.
+// Words of a thread's 16 bytes (and, for n64_b6, 8 more) in terms of the layout's map of registers of a
+// fragment. n64_b4: from four codes of each half, those of registers 0 to 3, as n64_i4 has them.
 constexpr bit_moves_t b4_moves() {
     bit_moves_t m;
     for (int half = 0; half < 2; half++)
@@ -91,8 +91,8 @@ struct b6_top_t {
     static constexpr bit_moves_t moves = b6_top_moves();
 };
 
-// Low and high nibbles of bytes change places between two words: (low of a, low of b), (high of a, high of
-// b); and back.
+// Exchanges low and high nibbles of bytes between two words: (low of a, low of b), (high of a, high of b);
+// and back.
 __device__ __forceinline__ void exchange_nibbles(uint32_t &a, uint32_t &b) {
     const uint32_t low = (a & 0x0f0f0f0fu) | (b << 4 & 0xf0f0f0f0u);
     b = (a >> 4 & 0x0f0f0f0fu) | (b & 0xf0f0f0f0u);
@@ -152,8 +152,8 @@ __device__ __forceinline__ uint8_t *packed_step(const tile_side_t &s, const tile
            + (k & ((1 << s.tile_shift) - 1)) / step_t::rows * step_t::bytes;
 }
 
-// What 16 bytes of each of 128 threads hold: the words of a step's fragments in the layout's own order, and
-// back; `top` is n64_b6's second plane.
+// The 16 bytes of each of 128 threads: the words of a step's fragments in the order of the layout, and back.
+// `top` is the second plane of n64_b6.
 template <int bits>
 struct step_t {
     static constexpr int rows = bits == 8 ? 32 : 64, bytes = tile_n * rows * bits / 8, fragments = rows / 16;
@@ -161,7 +161,7 @@ struct step_t {
     uint4 v;
     uint2 top;
 
-    // a and b: of a thread's two columns; in_order: codes of 4 bits as in n64_i4.
+    // a and b: the two columns of a thread. in_order: 4-bit codes as in n64_i4.
     __device__ __forceinline__ void pack(
             const uint32_t *a, const uint32_t *b, [[maybe_unused]] bool in_order = false) {
         uint32_t w[4];
@@ -258,7 +258,7 @@ __device__ __forceinline__ void pack_codes(
     }
 }
 
-// A thread's codes of a packed side; as plain_codes_t.
+// The codes of a thread on a packed side, as plain_codes_t.
 template <int bits, int width>
 class packed_codes_t {
     using s = step_t<bits>;
@@ -289,7 +289,7 @@ public:
     }
 };
 
-// Calls fn(kind, word) for all scales of a whole tile; false where they do not lie in words.
+// Calls fn(kind, word) for all scales of a whole tile. False if they are not in words.
 template <int width, typename F>
 __device__ __forceinline__ bool each_packed_word(
         const tile_side_t &s, const tile_place_t &at, int block_shift, int scale_bytes, F &&fn) {
@@ -308,13 +308,13 @@ __device__ __forceinline__ bool each_packed_word(
     return true;
 }
 
-// Calls fn(column, block of the CTA's tile, address of the scale, of the zero point) for all that a packed
-// tile has, padding too.
+// Calls fn(column, block of the CTA's tile, address of the scale, address of the zero point) for all
+// parameters of a packed tile, also padding.
 template <int width, typename F>
 __device__ __forceinline__ void each_packed_param(const tile_side_t &s, const tile_place_t &at,
         int block_shift, int scale_bytes, int zp_bytes, F &&fn) {
     const int blocks_shift = s.tile_shift - block_shift; // of an n64 tile
-    // Its rows are complete even where K ends; long blocks begin in one CTA's tile of several.
+    // It has all rows even if K ends earlier. Long blocks begin in the tile of one CTA and belong to several.
     const int rows = (((at.rows - 1) >> s.tile_shift) + 1) << s.tile_shift;
     const int here = max(min(rows, tile_rows(width)) >> block_shift, 1);
     for (int i = threadIdx.x; i < here * tile_n; i += threads) {

@@ -11,7 +11,7 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// Of a step the 16 bytes of thread t lie at place t ^ t / 8 % 4, so that those of threads 4 apart are in
+// The 16 bytes of thread t in a step are at position t ^ t / 8 % 4, so that those of threads 4 apart are in
 // different banks.
 __device__ __forceinline__ int place_in_step(int thread) { return thread ^ (thread >> 3 & 3); }
 
@@ -29,7 +29,7 @@ struct packed_image_t {
         return bytes + row / 64 * tile_bytes + header + row % 64 / step::rows * step::bytes;
     }
 
-    // A barrier goes before.
+    // A barrier has to precede it.
     __device__ __forceinline__ void store(const tile_side_t &dst, const tile_place_t &at) {
         uint8_t *to = packed_tile(dst, at, at.k);
 #pragma unroll
@@ -54,8 +54,8 @@ struct packed_image_t {
     }
 };
 
-// A lane's columns 2j and 2j + 1 of 16; lanes 4 apart exchange one, so that each has a pair that is eight
-// apart.
+// A lane has columns 2j and 2j + 1 of 16. Lanes 4 apart exchange one, so that each has a pair with distance
+// eight.
 template <int bits, int block>
 struct image_sink_t {
     using image_t = packed_image_t<bits, block>;

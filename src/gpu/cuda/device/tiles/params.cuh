@@ -15,7 +15,7 @@ __device__ inline float *global_of(const tile_side_t &s, int64_t matrix) {
     return s.global + matrix * s.global_step;
 }
 
-// The first tile of a matrix writes what stands for all of it.
+// The first tile of a matrix writes the data that belongs to the whole matrix.
 __device__ __forceinline__ void store_global(const tile_side_t &dst, const tile_place_t &at, float global) {
     if (at.k != 0 || at.n != 0) return;
     if (dst.packed && threadIdx.x < n64_frame_t::prefix_bytes / 4)
@@ -23,13 +23,13 @@ __device__ __forceinline__ void store_global(const tile_side_t &dst, const tile_
     if (!dst.packed && threadIdx.x == 0) *global_of(dst, at.matrix) = global;
 }
 
-// A barrier goes before both.
+// A barrier has to precede both.
 template <typename tile_t>
 __device__ __forceinline__ void store_params(
         const tile_t &t, const tile_args_t &a, const tile_side_t &dst, const tile_place_t &at) {
     constexpr int width = tile_t::width;
     const int zp_bytes = tile_t::zeros ? a.zp_bytes : 0;
-    // Of a long block only the tile that it begins in writes parameters.
+    // Only the tile in which a long block begins writes its parameters.
     if (at.k & ((1 << a.block_shift) - 1)) return;
     const auto word = [&](auto kind, const param_word_t &w) { store_word<decltype(kind)::value>(t, w); };
     if (dst.packed) {
@@ -82,7 +82,7 @@ __device__ __forceinline__ void load_plain_params(
                 [&](int column, int b, uint8_t *p) { t.zp[b][column] = load_param(p, a.zp_bytes); });
 }
 
-// A barrier follows.
+// A barrier has to follow.
 template <int bits>
 __device__ __forceinline__ void load_tile(code_tile_t<bits == 4 ? 4 : 8> &t, const tile_args_t &a,
         const tile_side_t &src, const tile_place_t &at) {

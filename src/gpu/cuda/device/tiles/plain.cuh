@@ -12,7 +12,7 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// In place: word i holds the i-th codes of the words before.
+// In place: word i gets the i-th codes of all words.
 template <int width>
 __device__ __forceinline__ void transpose(uint32_t (&w)[32 / width]) {
     constexpr int n = 32 / width;
@@ -42,8 +42,9 @@ struct squares_t {
     static constexpr int rows = down * side, passes = tile_rows(width) / rows;
 };
 
-// A thread's codes of a plain side, on their way to the tile: with fetch() before other loads and put() after
-// them all wait for memory together. `bits` of a code are kept, the rest of its byte is dropped.
+// The codes of a thread on a plain side, on their way to the tile. If fetch() comes before other loads and
+// put() after them, all loads wait for memory together. `bits` of a code are kept; other bits of its byte are
+// dropped.
 template <int bits, int width>
 class plain_codes_t {
     static constexpr int columns_at_once = tile_n / lines_at_once;
@@ -97,7 +98,7 @@ public:
             for (int i = 0; i < columns_at_once; i++)
                 t.template at<uint4>(first + i * lines_at_once, part * 128 / width) =
                         make_uint4(w_[4 * i], w_[4 * i + 1], w_[4 * i + 2], w_[4 * i + 3]);
-            // What shares a byte with the last row is not this tensor's.
+            // Codes that share a byte with the last row do not belong to this tensor.
             if (width == 4 && at.rows % 2) {
                 __syncthreads();
                 if (threadIdx.x < tile_n) t.template at<uint8_t>(threadIdx.x, at.rows - 1) &= 15;
@@ -164,8 +165,8 @@ __device__ __forceinline__ void store_codes(
 
 // ---- scales and zero points ----
 
-// Four one-byte parameters that lie in one word of memory: the j-th is of `column` + j of them along n, of
-// `block` + j along k; packed, of columns eight apart and then of the next block.
+// Four one-byte parameters in one word of memory. The j-th one belongs to `column` + j along n, or to `block`
+// + j along k. Packed ones belong to columns eight apart, and then to the next block.
 enum class word_kind_t { along_n, along_k, packed };
 struct param_word_t {
     uint8_t *p;
@@ -193,15 +194,15 @@ __device__ __forceinline__ void load_word(tile_t &t, const param_word_t &w) {
                 v >> 8 * j & 0xff;
 }
 
-// Blocks of a column in a tile; long blocks begin in one tile of several, and belong to all of them.
+// Blocks of a column in a tile. Long blocks begin in one tile and belong to several.
 template <int width>
 __device__ __forceinline__ int blocks_shift_of(int block_shift) {
     const int shift = __ffs(tile_rows(width)) - 1 - block_shift;
     return shift < 0 ? 0 : shift;
 }
 
-// Calls fn.template operator()<kind>(word) for all scales of a whole tile of a plain side; false where they
-// do not lie in words.
+// Calls fn.template operator()<kind>(word) for all scales of a whole tile of a plain side. False if they are
+// not in words.
 template <int width, typename F>
 __device__ __forceinline__ bool each_plain_word(
         const tile_params_t &s, const tile_place_t &at, int block_shift, int bytes, F &&fn) {

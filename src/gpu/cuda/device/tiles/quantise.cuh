@@ -10,7 +10,7 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// What a group of codes keeps of `rows` rows that exist: poison does not reach into padding.
+// Keeps the codes of a group for the `rows` rows that exist, so that poison does not reach padding.
 template <typename element_t>
 __device__ __forceinline__ void drop_rows(code_group_t<element_t> &g, int rows) {
     constexpr int width = element_t::bits == 4 ? 4 : 8, each = 32 / width;
@@ -31,15 +31,14 @@ __device__ __forceinline__ void put_codes(
         *reinterpret_cast<uint4 *>(p) = make_uint4(a.w[0], a.w[1], b.w[0], b.w[1]);
 }
 
-// Where the codes of a tile go: into the tile, or where a plain side has them, which then has whole lines
-// along k of them.
+// The destination of the codes of a tile: the tile, or a plain side with whole lines along k.
 template <typename tile_t>
 struct tile_sink_t {
     tile_t &t;
     __device__ __forceinline__ uint8_t *at(int column, int row) const {
         return &t.template at<uint8_t>(column, row);
     }
-    // Of `n` neighbouring columns: 16 codes of each, and the scales of a block.
+    // For `n` neighbouring columns: 16 codes of each, and the scales of a block.
     template <typename element_t, int n>
     __device__ __forceinline__ void put(int column, int row, const code_group_t<element_t> (&g)[2][n]) const {
 #pragma unroll
@@ -51,7 +50,7 @@ struct tile_sink_t {
 };
 template <int width>
 struct line_sink_t {
-    uint8_t *p; // of the tile's first line
+    uint8_t *p; // the first line of the tile
     int64_t line_step;
     __device__ line_sink_t(const tile_side_t &s, const tile_place_t &place)
         : p(s.data + place.matrix * s.batch_step + place.n * s.line_step + place.k * width / 8),
@@ -61,12 +60,12 @@ struct line_sink_t {
     }
 };
 
-// Which part of which line a thread has, neighbouring threads two parts of a line.
+// The line and the part of it that a thread has. Neighbouring threads have two parts of a line.
 struct thread_place_t {
     int part, line;
 };
 
-// Where the values of a tile lie: an element of a line of it, and whether all can be read by whole words.
+// The addresses of the values of a tile: an element of a line; and whether all can be read as whole words.
 struct side_source_t {
     const tile_side_t &s;
     const tile_place_t &place;
@@ -86,8 +85,8 @@ struct side_source_t {
     }
 };
 
-// Lines along k: a thread has 16 rows of a column at a time, and its neighbour the rest of a longer block.
-// all_there: the tile is known to be whole, to be read by whole words.
+// Lines along k: a thread has 16 rows of a column at a time, and its neighbour has the rest of a longer
+// block. all_there: it is known that the tile is whole and can be read as whole words.
 template <typename quantiser_t, typename words_t, bool all_there = false, typename tile_t, typename source_t,
         typename sink_t>
 __device__ __forceinline__ void quantise_along_k(
@@ -95,7 +94,8 @@ __device__ __forceinline__ void quantise_along_k(
     using element_t = typename quantiser_t::element;
     constexpr int unit = 16, parts = tile_t::rows / unit, columns = threads / parts; // at a time
     constexpr int words = unit / words_t::per_word, width = 4 / words_t::per_word;
-    constexpr int at_once = words_t::per_word == 2 ? 4 : 2; // as many loads in flight for every type
+    constexpr int at_once =
+            words_t::per_word == 2 ? 4 : 2; // the same number of loads in flight for every type
     const thread_place_t own = source_t::template place_of<parts>(threadIdx.x);
     const int part = own.part, first = own.line;
     const uint8_t *p = s.template at<width>(first, part * unit);
@@ -190,7 +190,7 @@ __device__ __forceinline__ void quantise_tile(
         tile_t &t, const tile_args_t &a, const source_t &s, const tile_place_t &at, float global) {
     using quantiser_t = typename best_quantiser_t<format_t, words_t>::type;
     const quantiser_t q(a.rounding, global);
-    // What takes many instructions is compiled once more without those for edges.
+    // Code with many instructions is compiled a second time without the handling of edges.
     constexpr bool twice = quantiser_t::takes_long;
     if (twice && s.lines_along_k() && at.whole && s.whole())
         quantise_along_k<quantiser_t, words_t, twice>(t, s, tile_sink_t<tile_t>{t}, at, q);
@@ -200,7 +200,7 @@ __device__ __forceinline__ void quantise_tile(
         quantise_along_n<quantiser_t, words_t, tile_t::rows>(s, tile_sink_t<tile_t>{t}, at, q);
 }
 
-// Of lines along k, with codes that go where a plain side wants them, by whole words.
+// For lines along k, whose codes go to a plain side as whole words.
 template <typename format_t, typename words_t, typename tile_t, typename source_t>
 __device__ __forceinline__ void quantise_lines(tile_t &t, const tile_args_t &a, const source_t &s,
         const tile_side_t &dst, const tile_place_t &at, float global) {

@@ -11,7 +11,7 @@ namespace impl {
 namespace cuda {
 namespace tiles {
 
-// Null where there is none. Two levels: blocks' scales under a global one, of NVFP4.
+// Null if there is none. Two levels: NVFP4 with a global scale.
 template <typename kernels_t>
 typename kernels_t::kernel_t quantiser_kernel(data_type_t dt, bool nvfp4, bool two_levels) {
     if (nvfp4)

@@ -12,7 +12,7 @@ namespace cuda {
 
 namespace {
 
-// Of matrix `entry` of dst, the matrix of a tensor that is broadcast to it, by the steps of its batch dims.
+// The matrix of a broadcast tensor that belongs to matrix `entry` of dst, from the steps of its batch dims.
 template <typename F>
 int64_t place_of(const memory_desc_t &md, const memory_desc_t &dst, int64_t entry, F &&step_of) {
     int64_t at = 0;

@@ -10,17 +10,18 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// What one launch does: rows of src and dst, counted through all their matrices, by some matrices of weights.
+// The work of one launch: rows of src and dst, counted through all their matrices, and some matrices of
+// weights.
 struct batch_part_t {
     int64_t src_row, dst_row, rows;
-    int64_t src_matrix, weights; // the first ones
-    int64_t bias;                // where its first row is, in elements
-    int64_t groups;              // of equally many rows, with a matrix of weights each; 0: one matrix
+    int64_t src_matrix, weights; // number of the first one of each
+    int64_t bias;                // position of its first row, in elements
+    int64_t groups;              // groups of equally many rows, with a matrix of weights each; 0: one matrix
 };
 
-// One part where all rows meet one matrix of weights; groups where every matrix has its own, if with_groups;
-// else a part for each matrix of dst. one_factor: no factor of src differs between matrices. bias: null where
-// there is none.
+// One part if all rows are multiplied by one matrix of weights. Groups if every matrix has its own and
+// with_groups is set. Otherwise one part for each matrix of dst. one_factor: no factor of src differs between
+// matrices. bias: null if there is none.
 class batch_parts_t {
 public:
     batch_parts_t(const memory_desc_t &src, const memory_desc_t &weights, const memory_desc_t *bias,
@@ -30,7 +31,7 @@ public:
 
 private:
     const memory_desc_t &src_, &weights_, *bias_, &dst_;
-    int64_t matrices_, each_; // of dst, and of a part
+    int64_t matrices_, each_; // number of matrices of dst, and of a part
     bool groups_ = false;
 };
 

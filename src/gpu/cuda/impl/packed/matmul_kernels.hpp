@@ -13,15 +13,14 @@ namespace cuda {
 
 struct matmul_kernels_t {
     const char *impl_name = nullptr;
-    const arch_t *arch = nullptr; // whose instructions they need; null: those of all architectures
-    // The kernels: of few rows of one matrix, of few rows of each of several, and of many; `empty` where
+    const arch_t *arch = nullptr; // the architecture whose instructions they need; null: those of all
+    // The kernels: for few rows of one matrix, for few rows of each of several, and for many rows; `empty` if
     // there is none.
     kernel_id_t gemv = kernel_id_t::empty, grouped_gemv = kernel_id_t::empty, gemm = kernel_id_t::empty;
-    // What takes the rows of int4 that are too many for gemv; null: gemm does.
+    // The kernels for int4 with more rows than gemv takes; null: gemm.
     const matmul_kernels_t *int4_gemm = nullptr;
-    int64_t most_grouped_int4_block =
-            INT64_MAX;     // rows of int4 weights that share a scale, where there are groups
-    bool shares_k = false; // CTAs of gemm may add up parts of K in the scratchpad
+    int64_t most_grouped_int4_block = INT64_MAX; // largest block of int4 weights with groups, in rows
+    bool shares_k = false; // CTAs of gemm may compute parts of K, which are added up in the scratchpad
     packed::matmul_plan_t (*plan)(const packed::plan_sizes_t &) = nullptr;
 };
 

@@ -19,10 +19,10 @@ namespace cuda {
 
 namespace {
 
-// Columns that are worth a pass over the rows.
+// The number of columns for which a pass over the rows pays.
 constexpr int64_t least_columns = 64;
 
-// Rows that groups divide, as far as the descriptor says.
+// The rows in groups, as far as the descriptor says.
 int64_t listed_rows(const problem_t &p) {
     if (p.attr.max_rows_hint > 0) return p.attr.max_rows_hint;
     for (const memory_desc_t *md : {&p.src, &p.dst})
@@ -30,19 +30,19 @@ int64_t listed_rows(const problem_t &p) {
     return runtime_dim;
 }
 
-// Whether 128x4-swizzled scales of the source begin anew with every group; padded ones are a matrix each.
+// Whether the 128x4 scales of the source begin again with every group. Each padded group is a matrix.
 bool scales_begin_with_groups(const problem_t &p, const grouped_exec_t &x) {
     return p.attr.src.layout == mxdnn_scales_swizzle_128x4
            && (p.src.ndims == 3 || swizzled_by_group(x, true));
 }
-// As many bytes apart as the groups' rows say, which of padded ones the caller decides.
+// The distance in bytes follows from the rows of the groups; for padded ones the caller decides it.
 bool scales_follow_groups(const memory_desc_t &scales, const memory_desc_t &src, int64_t block) {
     return src.ndims < 3 || src.dims[0] <= 1
            || scales.strides[0] == swizzle_128x4::size(src.dims[1], div_up(src.dims[2], block));
 }
 
-// Rows with an id each become the rows of groups, in as much of the scratchpad.
-constexpr int64_t most_rows_with_ids = 1 << 17; // where their number is not known
+// Rows with ids become rows of groups, in this much of the scratchpad.
+constexpr int64_t most_rows_with_ids = 1 << 17; // if their number is not known
 int64_t bytes_of_ids(const problem_t &p) {
     if (p.attr.row_grouping != mxdnn_row_grouping_row_ids) return 0;
     const int64_t rows = listed_rows(p) == runtime_dim ? most_rows_with_ids : listed_rows(p);
@@ -75,15 +75,15 @@ status_t group_by_ids(const exec_ctx_t &ctx, char *space, grouped_exec_t &x) {
     return mxdnn_success;
 }
 
-// What a sum as the last post-op multiplies the destination by; 0: there is none.
+// The factor of the destination in a sum as the last post-op; 0: there is none.
 float scale_of_old(const problem_t &p) {
     const auto &ops = p.attr.post_ops.ops;
     return !ops.empty() && ops.back().kind == mxdnn_sum ? ops.back().scale : 0.f;
 }
 
-// Multiplies the rows of the list, as often as there are columns for, and makes them before where the source
-// does not have them as the kernel reads them: gemm takes neighbouring rows only, grouped_gemv gathers by
-// itself, if need be from made rows.
+// Multiplies the rows of the list, in as many passes as the columns need. If the source does not have rows in
+// the form that the kernel reads, it prepares them first. gemm takes contiguous rows only. grouped_gemv
+// gathers by itself, if necessary from prepared rows.
 class rows_multiplier_t {
 public:
     rows_multiplier_t(const exec_ctx_t &ctx, const matmul_kernels_t &kernels, bool fp8, char *rows,
@@ -92,7 +92,7 @@ public:
           all_(x.groups.rows), each_(all_) {
         const problem_t &p = ctx.pd.problem;
         kernel_ = plan_packed_launch(p, kernels, all_, std::max<int64_t>(x.groups.groups, 1), launch, fp8);
-        // Groups look at nothing before what comes before them has ended.
+        // Kernels of groups read nothing before earlier work has ended.
         launch.early = kernel_ != sm80_matmul_kernels.gemm;
         const bool in_place =
                 !makes_rows(p) && reinterpret_cast<uintptr_t>(ctx.data(MXDNN_ARG_SRC)) % row_copy_bytes == 0;
@@ -108,7 +108,7 @@ public:
     }
 
     status_t multiply() { return multiply(nullptr, nullptr, sweep_t::all); }
-    // With results in the scratchpad, for so many rows at a time as they have room there.
+    // With results in the scratchpad, for as many rows at a time as there is room for.
     status_t multiply(char *results, finisher_t *finisher, sweep_t sweep) {
         packed::matmul_args_t &a = launch_.matmul;
         const bool kept = sweep == sweep_t::stores && each_ >= all_;
@@ -126,12 +126,12 @@ private:
     const exec_ctx_t &ctx_;
     packed::launch_args_t &launch_;
     const char *src_;
-    char *rows_; // of the scratchpad: made rows
+    char *rows_; // prepared rows in the scratchpad
     kernel_id_t kernel_;
-    int64_t all_, each_; // rows of the list, and how many of them at a time
+    int64_t all_, each_; // rows of the list, and how many of them are processed at a time
     bool gathers_, makes_, made_ = false;
-    bool listed_;        // the kernel reads rows of the list, one after the other
-    made_rows_t source_; // what is made, of one part all
+    bool listed_;        // the kernel reads the rows of the list one after the other
+    made_rows_t source_; // the rows to prepare; one part has all
 
     bool is_fp8() const { return kernel_ == kernel_id_t::sm90_gemm && launch_.variant == packed::gemm_fp8; }
     status_t multiply_rows(int64_t first) {
@@ -214,12 +214,13 @@ status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const 
     const packed::sum_plan_t space =
             packed::plan_sums(x.groups.rows, x.dst_rows, dst_columns, step, pd.sum_bytes);
     const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
-    // Rows with ids are put in order and back: they meet, though no two of them.
+    // Rows with ids are sorted, and their results put back. This uses the sums of rows, although no two rows
+    // are added.
     const bool by_ids = x.groups.grouping == mxdnn_row_grouping_row_ids, adds = x.scatter,
                meets = adds || by_ids;
     const bool apart = meets ? makes_result_codes(p) : finishes_apart(p);
     const bool nothing = x.dst_rows == 0 || dst_columns == 0 || (!adds && x.groups.rows == 0);
-    // What is known only now.
+    // Values that are known only now.
     if (dst_stride < 0 || (apart && meets && x.dst_rows > results_at_once(p))
             || (meets && !applies_post_ops(p) && !applies_post_ops_before_sums(p))
             || (nothing && p.attr.dst.global == mxdnn_quantization_mode_dynamic_fp) || src_stride < 0
@@ -306,7 +307,7 @@ status_t packed_grouped_matmul_t<kernels>::execute(const exec_ctx_t &ctx) const 
         MXDNN_CHECK(launch_kernel(ctx, kernel_id_t::scatter_sum, sum));
     }
     if (!apart) return mxdnn_success;
-    // They are all there.
+    // All of them exist.
     finisher_t finisher(ctx, !adds, true);
     return finisher.run([&](sweep_t sweep) {
         return finisher.finish(sweep, to, 0, x.dst_rows, sweep == sweep_t::stores);

@@ -20,7 +20,7 @@ struct packed_grouped_matmul_t : primitive_impl_t {
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override;
         std::string plan_text() const override;
         int64_t sum_bytes = 0, id_bytes = 0; // of the scratchpad
-        bool fp8 = false;                    // whether many rows are multiplied at the rate of FP8
+        bool fp8 = false;                    // many rows are multiplied in FP8
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;
@@ -29,8 +29,8 @@ struct packed_grouped_matmul_t : primitive_impl_t {
 using sm90_grouped_matmul_t = packed_grouped_matmul_t<sm90_matmul_kernels>;
 using sm80_grouped_matmul_t = packed_grouped_matmul_t<sm80_matmul_kernels>;
 
-// The same where relaxed sums are allowed, of MXFP4 weights and rows of f8_e4m3 with a scale each, given or
-// made in execute.
+// The same if relaxed sums are allowed, for MXFP4 weights and f8_e4m3 rows with one scale each, given or
+// computed in execute.
 struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
     static constexpr const char *impl_name = "cuda:sm_90:f8_e4m3";
 

@@ -18,13 +18,14 @@ namespace cuda {
 
 namespace {
 
-// As plans count: 0 where every column of the results has one of the weights for itself.
+// The number of groups as plans count it: 0 if every column of the results belongs to one column of the
+// weights.
 int64_t groups_of(const problem_t &p) {
     const post_op_t *gated = p.attr.gated();
     return gated && gated->gated_layout == mxdnn_gated_halves && applies_post_ops(p) ? 1 : 0;
 }
 
-// Rows that are counted through the matrices of a batch lie equally far apart, as far as it is known.
+// Checks that rows, counted through the matrices of a batch, have equal distances, as far as known.
 bool has_even_rows(const memory_desc_t &md) { return has_runtime_dims(md) || even_row_stride(md) >= 0; }
 
 } // namespace
@@ -71,14 +72,14 @@ namespace {
 // Of the scratchpad.
 struct space_t {
     char *results; // that become codes
-    float *parts;  // sums of CTAs that share K
+    float *parts;  // sums over parts of K
     char *rows;    // that are made of the source
 };
 
 // The rows of one part of a batch, as many at a time as there is room for.
 class part_multiplier_t {
 public:
-    // finisher: null where results stay where the kernels put them, in dst.
+    // finisher: null if kernels write the final results to dst.
     part_multiplier_t(const exec_ctx_t &ctx, const matmul_kernels_t &kernels, const space_t &space,
             const int32_t *wanted, finisher_t *finisher)
         : ctx_(ctx), p_(ctx.pd.problem), kernels_(kernels), space_(space), finisher_(finisher),
@@ -96,7 +97,7 @@ public:
         a.dst_type = finisher ? packed::value_type_t::f32 : value_type_of(p_.dst.dt);
     }
 
-    // only: there is no other part.
+    // only: it is the only part.
     status_t multiply(const batch_part_t &part, sweep_t sweep, bool only) {
         packed::matmul_args_t &a = launch_.matmul;
         a.weights =
@@ -134,7 +135,7 @@ private:
     status_t multiply_rows(const batch_part_t &part, int64_t first, int64_t groups) {
         packed::matmul_args_t &a = launch_.matmul;
         MXDNN_CHECK(set_source(part, first));
-        // Row `first` of the part is where dst, or the space for results, begins.
+        // dst, or the space for results, begins with row `first` of the part.
         const memory_t &dst = memory(MXDNN_ARG_DST);
         a.dst = finisher_ ? space_.results - first * a.dst_stride * int64_t(sizeof(float))
                           : static_cast<char *>(dst.handle) + part.dst_row * a.dst_stride * bytes_of(dst.md);
@@ -153,7 +154,7 @@ private:
     status_t launch(int64_t groups) {
         packed::matmul_args_t &a = launch_.matmul;
         const kernel_id_t kernel = plan_packed_launch(p_, kernels_, a.M, groups, launch_);
-        // Groups look at nothing before what comes before them has ended.
+        // Kernels of groups read nothing before earlier work has ended.
         launch_.early = kernel != sm80_matmul_kernels.gemm
                         && (a.grouped || writes_no_weights(cuda_stream_of(ctx_.stream).last_kernel()));
         return launch_packed(ctx_, kernel, launch_, space_.parts);
@@ -165,7 +166,7 @@ private:
             a.src = static_cast<const char *>(memory(MXDNN_ARG_SRC).handle) + row * a.src_stride * 2;
             return mxdnn_success;
         }
-        // Scales in the 128x4 order begin anew with every matrix of the source.
+        // Scales in the 128x4 order begin again with every matrix of the source.
         const memory_desc_t &src = memory(MXDNN_ARG_SRC).md;
         const int64_t matrices = batch_of(src);
         const row_groups_t groups = equal_groups(matrices, matrices * dim_from_end(src, 2));
@@ -176,7 +177,7 @@ private:
     }
 };
 
-// Matrices of scales in the 128x4 order that do not follow one another.
+// Matrices of 128x4 scales that are not contiguous.
 bool is_swizzled_with_gaps(const problem_t &p, const memory_desc_t &scales) {
     return p.attr.src.layout == mxdnn_scales_swizzle_128x4 && scales.dims[0] > 1
            && scales.strides[0] != scales.dims[1];
@@ -190,8 +191,8 @@ status_t multiply_rows(const exec_ctx_t &ctx, const int32_t *wanted) {
                    *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC),
                    *global = ctx.memory(MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC);
     const int64_t rows = batch_of(dst.md) * dim_from_end(dst.md, 2);
-    // What is known only now: where a caller's rows start, how many there are (of none there may be a global
-    // scale), gaps between matrices.
+    // Values that are known only now: the address of the caller's rows, their number (without rows there may
+    // still be a global scale), gaps between matrices.
     if (rows == 0 || dim_from_end(dst.md, 1) == 0
             || (!makes_rows(p) && reinterpret_cast<uintptr_t>(src.handle) % row_copy_bytes)
             || rows > INT32_MAX / 2 || even_row_stride(dst.md) < 0 || even_row_stride(src.md) < 0

@@ -27,8 +27,8 @@ struct packed_mx_matmul_t : primitive_impl_t {
 using sm90_mx_matmul_t = packed_mx_matmul_t<sm90_matmul_kernels>;
 using sm80_mx_matmul_t = packed_mx_matmul_t<sm80_matmul_kernels>;
 
-// What one of these executes. wanted: [panels of 64 columns] those that have a 0 need not be computed, of
-// more rows than gemv and grouped_gemv take.
+// Executes one of these. wanted [panels of 64 columns]: panels with 0 need not be computed, if there are more
+// rows than gemv and grouped_gemv take.
 status_t multiply_packed(const matmul_kernels_t &kernels, const exec_ctx_t &ctx, const int32_t *wanted);
 
 } // namespace cuda

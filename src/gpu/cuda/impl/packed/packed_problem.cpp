@@ -22,7 +22,7 @@ namespace {
 
 bool is_int4(const memory_desc_t &wei) { return wei.dt == mxdnn_s4 || wei.dt == mxdnn_u4; }
 
-// The kernels' format of packed weights; format_t::count where they have none.
+// The format of packed weights for kernels; format_t::count if they have none.
 packed::format_t format_of(const memory_desc_t &wei) {
     using packed::format_t;
     const quant_t &q = wei.packed.quant;
@@ -95,7 +95,7 @@ packed::value_type_t value_type_of(data_type_t dt) {
 }
 
 packed::format_t kernel_format(const problem_t &p) {
-    // Kernels for rows of f16 know scales and zeros of f16, or look at the type of all of them.
+    // Kernels for f16 rows take f16 scales and zeros, or read the types of all of them.
     const quant_t &q = p.weights.packed.quant;
     const bool f16 =
             q.scale_dt == mxdnn_f16 && (q.zp != zero_point_kind_t::float_zero || q.zp_dt == mxdnn_f16);
@@ -103,7 +103,7 @@ packed::format_t kernel_format(const problem_t &p) {
                                                                : format_of(p.weights);
 }
 
-// What a kernel takes the weights for. sm80_gemm is built for int4 of any types.
+// The format for a kernel. sm80_gemm is built for int4 with any types.
 static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
     return kernel == kernel_id_t::sm80_gemm && is_packed_int4(p) ? packed::format_t::int4_any
                                                                  : kernel_format(p);
@@ -129,7 +129,7 @@ packed::matmul_plan_t plan_packed(
 }
 
 int64_t rows_each(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups) {
-    // Kernels that look at types do best to look once for many rows.
+    // Kernels that read the types should do so once for many rows.
     const bool few_only =
             groups == 0 && leaves_int4(kernels, p) && kernel_format(p) != packed::format_t::int4_any;
     return few_only ? packed::rows_per_gemv(rows, source_terms(p)) : rows;

@@ -43,7 +43,7 @@ status_t prepare_results(const problem_t &p) {
 }
 
 int64_t results_stride(const problem_t &p) {
-    // Gates that come later have both halves until then.
+    // Before a later gate, both halves still exist.
     return round_up(dim_from_end(applies_post_ops(p) ? p.dst : p.weights, 1), 8);
 }
 
@@ -69,7 +69,7 @@ finisher_t::finisher_t(const exec_ctx_t &ctx, bool listed, bool applied)
         make_matmul_args(ctx, args_.all.m);
 }
 
-// What quantise_results makes.
+// The destinations that quantise_results writes.
 bool finisher_t::quantises_quickly() const {
     if (!codes_) return false;
     const arg_attr_t &a = p_.attr.dst;

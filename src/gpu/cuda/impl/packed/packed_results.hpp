@@ -20,24 +20,24 @@ bool makes_result_codes(const problem_t &p);
 bool finishes_apart(const problem_t &p);
 status_t prepare_results(const problem_t &p);
 
-// Of a problem whose results are finished apart: how many rows there is room for, what they take of the
-// scratchpad, and how far they are apart there, in elements.
+// For a problem whose results are finished separately: for how many rows there is room, the size in the
+// scratchpad, and the distance of rows there, in elements.
 int64_t results_at_once(const problem_t &p);
 int64_t results_bytes(const problem_t &p);
 int64_t results_stride(const problem_t &p);
 
-// Results are made once and all is done with them; or twice, or once and kept, since a global scale is
-// computed of all of them before the first becomes codes.
+// Results are computed once and finished; or twice; or once and kept, because a global scale needs all of
+// them before the first one becomes codes.
 enum class sweep_t { all, looks, stores };
 
 // One execution of such a problem.
 class finisher_t {
 public:
-    // listed: rows of a grouped_matmul that belong to no group stay as they are; else they are all finished.
-    // applied: all post-ops have been, where rows met.
+    // listed: rows of a grouped_matmul that belong to no group do not change; otherwise all rows are
+    // finished. applied: all post-ops have been applied, before rows were added.
     finisher_t(const exec_ctx_t &ctx, bool listed, bool applied = false);
 
-    // Calls sweep(sweep_t) for each of them: it makes all results, and has them finished.
+    // Calls sweep(sweep_t) for each sweep. It computes all results and has them finished.
     template <typename F>
     status_t run(F &&sweep) {
         if (!args_.all.m.dynamic_global) return sweep(sweep_t::all);
@@ -47,8 +47,8 @@ public:
         return sweep(sweep_t::stores);
     }
 
-    // Rows [first, first + count) of the destination, from sums with a bias, in f32 at `values`. kept: they
-    // are those that this has made of the sweep before.
+    // Finishes rows [first, first + count) of the destination, from sums with a bias in f32 at `values`.
+    // kept: these are results of the previous sweep.
     status_t finish(sweep_t sweep, void *values, int64_t first, int64_t count, bool kept);
 
 private:
@@ -62,8 +62,8 @@ private:
     status_t launch(finish_step_t step);
 };
 
-// Of rows that meet: whether their post-ops can be applied before they do, one column by itself; and
-// applies them and the weights of rows to the rows of x's list, where they stand, `stride` elements apart.
+// For rows that are added: whether their post-ops can be applied before the addition, column by column; and
+// applies them and the weights of rows to the rows of x's list, in place, `stride` elements apart.
 bool applies_post_ops_before_sums(const problem_t &p);
 status_t apply_post_ops_before_sums(
         const exec_ctx_t &ctx, const grouped_exec_t &x, float *rows, int64_t stride, int64_t columns);

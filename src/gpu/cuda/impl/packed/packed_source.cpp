@@ -15,10 +15,10 @@ namespace cuda {
 
 namespace {
 
-// Most rows of expert layers are made at once in so much.
+// The rows of most expert layers fit in this size together.
 constexpr int64_t most_bytes = 128 << 20, row_align = 64;
 
-// Of a row that is made: its terms one after the other.
+// Of a prepared row: its terms one after the other.
 int64_t stride_of(const problem_t &p) {
     return round_up(std::max<int64_t>(dim_from_end(p.weights, 2), 1), row_align) * source_terms(p);
 }
@@ -32,7 +32,7 @@ int64_t rows_of(const memory_desc_t &md) {
     return rows;
 }
 
-// All but where rows go, and in what form.
+// All arguments but the destination of rows and their form.
 packed::convert_source_args_t source_rows_args(
         const exec_ctx_t &ctx, const matrix_args_t &src, const made_rows_t &rows) {
     const problem_t &p = ctx.pd.problem;
@@ -145,7 +145,7 @@ int64_t made_rows_each(const problem_t &p, int64_t rows, bool fp8) {
 }
 
 int64_t made_rows_bytes(const problem_t &p) {
-    // Of FP8 twice as many at most, of half the size.
+    // In FP8 at most twice as many, of half the size.
     return made_rows_at_once(p) * (stride_of(p) * 2 + 8);
 }
 
@@ -153,7 +153,7 @@ status_t prepare_convert_source(const problem_t &p) {
     packed::convert_source_args_t r;
     r.dt = p.src.dt;
     r.recipe = source_recipe(p);
-    r.in_pieces = !makes_rows(p); // those that are gathered
+    r.in_pieces = !makes_rows(p); // rows that are gathered
     int axis = 0;
     if (!has_role(p.src.dt, role_high_precision))
         MXDNN_CHECK(quant_of("src", p.src, p.attr.src, r.quant, &axis));

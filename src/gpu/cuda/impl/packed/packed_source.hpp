@@ -11,53 +11,52 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// Whether rows of this source can be read or made; else the reason to decline.
+// Whether rows of this source can be read or prepared; otherwise the reason to decline.
 reason_t check_source(const problem_t &p);
-// Whether they have to be made.
+// Whether they have to be prepared.
 bool makes_rows(const problem_t &p);
 
-// What they are rows of. int4 weights are exact as f16, too, so that a source of f16 is multiplied as it is.
+// The type of the rows. int4 weights are exact in f16, too, so an f16 source is multiplied as it is.
 packed::value_type_t source_type(const problem_t &p);
-// How many rows of bf16 a row is the sum of, which it is exactly but where the problem allows rounding:
+// The number of bf16 rows whose sum a row is. The sum is exact unless the problem allows rounding, because
 // values of f16 and f32 have more bits.
 int source_terms(const problem_t &p);
 
-// How far two rows are apart in a tensor whose rows are counted through, in elements; -1: not always equally
-// far.
+// The distance of two rows of a tensor whose rows are counted through, in elements; -1: distances differ.
 int64_t even_row_stride(const memory_desc_t &md);
 // The same in bytes, of elements of so many bits.
 int64_t row_byte_step(const memory_t &m, int bits);
 
-// How many rows of so many bytes the scratchpad has room for: all, as far as they are known, within bounds.
+// How many rows of this many bytes the scratchpad has room for: all, as far as known, within bounds.
 int64_t rows_with_room(const problem_t &p, int64_t row_bytes);
 
-// Of a problem whose rows are made, as bf16 or as FP8: how many there is room for, and what they take of the
+// For a problem whose rows are prepared, as bf16 or FP8: for how many there is room, and their size in the
 // scratchpad.
 int64_t made_rows_at_once(const problem_t &p, bool fp8 = false);
 int64_t made_rows_bytes(const problem_t &p);
-// How many at a time `rows` are made: as few equal parts as possible.
+// How many of `rows` are prepared at a time: as few equal parts as possible.
 int64_t made_rows_each(const problem_t &p, int64_t rows, bool fp8 = false);
 
 // Rows of the source, or of the list that gathers them.
 struct made_rows_t {
     int64_t first = 0, count = 0;
-    const int32_t *gather = nullptr; // null: rows of the source
-    int64_t src_rows = 0;            // that there are to gather from
+    const int32_t *gather = nullptr; // null: rows of the source in order
+    int64_t src_rows = 0;            // rows of the source
     const row_groups_t *groups =
-            nullptr; // with each of which 128x4-swizzled scales begin anew; null: they do not
+            nullptr; // 128x4 scales begin again with each of these groups; null: they do not
 };
 
-// Loads what makes them.
+// Loads the kernels that prepare rows.
 status_t prepare_convert_source(const problem_t &p);
 
-// Makes them, at most made_rows_at_once(), where `space` begins, and tells `a` of them.
+// Prepares rows, at most made_rows_at_once(), at `space`, and sets the members of `a`.
 status_t make_rows(const exec_ctx_t &ctx, const made_rows_t &rows, char *space, packed::matmul_args_t &a);
 
 // The same for gemm at the rate of FP8.
 status_t make_rows_of_fp8(
         const exec_ctx_t &ctx, const made_rows_t &rows, char *space, packed::matmul_args_t &a);
 
-// Makes the codes [count, K] of rows of f8_e4m3, K being a multiple of 64, and their scales [count].
+// Computes the codes [count, K] of f8_e4m3 rows, K being a multiple of 64, and their scales [count].
 status_t make_fp8_rows(const exec_ctx_t &ctx, const made_rows_t &rows, uint8_t *codes, float *scales);
 
 } // namespace cuda

@@ -12,7 +12,8 @@ namespace cuda {
 
 namespace {
 
-// Choices that are kept, or entries of the destination whose sources are looked up, together.
+// The number of choices that are stored, or of entries of the destination whose sources are looked up,
+// together.
 constexpr int64_t part_entries = 1 << 16;
 
 } // namespace

@@ -14,8 +14,8 @@ struct ref_moe_route_t : primitive_impl_t {
     struct pd_t : kernel_pd_t<ref_moe_route_t, kernel_id_t::ref_moe_route> {
         using kernel_pd_t::kernel_pd_t;
         reason_t init();
-        int64_t slices = 0; // tokens at work at a time
-        int64_t part = 0;   // tokens whose choices the scratchpad holds
+        int64_t slices = 0; // tokens that are processed at a time
+        int64_t part = 0;   // tokens whose choices the scratchpad stores
     };
 
     status_t execute(const exec_ctx_t &ctx) const override;

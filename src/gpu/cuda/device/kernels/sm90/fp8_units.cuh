@@ -20,28 +20,28 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// What is known of a panel of a stage; word l of its scales has columns c and c + 8.
+// Facts about a panel of a stage. Word l of its scales has columns c and c + 8.
 struct fp8_scales_t {
-    uint4 factors[32];   // of words: what the codes of the four blocks are multiplied by, as pairs
-    float2 largest[32];  // of words: what the sums of a stage are multiplied by
-    uint32_t one_by_one; // whether the blocks have to be
+    uint4 factors[32];   // for each word: the factors of the codes of the four blocks, as pairs
+    float2 largest[32];  // for each word: the factors of the sums of a stage
+    uint32_t one_by_one; // whether the blocks have to be multiplied one by one
     uint32_t unused[3];
 };
 
 struct fp8_unit_t {
     static constexpr int blocks = 4; // of 32 rows, in two tiles
     static constexpr int tile_bytes = mxfp4_t::max_header + 64 * 64 / 2, tiles = 2;
-    // 2^(byte - 127 - highest), also where that is below the normal range.
+    // 2^(byte - 127 - highest), also below the normal range.
     __device__ static float scale(uint32_t byte, int highest) {
         const int e = int(byte) - highest;
         return __uint_as_float(byte == 255 ? 0x7FC00000u : e > 0 ? uint32_t(e) << 23 : 0x00400000u >> -e);
     }
-    // Of block j: scales of columns c and c + 8 in the halves of a word, from the words of two tiles.
+    // The scales of columns c and c + 8 of block j in the halves of a word, from the words of two tiles.
     __device__ static __forceinline__ uint32_t block_scale(const uint32_t (&words)[tiles], int j) {
         return __byte_perm(words[j / 2], 0, j % 2 ? 0x4342 : 0x4140);
     }
 
-    // By a warp: of a panel that lies at `panel`, with one tile or two.
+    // A warp computes the facts about the panel at `panel`, with one tile or two.
     __device__ static void look_at_scales(fp8_scales_t &to, uint32_t panel, int lane, bool second) {
         const ptx::shared_reader_t header{panel + lane * 4};
         uint32_t words[tiles] = {header.read_4(), 0};
@@ -51,7 +51,8 @@ struct fp8_unit_t {
         for (int j = 0; j < blocks; j++) scales[j] = block_scale(words, j);
         const uint32_t largest = __vmaxu2(__vmaxu2(scales[0], scales[1]), __vmaxu2(scales[2], scales[3])),
                        least = __vminu2(__vminu2(scales[0], scales[1]), __vminu2(scales[2], scales[3]));
-        // Bit 15 of a half: too far apart; or beyond the byte whose largest code f32 holds.
+        // Bit 15 of a half: the scales are too far apart, or above the byte whose largest code f32 can
+        // represent.
         const uint32_t apart = largest - least + (0x7FFFu - (fp8_highest - fp8_lowest)) * 0x00010001u,
                        beyond = largest + (0x7FFFu - 252) * 0x00010001u;
         to.factors[lane] = make_uint4(mxfp4_as_fp8_t::factors(scales[0], largest),
@@ -63,12 +64,12 @@ struct fp8_unit_t {
         if (lane == 0) to.one_by_one = any;
     }
 
-    // Rows of a unit are multiplied in parts, so that few registers hold sums of FP8.
+    // The rows of a unit are multiplied in parts, so that few registers hold sums of FP8.
     static constexpr int part_rows = 80;
     using part_t = float[part_rows / 2];
     template <int rows>
     static constexpr int parts = (rows + part_rows - 1) / part_rows;
-    // Of part i; all are multiples of 16 rows.
+    // The rows of part i; all are multiples of 16.
     template <int rows>
     static constexpr int rows_of(int i) {
         return (rows / 16 + parts<rows> - 1 - i) / parts<rows> * 16;

@@ -30,13 +30,13 @@ __device__ __forceinline__ uint32_t to_e4m3x2(uint32_t f16x2) {
     asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(r) : "r"(f16x2));
     return r;
 }
-// Both halves 2^e; 0 where that is below the least f16.
+// Both halves 2^e; 0 if this is below the smallest f16.
 __device__ __forceinline__ uint32_t power_of_two_f16x2(int e) {
     return e < -14 ? 0u : uint32_t(e + 15) << 10 | uint32_t(e + 15) << 26;
 }
 
-// Two codes, landed as land_f4() leaves them, times 2^e: as f16 a code is 2^-14 of its value, which two
-// products make up for, since one factor alone would be beyond f16.
+// Two codes in the form of land_f4(), times 2^e. As f16 such a code is 2^-14 of its value. Two products
+// correct this, because one factor alone would be beyond f16.
 __device__ __forceinline__ uint32_t encode_pair(uint32_t landed, uint32_t power) {
     const uint32_t f16 = (landed & 0x01C001C0u) << 3 | (landed & 0x80008000u);
     return to_e4m3x2(f16x2_t::mul(f16x2_t::mul(f16, power_of_two_f16x2(14)), power));
@@ -44,7 +44,7 @@ __device__ __forceinline__ uint32_t encode_pair(uint32_t landed, uint32_t power)
 
 __global__ void __launch_bounds__(threads) fp8_weights(const __grid_constant__ fp8_weights_args_t a) {
     __shared__ uint32_t most[threads / 32][32], least[threads / 32][32];
-    __shared__ uint8_t base[panel_columns]; // scale byte of a column's largest block
+    __shared__ uint8_t base[panel_columns]; // scale byte of the largest block of a column
     const int panel = blockIdx.x, thread = threadIdx.x % group, steps = a.K / step_rows;
     const uint8_t *packed = a.panels + panel * a.panel_bytes;
     ptx::let_later_kernels_start();
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads) fp8_weights(const __grid_constant__ f
             const int n = panel * panel_columns + column;
             if (n >= a.columns) continue;
             left |= !exact;
-            // What is not exact is computed again, and must not be slow or out of range here.
+            // Panels that are not exact are computed again, and must not be slow or out of range here.
             if (blockIdx.y == 0) a.scales[n] = exact ? float_of(uint32_t(top - fp8_highest) << 23) : 0.f;
         }
     }
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads) fp8_weights(const __grid_constant__ f
 
 cudaError_t launch_weights(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const fp8_weights_args_t *>(args);
-    // About four CTAs a multiprocessor; the scales are looked through by each.
+    // About four CTAs per multiprocessor. Each searches the scales.
     const int parts = std::min(std::max(4 * at.sm_count / a.count, 1), std::max(a.K / step_rows / 8, 1));
     const dim3 grid(unsigned(a.count), unsigned(parts));
     return launch_kernel(at, fp8_weights, {grid, threads, 0, a.early}, a);

@@ -30,7 +30,7 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
         if constexpr (decltype(format)::terms == 1)
             return gemm_variant<decltype(format)>(v);
         else
-            return nullptr; // plans give these to others
+            return nullptr; // plans give these to other kernels
     });
 }
 
@@ -51,8 +51,8 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
             m.parts = a.parts;
             m.parts_stride = parts_stride(a.matmul.N);
             if (m.matmul.K > 0) {
-                // The terms of a row are one after the other in K; rows of FP8 are in another order, in which
-                // their last block of 32 ends with zeros.
+                // The terms of a row are consecutive along K. Rows of FP8 have another order, in which their
+                // last block of 32 ends with zeros.
                 const bool fp8 = a.variant == gemm_fp8;
                 const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,

@@ -63,23 +63,23 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
         prefetch_map(kernel_args.source_map);
     if (threadIdx.x == 0) {
         for (int i = 0; i < shared_t::stages; i++) {
-            barrier_init(cta.full + 8 * i, 2); // announced bytes of weights and of rows
+            barrier_init(cta.full + 8 * i, 2); // announced bytes of weights, and of rows
             if (pair > 1) barrier_init(cta.empty + 8 * i, pair * shared_t::consumers / 32);
             barrier_init(cta.full + shared_t::read_offset + 8 * i, shared_t::consumers);
             barrier_init(cta.seen + 8 * i, 32);
         }
         barrier_init_fence();
     }
-    // What says which rows and panels there are, earlier kernels may write. Without it, only weights, rows
-    // and results wait.
+    // Earlier kernels may write the data that says which rows and panels there are. Without such data, only
+    // weights, rows and results wait.
     const bool waits = args.grouped || args.wanted || shared_t::fp8;
     if (waits) wait_for_earlier_kernels();
-    // Later kernels may read constant weights when they start; grouped ones start before what wrote those may
-    // have ended.
+    // Later kernels may read constant weights as soon as they start. Grouped ones may start before the
+    // kernels that wrote their lists have ended.
     let_later_kernels_start();
     head.list.build(args, width);
 
-    if constexpr (pair > 1) cluster_sync(); // the other's barriers are there
+    if constexpr (pair > 1) cluster_sync(); // the barriers of the other CTA are initialised
 
     using items_t = std::conditional_t<shared_t::short_items, known_items_t<format, width>,
             items_in_turn_t<format, width>>;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
     }
     if constexpr (pair > 1) {
         __syncwarp();
-        cluster_sync(); // nobody may leave before the other's last arrival
+        cluster_sync(); // no CTA may end before the last arrival of the other
     }
 }
 

@@ -16,7 +16,7 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// is_tiles_of_dst() for results that are made of two neighbouring columns each.
+// is_tiles_of_dst() for results that are each made of two neighbouring columns.
 __device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
     matmul_args_t plain = a;
     plain.activation = activation_t::none;
@@ -36,8 +36,9 @@ struct gemm_cta_t {
     uint32_t full, empty, seen, stages; // shared addresses
     panels_t<shared_t::panels> panel_map;
     int stage_begin, stage_end;
-    int tiles; // of K; the stages of further terms of the source have the weights of the first one's
-    int k_part, pair_rank; // of the CTAs that share K; of a pair
+    int tiles; // tiles of K; the stages of further terms of the source have the same weights as those of the
+               // first
+    int k_part, pair_rank; // among the CTAs that share K; among a pair
     bool tiles_of_dst;
 
     __device__ __forceinline__ int tile_of(int stage) const {
@@ -45,7 +46,7 @@ struct gemm_cta_t {
         return stage;
     }
 
-    // The first weights of an item to L2.
+    // Prefetches the first weights of an item to L2.
     __device__ void prefetch_weights(int lane, const row_block_t &block, int panel_group) const {
         if (lane >= panel_map.slots(panel_group) || stage_begin >= min(stage_end, tiles)) return;
         const int64_t panel_bytes = args.tiling.panel_bytes,
@@ -58,7 +59,7 @@ struct gemm_cta_t {
                 uint32_t(bytes));
     }
 
-    // Weights of an item, every other stage; `position` counts the stages of all items before it.
+    // Copies the weights of an item, every other stage. `position` counts the stages of all items before it.
     __device__ void produce_weights(
             int warp, int lane, int position, const row_block_t &block, int panel_group) const {
         using namespace ptx;
@@ -86,7 +87,7 @@ struct gemm_cta_t {
             for (int i = 0; i < k::weight_warps; i++) ring.next();
         }
     }
-    // By one thread. Rows of other blocks may come along, and are never used.
+    // Called by one thread. It may copy rows of other blocks, which are never used.
     __device__ void produce_rows(const void *map, int position, const row_block_t &block) const {
         using namespace ptx;
         wait_for_earlier_kernels();
@@ -108,7 +109,8 @@ struct gemm_cta_t {
         }
     }
 
-    // FP8: what consumers have to know of the scales, and the factors of rows with the last stage, by a warp.
+    // FP8: computes the facts about scales that consumers need and, with the last stage, the factors of rows.
+    // Called by a warp.
     __device__ void look_at_scales(
             int lane, int position, int set, const row_block_t &block, int panel_group) const {
         using namespace ptx;
@@ -131,7 +133,7 @@ struct gemm_cta_t {
             barrier_arrive(seen + 8 * ring.slot);
         }
     }
-    // FP8 has every item wanted, so that the sets take turns.
+    // FP8 computes every item, so that the sets alternate.
     __device__ __forceinline__ int factor_set(int item) const {
         return item / (int(gridDim.x) / shared_t::pair) % shared_t::factor_sets;
     }
@@ -145,12 +147,13 @@ struct gemm_cta_t {
     __device__ bool has_second_tile(int s) const { return s * shared_t::stage_rows + k::tile_rows < args.K; }
 
     static constexpr int panels_each = shared_t::panels_each;
-    // Sums of a thread's panels: column c and c + 8 of the 16 of its warp, rows r and r + 1 of every eight.
+    // The sums of a thread's panels: columns c and c + 8 of the 16 of its warp, rows r and r + 1 of every
+    // eight.
     using sums_t = float[panels_each][width / 2];
 
-    // That a warp has read a stage. All lanes arrive, so that each one's reads of weights are seen to be
-    // over. Where two CTAs share rows, which wgmma reads, a lane tells each of them; more arrivals there
-    // would cost. told: of `full`, a base of the barriers that the lane arrives at.
+    // Signals that a warp has read a stage. All lanes arrive, so that the weight reads of each are known to
+    // be over. If two CTAs share rows, which wgmma reads, one lane tells each of them, because more arrivals
+    // would cost time. told: a base of the barriers that the lane arrives at, relative to `full`.
     __device__ __forceinline__ uint32_t told(uint32_t full) const {
         const uint32_t empty = full + shared_t::empty_offset;
         return shared_t::pair > 1 ? ptx::cluster_address(empty, threadIdx.x % shared_t::pair) : empty;
@@ -164,7 +167,7 @@ struct gemm_cta_t {
         }
     }
 
-    // A consumer's part of a block that is at most `rows` long. While its products run, other consumers
+    // The part of a consumer in a block of at most `rows` rows. While its products run, other consumers
     // decode.
     template <int rows>
     __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
@@ -176,16 +179,18 @@ struct gemm_cta_t {
                        first_b = __shfl_sync(~0u, wgmma::b_descriptor(stages), 0);
         uint32_t scales_at = own + place.scales, codes_at = own + place.codes;
         uint32_t full = this->full;
-        asm("" : "+r"(scales_at), "+r"(codes_at), "+r"(full)); // else they are computed again for every stage
+        asm(""
+                : "+r"(scales_at), "+r"(codes_at),
+                "+r"(full)); // otherwise the compiler computes them again for every stage
         const uint32_t told = this->told(full);
-        // The step of 64 rows that has codes for 32 only.
+        // A step of 64 rows with codes for 32 only.
         const int rest = args.K % k::tile_rows,
                   short_step = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
         constexpr int slots = shared_t::stages;
         const auto next = [](int slot) { return slot == slots - 1 ? 0 : slot + 1; };
 
         typename format::raw_t raw[panels_each];
-        int round = ring.round; // of the stage that is read next
+        int round = ring.round; // round of the stage that is read next
         const auto read = [&](int s, int slot) {
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
@@ -198,7 +203,8 @@ struct gemm_cta_t {
             }
             if (slot == slots - 1) round ^= 1;
         };
-        // In units of a stage: its panels, or halves of its one panel, the first of which is decoded ahead.
+        // Counted in units of a stage: its panels, or halves of its only panel. The first unit is decoded
+        // ahead.
         constexpr bool ahead = shared_t::decodes_ahead;
         static_assert(!ahead || panels_each == 1, "halves");
         constexpr int units = ahead ? 2 : panels_each, steps = k::tile_rows / 16 * panels_each / units;
@@ -212,7 +218,7 @@ struct gemm_cta_t {
                 for (int i = 0; i < steps; i++) format::template decode<true>(a[unit][i], raw[p], step + i);
             }
         };
-        // More rows than one wgmma takes are divided between two.
+        // More rows than one wgmma takes are divided into two parts.
         constexpr int first_rows = width <= 256 ? rows : width / 2;
         const auto start = [&](int unit, uint32_t b) {
             const int p = ahead ? 0 : unit;
@@ -228,14 +234,15 @@ struct gemm_cta_t {
             }
             wgmma::commit();
         };
-        // Multiplies a stage that is so many before the end, and has been read; reads the next one, if there
-        // is one.
+        // Multiplies a stage, `left` stages before the end, which has been read. Reads the next stage, if
+        // there is one.
         const auto stage = [&](auto in_slot, int left) {
             const int slot = in_slot, then = next(slot);
 #pragma unroll
             for (int unit = 0; unit < units; unit++) {
                 if (unit > 0 || !ahead) decode(unit);
-                start(unit, first_b + slot * (shared_t::stage_bytes / 16)); // no carry into other fields
+                start(unit,
+                        first_b + slot * (shared_t::stage_bytes / 16)); // there is no carry into other fields
             }
             if constexpr (ahead) {
                 wgmma::wait<1>();
@@ -265,7 +272,7 @@ struct gemm_cta_t {
             for (; stage(slot, left); left--) slot = next(slot);
     }
 
-    // The same at the rate of FP8: a consumer has one panel.
+    // The same at the rate of FP8. A consumer has one panel.
     template <int rows>
     __device__ __forceinline__ void multiply_fp8(ring_t &ring, sums_t &sum) const {
         using namespace ptx;
@@ -275,7 +282,8 @@ struct gemm_cta_t {
 #pragma unroll 1
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             barrier_wait(seen + 8 * ring.slot, ring.round);
-            // Of lane 0, so that the compiler sees it is equal in all: else every wgmma moves its descriptor.
+            // From lane 0, so that the compiler knows it is the same in all lanes. Otherwise every wgmma
+            // moves its descriptor.
             const uint32_t b =
                     __shfl_sync(~0u, wgmma::b_descriptor(stages + ring.slot * shared_t::stage_bytes), 0);
             const uint32_t panel = own + ring.slot * shared_t::stage_bytes;
@@ -338,8 +346,8 @@ struct gemm_cta_t {
         const int quads = panel_map.quads() / shared_t::teams, quad = member % quads;
         const columns_t columns(args, block.expert, panel_map.column(panel_group, team * quads + quad),
                 format::sum_scale, false);
-        const int up = panel_map.up ? k::panel_columns : 0; // from a gate's sum to what it gates
-        // One loop whose code is small; only what names registers stands there once for every part.
+        const int up = panel_map.up ? k::panel_columns : 0; // from the sum of a gate to the sum that it gates
+        // One loop with little code. Only code that names registers is repeated for every part.
 #pragma unroll 1
         for (int r0 = 0; r0 < block.rows; r0 += k::rows_out) {
 #pragma unroll
@@ -354,7 +362,7 @@ struct gemm_cta_t {
                                     + i % 4 / 2 * 8] = sum[p][(part / 2 + i) % (width / 2)];
             }
             named_barrier(k::team_barrier + team, shared_t::team);
-            constexpr int at_once = 2; // rows_out is a multiple of so many steps
+            constexpr int at_once = 2; // rows_out is a multiple of this many steps
             const int r_step = shared_t::team / quads, end = min(k::rows_out, block.rows - r0);
             for (int r = member / quads; r < end; r += at_once * r_step) {
                 const float *at = out + r * k::out_pitch + panel_map.slot_column(quad);
@@ -365,12 +373,12 @@ struct gemm_cta_t {
         }
     }
 
-    // Where a consumer puts results that leave by whole rows.
+    // The buffer for results of a consumer that are stored as whole rows.
     __device__ __forceinline__ uint32_t tile_of_results(int consumer) const {
         return stages + shared_t::stages * shared_t::stage_bytes + consumer * shared_t::tile_bytes;
     }
 
-    // The sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
+    // Stores the sums of a panel, 64 rows at a time, through shared memory to whole rows of dst.
     __device__ __forceinline__ void store_tiles(
             float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
         using namespace ptx;
@@ -407,7 +415,7 @@ struct gemm_cta_t {
 #pragma unroll
         for (int first = 0; first < width; first += 64) {
             if (first >= block.rows) break;
-            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+            named_barrier(k::group_barrier + consumer, k::group); // the previous tile has been read
 #pragma unroll
             for (int r = first; r < first + 64 && r < width; r += 16) {
                 uint32_t m[4];
@@ -419,7 +427,7 @@ struct gemm_cta_t {
                 store_matrix_4_transposed(put + (r - first) * 128, m);
             }
             named_barrier(k::group_barrier + consumer, k::group);
-            // All are read before the first one is stored, so that one hides the latency of another.
+            // All are read before the first is stored, which hides their latency.
             constexpr int each = k::group / 8, most = 64 / each;
             uint4 v[most];
 #pragma unroll
@@ -433,9 +441,9 @@ struct gemm_cta_t {
         }
     }
 
-    // The same of gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8: that with
-    // the gates of both takes what gates c, the other one gives it, and gets, what belongs to c + 8. So a
-    // warp has eight columns of results, the first four of them in every other lane.
+    // The same for gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8. The lane
+    // with the gates of both keeps column c and takes its up from the other lane, which in turn gets the gate
+    // of column c + 8. So a warp has eight columns of results, the first four of them in every other lane.
     __device__ __forceinline__ void store_pairs(
             const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
         using namespace ptx;
@@ -444,7 +452,7 @@ struct gemm_cta_t {
         const int column = first_column + warp * 16 + lane / 4;
         const bool odd = lane / 4 % 2;
         const columns_t gate(args, block.expert, first_column, format::sum_scale);
-        // Results are bf16, for which approximations are enough.
+        // Results are bf16, so approximations suffice.
         const float exponent = -1.4426950409f * gate.alpha;
         const float most = gate.limit > 0.f ? gate.limit : __int_as_float(int(f32_inf_bits));
         const auto gated = [&](float x, float up) {
@@ -462,8 +470,8 @@ struct gemm_cta_t {
             bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
                               args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
                                                                                       : 0.f;
-        // Rows of 64 bytes; two of them share the 128 that all banks are, so that chunks of 16 bytes take
-        // turns every other row.
+        // Rows of 64 bytes. Two of them share the 128 bytes of all banks, so chunks of 16 bytes are exchanged
+        // in every other row.
         constexpr int rows_at_once = 128, row_bytes = k::panel_columns;
         const uint32_t put = tile + lane * row_bytes + (warp ^ lane / 2 % 4) * 16;
         const int row = thread / 4, chunk = thread % 4;
@@ -474,7 +482,7 @@ struct gemm_cta_t {
 #pragma unroll
         for (int first = 0; first < width; first += rows_at_once) {
             if (first >= block.rows) break;
-            named_barrier(k::group_barrier + consumer, k::group); // the tile before has been read
+            named_barrier(k::group_barrier + consumer, k::group); // the previous tile has been read
 #pragma unroll
             for (int r = first; r < first + rows_at_once && r < width; r += 32) {
                 uint32_t m[4] = {};
@@ -507,8 +515,8 @@ struct gemm_cta_t {
         }
     }
 
-    // A consumer without a panel, instead of multiplying what nobody wants: that would take power from
-    // others.
+    // A consumer without a panel does this instead of multiplying unused data, which would take power from
+    // the others.
     __device__ __forceinline__ void rest(ring_t &ring) const {
         for (int s = stage_begin; s < stage_end; s++, ring.next()) {
             ptx::barrier_wait(full + 8 * ring.slot, ring.round);
@@ -516,7 +524,7 @@ struct gemm_cta_t {
         }
     }
 
-    // The widths that blocks run in, see gemm_narrower.
+    // The widths of blocks, see gemm_narrower.
     template <int rows>
     __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
         constexpr int less = gemm_narrower(width, rows);
@@ -535,7 +543,7 @@ struct gemm_cta_t {
             wait_for_earlier_kernels();
             const int consumer = threadIdx.x / k::group - 1;
             named_barrier(
-                    k::group_barrier + consumer, k::group); // those of the block before are used no more
+                    k::group_barrier + consumer, k::group); // those of the previous block are no longer used
             for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
                 store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
         }
@@ -544,7 +552,7 @@ struct gemm_cta_t {
         for (int p = 0; p < panels_each; p++)
 #pragma unroll
             for (int i = 0; i < width / 2; i++) sum[p][i] = 0.f;
-        // Of lane 0, so that the compiler sees that all of a warp go the same way.
+        // From lane 0, so that the compiler knows that all lanes of a warp take the same branch.
         const int consumer = __shfl_sync(~0u, int(threadIdx.x) / k::group - 1, 0);
         if (shared_t::short_items && consumer >= panel_map.slots(panel_group))
             rest(ring);
@@ -552,9 +560,10 @@ struct gemm_cta_t {
             multiply_as_wide<width>(ring, sum, block.rows);
         if (args.row_factors && stage_begin < stage_end) {
             int thread = threadIdx.x;
-            asm volatile("" : "+r"(thread)); // no register keeps what follows from it meanwhile
+            asm volatile(""
+                         : "+r"(thread)); // prevents registers with derived values from being kept meanwhile
             const int consumer = thread / k::group - 1;
-            // All factors are there; for FP8 they came with the last stage.
+            // All factors have arrived. For FP8 they came with the last stage.
             if (!shared_t::fp8) named_barrier(k::group_barrier + consumer, k::group);
             const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
 #pragma unroll

@@ -9,7 +9,8 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// CTAs, or pairs of them, take turns; every warp finds its items itself. `at` is the number of an item.
+// CTAs, or pairs of CTAs, take items in turn. Every warp finds its items itself. `at` is the number of an
+// item.
 template <typename format, int width>
 struct items_in_turn_t {
     using shared_t = gemm_shared_t<format, width>;
@@ -20,13 +21,13 @@ struct items_in_turn_t {
     const panels_t<shared_t::panels> &panel_map;
     int pair_rank, groups, begin, end, step;
 
-    // own: which one of `ctas` this is.
+    // own: the number of this one among `ctas`.
     __device__ items_in_turn_t(const matmul_args_t &a, typename shared_t::head_t &h,
             const panels_t<shared_t::panels> &map, int own, int ctas, int pair_rank)
         : args(a), head(h), panel_map(map), pair_rank(pair_rank), groups((map.groups() + pair - 1) / pair),
           begin(own), end(h.list.shares(a) * groups), step(ctas) {}
 
-    // By either CTA of a pair: they go through the same items.
+    // Called by both CTAs of a pair, which process the same items.
     __device__ bool wanted(int at) const {
         for (int i = 0; i < pair; i++)
             if (panel_map.wanted(args.wanted, at % groups * pair + i)) return true;
@@ -38,7 +39,7 @@ struct items_in_turn_t {
     __device__ int panel_group(int at) const { return at % groups * pair + pair_rank; }
 };
 
-// The same for widths whose items are short: all warps together find the first ones in the beginning, because
+// The same for widths with short items. All warps together find the first items in the beginning, because
 // finding one between two items takes as long as two stages. `at` counts the items of a CTA.
 template <typename format, int width>
 struct known_items_t {
@@ -51,12 +52,12 @@ struct known_items_t {
     int own, ctas, groups, end;
     static constexpr int begin = 0, step = 1;
 
-    // By all threads.
+    // Called by all threads.
     __device__ known_items_t(const matmul_args_t &a, typename shared_t::head_t &h,
             const panels_t<shared_t::panels> &map, int own, int ctas, int)
         : args(a), head(h), panel_map(map), own(own), ctas(ctas), groups(map.groups()),
           end((h.list.shares(a) * groups - own + ctas - 1) / ctas) {
-        // Of lane 0, so that the compiler sees that all of a warp go the same way.
+        // From lane 0, so that the compiler knows that all lanes of a warp take the same branch.
         for (int at = __shfl_sync(~0u, threadIdx.x / 32, 0); at < min(end, gemm_t::known_items);
                 at += shared_t::threads / 32) {
             const gemm_item_t item = find(at);
@@ -71,7 +72,7 @@ struct known_items_t {
 
 private:
     __device__ gemm_item_t item(int at) const { return at < gemm_t::known_items ? head.items[at] : find(at); }
-    // By a warp.
+    // Called by a warp.
     __device__ gemm_item_t find(int at) const {
         const int item = own + at * ctas;
         return {head.list.block(args, item / groups, gemm_t::row_step), item % groups};

@@ -20,11 +20,11 @@ struct ring_t {
     }
 };
 
-// stage(slot, left) for so many stages, from slot `first` on, each slot with code of its own; says whether
-// there are more.
+// Calls stage(slot, left) for this many stages, from slot `first` on. Each slot has its own code. Returns
+// whether there are more stages.
 template <int stages, typename stage_t>
 __device__ __forceinline__ void in_slots(const stage_t &stage, int first, int left) {
-    int end = first + left; // the slot after the last stage, were there so many
+    int end = first + left; // the slot after the last stage if the ring were long enough
     const auto ends = [&](auto slot) {
         if constexpr (slot < stages)
             return !stage(slot, end - slot);

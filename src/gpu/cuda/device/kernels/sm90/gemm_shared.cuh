@@ -15,7 +15,7 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// What a CTA does at once: a row block and a group of panels.
+// An item of a CTA: a row block and a group of panels.
 struct alignas(16) gemm_item_t {
     row_block_t block;
     int panel_group;
@@ -25,29 +25,30 @@ struct gemm_t {
     static constexpr int panel_columns = packed::panel_columns;
     static constexpr int row_step = 16; // row blocks are multiples of this
     static constexpr int group = 128;   // threads of a warpgroup
-    // Warps of the producer: 0 and 1 copy weights, 2 the source, 3 looks at scales for FP8.
+    // Warps of the producer: 0 and 1 copy weights, 2 copies the source, 3 reads the scales for FP8.
     static constexpr int weight_warps = 2, scales_warp = 3;
     static constexpr int tile_rows = 64, src_row_bytes = 128; // of a stage
     static constexpr int max_stages = 8;
-    static constexpr int known_items = 32; // of a CTA (gemm_items.cuh)
-    // Sums leave by teams of consumers that have two panels: 4 floats more than the columns, so that the
-    // lanes of a fragment write to different banks; rows_out rows at a time where K is not shared.
+    static constexpr int known_items = 32; // items that a CTA stores (gemm_items.cuh)
+    // Teams of consumers with two panels store sums. A row has 4 floats more than columns, so that the lanes
+    // of a fragment write to different banks. rows_out rows are stored at a time if K is not shared.
     static constexpr int team_panels = 2, max_teams = 2, out_pitch = team_panels * panel_columns + 4,
                          rows_out = 32;
     static constexpr int shared_budget = 227 * 1024;
-    // Named barriers; 0 is that of all threads.
+    // Named barriers; 0 is the barrier of all threads.
     static constexpr int team_barrier = 1, group_barrier = team_barrier + max_teams;
 };
 
-// `width` is the n of wgmma: the rows of the source that a row block may have. Few rows are little work for
-// the tensor cores and as much decoding: four consumers of a panel each hide more latency than two of two.
+// `width` is the n of wgmma: the largest number of source rows of a row block. Few rows are little work for
+// the tensor cores and as much decoding as many. So four consumers with one panel each hide more latency than
+// two with two.
 template <typename format, int width>
 struct gemm_shared_t {
     using k = gemm_t;
-    // Rows of K in a stage fill src_row_bytes, as bf16 or as FP8.
+    // The rows of K in a stage fill src_row_bytes, as bf16 or as FP8.
     static constexpr bool fp8 = std::is_same_v<format, mxfp4_as_fp8_t>;
     static constexpr int stage_tiles = fp8 ? 2 : 1, stage_rows = stage_tiles * k::tile_rows;
-    // CTAs of a cluster that work on the same rows of the source, and send them to each other.
+    // CTAs of a cluster that have the same source rows, and send them to each other.
     static constexpr int pair = gemm_pair(width), panels = 4 / pair;
     static constexpr int panels_each = width <= 64 || pair == 2 ? 1 : 2,
                          consumer_groups = panels / panels_each;
@@ -57,9 +58,9 @@ struct gemm_shared_t {
                          team = team_groups * k::group;
     // Rows of a tensor copy.
     static constexpr int box_rows = gemm_box_rows(width), box_bytes = box_rows * k::src_row_bytes;
-    // Registers of a thread. They move from the producer, which needs few, to the consumers, within what the
-    // CTA was launched with: an even share of 65536 for every thread, in steps of 8. (More would be waited
-    // for forever.)
+    // Registers of a thread. They move from the producer, which needs few, to the consumers, within the
+    // number at launch: an equal share of 65536 for every thread, in steps of 8. (A thread that asks for more
+    // waits forever.)
     static constexpr int launch_registers = 65536 / threads / 8 * 8;
     static constexpr bool widest = width > 256;
     static constexpr int producer_registers = consumer_groups == 4 ? 32
@@ -71,17 +72,18 @@ struct gemm_shared_t {
     static_assert(
             k::group * producer_registers + consumers * consumer_registers <= threads * launch_registers,
             "registers");
-    // Factors of rows: of a consumer's block; for FP8, of an item, for all consumers. Those are written when
-    // its last stage is there, so that the ring has come around since all items but `stages` before it.
+    // Factors of rows: those of a consumer's block, or for FP8 those of an item, for all consumers. The
+    // latter are written with its last stage, when the ring has been through all earlier items but the last
+    // `stages`.
     static constexpr int factor_sets = fp8 ? 5 : consumer_groups;
     struct head_t {
-        // A pair of CTAs has `empty` for the rows of both; weights come when their own CTA has `read` them.
+        // A pair of CTAs has `empty` for the rows of both. Weights come when their own CTA has `read` them.
         uint64_t full[k::max_stages], empty[k::max_stages], read[k::max_stages], seen[k::max_stages];
         alignas(8) float row_factors[factor_sets][width];
         work_list_t list;
         gemm_item_t items[k::known_items];
     };
-    // From the first barrier, with which the head begins.
+    // Relative to the first barrier, with which the head begins.
     static constexpr int empty_offset = int(offsetof(head_t, empty)),
                          read_offset = pair > 1 ? int(offsetof(head_t, read)) : empty_offset,
                          factors_offset = int(offsetof(head_t, row_factors));
@@ -89,19 +91,19 @@ struct gemm_shared_t {
     static constexpr int out_bytes = k::rows_out * k::out_pitch * 4; // of a team
     static constexpr int src_bytes = width * k::src_row_bytes;
     static constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
-    // A panel's scales and codes in a stage, and what is known of them.
+    // Scales and codes of a panel in a stage, and the facts about them.
     static constexpr int packed_bytes = stage_tiles * (format::max_header + step_bytes),
                          slot_bytes = packed_bytes + (fp8 ? int(sizeof(fp8_scales_t)) : 0);
     static constexpr int stage_bytes = (src_bytes + panels * slot_bytes + 1023) / 1024 * 1024;
     static constexpr int fit = (k::shared_budget - head_bytes - teams * out_bytes) / stage_bytes;
     static constexpr int stages = fit < k::max_stages ? fit : k::max_stages;
-    // Of the width that experts with few rows get: slots of the ring have their own code, which is less to do
-    // for a stage and more to fetch in the beginning.
+    // For the width of experts with few rows: each slot of the ring has its own code. This is less work in a
+    // stage, but more code to fetch in the beginning.
     static constexpr bool unrolls = width == 48;
-    // Of the widths that leave the tensor cores no rest: half of a stage is decoded while the half before it
-    // is multiplied, which is more instructions.
+    // For the widths that keep the tensor cores busy: half of a stage is decoded while the other half is
+    // multiplied, which takes more instructions.
     static constexpr bool decodes_ahead = pair > 1;
-    // Of the widths whose items take so little time that finding one counts.
+    // For the widths with items so short that finding one matters.
     static constexpr bool short_items = consumer_groups == 4;
     static constexpr int bytes = head_bytes + stages * stage_bytes + teams * out_bytes;
     static_assert(stages >= 4, "too few stages to hide the latency of memory");

@@ -26,7 +26,7 @@ const built_t<gemm_args_t> *gemm_of(int v, std::index_sequence<i...>) {
     return v < int(sizeof...(i)) ? &list[v] : nullptr;
 }
 
-// Null behind the last one.
+// Null after the last one.
 template <typename format>
 const built_t<gemm_args_t> *gemm_variant(int v) {
     constexpr int widths = std::is_same_v<format, mxfp4_t> ? gemm_all : gemm_common;

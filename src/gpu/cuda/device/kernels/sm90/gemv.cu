@@ -57,7 +57,7 @@ const kernel_entry_t sm90_gemv_kernel = {sizeof(launch_args_t),
             const launch_args_t &a = *static_cast<const launch_args_t *>(args);
             mapped_args_t m{};
             m.matmul = a.matmul;
-            // Terms of a row are rows of their own.
+            // The terms of a row are separate rows.
             const int terms = m.matmul.src_terms, rows = m.matmul.M * terms;
             if (m.matmul.K > 0) {
                 const cudaError_t e = make_row_map(m.source_map, false, m.matmul.src, m.matmul.K, rows,

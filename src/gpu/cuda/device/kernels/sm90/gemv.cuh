@@ -49,13 +49,14 @@ struct gemv_t {
     static constexpr int step_rows = 64, row_bytes = step_rows * 2; // of the source in a step
     static constexpr int max_stages = 32;                           // of all rings of a kind
     static constexpr int source_stages = 4;                         // of a ring of the source, at most
-    static constexpr int swizzle_bytes = 1024;                      // after which the swizzle repeats
-    static constexpr int all_barrier = 1;                           // of all warps, once
-    static constexpr int place_ns = 2000;                           // for all CTAs of a kernel to be placed
-    static constexpr int shared_per_sm = 228 * 1024, shared_reserved = 1024; // the second for each CTA
+    static constexpr int swizzle_bytes = 1024;                      // period of the swizzle
+    static constexpr int all_barrier = 1;                           // barrier of all warps, used once
+    static constexpr int place_ns = 2000; // time until all CTAs of a kernel are placed
+    static constexpr int shared_per_sm = 228 * 1024,
+                         shared_reserved = 1024; // the second number is for each CTA
 };
 
-// One variant of the kernel: rows in eights, or one (one_row.cuh).
+// One variant of the kernel: multiples of eight rows, or one row (one_row.cuh).
 template <typename format_, int row_tiles_, bool one_row_ = false>
 struct gemv_variant_t {
     using format = format_;
@@ -64,17 +65,17 @@ struct gemv_variant_t {
     static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles, teams = 2;
     static constexpr int warps = teams * k::team_warps;
     static constexpr int weights_warp = warps, source_warp = warps + 1, finish_warp = warps + 2;
-    static constexpr int finishers = row_tiles == 1 ? 1 : 4; // warps
+    static constexpr int finishers = row_tiles == 1 ? 1 : 4; // warps that finish results
     static constexpr int consumers = teams * k::team, threads = consumers + (2 + finishers) * 32;
-    // Long stages take fewer instructions, and those of 8 bits more room and registers than 16 rows leave.
-    // Tiles of int4 have up to four steps.
+    // Long stages need fewer instructions. Those of 8-bit weights need more room and registers than 16 rows
+    // leave. Tiles of int4 have up to four steps.
     static constexpr int stage_steps = format::bits < 8 || row_tiles == 1 ? 4 : 2;
     static constexpr int step_bytes = k::step_rows * panel_columns * format::bits / 8;
     static constexpr int source_step = rows * k::row_bytes, source_stage = stage_steps * source_step;
     static_assert(source_step % k::swizzle_bytes == 0, "a box begins where the swizzle does");
-    // Few rows are copied by a warp's own instructions, one for each row of a stage, which do not wait in the
-    // copy engine behind the weights of the next kernel; more rows would take too many, and come in boxes of
-    // a tensor.
+    // For few rows a warp copies the source with its own instructions, one for each row of a stage. These do
+    // not queue in the copy engine behind the weights of the next kernel. For more rows that would be too
+    // many instructions, so they are copied as boxes of a tensor.
     static constexpr bool boxes = row_tiles > 1;
     static_assert(boxes || stage_steps * k::row_bytes == 32 * 16, "a lane for 16 bytes of a stage's row");
     static_assert(!one_row || (row_tiles == 1 && stage_steps == one_row_t::steps), "one_row.cuh");
@@ -84,16 +85,16 @@ struct gemv_variant_t {
         uint64_t sums_ready, sums_free;
         alignas(16) uint32_t args[sizeof(matmul_args_t) / 4];
     };
-    // Sums of all teams, or, where K is shared, of twice as many for half of the columns. Rows are 4 floats
-    // further apart than their columns need, for the banks.
+    // The sums of all teams. If K is shared, twice as many sums, for half of the columns. Rows have 4 floats
+    // more than columns, because of the banks.
     static constexpr int sum_rows = one_row ? 1 : rows;
     static constexpr int sums_at = (int(sizeof(head_t)) + 127) / 128 * 128,
                          sum_bytes = teams * sum_rows * (panel_columns + 2 * 4) * 4;
-    // What is fetched before the earlier kernel has ended is in the way of that one's last CTAs, which are
-    // still reading. So a ring of the weights that does not hold all of them has not as many stages as there
-    // is room for, but these: two, or three short ones. 16 rows have the room for more of the source instead.
+    // Weights that are fetched before the earlier kernel has ended delay its last CTAs, which are still
+    // reading. So a ring that does not hold all weights has fewer stages than there is room for: two, or
+    // three short ones. With 16 rows the room is used for more of the source.
     static constexpr int part_stages = stage_steps < 4 ? 3 : 2;
-    // The rings of the source, those of the weights, and what a stage of these has at most.
+    // The number of rings of the source and of the weights, and the largest stage of the weights.
     static constexpr int source_at = (sums_at + sum_bytes + k::swizzle_bytes - 1) / k::swizzle_bytes
                                      * k::swizzle_bytes,
                          bytes = k::shared_per_sm / gemv_ctas - k::shared_reserved,
@@ -106,7 +107,7 @@ struct gemv_variant_t {
     static_assert(teams * source_ring <= k::max_stages, "barriers");
 };
 
-// Results that are rounded sums with a bias, four columns in one store: with what this needs in registers.
+// Whether results are rounded sums with a bias, four columns in one store; and the registers that this needs.
 struct plain_results_t {
     bool usual;
 
@@ -118,7 +119,7 @@ struct plain_results_t {
                 && a.old_scale == 0.f && columns.valid == 4 && a.dst_stride % 4 == 0
                 && reinterpret_cast<uintptr_t>(to_) % 8 == 0;
     }
-    // The row that is so many after the first.
+    // The row that is this many after the first.
     __device__ __forceinline__ void store(const columns_t &c, const float4 &v, int row) const {
         const float by = c.scale.sum, expert = c.scale.expert;
         *reinterpret_cast<uint2 *>(to_ + row * stride_) =
@@ -132,14 +133,14 @@ private:
     uint16_t *to_;
 };
 
-// Adds the products of 64 rows of weights with those of the source, which ldmatrix has brought.
+// Adds the products of 64 rows of weights with the source rows that ldmatrix loaded.
 template <typename format, bool any, int row_tiles>
 __device__ __forceinline__ void add_step(float (&sum)[2][row_tiles][4], const typename format::raw_t &raw,
         const uint32_t (&b)[row_tiles][2][4]) {
     if constexpr (has_unscaled<format>) {
         static_assert(!any, "what is special is added by halves");
 #pragma unroll
-        for (int h = 0; h < 2; h++) // blocks have 32 rows at least
+        for (int h = 0; h < 2; h++) // blocks have at least 32 rows
             add_unscaled<format, false, row_tiles>(sum[h], raw, h, 0, [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
                 for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
@@ -171,8 +172,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
     let_later_kernels_start();
 
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    const int terms = args.src_terms, src_rows = args.M * terms; // whose sums add up at the end
-    const bool shares = args.splits > 1;                         // K, with the other CTA of a cluster
+    const int terms = args.src_terms, src_rows = args.M * terms; // the finishers add up the sums of the terms
+    const bool shares = args.splits > 1; // K is shared with the other CTA of a cluster
     const int rank = shares ? int(cluster_rank()) : 0;
     const int items = (args.N + panel_columns - 1) / panel_columns;
     const int number = int(blockIdx.x) >> shares, item_step = int(gridDim.x) >> shares;
@@ -181,7 +182,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         sleep_ns(k::place_ns);
         return;
     }
-    // Shares of K in tiles, which are not divided, and in steps. Those of one step are of constant size.
+    // Shares of K in tiles, which are not divided, and in steps. Shares of tiles with one step have a
+    // constant size.
     const int shift = format::one_step_tiles ? 0 : args.tiling.tile_steps_shift;
     const int tile_bytes =
             format::one_step_tiles ? format::max_header + variant::step_bytes : args.tiling.tile_bytes;
@@ -198,7 +200,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
     const bool holds_all = tiles_each << shift <= room * stage_steps;
     const int ring = holds_all ? room : min(room, variant::part_stages);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_free = shared_address(&head.sums_free);
-    constexpr uint32_t to_empty = sizeof(head.full); // from a full barrier to the empty one of its stage
+    constexpr uint32_t to_empty = sizeof(head.full); // from the full barrier of a stage to its empty one
     static_assert(sizeof(head.source_full) == to_empty, "the same for both kinds");
     const auto ring_of = [&](int team) { return base + variant::codes_at + team * ring * stage_bytes; };
     const auto full_of = [&](int team) { return shared_address(head.full) + 8 * team * ring; };
@@ -209,17 +211,18 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         return shared_address(head.source_full) + 8 * team * source_ring;
     };
 
-    // The other CTA's barriers stand, and the earlier kernel has ended. Every warp that has arrived at the
-    // cluster's barrier waits there or ends: racecheck lets nobody through as long as one is at work.
+    // The barriers of the other CTA are initialised, and the earlier kernel has ended. Every warp that has
+    // arrived at the cluster's barrier waits there or ends, because racecheck lets no warp through while one
+    // is working.
     const auto wait_for_others = [&] {
         if (shares) cluster_wait();
         wait_for_earlier_kernels();
     };
 
     if (warp == variant::weights_warp) {
-        // Makes all barriers, because making one waits for all copies of the CTA that are under way, and goes
-        // on before the others are there. One lane makes them, so that addresses are the same for a warp:
-        // lanes would make theirs one by one, 95 cycles each.
+        // Initialises all barriers together: initialising one waits for all copies of the CTA in flight, and
+        // continues before the others are initialised. One lane does this, so that addresses are the same for
+        // a warp. Lanes would do it one after the other, 95 cycles each.
         if (lane == 0) {
 #pragma unroll 4
             for (int i = 0; i < teams * ring; i++) {
@@ -231,7 +234,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                 barrier_init(source_full_of(0) + 8 * i, variant::boxes ? 1 : 32);
                 barrier_init(source_full_of(0) + to_empty + 8 * i, k::team);
             }
-            // Where K is shared, half of the warps have columns that this CTA finishes.
+            // If K is shared, half of the warps have columns that this CTA finishes.
             barrier_init(sums_ready, variant::consumers >> shares);
             barrier_init(sums_free, variant::finishers * 32 << shares);
         }
@@ -264,16 +267,16 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                     barrier_arrive_expect(full, bytes);
                     bulk_copy(ring_of(lane) + at * stage_bytes, panel + from, bytes, full);
                     if (++at < ring) continue;
-                    if (lap == 0) wait_for_others(); // before which nothing leaves the ring
+                    if (lap == 0) wait_for_others(); // nothing leaves the ring before
                     at = 0, lap++;
                 }
             }
         }
         return;
     }
-    // For those who finish: constant memory is cold in every launch.
+    // For the finishers: constant memory is cold in every launch.
     if (warp == variant::finish_warp && lane == 0) *reinterpret_cast<matmul_args_t *>(head.args) = args;
-    if constexpr (variant::one_row) { // zeros where no source will be
+    if constexpr (variant::one_row) { // zeros where there is no source
         constexpr int all = teams * source_ring * variant::source_stage / 16;
         for (int i = threadIdx.x; i < all && warp < variant::warps; i += variant::consumers)
             reinterpret_cast<uint4 *>(shared + variant::source_at)[i] = make_uint4(0, 0, 0, 0);
@@ -287,7 +290,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         if constexpr (!variant::boxes) {
             const uint8_t *src = static_cast<const uint8_t *>(args.src);
             const int64_t row_bytes = (terms == 1 ? args.src_stride : args.src_stride / terms) * 2;
-            // Where a lane's 16 bytes lie in a stage, under the swizzle.
+            // The position of a lane's 16 bytes in a stage, with the swizzle.
             const auto place = [&](int row) {
                 constexpr int units = k::row_bytes / 16;
                 return lane / units * variant::source_step + row * k::row_bytes + (lane % units ^ row) * 16;
@@ -346,7 +349,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         return;
     }
 
-    // Who finishes: rank q of the cluster the q-th half of the results, which come in quads of columns.
+    // Rank q of the cluster finishes the q-th half of the results, which are divided into quads of columns.
     const int quads = panel_columns / 4 >> shares;
     const int sum_pitch = quads * 4 + 4, part_bytes = sum_rows * sum_pitch * 4;
     if (warp >= variant::finish_warp) {
@@ -385,18 +388,17 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         return;
     }
 
-    // Nothing can be multiplied yet; to wait for it at barriers would take instructions from the kernel
-    // before.
+    // Nothing can be multiplied yet. Waiting at barriers would take issue slots from the kernel before.
     wait_for_others();
     const int team = warp / k::team_warps, quarter = warp % k::team_warps, thread = threadIdx.x % k::team;
     const int begin = team_begin(team) << shift, my_steps = min(team_begin(team + 1) << shift, steps) - begin;
     // The 16 columns of this warp go to the CTA that finishes them.
     const int owner = shares ? quarter * 4 / quads : 0;
     const place_t place = format::place(thread, args.tiling);
-    // The step that has codes for 32 rows only.
+    // A step with codes for 32 rows only.
     const int rest = args.K % k::step_rows;
     const int short_step = rest && rest <= k::step_rows / 2 ? steps_all - 1 - step_begin - begin : -1;
-    // Where this lane's row begins in a box, and what its 16 bytes are there under the swizzle.
+    // The beginning of this lane's row in a box, and the position of its 16 bytes there, with the swizzle.
     const uint32_t source_row = source_of(team) + lane % 8 * k::row_bytes + (lane / 8 ^ lane % 8) * 16;
     int at = 0, source_at = 0;
     uint32_t parity = 0, source_parity = 0, sums_parity = 0;
@@ -404,11 +406,11 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         // Two sums, of even and odd steps of 16, because a product waits for the one before it.
         float sum[2][row_tiles][4] = {};
         [[maybe_unused]] one_row_sums_t<format> one_row;
-        // The source's fragments of eight rows for step j of a stage, or half of it.
+        // The fragments of eight source rows for step j of a stage, or half of it.
         const auto load_half = [&](uint32_t(&b)[4], int j, int t, int h) {
             const uint32_t from = source_row + source_at * variant::source_stage + j * variant::source_step
                                   + t * 8 * k::row_bytes;
-            load_matrix_4(b, from ^ h * 64); // 32 columns further on
+            load_matrix_4(b, from ^ h * 64); // 32 columns further
         };
         const auto load_source = [&](uint32_t(&b)[2][4], int j, int t) {
             for (int h = 0; h < 2; h++) load_half(b[h], j, t, h);
@@ -417,7 +419,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         const auto multiply = [&](auto any, const raw_t &raw, int j, int left = k::step_rows) {
             constexpr bool special = decltype(any)::value;
             if constexpr (has_unscaled<format> && special && !variant::one_row) {
-                // What is special takes so many registers that the source is read when it is wanted.
+                // Special cases need so many registers that the source is read when it is needed.
 #pragma unroll
                 for (int h = 0; h < 2; h++)
                     add_unscaled<format, true, row_tiles>(
@@ -447,11 +449,11 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                 else
                     return format::load(scales, codes, args.tiling);
             };
-            // The usual case: a whole stage of which nothing is special.
+            // The usual case: a whole stage without special values.
             bool done = false;
             if constexpr (variant::one_row) {
-                // Of steps past the end anything is read: the source has zeros there, and weights without
-                // scales are finite, whatever the bits.
+                // Steps beyond the end may read anything. The source has zeros there, and weights without
+                // scales are finite for all bits.
                 const int mine = lane % stage_steps;
                 const scales_reader_t scales{{stage + (mine >> shift) * tile_bytes + place.scales}};
                 const raw_t of = format::load(scales, scales, args.tiling);
@@ -498,8 +500,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
             if (++at == ring) at = 0, parity ^= 1;
         }
 
-        // Sums go to the CTA that finishes the columns. Lanes have columns lane / 4 and 8 more of the 16 of
-        // their warp, and two rows of every eight.
+        // Sums go to the CTA that finishes the columns. Lanes have columns lane / 4 and lane / 4 + 8 of the
+        // 16 of their warp, and two rows of every eight.
         const bool first = item == number;
         if (!first) {
             barrier_wait_cluster(sums_free, sums_parity);
@@ -522,7 +524,7 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
         };
         if (owner == rank) {
             put([&](int offset, float v) { store_shared(part + offset, v); });
-            // Each thread here announces what one of the other CTA sends.
+            // Each thread announces what one thread of the other CTA sends.
             barrier_arrive_expect(sums_ready, shares ? sum_rows * 16 * 4 / 32 : 0);
         } else {
             const uint32_t there = cluster_address(part, owner), bar = cluster_address(sums_ready, owner);

@@ -17,12 +17,12 @@ namespace cuda {
 namespace packed {
 
 struct one_row_t {
-    static constexpr int steps = 4; // of 64 rows of K in a stage, two blocks each
+    static constexpr int steps = 4; // steps of 64 rows of K in a stage, with two blocks each
     static constexpr int lane_rows = 8;
 
-    // Of a stage, which a lane's 16 bytes of the source belong to, and which is their row there.
+    // For a stage: which row a lane's 16 bytes of the source belong to, and their position.
     __device__ static __forceinline__ int block(int lane) { return lane / 4; }
-    // So many bytes, and zeros after them up to 16.
+    // This many bytes, then zeros up to 16.
     __device__ static __forceinline__ void copy(uint32_t to, const void *from, int bytes) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
                      : "memory");
@@ -34,7 +34,7 @@ struct scales_reader_t : ptx::shared_reader_t {
     __device__ __forceinline__ uint4 read_16(int = 0) const { return make_uint4(0, 0, 0, 0); }
 };
 
-// Of 16 columns, of which a lane has lane / 4 and 8 more: what belongs to its two blocks of every stage.
+// For 16 columns, of which a lane has lane / 4 and lane / 4 + 8: the values of its two blocks of every stage.
 template <typename format>
 struct one_row_sums_t {
     using raw_t = typename format::raw_t;
@@ -42,8 +42,8 @@ struct one_row_sums_t {
 
     float sum[2] = {0.f, 0.f};
 
-    // A stage; of: this lane's step of it, whose scales its sums want, if there is one.
-    // source(step, b): the source's fragments.
+    // A stage. of: this lane's step of it, whose scales its sums need, if there is one. source(step, b): the
+    // fragments of the source.
     template <typename F>
     __device__ __forceinline__ void add(
             const raw_t (&raw)[one_row_t::steps], const raw_t &of, bool is, F &&source) {
@@ -93,8 +93,8 @@ struct one_row_sums_t {
             }
         }
     }
-    // A step, of so many rows of K, with scales that have no factor: weights meet them, and may be Inf or
-    // NaN, which times the zeros of other columns would be NaN in their lanes.
+    // A step with this many rows of K whose scales have no factor. Weights are multiplied by their scales,
+    // and may be Inf or NaN. The zeros of other columns times these would be NaN in their lanes.
     __device__ __forceinline__ void add_special(
             const raw_t &raw, const uint32_t (&b)[2][4], bool mine, int left) {
 #pragma unroll
@@ -116,7 +116,7 @@ struct one_row_sums_t {
             if (mine) sum[0] += part[0][h], sum[1] += part[0][2 + h];
         }
     }
-    // Of all lanes that have the columns.
+    // For all lanes with these columns.
     __device__ __forceinline__ void finish() {
 #pragma unroll
         for (float &v : sum) {

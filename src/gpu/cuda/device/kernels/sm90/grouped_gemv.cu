@@ -21,8 +21,8 @@ struct grouped_gemv_list_t {
     static built_t<matmul_args_t> built() {
         using namespace grouped_gemv_variants;
         constexpr int rows = i / shapes;
-        // Of int4 the kernel that looks at types is built for rows that may be sums, and has those of all
-        // int4.
+        // For int4 the kernel that reads the types is built for rows that may be sums. It serves such rows of
+        // all int4 formats.
         using any_int4 = int4_t<int4_kind_t::any>;
         constexpr bool looks = has_unscaled<format_> && rows == rows_t::sums, of_f16 = rows == rows_t::f16;
         constexpr bool of_sums = rows == rows_t::sums || (std::is_same_v<format_, any_int4> && !of_f16);

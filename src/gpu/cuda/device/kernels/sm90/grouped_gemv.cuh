@@ -44,24 +44,24 @@ struct grouped_gemv_t {
     static constexpr int consumer_warps = teams * team_warps, producer_warps = 2, finisher_warps = 2;
     static constexpr int consumers = consumer_warps * 32, finishers = finisher_warps * 32;
     static constexpr int first_producer = consumer_warps, first_finisher = first_producer + producer_warps;
-    // As many warps as leave each of them 96 registers: five for each quarter of a multiprocessor.
+    // As many warps as leave 96 registers to each thread: five for each quarter of a multiprocessor.
     static constexpr int threads = (first_finisher + finisher_warps) * 32;
     static constexpr int tile_rows = 64, tiles_per_stage = 2, stage_rows = tile_rows * tiles_per_stage;
-    // A row of the source in a stage; 16 bytes more than its 128 bf16, so that the eight rows of an
-    // ldmatrix lie in different banks.
+    // A row of the source in a stage. It is 16 bytes longer than its 128 bf16, so that the eight rows of an
+    // ldmatrix are in different banks.
     static constexpr int src_pitch = stage_rows * 2 + 16;
-    // A row of sums: 4 floats more than the columns, again for the banks.
+    // A row of sums: 4 floats more than the columns, for the same reason.
     static constexpr int sum_pitch = panels * panel_columns + 4;
     static constexpr int shared_bytes = 227 * 1024;
     static_assert(producer_warps == pairs, "stages in turn");
-    // Named barrier of all warps but the second producer.
+    // Named barrier of all warps except the second producer.
     static constexpr int place_barrier = 1, place_threads = threads - 32;
     static constexpr int line_bytes = 128, most_prefetched = 4 << 20;
     static_assert(panels * panel_columns / 4 <= finishers, "a finisher has one quad of columns");
 };
 
-// One variant of the kernel: rows in eights. sums: whether a row of the source may be the sum of several of
-// bf16; where it never is, the kernel has fewer instructions.
+// One variant of the kernel: multiples of eight rows. sums: whether a row of the source may be the sum of
+// several bf16 rows. If it never is, the kernel has fewer instructions.
 template <typename format_, int row_tiles_, bool sums_>
 struct grouped_gemv_variant_t {
     using format = format_;
@@ -73,28 +73,27 @@ struct grouped_gemv_variant_t {
         uint64_t sums_ready, sums_read;
         work_list_t list;
         stretch_place_t place;
-        int source_rows[k::threads]; // of the first rows of a list that gathers
+        int source_rows[k::threads]; // source rows of the first rows of a list that gathers
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 127) / 128 * 128;
     static constexpr int part_bytes = rows * k::sum_pitch * 4, sum_bytes = k::teams * part_bytes;
-    // Rows of the source, and one of zeros.
+    // Rows of the source, and a row of zeros.
     static constexpr int src_bytes = ((rows + 1) * k::src_pitch + 127) / 128 * 128;
     static constexpr int tile_bytes = format::max_header + k::tile_rows * k::panel_columns * format::bits / 8;
     static constexpr int panel_bytes = k::tiles_per_stage * tile_bytes;
     static constexpr int stage_bytes = src_bytes + k::panels * panel_bytes;
     static constexpr int fit = (k::shared_bytes - head_bytes - sum_bytes) / stage_bytes;
-    // Stages have the same producer and the same pair of teams in every round. Where pairs took over stages
-    // from each other, one that is ahead could take the round before for its own.
+    // A stage has the same producer and the same pair of teams in every round. If pairs took over stages from
+    // each other, a pair that is ahead could mistake the previous round for its own.
     static constexpr int stages = (fit > k::max_stages ? k::max_stages : fit) / k::pairs * k::pairs;
     static constexpr int bytes = head_bytes + sum_bytes + stages * stage_bytes;
     static_assert(stages > k::pairs, "too few stages to hide the latency of memory");
     static_assert(stages < k::threads / 32, "a warp for each initialises its barriers");
-    // All panels of an item at a time, where there are registers for their codes; else they go in twos.
+    // All panels of an item together, if there are registers for their codes; otherwise two at a time.
     static constexpr bool all_together = format::bits == 4 && row_tiles == 1;
 };
 
-// A place in the ring: a stage, and the parity that its full barrier has once it has been filled in this
-// round.
+// A place in the ring: a stage, and the parity of its full barrier when it has been filled in this round.
 template <typename variant>
 struct grouped_gemv_place_t {
     int slot = 0, parity = 0;
@@ -104,7 +103,7 @@ struct grouped_gemv_place_t {
     }
 };
 
-// v, of which the compiler knows nothing else.
+// v, hidden from the compiler.
 __device__ __forceinline__ uint32_t kept(uint32_t v) {
     asm volatile("" : "+r"(v));
     return v;
@@ -123,16 +122,16 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     const panels_t<panels> panel_map(args);
     const int tiles_all = (args.K + k::tile_rows - 1) / k::tile_rows;
     const int stages_all = (tiles_all + k::tiles_per_stage - 1) / k::tiles_per_stage;
-    // Rows of bf16 for each row of the source, whose sums the finishers add up.
+    // The number of bf16 rows for each row of the source. The finishers add up their sums.
     const int terms = variant::sums ? args.src_terms : 1;
     const block_cost_t<row_tiles> cost{terms};
-    // K is shared with the other CTA of a cluster, or not.
+    // Whether K is shared with the other CTA of a cluster.
     const bool shares = args.splits > 1;
     const int rank = shares ? int(cluster_rank()) : 0;
     const int stage_begin = rank ? stages_all / 2 : 0;
     const int item_stages = (shares && !rank ? stages_all / 2 : stages_all) - stage_begin;
     constexpr int ring = variant::stages, stage_bytes = variant::stage_bytes;
-    // What a stage has of a panel, two tiles or, where blocks have 128 rows, one.
+    // The part of a panel in a stage: two tiles, or one tile if blocks have 128 rows.
     const bool two_step_tiles = !format::one_step_tiles && args.tiling.tile_steps_shift > 0;
     const int tile_bytes = format::one_step_tiles ? variant::tile_bytes : args.tiling.tile_bytes,
               panel_bytes = two_step_tiles ? tile_bytes : k::tiles_per_stage * tile_bytes;
@@ -140,8 +139,8 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     const uint32_t full = shared_address(head.full), empty = shared_address(head.empty);
     const uint32_t sums_ready = shared_address(&head.sums_ready), sums_read = shared_address(&head.sums_read);
 
-    // Later kernels start as soon as they can, but after what wrote a list: they may read constant weights at
-    // once.
+    // Later kernels start as soon as they can, but after the kernels that wrote a list. They may read
+    // constant weights at once.
     const bool listed = args.grouped;
     if (!listed) let_later_kernels_start();
     if (lane == 0) { // of a warp for each stage, and one more
@@ -158,7 +157,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     for (int i = threadIdx.x; i < ring * zeros; i += k::threads)
         *reinterpret_cast<uint4 *>(shared + variant::head_bytes + variant::sum_bytes + i / zeros * stage_bytes
                                    + rows * k::src_pitch + i % zeros * 16) = uint4{0, 0, 0, 0};
-    // What comes first after the wait, and is small, comes to L2 before: a line a thread of all CTAs.
+    // Small data that is read first after the wait is prefetched to L2: one line per thread of all CTAs.
     const auto prefetch = [&](const void *from, int64_t bytes) {
         const int64_t at = (int64_t(blockIdx.x) * k::threads + threadIdx.x) * k::line_bytes;
         if (from && at < bytes && bytes <= k::most_prefetched)
@@ -168,13 +167,14 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     if (args.gather) prefetch(args.gather + args.row_begin, int64_t(args.M) * 4);
     prefetch(args.src,
             ((args.gather ? args.src_rows : args.M) * args.src_stride - args.src_stride + args.K) * 2);
-    // Only a plain matrix of rows tells without looking which weights and rows it needs.
+    // Only for a plain matrix of rows it is known without reading which weights and rows are needed.
     if (listed) {
         wait_for_earlier_kernels();
         let_later_kernels_start();
     }
-    // The last warps read what rows to gather, as the first ones read the list. Not by source_row_of: its
-    // load may be moved before the wait, and the kernel that is waited for may be the one that writes them.
+    // The last warps read which rows to gather, in the same way as the first ones read the list. They do not
+    // use source_row_of: its load could be moved before the wait, and the kernel that is waited for may write
+    // them.
     const bool gathers = listed && args.gather;
     if (const int m = k::threads - 1 - int(threadIdx.x); gathers && m < args.M) {
         const int row = args.gather[args.row_begin + m];
@@ -183,8 +183,8 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     head.list.build(args, [&](int group_rows) { return cost.of_group(group_rows); });
     if (shares) cluster_sync();
 
-    // The producers find out which part of the work is this CTA's, and begin. The others, told by the first
-    // of them, would be in their way.
+    // The producers find out which part of the work belongs to this CTA, and begin. The others get it from
+    // the first producer, so that they do not delay the producers.
     const auto walk = [&](const stretch_place_t &place) {
         return stretch_t<panels, row_tiles>(head.list, args, panel_map, cost, place);
     };
@@ -192,12 +192,12 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
         named_barrier(k::place_barrier, k::place_threads);
         return walk(head.place);
     };
-    // By every thread, here and in the other CTA.
+    // Called by every thread, here and in the other CTA.
     const auto arrive = [&](uint32_t barrier) {
         barrier_arrive(barrier);
         if (shares) cluster_barrier_arrive(cluster_address(barrier, rank ^ 1));
     };
-    // Sums of the other CTA are there, or read, when its arrivals are.
+    // The sums of the other CTA have arrived, or have been read, when its arrivals have.
     const auto wait = [&](uint32_t barrier, int parity) {
         if (shares)
             barrier_wait_cluster(barrier, parity);
@@ -207,12 +207,12 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
 
     if (warp >= k::first_finisher) {
         const auto stretch = walk_as_told();
-        wait_for_earlier_kernels(); // later kernels rely on it, whatever there is to do
+        wait_for_earlier_kernels(); // later kernels rely on it, even if there is no work
         const int thread = int(threadIdx.x) - k::first_finisher * 32;
         int parity = 0;
         for (auto item = stretch; item.units; item.next()) {
             const row_block_t block = item.block();
-            // Four columns of a row a thread; the CTAs of a cluster take equal shares of the columns.
+            // Four columns of a row per thread. The CTAs of a cluster take equal shares of the columns.
             const int quads = panel_map.quads_of(item.units) >> shares, quad = quads * rank + thread % quads;
             const int first_row = thread / quads, row_step = k::finishers / quads;
             const columns_t columns(
@@ -275,8 +275,8 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
         constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
                       copies = rows / rows_at_once;
         const int chunk = lane % lanes_each, first_row = lane / lanes_each;
-        // Where this lane's part of each row of a block begins in src, which rows there are, a bit each, and
-        // of which block that is.
+        // The position in src of this lane's part of each row of a block; which rows exist, one bit each; and
+        // the number of the block.
         const uint8_t *source[copies];
         uint32_t there = 0;
         int first_known = -1;
@@ -336,8 +336,8 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                 wait_for_earlier_kernels();
                 waited = true;
             }
-            // As many weights as may be on their way before earlier kernels have ended, and at least those of
-            // one stage before anything waits for the rows.
+            // Starts as many copies of weights as are allowed before earlier kernels have ended, and at least
+            // those of one stage before anything waits for the rows.
             const int first = i, ahead = min(waited ? i + 1 : ring, item_stages);
             const grouped_gemv_place_t<variant> begin = to;
             for (; i < ahead; i += k::producer_warps, to.next(k::producer_warps)) start_weights(to, i);
@@ -356,28 +356,29 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
         const auto stretch = walk_as_told();
         const int team = warp / k::team_warps, half = team % 2, group = lane / 4, quad = lane % 4;
         const place_t place = format::place(int(threadIdx.x) % 128, args.tiling);
-        // This thread's parts of the first stage. They are kept, where the compiler would compute them again
-        // in every stage.
+        // This thread's addresses in the first stage. They are stored, because the compiler would compute
+        // them again in every stage.
         constexpr int step_bytes = k::tile_rows * k::panel_columns * format::bits / 8;
         const uint32_t tile = stages + variant::src_bytes + (two_step_tiles ? 0 : half * tile_bytes);
         const uint32_t scales_at = kept(tile + place.scales),
                        codes_at = kept(tile + place.codes + (two_step_tiles ? half * step_bytes : 0));
         const bool arrives = kept(lane) == 0;
-        // The tile that has codes for 32 rows only.
+        // A tile with codes for 32 rows only.
         const int rest = args.K % k::tile_rows,
                   short_tile = rest && rest <= k::tile_rows / 2 ? args.K / k::tile_rows : -1;
-        // This pair's next stage: bytes from the first one to it, its barrier and that one's parity.
+        // This pair's next stage: its distance in bytes from the first one, its barrier and the barrier's
+        // parity.
         uint32_t stage = team / 2 * stage_bytes, bar = kept(full + team / 2 * 8), parity = 0;
         int next = team / 2;                                             // its number in the item
-        const int own_stages = (tiles_all - half + 1) / 2 - stage_begin; // those that have this team's tile
+        const int own_stages = (tiles_all - half + 1) / 2 - stage_begin; // stages with the tile of this team
         int sums_parity = 0;
         for (auto item = stretch; item.units; item.next()) {
             const int panels_here = int(kept(panel_map.slots_of(item.units)));
-            // The sum of a result does not depend on where in the ring its item began.
+            // The order of a sum does not depend on where in the ring its item began.
             const int part = next * 2 + half;
             const bool all_tiles = row_tiles == 1 || item.has_two();
-            // Instead of rows that the block lacks, the row of zeros is multiplied: that takes less power
-            // than what an earlier block has left there, and power is what limits the clock.
+            // Rows that the block does not have are replaced by the row of zeros. This takes less power than
+            // old data would, and power limits the clock.
             const int rows_here = item.block().rows * terms;
             uint32_t source_at[row_tiles];
 #pragma unroll
@@ -405,7 +406,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                     for (int t = 0; t < row_tiles; t++)
 #pragma unroll
                         for (int h = 0; h < 2; h++) load_matrix_4(b[t][h], source_at[t] + stage + h * 64);
-                    // Slots without a panel have what is left of an earlier stage.
+                    // Slots without a panel have old data of an earlier stage.
                     const auto load = [&](int p) {
                         const shared_reader_t scales{scales_here + p * variant::panel_bytes},
                                 codes{codes_here + p * variant::panel_bytes};
@@ -415,7 +416,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                         else
                             return format::load(scales, codes, args.tiling);
                     };
-                    // Several panels together, whose products do not wait for each other.
+                    // Several panels together, whose products are independent.
                     const auto multiply_by = [&](auto any, auto tiles, auto *sum, const auto &raw) {
                         constexpr int count = int(sizeof(raw) / sizeof(raw[0]));
                         if constexpr (has_unscaled<format>) {
@@ -444,7 +445,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                                 }
                         }
                     };
-                    // Those of weights that meet their scales late come last, one by one: a bit each.
+                    // Sums of weights whose scales are applied late come last, one by one: a bit each.
                     uint32_t special_panels = 0;
                     const auto multiply = [&](auto first, auto count) {
                         typename format::raw_t raw[count];
@@ -487,7 +488,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
                     else if (!variant::all_together && panels_here == 3)
                         multiply(p2, p1);
                     if constexpr (has_unscaled<format>) {
-                        // One piece of code for all panels: it is long, and rarely runs.
+                        // One function for all panels: it is long, and rarely runs.
 #pragma unroll 1
                         for (int special = 0; special_panels >> special; special++) {
                             if (!(special_panels >> special & 1)) continue;
@@ -530,7 +531,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
         }
     }
     __syncwarp();
-    if (shares) cluster_sync(); // nobody may leave before the other one has read its sums
+    if (shares) cluster_sync(); // no CTA may end before the other one has read its sums
 }
 
 } // namespace packed

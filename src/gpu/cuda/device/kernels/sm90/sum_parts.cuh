@@ -21,7 +21,7 @@ struct sum_parts_args_t {
 
 constexpr int sum_parts_threads = 256, sum_parts_rows = 2;
 
-// most: parts that there may be.
+// most: the largest number of parts.
 template <int most>
 __global__ void __launch_bounds__(sum_parts_threads) sum_parts(const sum_parts_args_t args) {
     start_of_early_kernel();
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(sum_parts_threads) sum_parts(const sum_parts_a
     using sums_t = float4[sum_parts_rows];
     const auto sum_up = [&](sums_t &sum, int column) {
         const float *at = args.parts + row * stride + column;
-        float4 v[most][sum_parts_rows]; // all on their way at once
+        float4 v[most][sum_parts_rows]; // all loads are in flight together
 #pragma unroll
         for (int p = 0; p < most; p++)
 #pragma unroll
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(sum_parts_threads) sum_parts(const sum_parts_a
             .store<sum_parts_rows>(a, a.row_begin + row, 1, a.row_begin + a.M, &sum[0].x, &up[0].x, 4);
 }
 
-// For so many parts.
+// For this many parts.
 inline auto sum_parts_for(int splits) {
     return splits <= 2 ? sum_parts<2> : splits <= 4 ? sum_parts<4> : sum_parts<most_parts>;
 }

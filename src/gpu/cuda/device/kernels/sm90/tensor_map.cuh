@@ -26,8 +26,8 @@ inline encode_tensor_map_t find_encode_tensor_map() {
     return found == cudaDriverEntryPointSuccess ? reinterpret_cast<encode_tensor_map_t>(f) : nullptr;
 }
 
-// Rows of bf16, or of FP8, `stride` elements apart; boxes of 128 bytes of box_rows rows under the 128-byte
-// swizzle.
+// A tensor map for rows of bf16 or FP8, `stride` elements apart: boxes of 128 bytes of box_rows rows, with
+// the 128-byte swizzle.
 inline cudaError_t make_row_map(uint8_t (&map)[128], bool fp8, const void *rows, int64_t columns,
         int64_t count, int64_t stride, int box_rows) {
     static const encode_tensor_map_t encode = find_encode_tensor_map();
