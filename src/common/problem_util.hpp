@@ -52,7 +52,7 @@ status_t resolve_weights(problem_t &p);
 status_t check_src(const problem_t &p);
 status_t check_dst(const problem_t &p);
 
-// Checks scales, zero points and global scale of one plain quantised argument.
+// Lists scales, zero points and global scale of one plain quantised argument.
 void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_t &a, arg_use_t use);
 
 // Arguments of primitives with src, weights, bias and dst: mx_matmul and mx_reorder.

@@ -114,7 +114,7 @@ struct stream_reader_t {
         return v;
     }
 };
-// Loads four 8 x 8 matrices of 16-bit elements. A lane gets the transposed fragments. Lane l gives the
+// Stores four 8 x 8 matrices of 16-bit elements. A lane has the transposed fragments. Lane l gives the
 // address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void store_matrix_4_transposed(uint32_t at, const uint32_t (&r)[4]) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
