@@ -16,7 +16,7 @@ public:
         for (size_t i = 0; i < size; i++) state_ = (state_ ^ data[i]) * 0x100000001b3;
     }
 
-    // Of a few, by one byte: what mutates the input mutates one choice.
+    // One of a few, chosen by one byte, so that a mutation of the input changes one choice.
     int64_t below(int64_t n) {
         return int64_t((n <= 256 && at_ < size_ ? data_[at_++] : bits()) % uint64_t(n));
     }

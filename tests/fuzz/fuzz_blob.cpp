@@ -37,7 +37,7 @@ void examine(const bytes_t &blob) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bytes_t blob(data, data + size);
     examine(blob);
-    // Few mutations guess a checksum: once more with the right one.
+    // Mutations rarely have a valid checksum, so the input is tried again with the right one.
     if (blob.size() > max_blob_bytes) blob.resize(max_blob_bytes);
     seal(blob);
     examine(blob);

@@ -92,8 +92,8 @@ std::string tensor(
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input_t x(data, data + size);
     if (examine(x) || size < 8) return 0;
-    // Few mutations keep the length of the header: once more with one that ends where an object of objects
-    // does.
+    // Mutations rarely keep a valid length of the header, so the input is tried again with one that ends
+    // where an object of objects does.
     static constexpr char end[] = "}}";
     const auto at = std::search(x.begin() + 8, x.end(), end, end + 2);
     if (at == x.end()) return 0;

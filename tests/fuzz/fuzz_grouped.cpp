@@ -21,7 +21,7 @@ constexpr mxdnn::row_grouping groupings[] = {mxdnn::row_grouping::ends, mxdnn::r
 constexpr int bounds_args[] = {
         MXDNN_ARG_GROUP_OFFSETS, MXDNN_ARG_GROUP_OFFSETS, MXDNN_ARG_GROUP_COUNTS, MXDNN_ARG_ROW_EXPERT_IDS};
 
-// Made once: primitives of every implementation for every grouping, and what they read.
+// Created once: primitives of every implementation for every grouping, and their inputs.
 struct fixture_t {
     mxdnn::engine engine{mxdnn::engine::kind::cpu, 0};
     mxdnn::stream stream{engine};
@@ -59,7 +59,7 @@ struct fixture_t {
     }
 };
 
-// Takes numbers off the input; 0 beyond its end.
+// Takes numbers from the input; 0 beyond its end.
 struct reader_t {
     const uint8_t *data;
     size_t size, at = 0;
@@ -81,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     reader_t in{data, size};
     const int grouping = in.byte() % 4, present = in.byte();
     const bool gather = present & 4, scatter = present & 8;
-    // Few lengths fit each other by chance: most bytes stand for the one that does.
+    // Lengths rarely fit each other by chance, so most bytes mean the length that does.
     const auto length = [&](int fitting) {
         const int b = in.byte();
         return b <= max_rows ? b : fitting;
@@ -106,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (auto &t : tensors)
         memories[t.first] = memory(
                 memory::desc({memory::dim(t.second.size())}, dt::s32, tag::a), f.engine, t.second.data());
-    // Exactly as long as they are said to be, so that a sanitizer sees every step beyond.
+    // Exactly as long as declared, so that a sanitizer sees every access beyond.
     std::vector<float> src(f.src.begin(), f.src.begin() + src_rows * K);
     memories[MXDNN_ARG_SRC] = memory(memory::desc({src_rows, K}, dt::f32, tag::ab), f.engine, src.data());
     memories[MXDNN_ARG_WEIGHTS] = f.weights;

@@ -14,13 +14,13 @@ using namespace mxdnn::impl;
 
 struct drawn_t {
     problem_t p; // with the dims of the execution; dims of 0: absent
-    // What the index tensors of an execution hold, and how long those are that the problem leaves open.
+    // The contents of the index tensors of an execution, and lengths that the problem does not say.
     std::map<int, std::vector<int32_t>> indices;
     std::map<int, dim_t> lengths;
     bool executes = true; // else it is only created: something is huge
 };
 
-// Null where a descriptor that the problem needs cannot be made.
+// Null if a descriptor that the problem needs cannot be created.
 bool draw_problem(choices_t &c, drawn_t &d);
 
 // The problem with some dims and strides left to the execution, or as it is.

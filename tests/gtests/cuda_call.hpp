@@ -51,7 +51,7 @@ inline const std::vector<mxdnn::impl::arg_desc_t> &args_of(const mxdnn::primitiv
     return pd.get()->pd->args;
 }
 
-// Goes on to the implementation of that name; false where there is none.
+// Moves on to the implementation of that name; false if there is none.
 inline bool go_to(mxdnn::primitive_desc_base &pd, const std::string &name) {
     while (pd.impl_info_str() != name)
         if (!pd.next_impl()) return false;
@@ -62,7 +62,7 @@ inline bool go_to(mxdnn::primitive_desc_base &pd, const std::string &name) {
 inline memory make_memory(const memory::desc &md, const mxdnn::engine &e, const bytes_t &bytes) {
     memory m(md, e);
     if (e.get()->device) {
-        // Written without being read, so that initcheck knows what an execution left out.
+        // Written without being read, so that initcheck knows which bytes an execution did not write.
         mxdnn::stream s(e);
         mxdnn::cuda_interop::copy(s, m.get_data_handle(), bytes.data(), bytes.size());
         s.wait();

@@ -50,7 +50,7 @@ public:
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [this] { return open_ == 0; });
     }
-    // A task of the caller's own, which any thread may take that waits for others.
+    // A task of the caller, which any thread that waits for others may take.
     void submit(std::function<void()> task) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
@@ -104,7 +104,7 @@ private:
 };
 inline thread_local bool pool_t::inside = false;
 
-// Legal, if odd: claims many threads and runs one call after the other, the last one first. Work that
+// Legal but unusual: claims many threads and runs one call after the other, the last one first. Work that
 // waits for another call to make progress would hang here.
 class backwards_t : public mxdnn::threadpool_iface {
 public:

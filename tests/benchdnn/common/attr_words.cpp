@@ -56,7 +56,7 @@ post_op_knob_t parse_post_op(const std::string &text) {
     const auto number = [&](size_t i, double otherwise) {
         return i < part.size() ? to_number(part[i], "a post-op parameter") : otherwise;
     };
-    // The first of the words where there is none.
+    // The first word if there is no such word.
     const auto word = [&](size_t i, std::initializer_list<const char *> possible) -> std::string {
         if (i >= part.size()) return *possible.begin();
         std::string all;
@@ -110,7 +110,7 @@ std::vector<post_op_knob_t> parse_post_ops(const std::string &text) {
 
 namespace {
 
-// Each of the words that are joined by +, in parts, and the type that its first part names.
+// Each of the words that are joined by +, split in parts, and the type that its first part names.
 void for_each_named(const std::string &text, const std::vector<named_type_t> &types, const char *what,
         size_t parts, const char *form,
         const std::function<void(const std::vector<std::string> &, const named_type_t &)> &take) {
@@ -232,7 +232,7 @@ std::string draw_format(draws_t &any) {
 
 namespace {
 
-// The family of codes that a type name stands for under floating-point scales.
+// The family of codes that a type name means under floating-point scales.
 quant_family_t family_of(const std::string &type) {
     quant_t q;
     q.scale_dt = mxdnn_f32;
@@ -258,8 +258,8 @@ std::string draw_tensor_type(draws_t &any, bool source) {
 
 namespace {
 
-// A word for each side, "NAME:per_ocic:WORD", joined by +; none where it is empty. A side is often like one
-// before it that has its type, so that codes are moved from one to the other.
+// A word for each side, "NAME:per_ocic:WORD", joined by +; none if the word is empty. A side often gets the
+// word of an earlier side with the same type, so that codes are moved from one to the other.
 template <typename draw_t>
 std::string draw_each(draws_t &any, const std::vector<typed_side_t> &sides, draw_t draw) {
     std::vector<std::string> drawn;
@@ -305,7 +305,7 @@ std::string draw_some(draws_t &any, const std::vector<std::string> &names) {
     return words;
 }
 
-// Some of the sides whose type is one that `ok` takes.
+// Some of the sides whose type `ok` accepts.
 template <typename ok_t>
 std::string draw_sides(draws_t &any, const std::vector<typed_side_t> &sides, ok_t ok) {
     std::vector<std::string> names;
@@ -359,7 +359,7 @@ std::string draw_post_op(draws_t &any, const alg_word_t &w) {
     }
     case mxdnn_sum: return word + any.of({"", ":0.5", ":-2", ":0.5:3"});
     default:
-        // Ends that leave something in between.
+        // Limits that leave something between them.
         if (w.alg == mxdnn_eltwise_clip) return word + any.of({":-1.5:0.5", ":0:7", ":-0.1:0.1", ":0.5:2"});
         return word + any.of({"", ":0.1", ":-1.5:0.5", ":1.702:2"});
     }

@@ -9,13 +9,13 @@
 
 namespace bench {
 
-// Large memory in large pages where the system has them, as memory that the library allocates.
+// Large buffers are in large pages if the system has them, like memory that the library allocates.
 void prefer_large_pages(void *memory, size_t bytes);
 
 class buffer_t {
 public:
     buffer_t() = default;
-    // `align`: the last byte may lie up to align - 1 bytes before the guard page.
+    // `align`: the last byte may be up to align - 1 bytes before the guard page.
     explicit buffer_t(size_t bytes, size_t align = 16);
     ~buffer_t();
     buffer_t(buffer_t &&o) noexcept { swap(o); }

@@ -155,7 +155,7 @@ void measure_bandwidth(ceilings_t &c, int threads) {
     c.copy_gbs = memory.bytes() / best_of(4, [&] { return memory.copy(); }) * 1e-6;
 }
 
-// What an instruction set brings, slower ones first: a later one takes the place of those before it.
+// The instructions of each ISA, slower ones first. A later one replaces those before it.
 struct instruction_t {
     cpu_isa_t isa;
     products_t products;
@@ -181,7 +181,7 @@ void measure_arithmetic(ceilings_t &c, int threads) {
         const double ms = best_of(5, [&] { return time_of(threads, i.body); });
         c.rate(i.products) = {i.flops * threads / ms * 1e-6, i.name};
     }
-    // f32 arithmetic multiplies bf16 exactly too.
+    // f32 arithmetic multiplies bf16 exactly, too.
     if (!(c.rate(products_t::bf16).gflops > 0)) c.rate(products_t::bf16) = c.rate(products_t::f32);
 }
 
@@ -197,7 +197,7 @@ double work_clock_ms(int threads) {
     return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
 }
 
-// Beyond any cache, whatever the machine calls its last level.
+// Larger than every cache, whatever the machine reports as its last level.
 far_memory_t::far_memory_t(int threads) : part_(size_t(512) << 20 >> (threads > 4 ? 1 : 0)) {
     for (int t = 0; t < threads; t++) {
         char *p = static_cast<char *>(std::aligned_alloc(4096, part_));

@@ -8,8 +8,8 @@
 
 namespace bench {
 
-// Milliseconds of a clock for work by so many threads. A thread that works alone is timed by its own clock,
-// which stands still while another has its core.
+// Milliseconds of a clock for work by so many threads. A thread that works alone is timed by its own CPU
+// clock, which does not count time in which another thread has its core.
 double work_clock_ms(int threads);
 
 // Memory beyond every cache, a part for each thread, that they read or copy at once.
@@ -21,22 +21,22 @@ public:
     far_memory_t &operator=(const far_memory_t &) = delete;
 
     double bytes() const { return double(part_) * double(parts_.size()); }
-    // Milliseconds to read all of it, each part as so many streams, or to copy half of it onto the other.
+    // Milliseconds to read all of it, each part as so many streams, or to copy one half to the other.
     double read(int streams), copy();
 
 private:
     size_t part_; // bytes
     std::vector<char *> parts_;
 };
-// Kept from its first use on.
+// Kept after the first use.
 far_memory_t &far_memory(int threads);
 
-// What a problem's operands, as they are given, can be multiplied as without error.
+// The types in which a problem's operands can be multiplied without error.
 enum class products_t { f32, bf16, int8 };
 constexpr products_t all_products[] = {products_t::f32, products_t::bf16, products_t::int8};
 const char *name_of(products_t p);
 
-// Of the fastest instruction that multiplies and adds exactly; none: 0.
+// The rate of the fastest instruction that multiplies and adds exactly; none: 0.
 struct rate_t {
     double gflops = 0; // two operations for each product
     const char *instruction = "";
@@ -52,7 +52,7 @@ struct ceilings_t {
     const rate_t &rate(products_t p) const { return rates[size_t(p)]; }
 };
 
-// Measured once per number of threads, then kept.
+// Measured once per number of threads, then stored.
 const ceilings_t &ceilings(int threads);
 
 } // namespace bench

@@ -80,7 +80,7 @@ namespace {
 float down(double x) { return std::nextafterf(float(x), -INFINITY); }
 float up(double x) { return std::nextafterf(float(x), INFINITY); }
 
-// A computed global scale is one that a largest magnitude within the bounds leads to.
+// A computed global scale must follow from a largest magnitude within the bounds.
 void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &want, mismatch_t &bad) {
     double low = 0, high = 0;
     for (const interval_t &w : want) {
@@ -95,7 +95,7 @@ void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &w
                 + number(high));
 }
 
-// What the values of a block may be: the least and the largest of them and 0.
+// The possible values of a block: the smallest and the largest of them and 0.
 struct block_bounds_t {
     double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
     bool has_nan = false;      // then all of it is alike, and exact
@@ -122,7 +122,7 @@ struct quantised_comparison_t {
     const data_type_t dt = dst.codes.dt;
     const size_t nd = dst.codes.dims.size();
 
-    // What becomes of a block that holds these values: its scale, the code of the last, and whether they are
+    // The result for a block with these values: its scale, the code of the last value, and whether they are
     // too small for any scale, which int4 marks by a scale of 1.
     struct made_t {
         uint32_t scale;
@@ -178,7 +178,7 @@ struct quantised_comparison_t {
                     + " which is not in [" + number(low) + ", " + number(high) + "]");
     }
 
-    // Under a scale that is given. Inf in one order of the arithmetic is NaN in another.
+    // Under a given scale. Inf in one order of the arithmetic is NaN in another.
     void check_code_of_no_number(const interval_t &w, const int64_t *idx) const {
         if (!is_code_of(NAN, idx) && !is_code_of(INFINITY, idx) && !is_code_of(-INFINITY, idx))
             bad.add(index_text(idx, nd) + " expected the code of " + number(w.v) + " got "

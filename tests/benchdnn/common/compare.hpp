@@ -26,7 +26,7 @@ struct mismatch_t {
     }
 };
 
-// In place of a result: nothing may be written there, the poison of buffer_t stays.
+// Instead of a result: nothing may be written there, so the poison of buffer_t remains.
 constexpr interval_t untouched = {0, -1};
 
 // Bytes between the rows of a destination: nothing may be written there.
@@ -35,8 +35,8 @@ void compare_gaps(const tensor_t &dst, mismatch_t &bad);
 // A plain destination: within the bound and one rounding to its type. `want` is row-major.
 void compare_plain(const tensor_t &dst, const std::vector<interval_t> &want, mismatch_t &bad);
 
-// A quantised destination: the scale is one that a result within the bound leads to, and each code
-// lies between those of the two ends of its bound, since quantising is monotone.
+// A quantised destination. The scale must follow from a result within the bound. Each code must lie between
+// those of the two ends of its bound, since quantising is monotone.
 void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
         const std::vector<interval_t> &want, mismatch_t &bad);
 
@@ -44,13 +44,14 @@ void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
 void compare(const operand_t &dst, mxdnn_scale_rounding_t rounding, const std::vector<interval_t> &want,
         mismatch_t &bad);
 
-// Of a source that is quantised in execute: signal to quantisation noise of a result against that of the
-// source as it was, " sqnr:41.2dB(recipe:41.2dB)". The recipe's own is that of `want`, exact but for the
-// codes.
+// For a source that is quantised in execute: the signal-to-noise ratio of a result against that of the
+// original source, " sqnr:41.2dB(recipe:41.2dB)". The ratio of the recipe is that of `want`, which is exact
+// except for the codes.
 std::string sqnr_text(
         const tensor_t &dst, const std::vector<interval_t> &want, const std::vector<interval_t> &unquantised);
 
-// What a wrong lane of a kernel might do: one element gets its neighbour's sign and exponent wrong.
+// A fault as a wrong lane of a kernel would make it: one element gets the sign of its neighbour and a wrong
+// exponent.
 void plant_fault(const tensor_t &dst);
 
 } // namespace bench

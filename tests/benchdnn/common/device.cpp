@@ -38,8 +38,8 @@ mxdnn::memory bytes_on_device(const mxdnn::engine &e, const void *bytes, size_t 
 
 namespace {
 
-// Memory of a device, by its size, for one execution after the other: allocating takes longer than executing.
-// Of that very size, so that compute-sanitizer sees every step beyond.
+// Device memory by its size, for one execution after the other, since allocating takes longer than executing.
+// It has exactly that size, so that compute-sanitizer sees every access beyond it.
 class blocks_t {
 public:
     explicit blocks_t(const mxdnn::engine &e) : engine_(e) {}

@@ -14,13 +14,13 @@
 namespace bench {
 
 bool is_device(const mxdnn::engine &e);
-// The engine that host memory for `e` is made with: itself, or a device's target, which packs on the host.
+// The engine of host memory for `e`: itself, or the target of a device, which packs on the host.
 mxdnn::engine host_engine(const mxdnn::engine &e);
 
 using args_t = std::unordered_map<int, mxdnn::memory>;
 
-// Executes and waits. Host memory is copied to a device and, whatever was written, back; `there` has
-// arguments that are on the device already.
+// Executes and waits. Host memory is copied to a device and, if it may have been written, back. `there` has
+// arguments that are already on the device.
 void execute(const mxdnn::primitive &p, const mxdnn::stream &s, const args_t &args, const args_t &there = {});
 // Bytes as they are, on a device.
 mxdnn::memory bytes_on_device(const mxdnn::engine &e, const void *bytes, size_t size);
@@ -37,12 +37,12 @@ void time_execution(
 
 using nodes_t = std::vector<std::function<void()>>; // each puts one execution into the stream
 
-// Executions that a graph is made of: some milliseconds of them by what the limits allow, since they share
-// what launching the graph costs; 20 to 400.
+// The number of executions in a graph: some milliseconds of them by the limits, since they share the cost of
+// launching the graph; 20 to 400.
 int graph_nodes(const perf_t &p);
 
-// Captures the calls of each list, back to back, into a graph, and replays the two in turn (the second may be
-// empty): times are those of one node.
+// Captures the calls of each list, back to back, into a graph, and replays both alternately (the second may
+// be empty). Times are those of one node.
 void time_graphs(const mxdnn::stream &s, const nodes_t &mine, const nodes_t &peer, double budget_ms,
         times_t &mine_times, times_t &peer_times);
 
@@ -56,13 +56,13 @@ struct device_peer_t {
     nodes_t nodes;    // empty: the peer cannot run this here
     std::string name; // "cublaslt:bf16", or why it cannot
 };
-// Operands of a dense product in bf16, on the host: one matrix for all of a batch, or one for each.
+// Operands of an unquantised product in bf16, on the host: one matrix for all of a batch, or one for each.
 struct dense_matmul_t {
     int64_t batch, M, K, N;
     const buffer_t &src, &weights; // [M, K] and [N, K]
 };
-// By the best of cuBLASLt's suggestions, copies of the weights taken in turn. The numbers are the caller's,
-// since the clock that power leaves depends on them.
+// With the best of cuBLASLt's suggestions, alternating between copies of the weights. The caller gives the
+// numbers, because the clock that the power limit leaves depends on them.
 device_peer_t make_cublaslt_matmul(const mxdnn::stream &s, const dense_matmul_t &m, int copies, int nodes);
 
 } // namespace bench

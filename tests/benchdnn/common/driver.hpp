@@ -16,17 +16,17 @@
 
 namespace bench {
 
-// Does what the mode says by `body`, and reports it. `body` returns what went wrong, or "", and adds the
+// Does what the mode says with `body`, and reports it. `body` returns what went wrong, or "", and adds the
 // names of the implementations that it compared. Problems that the library does not take are skipped.
 void test(const std::string &repro, const std::function<std::string(std::string &names)> &body);
 
-// Thrown where the library refuses a problem: it is skipped where it is not implemented, and where it was
-// drawn at random.
+// Thrown if the library refuses a problem. It is skipped if it is not implemented, or if it was drawn at
+// random.
 struct refused_t {
     mxdnn::error why;
 };
 
-// The descriptors of a problem. What goes wrong after them is a failure.
+// The descriptors of a problem. Errors after their creation are failures.
 template <typename make_t>
 auto create(make_t make) {
     try {
@@ -36,8 +36,7 @@ auto create(make_t make) {
     }
 }
 
-// Thrown where no implementation of a problem is one that was asked for: the problem is skipped, by that
-// name.
+// Thrown if no implementation of a problem was asked for. The problem is skipped, with that name.
 struct none_wanted_t : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -45,7 +44,8 @@ struct none_wanted_t : std::runtime_error {
 // Whether --impl takes the name.
 bool wanted(const std::string &impl);
 
-// One that moves on by itself: copies of a handle share the descriptor, and with it the implementation.
+// A descriptor that moves on by itself. Copies of a handle share the descriptor, and with it the
+// implementation.
 template <typename pd_t>
 pd_t clone(const pd_t &pd) {
     mxdnn_primitive_desc_t made = nullptr;
@@ -70,7 +70,7 @@ void choose_reference(pd_t &pd) {
     choose(pd, "ref:any", [](const std::string &name) { return name == "ref:any"; });
 }
 
-// Of an implementation's result: how many values are wrong, and the first few.
+// For the result of an implementation: how many values are wrong, and the first few.
 std::string wrong_text(const std::string &impl, const mismatch_t &bad);
 
 // Compares every wanted implementation (with --best-only the first of them) by `compare(pd, bad)`; the text
@@ -90,7 +90,7 @@ std::string check_each(const pd_t &first, std::string &names, compare_t compare)
     return "";
 }
 
-// What a report of times says whatever the driver.
+// The part of a report of times that is the same for all drivers.
 perf_t report_of(const std::string &repro, const std::string &impl);
 void print(const perf_t &r);
 
@@ -129,7 +129,7 @@ auto random_problem(int64_t index, const knobs_t &knobs, make_t make_problem, dr
     return make_problem(descriptor, knobs.draw(any, descriptor));
 }
 
-// Says how many there were and what became of them.
+// Prints how many problems there were, and their outcomes.
 void report_random(const tally_t &before);
 
 // A word after --<driver>: one of its knobs, --random=N, or the descriptor of a problem, which runs with
@@ -149,7 +149,7 @@ bool take_word(
         return true;
     }
     if (word.compare(0, 2, "--") == 0) return false;
-    // All of them before any runs: a word that is wrong is refused at once.
+    // All words are checked before any problem runs, so that a wrong word is refused at once.
     std::vector<decltype(make_problem(word, knobs.usual()))> problems;
     for (const words_t &words : knobs.combinations()) problems.push_back(make_problem(word, words));
     for (const auto &p : problems) run(p);

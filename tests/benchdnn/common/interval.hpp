@@ -13,7 +13,7 @@ namespace bench {
 struct interval_t {
     double v = 0;        // exact
     double e = 0;        // |computed - v| is at most this, where v is finite
-    bool or_nan = false; // an Inf led here, which is NaN in another order of the arithmetic
+    bool or_nan = false; // computed with an Inf, which gives NaN in another order of the arithmetic
 };
 
 // An Inf is one exactly.
@@ -44,7 +44,7 @@ inline double slope(mxdnn_alg_kind_t alg, const interval_t &x, double alpha) {
     }
 }
 
-// How far two of its results can be apart.
+// The largest difference of two of its results.
 inline double width(mxdnn_alg_kind_t alg, double alpha, double beta) {
     switch (alg) {
     case mxdnn_eltwise_clip: return std::fabs(beta - alpha);
@@ -72,7 +72,7 @@ inline double function_error(mxdnn_alg_kind_t alg, double x, double y, double al
 
 inline interval_t eltwise(mxdnn_alg_kind_t alg, interval_t x, double alpha, double beta) {
     const double y = mxdnn::impl::ref_eltwise(alg, x.v, alpha, beta);
-    // Of -Inf relu makes 0, where it takes the larger of x and 0, or 0 times -Inf, which is NaN.
+    // relu of -Inf is 0 if it takes the larger of x and 0; it is NaN if it multiplies 0 by -Inf.
     if (std::isinf(x.v) && alg == mxdnn_eltwise_relu && x.v < 0 && alpha == 0) return {0, 0, true};
     if (std::isinf(x.v)) return interval(y, function_error(alg, 0, y, alpha, beta), x.or_nan);
     const double e = std::min(slope(alg, x, alpha) * x.e, width(alg, alpha, beta));

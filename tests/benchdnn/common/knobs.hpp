@@ -39,10 +39,10 @@ struct tensor_type_t {
     mxdnn::impl::data_type_t dt = mxdnn_f32;
     bool quantised = false;
     mxdnn::impl::quant_t quant;
-    // How it lies in memory where it is plain.
+    // Its order in memory, if it is plain.
     bool swizzled = false; // scales in the 128x4 order
     bool dense = false;    // codes of 6 bits, four in three bytes
-    // Of a destination: what the caller gives, instead of finding it there.
+    // For a destination: parameters that the caller gives instead of reading them there.
     bool given = false; // scales, zero points and a global scale
     bool given_global = false;
 };
@@ -53,10 +53,10 @@ tensor_type_t to_tensor_type(const std::string &s); // "bf16", "mxfp4"
 class words_t;
 struct knob_t;
 
-// A word for the knob of a random problem, of which the knobs before it and the descriptor are known.
+// A word for the knob of a random problem. The words of the knobs before it and the descriptor are known.
 using draw_t = std::string (*)(
         draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor);
-// As usual or else any word, or number, of the knob's.
+// The usual word, or any word or number of the knob.
 std::string draw_word(draws_t &any, const knob_t &knob);
 std::string draw_any(draws_t &any, const knob_t &knob, const words_t &, const std::string &);
 
@@ -126,8 +126,8 @@ private:
 const std::string &one_of(
         const std::string &word, const char *name, std::initializer_list<const char *> possible);
 
-// What a knob's word stands for, which has to be one of those that are possible: its place among them, the
-// word itself, one of as many values, whether it is the second of two.
+// The meaning of a knob's word, which must be a possible one: its position among them, the word itself, one
+// of as many values, or whether it is the second of two.
 size_t choice(const words_t &words, const char *name);
 const std::string &one_of(const words_t &words, const char *name);
 template <typename T>

@@ -68,7 +68,7 @@ std::string draw_post_ops(draws_t &any, const words_t &words, const std::string 
 // Weights have a global scale for each of `wei_batch` matrices, the others for each of
 // `batch`.
 void apply_words(matmul_problem_t &p, const words_t &words, int64_t wei_batch, int64_t batch);
-// Post-ops but binary ones, which have a tensor.
+// Post-ops except binary ones, which have a tensor.
 void append(mxdnn::post_ops &po, const post_op_knob_t &o);
 // Everything but post-ops, for tensors of so many dims.
 void set_attr(
@@ -78,16 +78,16 @@ void set_attr(
 double bytes_of(double elements, const tensor_type_t &t);
 perf_t report_of(const matmul_problem_t &p, const std::string &impl, double flops, double bytes);
 
-// A sum post-op: the destination as it was, less the zero point, times the scale.
+// A sum post-op: the previous destination minus the zero point, times the scale.
 interval_t added_to(
         const interval_t &x, const post_op_knob_t &o, const tensor_t &old_dst, const int64_t *idx);
 
 // ---- execution ----
 
-// Where threads may read packed weights at full speed.
+// Whether threads may read packed weights at full speed.
 constexpr size_t packed_align = 64;
 
-// Codes and scales as they are, through mx_reorder of the stream's engine.
+// Codes and scales unchanged, through mx_reorder of the stream's engine.
 void pack(const quantised_t &from, const mxdnn::stream &s, const mxdnn::memory::desc &md, void *to);
 // Weights rounded to bf16, the last two dims in `tag` order, through mx_reorder.
 buffer_t as_bf16(const quantised_t &from, const mxdnn::stream &s, const std::string &tag);

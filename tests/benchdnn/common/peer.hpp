@@ -13,9 +13,9 @@ struct peer_t {
     std::string name;          // "onednn:bf16", or why it cannot
 };
 
-// oneDNN's matmul of M x K by K x N (`batch` of them) with dense weights in its own best layout, in
-// bf16 where this machine's oneDNN has it, else in f32. `copies` of the weights are used in turn,
-// so that they come from memory.
+// oneDNN's matmul of M x K by K x N (`batch` of them) with unquantised weights in its own best layout, in
+// bf16 if oneDNN has it on this machine, else in f32. `copies` of the weights are used in turn, so that they
+// come from memory.
 peer_t make_onednn_matmul(int64_t batch, int64_t M, int64_t K, int64_t N, bool bias, int threads, int copies);
 
 } // namespace bench

@@ -43,14 +43,14 @@ struct perf_t {
 // Times create() with and without the primitive cache, where the template asks for it.
 void time_creation(const std::function<void()> &create, perf_t &r);
 
-// That the limits allow: the larger of the times of its bytes and its operations.
+// The time that the limits allow: the larger one of those of its bytes and its operations.
 double least_ms(const perf_t &p);
 
 // The template with its %fields% filled in. Of a field's value there are the median (no sign),
 // minimum (-), mean (0) and maximum (+) time.
 std::string perf_line(const std::string &text, const perf_t &p);
 
-// What stands above such lines: "# ", and the template with the names of its fields.
+// The header of such lines: "# ", and the template with the names of its fields.
 std::string perf_header(const std::string &text);
 
 } // namespace bench

@@ -35,14 +35,14 @@ struct tally_t {
 extern settings_t settings;
 extern tally_t tally;
 
-// Refused: by the library, with a sentence, which a problem at random may be.
+// Refused by the library with a message, which is allowed for a problem drawn at random.
 enum class outcome_t { passed, skipped, refused, failed, listed };
 
 // Counts the outcome and prints its line: "3:PASSED (12 ms) __REPRO: --mx_matmul ...".
 void report(outcome_t outcome, const std::string &repro, const std::string &note, double ms);
 
 mxdnn::engine make_engine();
-// One for all problems of an engine: a device's has scratchpads, which take time to make.
+// One for all problems of an engine. That of a device has scratchpads, which take time to allocate.
 mxdnn::stream stream_of(const mxdnn::engine &e);
 
 } // namespace bench

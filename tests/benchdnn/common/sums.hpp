@@ -11,15 +11,15 @@
 
 namespace bench {
 
-// A matrix of values, and of magnitudes that rounding inside a product is relative to.
+// A matrix of values, and one of the magnitudes that rounding inside a product is relative to.
 struct values_t {
     std::vector<double> value, magnitude;
 };
 
-// Those of the [K, N] matrix of `w` that leading indices `idx` name (its last two are overwritten).
+// The values of the [K, N] matrix of `w` at the leading indices `idx` (the last two are overwritten).
 values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx);
 
-// Arithmetic of an implementation, as far as its bound depends on it.
+// The arithmetic of an implementation, as far as its bound depends on it.
 struct arithmetic_t {
     bool bf16_products = false; // operands rounded to bf16, subnormal operands and results count as zero
     bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
@@ -29,7 +29,7 @@ struct arithmetic_t {
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);
 
-// To what a source in high precision is quantised in execute.
+// The format that a high-precision source is quantised to in execute.
 void quantise_row(const mxdnn::impl::source_recipe_t &recipe, std::vector<double> &x);
 
 // Types and length of the sums, for their bound.

@@ -43,8 +43,8 @@ private:
     int64_t locate(const int64_t *idx, int64_t &column) const;
 };
 
-// A quantised tensor as integrators hold it: codes, scales, zero points, global scales. Its blocks
-// run along dim `axis` (counted from the front).
+// A quantised tensor as callers hold it: codes, scales, zero points, global scales. Its blocks run along dim
+// `axis` (counted from the front).
 struct quantised_t {
     mxdnn::impl::quant_t quant;
     int axis = 0;
@@ -53,8 +53,8 @@ struct quantised_t {
     tensor_t codes, scales, zero_points, global;
 
     quantised_t() = default;
-    // Scales and zero points stand in the order of `tag`. `swizzled_rows`: of a matrix of groups of rows, the
-    // row of the 128x4 order that a row is.
+    // Scales and zero points have the order of `tag`. `swizzled_rows`: for a matrix of groups of rows, the
+    // row of the 128x4 order for each row.
     quantised_t(tensor_t c, const tensor_type_t &t, int axis_, const std::string &tag = "ab",
             const std::vector<int64_t> &swizzled_rows = {});
     uint32_t scale(const int64_t *block) const { return scales.code(place(block).data()); }
@@ -69,11 +69,11 @@ struct quantised_t {
 private:
     bool swizzled_ = false;
     std::vector<int64_t> swizzled_rows_;
-    // Of a block's scale in `scales`.
+    // The position of a block's scale in `scales`.
     std::array<int64_t, mxdnn::impl::max_ndims> place(const int64_t *block) const;
 };
 
-// A tensor of any type: plain values, or codes with what quantises them along dim `axis`.
+// A tensor of any type: plain values, or codes and their parameters along dim `axis`.
 struct operand_t {
     bool is_quantised = false;
     tensor_t plain;
@@ -84,9 +84,9 @@ struct operand_t {
             const std::vector<int64_t> &swizzled_rows = {});
     const tensor_t &codes() const { return is_quantised ? quantised.codes : plain; }
     float value(const int64_t *idx) const { return is_quantised ? quantised.value(idx) : plain.value(idx); }
-    // Magnitude of what an element's code is multiplied by.
+    // The magnitude of the factor of an element's code.
     double scale(const int64_t *idx) const;
-    // But what is given.
+    // Except given parameters.
     void poison() const;
     void fill_given(rng_t &rng) const;
     // Of codes, scales and zero points.

@@ -17,7 +17,7 @@ using mxdnn::row_grouping;
 
 namespace {
 
-// Of a random problem: few enough for every implementation and the oracle.
+// For a random problem: few enough for every implementation and the oracle.
 int64_t most_weights() { return settings.random_size << 20; }
 int64_t most_products() { return settings.random_size << 22; }
 
@@ -134,7 +134,7 @@ namespace {
 std::vector<int64_t> choose_experts(const problem_t &p, rng_t &rng) {
     std::vector<int64_t> ids;
     const int64_t E = p.experts;
-    // Half of the experts get nothing where some are to be empty.
+    // Half of the experts get no rows if some are to be empty.
     const int64_t used = p.routing == "empty" ? std::max<int64_t>(div_up(E, 2), std::min(E, p.topk)) : E;
     std::vector<double> weight(static_cast<size_t>(E), 0.);
     std::vector<int64_t> order(static_cast<size_t>(E));
@@ -183,7 +183,7 @@ struct row_adder_t {
     rng_t &rng;
     routing_t &r;
 
-    // `of` is null for a row that belongs to nobody.
+    // `of` is null for a row that belongs to no expert.
     void add(const pair_t *of) {
         row_t row;
         const int64_t index = int64_t(r.rows.size());
@@ -231,7 +231,7 @@ struct row_adder_t {
     }
 
 private:
-    // Of an expert, -1 for none: so many pairs from `first` on.
+    // For an expert, -1 for none: so many pairs from `first` on.
     struct group_t {
         int64_t id, first, rows;
     };

@@ -29,7 +29,7 @@ struct problem_t : matmul_problem_t {
     int64_t dst_n() const { return gated() ? N / 2 : N; }
     bool plain_rows = false;            // groups that are one after the other are described like any matrix
     bool is_grouped(bool of_src) const; // the descriptor of source or destination says what its groups are
-    // Of source or destination: there are gaps between rows unless it is grouped.
+    // For source or destination: there are gaps between rows unless it is grouped.
     std::vector<int64_t> strides(const std::vector<int64_t> &dims, bool of_src) const;
 };
 
@@ -38,8 +38,8 @@ problem_t make_problem(const std::string &descriptor, const words_t &words); // 
 
 std::string draw_descriptor(draws_t &any);
 
-// A row that the groups divide: which of the weights' experts it goes to (-1: none), which rows of source
-// and destination it connects (-1: zeros, dropped), and its weight.
+// A row of the groups: its expert among the weights (-1: none), the rows of source and destination that it
+// connects (-1: zeros, dropped), and its weight.
 struct row_t {
     int64_t expert = -1, src = -1, dst = -1, group = -1;
     float weight = 1;

@@ -55,8 +55,8 @@ struct form_t {
                 p.scales_like_codes && !is_packed ? s.tag : "ab");
     }
 
-    // What the primitive descriptor is told: with "rows" the dim before the last is a runtime value, with
-    // "all" every dim and stride is but the stride of 1.
+    // The descriptor for the primitive descriptor: with "rows" the dim before the last is a runtime value,
+    // with "all" every dim and every stride except the stride of 1.
     memory::desc desc(const std::string &runtime_dims) const {
         if (is_packed) return packed_md;
         const tensor_t &t = plain.codes();
@@ -70,7 +70,7 @@ struct form_t {
         return memory::desc(dims, cpp(t.dt), strides);
     }
     double size() const { return is_packed ? double(packed.size()) : plain.size(); }
-    // `quantises`: its codes are made, not moved.
+    // `quantises`: its codes are computed, not moved.
     void add_args(int arg, const mxdnn::engine &e, bool quantises, args_t &args) const {
         if (!is_packed) return plain.add_args(arg, e, args);
         args[arg] = memory(packed_md, e, packed.data());
@@ -82,7 +82,7 @@ struct form_t {
         if (is_packed) packed.poison();
         plain.poison();
     }
-    // What is given to another form of the same destination.
+    // Copies what is given to another form of the same destination.
     void take_given(const form_t &from) const {
         const quantised_t &q = plain.quantised, &f = from.plain.quantised;
         const auto copy = [](const tensor_t &to, const tensor_t &t) {
@@ -144,7 +144,7 @@ private:
     }
 };
 
-// Codes go over as they are, but to scales that are given; packed bytes hold their own.
+// Codes are copied unchanged, except under given scales. Packed bytes contain their own.
 bool moves(const problem_t &p, const side_t &to, const operand_t &src, const operand_t &dst) {
     return src.is_quantised && dst.is_quantised && p.src.type.dt == to.type.dt
            && p.src.type.quant == to.type.quant && src.quantised.axis == dst.quantised.axis
