@@ -71,11 +71,9 @@ memory memory_of(const buffer_t &b, const memory::desc &md, const engine &eng) {
 
 void execute(place_t &place, const primitive &p, const memory::desc &scratchpad, const stream &st,
         std::unordered_map<int, memory> args) {
-    if (place.has_scratch()) {
-        const size_t bytes = scratchpad.get_size();
-        args[MXDNN_ARG_SCRATCHPAD] =
-                memory(scratchpad, place.engine(), bytes ? place.scratch(bytes) : MXDNN_MEMORY_NONE);
-    }
+    // The descriptor is empty where nothing is needed.
+    if (place.has_scratch() && scratchpad)
+        args[MXDNN_ARG_SCRATCHPAD] = memory(scratchpad, place.engine(), place.scratch(scratchpad.get_size()));
     p.execute(st, args);
 }
 

@@ -24,10 +24,11 @@ cp "$work/torch/libmxdnn_torch.so" "$work/package/mxdnn_torch/"
 
 export LD_LIBRARY_PATH="$work/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PYTHONPATH="$work/package"
 export PATH="$work/prefix/bin:$PATH"
-cd "$root/integrations/pytorch"
+tests=$root/integrations/pytorch
+cd "$work" # away from the sources of the package, which have no library beside them
 {
     "$python" -c "import torch, sys; print('torch', torch.__version__, 'Python', sys.version.split()[0],
         torch.cuda.get_device_name() if torch.cuda.is_available() else 'no CUDA device')"
-    "$python" -m pytest -p no:cacheprovider -q -rs -m cuda tests
-    "$python" benchmarks/call_overhead.py --device cuda
+    "$python" -m pytest -c "$tests/pyproject.toml" -p no:cacheprovider -q -rs -m cuda "$tests/tests"
+    "$python" "$tests/benchmarks/call_overhead.py" --device cuda
 } 2>&1 | tee "$work/record.txt"
