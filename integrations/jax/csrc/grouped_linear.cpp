@@ -9,7 +9,7 @@ using tag = memory::format_tag;
 
 namespace {
 
-std::shared_ptr<const matmul_t> make_grouped_linear(const place_t &place, dt x,
+std::shared_ptr<const matmul_t> make_grouped_linear(const place_t &place, memory::dim rows, dt x,
         const std::optional<buffer_t> &bias, dt y, blob_t blob, std::string_view activation_text) {
     matmul_t m;
     m.weights = weights_for(place.engine(), blob.begin(), blob.size());
@@ -19,10 +19,9 @@ std::shared_ptr<const matmul_t> make_grouped_linear(const place_t &place, dt x,
                 + m.weights.to_string());
     const chosen_activation_t activation = find_activation(activation_text);
     m.columns = activation.columns(dims[2]);
-    const grouped_matmul::primitive_desc pd(place.engine(), {{MXDNN_RUNTIME_DIM_VAL, dims[1]}, x, tag::ab},
-            m.weights,
+    const grouped_matmul::primitive_desc pd(place.engine(), {{rows, dims[1]}, x, tag::ab}, m.weights,
             bias ? memory::desc({dims[0], dims[2]}, float_type_of(*bias, "bias"), tag::ab) : memory::desc(),
-            {{MXDNN_RUNTIME_DIM_VAL, m.columns}, y, tag::ab}, attributes_of(place, activation));
+            {{rows, m.columns}, y, tag::ab}, attributes_of(place, activation));
     m.scratchpad = pd.scratchpad_desc();
     m.primitive = grouped_matmul(pd);
     return std::make_shared<matmul_t>(std::move(m));
@@ -36,11 +35,12 @@ void grouped_linear(place_t &place, buffer_t x, buffer_t packed, buffer_t ends, 
     const buffer_t y = *result;
     const dt x_type = float_type_of(x, "x"), y_type = float_type_of(y, "y");
     const std::optional<buffer_t> bias = buffer_of(rest);
-    const auto m = cache.find_or_make(key_of(place, x, bias, y, blob, activation),
-            [&] { return make_grouped_linear(place, x_type, bias, y_type, blob, activation); });
+    const memory::dim rows = rows_of(x, "x"), problem_rows = place.rows_of_problem(rows);
+    const auto m = cache.find_or_make(key_of(place, problem_rows, x, bias, y, blob, activation),
+            [&] { return make_grouped_linear(place, problem_rows, x_type, bias, y_type, blob, activation); });
 
     const memory::dims weights = m->weights.get_dims();
-    const memory::dim E = weights[0], K = weights[1], N = weights[2], rows = rows_of(x, "x");
+    const memory::dim E = weights[0], K = weights[1], N = weights[2];
     const memory::dim groups = rows_of(ends, "ends") == 1 ? ends.dimensions()[0] : -1;
     require_dims(x, {rows, K}, "x");
     require_dims(y, {rows, m->columns}, "y");

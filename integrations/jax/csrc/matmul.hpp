@@ -13,7 +13,7 @@
 
 namespace mxdnn_jax {
 
-// A primitive for any number of rows, and what a call compares its buffers with.
+// A primitive, and what a call compares its buffers with.
 struct matmul_t {
     mxdnn::memory::desc weights;
     mxdnn::memory::dim columns = 0; // of the result
@@ -36,9 +36,9 @@ inline std::optional<buffer_t> buffer_of(const rest_t &bias) {
 }
 
 // All that a primitive depends on.
-inline std::string key_of(const place_t &place, const buffer_t &x, const std::optional<buffer_t> &bias,
-        const buffer_t &y, blob_t blob, std::string_view activation) {
-    std::string key = std::to_string(place.id());
+inline std::string key_of(const place_t &place, mxdnn::memory::dim rows, const buffer_t &x,
+        const std::optional<buffer_t> &bias, const buffer_t &y, blob_t blob, std::string_view activation) {
+    std::string key = std::to_string(place.id()) + " " + std::to_string(rows);
     for (const int type : {int(x.element_type()), bias ? int(bias->element_type()) : -1,
                  int(y.element_type()), int(activation.size())})
         key += " " + std::to_string(type);

@@ -36,6 +36,7 @@ public:
     int id() const override { return ordinal_; }
     const mxdnn::engine &engine() const override { return engine_; }
     mxdnn::stream stream_of(const mxdnn::engine &) const override { return stream_; }
+    mxdnn::memory::dim rows_of_problem(mxdnn::memory::dim rows) const override { return rows; }
     bool has_scratch() const override { return true; }
     void *scratch(size_t bytes) override {
         const auto allocated = scratch_.Allocate(bytes, 64);

@@ -19,6 +19,9 @@ public:
     // The same for all calls that may share a primitive.
     virtual int id() const = 0;
     virtual const mxdnn::engine &engine() const = 0;
+    // What a descriptor says of rows that a call knows. A device's scratch memory is as large as the rows
+    // want it; a CPU's does not depend on them, and one primitive takes any number.
+    virtual mxdnn::memory::dim rows_of_problem(mxdnn::memory::dim) const { return MXDNN_RUNTIME_DIM_VAL; }
     // A stream of an engine: the own one, or one that packs for a target that is not here.
     virtual mxdnn::stream stream_of(const mxdnn::engine &engine) const = 0;
     // Whether scratch() is used; otherwise the library allocates.
