@@ -25,6 +25,10 @@ for name in check test-gpu measure; do
     expect_says "$name --only" "'nonsense'; possible are"
 done
 
+run "$root/scripts/test" --torch --only pages,nonsense
+expect_failure "test --torch --only"
+expect_says "test --torch --only" "'nonsense'; possible are"
+
 # Files that are not there, and lines that are not what they should be.
 printf 'plot,jit:avx2,--mx_matmul --dt=bf16:mxfp4:bf16 1x64:64x32,10,50%%,none,-\n' >"$scratch/good"
 printf 'plot,jit:avx2,--mx_matmul --dt=bf16:mxfp4:bf16 1x64:64x32,fast,50%%,none,-\n' >"$scratch/bad"
