@@ -61,7 +61,7 @@ def compile_and_package(
     try:
         for name, module in changed:
             if not isinstance(module, torch.nn.Linear):
-                raise ValueError(f"{name} is a {type(module).__name__} with packed weights; only Linear can be compiled")
+                raise ValueError(f"{name} is a {type(module).__name__}; of packed weights only those of Linear compile")
             model.set_submodule(name, _Unpacked(module))
         metadata = packed_constants(model)
         if not metadata:

@@ -144,7 +144,8 @@ def test_weights_for_a_device_are_refused_on_a_cpu(program, package, tmp_path):
     digits = torch.ops.mxdnn.packed_checksum(weight.packed, weight.blob)
     up = Model().up.weight
     note = f"{up.blob} {torch.ops.mxdnn.packed_checksum(up.packed, up.blob)}".encode()
-    rewrite(folder / "model.pt2", tmp_path / "bad.pt2", lambda n, d: d.replace(note, f"{weight.blob} {digits}".encode()))
+    other = f"{weight.blob} {digits}".encode()
+    rewrite(folder / "model.pt2", tmp_path / "bad.pt2", lambda n, d: d.replace(note, other))
     result = run(program, tmp_path / "bad.pt2", folder / "inputs.pt", tmp_path / "out.pt")
     assert result.returncode == 1 and "up.packed is needs_reorder here" in result.stderr
 
