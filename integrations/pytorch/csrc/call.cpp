@@ -7,8 +7,17 @@
 namespace mxdnn_torch {
 
 namespace {
+
 constexpr size_t calls_of_a_thread = 1024;
-}
+
+struct kept_calls_t {
+    using entry_t = std::pair<std::string, call_t>;
+    std::list<entry_t> order; // the last used one first
+    std::unordered_map<std::string, std::list<entry_t>::iterator> by_key;
+};
+thread_local kept_calls_t kept;
+
+} // namespace
 
 call_t::call_t(const mxdnn::primitive_desc_base &pd, const std::vector<argument_t> &arguments,
         const mxdnn::engine &engine)
@@ -51,7 +60,7 @@ key_t &key_t::add(int64_t value) {
     return *this;
 }
 
-key_t &key_t::add_text(const std::string &text) {
+key_t &key_t::add_text(std::string_view text) {
     add(static_cast<int64_t>(text.size()));
     bytes_.append(text);
     return *this;
@@ -60,27 +69,27 @@ key_t &key_t::add_text(const std::string &text) {
 key_t &key_t::add(const view_t &view) {
     add(static_cast<int64_t>(view.type)).add(view.place.is_cuda ? view.place.index : -1);
     add(static_cast<int64_t>(view.dims.size()));
-    bytes_.append(reinterpret_cast<const char *>(view.dims.data()), view.dims.size() * sizeof(int64_t));
-    bytes_.append(reinterpret_cast<const char *>(view.strides.data()), view.strides.size() * sizeof(int64_t));
+    bytes_.append(reinterpret_cast<const char *>(view.dims.begin()), view.dims.size() * sizeof(int64_t));
+    bytes_.append(
+            reinterpret_cast<const char *>(view.strides.begin()), view.strides.size() * sizeof(int64_t));
     return *this;
 }
 
-call_t &find_call(const key_t &key, const std::function<call_t()> &make) {
-    using entry_t = std::pair<std::string, call_t>;
-    thread_local std::list<entry_t> order;
-    thread_local std::unordered_map<std::string, std::list<entry_t>::iterator> by_key;
-    const auto found = by_key.find(key.bytes());
-    if (found != by_key.end()) {
-        order.splice(order.begin(), order, found->second);
-        return found->second->second;
+call_t *find_kept_call(const key_t &key) {
+    const auto found = kept.by_key.find(key.bytes());
+    if (found == kept.by_key.end()) return nullptr;
+    kept.order.splice(kept.order.begin(), kept.order, found->second);
+    return &found->second->second;
+}
+
+call_t &keep_call(const key_t &key, call_t &&call) {
+    kept.order.emplace_front(key.bytes(), std::move(call));
+    kept.by_key.emplace(key.bytes(), kept.order.begin());
+    if (kept.order.size() > calls_of_a_thread) {
+        kept.by_key.erase(kept.order.back().first);
+        kept.order.pop_back();
     }
-    order.emplace_front(key.bytes(), make());
-    by_key.emplace(key.bytes(), order.begin());
-    if (order.size() > calls_of_a_thread) {
-        by_key.erase(order.back().first);
-        order.pop_back();
-    }
-    return order.front().second;
+    return kept.order.front().second;
 }
 
 } // namespace mxdnn_torch

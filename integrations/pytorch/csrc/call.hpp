@@ -2,8 +2,8 @@
 // A problem that is ready to run. Operators make one for each problem and keep it for the next call.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mxdnn/mxdnn.hpp>
@@ -43,10 +43,13 @@ int64_t rows_of_problem(int64_t rows, const place_t &place);
 // What tells one problem from another, as bytes.
 class key_t {
 public:
-    explicit key_t(const char *operation) { add_text(operation); }
+    explicit key_t(const char *operation) {
+        bytes_.reserve(256);
+        add_text(operation);
+    }
     key_t &add(const view_t &view); // type, shape, strides and place
     key_t &add(int64_t value);
-    key_t &add_text(const std::string &text);
+    key_t &add_text(std::string_view text);
     const std::string &bytes() const { return bytes_; }
 
 private:
@@ -55,6 +58,23 @@ private:
 
 // The calling thread's call for a key; `make` makes it where there is none yet. A thread keeps the calls that
 // it used last.
-call_t &find_call(const key_t &key, const std::function<call_t()> &make);
+template <typename F>
+call_t &find_call(const key_t &key, F &&make);
+
+call_t *find_kept_call(const key_t &key);
+call_t &keep_call(const key_t &key, call_t &&call);
+
+template <typename F>
+call_t &find_call(const key_t &key, F &&make) {
+    call_t *const found = find_kept_call(key);
+    return found ? *found : keep_call(key, make());
+}
+
+// Pointers for an execution, in the order of its arguments.
+struct pointers_t {
+    void *values[16];
+    size_t n = 0;
+    void push_back(void *p) { values[n++] = p; }
+};
 
 } // namespace mxdnn_torch

@@ -78,8 +78,8 @@ bool is_dense(const packed_desc_t &desc, bool dense) {
 
 } // namespace
 
-Tensor pack_codes(const Tensor &codes, const Tensor &scales, std::optional<Tensor> zero_points,
-        std::optional<Tensor> global_scale, std::string blob, bool swizzled, bool dense) {
+Tensor pack_codes(const Tensor &codes, const Tensor &scales, const std::optional<Tensor> &zero_points,
+        const std::optional<Tensor> &global_scale, const std::string &blob, bool swizzled, bool dense) {
     const auto desc = parse_blob(blob);
     dense = is_dense(*desc, dense);
     const std::vector<part_t> parts = parts_of(*desc, swizzled, dense);
@@ -113,7 +113,7 @@ Tensor pack_codes(const Tensor &codes, const Tensor &scales, std::optional<Tenso
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> unpack_codes(
-        const Tensor &packed, std::string blob, bool swizzled, bool dense) {
+        const Tensor &packed, const std::string &blob, bool swizzled, bool dense) {
     const auto desc = parse_blob(blob);
     dense = is_dense(*desc, dense);
     const view_t src = view_of(packed, "packed");

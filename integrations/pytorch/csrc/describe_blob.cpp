@@ -6,7 +6,7 @@
 
 namespace mxdnn_torch {
 
-std::string describe_blob(std::string blob) {
+std::string describe_blob(const std::string &blob) {
     const auto desc = parse_blob(blob);
     std::string text;
     const auto line = [&text](const char *name, const std::string &value) {

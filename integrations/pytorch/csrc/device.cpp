@@ -29,7 +29,7 @@ CUstream_st *current_cuda_stream(int32_t index) {
 
 } // namespace
 
-mxdnn::engine engine_of(const place_t &place) {
+const mxdnn::engine &engine_of(const place_t &place) {
     if (!place.is_cuda) {
         static const mxdnn::engine cpu(mxdnn::engine::kind::cpu, 0);
         return cpu;
@@ -49,7 +49,7 @@ mxdnn::engine host_engine_of(const std::string &target) {
             target == "cuda" ? "cuda:sm_80" : target); // one layout for all of a family
 }
 
-mxdnn::stream stream_of(const mxdnn::engine &engine, const place_t &place) {
+const mxdnn::stream &stream_of(const mxdnn::engine &engine, const place_t &place) {
     if (!place.is_cuda) {
         thread_local std::map<mxdnn_engine_t, mxdnn::stream> streams;
         auto found = streams.find(engine.get());

@@ -9,14 +9,14 @@
 namespace mxdnn_torch {
 
 // The engine of this machine that executes where a tensor is. Refused where libmxdnn has none.
-mxdnn::engine engine_of(const place_t &place);
+const mxdnn::engine &engine_of(const place_t &place);
 
 // An engine for weights that are in the host's memory, whatever they are packed for: "cpu", "cuda", what a
 // packed descriptor has ("cpu:x64"), or the name of a target ("cuda:sm_90").
 mxdnn::engine host_engine_of(const std::string &target);
 
 // The order in which a tensor's place executes: on CUDA torch's current stream.
-mxdnn::stream stream_of(const mxdnn::engine &engine, const place_t &place);
+const mxdnn::stream &stream_of(const mxdnn::engine &engine, const place_t &place);
 
 // Primitives are created for as many threads as torch uses in this thread (torch.get_num_threads()), or for
 // all of the library's where torch has not been told a number. Holds the library's setting while it exists.

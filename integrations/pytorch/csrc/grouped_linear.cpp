@@ -99,7 +99,7 @@ Tensor multiply(const Tensor &x, const Tensor &packed, const std::string &blob, 
         return y;
     }
 
-    const mxdnn::engine engine = engine_of(rows.place);
+    const mxdnn::engine &engine = engine_of(rows.place);
     const source_t source(rows, weights->recipe, engine);
     key_t key("grouped_linear");
     key.add(rows)
@@ -140,30 +140,30 @@ Tensor multiply(const Tensor &x, const Tensor &packed, const std::string &blob, 
                     mxdnn::memory::desc({R}, high_precision(factors, "topk_weights"), tag::a)});
         return call_t(pd, arguments, engine);
     });
-    std::vector<void *> pointers;
+    pointers_t pointers;
     source.append_pointers(pointers);
-    pointers.insert(pointers.end(), {bytes.data, y.data_ptr(), ends.data});
+    for (void *p : {bytes.data, y.data_ptr(), ends.data}) pointers.push_back(p);
     if (bias) pointers.push_back(addend.data);
     if (gather_idx) pointers.push_back(gather.data);
     if (scatter_idx) pointers.push_back(scatter.data);
     if (topk_weights) pointers.push_back(factors.data);
-    call.run(stream_of(engine, rows.place), rows.place, pointers.data(), pointers.size());
+    call.run(stream_of(engine, rows.place), rows.place, pointers.values, pointers.n);
     return y;
 }
 
 } // namespace
 
-Tensor grouped_linear(const Tensor &x, const Tensor &packed, std::string blob, const Tensor &group_ends,
-        std::optional<Tensor> bias, std::string activation, std::optional<Tensor> gather_idx,
-        std::optional<Tensor> scatter_idx, std::optional<Tensor> topk_weights,
-        std::optional<int64_t> dst_rows) {
+Tensor grouped_linear(const Tensor &x, const Tensor &packed, const std::string &blob,
+        const Tensor &group_ends, const std::optional<Tensor> &bias, const std::string &activation,
+        const std::optional<Tensor> &gather_idx, const std::optional<Tensor> &scatter_idx,
+        const std::optional<Tensor> &topk_weights, std::optional<int64_t> dst_rows) {
     return multiply(x, packed, blob, group_ends, bias, activation, gather_idx, scatter_idx, topk_weights,
             dst_rows, true);
 }
 
-Tensor grouped_linear_of_all_rows(const Tensor &x, const Tensor &packed, std::string blob,
-        const Tensor &group_ends, std::optional<Tensor> bias, std::string activation,
-        std::optional<Tensor> gather_idx) {
+Tensor grouped_linear_of_all_rows(const Tensor &x, const Tensor &packed, const std::string &blob,
+        const Tensor &group_ends, const std::optional<Tensor> &bias, const std::string &activation,
+        const std::optional<Tensor> &gather_idx) {
     return multiply(x, packed, blob, group_ends, bias, activation, gather_idx, std::nullopt, std::nullopt,
             std::nullopt, false);
 }

@@ -21,8 +21,8 @@ bool has_separate_rows(const view_t &x) {
 
 } // namespace
 
-Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::optional<Tensor> bias,
-        std::string activation) {
+Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
+        const std::optional<Tensor> &bias, const std::string &activation) {
     const auto weights = parse_blob(blob);
     if (weights->dims.size() != 2)
         refuse("the weights are " + to_string(weights->weight_shape())
@@ -47,8 +47,8 @@ Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::opti
     }
 
     const int64_t columns = is_gated(activation) ? N / 2 : N;
-    dims_t shape = rows.dims;
-    shape.back() = columns;
+    extents_t shape = rows.dims;
+    shape.values[shape.n - 1] = columns;
     const Tensor y = make_tensor(shape, rows.type, rows.place);
     // Rows [M, K]: of two dimensions with the strides that they have, of others one after the other.
     std::optional<Tensor> copy;
@@ -66,10 +66,11 @@ Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::opti
     const int64_t M = rows.dims[0];
     if (M == 0 || columns == 0) return y;
 
-    const mxdnn::engine engine = engine_of(rows.place);
+    const mxdnn::engine &engine = engine_of(rows.place);
     const source_t source(rows, weights->recipe, engine);
+    const int threads = torch_threads();
     key_t key("linear");
-    key.add(rows).add(static_cast<int64_t>(weights->id)).add(torch_threads()).add_text(activation);
+    key.add(rows).add(static_cast<int64_t>(weights->id)).add(threads).add_text(activation);
     if (bias) key.add(static_cast<int64_t>(addend.type));
     call_t &call = find_call(key, [&] {
         const int64_t any = rows_of_problem(M, rows.place);
@@ -82,7 +83,7 @@ Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::opti
         mxdnn::post_ops ops;
         append_activation(ops, activation);
         attr.set_post_ops(ops);
-        const thread_count_scope_t threads(torch_threads());
+        const thread_count_scope_t scope(threads);
         const mxdnn::mx_matmul::primitive_desc pd(engine, source.desc(any), weights->desc, bias_desc,
                 mxdnn::memory::desc({any, columns}, type, tag::ab), attr);
         std::vector<call_t::argument_t> arguments;
@@ -92,13 +93,12 @@ Tensor linear(const Tensor &x, const Tensor &packed, std::string blob, std::opti
         if (bias) arguments.push_back({MXDNN_ARG_BIAS, bias_desc});
         return call_t(pd, arguments, engine);
     });
-    std::vector<void *> pointers;
-    pointers.reserve(6);
+    pointers_t pointers;
     source.append_pointers(pointers);
     pointers.push_back(bytes.data);
     pointers.push_back(y.data_ptr());
     if (bias) pointers.push_back(addend.data);
-    call.run(stream_of(engine, rows.place), rows.place, pointers.data(), pointers.size());
+    call.run(stream_of(engine, rows.place), rows.place, pointers.values, pointers.n);
     return y;
 }
 

@@ -6,11 +6,11 @@
 
 namespace mxdnn_torch {
 
-Tensor moe_layer(const Tensor &x, const Tensor &logits, const Tensor &gate_up, std::string gate_up_blob,
-        const Tensor &down, std::string down_blob, int64_t topk, std::string scoring, std::string activation,
-        std::optional<Tensor> gate_up_bias, std::optional<Tensor> down_bias, bool renormalize,
-        std::optional<Tensor> route_bias, int64_t expert_groups, int64_t topk_groups, bool group_max,
-        double scale) {
+Tensor moe_layer(const Tensor &x, const Tensor &logits, const Tensor &gate_up,
+        const std::string &gate_up_blob, const Tensor &down, const std::string &down_blob, int64_t topk,
+        const std::string &scoring, const std::string &activation, const std::optional<Tensor> &gate_up_bias,
+        const std::optional<Tensor> &down_bias, bool renormalize, const std::optional<Tensor> &route_bias,
+        int64_t expert_groups, int64_t topk_groups, bool group_max, double scale) {
     const view_t rows = view_of(x, "x"), scores = view_of(logits, "logits");
     if (rows.dims.size() != 2 || scores.dims.size() != 2 || rows.dims[0] != scores.dims[0])
         refuse("x has shape " + rows.shape() + " and logits have " + scores.shape()

@@ -28,7 +28,7 @@ std::tuple<Tensor, Tensor, Tensor> moe_permute(
     const Tensor source_rows = make_tensor({dst_rows}, ScalarType::Int, place);
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_zero_(y.get()));
 
-    const mxdnn::engine engine = engine_of(place);
+    const mxdnn::engine &engine = engine_of(place);
     key_t key("moe_permute");
     key.add(src).add(numbers).add(alignment).add(dst_rows).add(torch_threads());
     call_t &call = find_call(key, [&] {

@@ -19,8 +19,8 @@ algorithm scoring_of_word(const std::string &word) {
 
 } // namespace
 
-route_t moe_route(const Tensor &logits, int64_t topk, std::string scoring, bool renormalize,
-        std::optional<Tensor> bias, int64_t expert_groups, int64_t topk_groups, bool group_max,
+route_t moe_route(const Tensor &logits, int64_t topk, const std::string &scoring, bool renormalize,
+        const std::optional<Tensor> &bias, int64_t expert_groups, int64_t topk_groups, bool group_max,
         double scale) {
     const view_t src = view_of(logits, "logits");
     if (src.dims.size() != 2) refuse("logits have shape " + src.shape() + "; they must be [tokens, experts]");
@@ -53,7 +53,7 @@ route_t moe_route(const Tensor &logits, int64_t topk, std::string scoring, bool 
         return {weights, ids, ends, gather, order, row_weights, counts};
     }
 
-    const mxdnn::engine engine = engine_of(place);
+    const mxdnn::engine &engine = engine_of(place);
     const float factor = static_cast<float>(scale);
     key_t key("moe_route");
     key.add(src).add(topk).add(static_cast<int64_t>(alg)).add(renormalize).add(bias.has_value());

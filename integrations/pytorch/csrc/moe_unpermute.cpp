@@ -8,8 +8,8 @@ namespace mxdnn_torch {
 
 using tag = mxdnn::memory::format_tag;
 
-Tensor moe_unpermute(
-        const Tensor &x, const Tensor &permuted_idx, int64_t dst_rows, std::optional<Tensor> topk_weights) {
+Tensor moe_unpermute(const Tensor &x, const Tensor &permuted_idx, int64_t dst_rows,
+        const std::optional<Tensor> &topk_weights) {
     const view_t src = view_of(x, "x");
     if (src.dims.size() != 2) refuse("x has shape " + src.shape() + "; it must be [rows, columns]");
     const dt type = high_precision(src, "x");
@@ -38,7 +38,7 @@ Tensor moe_unpermute(
         return y;
     }
 
-    const mxdnn::engine engine = engine_of(place);
+    const mxdnn::engine &engine = engine_of(place);
     key_t key("moe_unpermute");
     key.add(src).add(dst_rows).add(torch_threads());
     if (topk_weights) key.add(factors);

@@ -8,9 +8,9 @@
 
 namespace mxdnn_torch {
 
-std::string packed_blob(std::vector<int64_t> shape, std::string element, std::string scale, int64_t block,
-        std::string zero_point, std::string global_scale, std::string target, std::string original_type,
-        std::string recipe) {
+std::string packed_blob(std::vector<int64_t> shape, const std::string &element, const std::string &scale,
+        int64_t block, const std::string &zero_point, const std::string &global_scale,
+        const std::string &target, const std::string &original_type, const std::string &recipe) {
     if (shape.size() < 2 || shape.size() > 4)
         refuse("weights have shape " + to_string(shape) + "; they must be [.., N, K] with 2 to 4 dimensions");
     if (recipe.find('\0') != std::string::npos) refuse("the activation recipe has a zero byte");

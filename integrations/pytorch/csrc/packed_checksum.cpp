@@ -7,7 +7,7 @@
 
 namespace mxdnn_torch {
 
-std::string packed_checksum(const Tensor &packed, std::string blob) {
+std::string packed_checksum(const Tensor &packed, const std::string &blob) {
     const auto desc = parse_blob(blob);
     const view_t bytes = view_of(packed, "packed");
     expect_place(bytes, "packed", {});

@@ -9,8 +9,8 @@ namespace mxdnn_torch {
 
 using mxdnn::quantization_mode;
 
-Tensor quantize_pack(
-        const Tensor &weight, std::string blob, std::string rounding, std::optional<Tensor> global_scale) {
+Tensor quantize_pack(const Tensor &weight, const std::string &blob, const std::string &rounding,
+        const std::optional<Tensor> &global_scale) {
     const auto desc = parse_blob(blob);
     const Tensor rows = make_contiguous(weight);
     const view_t src = view_of(rows, "weight");

@@ -19,12 +19,12 @@ mxdnn::memory::desc plain_desc(const dims_t &dims, dt type) {
 void run_reorder(const mxdnn::mx_reorder::primitive_desc &pd, const mxdnn::engine &engine,
         const place_t &place, const arguments_t &arguments) {
     std::vector<call_t::argument_t> described;
-    std::vector<void *> pointers;
+    pointers_t pointers;
     for (const auto &a : arguments) {
         described.push_back({a.first, a.second.first});
         pointers.push_back(a.second.second);
     }
-    call_t(pd, described, engine).run(stream_of(engine, place), place, pointers.data(), pointers.size());
+    call_t(pd, described, engine).run(stream_of(engine, place), place, pointers.values, pointers.n);
 }
 
 void expect_weights(const view_t &view, const char *name, const dims_t &shape) {

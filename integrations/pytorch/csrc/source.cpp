@@ -117,13 +117,14 @@ void source_t::quantize(const mxdnn::engine &engine) {
             arguments.push_back({MXDNN_ARG_TO | MXDNN_ARG_ATTR_GLOBAL_SCALE, global_desc});
         return call_t(pd, arguments, engine);
     });
-    std::vector<void *> pointers = {rows_.data, codes_->data_ptr(), scales_->data_ptr()};
+    pointers_t pointers;
+    for (void *p : {rows_.data, codes_->data_ptr(), scales_->data_ptr()}) pointers.push_back(p);
     if (recipe_.global != recipe_t::no_global) {
         global_ = recipe_.global == recipe_t::given_global ? one_number(recipe_.global_scale, place)
                                                            : make_tensor({1}, ScalarType::Float, place);
         pointers.push_back(global_->data_ptr());
     }
-    call.run(stream_of(engine, place), place, pointers.data(), pointers.size());
+    call.run(stream_of(engine, place), place, pointers.values, pointers.n);
 }
 
 void source_t::set_attributes(mxdnn::primitive_attr &attr) const {
@@ -155,7 +156,7 @@ void source_t::append_arguments(std::vector<call_t::argument_t> &arguments) cons
                 {MXDNN_ARG_SRC | MXDNN_ARG_ATTR_GLOBAL_SCALE, mxdnn::memory::desc({1}, dt::f32, tag::a)});
 }
 
-void source_t::append_pointers(std::vector<void *> &pointers) const {
+void source_t::append_pointers(pointers_t &pointers) const {
     pointers.push_back(codes_ ? codes_->data_ptr() : rows_.data);
     if (codes_) pointers.push_back(scales_->data_ptr());
     if (global_) pointers.push_back(global_->data_ptr());

@@ -40,7 +40,7 @@ public:
     mxdnn::memory::desc desc(int64_t M) const;
     // What an execution is given, in this order.
     void append_arguments(std::vector<call_t::argument_t> &arguments) const;
-    void append_pointers(std::vector<void *> &pointers) const;
+    void append_pointers(pointers_t &pointers) const;
 
 private:
     void quantize(const mxdnn::engine &engine);

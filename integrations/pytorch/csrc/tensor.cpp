@@ -91,8 +91,10 @@ view_t view_of(const Tensor &tensor, const char *name) {
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_strides(handle, &strides));
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_data_ptr(handle, &view.data));
     view.type = type_of(handle);
-    view.dims.assign(sizes, sizes + ndims);
-    view.strides.assign(strides, strides + ndims);
+    if (ndims > MXDNN_MAX_NDIMS)
+        refuse(std::string(name) + " has " + std::to_string(ndims) + " dimensions; at most 12 are possible");
+    view.dims = extents_t(sizes, static_cast<size_t>(ndims));
+    view.strides = extents_t(strides, static_cast<size_t>(ndims));
     return view;
 }
 
@@ -127,8 +129,8 @@ void expect_place(const view_t &view, const char *name, const place_t &place) {
                 + ", where the other tensors are");
 }
 
-void expect_dims(const view_t &view, const char *name, const dims_t &dims) {
-    if (view.dims != dims)
+void expect_dims(const view_t &view, const char *name, const extents_t &dims) {
+    if (!std::equal(view.dims.begin(), view.dims.end(), dims.begin(), dims.end()))
         refuse(std::string(name) + " has shape " + view.shape() + "; it must have " + to_string(dims));
 }
 
@@ -137,21 +139,22 @@ void expect_contiguous(const view_t &view, const char *name) {
         refuse(std::string(name) + " is not contiguous; it must be, so call .contiguous() first");
 }
 
-Tensor make_tensor(const dims_t &dims, ScalarType type, const place_t &place) {
-    dims_t strides(dims.size());
-    int64_t stride = 1;
+Tensor make_tensor(const extents_t &dims, ScalarType type, const place_t &place) {
+    int64_t strides[MXDNN_MAX_NDIMS], stride = 1;
     for (size_t i = dims.size(); i-- > 0;) {
         strides[i] = stride;
         stride *= dims[i] > 0 ? dims[i] : 1;
     }
     int32_t code = 0;
     for (const type_row_t &row : type_rows)
-        if (row.type == type) code = row.code();
+        if (row.type == type) {
+            code = row.code();
+            break;
+        }
     AtenTensorHandle handle = nullptr;
-    STABLE_TORCH_ERROR_CODE_CHECK(
-            aoti_torch_empty_strided(static_cast<int64_t>(dims.size()), dims.data(), strides.data(), code,
-                    place.is_cuda ? aoti_torch_device_type_cuda() : aoti_torch_device_type_cpu(), place.index,
-                    &handle));
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(static_cast<int64_t>(dims.size()), dims.begin(),
+            strides, code, place.is_cuda ? aoti_torch_device_type_cuda() : aoti_torch_device_type_cpu(),
+            place.index, &handle));
     return Tensor(handle);
 }
 

@@ -2,6 +2,8 @@
 // Tensors of torch's stable ABI as memory descriptors and pointers.
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -31,12 +33,30 @@ struct place_t {
 };
 std::string name_of(const place_t &place);
 
+// Sizes or strides, without memory of their own.
+struct extents_t {
+    int64_t values[MXDNN_MAX_NDIMS];
+    size_t n = 0;
+
+    extents_t() = default;
+    extents_t(const int64_t *begin, size_t count) : n(count) { std::copy(begin, begin + count, values); }
+    extents_t(std::initializer_list<int64_t> list) : extents_t(list.begin(), list.size()) {}
+    extents_t(const dims_t &dims) : extents_t(dims.data(), dims.size()) {} // of 12 at most
+    operator dims_t() const { return dims_t(begin(), end()); }
+    const int64_t *begin() const { return values; }
+    const int64_t *end() const { return values + n; }
+    size_t size() const { return n; }
+    bool empty() const { return n == 0; }
+    int64_t operator[](size_t i) const { return values[i]; }
+    int64_t back() const { return values[n - 1]; }
+};
+
 // What an operator needs to know of a tensor, asked once.
 struct view_t {
     void *data = nullptr;
     ScalarType type = ScalarType::Undefined;
     place_t place;
-    dims_t dims, strides;
+    extents_t dims, strides;
 
     int64_t numel() const;
     bool is_contiguous() const;
@@ -56,11 +76,11 @@ const char *name_of(ScalarType type);
 
 void expect_type(const view_t &view, const char *name, ScalarType type);
 void expect_place(const view_t &view, const char *name, const place_t &place);
-void expect_dims(const view_t &view, const char *name, const dims_t &dims);
+void expect_dims(const view_t &view, const char *name, const extents_t &dims);
 void expect_contiguous(const view_t &view, const char *name);
 
 // Of torch's allocator, contiguous, not initialised.
-Tensor make_tensor(const dims_t &dims, ScalarType type, const place_t &place);
+Tensor make_tensor(const extents_t &dims, ScalarType type, const place_t &place);
 
 // The same values row by row; the tensor itself where they already are.
 Tensor make_contiguous(const Tensor &tensor);

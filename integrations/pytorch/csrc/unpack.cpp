@@ -6,7 +6,7 @@
 
 namespace mxdnn_torch {
 
-Tensor unpack(const Tensor &packed, std::string blob, ScalarType type) {
+Tensor unpack(const Tensor &packed, const std::string &blob, ScalarType type) {
     const auto desc = parse_blob(blob);
     const view_t src = view_of(packed, "packed");
     expect_packed(src, *desc);

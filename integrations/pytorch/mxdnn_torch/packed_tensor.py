@@ -388,8 +388,8 @@ def _split(func, args, kwargs):
 
 
 def cut(t: PackedTensor, dim: int, begin: int, end: int) -> PackedTensor:
-    """Rows, experts or columns from `begin` up to `end`. Experts, and rows between two panels of the layout, are bytes of
-    this tensor; others are packed anew from the same codes. Columns are cut between blocks only."""
+    """Rows, experts or columns from `begin` up to `end`. Experts, and rows between two panels of the layout, are bytes
+    of this tensor; others are packed anew from the same codes. Columns are cut between blocks only."""
     if (begin, end) == (0, t.shape[dim]):
         return _with(t, t.packed)
     d = t.description
@@ -494,7 +494,8 @@ def rebuild(codes, scales, zero_points, global_scale, metadata: dict) -> PackedT
         raise ValueError(f"the metadata of a PackedTensor has {sorted(values)}; it must have {sorted(fields)}")
     for name, value in values.items():
         if type(value) is not fields[name]:
-            raise ValueError(f"{name} in the metadata of a PackedTensor is {value!r}; it must be {fields[name].__name__}")
+            wanted = fields[name].__name__
+            raise ValueError(f"{name} in the metadata of a PackedTensor is {value!r}; it must be {wanted}")
     if type(columns) is not int or not isinstance(dtype, torch.dtype) or type(recipe) is not str:
         raise ValueError("columns, dtype and recipe of a PackedTensor must be an int, a dtype and a str")
     if values["element"] not in BITS:

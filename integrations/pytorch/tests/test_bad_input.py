@@ -32,7 +32,8 @@ def test_blobs_of_others():
         mxdnn.linear(x, w.packed, other.blob)
     with refused("its last dimension must be 96"):
         mxdnn.linear(x, fewer.packed, fewer.blob)
-    for text in ("", "a", "####", "AAAA", w.blob[:-4], w.blob + "AAAA", w.blob + "\n", " " + w.blob, "A" * 100000, "é" * 4):
+    longer = (w.blob + "AAAA", w.blob + "\n", " " + w.blob, "A" * 100000)
+    for text in ("", "a", "####", "AAAA", w.blob[:-4], *longer, "é" * 4):
         with pytest.raises(RuntimeError):
             mxdnn.linear(x, w.packed, text)
 
@@ -82,7 +83,8 @@ def test_wrong_tensors():
         with refused(sentence):
             mxdnn.linear(x, bad, w.blob)
     for bad, sentence in [
-        (x.double(), "x has dtype float64"), (x.int(), "x has dtype int32"), (x[:, :-1], "its last dimension must be 64"),
+        (x.double(), "x has dtype float64"), (x.int(), "x has dtype int32"),
+        (x[:, :-1], "its last dimension must be 64"),
         (torch.tensor(1.0), "its last dimension must be 64"), (x.to(torch.complex64), "x has dtype another type"),
         (x.bool(), "x has dtype bool"),
     ]:  # fmt: skip
@@ -183,7 +185,8 @@ def test_route_and_permute():
         mxdnn.moe_route(logits, 1, "sigmoid", expert_groups=2)
     assert [t.shape[0] for t in mxdnn.moe_route(logits[:0], 1, "sigmoid")] == [0, 0, E, 0, 0, 0, E]
     counts = torch.tensor([[1, 1]], dtype=torch.int32)
-    for bad, alignment, rows in ((counts * 9, 1, 20), (-counts, 1, 20), (counts, 1, 1), (counts, 0, 20), (counts, -4, 20)):
+    wrong = ((counts * 9, 1, 20), (-counts, 1, 20), (counts, 1, 1), (counts, 0, 20), (counts, -4, 20))
+    for bad, alignment, rows in wrong:
         with pytest.raises(RuntimeError):
             mxdnn.moe_permute(torch.randn(3, 8), bad, alignment, rows)
     for idx in ([0, 0], [5, 1], [-3, 0]):

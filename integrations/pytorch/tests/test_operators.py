@@ -98,8 +98,8 @@ def test_every_operator_with_tensors_is_checked():
 
 
 def check_gradient(f, *inputs):
-    """Directional derivative of a f64 sum of f's results against the gradient. f computes in f32: steps are large enough
-    that rounding (about 1e-6 of the sum) and curvature (the step's square) both stay below the tolerance."""
+    """Directional derivative of a f64 sum of f's results against the gradient. f computes in f32: steps are large
+    enough that rounding (about 1e-6 of the sum) and the remainder of the differences stay below the tolerance."""
     y = f(*inputs)
     weights = torch.randn_like(y)
     grads = torch.autograd.grad((y * weights).sum(), inputs)

@@ -22,7 +22,8 @@ from mxdnn_torch import (
 
 def model() -> nn.Sequential:
     torch.manual_seed(5)
-    return nn.Sequential(nn.Linear(64, 96), nn.GELU(), nn.Linear(96, 32, bias=False), nn.LayerNorm(32), nn.Linear(32, 8))
+    layers = nn.Linear(64, 96), nn.GELU(), nn.Linear(96, 32, bias=False), nn.LayerNorm(32), nn.Linear(32, 8)
+    return nn.Sequential(*layers)
 
 
 @pytest.mark.parametrize("format", FORMATS)
