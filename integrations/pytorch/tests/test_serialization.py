@@ -30,7 +30,8 @@ LOAD = """
 import sys, torch, mxdnn_torch
 loaded = torch.load(sys.argv[1], weights_only=True)
 weight = loaded["weight"]
-print(weight.format, weight.dtype, weight.recipe, list(weight.shape), weight.blob, weight.packed.numpy().tobytes().hex())
+bits = weight.packed.numpy().tobytes().hex()
+print(weight.format, weight.dtype, weight.recipe, list(weight.shape), weight.blob, bits)
 """
 
 
@@ -103,8 +104,8 @@ def arguments():
 HOSTILE = [
     ("element", "f5"), ("element", "s8"), ("element", 3), ("scale", "e8m0"), ("scale", "u4"), ("block", 0),
     ("block", -16), ("block", 2**62), ("block", 16.0), ("zero_point", "u8"), ("global_scale", False),
-    ("columns", 2**62), ("columns", -32), ("columns", 0), ("columns", "32"), ("dtype", "bfloat16"), ("recipe", "x" * 2000),
-    ("recipe", None), ("recipe", "a\0b"), ("extra", 1),
+    ("columns", 2**62), ("columns", -32), ("columns", 0), ("columns", "32"), ("dtype", "bfloat16"),
+    ("recipe", "x" * 2000), ("recipe", None), ("recipe", "a\0b"), ("extra", 1),
 ]  # fmt: skip
 
 
