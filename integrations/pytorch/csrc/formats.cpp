@@ -31,15 +31,18 @@ struct activation_t {
     algorithm alg;
     int numbers; // that follow the word
     bool gated;
+    float alpha = 0.f; // where no number follows
 };
 
 constexpr activation_t activations[] = {{"relu", algorithm::eltwise_relu, 1, false},
         {"tanh", algorithm::eltwise_tanh, 0, false}, {"square", algorithm::eltwise_square, 0, false},
-        {"linear", algorithm::eltwise_linear, 2, false}, {"logistic", algorithm::eltwise_logistic, 0, false},
+        {"linear", algorithm::eltwise_linear, 2, false, 1.f},
+        {"logistic", algorithm::eltwise_logistic, 0, false},
         {"gelu_tanh", algorithm::eltwise_gelu_tanh, 0, false},
-        {"gelu_erf", algorithm::eltwise_gelu_erf, 0, false}, {"swish", algorithm::eltwise_swish, 1, false},
-        {"clip", algorithm::eltwise_clip, 2, false}, {"relu2", algorithm::eltwise_relu2, 0, false},
-        {"silu", algorithm::gated_silu, 2, true}, {"swiglu_oai", algorithm::gated_swiglu_oai, 2, true},
+        {"gelu_erf", algorithm::eltwise_gelu_erf, 0, false},
+        {"swish", algorithm::eltwise_swish, 1, false, 1.f}, {"clip", algorithm::eltwise_clip, 2, false},
+        {"relu2", algorithm::eltwise_relu2, 0, false}, {"silu", algorithm::gated_silu, 2, true},
+        {"swiglu_oai", algorithm::gated_swiglu_oai, 2, true, 1.702f},
         {"geglu_erf", algorithm::gated_gelu_erf, 2, true},
         {"geglu_tanh", algorithm::gated_gelu_tanh, 2, true}};
 
@@ -108,7 +111,7 @@ void append_activation(mxdnn::post_ops &ops, const std::string &word) {
     if (parts.size() > static_cast<size_t>(a->numbers) + 1)
         refuse("activation is '" + word + "'; at most " + std::to_string(a->numbers) + " numbers follow "
                 + a->word);
-    float numbers[2] = {a->alg == algorithm::eltwise_swish ? 1.f : 0.f, 0.f};
+    float numbers[2] = {a->alpha, 0.f};
     for (size_t i = 1; i < parts.size(); i++) numbers[i - 1] = number(parts[i], word);
     if (a->gated)
         ops.append_gated(a->alg, numbers[0], numbers[1], layout);

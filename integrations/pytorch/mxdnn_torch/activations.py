@@ -10,6 +10,9 @@ Tensor = torch.Tensor
 
 GATED = ("silu", "swiglu_oai", "geglu_erf", "geglu_tanh")
 
+# Alpha where no number follows the word; 0 of all others.
+_ALPHA = {"linear": 1.0, "swish": 1.0, "swiglu_oai": 1.702}
+
 
 class Activation(NamedTuple):
     """A word taken apart: `swiglu_oai:1.702:7:interleaved`."""
@@ -26,10 +29,8 @@ def parse(word: str) -> Activation:
     halves = bool(rest) and rest[-1] == "halves"
     if rest and rest[-1] in ("halves", "interleaved"):
         rest = rest[:-1]
-    numbers = [float(r) for r in rest] + [0.0, 0.0]
-    if name == "swish" and not rest:
-        numbers[0] = 1.0
-    return Activation(name, numbers[0], numbers[1], halves)
+    alpha = float(rest[0]) if rest else _ALPHA.get(name, 0.0)
+    return Activation(name, alpha, float(rest[1]) if len(rest) > 1 else 0.0, halves)
 
 
 def is_gated(word: str) -> bool:

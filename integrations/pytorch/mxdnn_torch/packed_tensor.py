@@ -241,14 +241,16 @@ def matmul(x, weight) -> torch.Tensor:
 def _addmm(addend, x, weight, beta=1, alpha=1):
     if addend.dim() == 1 and alpha == 1 and beta == 1 and isinstance(weight, PackedTensor) and weight.transposed:
         return ops.linear(x, weight.packed, weight.blob, addend)
-    return beta * addend + alpha * matmul(x, weight)
+    product = alpha * matmul(x, weight)
+    return product if beta == 0 else beta * addend + product  # with beta 0 torch does not read the addend
 
 
+# With torch's own names of arguments.
 _FUNCTIONS = {
-    torch.nn.functional.linear: linear,
-    torch.matmul: matmul,
-    torch.Tensor.matmul: matmul,
-    torch.Tensor.__matmul__: matmul,
+    torch.nn.functional.linear: lambda input, weight, bias=None: linear(input, weight, bias),
+    torch.matmul: lambda input, other: matmul(input, other),
+    torch.Tensor.matmul: lambda input, other: matmul(input, other),
+    torch.Tensor.__matmul__: lambda input, other: matmul(input, other),
 }
 
 
@@ -382,7 +384,11 @@ def _split(func, args, kwargs):
     dim = args[2] if len(args) > 2 else 0
     total = t.shape[dim]
     if isinstance(size, int):
+        if size <= 0:
+            raise ValueError(f"a PackedTensor was to be split in parts of {size}; a part has at least 1")
         size = [min(size, total - i) for i in range(0, total, size)]
+    if sum(size) != total or min(size, default=0) < 0:
+        raise ValueError(f"parts of {list(size)} do not make up {total}, the size of dimension {dim}")
     ends = [sum(size[: i + 1]) for i in range(len(size))]
     return [cut(t, dim % t.dim(), end - n, end) for n, end in zip(size, ends)]
 
