@@ -19,7 +19,7 @@ def prefix() -> pathlib.Path:
     return pathlib.Path(mxdnn.get_include()).parent
 
 
-@pytest.mark.parametrize("page", ["pytorch"])
+@pytest.mark.parametrize("page", ["pytorch", "torchao", "transformers", "aotinductor"])
 def test_page(page, tmp_path):
     done = subprocess.run(
         [
