@@ -154,4 +154,4 @@ def linear(
     ):
         return _linear(x, packed, blob, bias, activation)
     with _below_autograd():
-        return _linear(x, packed, blob, bias, activation)
+        return _linear._op(x, packed, blob, bias, activation)
