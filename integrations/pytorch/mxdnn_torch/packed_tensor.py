@@ -525,7 +525,23 @@ def _requires_grad_(t: PackedTensor, requires_grad: bool = True) -> PackedTensor
     return t
 
 
+def _share_memory_(t: PackedTensor) -> PackedTensor:
+    t.packed.share_memory_()
+    return t
+
+
+def _set_data(t: PackedTensor, data: torch.Tensor) -> None:
+    raise NotImplementedError("the data of a PackedTensor cannot be replaced; assign a new parameter, or use copy_")
+
+
+def _dlpack(t: PackedTensor, **kwargs: object) -> None:
+    raise NotImplementedError("a PackedTensor cannot be handed to others as it is; dequantize() gives a plain tensor")
+
+
 _FUNCTIONS |= {
+    torch.Tensor.share_memory_: _share_memory_,
+    torch.Tensor.data.__set__: _set_data,
+    torch.Tensor.__dlpack__: _dlpack,
     torch.Tensor.__deepcopy__: _deepcopy,
     torch.Tensor.__reduce_ex__: _reduce,
     torch.Tensor.requires_grad_: _requires_grad_,

@@ -64,3 +64,16 @@ def test_words_without_numbers_mean_what_mxdnn_bench_means(short, long):
     results = [ops.linear(x, w.packed, w.blob, None, word) for word in (short, long)]
     assert torch.equal(*results) and results[0].any()
     close(*(torch.autograd.grad(y.sum(), x)[0] for y in results))
+
+
+def test_what_reaches_for_the_bytes_of_a_plain_tensor():
+    w, plain, x = weight()
+    assert w.share_memory_() is w and w.packed.is_shared()
+    assert torch.equal(w.dequantize(), plain)
+    parameter = torch.nn.Parameter(w, requires_grad=False)
+    for data in (weight()[0].bfloat16(), torch.zeros(N, K)):
+        with pytest.raises(NotImplementedError, match="assign a new parameter, or use copy_"):
+            parameter.data = data
+    with pytest.raises(NotImplementedError, match="dequantize"):
+        torch.from_dlpack(w)
+    close(F.linear(x, parameter), x @ plain.t())
