@@ -84,7 +84,7 @@ layout_t scaled(choices_t &c, const shape_draw_t &s) {
             ""};
 }
 layout_t pack_quantized(choices_t &c, const shape_draw_t &s) {
-    const int64_t group = c.of({32, 64, 96, 512}), groups = up(s.in, group);
+    const int64_t group = c.of<int64_t>({32, 64, 96, 512}), groups = up(s.in, group);
     dims_t shape = s.rows(s.in), zeros = s.rows(groups);
     zeros[zeros.size() - 2] = up(s.out, 8);
     layout_t l{{{"w_packed", "I32", s.rows(up(s.in, 8)), {}},
@@ -222,6 +222,12 @@ private:
     const int fd_;
 };
 
+struct folder_t {
+    folder_t() { FUZZ_CHECK(mkdtemp(path.data())); }
+    ~folder_t() { rmdir(path.c_str()); }
+    std::string path = "/tmp/fuzz-checkpoint-XXXXXX";
+};
+
 void examine(const std::string &path, uint64_t file_size) {
     static const mxdnn::engine engine(mxdnn::engine::kind::cpu, 0);
     const checkpoint_t checkpoint(path);
@@ -258,11 +264,8 @@ void refused_or(const std::function<void()> &call) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     choices_t c(data, size);
     if (size && data[0] == '{') { // an index, in a folder where nothing that it may name is
-        static const std::string folder = [] {
-            char name[] = "/tmp/fuzz-checkpoint-XXXXXX";
-            FUZZ_CHECK(mkdtemp(name));
-            return std::string(name);
-        }();
+        static const folder_t own;
+        const std::string &folder = own.path;
         const std::string path = folder + "/model.safetensors.index.json";
         FILE *f = fopen(path.c_str(), "wb");
         FUZZ_CHECK(f && fwrite(data, 1, size, f) == size && fclose(f) == 0);

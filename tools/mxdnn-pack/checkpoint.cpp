@@ -175,12 +175,6 @@ std::optional<size_t> checkpoint_t::find(const std::string &name) const {
     return it == by_name_.end() ? std::nullopt : std::optional<size_t>(it->second);
 }
 
-const std::string *checkpoint_t::find_metadata(const entry_t &e, const std::string &key) const {
-    const auto &metadata = shards[e.shard].metadata;
-    const auto it = metadata.find(key);
-    return it == metadata.end() ? nullptr : &it->second;
-}
-
 void checkpoint_t::read(size_t entry, uint64_t offset, uint64_t size, void *buffer) const {
     interrupt::check();
     const entry_t &e = entries[entry];

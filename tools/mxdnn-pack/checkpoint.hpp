@@ -38,8 +38,6 @@ public:
     std::optional<std::string> index; // path of the index, where there is one
 
     std::optional<size_t> find(const std::string &name) const;
-    // Of the file that has the entry; null where it has no such metadata.
-    const std::string *find_metadata(const entry_t &e, const std::string &key) const;
     const mxdnn::container &file_of(const entry_t &e) const { return shards[e.shard].file; }
     mxdnn::memory::desc desc_of(const entry_t &e) const { return file_of(e).get_desc(e.index); }
     // Bytes of an entry. Throws when a signal has come, too.

@@ -67,7 +67,10 @@ int run(int argc, char **argv) {
             "--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even; the default is rceil");
     pack_c->add_option("--include", o.include,
             "pack tensors whose name matches this regular expression, whatever the rule below says");
-    pack_c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
+    const auto with_exclude = [&](CLI::App *c) {
+        c->add_option("--exclude", o.exclude, "leave out tensors whose name matches");
+    };
+    with_exclude(pack_c);
     pack_c->add_option("--rule", o.rules,
                   "REGEX=FORMAT: the format of weights whose name matches; the first rule that matches counts; the "
                   "format 'keep' leaves them as they are")
@@ -100,6 +103,7 @@ int run(int argc, char **argv) {
     CLI::App *diff_c =
             command("diff", "compare packed weights with what they were made of; the worst come first");
     diff_c->add_option("original", o.original, "safetensors file, index or folder")->required();
+    with_exclude(diff_c);
     with_transposed(diff_c);
     with_gptq(diff_c);
     with_parts(diff_c);

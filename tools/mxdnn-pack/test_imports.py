@@ -180,6 +180,11 @@ def check_refusals() -> None:
         store(mx)
         write("in.safetensors", mx.tensors, {**mx.metadata, "net.0.weight": text})
         pack_refused(words)
+    # A length of groups that no sum holds.
+    int4 = cases["torchao, int4"]
+    attributes = {"_type": "Int4Tensor", "_data": {"block_size": [1, (1 << 63) - 1]}}
+    write("in.safetensors", int4.tensors, {**int4.metadata, "net.0.weight": json.dumps(attributes)})
+    pack_refused("is due with shape [1, 70]")
     write("in.safetensors", mx.tensors)
     pack_refused("has no metadata 'net.0.weight'")
     # What is refused can be left out.

@@ -43,7 +43,8 @@ private:
 std::string described(const entry_t &e);
 size_t elements(const entry_t &e);
 
-inline dim round_up(dim a, dim to) { return (a + to - 1) / to; }
+// Whole ones of `to` that hold `a`; of any numbers above zero.
+inline dim round_up(dim a, dim to) { return a / to + (a % to != 0); }
 
 // Elements [first, first + count) of an F32, BF16, F16 or 8-bit float tensor as f32.
 void read_floats(const checkpoint_t &input, size_t entry, uint64_t first, uint64_t count, float *to);

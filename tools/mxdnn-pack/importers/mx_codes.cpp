@@ -75,7 +75,8 @@ source_t mx_codes(const checkpoint_t &input, const layer_t &layer, const std::st
     const size_t n = s.dims.size();
     const dim row = codes_of_row(c, n - 1), blocks = s.dims[n - 1];
     source_t source{name, "MX", shape_t::matrix(0, 0), {codes, scales}, std::nullopt, {}, {}, {}, {}};
-    if (c.dtype == "U8" && blocks > 0 && row == blocks * 24 && c.dims.size() == n) { // MXFP6 in dense rows
+    if (c.dtype == "U8" && blocks > 0 && row % 24 == 0 && row / 24 == blocks
+            && c.dims.size() == n) { // MXFP6 in dense rows
         const format_t &f = find_format("mxfp6");
         source.shape = checked_shape(layer, c, s, row / 3 * 4, f.block);
         source.format = f;

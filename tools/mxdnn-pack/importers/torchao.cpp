@@ -80,6 +80,7 @@ read_codes_t with_swizzled_scales(
 // Whether the scales fill whole tiles, however the tensor is shaped; `input_rows` reads codes and no scales.
 void swizzle(const tensor_t &t, source_t &source, const format_t &f) {
     const shape_t &s = source.shape;
+    if (s.is_empty()) return; // and is not packed
     dim rows = 0;
     const dim tile = round_up(round_up(s.in, f.block), 4) * 512;
     if (__builtin_mul_overflow(s.matrices(), s.out, &rows)
