@@ -35,8 +35,8 @@ class Encoder(torch.nn.Module):
         return torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=-1)
 
 
-def minilm(directory: pathlib.Path, format: str, target: str | None, device: str) -> Encoder:
-    """The model, with every linear layer of the encoder packed for `target`."""
+def minilm(directory: pathlib.Path, format: str | None, target: str | None, device: str) -> Encoder:
+    """The model; with a format, every linear layer of the encoder is packed for `target`."""
     config = BertConfig.from_json_file(directory / "config.json")
     config._attn_implementation = "sdpa"
     bert = BertModel(config, add_pooling_layer=False).eval()
@@ -46,7 +46,7 @@ def minilm(directory: pathlib.Path, format: str, target: str | None, device: str
         raise SystemExit(f"{directory} lacks {', '.join(missing)}")
     bert.to(device)
     for module in bert.encoder.modules():
-        if isinstance(module, torch.nn.Linear):
+        if format is not None and isinstance(module, torch.nn.Linear):
             packed = PackedTensor.from_float(module.weight, format, target=target)
             module.weight = torch.nn.Parameter(packed, requires_grad=False)
     return Encoder(bert)

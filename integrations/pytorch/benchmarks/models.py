@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whole models: outputs against f32, tokens per second and resident memory, next to other ways to run them.
+
+  models.py [--models minilm llama gpt_oss] [--ways f32 bf16 mxfp4 ...] [--device cpu] [--seconds 3]
+
+llama and gpt_oss are small models with random weights, made from configurations. minilm is the model that
+scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone.
+
+outputs: SQNR in dB of the logits (minilm: of the embeddings) against f32, of the same weights before quantising.
+prompt: tokens per second of one call with 64 tokens; decode: of one token after another with a cache. Medians.
+memory: growth of resident memory (on CUDA: allocated memory) from before the model is loaded to after the first call.
+"""
+
+import argparse
+import gc
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import torch.utils.mkldnn
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+MODELS = ("minilm", "llama", "gpt_oss")
+FORMATS = ("mxfp8", "mxfp6", "mxfp4", "mxint8", "nvfp4", "int4")
+PLAIN = {"f32": torch.float32, "bf16": torch.bfloat16, "onednn bf16": torch.bfloat16, "torchao int8": torch.bfloat16}
+WAYS = (*PLAIN, *FORMATS)
+PROMPT = 64
+
+
+def make(name: str, directory: pathlib.Path) -> None:
+    """A directory with the weights of a model."""
+    import transformers as t
+
+    torch.manual_seed(11)
+    if name == "llama":
+        config = t.LlamaConfig(vocab_size=8192, hidden_size=1024, intermediate_size=2816, num_hidden_layers=4,
+                               num_attention_heads=16, num_key_value_heads=4)  # fmt: skip
+    else:
+        config = t.GptOssConfig(vocab_size=8192, hidden_size=1024, intermediate_size=1024, num_hidden_layers=4,
+                                num_attention_heads=16, num_key_value_heads=4, head_dim=64, num_local_experts=8,
+                                num_experts_per_tok=2, max_position_embeddings=4096)  # fmt: skip
+    t.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(directory)
+
+
+def load(name: str, directory: pathlib.Path, way: str, device: str) -> torch.nn.Module:
+    """A model with the weights of a way."""
+    import transformers as t
+
+    if name == "minilm":
+        sys.path.insert(0, str(ROOT / "integrations/pytorch/aoti"))
+        import export_minilm
+
+        model = export_minilm.minilm(directory, way if way in FORMATS else None, None, device)
+        model = model.to(PLAIN[way]) if way in PLAIN else model
+    elif way in FORMATS:
+        from mxdnn_torch.transformers import MxdnnConfig
+
+        model = t.AutoModelForCausalLM.from_pretrained(
+            directory, quantization_config=MxdnnConfig(way), dtype=torch.bfloat16, device_map=device
+        )
+    else:
+        model = t.AutoModelForCausalLM.from_pretrained(directory, dtype=PLAIN[way], device_map=device)
+    if way == "onednn bf16":
+        for parent in list(model.modules()):
+            for child_name, child in list(parent.named_children()):
+                if isinstance(child, torch.nn.Linear):
+                    setattr(parent, child_name, torch.utils.mkldnn.to_mkldnn(child, torch.bfloat16))
+    if way == "torchao int8":
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+        quantize_(model, Int8WeightOnlyConfig())
+    return model.eval()
+
+
+def resident(device: str) -> int:
+    """Bytes that the process holds."""
+    gc.collect()
+    if device == "cuda":
+        return torch.cuda.memory_allocated()
+    status = pathlib.Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmRSS:")[1].split()[0])
+
+
+def rate(call, tokens: int, seconds: float, device: str) -> float:
+    """Tokens per second, of the median call."""
+    times, begin = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return tokens / statistics.median(times)
+
+
+@torch.inference_mode()
+def measure(name: str, directory: pathlib.Path, way: str, device: str, seconds: float, outputs: pathlib.Path) -> dict:
+    """One row of the table."""
+    import transformers  # noqa: F401  (its memory does not count)
+
+    import mxdnn_torch  # noqa: F401
+
+    before = resident(device)
+    model = load(name, directory, way, device)
+    ids = torch.arange(PROMPT, device=device)[None] * 37 % 8000 + 5
+    if name == "minilm":
+        call = lambda: model(ids, torch.ones_like(ids))  # noqa: E731
+        result = call()
+    else:
+        call = lambda: model(ids, use_cache=False)  # noqa: E731
+        result = call().logits
+    memory = resident(device) - before
+    result = result.double().cpu()
+    if way == "f32":
+        torch.save(result, outputs)
+    exact = torch.load(outputs)
+    noise = (result - exact).norm()
+    row = {"sqnr": float(20 * torch.log10(exact.norm() / noise)) if noise > 0 else None, "memory": memory}
+    row["prompt"] = rate(call, PROMPT, seconds, device)
+    if name != "minilm":
+        cache = model(ids, use_cache=True).past_key_values
+        row["decode"] = rate(lambda: model(ids[:, :1], past_key_values=cache, use_cache=True), 1, seconds, device)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--row", nargs=4, metavar=("MODEL", "DIR", "WAY", "OUTPUTS"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.row:
+        name, directory, way, outputs = args.row
+        print(json.dumps(measure(name, pathlib.Path(directory), way, args.device, args.seconds, pathlib.Path(outputs))))
+        return
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {args.device}")
+    print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'memory MB':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.models:
+            directory = ROOT / ".deps/minilm" if name == "minilm" else pathlib.Path(folder) / name
+            if name != "minilm":
+                make(name, directory)
+            # f32 comes first: the others are compared with its outputs
+            for way in ("f32", *(w for w in args.ways if w != "f32")):
+                command = [sys.executable, __file__, "--device", args.device, "--seconds", str(args.seconds)]
+                command += ["--row", name, str(directory), way, f"{folder}/{name}.pt"]
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode:
+                    print(f"{name:8} {way:13} not run: {done.stderr.strip().splitlines()[-1]}", flush=True)
+                    continue
+                row = json.loads(done.stdout.splitlines()[-1])
+                sqnr = "exact" if row["sqnr"] is None else f"{row['sqnr']:.2f}"
+                decode = f"{row['decode']:,.1f}" if "decode" in row else "-"
+                print(f"{name:8} {way:13} {sqnr:>8} {row['prompt']:>9,.1f} {decode:>9} {row['memory'] / 1e6:>10,.1f}",
+                      flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
