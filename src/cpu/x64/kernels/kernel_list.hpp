@@ -41,6 +41,24 @@ struct kernel_row_t {
     bool hides_decoding = false;
 };
 
+// What a row says beside its columns, in words: on_tiles(keeps({...})).
+constexpr kernel_row_t on_tiles(kernel_row_t row) {
+    row.on_tiles = true;
+    return row;
+}
+constexpr kernel_row_t keeps(kernel_row_t row) {
+    row.keeps = true;
+    return row;
+}
+constexpr kernel_row_t for_zen(kernel_row_t row) {
+    row.family = cpu_family_t::zen;
+    return row;
+}
+constexpr kernel_row_t hides_decoding(kernel_row_t row) {
+    row.hides_decoding = true;
+    return row;
+}
+
 // All rows, best ISA first.
 struct kernel_list_t {
     // One array per ISA.

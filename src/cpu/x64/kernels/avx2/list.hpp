@@ -15,12 +15,12 @@ kernel_make_t make_avx2_gemm, make_avx2_direct_int8;
 // clang-format off
 inline constexpr kernel_row_t avx2_rows[] = {
     // Zen reads one stream of weights faster than several, so a call has one panel.
-    {"avx2_direct_4bit_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_4bit, 4, {1}, make_avx2_direct_4bit, false, false, cpu_family_t::zen},
-    {"avx2_direct_f6_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f6,   4, {1}, make_avx2_direct_f6, false, false, cpu_family_t::zen},
-    {"avx2_direct_f8_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f8,   4, {1}, make_avx2_direct_f8, false, false, cpu_family_t::zen},
-    {"avx2_direct_s8_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_s8,   4, {1}, make_avx2_direct_s8, false, false, cpu_family_t::zen},
-    {"avx2_direct_int8_f4_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 4, {1}, make_avx2_direct_int8, false, false, cpu_family_t::zen},
-    {"avx2_direct_int8_int4_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_int4, 4, {1}, make_avx2_direct_int8, false, false, cpu_family_t::zen},
+    for_zen({"avx2_direct_4bit_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_4bit, 4, {1}, make_avx2_direct_4bit}),
+    for_zen({"avx2_direct_f6_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f6,   4, {1}, make_avx2_direct_f6}),
+    for_zen({"avx2_direct_f8_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f8,   4, {1}, make_avx2_direct_f8}),
+    for_zen({"avx2_direct_s8_zen",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_s8,   4, {1}, make_avx2_direct_s8}),
+    for_zen({"avx2_direct_int8_f4_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 4, {1}, make_avx2_direct_int8}),
+    for_zen({"avx2_direct_int8_int4_zen", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_s8, takes_int4, 4, {1}, make_avx2_direct_int8}),
     {"avx2_direct_4bit", cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_4bit, 4, {1, 2, 4}, make_avx2_direct_4bit},
     {"avx2_direct_f6",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f6,   4, {1, 2, 4}, make_avx2_direct_f6},
     {"avx2_direct_f8",   cpu_isa_t::avx2, kernel_kind_t::direct, mxdnn_f32, takes_f8,   4, {1, 2, 4}, make_avx2_direct_f8},

@@ -15,13 +15,13 @@ kernel_make_t make_avx512_core_amx_direct, make_avx512_core_amx_kept, make_avx51
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_amx_rows[] = {
-    {"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-    {"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  48,  {1, 2, 4}, make_avx512_core_amx_direct, true},
-    {"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
-    {"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct, true, true},
-    {"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct, true, true},
+    on_tiles({"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  48,  {1, 2, 4}, make_avx512_core_amx_direct}),
+    on_tiles({"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  48,  {1, 2, 4}, make_avx512_core_amx_direct}),
+    on_tiles(keeps({"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct})),
+    on_tiles(keeps({"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct})),
+    on_tiles(keeps({"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct})),
     // The generated code is the same for any number of rows.
-    {"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8, true},
+    on_tiles({"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8}),
 };
 // clang-format on
 
