@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.hpp"
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -225,7 +226,7 @@ private:
 struct folder_t {
     folder_t() { FUZZ_CHECK(mkdtemp(path.data())); }
     ~folder_t() { rmdir(path.c_str()); }
-    std::string path = "/tmp/fuzz-checkpoint-XXXXXX";
+    std::string path = (std::filesystem::temp_directory_path() / "fuzz-checkpoint-XXXXXX").string();
 };
 
 void examine(const std::string &path, uint64_t file_size) {
