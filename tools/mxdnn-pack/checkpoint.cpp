@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <set>
 #include <stdexcept>
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/in_order.hpp"
+#include "common/input_file.hpp"
 #include "common/interrupt.hpp"
 #include "common/safetensors.hpp"
 #include "json_text.hpp"
@@ -45,28 +42,13 @@ std::string folder_of(const std::string &path) {
 }
 std::string last_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
 
-// Regular files only; waits for nobody at the other end of a pipe.
 std::string read_text(const std::string &path) {
-    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const auto refuse = [&](const std::string &why) {
-        if (fd >= 0) close(fd);
-        throw std::runtime_error("cannot read " + shown_path(path) + ": " + why);
-    };
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0) refuse(strerror(errno));
-    if (!S_ISREG(st.st_mode)) refuse("it is not a regular file");
-    if (uint64_t(st.st_size) > max_json_size)
-        refuse("it has " + std::to_string(st.st_size) + " bytes; at most " + std::to_string(max_json_size)
-                + " are read");
-    std::string text(size_t(st.st_size), '\0');
-    size_t have = 0;
-    while (have < text.size()) {
-        const ssize_t n = ::read(fd, &text[have], text.size() - have);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) refuse(n < 0 ? strerror(errno) : "it is shorter than it was");
-        have += size_t(n);
-    }
-    close(fd);
+    const input_file_t file(path);
+    if (file.size() > max_json_size)
+        throw std::runtime_error("cannot read " + file.name() + ": it has " + std::to_string(file.size())
+                                 + " bytes; at most " + std::to_string(max_json_size) + " are read");
+    std::string text(size_t(file.size()), '\0');
+    file.read(0, text.size(), text.data());
     return text;
 }
 
