@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "common/container/utf8.hpp"
-#include "unicode.hpp"
+#include "unicode/unicode.hpp"
 
 namespace minilm {
 
@@ -72,18 +72,18 @@ std::vector<std::string> tokenizer_t::words(std::string_view text) {
     const auto *p = reinterpret_cast<const unsigned char *>(text.data()), *end = p + text.size();
     while (p < end) {
         const uint32_t c = utf8::next(p, end);
-        if (c == utf8::invalid || c == 0 || c == 0xfffd || is_control(c)) continue;
-        if (is_space(c)) {
+        if (c == utf8::invalid || c == 0 || c == 0xfffd || unicode::is_control(c)) continue;
+        if (unicode::is_space(c)) {
             open = false;
             continue;
         }
         uint32_t folded[3];
-        const int n = fold(c, folded);
-        const bool cjk = is_cjk(c);
+        const int n = unicode::fold(c, folded);
+        const bool cjk = unicode::is_cjk(c);
         for (int i = 0; i < n; i++) {
             std::string s;
             utf8::append(s, folded[i]);
-            if (cjk || is_punctuation(folded[i])) {
+            if (cjk || unicode::is_punctuation(folded[i])) {
                 alone(s);
             } else if (open) {
                 words.back() += s;

@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "../../examples/minilm/unicode.hpp"
 #include "common/container/utf8.hpp"
+#include "unicode/unicode.hpp"
 
 using minilm::tokenizer_t;
 using words_t = std::vector<std::string>;
@@ -120,9 +120,9 @@ TEST(tokenizer, any_bytes_give_ids_of_the_vocabulary) {
 TEST(tokenizer, folding_is_done_once) {
     for (uint32_t c = 0; c < 0x110000; c++) {
         uint32_t once[3], twice[3];
-        const int n = minilm::fold(c, once);
+        const int n = unicode::fold(c, once);
         for (int i = 0; i < n; i++) {
-            ASSERT_EQ(minilm::fold(once[i], twice), 1) << std::hex << c;
+            ASSERT_EQ(unicode::fold(once[i], twice), 1) << std::hex << c;
             ASSERT_EQ(twice[0], once[i]) << std::hex << c;
         }
     }
