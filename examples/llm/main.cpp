@@ -2,25 +2,58 @@
 // Command line of mxdnn-llm: language models on packed weights.
 #include <cstdio>
 #include <exception>
+#include <memory>
 
 #include <CLI/CLI.hpp>
+#include <tbb/global_control.h>
 
 #include "commands/commands.hpp"
 
 namespace {
 
+using llm::options_t;
+
+void add_loading(CLI::App *sub, options_t &o) {
+    sub->add_option("--engine", o.load.engine, "cpu, cuda or cuda:N")->capture_default_str();
+    sub->add_option("--encoding", o.load.encoding,
+               "of MLPs and experts: stored (as they are), f32, bf16, or a format such as mxfp4")
+            ->capture_default_str();
+    sub->add_option("--dense", o.load.dense,
+            "of attention and head; default: f32 or bf16 as --encoding says, else stored");
+    sub->add_option("--chunk", o.load.max_rows, "tokens of a prompt that are computed at once")
+            ->capture_default_str()
+            ->check(CLI::Range(1, 1 << 16));
+    sub->add_option("--threads", o.threads, "threads to use; 0: all of the machine")
+            ->capture_default_str()
+            ->check(CLI::Range(0, 4096));
+}
+
 int run(int argc, char **argv) {
-    llm::options_t o;
+    options_t o;
     CLI::App app("Runs language models whose weights stay packed in the formats of mxdnn.");
     app.require_subcommand(1);
-    const auto add = [&](const char *name, const char *what, void (*command)(const llm::options_t &)) {
+    void (*command)(const options_t &) = nullptr;
+    const auto add = [&](const char *name, const char *what, void (*function)(const options_t &)) {
         CLI::App *sub = app.add_subcommand(name, what);
         sub->add_option("model", o.model, "a folder with config.json and safetensors files")->required();
-        sub->callback([&o, command] { command(o); });
+        sub->callback([&command, function] { command = function; });
         return sub;
     };
     add("describe", "print what the configuration of a model says", llm::describe);
+    CLI::App *logits =
+            add("logits", "write the logits that follow each token, f32 [tokens, vocabulary]", llm::logits);
+    logits->add_option("--ids", o.ids, "tokens")->required()->delimiter(',');
+    logits->add_option("--output", o.output, "file to write")->required();
+    add_loading(logits, o);
     CLI11_PARSE(app, argc, argv);
+
+    std::unique_ptr<tbb::global_control> limit;
+    if (o.threads > 0) {
+        limit = std::make_unique<tbb::global_control>(
+                tbb::global_control::max_allowed_parallelism, size_t(o.threads));
+        (void)mxdnn::set_max_concurrency(o.threads);
+    }
+    command(o);
     return 0;
 }
 

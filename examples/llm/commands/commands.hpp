@@ -2,15 +2,27 @@
 // The subcommands of mxdnn-llm, one file each. They throw what goes wrong.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
+
+#include "model/model.hpp"
 
 namespace llm {
 
 // What the command line says.
 struct options_t {
     std::string model; // a folder or a file
+    load_options_t load;
+    int threads = 0; // 0: all of the machine
+    std::vector<int32_t> ids;
+    std::string output;
 };
 
+// Loads the model and says how far it is.
+model_t load_model(const options_t &options);
+
 void describe(const options_t &options);
+void logits(const options_t &options);
 
 } // namespace llm

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the tensors of a checkpoint to layers: names, shapes, and which weights go into one matmul.
+#include "model.hpp"
+
+#include <stdexcept>
+
+namespace llm {
+
+using then_t = linear_spec_t::then_t;
+using named_t = std::vector<names_t::linear_t>;
+
+namespace {
+
+class loader_t {
+public:
+    loader_t(model_t &model, const load_options_t &options)
+        : m_(model), t_(*model.tensors), e_(*model.engine), c_(model.config),
+          mlp_(encoding_t::find(options.encoding)),
+          dense_(encoding_t::find(
+                  !options.dense.empty() ? options.dense
+                  : mlp_.kind == encoding_t::kind_t::f32 || mlp_.kind == encoding_t::kind_t::bf16
+                          ? options.encoding
+                          : "stored")) {}
+
+    void load(const std::function<void(size_t, size_t)> &progress) {
+        const names_t &n = t_.names();
+        const size_t all = c_.layers.size() + 1;
+        if (c_.experts)
+            routing_ = std::make_shared<routing_t>(e_, c_.experts, c_.topk, c_.intermediate, m_.max_rows);
+        const shape_t table = shape_t::matrix(c_.vocabulary, c_.hidden);
+        m_.embedding = e_.table(t_.source(n.embedding, table));
+        for (size_t i = 0; i < c_.layers.size(); i++) {
+            if (progress) progress(i, all);
+            m_.layers.push_back(layer(i));
+        }
+        if (progress) progress(all - 1, all);
+        m_.final_norm = e_.put(t_.floats(n.final_norm, {c_.hidden}));
+        const char *head = c_.has_tied_head || !t_.has(n.head) ? n.embedding : n.head;
+        if (head == n.embedding && !c_.has_tied_head) (void)t_.source(n.head, table); // says what is missing
+        m_.head = linear({head},
+                {c_.hidden, c_.vocabulary, nullptr, then_t::store, data_type_t::f32, 0, "head"}, dense_);
+        if (progress) progress(all, all);
+    }
+
+private:
+    model_t &m_;
+    const tensors_t &t_;
+    engine_t &e_;
+    const config_t &c_;
+    const encoding_t mlp_, dense_;
+    std::shared_ptr<routing_t> routing_;
+
+    // ---- linear layers ----
+
+    // Weights [out, in] of one tensor, or of several that follow each other; null where no matmul can have
+    // them together.
+    std::unique_ptr<linear_t> linear(const std::vector<std::string> &names, const std::vector<int64_t> &outs,
+            linear_spec_t spec, const encoding_t &encoding) {
+        if (names.size() == 1) {
+            const shape_t shape = shape_t::matrix(spec.out, spec.in);
+            if (const auto p = t_.packed(names[0], shape, e_)) {
+                need_stored(encoding, names[0]);
+                return packed_linear(e_, spec, *p);
+            }
+        }
+        std::vector<const source_t *> parts;
+        for (size_t i = 0; i < names.size(); i++) {
+            if (names.size() > 1 && t_.packed(names[i], shape_t::matrix(outs[i], spec.in), e_))
+                return nullptr;
+            parts.push_back(&t_.source(names[i], shape_t::matrix(outs[i], spec.in)));
+        }
+        const auto source = concatenated(parts);
+        if (!source) return nullptr;
+        if (const auto format = packed_format(*source, encoding))
+            return packed_linear(e_, spec, pack(e_, *source, *format));
+        return e_.plain(spec, *source, plain_type(*source, encoding));
+    }
+    std::unique_ptr<linear_t> linear(
+            const std::vector<std::string> &names, const linear_spec_t &spec, const encoding_t &encoding) {
+        return linear(names, {spec.out}, spec, encoding);
+    }
+
+    void need_stored(const encoding_t &encoding, const std::string &name) const {
+        if (encoding.kind != encoding_t::kind_t::stored)
+            throw std::runtime_error(t_.path() + ": weights '" + name
+                                     + "' are packed already, and can be used as they are stored only");
+    }
+
+    // Biases one after the other, in memory of the engine.
+    const float *biases(layer_t &to, const std::vector<std::string> &names,
+            const std::vector<std::vector<int64_t>> &dims) {
+        std::vector<float> all;
+        for (size_t i = 0; i < names.size(); i++) {
+            const std::vector<float> one = t_.floats(names[i], dims[i]);
+            all.insert(all.end(), one.begin(), one.end());
+        }
+        to.biases.push_back(e_.put(all));
+        return to.biases.back().as<float>();
+    }
+
+    static std::vector<std::string> weights_of(const named_t &names, size_t layer) {
+        std::vector<std::string> all;
+        for (const auto &n : names) all.push_back(of_layer(n.weight, layer));
+        return all;
+    }
+    static std::vector<std::string> biases_of(const named_t &names, size_t layer) {
+        std::vector<std::string> all;
+        for (const auto &n : names) all.push_back(of_layer(n.bias, layer));
+        return all;
+    }
+
+    // ---- a layer ----
+
+    layer_t layer(size_t i) {
+        const names_t &n = t_.names();
+        layer_t l;
+        l.attention_norm = norm(n.attention_norm, i);
+        l.mlp_norm = norm(n.mlp_norm, i);
+        if (c_.has_sinks) l.sinks = e_.put(t_.floats(of_layer(n.sinks, i), {c_.heads}));
+        add_attention(l, i);
+        if (c_.experts)
+            add_experts(l, i);
+        else
+            add_mlp(l, i);
+        return l;
+    }
+
+    buffer_t norm(const char *name, size_t i) { return e_.put(t_.floats(of_layer(name, i), {c_.hidden})); }
+
+    void add_attention(layer_t &l, size_t i) {
+        const names_t &n = t_.names();
+        const int64_t q = c_.heads * c_.head_size, kv = c_.kv_heads * c_.head_size;
+        const bool is_one = n.qkv.weight;
+        const named_t names = is_one ? named_t{n.qkv} : named_t{n.q, n.k, n.v};
+        const std::vector<int64_t> outs =
+                is_one ? std::vector<int64_t>{q + 2 * kv} : std::vector<int64_t>{q, kv, kv};
+        const auto weights = weights_of(names, i);
+        const float *bias = nullptr;
+        if (c_.has_attention_bias) {
+            std::vector<std::vector<int64_t>> dims;
+            for (const int64_t o : outs) dims.push_back({o});
+            bias = biases(l, biases_of(names, i), dims);
+        }
+        linear_spec_t spec{c_.hidden, q + 2 * kv, bias, then_t::store, data_type_t::f32, c_.qkv(), "qkv"};
+        if (auto one = linear(weights, outs, spec, dense_)) {
+            l.qkv.push_back({std::move(one), 0});
+        } else {
+            int64_t column = 0;
+            for (size_t j = 0; j < outs.size(); column += outs[j++]) {
+                spec.out = outs[j];
+                spec.bias = bias ? bias + column : nullptr;
+                l.qkv.push_back({linear({weights[j]}, spec, dense_), column});
+            }
+        }
+        const float *out_bias = c_.has_attention_bias
+                                        ? biases(l, {of_layer(n.attention_out.bias, i)}, {{c_.hidden}})
+                                        : nullptr;
+        l.attention_out = linear({of_layer(n.attention_out.weight, i)},
+                {q, c_.hidden, out_bias, then_t::add, data_type_t::f32, 0, "attention out"}, dense_);
+    }
+
+    void add_mlp(layer_t &l, size_t i) {
+        const names_t &n = t_.names();
+        const int64_t H = c_.hidden, I = c_.intermediate;
+        const named_t names = {n.gate, n.up};
+        const auto weights = weights_of(names, i);
+        const float *bias = c_.has_mlp_bias ? biases(l, biases_of(names, i), {{I}, {I}}) : nullptr;
+        const data_type_t type = e_.activation();
+        l.gate = linear(weights, {I, I}, {H, 2 * I, bias, then_t::gated_silu, type, 0, "gate and up"}, mlp_);
+        if (!l.gate) {
+            l.gate = linear({weights[0]}, {H, I, bias, then_t::silu, type, 0, "gate"}, mlp_);
+            l.up = linear(
+                    {weights[1]}, {H, I, bias ? bias + I : nullptr, then_t::multiply, type, 0, "up"}, mlp_);
+        }
+        const float *down_bias = c_.has_mlp_bias ? biases(l, {of_layer(n.down.bias, i)}, {{H}}) : nullptr;
+        l.down = linear({of_layer(n.down.weight, i)},
+                {I, H, down_bias, then_t::add, data_type_t::f32, 0, "down"}, mlp_);
+    }
+
+    void add_experts(layer_t &l, size_t i) {
+        const names_t &n = t_.names();
+        const int64_t H = c_.hidden, I = c_.intermediate, E = c_.experts;
+        const encoding_t as_stored; // the router is small
+        l.router = linear({of_layer(n.router.weight, i)},
+                {H, E, biases(l, {of_layer(n.router.bias, i)}, {{E}}), then_t::store, data_type_t::f32, 0,
+                        "router"},
+                mlp_.kind == encoding_t::kind_t::f32 ? mlp_ : as_stored);
+        const bool is_one = n.gate_up_experts.weight;
+        const named_t names = is_one ? named_t{n.gate_up_experts} : named_t{n.gate_experts, n.up_experts};
+        const auto weights = weights_of(names, i);
+        const std::string down = of_layer(n.down_experts.weight, i);
+        experts_spec_t spec{E, c_.topk, H, I, expert_bias(l, biases_of(names, i)),
+                biases(l, {of_layer(n.down_experts.bias, i)}, {{E, H}}), is_one && n.is_interleaved,
+                c_.swiglu_alpha, c_.swiglu_limit, routing_, "experts"};
+        const shape_t gate_up_shape = shape_t::batch(E, 2 * I, H), down_shape = shape_t::batch(E, H, I);
+        if (is_one) {
+            const auto first = t_.packed(weights[0], gate_up_shape, e_),
+                       second = t_.packed(down, down_shape, e_);
+            if (first && second) {
+                need_stored(mlp_, weights[0]);
+                l.experts = packed_experts(e_, spec, *first, *second);
+                return;
+            }
+        }
+        std::vector<const source_t *> parts;
+        for (const std::string &w : weights)
+            parts.push_back(&t_.source(w, shape_t::batch(E, is_one ? 2 * I : I, H)));
+        const auto gate_up = concatenated(parts);
+        const source_t &down_source = t_.source(down, down_shape);
+        const auto format = gate_up ? packed_format(*gate_up, mlp_) : std::nullopt;
+        const auto down_format = packed_format(down_source, mlp_);
+        if (!gate_up || format.has_value() != down_format.has_value())
+            throw std::runtime_error(t_.path() + ": the experts of layer " + std::to_string(i)
+                                     + " are stored in several formats; --encoding names one for all");
+        if (format)
+            l.experts = packed_experts(
+                    e_, spec, pack(e_, *gate_up, *format), pack(e_, down_source, *down_format));
+        else
+            l.experts = e_.plain(spec, *gate_up, down_source, plain_type(*gate_up, mlp_));
+    }
+
+    // [experts, gate and up]: of one tensor, or of two side by side.
+    const float *expert_bias(layer_t &l, const std::vector<std::string> &names) {
+        const int64_t I = c_.intermediate, E = c_.experts;
+        if (names.size() == 1) return biases(l, names, {{E, 2 * I}});
+        std::vector<float> all;
+        const std::vector<float> gate = t_.floats(names[0], {E, I}), up = t_.floats(names[1], {E, I});
+        for (int64_t e = 0; e < E; e++)
+            for (const auto *part : {&gate, &up})
+                all.insert(all.end(), part->begin() + e * I, part->begin() + (e + 1) * I);
+        l.biases.push_back(e_.put(all));
+        return l.biases.back().as<float>();
+    }
+};
+
+} // namespace
+
+model_t load(const std::string &path, const load_options_t &options,
+        const std::function<void(size_t, size_t)> &progress) {
+    model_t m;
+    m.config = read_config(path);
+    m.tensors = std::make_unique<tensors_t>(path);
+    const bool is_f32 = encoding_t::find(options.encoding).kind == encoding_t::kind_t::f32;
+    m.engine = make_engine(options.engine, is_f32 ? precision_t::f32 : precision_t::native);
+    m.max_rows = options.max_rows;
+    loader_t(m, options).load(progress);
+    return m;
+}
+
+void model_t::for_linears(const std::function<void(const linear_t &)> &f) const {
+    for (const layer_t &l : layers) {
+        for (const auto &p : l.qkv) f(*p.linear);
+        for (const auto *one : {&l.attention_out, &l.router, &l.gate, &l.up, &l.down})
+            if (*one) f(**one);
+    }
+    f(*head);
+}
+
+size_t model_t::bytes() const {
+    size_t n = embedding->bytes();
+    for_linears([&](const linear_t &l) { n += l.bytes(); });
+    for (const layer_t &l : layers)
+        if (l.experts) n += l.experts->bytes();
+    return n;
+}
+
+size_t model_t::bytes_for_token() const {
+    size_t n = 0;
+    for_linears([&](const linear_t &l) { n += l.bytes(); });
+    for (const layer_t &l : layers)
+        if (l.experts) n += l.experts->bytes_of_expert() * size_t(config.topk);
+    return n;
+}
+
+} // namespace llm

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tensors.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "common/contents.hpp"
+#include "common/safetensors.hpp"
+#include "mxdnn-pack/importers/layer.hpp"
+
+namespace llm {
+
+using mxdnn_pack::entry_t;
+using safetensors::shown;
+using weight_formats::codes_t;
+using weight_formats::format_t;
+using weight_formats::piece_t;
+
+namespace {
+
+std::string words(const std::vector<int64_t> &dims) {
+    std::string s = "[";
+    for (size_t i = 0; i < dims.size(); i++) s += (i ? ", " : "") + std::to_string(dims[i]);
+    return s + "]";
+}
+std::string words(const shape_t &s) {
+    return s.experts ? words(std::vector<int64_t>{*s.experts, s.out, s.in})
+                     : words(std::vector<int64_t>{s.out, s.in});
+}
+bool same(const shape_t &a, const shape_t &b) {
+    return a.experts == b.experts && a.out == b.out && a.in == b.in;
+}
+
+// gpt-oss in high precision has its experts as [experts, in, out].
+constexpr const char *transposed = "mlp\\.experts\\.(gate_up_proj|down_proj)$";
+
+size_t element_size(data_type_t type) { return type == data_type_t::f32 ? 4 : 2; }
+
+} // namespace
+
+tensors_t::tensors_t(const std::string &model) : checkpoint_(model) {
+    names_ = &find_names(
+            [&](const std::string &name) { return checkpoint_.find(name).has_value(); }, checkpoint_.path);
+    mxdnn_pack::options_t options;
+    options.transposed = transposed;
+    sources_ = find_weights(checkpoint_, options, [](const std::string &) { return true; });
+}
+
+void tensors_t::refuse(const std::string &why) const { throw std::runtime_error(path() + ": " + why); }
+
+bool tensors_t::has(const std::string &name) const {
+    return checkpoint_.find(name).has_value() || sources_.count(name);
+}
+
+std::vector<float> tensors_t::floats(const std::string &name, const std::vector<int64_t> &dims) const {
+    const auto index = checkpoint_.find(name);
+    if (!index) refuse("there is no tensor " + shown(name));
+    const entry_t &e = checkpoint_.entries[*index];
+    if (e.is_packed || e.dims != dims)
+        refuse("tensor " + shown(name) + " is " + (e.is_packed ? "packed" : words(e.dims))
+                + ", and config.json asks for " + words(dims));
+    if (e.dtype != "F32" && e.dtype != "BF16" && e.dtype != "F16")
+        refuse("tensor " + shown(name) + " is " + e.dtype + "; F32, BF16 and F16 can be read");
+    return mxdnn_pack::read_floats(checkpoint_, *index);
+}
+
+const source_t &tensors_t::source(const std::string &name, const shape_t &shape) const {
+    const auto it = sources_.find(name);
+    if (it == sources_.end()) {
+        for (const char *blocks : {"_blocks", ".blocks"})
+            if (checkpoint_.find(name + blocks))
+                refuse("tensor " + shown(name + blocks) + " has no "
+                        + shown(name + (blocks[0] == '_' ? "_scales" : ".scales")) + " beside it");
+        const auto entry = checkpoint_.find(name);
+        if (!entry) refuse("there is no tensor " + shown(name));
+        refuse("tensor " + mxdnn_pack::described(checkpoint_.entries[*entry])
+                + " is nothing that weights can be read from");
+    }
+    if (!same(it->second.shape, shape))
+        refuse("weights " + shown(name) + " are " + words(it->second.shape) + ", and config.json asks for "
+                + words(shape));
+    return it->second;
+}
+
+std::optional<packed_t> tensors_t::packed(
+        const std::string &name, const shape_t &shape, engine_t &engine) const {
+    const auto index = checkpoint_.find(name);
+    if (!index || !checkpoint_.entries[*index].is_packed) return std::nullopt;
+    const entry_t &e = checkpoint_.entries[*index];
+    const mxdnn::container &file = checkpoint_.file_of(e);
+    packed_t p{checkpoint_.desc_of(e), {}};
+    const auto have = weight_formats::shape_of(p.desc);
+    if (!have || !same(*have, shape))
+        refuse("packed weights " + shown(name) + " are " + (have ? words(*have) : "of another shape")
+                + ", and config.json asks for " + words(shape));
+    safetensors::check_usable(path() + ": packed weights " + name, p.desc, engine.engine());
+    file.verify(e.index);
+    const void *bytes = file.get_data(e.index);
+    if (engine.engine().get_kind() == mxdnn::engine::kind::cpu) {
+        // Where they are mapped.
+        p.bytes = {std::shared_ptr<void>(const_cast<void *>(bytes), [file](void *) {}), p.desc.get_size()};
+    } else {
+        p.bytes = engine.allocate(p.desc.get_size());
+        engine.write(p.bytes.as<void>(), bytes, p.bytes.size);
+    }
+    return p;
+}
+
+std::optional<source_t> concatenated(const std::vector<const source_t *> &parts) {
+    source_t all = *parts[0];
+    if (parts.size() == 1) return all;
+    all.shape.out = 0;
+    for (const source_t *s : parts) {
+        if (s->format.has_value() != all.format.has_value() || s->type != all.type) return std::nullopt;
+        if (s->format && (s->format->name != all.format->name || s->format->global_scale))
+            return std::nullopt;
+        all.shape.out += s->shape.out;
+    }
+    // Calls read(part, its piece, rows of the whole piece before it).
+    std::vector<source_t> sources;
+    for (const source_t *s : parts) sources.push_back(*s);
+    const auto split = [sources](const piece_t &p, const auto &read) {
+        int64_t before = 0;
+        for (const source_t &s : sources) {
+            const int64_t begin = std::max(p.first, before),
+                          end = std::min(p.first + p.columns, before + s.shape.out);
+            if (begin < end) read(s, piece_t{p.matrix, begin - before, end - begin}, begin - p.first);
+            before += s.shape.out;
+        }
+    };
+    const int64_t in = all.shape.in;
+    if (all.format) {
+        const format_t f = *all.format;
+        all.codes = [split, f, in](const piece_t &p, const codes_t &to) {
+            split(p, [&](const source_t &s, const piece_t &part, int64_t rows) {
+                const auto after = [&](void *bytes, int64_t columns, data_type_t type) -> void * {
+                    if (!bytes || !rows) return bytes;
+                    const shape_t before = shape_t::matrix(rows, columns);
+                    return static_cast<uint8_t *>(bytes) + weight_formats::as_stored(before, type).get_size();
+                };
+                const int64_t blocks = (in + f.block - 1) / f.block;
+                s.codes(part, {after(to.codes, in, f.element), after(to.scales, blocks, f.scale),
+                                      after(to.zero_points, blocks, f.zero_point), nullptr});
+            });
+        };
+    } else {
+        const size_t size = size_t(in) * element_size(all.type);
+        all.values = [split, size](const piece_t &p, void *to) {
+            split(p, [&](const source_t &s, const piece_t &part, int64_t rows) {
+                s.values(part, static_cast<uint8_t *>(to) + size_t(rows) * size);
+            });
+        };
+    }
+    return all;
+}
+
+} // namespace llm
