@@ -35,7 +35,9 @@ int run(int argc, char **argv) {
     void (*command)(const options_t &) = nullptr;
     const auto add = [&](const char *name, const char *what, void (*function)(const options_t &)) {
         CLI::App *sub = app.add_subcommand(name, what);
-        sub->add_option("model", o.model, "a folder with config.json and safetensors files")->required();
+        sub->add_option("model", o.model,
+                   "a folder with config.json and safetensors files, a GGUF file, or shape:NAME with made-up weights")
+                ->required();
         sub->callback([&command, function] { command = function; });
         return sub;
     };
@@ -45,6 +47,25 @@ int run(int argc, char **argv) {
     logits->add_option("--ids", o.ids, "tokens")->required()->delimiter(',');
     logits->add_option("--output", o.output, "file to write")->required();
     add_loading(logits, o);
+    const CLI::Range any_count(1, 1 << 24);
+    CLI::App *generate = add("generate", "continue tokens by the most likely ones", llm::generate);
+    generate->add_option("--ids", o.ids, "tokens")->required()->delimiter(',');
+    generate->add_option("--tokens", o.tokens, "tokens to generate")->capture_default_str()->check(any_count);
+    generate->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
+            ->check(any_count);
+    add_loading(generate, o);
+    CLI::App *bench = add("bench", "measure prefill and decode", llm::bench);
+    bench->add_option("--batch", o.batch, "sequences")->capture_default_str()->check(any_count);
+    bench->add_option("--prompt", o.prompt, "tokens of a prompt")->capture_default_str()->check(any_count);
+    bench->add_option("--tokens", o.tokens, "tokens to decode")
+            ->capture_default_str()
+            ->check(CLI::Range(2, 1 << 20));
+    bench->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
+            ->check(any_count);
+    bench->add_option("--repeat", o.repeat, "times; the best counts")
+            ->capture_default_str()
+            ->check(CLI::Range(1, 1000));
+    add_loading(bench, o);
     CLI11_PARSE(app, argc, argv);
 
     std::unique_ptr<tbb::global_control> limit;

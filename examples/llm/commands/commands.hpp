@@ -17,12 +17,20 @@ struct options_t {
     int threads = 0; // 0: all of the machine
     std::vector<int32_t> ids;
     std::string output;
+    int64_t context = 0;                         // 0: what is needed
+    int64_t tokens = 64;                         // to generate
+    int64_t batch = 1, prompt = 512, repeat = 3; // of bench
 };
 
 // Loads the model and says how far it is.
 model_t load_model(const options_t &options);
 
+// Peak memory of host and device, to stderr.
+void print_memory(const model_t &model);
+
+void bench(const options_t &options);
 void describe(const options_t &options);
+void generate(const options_t &options);
 void logits(const options_t &options);
 
 } // namespace llm

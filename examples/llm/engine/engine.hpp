@@ -66,6 +66,8 @@ public:
     // [rows, heads * head_size] of the engine's activation type. `sinks` is null or a logit per head.
     virtual void run(size_t layer, const batch_t &batch, float *qkv, const float *sinks, void *y) = 0;
     virtual size_t bytes() const = 0;
+    // That a step reads which continues a sequence of `length` tokens by one.
+    virtual size_t bytes_for_row(int64_t length) const = 0;
 };
 
 class engine_t {
@@ -82,6 +84,13 @@ public:
     virtual buffer_t allocate(size_t size) = 0;
     virtual void write(void *to, const void *host, size_t size) = 0;
     virtual void read(void *host, const void *from, size_t size) = 0; // waits
+    virtual void copy(void *to, const void *from, size_t size) = 0;
+    // Bytes that it reads in a second, measured.
+    virtual double bandwidth() = 0;
+    // Waits for all that was begun.
+    virtual void wait() {}
+    // Bytes of its memory that this program holds; 0 where that is memory of the host.
+    virtual size_t device_bytes() const { return 0; }
 
     template <typename T>
     buffer_t put(const std::vector<T> &values) {

@@ -5,13 +5,14 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 
 #include <sys/stat.h>
 
+#include "config_gguf.hpp"
 #include "mxdnn-pack/json_text.hpp"
+#include "synthetic.hpp"
 
 namespace llm {
 
@@ -35,7 +36,9 @@ public:
     int64_t whole(const char *key, int64_t most, std::optional<int64_t> otherwise = {}) const {
         const json *v = find(key);
         if (!v && otherwise) return *otherwise;
-        if (!v || !v->is_number_unsigned() || v->get<uint64_t>() == 0 || v->get<uint64_t>() > uint64_t(most))
+        const bool is_whole = v && v->is_number_integer();
+        const bool is_large = is_whole && v->is_number_unsigned() && v->get<uint64_t>() > uint64_t(most);
+        if (!is_whole || is_large || v->get<int64_t>() < 1 || v->get<int64_t>() > most)
             refuse(std::string("'") + key + "' must be a whole number from 1 to " + std::to_string(most)
                     + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
         return v->get<int64_t>();
@@ -72,6 +75,7 @@ private:
     std::string path_;
 };
 
+constexpr int64_t max_text = 1 << 20; // bytes of config.json
 constexpr int64_t max_positions = int64_t(1) << 24;
 
 rope_t read_rope(const reader_t &r, double theta) {
@@ -234,13 +238,20 @@ config_t parse_config(const json &j, const std::string &path) {
 }
 
 config_t read_config(const std::string &model) {
+    if (is_synthetic(model)) return synthetic_config(model);
+    if (gguf::is_gguf(model)) return read_gguf_config(gguf::file_t(model));
     struct stat st;
     const bool is_folder = stat(model.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
     const size_t slash = model.rfind('/');
-    const std::string path = (is_folder ? model + "/" : model.substr(0, slash + 1)) + "config.json";
+    const std::string path =
+            (is_folder ? model + "/" : model.substr(0, slash == model.npos ? 0 : slash + 1)) + "config.json";
     std::ifstream file(path);
     if (!file) throw std::runtime_error("cannot open " + path + ": " + strerror(errno));
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text(size_t(max_text) + 1, '\0');
+    file.read(&text[0], std::streamsize(text.size()));
+    text.resize(size_t(file.gcount()));
+    if (text.size() > size_t(max_text))
+        throw std::runtime_error(path + " has more than " + std::to_string(max_text) + " bytes");
     return parse_config(mxdnn_pack::parse_json(text, path), path);
 }
 

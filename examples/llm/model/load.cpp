@@ -2,7 +2,11 @@
 // From the tensors of a checkpoint to layers: names, shapes, and which weights go into one matmul.
 #include "model.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
+
+#include "synthetic.hpp"
 
 namespace llm {
 
@@ -72,7 +76,7 @@ private:
         const auto source = concatenated(parts);
         if (!source) return nullptr;
         if (const auto format = packed_format(*source, encoding))
-            return packed_linear(e_, spec, pack(e_, *source, *format));
+            return packed_linear(e_, spec, pack(*source, *format));
         return e_.plain(spec, *source, plain_type(*source, encoding));
     }
     std::unique_ptr<linear_t> linear(
@@ -84,6 +88,10 @@ private:
         if (encoding.kind != encoding_t::kind_t::stored)
             throw std::runtime_error(t_.path() + ": weights '" + name
                                      + "' are packed already, and can be used as they are stored only");
+    }
+
+    packed_t pack(const source_t &source, const weight_formats::format_t &format) {
+        return llm::pack(e_, source, format, t_.has_equal_experts());
     }
 
     // Biases one after the other, in memory of the engine.
@@ -213,8 +221,7 @@ private:
             throw std::runtime_error(t_.path() + ": the experts of layer " + std::to_string(i)
                                      + " are stored in several formats; --encoding names one for all");
         if (format)
-            l.experts = packed_experts(
-                    e_, spec, pack(e_, *gate_up, *format), pack(e_, down_source, *down_format));
+            l.experts = packed_experts(e_, spec, pack(*gate_up, *format), pack(down_source, *down_format));
         else
             l.experts = e_.plain(spec, *gate_up, down_source, plain_type(*gate_up, mlp_));
     }
@@ -239,7 +246,7 @@ model_t load(const std::string &path, const load_options_t &options,
         const std::function<void(size_t, size_t)> &progress) {
     model_t m;
     m.config = read_config(path);
-    m.tensors = std::make_unique<tensors_t>(path);
+    m.tensors = is_synthetic(path) ? synthetic_tensors(path) : read_tensors(path);
     const bool is_f32 = encoding_t::find(options.encoding).kind == encoding_t::kind_t::f32;
     m.engine = make_engine(options.engine, is_f32 ? precision_t::f32 : precision_t::native);
     m.max_rows = options.max_rows;
@@ -264,11 +271,13 @@ size_t model_t::bytes() const {
     return n;
 }
 
-size_t model_t::bytes_for_token() const {
+size_t model_t::bytes_for_step(int64_t rows) const {
     size_t n = 0;
     for_linears([&](const linear_t &l) { n += l.bytes(); });
+    const double left_out = 1 - double(config.topk) / double(std::max<int64_t>(config.experts, 1));
+    const double chosen = double(config.experts) * (1 - std::pow(left_out, double(rows)));
     for (const layer_t &l : layers)
-        if (l.experts) n += l.experts->bytes_of_expert() * size_t(config.topk);
+        if (l.experts) n += size_t(double(l.experts->bytes_of_expert()) * chosen);
     return n;
 }
 

@@ -50,8 +50,8 @@ struct model_t {
 
     // Of weights that are in the engine's memory.
     size_t bytes() const;
-    // That a step must read for each token, if all tokens have different experts.
-    size_t bytes_for_token() const;
+    // That a step of `rows` tokens reads: experts that are expected to be chosen, if all are equally likely.
+    size_t bytes_for_step(int64_t rows) const;
     // Calls f(linear or experts) for all layers with weights.
     void for_linears(const std::function<void(const linear_t &)> &f) const;
 };

@@ -46,6 +46,12 @@ session_t::session_t(model_t &model, int64_t sequences, int64_t context)
 
 void session_t::clear() { std::fill(lengths_.begin(), lengths_.end(), 0); }
 
+size_t session_t::cache_bytes_for_step() const {
+    size_t n = 0;
+    for (const int64_t l : lengths_) n += attention_->bytes_for_row(l + 1);
+    return n;
+}
+
 void session_t::check(const std::vector<input_t> &inputs) const {
     std::set<int64_t> seen;
     for (const input_t &in : inputs) {

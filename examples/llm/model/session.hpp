@@ -39,6 +39,8 @@ public:
     void clear();
     // Of the engine's memory.
     size_t cache_bytes() const { return attention_->bytes(); }
+    // That the next step reads, if it continues all sequences by a token.
+    size_t cache_bytes_for_step() const;
 
 private:
     model_t &m_;

@@ -2,6 +2,7 @@
 #include "tensors.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 #include "common/contents.hpp"
@@ -36,23 +37,37 @@ constexpr const char *transposed = "mlp\\.experts\\.(gate_up_proj|down_proj)$";
 
 size_t element_size(data_type_t type) { return type == data_type_t::f32 ? 4 : 2; }
 
-} // namespace
+class file_tensors_t : public tensors_t {
+public:
+    explicit file_tensors_t(const std::string &model) : checkpoint_(model) {
+        path_ = checkpoint_.path;
+        names_ = &find_names(
+                [&](const std::string &name) { return checkpoint_.find(name).has_value(); }, path_);
+        mxdnn_pack::options_t options;
+        options.transposed = transposed;
+        sources_ = find_weights(checkpoint_, options, [](const std::string &) { return true; });
+    }
+    file_tensors_t(const file_tensors_t &) = delete; // sources read the checkpoint
+    file_tensors_t &operator=(const file_tensors_t &) = delete;
 
-tensors_t::tensors_t(const std::string &model) : checkpoint_(model) {
-    names_ = &find_names(
-            [&](const std::string &name) { return checkpoint_.find(name).has_value(); }, checkpoint_.path);
-    mxdnn_pack::options_t options;
-    options.transposed = transposed;
-    sources_ = find_weights(checkpoint_, options, [](const std::string &) { return true; });
-}
+    bool has(const std::string &name) const override;
+    std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const override;
+    const source_t &source(const std::string &name, const shape_t &shape) const override;
+    std::optional<packed_t> packed(
+            const std::string &name, const shape_t &shape, engine_t &engine) const override;
 
-void tensors_t::refuse(const std::string &why) const { throw std::runtime_error(path() + ": " + why); }
+private:
+    mxdnn_pack::checkpoint_t checkpoint_;
+    std::map<std::string, source_t> sources_;
 
-bool tensors_t::has(const std::string &name) const {
+    [[noreturn]] void refuse(const std::string &why) const { throw std::runtime_error(path_ + ": " + why); }
+};
+
+bool file_tensors_t::has(const std::string &name) const {
     return checkpoint_.find(name).has_value() || sources_.count(name);
 }
 
-std::vector<float> tensors_t::floats(const std::string &name, const std::vector<int64_t> &dims) const {
+std::vector<float> file_tensors_t::floats(const std::string &name, const std::vector<int64_t> &dims) const {
     const auto index = checkpoint_.find(name);
     if (!index) refuse("there is no tensor " + shown(name));
     const entry_t &e = checkpoint_.entries[*index];
@@ -64,7 +79,7 @@ std::vector<float> tensors_t::floats(const std::string &name, const std::vector<
     return mxdnn_pack::read_floats(checkpoint_, *index);
 }
 
-const source_t &tensors_t::source(const std::string &name, const shape_t &shape) const {
+const source_t &file_tensors_t::source(const std::string &name, const shape_t &shape) const {
     const auto it = sources_.find(name);
     if (it == sources_.end()) {
         for (const char *blocks : {"_blocks", ".blocks"})
@@ -82,7 +97,7 @@ const source_t &tensors_t::source(const std::string &name, const shape_t &shape)
     return it->second;
 }
 
-std::optional<packed_t> tensors_t::packed(
+std::optional<packed_t> file_tensors_t::packed(
         const std::string &name, const shape_t &shape, engine_t &engine) const {
     const auto index = checkpoint_.find(name);
     if (!index || !checkpoint_.entries[*index].is_packed) return std::nullopt;
@@ -104,6 +119,12 @@ std::optional<packed_t> tensors_t::packed(
         engine.write(p.bytes.as<void>(), bytes, p.bytes.size);
     }
     return p;
+}
+
+} // namespace
+
+std::unique_ptr<tensors_t> read_tensors(const std::string &model) {
+    return std::make_unique<file_tensors_t>(model);
 }
 
 std::optional<source_t> concatenated(const std::vector<const source_t *> &parts) {

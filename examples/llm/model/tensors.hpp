@@ -3,7 +3,7 @@
 // weights.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,27 +18,29 @@ using weight_formats::shape_t;
 
 class tensors_t {
 public:
-    // A folder or a file. Throws std::runtime_error where it is not whole.
-    explicit tensors_t(const std::string &model);
+    virtual ~tensors_t() = default;
 
-    const std::string &path() const { return checkpoint_.path; }
+    const std::string &path() const { return path_; } // to begin a sentence with
     const names_t &names() const { return *names_; }
-    bool has(const std::string &name) const;
+    virtual bool has(const std::string &name) const = 0;
 
-    // All of these throw where there is no such tensor, or it has another shape.
-    std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const;
+    // All of these throw std::runtime_error where there is no such tensor, or it has another shape.
+    virtual std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const = 0;
     // Values or codes.
-    const source_t &source(const std::string &name, const shape_t &shape) const;
+    virtual const source_t &source(const std::string &name, const shape_t &shape) const = 0;
     // Packed weights as they are, where the engine can use them; nothing where they are not packed.
-    std::optional<packed_t> packed(const std::string &name, const shape_t &shape, engine_t &engine) const;
+    virtual std::optional<packed_t> packed(
+            const std::string &name, const shape_t &shape, engine_t &engine) const = 0;
+    // Whether all experts of a layer are known to be the same.
+    virtual bool has_equal_experts() const { return false; }
 
-private:
-    mxdnn_pack::checkpoint_t checkpoint_;
-    std::map<std::string, source_t> sources_;
-    const names_t *names_;
-
-    [[noreturn]] void refuse(const std::string &why) const;
+protected:
+    std::string path_;
+    const names_t *names_ = nullptr;
 };
+
+// Of a folder or a file. Throws std::runtime_error where it is not whole.
+std::unique_ptr<tensors_t> read_tensors(const std::string &model);
 
 // Rows of several sources one after the other. They have the same experts and columns; nothing where they are
 // not codes of one format, or values of one type.

@@ -51,12 +51,14 @@ packing_t packing(const source_t &source, const format_t &format, const mxdnn::e
 
 } // namespace
 
-packed_t pack(engine_t &engine, const source_t &source, const format_t &format) {
+packed_t pack(engine_t &engine, const source_t &source, const format_t &format, bool has_equal_matrices) {
     // Packs in memory of the host, for any target.
     const auto target = mxdnn::engine::for_target(engine.engine().get_target());
-    const packing_t parts = packing(source, format, target);
     packed_t p{packed_desc(format, target, source.shape), {}};
     p.bytes = engine.allocate(p.desc.get_size());
+    source_t packed = source;
+    if (has_equal_matrices && source.shape.experts) packed.shape.experts = 1;
+    const packing_t parts = packing(packed, format, target);
     uint64_t done = 0;
     in_order::run(parts.parts(), unsigned(mxdnn::get_max_concurrency()),
             [&](size_t part, const in_order::turn_t &wait_for_turn) {
@@ -69,6 +71,8 @@ packed_t pack(engine_t &engine, const source_t &source, const format_t &format) 
                 engine.write(p.bytes.as<uint8_t>() + done, bytes.data(), bytes.size());
                 done += bytes.size();
             });
+    for (; done < p.bytes.size; done += uint64_t(p.desc.get_expert_stride()))
+        engine.copy(p.bytes.as<uint8_t>() + done, p.bytes.as<void>(), size_t(p.desc.get_expert_stride()));
     return p;
 }
 

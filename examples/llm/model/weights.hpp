@@ -25,7 +25,9 @@ std::optional<weight_formats::format_t> packed_format(const source_t &source, co
 // The type of plain weights.
 data_type_t plain_type(const source_t &source, const encoding_t &encoding);
 
-// Codes of the format are packed as they are, everything else is quantised.
-packed_t pack(engine_t &engine, const source_t &source, const weight_formats::format_t &format);
+// Codes of the format are packed as they are, everything else is quantised. Where all matrices are equal, one
+// is packed and copied within the engine's memory.
+packed_t pack(engine_t &engine, const source_t &source, const weight_formats::format_t &format,
+        bool has_equal_matrices);
 
 } // namespace llm

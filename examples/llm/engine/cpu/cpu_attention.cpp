@@ -64,6 +64,12 @@ public:
         return n;
     }
 
+    size_t bytes_for_row(int64_t length) const override {
+        int64_t positions = 0;
+        for (const layer_t &l : layers_) positions += l.window ? std::min(length, l.window) : length;
+        return size_t(positions * config_.kv_heads * (config_.head_size + width_)) * sizeof(T);
+    }
+
     void run(size_t layer, const batch_t &batch, float *qkv, const float *sinks, void *y) override {
         layer_t &l = layers_[layer];
         for (const batch_t::span_t &s : batch.spans)

@@ -2,6 +2,8 @@
 #include "cpu_engine.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "cpu_attention.hpp"
@@ -68,6 +70,11 @@ public:
         if (size) memcpy(host, from, size);
     }
 
+    void copy(void *to, const void *from, size_t size) override {
+        if (size) memcpy(to, from, size);
+    }
+    double bandwidth() override;
+
     std::unique_ptr<table_t> table(const source_t &source) override {
         return std::make_unique<cpu_table_t>(source);
     }
@@ -109,6 +116,25 @@ private:
     cpu_engine_t(precision_t precision, const mxdnn::engine &e)
         : engine_t(e, mxdnn::stream(e), precision, activation_of(precision)) {}
 };
+
+// The best of some passes over more memory than caches hold.
+double cpu_engine_t::bandwidth() {
+    using clock = std::chrono::steady_clock;
+    const int64_t n = int64_t(1) << 26, piece = int64_t(1) << 16;
+    const std::vector<float> values(size_t(n), 1.f);
+    double best = 0;
+    for (int pass = 0; pass < 8; pass++) {
+        const auto start = clock::now();
+        std::atomic<float> top = 0;
+        parallel(n / piece, 1, [&](int64_t begin, int64_t end) {
+            const float t = loops().largest((end - begin) * piece, values.data() + begin * piece);
+            top.store(t, std::memory_order_relaxed);
+        });
+        const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+        if (top.load() == 1.f) best = std::max(best, double(n) * 4 / seconds);
+    }
+    return best;
+}
 
 } // namespace
 
