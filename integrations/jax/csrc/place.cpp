@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place.hpp"
 
+#include <cstdint>
+
 #include <mxdnn/mxdnn_cuda.hpp>
 
 #include "xla_threadpool.hpp"
@@ -39,11 +41,14 @@ public:
     mxdnn::memory::dim rows_of_problem(mxdnn::memory::dim rows) const override { return rows; }
     bool has_scratch() const override { return true; }
     void *scratch(size_t bytes) override {
-        const auto allocated = scratch_.Allocate(bytes, 64);
+        // A scratchpad begins at a multiple of 64. XLA refuses to promise more than 16.
+        const size_t alignment = 64, room = bytes + alignment - 16;
+        const auto allocated = scratch_.Allocate(room, 16);
         if (!allocated)
             throw mxdnn::error(mxdnn_out_of_memory,
-                    "XLA has no " + std::to_string(bytes) + " bytes of scratch memory left");
-        return *allocated;
+                    "XLA has no " + std::to_string(room) + " bytes of scratch memory left");
+        const auto address = reinterpret_cast<uintptr_t>(*allocated);
+        return reinterpret_cast<void *>((address + alignment - 1) / alignment * alignment);
     }
 
 private:

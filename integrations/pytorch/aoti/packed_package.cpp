@@ -12,6 +12,7 @@ namespace {
 
 // Metadata of a package: PREFIX NAME -> blob in base64, a space, 16 hexadecimal digits of the checksum.
 const std::string prefix = "mxdnn.packed.";
+const std::string target_key = "mxdnn.target";
 
 std::vector<uint8_t> from_base64(const std::string &text) {
     static const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -55,6 +56,28 @@ packed_constant_t parse(const std::string &name, const std::string &value, const
 }
 
 } // namespace
+
+void require_target(const std::string &package) {
+    const auto metadata =
+            torch::inductor::AOTIModelPackageLoader::load_metadata_from_package(package, "model");
+    const auto target = metadata.find(target_key);
+    if (target == metadata.end())
+        throw std::runtime_error("the metadata of the package does not say what its code was compiled for");
+    if (target->second.compare(0, 5, "cuda:") == 0) return; // the engine's check of the weights says it
+    try {
+        // An engine of a target that this machine does not have creates no matmul.
+        using memory = mxdnn::memory;
+        mxdnn::primitive_attr attr;
+        attr.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, memory::data_type::e8m0);
+        const mxdnn::mx_matmul::primitive_desc small(mxdnn::engine::for_target(target->second),
+                {{1, 32}, memory::data_type::f32, memory::format_tag::ab},
+                {{32, 1}, memory::data_type::f8_e4m3, memory::format_tag::any},
+                {{1, 1}, memory::data_type::f32, memory::format_tag::ab}, attr);
+        mxdnn::mx_matmul{small};
+    } catch (const mxdnn::error &e) {
+        throw std::runtime_error("the code of the package is for " + target->second + ": " + e.what());
+    }
+}
 
 std::vector<packed_constant_t> read_packed_constants(const std::string &package, const mxdnn::engine &eng) {
     std::vector<packed_constant_t> constants;

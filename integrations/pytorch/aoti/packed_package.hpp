@@ -22,6 +22,10 @@ struct packed_constant_t {
     std::string reason; // of a verdict that is not native
 };
 
+// Throws a sentence unless this machine can run the code that Inductor generated, which the package names the
+// target of. Nothing of the package is run or loaded.
+void require_target(const std::string &package);
+
 // The packed constants of a package and what `eng` can do with them. Nothing of the package is run or loaded.
 std::vector<packed_constant_t> read_packed_constants(const std::string &package, const mxdnn::engine &eng);
 

@@ -57,6 +57,7 @@ void run(const options_t &o) {
     if (dlopen(o.operators.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
         throw std::runtime_error(std::string("could not load the operators: ") + dlerror());
     const mxdnn::engine eng(o.device, 0);
+    mxdnn_aoti::require_target(o.package);
     const auto constants = mxdnn_aoti::read_packed_constants(o.package, eng);
     const auto verdict = mxdnn_aoti::require_usable(constants);
     std::printf("%zu packed weights, %s on %s\n", constants.size(),

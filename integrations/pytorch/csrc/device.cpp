@@ -16,11 +16,15 @@ namespace {
 std::mutex concurrency_mutex;
 int largest_concurrency = 0; // what an execution may use at most; guarded by the mutex
 
-// A symbol of libtorch_cuda, which a torch for the CPU alone does not have.
+// A symbol of libtorch_cuda, which a torch for the CPU alone does not have. Python loads torch's libraries
+// without making their symbols global, so it is looked for in that library.
 CUstream_st *current_cuda_stream(int32_t index) {
     using get_stream_t = AOTITorchError (*)(int32_t, void **);
-    static const auto get_stream =
-            reinterpret_cast<get_stream_t>(dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
+    static const auto get_stream = [] {
+        void *torch_cuda = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
+        return reinterpret_cast<get_stream_t>(
+                torch_cuda ? dlsym(torch_cuda, "aoti_torch_get_current_cuda_stream") : nullptr);
+    }();
     if (get_stream == nullptr) refuse("this torch has no CUDA; install one that has");
     void *stream = nullptr;
     STABLE_TORCH_ERROR_CODE_CHECK(get_stream(index, &stream));

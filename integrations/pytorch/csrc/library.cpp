@@ -10,6 +10,7 @@ STABLE_TORCH_LIBRARY(mxdnn, m) {
     m.def("packed_blob(int[] shape, str element, str scale, int block, str zero_point, str global_scale, "
           "str target, str original_type, str recipe) -> str");
     m.def("describe_blob(str blob) -> str");
+    m.def("cpu_target() -> str");
     m.def("packed_checksum(Tensor packed, str blob) -> str");
     m.def("quantize_pack(Tensor weight, str blob, str rounding, Tensor? global_scale=None) -> Tensor");
     m.def("pack_codes(Tensor codes, Tensor scales, Tensor? zero_points, Tensor? global_scale, str blob, "
@@ -36,7 +37,7 @@ STABLE_TORCH_LIBRARY(mxdnn, m) {
 
 STABLE_TORCH_LIBRARY_IMPL(mxdnn, CompositeExplicitAutograd, m) {
     m.impl("describe_blob", TORCH_BOX(&describe_blob));
-
+    m.impl("cpu_target", TORCH_BOX(&cpu_target));
     m.impl("packed_blob", TORCH_BOX(&packed_blob));
 }
 

@@ -19,6 +19,9 @@ std::string packed_blob(std::vector<int64_t> shape, const std::string &element, 
 // describe_blob.cpp
 std::string describe_blob(const std::string &blob);
 
+// cpu_target.cpp
+std::string cpu_target();
+
 // packed_checksum.cpp
 std::string packed_checksum(const Tensor &packed, const std::string &blob);
 

@@ -8,7 +8,9 @@ import torch
 
 from .packed_tensor import PackedTensor
 
+# Keys of the metadata; `aoti/packed_package.cpp` reads them.
 PREFIX = "mxdnn.packed."
+TARGET = "mxdnn.target"
 
 # target -> what Inductor generates its own C++ code for
 MACHINES = {
@@ -17,6 +19,21 @@ MACHINES = {
     "cpu:x64:avx512_core_bf16": {"cpp.march": "cooperlake", "cpp.simdlen": 512},
     "cpu:x64:avx512_core_amx": {"cpp.march": "sapphirerapids", "cpp.simdlen": 512},
 }
+
+
+def code_options(target: str) -> dict[str, object]:
+    """Options of Inductor for the C++ code of a package that runs on `target`."""
+    if target.startswith("cuda:"):
+        return {}
+    if target not in MACHINES:
+        raise ValueError(f"target is {target!r}; it must be one of {', '.join(MACHINES)}, or begin with cuda:")
+    if hasattr(torch._inductor.config.cpp, "march"):
+        return dict(MACHINES[target])
+    here = torch.ops.mxdnn.cpu_target()
+    if target != here:
+        raise ValueError(f"torch {torch.__version__} makes code for the machine that compiles alone, {here}; "
+                         f"for {target} compile there, or with a newer torch")  # fmt: skip
+    return {}
 
 
 class _Unpacked(torch.nn.Module):
@@ -54,9 +71,8 @@ def compile_and_package(
     Linear layers with a PackedTensor as weight keep its bytes and its blob; packing is done before. The model itself
     stays as it is. Returns the names of the packed constants.
     """
-    options: dict[str, object] = dict(MACHINES.get(target or "", {}))
-    if target is not None and not options and not target.startswith("cuda:"):
-        raise ValueError(f"target is {target!r}; it must be one of {', '.join(MACHINES)}, or begin with cuda:")
+    target = target or torch.ops.mxdnn.cpu_target()
+    options = code_options(target)
     changed = [(n, m) for n, m in model.named_modules() if isinstance(getattr(m, "weight", None), PackedTensor)]
     try:
         for name, module in changed:
@@ -70,6 +86,6 @@ def compile_and_package(
     finally:
         for name, module in changed:
             model.set_submodule(name, module)
-    options["aot_inductor.metadata"] = metadata
+    options["aot_inductor.metadata"] = {TARGET: target, **metadata}
     torch._inductor.aoti_compile_and_package(program, package_path=os.fspath(path), inductor_configs=options)
     return [name.removeprefix(PREFIX) for name in metadata]

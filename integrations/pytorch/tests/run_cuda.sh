@@ -10,17 +10,17 @@ python=$(command -v "${1:-python3}")
 work=${WORK:-$root/build-cuda-torch}
 mkdir -p "$work"
 
-cmake -S "$root" -B "$work/mxdnn" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMXDNN_CUDA=ON -DMXDNN_BUILD_TESTS=OFF \
+cmake -S "$root" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMXDNN_CUDA=ON -DMXDNN_BUILD_TESTS=OFF \
     -DMXDNN_BUILD_EXAMPLES=OFF -DMXDNN_BUILD_TOOLS=OFF -DMXDNN_CUDA_PORTABLE_CODE="${MXDNN_CUDA_PORTABLE_CODE:-LEAST}"
-cmake --build "$work/mxdnn" --parallel "${JOBS:-$(nproc)}"
-cmake --install "$work/mxdnn" --prefix "$work/prefix"
-cmake -S "$root/integrations/pytorch" -B "$work/torch" -G Ninja -DPython_EXECUTABLE="$python" \
+cmake --build "$work/build" --parallel "${JOBS:-$(nproc)}"
+cmake --install "$work/build" --prefix "$work/prefix"
+cmake -S "$root/integrations/pytorch" -B "$work/operators" -G Ninja -DPython_EXECUTABLE="$python" \
     -DCMAKE_PREFIX_PATH="$work/prefix"
-cmake --build "$work/torch"
+cmake --build "$work/operators"
 rm -rf "$work/package"
 mkdir "$work/package"
 cp -r "$root/integrations/pytorch/mxdnn_torch" "$work/package/"
-cp "$work/torch/libmxdnn_torch.so" "$work/package/mxdnn_torch/"
+cp "$work/operators/libmxdnn_torch.so" "$work/package/mxdnn_torch/"
 
 export LD_LIBRARY_PATH="$work/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PYTHONPATH="$work/package"
 export PATH="$work/prefix/bin:$PATH"

@@ -19,7 +19,8 @@ from mxdnn_torch.aoti import compile_and_package
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBRARY = pathlib.Path(mxdnn_torch.__file__).parent / "libmxdnn_torch.so"
-TARGET = "cpu:x64:avx2"
+# Where torch makes code for the machine that compiles alone, that is the only target.
+TARGET = "cpu:x64:avx2" if hasattr(torch._inductor.config.cpp, "march") else torch.ops.mxdnn.cpu_target()
 
 
 class Model(torch.nn.Module):
@@ -86,9 +87,10 @@ def rewrite(source, target, change):
 
 def test_the_program_computes_what_eager_mode_computes(program, package, tmp_path):
     folder, x, expected = package
-    result = run(program, folder / "model.pt2", folder / "inputs.pt", tmp_path / "out.pt", MXDNN_MAX_CPU_ISA="avx2")
+    isa = TARGET.rpartition(":")[2]
+    result = run(program, folder / "model.pt2", folder / "inputs.pt", tmp_path / "out.pt", MXDNN_MAX_CPU_ISA=isa)
     assert result.returncode == 0, result.stderr
-    assert "2 packed weights, native on cpu:x64:avx2" in result.stdout
+    assert f"2 packed weights, native on {TARGET}" in result.stdout
     # the same operators on the same bytes; the sum and the relu between them are exact operations of each element
     assert torch.equal(torch.load(tmp_path / "out.pt")[0], expected)
 
@@ -114,6 +116,23 @@ def test_a_modified_constant_is_refused(program, package, tmp_path):
     result = run(program, tmp_path / "bad.pt2", folder / "inputs.pt", tmp_path / "out.pt")
     assert result.returncode == 1
     assert "the bytes of the constant up.packed are not those that were packed" in result.stderr
+
+
+def test_code_for_a_machine_that_is_not_here_is_refused(program, package, tmp_path):
+    folder, _, _ = package
+    note = f'"mxdnn.target": "{TARGET}"'.encode()
+    for target, sentence in (
+        ("cpu:x64:avx512_core", "the code of the package is for cpu:x64:avx512_core"),
+        ("cpu:arm", "the code of the package is for cpu:arm"),
+    ):
+        other = note.replace(TARGET.encode(), target.encode())
+        rewrite(folder / "model.pt2", tmp_path / "bad.pt2", lambda n, d: d.replace(note, other))  # noqa: B023
+        bad = tmp_path / "bad.pt2"
+        result = run(program, bad, folder / "inputs.pt", tmp_path / "out.pt", MXDNN_MAX_CPU_ISA="avx2")
+        assert result.returncode == 1 and sentence in result.stderr, result.stderr
+    rewrite(folder / "model.pt2", tmp_path / "bad.pt2", lambda n, d: d.replace(b"mxdnn.target", b"mxdnn.nobody"))
+    result = run(program, tmp_path / "bad.pt2", folder / "inputs.pt", tmp_path / "out.pt")
+    assert result.returncode == 1 and "does not say what its code was compiled for" in result.stderr
 
 
 @pytest.mark.parametrize("where", ["metadata", "program"])
