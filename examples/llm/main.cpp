@@ -44,7 +44,15 @@ int run(int argc, char **argv) {
     add("describe", "print what the configuration of a model says", llm::describe);
     CLI::App *logits =
             add("logits", "write the logits that follow each token, f32 [tokens, vocabulary]", llm::logits);
-    logits->add_option("--ids", o.ids, "tokens")->required()->delimiter(',');
+    logits->add_option(
+                  "--ids", o.sequences, "tokens of a sequence, such as 1,2,3; may be given several times")
+            ->required()
+            ->take_all();
+    logits->add_option(
+                  "--at-once", o.at_once, "tokens of each sequence that are computed at once; default: all")
+            ->check(CLI::Range(1, 1 << 24));
+    logits->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
+            ->check(CLI::Range(1, 1 << 24));
     logits->add_option("--output", o.output, "file to write")->required();
     add_loading(logits, o);
     const CLI::Range any_count(1, 1 << 24);

@@ -16,6 +16,8 @@ struct options_t {
     load_options_t load;
     int threads = 0; // 0: all of the machine
     std::vector<int32_t> ids;
+    std::vector<std::string> sequences; // of logits: ids as texts
+    int64_t at_once = 0;                // tokens of each that are computed at once; 0: all
     std::string output;
     int64_t context = 0;                         // 0: what is needed
     int64_t tokens = 64;                         // to generate

@@ -241,7 +241,9 @@ config_t read_config(const std::string &model) {
     if (is_synthetic(model)) return synthetic_config(model);
     if (gguf::is_gguf(model)) return read_gguf_config(gguf::file_t(model));
     struct stat st;
-    const bool is_folder = stat(model.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+    if (stat(model.c_str(), &st) != 0)
+        throw std::runtime_error("cannot open " + model + ": " + strerror(errno));
+    const bool is_folder = S_ISDIR(st.st_mode);
     const size_t slash = model.rfind('/');
     const std::string path =
             (is_folder ? model + "/" : model.substr(0, slash == model.npos ? 0 : slash + 1)) + "config.json";

@@ -26,21 +26,30 @@ public:
                           ? options.encoding
                           : "stored")) {}
 
+    // Looks at names and shapes only.
+    void check() {
+        const names_t &n = t_.names();
+        only_checks_ = true;
+        t_.check_weights(n.embedding, table_shape());
+        for (size_t i = 0; i < c_.layers.size(); i++) (void)layer(i);
+        t_.check_floats(n.final_norm, {c_.hidden});
+        if (!c_.has_tied_head) t_.check_weights(n.head, table_shape());
+        only_checks_ = false;
+    }
+
     void load(const std::function<void(size_t, size_t)> &progress) {
         const names_t &n = t_.names();
         const size_t all = c_.layers.size() + 1;
         if (c_.experts)
             routing_ = std::make_shared<routing_t>(e_, c_.experts, c_.topk, c_.intermediate, m_.max_rows);
-        const shape_t table = shape_t::matrix(c_.vocabulary, c_.hidden);
-        m_.embedding = e_.table(t_.source(n.embedding, table));
+        m_.embedding = e_.table(t_.source(n.embedding, table_shape()));
         for (size_t i = 0; i < c_.layers.size(); i++) {
             if (progress) progress(i, all);
             m_.layers.push_back(layer(i));
         }
         if (progress) progress(all - 1, all);
         m_.final_norm = e_.put(t_.floats(n.final_norm, {c_.hidden}));
-        const char *head = c_.has_tied_head || !t_.has(n.head) ? n.embedding : n.head;
-        if (head == n.embedding && !c_.has_tied_head) (void)t_.source(n.head, table); // says what is missing
+        const char *head = c_.has_tied_head ? n.embedding : n.head;
         m_.head = linear({head},
                 {c_.hidden, c_.vocabulary, nullptr, then_t::store, data_type_t::f32, 0, "head"}, dense_);
         if (progress) progress(all, all);
@@ -53,6 +62,9 @@ private:
     const config_t &c_;
     const encoding_t mlp_, dense_;
     std::shared_ptr<routing_t> routing_;
+    bool only_checks_ = false;
+
+    shape_t table_shape() const { return shape_t::matrix(c_.vocabulary, c_.hidden); }
 
     // ---- linear layers ----
 
@@ -60,6 +72,11 @@ private:
     // them together.
     std::unique_ptr<linear_t> linear(const std::vector<std::string> &names, const std::vector<int64_t> &outs,
             linear_spec_t spec, const encoding_t &encoding) {
+        if (only_checks_) {
+            for (size_t i = 0; i < names.size(); i++)
+                t_.check_weights(names[i], shape_t::matrix(outs[i], spec.in));
+            return nullptr;
+        }
         if (names.size() == 1) {
             const shape_t shape = shape_t::matrix(spec.out, spec.in);
             if (const auto p = t_.packed(names[0], shape, e_)) {
@@ -90,6 +107,13 @@ private:
                                      + "' are packed already, and can be used as they are stored only");
     }
 
+    std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const {
+        if (!only_checks_) return t_.floats(name, dims);
+        t_.check_floats(name, dims);
+        return {};
+    }
+    buffer_t put(const std::vector<float> &values) { return only_checks_ ? buffer_t() : e_.put(values); }
+
     packed_t pack(const source_t &source, const weight_formats::format_t &format) {
         return llm::pack(e_, source, format, t_.has_equal_experts());
     }
@@ -99,10 +123,10 @@ private:
             const std::vector<std::vector<int64_t>> &dims) {
         std::vector<float> all;
         for (size_t i = 0; i < names.size(); i++) {
-            const std::vector<float> one = t_.floats(names[i], dims[i]);
+            const std::vector<float> one = floats(names[i], dims[i]);
             all.insert(all.end(), one.begin(), one.end());
         }
-        to.biases.push_back(e_.put(all));
+        to.biases.push_back(put(all));
         return to.biases.back().as<float>();
     }
 
@@ -124,7 +148,7 @@ private:
         layer_t l;
         l.attention_norm = norm(n.attention_norm, i);
         l.mlp_norm = norm(n.mlp_norm, i);
-        if (c_.has_sinks) l.sinks = e_.put(t_.floats(of_layer(n.sinks, i), {c_.heads}));
+        if (c_.has_sinks) l.sinks = put(floats(of_layer(n.sinks, i), {c_.heads}));
         add_attention(l, i);
         if (c_.experts)
             add_experts(l, i);
@@ -133,7 +157,7 @@ private:
         return l;
     }
 
-    buffer_t norm(const char *name, size_t i) { return e_.put(t_.floats(of_layer(name, i), {c_.hidden})); }
+    buffer_t norm(const char *name, size_t i) { return put(floats(of_layer(name, i), {c_.hidden})); }
 
     void add_attention(layer_t &l, size_t i) {
         const names_t &n = t_.names();
@@ -201,6 +225,11 @@ private:
                 biases(l, {of_layer(n.down_experts.bias, i)}, {{E, H}}), is_one && n.is_interleaved,
                 c_.swiglu_alpha, c_.swiglu_limit, routing_, "experts"};
         const shape_t gate_up_shape = shape_t::batch(E, 2 * I, H), down_shape = shape_t::batch(E, H, I);
+        if (only_checks_) {
+            for (const std::string &w : weights)
+                t_.check_weights(w, shape_t::batch(E, is_one ? 2 * I : I, H));
+            return t_.check_weights(down, down_shape);
+        }
         if (is_one) {
             const auto first = t_.packed(weights[0], gate_up_shape, e_),
                        second = t_.packed(down, down_shape, e_);
@@ -231,11 +260,12 @@ private:
         const int64_t I = c_.intermediate, E = c_.experts;
         if (names.size() == 1) return biases(l, names, {{E, 2 * I}});
         std::vector<float> all;
-        const std::vector<float> gate = t_.floats(names[0], {E, I}), up = t_.floats(names[1], {E, I});
+        const std::vector<float> gate = floats(names[0], {E, I}), up = floats(names[1], {E, I});
+        if (only_checks_) return nullptr;
         for (int64_t e = 0; e < E; e++)
             for (const auto *part : {&gate, &up})
                 all.insert(all.end(), part->begin() + e * I, part->begin() + (e + 1) * I);
-        l.biases.push_back(e_.put(all));
+        l.biases.push_back(put(all));
         return l.biases.back().as<float>();
     }
 };
@@ -250,7 +280,9 @@ model_t load(const std::string &path, const load_options_t &options,
     const bool is_f32 = encoding_t::find(options.encoding).kind == encoding_t::kind_t::f32;
     m.engine = make_engine(options.engine, is_f32 ? precision_t::f32 : precision_t::native);
     m.max_rows = options.max_rows;
-    loader_t(m, options).load(progress);
+    loader_t loader(m, options);
+    loader.check();
+    loader.load(progress);
     return m;
 }
 

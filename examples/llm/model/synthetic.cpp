@@ -67,6 +67,8 @@ public:
     }
 
     bool has(const std::string &) const override { return true; }
+    void check_floats(const std::string &, const std::vector<int64_t> &) const override {}
+    void check_weights(const std::string &, const shape_t &) const override {}
     std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const override {
         size_t n = 1;
         for (const int64_t d : dims) n *= size_t(d);

@@ -51,6 +51,8 @@ public:
     file_tensors_t &operator=(const file_tensors_t &) = delete;
 
     bool has(const std::string &name) const override;
+    void check_floats(const std::string &name, const std::vector<int64_t> &dims) const override;
+    void check_weights(const std::string &name, const shape_t &shape) const override;
     std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const override;
     const source_t &source(const std::string &name, const shape_t &shape) const override;
     std::optional<packed_t> packed(
@@ -60,6 +62,7 @@ private:
     mxdnn_pack::checkpoint_t checkpoint_;
     std::map<std::string, source_t> sources_;
 
+    mxdnn::memory::desc packed_desc(size_t index, const shape_t &shape) const;
     [[noreturn]] void refuse(const std::string &why) const { throw std::runtime_error(path_ + ": " + why); }
 };
 
@@ -67,7 +70,7 @@ bool file_tensors_t::has(const std::string &name) const {
     return checkpoint_.find(name).has_value() || sources_.count(name);
 }
 
-std::vector<float> file_tensors_t::floats(const std::string &name, const std::vector<int64_t> &dims) const {
+void file_tensors_t::check_floats(const std::string &name, const std::vector<int64_t> &dims) const {
     const auto index = checkpoint_.find(name);
     if (!index) refuse("there is no tensor " + shown(name));
     const entry_t &e = checkpoint_.entries[*index];
@@ -76,7 +79,29 @@ std::vector<float> file_tensors_t::floats(const std::string &name, const std::ve
                 + ", and config.json asks for " + words(dims));
     if (e.dtype != "F32" && e.dtype != "BF16" && e.dtype != "F16")
         refuse("tensor " + shown(name) + " is " + e.dtype + "; F32, BF16 and F16 can be read");
-    return mxdnn_pack::read_floats(checkpoint_, *index);
+}
+
+std::vector<float> file_tensors_t::floats(const std::string &name, const std::vector<int64_t> &dims) const {
+    check_floats(name, dims);
+    return mxdnn_pack::read_floats(checkpoint_, *checkpoint_.find(name));
+}
+
+void file_tensors_t::check_weights(const std::string &name, const shape_t &shape) const {
+    const auto index = checkpoint_.find(name);
+    if (!index || !checkpoint_.entries[*index].is_packed)
+        (void)source(name, shape);
+    else
+        (void)packed_desc(*index, shape);
+}
+
+mxdnn::memory::desc file_tensors_t::packed_desc(size_t index, const shape_t &shape) const {
+    const entry_t &e = checkpoint_.entries[index];
+    const mxdnn::memory::desc desc = checkpoint_.desc_of(e);
+    const auto have = weight_formats::shape_of(desc);
+    if (!have || !same(*have, shape))
+        refuse("packed weights " + shown(e.name) + " are " + (have ? words(*have) : "of another shape")
+                + ", and config.json asks for " + words(shape));
+    return desc;
 }
 
 const source_t &file_tensors_t::source(const std::string &name, const shape_t &shape) const {
@@ -103,11 +128,7 @@ std::optional<packed_t> file_tensors_t::packed(
     if (!index || !checkpoint_.entries[*index].is_packed) return std::nullopt;
     const entry_t &e = checkpoint_.entries[*index];
     const mxdnn::container &file = checkpoint_.file_of(e);
-    packed_t p{checkpoint_.desc_of(e), {}};
-    const auto have = weight_formats::shape_of(p.desc);
-    if (!have || !same(*have, shape))
-        refuse("packed weights " + shown(name) + " are " + (have ? words(*have) : "of another shape")
-                + ", and config.json asks for " + words(shape));
+    packed_t p{packed_desc(*index, shape), {}};
     safetensors::check_usable(path() + ": packed weights " + name, p.desc, engine.engine());
     file.verify(e.index);
     const void *bytes = file.get_data(e.index);

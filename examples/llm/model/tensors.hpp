@@ -25,6 +25,8 @@ public:
     virtual bool has(const std::string &name) const = 0;
 
     // All of these throw std::runtime_error where there is no such tensor, or it has another shape.
+    virtual void check_floats(const std::string &name, const std::vector<int64_t> &dims) const = 0;
+    virtual void check_weights(const std::string &name, const shape_t &shape) const = 0;
     virtual std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const = 0;
     // Values or codes.
     virtual const source_t &source(const std::string &name, const shape_t &shape) const = 0;

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mxdnn-llm on the models of golden/, and on files that are wrong: check_models.py MXDNN_LLM MXDNN_PACK."""
+
+import array
+import json
+import math
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from typing import Callable
+
+LLM, PACK = (os.path.abspath(p) for p in sys.argv[1:3])
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
+TIGHT, LOOSE = 1e-4, 1e-2
+
+
+def run(model: str, ids: list[list[int]], *options: str) -> array.array:
+    args = [word for i in ids for word in ("--ids", ",".join(map(str, i)))]
+    done = subprocess.run([LLM, "logits", model, *args, "--output", "logits.f32", "--threads", "2", *options],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, (model, options, done.returncode, done.stderr)
+    return floats("logits.f32")
+
+
+def floats(path: str) -> array.array:
+    values = array.array("f")
+    with open(path, "rb") as f:
+        values.frombytes(f.read())
+    return values
+
+
+def error(got: array.array, want: array.array) -> float:
+    assert len(got) == len(want), (len(got), len(want))
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(got, want)) / sum(b * b for b in want))
+
+
+def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
+    with open(path, "rb") as f:
+        data = f.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8 : 8 + size])
+    header.pop("__metadata__", None)
+    return {n: (e["dtype"], e["shape"], data[8 + size :][slice(*e["data_offsets"])]) for n, e in header.items()}
+
+
+def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -> None:
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
+
+
+def golden(name: str) -> None:
+    folder = os.path.join(GOLDEN, name)
+    with open(os.path.join(folder, "ids.json")) as f:
+        ids = json.load(f)
+    want = floats(os.path.join(folder, "logits.f32"))
+    for options in ([], ["--at-once", "1"], ["--at-once", "3"], ["--chunk", "4"]):
+        assert (e := error(run(folder, ids, "--encoding", "f32", *options), want)) <= TIGHT, (name, options, e)
+    baseline = run(folder, ids, "--encoding", "bf16")
+    stored = run(folder, ids)
+    assert (e := error(stored, baseline)) <= LOOSE, (name, e)
+    assert (e := error(run(folder, ids, "--at-once", "1"), baseline)) <= LOOSE, (name, e)
+
+    # A packed container gives what its checkpoint gives, when all values are packed in both.
+    os.makedirs(f"packed/{name}")
+    shutil.copy(os.path.join(folder, "config.json"), f"packed/{name}")
+    which = ["--include", r"(proj|lm_head)\.weight$"] if name == "llama" else ["--codes-only"]
+    subprocess.run([PACK, "pack", *which, "--format", "mxfp8", os.path.join(folder, "model.safetensors"),
+                    f"packed/{name}/model.safetensors"], check=True, capture_output=True, timeout=120)
+    same = run(folder, ids, "--encoding", "mxfp8", "--dense", "mxfp8") if name == "llama" else stored
+    assert (e := error(run(f"packed/{name}", ids), same)) <= TIGHT, (name, "packed", e)
+
+
+def refuses(words: str, model: str, *options: str) -> None:
+    args = options or ("--ids", "1,2,3")
+    output = [] if "--output" in args else ["--output", "refused.f32"]
+    done = subprocess.run([LLM, "logits", model, *args, *output], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and words in done.stderr, (words, done.returncode, done.stderr)
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+def changed(change: Callable[[dict, dict], None]) -> str:
+    """A folder with a changed gpt-oss: change(config, tensors)."""
+    source = os.path.join(GOLDEN, "gpt-oss")
+    with open(f"{source}/config.json") as f:
+        config = json.load(f)
+    tensors = read_tensors(f"{source}/model.safetensors")
+    change(config, tensors)
+    shutil.rmtree("changed", ignore_errors=True)
+    os.makedirs("changed")
+    with open("changed/config.json", "w") as f:
+        json.dump(config, f)
+    write_tensors("changed/model.safetensors", tensors)
+    return "changed"
+
+
+def wrong_files() -> None:
+    experts = "model.layers.1.mlp.experts.gate_up_proj"
+    refuses("has no 'model.layers.1.mlp.experts.gate_up_proj_scales' beside it",
+            changed(lambda c, t: t.pop(f"{experts}_scales")))
+    refuses("there is no tensor 'model.layers.0.self_attn.sinks'",
+            changed(lambda c, t: t.pop("model.layers.0.self_attn.sinks")))
+    refuses("there is no tensor 'model.layers.2.", changed(lambda c, t: c.update(num_hidden_layers=3, layer_types=None)))
+    refuses("has no embedding", changed(lambda c, t: t.pop("model.embed_tokens.weight")))
+    refuses("is [6, 64], and config.json asks for [6, 128]", changed(lambda c, t: c.update(intermediate_size=64)))
+    refuses("config.json asks for [41, 64]", changed(lambda c, t: c.update(hidden_size=64)))
+    for key, value in [("num_attention_heads", 0), ("hidden_size", -1), ("vocab_size", 2**63), ("head_dim", 1e9),
+                       ("num_hidden_layers", 10**6), ("num_local_experts", "8"), ("rms_norm_eps", "nan"),
+                       ("sliding_window", 0), ("num_experts_per_tok", 65)]:
+        refuses(f"'{key}'", changed(lambda c, t: c.update({key: value})))
+    refuses("not a multiple of 3 key-value heads", changed(lambda c, t: c.update(num_key_value_heads=3)))
+    refuses("cannot be rotated in pairs", changed(lambda c, t: c.update(head_dim=7)))
+    refuses("7 of 6 experts", changed(lambda c, t: c.update(num_experts_per_tok=7)))
+    refuses("'model_type' is 'bert'", changed(lambda c, t: c.update(model_type="bert")))
+    refuses("'layer_types'", changed(lambda c, t: c.update(layer_types=["full_attention"])))
+    refuses("rope_type", changed(lambda c, t: c.update(rope_parameters={"rope_type": "other", "factor": 2})))
+
+    folder = changed(lambda c, t: None)
+    refuses("there is no token 41", folder, "--ids", "3,41")
+    refuses("is no list of tokens", folder, "--ids", "3,x")
+    refuses("exceed the context of 2", folder, "--ids", "1,2,3", "--context", "2")
+    refuses("positions of the model", folder, "--ids", "1", "--context", "257")
+    refuses("there is no encoding 'fp3'", folder, "--ids", "1", "--encoding", "fp3")
+    refuses("there is no engine 'tpu'", folder, "--ids", "1", "--engine", "tpu")
+    refuses("cannot write", folder, "--ids", "1", "--output", "nowhere/x")
+    file = f"{folder}/model.safetensors"
+    with open(file, "rb") as f:
+        data = f.read()
+    for size in (0, 7, 100, len(data) // 2, len(data) - 1):
+        with open(file, "wb") as f:
+            f.write(data[:size])
+        refuses("model.safetensors", folder)
+    with open(f"{folder}/model.safetensors.index.json", "w") as f:
+        json.dump({"weight_map": {"model.norm.weight": "model-00001-of-00001.safetensors"}}, f)
+    refuses("model-00001-of-00001.safetensors", folder)
+    with open(f"{folder}/config.json", "w") as f:
+        f.write("[" * 100_000)
+    refuses("config.json", folder)
+    refuses("cannot open nowhere", "nowhere")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for name in sorted(os.listdir(GOLDEN)):
+            golden(name)
+        wrong_files()
+    print("as they should be")
+
+
+main()
