@@ -16,12 +16,14 @@
 
 #include "common/safetensors.hpp"
 #include "fuzz/choices.hpp"
+#include "fuzz/examine_checkpoint.hpp"
 #include "mxdnn-pack/rules.hpp"
-#include "mxdnn-pack/sources.hpp"
 
 using namespace mxdnn_pack;
 using namespace weight_formats;
 using fuzz::choices_t;
+using fuzz::examine_checkpoint;
+using fuzz::refused_or;
 
 namespace {
 
@@ -229,37 +231,6 @@ struct folder_t {
     std::string path = (std::filesystem::temp_directory_path() / "fuzz-checkpoint-XXXXXX").string();
 };
 
-void examine(const std::string &path, uint64_t file_size) {
-    static const mxdnn::engine engine(mxdnn::engine::kind::cpu, 0);
-    const checkpoint_t checkpoint(path);
-    options_t o;
-    o.requantise = true;
-    const sources_t sources = find_sources(checkpoint, o);
-    for (const source_t &s : sources.packed) {
-        FUZZ_CHECK(!s.shape.is_empty() && !s.name.empty() && !s.entries.empty());
-        for (const size_t i : s.entries) FUZZ_CHECK(i < checkpoint.entries.size());
-        // Nothing has codes of less than four bits.
-        FUZZ_CHECK(
-                uint64_t(s.shape.matrices()) * uint64_t(s.shape.out) * uint64_t(s.shape.in) <= 2 * file_size);
-        const format_t f = s.format ? *s.format : find_format("nvfp4");
-        const packing_t packing = packing_of(s, 1, f, engine, default_rounding);
-        uint64_t size = 0;
-        for (size_t i = 0; i < packing.parts(); i++)
-            packing.make(i, [&](const void *, uint64_t count) { size += count; });
-        FUZZ_CHECK(size == packed_desc(f, engine, s.shape).get_size());
-        std::vector<float> values;
-        read_f32(s, {s.shape.matrices() - 1, 0, std::min<int64_t>(s.shape.out, 64)}, values);
-    }
-}
-
-void refused_or(const std::function<void()> &call) {
-    try {
-        call();
-    } catch (const std::exception &e) {
-        FUZZ_CHECK(e.what()[0] != 0);
-    }
-}
-
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -285,7 +256,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (l.tensors.empty()) return 0;
     const std::string bytes = file_of(c, l);
     const memory_file_t file(bytes);
-    refused_or([&] { examine(file.path(), bytes.size()); });
+    // Nothing has codes of less than four bits.
+    refused_or([&] { examine_checkpoint(file.path(), 2 * bytes.size()); });
     // Rules from anywhere.
     options_t o;
     o.rules = {std::string(data, data + size)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader of GGUF files: what it says of right files, and that it refuses every other with a sentence.
-#include "../../tools/common/gguf.hpp"
+#include "common/gguf.hpp"
 
 #include <cmath>
 #include <limits>
@@ -73,6 +73,8 @@ TEST(Gguf, SaysWhatIsInAFile) {
     EXPECT_EQ(f.get("a.i32").integer(), INT32_MIN);
     EXPECT_EQ(f.get("a.i64").integer(), INT64_MIN);
     EXPECT_EQ(f.get("a.u64").number(), std::pow(2., 64));
+    EXPECT_EQ(f.get("a.u64").unsigned_integer(), UINT64_MAX);
+    EXPECT_EQ(f.get("a.u8").unsigned_integer(), 255u);
     EXPECT_EQ(f.get("a.f64").number(), 0.1);
     EXPECT_EQ(f.get("llama.block_count").number(), 30.);
     EXPECT_TRUE(f.get("a.bool").boolean());
@@ -140,6 +142,7 @@ TEST(Gguf, RefusesAWrongUseOfAValue) {
     EXPECT_THROW((void)f.get("llama.block_count").boolean(), std::runtime_error);
     EXPECT_THROW((void)f.get("llama.rope.freq_base").integer(), std::runtime_error);
     EXPECT_THROW((void)f.get("a.u64").integer(), std::runtime_error);
+    EXPECT_THROW((void)f.get("a.i8").unsigned_integer(), std::runtime_error);
     EXPECT_THROW((void)f.get("a.none").integer(), std::runtime_error);
     EXPECT_THROW((void)f.get("tokenizer.ggml.tokens").string(4), std::runtime_error);
     EXPECT_THROW((void)f.get("tokenizer.ggml.scores").number(2), std::runtime_error);

@@ -26,6 +26,18 @@ out_tensor_t made_later(std::string name, std::string dtype, std::vector<int64_t
             }};
 }
 
+make_t in_pieces(uint64_t size, std::function<void(uint64_t offset, uint64_t size, void *buffer)> read) {
+    static constexpr uint64_t piece = uint64_t(4) << 20;
+    return {size_t((size + piece - 1) / piece),
+            [size, read = std::move(read)](size_t part, const take_t &take) {
+                const uint64_t at = part * piece, n = std::min(size - at, uint64_t(piece));
+                thread_local std::vector<uint8_t> buffer;
+                if (buffer.size() < n) buffer.resize(size_t(n));
+                read(at, n, buffer.data());
+                take(buffer.data(), n);
+            }};
+}
+
 // The checksum is known when the bytes are; the header, written last, finds it in its place.
 std::string *contents_t::checksum_of(const std::string &name) {
     return &(metadata[name + checksum_suffix] = hexadecimal(0));
@@ -77,21 +89,21 @@ void contents_t::add_copy(const mxdnn::container &file, size_t index, bool with_
     const mxdnn::container::entry e = file.get_entry(index);
     // Of packed weights the padding is written again.
     const uint64_t size = e.is_packed ? file.get_desc(index).get_size() : e.size;
-    constexpr uint64_t piece = uint64_t(4) << 20;
-    make_t make{size_t((size + piece - 1) / piece), [=](size_t part, const take_t &take) {
-                    const uint64_t at = part * piece, n = std::min<uint64_t>(size - at, piece);
-                    thread_local std::vector<uint8_t> buffer;
-                    if (buffer.size() < n) buffer.resize(size_t(n));
-                    file.read(index, at, n, buffer.data());
-                    take(buffer.data(), n);
-                }};
+    make_t make = in_pieces(size, [=](uint64_t offset, uint64_t count, void *buffer) {
+        file.read(index, offset, size_t(count), buffer);
+    });
     if (e.is_packed) return add_packed(e.name, file.get_desc(index), make);
+    add_plain(e.name, e.dtype, e.dims, size, std::move(make), with_checksum);
+}
+
+void contents_t::add_plain(const std::string &name, const std::string &dtype,
+        const std::vector<int64_t> &dims, uint64_t size, make_t make, bool with_checksum) {
     if (with_checksum)
         make = summed(
-                make, size, [=] { return mxdnn::checksum_for_tensor(e.dtype, e.dims); }, e.name);
+                make, size, [=] { return mxdnn::checksum_for_tensor(dtype, dims); }, name);
     else
-        metadata.erase(e.name + checksum_suffix);
-    tensors.push_back(made_later(e.name, e.dtype, e.dims, "copying " + shown(e.name), make));
+        metadata.erase(name + checksum_suffix);
+    tensors.push_back(made_later(name, dtype, dims, "copying " + shown(name), make));
 }
 
 mxdnn::blob_verdict check_usable(

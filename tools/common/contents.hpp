@@ -29,6 +29,9 @@ struct make_t {
 out_tensor_t made_later(std::string name, std::string dtype, std::vector<int64_t> shape,
         const std::string &doing, const make_t &make);
 
+// Bytes that are read a piece at a time.
+make_t in_pieces(uint64_t size, std::function<void(uint64_t offset, uint64_t size, void *buffer)> read);
+
 // What write() is called with.
 struct contents_t {
     std::vector<out_tensor_t> tensors;
@@ -38,6 +41,9 @@ struct contents_t {
     void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const make_t &make);
     // The same of bytes that lie in memory until then.
     void add_packed(const std::string &name, const mxdnn::memory::desc &desc, const void *bytes);
+    // A tensor that is not packed, made when it is written; `size` bytes, with a checksum or without one.
+    void add_plain(const std::string &name, const std::string &dtype, const std::vector<int64_t> &dims,
+            uint64_t size, make_t make, bool with_checksum = true);
     // An entry that is copied from a file, with its checksum.
     void add_copy(const mxdnn::container &file, size_t index);
     // The same without a checksum, of a tensor that is not packed.

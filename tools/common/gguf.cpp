@@ -66,14 +66,15 @@ const std::vector<element_t> &elements() {
 
 // ---- values ----
 
+void value_t::refuse(const std::string &why) const {
+    throw std::runtime_error("the GGUF metadata " + shown(std::string(key_)) + " " + why);
+}
+
 const uint8_t *value_t::at(size_t i, const char *wanted, bool is_wanted) const {
     if (!is_wanted)
-        throw std::runtime_error("the GGUF metadata " + shown(std::string(key_)) + " is "
-                                 + (is_array_ ? "an array of type " : "of type ") + info(type_).name
-                                 + ", and " + wanted + " is needed");
-    if (i >= size_)
-        throw std::runtime_error("the GGUF metadata " + shown(std::string(key_)) + " has " + str(size_)
-                                 + " elements, and number " + str(i) + " is needed");
+        refuse(std::string(is_array_ ? "is an array of type " : "is of type ") + info(type_).name + ", and "
+                + wanted + " is needed");
+    if (i >= size_) refuse("has " + str(size_) + " elements, and number " + str(i) + " is needed");
     return bytes_ + (strings_.empty() ? i * info(type_).bytes : strings_[i]);
 }
 
@@ -84,10 +85,14 @@ std::string_view value_t::string(size_t i) const {
 
 bool value_t::boolean(size_t i) const { return *at(i, "a bool", type_ == type_t::boolean) != 0; }
 
+const uint8_t *value_t::integer_at(size_t i) const {
+    return at(i, "an integer",
+            type_ != type_t::f32 && type_ != type_t::f64 && type_ != type_t::boolean
+                    && type_ != type_t::string);
+}
+
 int64_t value_t::integer(size_t i) const {
-    const bool is_integer = type_ != type_t::f32 && type_ != type_t::f64 && type_ != type_t::boolean
-                            && type_ != type_t::string;
-    const uint8_t *p = at(i, "an integer", is_integer);
+    const uint8_t *p = integer_at(i);
     switch (type_) {
     case type_t::u8: return *p;
     case type_t::i8: return load<int8_t>(p);
@@ -95,20 +100,27 @@ int64_t value_t::integer(size_t i) const {
     case type_t::i16: return load<int16_t>(p);
     case type_t::u32: return load<uint32_t>(p);
     case type_t::i32: return load<int32_t>(p);
-    case type_t::u64:
-        if (load<uint64_t>(p) > uint64_t(INT64_MAX))
-            throw std::runtime_error("the GGUF metadata " + shown(std::string(key_)) + " has "
-                                     + str(load<uint64_t>(p)) + ", which is beyond 2^63 - 1");
+    default:
+        if (type_ == type_t::u64 && load<uint64_t>(p) > uint64_t(INT64_MAX))
+            refuse("has " + str(load<uint64_t>(p)) + ", which is beyond 2^63 - 1");
         return load<int64_t>(p);
-    default: return load<int64_t>(p);
     }
 }
 
+uint64_t value_t::unsigned_integer(size_t i) const {
+    if (type_ == type_t::u64) return load<uint64_t>(integer_at(i));
+    const int64_t v = integer(i);
+    if (v < 0) refuse("has " + std::to_string(v) + ", which is below 0");
+    return uint64_t(v);
+}
+
 double value_t::number(size_t i) const {
-    if (type_ == type_t::f32) return double(load<float>(at(i, "", true)));
-    if (type_ == type_t::f64) return load<double>(at(i, "", true));
-    if (type_ == type_t::u64) return double(load<uint64_t>(at(i, "", true)));
-    return double(integer(i));
+    switch (type_) {
+    case type_t::f32: return double(load<float>(at(i, "a number", true)));
+    case type_t::f64: return load<double>(at(i, "a number", true));
+    case type_t::u64: return double(unsigned_integer(i));
+    default: return double(integer(i));
+    }
 }
 
 // ---- the header ----

@@ -28,13 +28,16 @@ public:
     // does not fit the result.
     std::string_view string(size_t i = 0) const;
     int64_t integer(size_t i = 0) const; // of any integer type
-    double number(size_t i = 0) const;   // of any type of numbers
+    uint64_t unsigned_integer(size_t i = 0) const;
+    double number(size_t i = 0) const; // of any type of numbers
     bool boolean(size_t i = 0) const;
 
 private:
     friend class header_t;
 
+    [[noreturn]] void refuse(const std::string &why) const;
     const uint8_t *at(size_t i, const char *wanted, bool is_wanted) const;
+    const uint8_t *integer_at(size_t i) const;
 
     std::string_view key_;
     type_t type_{};

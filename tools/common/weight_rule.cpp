@@ -39,10 +39,11 @@ const std::vector<row_t> &rows() {
     static const std::vector<row_t> all = {
             {"bias", where_t::last, how_t::ends, {"bias"}},
             {"embedding", where_t::near, how_t::has, {"embed"}},
-            {"embedding", where_t::module, how_t::ends, {"_emb", "_bias"}},
+            {"embedding", where_t::module, how_t::ends, {"_emb", "_embd", "_bias"}},
             {"embedding", where_t::module, how_t::is, {"emb", "wte", "wpe", "shared"}},
             {"router", where_t::near, how_t::is, {"router", "gate", "gating"}},
-            {"router", where_t::module, how_t::is, {"shared_expert_gate", "gate_inp"}},
+            {"router", where_t::module, how_t::is,
+                    {"shared_expert_gate", "gate_inp", "ffn_gate_inp", "ffn_gate_inp_shexp"}},
             {"output head", where_t::module, how_t::is,
                     {"lm_head", "head", "output_layer", "output_projection", "score", "qa_outputs",
                             "vocab_projector"}},

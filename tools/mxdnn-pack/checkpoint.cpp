@@ -11,6 +11,7 @@
 #include "common/input_file.hpp"
 #include "common/interrupt.hpp"
 #include "common/safetensors.hpp"
+#include "gguf_entries.hpp"
 #include "json_text.hpp"
 #include "progress.hpp"
 
@@ -74,24 +75,41 @@ checkpoint_t::checkpoint_t(const std::string &given) : path(shown_path(given)) {
     folder_ = folder_of(at);
     if (ends_with(at, ".index.json"))
         read_index(at);
+    else if (gguf::is_gguf(at))
+        add_gguf(last_name(at), at);
     else
         add_file(last_name(at), at);
 }
 
 void checkpoint_t::add_file(const std::string &name, const std::string &file_path) {
     mxdnn::container file(file_path);
-    shards.push_back({name, file_path, file, file.get_metadata()});
+    shards.push_back({name, file_path, file, nullptr, file.get_metadata()});
     const size_t count = file.size();
     entries.reserve(entries.size() + count);
     for (size_t i = 0; i < count; i++) {
-        entry_t e{file.get_entry(i), shards.size() - 1, i};
-        if (const auto other = by_name_.find(e.name); other != by_name_.end())
-            throw std::runtime_error("tensor " + shown(e.name) + " is in "
-                                     + shown_path(shards[entries[other->second].shard].path) + " and in "
-                                     + shown_path(file_path));
-        by_name_[e.name] = entries.size();
-        entries.push_back(std::move(e));
+        const mxdnn::container::entry e = file.get_entry(i);
+        add_entry({e, shards.size() - 1, i, e.dtype, e.size});
     }
+}
+
+void checkpoint_t::add_gguf(const std::string &name, const std::string &file_path) {
+    const auto file = std::make_shared<const gguf::file_t>(file_path);
+    if (const gguf::value_t *count = file->find("split.count"); count && count->integer() > 1)
+        throw std::runtime_error(file->name() + " is one of " + std::to_string(count->integer())
+                                 + " parts; merged GGUF files are read");
+    const std::string stem = ends_with(name, ".gguf") ? safetensors::without(name, ".gguf") : name;
+    shards.push_back({stem + ".safetensors", file_path, {}, file, metadata_of(*file)});
+    for (const gguf::tensor_t &t : file->tensors())
+        add_entry({entry_of(*file, t), 0, entries.size(), t.element->name, t.size});
+}
+
+void checkpoint_t::add_entry(entry_t e) {
+    if (const auto other = by_name_.find(e.name); other != by_name_.end())
+        throw std::runtime_error("tensor " + shown(e.name) + " is in "
+                                 + shown_path(shards[entries[other->second].shard].path) + " and in "
+                                 + shown_path(shards[e.shard].path));
+    by_name_[e.name] = entries.size();
+    entries.push_back(std::move(e));
 }
 
 void checkpoint_t::read_index(const std::string &index_path) {
@@ -157,10 +175,26 @@ std::optional<size_t> checkpoint_t::find(const std::string &name) const {
     return it == by_name_.end() ? std::nullopt : std::optional<size_t>(it->second);
 }
 
+const gguf::tensor_t *checkpoint_t::gguf_of(const entry_t &e) const {
+    const auto &file = shards[e.shard].gguf;
+    return file ? &file->tensors()[e.index] : nullptr;
+}
+
 void checkpoint_t::read(size_t entry, uint64_t offset, uint64_t size, void *buffer) const {
     interrupt::check();
     const entry_t &e = entries[entry];
-    file_of(e).read(e.index, offset, size_t(size), buffer);
+    if (const gguf::tensor_t *t = gguf_of(e))
+        read_entry(*shards[e.shard].gguf, *t, offset, size, buffer);
+    else
+        file_of(e).read(e.index, offset, size_t(size), buffer);
+}
+
+void checkpoint_t::copy(size_t entry, safetensors::contents_t &to) const {
+    const entry_t &e = entries[entry];
+    if (gguf_of(e))
+        to.add_plain(e.name, e.dtype, e.dims, e.size, safetensors::in_pieces(e.size, reader(entry)));
+    else
+        to.add_copy(file_of(e), e.index);
 }
 
 weight_formats::read_t checkpoint_t::reader(size_t entry) const {

@@ -3,86 +3,26 @@
 #include "commands.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "checkpoint.hpp"
 #include "common/contents.hpp"
-#include "common/in_order.hpp"
+#include "compare.hpp"
 #include "progress.hpp"
 #include "sources.hpp"
 
 namespace mxdnn_pack {
 
-using namespace weight_formats;
-using dt = mxdnn::memory::data_type;
 using safetensors::shown;
 
 namespace {
 
-// Sums over the weights of a tensor.
-struct sums_t {
-    double signal = 0, noise = 0;
-    uint64_t not_finite = 0; // on one side only, or another value
-    bool equal = true;
-
-    void add(const float *original, const float *packed, size_t count) {
-        for (size_t i = 0; i < count; i++) {
-            const double x = double(original[i]), y = double(packed[i]);
-            if (x == y || (std::isnan(x) && std::isnan(y))) {
-                if (std::isfinite(x)) signal += x * x;
-                continue;
-            }
-            equal = false;
-            if (std::isfinite(x) && std::isfinite(y)) {
-                signal += x * x;
-                noise += (x - y) * (x - y);
-            } else {
-                not_finite++;
-            }
-        }
-    }
-    // Lower is worse.
-    double decibels() const {
-        if (not_finite) return -INFINITY;
-        return equal ? INFINITY : 10 * std::log10(signal / noise);
-    }
-};
-
 struct compared_t {
     std::string name;
-    sums_t sums;
+    difference_t difference;
 };
-
-sums_t compare(const checkpoint_t &input, size_t entry, const source_t &original, const mxdnn::engine &engine,
-        const options_t &o, unsigned threads) {
-    const mxdnn::memory::desc desc = input.desc_of(input.entries[entry]);
-    const std::optional<shape_t> shape = shape_of(desc);
-    const shape_t &s = original.shape;
-    if (!shape || shape->experts != s.experts || shape->out != s.out || shape->in != s.in)
-        throw std::runtime_error("packed weights " + shown(original.name) + " are " + desc.to_string()
-                                 + ", and the original is " + std::to_string(s.out) + " x "
-                                 + std::to_string(s.in)
-                                 + " (out x in); --transposed says which originals are [in, out]");
-    const unpacking_t unpacking(uint64_t(o.part_mib) << 20, desc, engine, input.reader(entry), dt::f32);
-    if (unpacking.parts() && !unpacking.has_pieces())
-        throw std::runtime_error("packed weights " + shown(original.name)
-                                 + " have no format that diff knows: " + desc.to_string());
-    sums_t sums;
-    in_order::run(unpacking.parts(), threads, [&](size_t part, const in_order::turn_t &wait_for_turn) {
-        std::vector<float> given;
-        read_f32(original, unpacking.piece(part), given);
-        unpacking.make(part, [&](const void *values, uint64_t size) {
-            wait_for_turn();
-            sums.add(given.data(), static_cast<const float *>(values),
-                    std::min(given.size(), size_t(size / 4)));
-        });
-    });
-    return sums;
-}
 
 // Tensors that were copied.
 bool equal_bytes(const checkpoint_t &a, size_t i, const checkpoint_t &b, size_t j) {
@@ -132,18 +72,11 @@ void diff(const options_t &o) {
         }
         progress.update(done += e.size);
     }
-    std::stable_sort(compared.begin(), compared.end(),
-            [](const compared_t &a, const compared_t &b) { return a.sums.decibels() < b.sums.decibels(); });
-    for (const compared_t &c : compared) {
-        const std::string name = shown(c.name);
-        if (c.sums.not_finite)
-            printf("%s  %" PRIu64 " weights that are not finite on one side\n", name.c_str(),
-                    c.sums.not_finite);
-        else if (c.sums.equal)
-            printf("%s  equal\n", name.c_str());
-        else
-            printf("%s  %.2f dB\n", name.c_str(), c.sums.decibels());
-    }
+    std::stable_sort(compared.begin(), compared.end(), [](const compared_t &a, const compared_t &b) {
+        return a.difference.decibels() < b.difference.decibels();
+    });
+    for (const compared_t &c : compared)
+        printf("%s  %s\n", shown(c.name).c_str(), c.difference.text().c_str());
     for (const std::string &name : changed) printf("%s  copied, and other bytes\n", shown(name).c_str());
     for (const std::string &name : absent) printf("%s  not in the original\n", shown(name).c_str());
     printf("%zu packed tensors compared, %zu copied ones equal, %zu changed, %zu not in %s\n",

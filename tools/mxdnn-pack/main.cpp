@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxdnn-pack: packs the weights of a safetensors file, for this machine or another;
+// mxdnn-pack: packs the weights of a safetensors or GGUF file, for this machine or another;
 // doc/reference/mxdnn-pack.md.
 #include <cerrno>
 #include <cstdio>
@@ -20,11 +20,12 @@ namespace {
 
 int run(int argc, char **argv) {
     options_t o;
-    CLI::App app{"Packs the weights of a safetensors file into mxdnn's layouts"};
+    CLI::App app{"Packs the weights of a safetensors or GGUF file into mxdnn's layouts"};
     app.require_subcommand(1);
     const auto command = [&](const char *name, const char *what) {
         CLI::App *c = app.add_subcommand(name, what);
-        c->add_option("input", o.in, "safetensors file, index (*.index.json), or folder with either")
+        c->add_option(
+                 "input", o.in, "safetensors file, index (*.index.json), folder with either, or GGUF file")
                 ->required();
         c->add_option("--threads", o.threads, "how many work; 0: as many as the machine has")
                 ->check(CLI::Range(0u, 1024u))
@@ -48,10 +49,9 @@ int run(int argc, char **argv) {
             "file to write, not the input; a folder where there are several shards and the name does not end with "
             ".safetensors");
     pack_c->add_option("--format", o.format,
-                  "of high-precision weights:" + formats
-                          + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, u8 zero "
-                            "points; both in groups of 32)")
-            ->capture_default_str();
+            "of high-precision weights:" + formats
+                    + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, u8 zero "
+                      "points; both in groups of 32). The default is mxfp4");
     pack_c->add_option(
             "--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even; the default is rceil");
     pack_c->add_option("--include", o.include,
@@ -71,7 +71,7 @@ int run(int argc, char **argv) {
     };
     with_transposed(pack_c);
     pack_c->add_flag("--requantise,--requantize", o.requantise,
-            "weights whose codes no format holds (FP8 with floating-point scales, HQQ): quantise what they are worth");
+            "weights whose codes no format holds (FP8 with floating-point scales, HQQ, some of GGUF): quantise what they are worth");
     const auto with_gptq = [&](CLI::App *c) {
         c->add_option("--gptq-zeros", o.gptq_zeros,
                  "how zero points of GPTQ are stored: less-one (gptq) or plain (gptq_v2); the default is what "
@@ -91,7 +91,7 @@ int run(int argc, char **argv) {
     CLI::App *verify_c = command("verify", "check every descriptor and checksum, whatever the target is");
     CLI::App *diff_c =
             command("diff", "compare packed weights with what they were made of; the worst come first");
-    diff_c->add_option("original", o.original, "safetensors file, index or folder")->required();
+    diff_c->add_option("original", o.original, "safetensors file, index, folder or GGUF file")->required();
     with_exclude(diff_c);
     with_transposed(diff_c);
     with_gptq(diff_c);

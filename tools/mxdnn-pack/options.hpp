@@ -11,8 +11,8 @@ namespace mxdnn_pack {
 struct options_t {
     std::string target; // empty: this machine
     std::string in, out;
-    std::string original; // of diff
-    std::string format = "mxfp4";
+    std::string original;                                    // of diff
+    std::optional<std::string> format;                       // mxfp4, or the nearest
     std::vector<std::string> rules;                          // REGEX=FORMAT
     std::string rounding;                                    // empty: the usual one
     std::optional<std::string> include, exclude, transposed; // regular expressions for names of tensors

@@ -67,6 +67,11 @@ output_t::output_t(const std::string &path, const checkpoint_t &input)
 
 void output_t::write(unsigned threads) { is_folder_ ? write_folder(threads) : write_file(path_, threads); }
 
+std::string output_t::to_read() const {
+    if (!is_folder_) return path_;
+    return place(input_.index ? last_name(*input_.index) : input_.shards[0].name);
+}
+
 void output_t::write_file(const std::string &path, unsigned threads) {
     safetensors::contents_t &c = shards_[0];
     safetensors::writer_t file(path, c.tensors);
@@ -86,7 +91,6 @@ void output_t::write_folder(unsigned threads) {
         undo.folder = path_;
     else if (errno != EEXIST)
         throw std::runtime_error("cannot make the folder " + shown_ + ": " + strerror(errno));
-    const auto place = [&](const std::string &name) { return path_ + "/" + name; };
     const std::string index = input_.index ? last_name(*input_.index) : "";
     const auto refuse_existing = [&](const std::string &name) {
         struct stat st;

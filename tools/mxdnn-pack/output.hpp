@@ -24,11 +24,15 @@ public:
     // All files or none. In a folder no file is replaced, and the index comes last.
     void write(unsigned threads);
 
+    // What a checkpoint_t reads it from, once it is written.
+    std::string to_read() const;
+
     const std::string &shown() const { return shown_; }
 
 private:
     void write_file(const std::string &path, unsigned threads);
     void write_folder(unsigned threads);
+    std::string place(const std::string &name) const { return path_ + "/" + name; }
     std::string index_text(uint64_t total_bytes) const;
 
     const checkpoint_t &input_;

@@ -2,6 +2,7 @@
 // From a checkpoint to packed weights, part of a tensor in memory at a time.
 #include "commands.hpp"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <stdexcept>
 
 #include "checkpoint.hpp"
+#include "compare.hpp"
 #include "json_text.hpp"
 #include "output.hpp"
 #include "rules.hpp"
@@ -59,7 +61,8 @@ plan_t make_plan(const checkpoint_t &input, sources_t &sources, const format_rul
         const mxdnn::engine &engine, const std::string &recipe) {
     plan_t plan;
     for (const source_t &s : sources.packed) {
-        const format_t *format = s.format ? &*s.format : rules.find(s.name);
+        const format_t *format =
+                s.format ? &*s.format : rules.find(s.name, s.nearest ? &*s.nearest : nullptr);
         if (!format) {
             sources_t::left_t &l = sources.left["kept by --rule"];
             if (l.count++ == 0) l.first = s.name;
@@ -67,7 +70,7 @@ plan_t make_plan(const checkpoint_t &input, sources_t &sources, const format_rul
         }
         planned_t p{&s, *format, packed_desc(*format, engine, s.shape), 0};
         p.desc.set_annotation(s.format ? dt::undef : s.type, recipe);
-        for (const size_t i : s.entries) p.before += input.entries[i].size;
+        for (const size_t i : s.entries) p.before += input.entries[i].stored_size;
         plan.before += p.before;
         plan.after += p.desc.get_size();
         plan.tensors.push_back(std::move(p));
@@ -82,6 +85,20 @@ void print(const plan_t &plan) {
                                                           : "";
         printf("%s  %s -> %s%s  %" PRIu64 " -> %zu bytes\n", shown(p.source->name).c_str(),
                 p.source->layout.c_str(), p.format.name.c_str(), how.c_str(), p.before, p.desc.get_size());
+    }
+}
+
+// How far weights that were quantised again are from what they were.
+void print_losses(const plan_t &plan, const output_t &output, const mxdnn::engine &engine, const options_t &o,
+        unsigned threads) {
+    const auto is_lossy = [](const planned_t &p) { return !p.source->loss.empty(); };
+    if (std::none_of(plan.tensors.begin(), plan.tensors.end(), is_lossy)) return;
+    const checkpoint_t packed(output.to_read());
+    for (const planned_t &p : plan.tensors) {
+        if (!is_lossy(p)) continue;
+        const difference_t d = compare(packed, *packed.find(p.source->name), *p.source, engine, o, threads);
+        printf("%s  %s -> %s, quantised again: %s\n", shown(p.source->name).c_str(), p.source->layout.c_str(),
+                p.format.name.c_str(), d.text().c_str());
     }
 }
 
@@ -105,7 +122,7 @@ void pack(const options_t &o) {
     const format_rules_t rules(o);
     const auto rounding = find_rounding(o.rounding);
     if (!o.rounding.empty() && !rules.has_e8m0())
-        throw std::runtime_error("--rounding is of e8m0 scales; " + o.format + " has others");
+        throw std::runtime_error("--rounding is of e8m0 scales; " + *o.format + " has others");
     const mxdnn::engine engine = make_engine(o);
     const checkpoint_t input(o.in);
     std::unique_ptr<output_t> output;
@@ -137,11 +154,10 @@ void pack(const options_t &o) {
                              }});
         }
         for (size_t i = 0; i < input.entries.size(); i++)
-            if (!taken.count(i))
-                output->contents(input.entries[i])
-                        .add_copy(input.file_of(input.entries[i]), input.entries[i].index);
+            if (!taken.count(i)) input.copy(i, output->contents(input.entries[i]));
         for (size_t i = 0; i < input.shards.size(); i++) forget_torchao(output->contents(i).metadata, names);
         output->write(threads);
+        print_losses(plan, *output, engine, o, threads);
     } else {
         print(plan);
     }

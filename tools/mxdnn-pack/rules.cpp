@@ -12,7 +12,8 @@ using safetensors::shown;
 using weight_formats::find_format;
 using weight_formats::format_t;
 
-format_rules_t::format_rules_t(const options_t &o) : otherwise_(&find_format(o.format)) {
+format_rules_t::format_rules_t(const options_t &o)
+    : otherwise_(&find_format(o.format.value_or("mxfp4"))), is_asked_for_(o.format) {
     for (const std::string &rule : o.rules) {
         // No format has a '=' in its name; an expression may have one.
         const size_t equal = rule.rfind('=');
@@ -29,10 +30,10 @@ format_rules_t::format_rules_t(const options_t &o) : otherwise_(&find_format(o.f
     }
 }
 
-const format_t *format_rules_t::find(const std::string &name) const {
+const format_t *format_rules_t::find(const std::string &name, const format_t *nearest) const {
     for (const rule_t &r : rules_)
         if (r.pattern.is_in(name)) return r.format;
-    return otherwise_;
+    return nearest && !is_asked_for_ ? nearest : otherwise_;
 }
 
 bool format_rules_t::has_e8m0() const {

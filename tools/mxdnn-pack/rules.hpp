@@ -16,8 +16,10 @@ public:
     // Throws for a rule that is not REGEX=FORMAT.
     explicit format_rules_t(const options_t &options);
 
-    // Null where the tensor is to be kept as it is.
-    const weight_formats::format_t *find(const std::string &name) const;
+    // Null where the tensor is to be kept as it is. `nearest` is what it gets where neither a rule nor
+    // --format says another, or null.
+    const weight_formats::format_t *find(
+            const std::string &name, const weight_formats::format_t *nearest = nullptr) const;
     // Whether any of them has e8m0 scales, to which --rounding applies.
     bool has_e8m0() const;
 
@@ -28,6 +30,7 @@ private:
     };
     std::vector<rule_t> rules_;
     const weight_formats::format_t *otherwise_;
+    bool is_asked_for_; // --format
 };
 
 } // namespace mxdnn_pack

@@ -40,8 +40,8 @@ source_t values_source(const checkpoint_t &input, size_t i, bool is_transposed) 
     dim out = e.dims[n - 2], in = e.dims[n - 1];
     if (is_transposed) std::swap(out, in);
     const shape_t s = n == 3 ? shape_t::batch(e.dims[0], out, in) : shape_t::matrix(out, in);
-    source_t source{e.name, is_transposed ? e.dtype + " [in, out]" : e.dtype, s, {i}, std::nullopt, {},
-            e.data_type, {}, {}};
+    source_t source{e.name, is_transposed ? e.stored_as + " [in, out]" : e.stored_as, s, {i}, std::nullopt,
+            {}, e.data_type, {}, {}};
     const size_t size = e.data_type == dt::f32 ? 4 : 2;
     if (is_transposed)
         source.values = [=, &input](const piece_t &p, void *to) {
@@ -122,6 +122,9 @@ private:
                                      + ", as others would; --exclude leaves them out");
         if (s.shape.is_empty()) return leave("without elements", key);
         if (!s.loss.empty() && options_.codes_only) return leave("codes that no format holds", key);
+        add(std::move(s));
+    }
+    void add(source_t s) {
         if (!s.loss.empty() && !options_.requantise)
             throw std::runtime_error(
                     "weights " + shown(s.name) + " cannot be packed as they are: " + s.loss
@@ -145,7 +148,9 @@ private:
         if (!include_ || (is_transposed && !include_->is_in(e.name)))
             if (const char *what = weight_rule::left_as(e.name, e.dims, is_transposed))
                 return leave(what, e.name);
-        found_.packed.push_back(values_source(input_, i, is_transposed));
+        source_t source = values_source(input_, i, is_transposed);
+        add_gguf_loss(input_, is_transposed, source);
+        add(std::move(source));
     }
 
     std::set<std::string> names_;
@@ -155,7 +160,8 @@ private:
 
 packing_t packing_of(const source_t &s, uint64_t part_bytes, const format_t &format,
         const mxdnn::engine &engine, mxdnn::scale_rounding rounding) {
-    if (s.format) return packing_t(part_bytes, *s.format, engine, s.shape, s.codes);
+    if (s.codes && format.name == (s.format ? s.format : s.nearest)->name)
+        return packing_t(part_bytes, format, engine, s.shape, s.codes);
     return packing_t(part_bytes, format, engine, s.shape, s.type, s.values, rounding);
 }
 

@@ -14,22 +14,25 @@
 namespace mxdnn_pack {
 
 // Weights found in a checkpoint: values, or codes that a format of mxdnn holds as they are. Where `loss` says
-// why no format does, `values` are what the codes are worth.
+// why no format does, `values` are what the codes are worth, and a format may come nearer to them than
+// others.
 struct source_t {
     std::string name;   // of the result
     std::string layout; // in words
     weight_formats::shape_t shape;
     std::vector<size_t> entries; // that it is made of
 
-    std::optional<weight_formats::format_t> format; // of codes
-    weight_formats::read_codes_t codes;
+    std::optional<weight_formats::format_t> format; // of codes that arrive as they are
+    weight_formats::read_codes_t codes;             // of `format`, or of `nearest`
 
     mxdnn::memory::data_type type = mxdnn::memory::data_type::f32; // of values
     weight_formats::read_values_t values;
     std::string loss;
+    std::optional<weight_formats::format_t> nearest =
+            std::nullopt; // without `codes`, values are quantised to it
 };
 
-// What packs it; `format` is used for values.
+// What packs it to a format.
 weight_formats::packing_t packing_of(const source_t &source, uint64_t part_bytes,
         const weight_formats::format_t &format, const mxdnn::engine &engine, mxdnn::scale_rounding rounding);
 // What a piece is worth.

@@ -2,6 +2,7 @@
 // From packed weights back to plain ones.
 #include "commands.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -36,10 +37,12 @@ void unpack(const options_t &o) {
     const type_t &type = find_type(o.type);
     const mxdnn::engine engine = make_engine(o);
     const checkpoint_t input(o.in);
+    const auto count = std::count_if(
+            input.entries.begin(), input.entries.end(), [](const entry_t &e) { return e.is_packed; });
+    if (count == 0) throw std::runtime_error(input.path + " has no packed weights");
     output_t output(o.out, input);
     const unsigned threads = use_threads(o);
     input.verify(threads);
-    size_t count = 0;
     for (size_t i = 0; i < input.entries.size(); i++) {
         const entry_t &e = input.entries[i];
         safetensors::contents_t &contents = output.contents(e);
@@ -47,7 +50,6 @@ void unpack(const options_t &o) {
             contents.add_plain_copy(input.file_of(e), e.index);
             continue;
         }
-        count++;
         const mxdnn::memory::desc desc = input.desc_of(e);
         safetensors::check_usable(input.path + ": packed tensor " + shown(e.name), desc, engine);
         contents.metadata.erase(e.name + safetensors::checksum_suffix);
@@ -61,9 +63,8 @@ void unpack(const options_t &o) {
                 {unpacking->parts(),
                         [unpacking](size_t part, const take_t &take) { unpacking->make(part, take); }}));
     }
-    if (count == 0) throw std::runtime_error(input.path + " has no packed weights");
     output.write(threads);
-    printf("%s: %zu tensors unpacked to %s\n", output.shown().c_str(), count, o.type.c_str());
+    printf("%s: %td tensors unpacked to %s\n", output.shown().c_str(), count, o.type.c_str());
 }
 
 } // namespace mxdnn_pack

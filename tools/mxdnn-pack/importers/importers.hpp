@@ -29,6 +29,9 @@ struct importer_t {
 const std::vector<importer_t> &importers();
 import_context_t make_context(const checkpoint_t &input, const options_t &options);
 
+std::optional<source_t> find_gguf(const import_context_t &, size_t);
+// Of values of a GGUF file that are blocks which no format holds.
+void add_gguf_loss(const checkpoint_t &, bool is_transposed, source_t &values);
 std::optional<source_t> find_mx_pair(const import_context_t &, size_t);            // gpt-oss and others
 std::optional<source_t> find_compressed_tensors(const import_context_t &, size_t); // *_packed
 std::optional<source_t> find_awq(const import_context_t &, size_t);

@@ -5,6 +5,7 @@ namespace mxdnn_pack {
 
 const std::vector<importer_t> &importers() {
     static const std::vector<importer_t> all = {
+            {"", find_gguf},                      // blocks of GGUF files
             {"_blocks", find_mx_pair},            // gpt-oss as converted
             {".blocks", find_mx_pair},            // gpt-oss as released
             {".qdata", find_mx_pair},             // pairs of torchao's MXTensor by attribute
