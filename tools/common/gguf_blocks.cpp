@@ -235,8 +235,7 @@ void read_values(const file_t &file, const tensor_t &t, uint64_t first, uint64_t
     }
 }
 
-read_codes_t codes_of(
-        const file_t &file, const tensor_t &t, const format_t &format, std::vector<float> global_scales) {
+read_codes_t codes_of(const file_t &file, const tensor_t &t, const format_t &format) {
     const size_t n = t.dims.size();
     const auto out = uint64_t(t.dims[n - 2]), in = uint64_t(t.dims[n - 1]);
     const auto bytes_of = [](dim elements, dt type) {
@@ -255,7 +254,6 @@ read_codes_t codes_of(
         for (size_t i = 0; i < count; i++)
             b.blocks.split(b.at + i * b.element.bytes, codes + i * code_bytes, scales + i * scale_bytes,
                     zeros + i * zero_bytes);
-        if (to.global_scales) to.global_scales[0] = global_scales.at(size_t(p.matrix));
     };
 }
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "gguf.hpp"
 #include "weight_parts.hpp"
@@ -33,8 +31,8 @@ const blocks_t *find_blocks(const element_t &element);
 void read_values(const file_t &file, const tensor_t &tensor, uint64_t first, uint64_t count, float *values);
 
 // A tensor [out, in] or [experts, out, in] of blocks that can be split, as codes of `format`: that of the
-// blocks, or nvfp4 with the global scale of each matrix. File and tensor outlive the result.
-weight_formats::read_codes_t codes_of(const file_t &file, const tensor_t &tensor,
-        const weight_formats::format_t &format, std::vector<float> global_scales = {});
+// blocks, which a global scale may be added to (weight_formats::under()). File and tensor outlive the result.
+weight_formats::read_codes_t codes_of(
+        const file_t &file, const tensor_t &tensor, const weight_formats::format_t &format);
 
 } // namespace gguf

@@ -96,6 +96,14 @@ read_codes_t in_rows(const shape_t &s, const format_t &f, const read_t &codes, c
     };
 }
 
+read_codes_t under(std::vector<float> global_scales, const read_codes_t &codes) {
+    return [codes, global_scales = std::move(global_scales)](const piece_t &p, const codes_t &to) {
+        codes(p, to);
+        to.global_scales[0] =
+                global_scales.size() == 1 ? global_scales[0] : global_scales.at(size_t(p.matrix));
+    };
+}
+
 // ---- cuts ----
 
 cuts_t::cuts_t(uint64_t part_bytes, const format_t &f, const engine &eng, const shape_t &s, uint64_t row)

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "weight_formats.hpp"
 
@@ -32,6 +33,8 @@ using take_t = std::function<void(const void *bytes, uint64_t size)>;
 // Values, or codes and scales, that lie in the order of the pieces.
 read_values_t in_rows(const shape_t &shape, mxdnn::memory::data_type type, const read_t &values);
 read_codes_t in_rows(const shape_t &shape, const format_t &format, const read_t &codes, const read_t &scales);
+// Codes with their global scales: one for all matrices, or one for each.
+read_codes_t under(std::vector<float> global_scales, const read_codes_t &codes);
 
 // How the matrices of a tensor are cut.
 class cuts_t {

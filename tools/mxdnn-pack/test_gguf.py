@@ -57,7 +57,7 @@ def check_values() -> None:
     for part in ("0", "4"):
         run("pack", BLOCKS, "out.safetensors", "--codes-only", "--part-mib", part, "--threads", "2")
         packed, metadata = read("out.safetensors")
-        for name in [f"{k}{end}.weight" for k in KEPT for end in ("", "_exps")] + ["scaled.weight", "scaled_exps.weight"]:
+        for name in [f"{k}{end}.weight" for k in [*KEPT, "scaled"] for end in ("", "_exps")]:
             assert name + ".mxdnn_packed" in packed and name not in packed, name
         assert "scaled.scale" not in packed and "scaled_exps.scale" not in packed
         run("unpack", "out.safetensors", "back.safetensors")

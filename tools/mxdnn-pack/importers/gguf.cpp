@@ -20,10 +20,8 @@ const gguf::blocks_t *blocks_of(const checkpoint_t &input, const entry_t &e) {
     return t ? gguf::find_blocks(*t->element) : nullptr;
 }
 
-read_codes_t codes_of(const checkpoint_t &input, const entry_t &e, const format_t &format,
-        std::vector<float> global_scales = {}) {
-    const read_codes_t codes =
-            gguf::codes_of(*input.shards[e.shard].gguf, *input.gguf_of(e), format, std::move(global_scales));
+read_codes_t codes_of(const checkpoint_t &input, const entry_t &e, const format_t &format) {
+    const read_codes_t codes = gguf::codes_of(*input.shards[e.shard].gguf, *input.gguf_of(e), format);
     return [codes](const piece_t &p, const codes_t &to) {
         interrupt::check();
         codes(p, to);
@@ -49,16 +47,15 @@ std::optional<source_t> find_gguf(const import_context_t &context, size_t i) {
     const dim out = e.dims[n - 2], in = e.dims[n - 1];
     const shape_t shape = n == 3 ? shape_t::batch(e.dims[0], out, in) : shape_t::matrix(out, in);
     source_t source{e.name, blocks->name, shape, {i}, blocks->format(), {}, {}, {}, {}};
-    std::vector<float> global_scales;
-    if (source.format->element == dt::f4_e2m1 && source.format->scale == dt::f8_e4m3)
-        if (const std::optional<size_t> scale = global_scale_of(input, e)) {
-            const layer_t layer(input, e.name, "GGUF NVFP4");
-            global_scales = layer.global_scales(*scale, shape.matrices());
-            source.format = find_format("nvfp4");
-            source.entries.push_back(*scale);
-        }
     source.type = source.format->element;
-    source.codes = codes_of(input, e, *source.format, std::move(global_scales));
+    source.codes = codes_of(input, e, *source.format);
+    if (source.format->scale != dt::f8_e4m3) return source;
+    if (const std::optional<size_t> scale = global_scale_of(input, e)) {
+        const layer_t layer(input, e.name, "GGUF NVFP4");
+        source.codes = under(layer.global_scales(*scale, shape.matrices()), source.codes);
+        source.format = find_format("nvfp4");
+        source.entries.push_back(*scale);
+    }
     return source;
 }
 

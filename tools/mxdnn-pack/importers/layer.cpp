@@ -58,7 +58,6 @@ std::vector<float> layer_t::global_scales(size_t entry, dim matrices) const {
         if (!(x > 0) || std::isinf(x))
             refuse(described(input_.entries[entry]) + " has " + std::to_string(x)
                     + "; global scales are finite and above zero");
-    if (n == 1) v.resize(size_t(matrices), v[0]);
     return v;
 }
 

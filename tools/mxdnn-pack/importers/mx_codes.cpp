@@ -118,10 +118,7 @@ source_t nvfp4_codes(const checkpoint_t &input, const layer_t &layer, const std:
     const shape_t shape = checked_shape(layer, c, s, in, f.block);
     const read_codes_t rows = in_rows(shape, f, input.reader(codes), input.reader(scales));
     source_t source{name, "nvfp4 codes", shape, {codes, scales}, f, {}, f.element, {}, {}};
-    source.codes = [rows, global_scales](const piece_t &p, const codes_t &to) {
-        rows(p, to);
-        if (to.global_scales) to.global_scales[0] = global_scales[size_t(p.matrix)];
-    };
+    source.codes = has_global_scale ? under(global_scales, rows) : rows;
     return source;
 }
 

@@ -150,10 +150,7 @@ source_t nvfp4(const tensor_t &t) {
     }
     if (global) {
         source.entries.push_back(*global);
-        source.codes = [rows = source.codes, global_scales](const piece_t &p, const codes_t &to) {
-            rows(p, to);
-            to.global_scales[0] = global_scales[size_t(p.matrix)];
-        };
+        source.codes = under(global_scales, source.codes);
     }
     return source;
 }
