@@ -93,6 +93,12 @@ TEST(cuda_interop, takes_streams_and_pointers) {
         mxdnn::cuda_interop::copy(s, p, bytes.data(), 256);
         s.wait();
         EXPECT_EQ(read_memory(m), bytes);
+        // A stream can be taken while it is being captured.
+        cudaGraph_t graph = nullptr;
+        CUDA_OK(cudaStreamBeginCapture(mine, cudaStreamCaptureModeGlobal));
+        EXPECT_NO_THROW(mxdnn::cuda_interop::make_stream(gpu(), mine));
+        CUDA_OK(cudaStreamEndCapture(mine, &graph));
+        CUDA_OK(cudaGraphDestroy(graph));
         float on_host[64];
         EXPECT_THROW(mxdnn::cuda_interop::make_memory(md, gpu(), on_host), mxdnn::error);
         EXPECT_THROW(mxdnn::cuda_interop::make_stream(cpu(), mine), mxdnn::error);

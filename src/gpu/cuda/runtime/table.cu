@@ -98,17 +98,6 @@ result_t stream_wait(int device, void *stream) {
     return on_device(device, [&] { return cudaStreamSynchronize(static_cast<cudaStream_t>(stream)); });
 }
 
-result_t stream_device(int device, void *stream, int *owner) {
-#if CUDART_VERSION >= 12080
-    return on_device(device, [&] { return cudaStreamGetDevice(static_cast<cudaStream_t>(stream), owner); });
-#else
-    (void)device;
-    (void)stream;
-    return result_of(
-            cudaGetDevice(owner)); // older runtimes do not know; usually it is the caller's current device
-#endif
-}
-
 result_t stream_is_capturing(int device, void *stream, bool *capturing) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const result_t r = on_device(device, [&] {
@@ -121,6 +110,24 @@ result_t stream_is_capturing(int device, void *stream, bool *capturing) {
     });
     *capturing = status != cudaStreamCaptureStatusNone;
     return r;
+}
+
+result_t stream_device(int device, void *stream, int *owner) {
+#if CUDART_VERSION >= 12080
+    // To ask a stream that is being captured ends its capture. Launches on one of another device fail.
+    bool capturing = false;
+    const result_t r = stream_is_capturing(device, stream, &capturing);
+    if (!r.ok() || capturing) {
+        *owner = device;
+        return r;
+    }
+    return on_device(device, [&] { return cudaStreamGetDevice(static_cast<cudaStream_t>(stream), owner); });
+#else
+    (void)device;
+    (void)stream;
+    return result_of(
+            cudaGetDevice(owner)); // older runtimes do not know; usually it is the caller's current device
+#endif
 }
 
 result_t prepare(int device, kernel_id_t id, const void *args, size_t bytes) {
