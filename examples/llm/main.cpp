@@ -56,12 +56,28 @@ int run(int argc, char **argv) {
     logits->add_option("--output", o.output, "file to write")->required();
     add_loading(logits, o);
     const CLI::Range any_count(1, 1 << 24);
-    CLI::App *generate = add("generate", "continue tokens by the most likely ones", llm::generate);
-    generate->add_option("--ids", o.ids, "tokens")->required()->delimiter(',');
-    generate->add_option("--tokens", o.tokens, "tokens to generate")->capture_default_str()->check(any_count);
+    CLI::App *generate = add("generate", "answer a message, or continue a text or tokens", llm::generate);
+    CLI::Option *text =
+            generate->add_option("text", o.text, "a message, which the model's chat template frames");
+    generate->add_flag("--raw", o.is_raw, "the text is what the model continues, without the template");
+    generate->add_option("--system", o.system, "what the system says before the message");
+    generate->add_option("--ids", o.ids, "tokens instead of a text")->delimiter(',')->excludes(text);
+    generate->add_option("--temperature", o.sampling.temperature, "0: always the likeliest token")
+            ->capture_default_str();
+    generate->add_option("--top-p", o.sampling.top_p, "of the likeliest tokens that together are as likely")
+            ->capture_default_str();
+    generate->add_option("--seed", o.sampling.seed, "equal seeds draw equal tokens")->capture_default_str();
+    generate->add_option("--tokens", o.tokens, "tokens to generate at most")
+            ->capture_default_str()
+            ->check(any_count);
     generate->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
             ->check(any_count);
     add_loading(generate, o);
+    CLI::App *perplexity = add("perplexity", "measure how well the model predicts a text", llm::perplexity);
+    perplexity->add_option("file", o.file, "a text")->required();
+    perplexity->add_option("--context", o.context, "tokens of a window; default: 512")
+            ->check(CLI::Range(2, 1 << 20));
+    add_loading(perplexity, o);
     CLI::App *bench = add("bench", "measure prefill and decode", llm::bench);
     bench->add_option("--batch", o.batch, "sequences")->capture_default_str()->check(any_count);
     bench->add_option("--prompt", o.prompt, "tokens of a prompt")->capture_default_str()->check(any_count);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/model.hpp"
+#include "text/sampler.hpp"
 
 namespace llm {
 
@@ -19,6 +20,10 @@ struct options_t {
     std::vector<std::string> sequences; // of logits: ids as texts
     int64_t at_once = 0;                // tokens of each that are computed at once; 0: all
     std::string output;
+    std::string text, system; // of generate: what the user says, and what the system says
+    bool is_raw = false;      // the text is the model's input, not a message to it
+    sampling_t sampling;
+    std::string file;                            // of perplexity
     int64_t context = 0;                         // 0: what is needed
     int64_t tokens = 64;                         // to generate
     int64_t batch = 1, prompt = 512, repeat = 3; // of bench
@@ -34,5 +39,6 @@ void bench(const options_t &options);
 void describe(const options_t &options);
 void generate(const options_t &options);
 void logits(const options_t &options);
+void perplexity(const options_t &options);
 
 } // namespace llm
