@@ -117,16 +117,19 @@ public:
 
     // Layers on weights in high precision: f32 or bf16.
     virtual std::unique_ptr<linear_t> plain(
-            const linear_spec_t &spec, const source_t &weights, data_type_t type) = 0;
+            const linear_spec_t &spec, const source_t &weights, data_type_t type, int64_t max_rows) = 0;
     virtual std::unique_ptr<experts_t> plain(
             const experts_spec_t &spec, const source_t &gate_up, const source_t &down, data_type_t type) = 0;
 
 protected:
+    // `below` is what the stream needs, and is freed after it.
     engine_t(const mxdnn::engine &engine, const mxdnn::stream &stream, precision_t precision,
-            data_type_t activation)
-        : engine_(engine), stream_(stream), precision_(precision), activation_(activation) {}
+            data_type_t activation, std::shared_ptr<void> below = nullptr)
+        : below_(std::move(below)), engine_(engine), stream_(stream), precision_(precision),
+          activation_(activation) {}
 
 private:
+    std::shared_ptr<void> below_;
     mxdnn::engine engine_;
     mxdnn::stream stream_;
     precision_t precision_;

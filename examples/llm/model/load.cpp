@@ -52,6 +52,7 @@ public:
         const char *head = c_.has_tied_head ? n.embedding : n.head;
         m_.head = linear({head},
                 {c_.hidden, c_.vocabulary, nullptr, then_t::store, data_type_t::f32, 0, "head"}, dense_);
+        e_.wait(); // weights are constant from now on
         if (progress) progress(all, all);
     }
 
@@ -94,7 +95,7 @@ private:
         if (!source) return nullptr;
         if (const auto format = packed_format(*source, encoding))
             return packed_linear(e_, spec, pack(*source, *format));
-        return e_.plain(spec, *source, plain_type(*source, encoding));
+        return e_.plain(spec, *source, plain_type(*source, encoding), m_.max_rows);
     }
     std::unique_ptr<linear_t> linear(
             const std::vector<std::string> &names, const linear_spec_t &spec, const encoding_t &encoding) {

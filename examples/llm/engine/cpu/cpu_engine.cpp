@@ -104,7 +104,8 @@ public:
         for (int64_t i = 0; i < n; i++) values[i]++;
     }
 
-    std::unique_ptr<linear_t> plain(const linear_spec_t &spec, const source_t &weights, dt type) override {
+    std::unique_ptr<linear_t> plain(
+            const linear_spec_t &spec, const source_t &weights, dt type, int64_t) override {
         return cpu_plain_linear(*this, spec, weights, type);
     }
     std::unique_ptr<experts_t> plain(

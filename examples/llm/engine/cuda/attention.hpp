@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on a device. Keys and values are kept as rows [sequence][head][slot][head_size]; position p is in
+// slot p % capacity.
+#pragma once
+
+#include "kernels.hpp"
+
+namespace llm::cuda {
+
+// A layer's cache, and the shape of its attention.
+struct attention_t {
+    int64_t heads, kv_heads, head_size;
+    int64_t capacity, window; // window 0: all positions are seen
+    bool is_interleaved;      // pairs of the rotation
+    float scale, turn_factor; // of queries; of sines and cosines
+    const float *frequencies; // [head_size / 2]
+    type_t cache, result;
+    void *keys, *values;
+    const float *sinks; // [heads], or null
+
+    // Elements of a row of queries, keys and values.
+    constexpr int64_t qkv() const { return (heads + 2 * kv_heads) * head_size; }
+};
+
+// Rotates queries and keys of qkv [rows, a.qkv()] in place, multiplies queries by the scale, stores keys and
+// values.
+void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, float *qkv);
+
+// Each row is one of another sequence, or any row: positions are read on the device, so that the call can be
+// captured. `room` has attend_rows_room() floats.
+int64_t attend_rows_room(const attention_t &a, int64_t rows);
+void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, const float *qkv, float *room, void *y);
+
+// Rows that follow each other in one sequence, on tensor cores: bf16 and heads of 64 only.
+bool can_attend_span(const attention_t &a);
+void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position,
+        const float *qkv, void *y);
+
+} // namespace llm::cuda

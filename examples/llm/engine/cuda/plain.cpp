@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plain.hpp"
+
+#include <algorithm>
+
+#include "check.hpp"
+#include "common/in_order.hpp"
+#include "engine/cpu/loops.hpp"
+#include "engine/routing.hpp"
+
+namespace llm::cuda {
+
+namespace {
+
+std::string name_of(data_type_t type) { return type == data_type_t::bf16 ? "plain bf16" : "plain f32"; }
+cudaDataType_t blas_type(data_type_t type) { return type == data_type_t::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+class plain_linear_t : public linear_t {
+public:
+    plain_linear_t(engine_t &engine, shared_t &shared, const linear_spec_t &spec, const source_t &weights,
+            data_type_t type, int64_t max_rows)
+        : engine_(engine), shared_(shared), spec_(spec), type_(type),
+          weights_(upload(engine, weights, type)) {
+        const bool is_direct =
+                spec.result == data_type_t::f32
+                && (spec.then == linear_spec_t::then_t::store || spec.then == linear_spec_t::then_t::add)
+                && !spec.bias;
+        const size_t size = size_t(max_rows * spec.out) * 4;
+        // Sums that a kernel finishes afterwards.
+        if (!is_direct && shared.sums.size < size) shared.sums = engine.allocate(size);
+    }
+
+    void run(int64_t rows, const void *x, void *y, const void *factor) override {
+        using then_t = linear_spec_t::then_t;
+        const bool adds = spec_.then == then_t::add;
+        const bool is_f32 = spec_.result == data_type_t::f32 && (adds || spec_.then == then_t::store);
+        if (is_f32 && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
+                && spec_.in % 8 == 0 && rows * spec_.in * 2 <= 160 * 1024)
+            return multiply_few(shared_.stream, rows, spec_.in, spec_.out, x, weights_.as<void>(), spec_.bias,
+                    adds, spec_.y_stride(), static_cast<float *>(y));
+        if (is_f32 && !spec_.bias) return multiply(rows, x, static_cast<float *>(y), spec_.y_stride(), adds);
+        float *sums = shared_.sums.as<float>();
+        multiply(rows, x, sums, spec_.out, false);
+        finish(shared_.stream,
+                {rows, spec_.columns(), spec_.out, spec_.y_stride(), cuda::then_t(int(spec_.then)),
+                        type_of(spec_.result), spec_.bias},
+                sums, factor, y);
+    }
+    std::string implementation() const override { return name_of(type_); }
+    size_t bytes() const override { return weights_.size; }
+
+private:
+    engine_t &engine_;
+    shared_t &shared_;
+    const linear_spec_t spec_;
+    const data_type_t type_;
+    const buffer_t weights_;
+
+    static_assert(int(linear_spec_t::then_t::store) == int(cuda::then_t::store)
+                          && int(linear_spec_t::then_t::add) == int(cuda::then_t::add)
+                          && int(linear_spec_t::then_t::gated_silu) == int(cuda::then_t::gated_silu)
+                          && int(linear_spec_t::then_t::silu) == int(cuda::then_t::silu)
+                          && int(linear_spec_t::then_t::multiply) == int(cuda::then_t::multiply),
+            "both have the same order");
+
+    // cuBLAS has columns first: y^T [out, rows] = w [out, in] * x^T.
+    void multiply(int64_t rows, const void *x, float *y, int64_t stride, bool adds) const {
+        const float one = 1, beta = adds ? 1.f : 0.f;
+        check(cublasGemmEx(shared_.blas, CUBLAS_OP_T, CUBLAS_OP_N, int(spec_.out), int(rows), int(spec_.in),
+                      &one, weights_.as<void>(), blas_type(type_), int(spec_.in), x,
+                      blas_type(engine_.activation()), int(spec_.in), &beta, y, CUDA_R_32F, int(stride),
+                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                "multiply with cuBLAS");
+    }
+};
+
+class plain_experts_t : public llm::experts_t {
+public:
+    plain_experts_t(engine_t &engine, shared_t &shared, const experts_spec_t &spec, const source_t &gate_up,
+            const source_t &down, data_type_t type)
+        : engine_(engine), shared_(shared), spec_(spec), type_(type), gate_up_(upload(engine, gate_up, type)),
+          down_(upload(engine, down, type)) {}
+
+    void run(int64_t rows, const void *h, const float *logits, float *y) override {
+        routing_t &r = *spec_.routing;
+        r.run(rows, logits);
+        const cuda::experts_t e = {rows * spec_.topk, spec_.experts, spec_.hidden, spec_.intermediate,
+                spec_.is_interleaved, spec_.alpha, spec_.limit, type_of(engine_.activation()), type_of(type_),
+                static_cast<const int32_t *>(r.ends.get_data_handle()),
+                static_cast<const int32_t *>(r.token_of_row.get_data_handle()),
+                static_cast<const float *>(r.weight_of_row.get_data_handle()), spec_.gate_up_bias,
+                spec_.down_bias};
+        cuda::gate_up(shared_.stream, e, h, gate_up_.as<void>(), r.hidden());
+        cuda::down(shared_.stream, e, r.hidden(), down_.as<void>(), y);
+    }
+    std::string implementation() const override { return name_of(type_); }
+    size_t bytes() const override { return gate_up_.size + down_.size; }
+    size_t bytes_of_expert() const override { return bytes() / size_t(spec_.experts); }
+
+private:
+    engine_t &engine_;
+    shared_t &shared_;
+    const experts_spec_t spec_;
+    const data_type_t type_;
+    const buffer_t gate_up_, down_;
+};
+
+} // namespace
+
+type_t type_of(data_type_t type) { return type == data_type_t::bf16 ? type_t::bf16 : type_t::f32; }
+
+buffer_t upload(engine_t &engine, const source_t &weights, data_type_t type) {
+    const int64_t in = weights.shape.in, out = weights.shape.out, matrices = weights.shape.matrices();
+    const size_t size = type == data_type_t::bf16 ? 2 : 4;
+    const buffer_t all = engine.allocate(size_t(matrices * out * in) * size);
+    // Some MB at a time.
+    const int64_t rows = std::max<int64_t>(1, (int64_t(1) << 20) / in), parts = (out + rows - 1) / rows;
+    in_order::run(size_t(matrices * parts), unsigned(mxdnn::get_max_concurrency()),
+            [&](size_t part, const in_order::turn_t &wait_for_turn) {
+                const int64_t matrix = int64_t(part) / parts, first = int64_t(part) % parts * rows;
+                const int64_t count = std::min(rows, out - first);
+                std::vector<float> values;
+                std::vector<uint16_t> halves;
+                read_f32(weights, {matrix, first, count}, values);
+                if (type == data_type_t::bf16) {
+                    halves.resize(values.size());
+                    loops().to_bf16(int64_t(values.size()), values.data(), halves.data());
+                }
+                wait_for_turn();
+                engine.write(all.as<uint8_t>() + size_t((matrix * out + first) * in) * size,
+                        halves.empty() ? static_cast<const void *>(values.data()) : halves.data(),
+                        values.size() * size);
+            });
+    return all;
+}
+
+std::unique_ptr<linear_t> plain_linear(engine_t &engine, shared_t &shared, const linear_spec_t &spec,
+        const source_t &weights, int64_t max_rows) {
+    return std::make_unique<plain_linear_t>(engine, shared, spec, weights, engine.activation(), max_rows);
+}
+
+std::unique_ptr<llm::experts_t> plain_experts(engine_t &engine, shared_t &shared, const experts_spec_t &spec,
+        const source_t &gate_up, const source_t &down, data_type_t type) {
+    return std::make_unique<plain_experts_t>(engine, shared, spec, gate_up, down, type);
+}
+
+} // namespace llm::cuda
