@@ -209,7 +209,8 @@ private:
         case 2: md.dims[d] += c_.one_in(2) ? 1 : -1; break;
         case 3: md.dt = c_.of({mxdnn_f32, mxdnn_s32, mxdnn_u8, mxdnn_bf16, mxdnn_f4_e2m1}); break;
         case 4: std::swap(md.dims[d], md.dims[0]); break;
-        case 5: overlapping_ = list_.size() > 1; return;
+        // Pointers of a table stay pointers: what they point to, the library cannot know.
+        case 5: overlapping_ = list_.size() > 1 && !by_table_; return;
         default:
             if (draw_strides(c_, md, md.ndims, a.md.dims, md.dt)) a.md = md;
             return;
