@@ -140,11 +140,8 @@ void tokenizer_t::add_added(const parts_t &parts) {
             throw std::runtime_error(what_ + " adds the token " + shown(a.text) + " twice");
         token.is_there = true;
         token.is_special = a.is_special;
-        token.bytes = a.text;
-        if (a.is_normalized)
-            normalized_.insert(is_nfc_ ? unicode::nfc(a.text) : a.text, a);
-        else
-            raw_.insert(a.text, a);
+        token.bytes = a.is_normalized && is_nfc_ ? unicode::nfc(a.text) : a.text;
+        (a.is_normalized ? normalized_ : raw_).insert(token.bytes, a);
     }
 }
 

@@ -5,6 +5,7 @@ Files in the styles of known models are trained from a seed.
 """
 import json
 import random
+import unicodedata
 
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -135,9 +136,8 @@ def test_same_ids_and_text(name, merges, tmp_path):
 def test_every_code_point(tmp_path):
     """Alone and between letters, so that its kind decides where the text is cut."""
     for name in ("gpt-2", "smollm", "llama-3", "qwen3.5", "o200k"):
-        t = train(name, STYLES[name])
-        path = tmp_path / "tokenizer.json"
-        path.write_text(t.to_str())
+        t = train(name, dict(STYLES[name], nfc=False))
+        (tmp_path / "tokenizer.json").write_text(t.to_str())
         # Numbers of Unicode 17, which Digits of the package knows and its patterns do not.
         newer = {*range(0x11DE0, 0x11DEA), *range(0x16FF4, 0x16FF7)}
         points = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and c not in newer]
@@ -145,3 +145,23 @@ def test_every_code_point(tmp_path):
                    for i in range(0, len(points), 64)]
         for i, (wanted, got) in enumerate(zip(t.encode_batch(strings), ask(tmp_path, strings))):
             assert got == wanted.ids, f"{name}, from U+{points[i * 64]:04X} on"
+
+
+def test_normalisation(tmp_path):
+    """Python's own NFC is newer than that of the package."""
+    rng = random.Random(SEED)
+    points = [chr(c) for c in range(0x110000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co")]
+    marks = [c for c in points if unicodedata.combining(c)]
+    parts = [c for c in points if unicodedata.decomposition(c)] + [chr(c) for c in range(0x1100, 0x1200)] + marks
+    strings = ["".join(points[i:i + 64]) for i in range(0, len(points), 64)]
+    strings += ["".join(rng.choice(rng.choice([points, marks, parts])) for _ in range(20)) for _ in range(5000)]
+    strings += [unicodedata.normalize("NFD", s) for s in strings]
+    content = json.loads(train("normalisation", STYLES["gpt-2 with nothing but bytes"]).to_str())
+    for normalizer, to in (None, lambda s: unicodedata.normalize("NFC", s)), ({"type": "NFC"}, lambda s: s):
+        content["normalizer"] = normalizer
+        (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+        answers = ask(tmp_path, [to(s) for s in strings])
+        if normalizer:
+            for string, wanted, got in zip(strings, expected, answers):
+                assert got == wanted, ascii(string)
+        expected = answers
