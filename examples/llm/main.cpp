@@ -79,12 +79,17 @@ int run(int argc, char **argv) {
             ->check(CLI::Range(2, 1 << 20));
     add_loading(perplexity, o);
     CLI::App *bench = add("bench", "measure prefill and decode", llm::bench);
-    bench->add_option("--batch", o.batch, "sequences")->capture_default_str()->check(any_count);
-    bench->add_option("--prompt", o.prompt, "tokens of a prompt")->capture_default_str()->check(any_count);
+    bench->add_option("--batch", o.batches,
+                 "sequences that are decoded at once; several numbers: one after the other")
+            ->capture_default_str()
+            ->delimiter(',')
+            ->check(any_count);
+    bench->add_option("--prompt", o.prompt, "tokens of the prompt")->capture_default_str()->check(any_count);
     bench->add_option("--tokens", o.tokens, "tokens to decode")
             ->capture_default_str()
             ->check(CLI::Range(2, 1 << 20));
-    bench->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
+    bench->add_option(
+                 "--context", o.context, "tokens of a sequence when decoding ends; default: --tokens and one")
             ->check(any_count);
     bench->add_option("--repeat", o.repeat, "times; the best counts")
             ->capture_default_str()

@@ -23,10 +23,11 @@ struct options_t {
     std::string text, system; // of generate: what the user says, and what the system says
     bool is_raw = false;      // the text is the model's input, not a message to it
     sampling_t sampling;
-    std::string file;                            // of perplexity
-    int64_t context = 0;                         // 0: what is needed
-    int64_t tokens = 64;                         // to generate
-    int64_t batch = 1, prompt = 512, repeat = 3; // of bench
+    std::string file;                   // of perplexity
+    int64_t context = 0;                // 0: what is needed
+    int64_t tokens = 64;                // to generate
+    std::vector<int64_t> batches = {1}; // of bench
+    int64_t prompt = 512, repeat = 3;
 };
 
 // Loads the model and says how far it is.

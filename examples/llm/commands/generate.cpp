@@ -98,9 +98,12 @@ void generate(const options_t &o) {
     session_t s(m, 1, o.context ? o.context : int64_t(r.tokens.size()) + o.tokens);
     std::vector<int32_t> next = r.tokens;
     for (int64_t i = 0; i < o.tokens; i++) {
-        s.feed({{0, next}}, session_t::wanted_t::last, [&](int64_t, int64_t, const float *logits) {
-            next = {sampler.next(logits, size_t(m.config.vocabulary))};
-        });
+        if (i > 0 && o.sampling.temperature == 0)
+            next = s.decode(next, 1); // logits stay where they are
+        else
+            s.feed({{0, next}}, session_t::wanted_t::last, [&](int64_t, int64_t, const float *logits) {
+                next = {sampler.next(logits, size_t(m.config.vocabulary))};
+            });
         if (std::count(r.ends.begin(), r.ends.end(), next[0])) break;
         r.printer->put(next[0]);
     }

@@ -87,6 +87,8 @@ public:
     virtual void copy(void *to, const void *from, size_t size) = 0;
     // Bytes that it reads in a second, measured.
     virtual double bandwidth() = 0;
+    // Operations of a large bf16 matmul in a second, measured by what others use; 0: unknown.
+    virtual double matmul_rate() { return 0; }
     // Waits for all that was begun.
     virtual void wait() {}
     // Bytes of its memory that this program holds; 0 where that is memory of the host.

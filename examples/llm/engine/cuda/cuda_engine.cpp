@@ -173,6 +173,7 @@ public:
         return total - free;
     }
     double bandwidth() override;
+    double matmul_rate() override;
 
     std::unique_ptr<table_t> table(const source_t &source) override {
         return std::make_unique<cuda_table_t>(*this, device_->stream, source);
@@ -207,6 +208,8 @@ public:
 private:
     const std::shared_ptr<device_t> device_;
     shared_t shared_;
+
+    double fastest(const std::function<void()> &work);
 };
 
 // Done once as it is, captured when it is done again, and replayed from then on.
@@ -243,9 +246,8 @@ std::function<void()> cuda_engine_t::recorded(const std::function<void()> &work)
     };
 }
 
-// The best of some passes over a GB.
-double cuda_engine_t::bandwidth() {
-    const buffer_t bytes = allocate(size_t(1) << 30), sum = allocate(4);
+// Seconds of the fastest of some runs.
+double cuda_engine_t::fastest(const std::function<void()> &work) {
     cudaEvent_t begin = nullptr, end = nullptr;
     check(cudaEventCreate(&begin), "create an event");
     check(cudaEventCreate(&end), "create an event");
@@ -253,7 +255,7 @@ double cuda_engine_t::bandwidth() {
     for (int pass = 0; pass < 5; pass++) {
         float ms = 0;
         check(cudaEventRecord(begin, device_->stream), "record an event");
-        read_all(device_->stream, bytes.as<void>(), int64_t(bytes.size), sum.as<float>());
+        work();
         check(cudaEventRecord(end, device_->stream), "record an event");
         wait();
         check(cudaEventElapsedTime(&ms, begin, end), "measure");
@@ -261,7 +263,34 @@ double cuda_engine_t::bandwidth() {
     }
     (void)cudaEventDestroy(begin);
     (void)cudaEventDestroy(end);
-    return double(bytes.size) / (double(best) * 1e-3);
+    return double(best) * 1e-3;
+}
+
+double cuda_engine_t::bandwidth() {
+    const buffer_t bytes = allocate(size_t(1) << 30), sum = allocate(4);
+    return double(bytes.size) / fastest([&] {
+        read_all(device_->stream, bytes.as<void>(), int64_t(bytes.size), sum.as<float>());
+    });
+}
+
+double cuda_engine_t::matmul_rate() {
+    const int n = 8192;
+    const size_t size = size_t(n) * n * 2;
+    // Zeros would take less power than numbers.
+    std::vector<uint16_t> values(size / 2);
+    uint32_t state = 1;
+    for (uint16_t &v : values) {
+        state = state * 1664525 + 1013904223;
+        v = uint16_t(0x3f00 | (state >> 16 & 0x80ff));
+    }
+    const buffer_t a = put(values), b = put(values), c = allocate(size);
+    const float one = 1, zero = 0;
+    return 2. * n * n * n / fastest([&] {
+        check(cublasGemmEx(device_->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, a.as<void>(), CUDA_R_16BF,
+                      n, b.as<void>(), CUDA_R_16BF, n, &zero, c.as<void>(), CUDA_R_16BF, n,
+                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                "multiply with cuBLAS");
+    });
 }
 
 } // namespace
