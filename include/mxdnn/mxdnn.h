@@ -268,15 +268,21 @@ mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scales(mxdnn_primitive_attr_t 
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_scales(const_mxdnn_primitive_attr_t attr, int arg,
         int *mask, int *ndims, mxdnn_dims_t group_dims, mxdnn_data_type_t *data_type,
         mxdnn_quantization_mode_t *mode);
-/** Describes the zero points of argument `arg`. Their type is u8, or a floating type for int4 with
- * floating-point zeros. Mask and groups must be those of the scales. The execution argument is
- * MXDNN_ARG_ATTR_ZERO_POINTS | arg. */
+/** Describes the zero points of argument `arg`. Their type is u8, or a floating type for zeros or minima that
+ * are added (mxdnn_primitive_attr_set_zero_points_kind). Mask and groups must be those of the scales. The
+ * execution argument is MXDNN_ARG_ATTR_ZERO_POINTS | arg. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_zero_points(mxdnn_primitive_attr_t attr, int arg, int mask,
         int ndims, const mxdnn_dims_t group_dims, mxdnn_data_type_t data_type);
 /** Writes the values of mxdnn_primitive_attr_set_zero_points(), in the form of
  * mxdnn_primitive_attr_get_scales(). */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_zero_points(const_mxdnn_primitive_attr_t attr, int arg,
         int *mask, int *ndims, mxdnn_dims_t group_dims, mxdnn_data_type_t *data_type);
+/** Sets what the zero points of `arg` mean. The default is standard. Minima have a floating-point type. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_zero_points_kind(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_zero_points_kind_t kind);
+/** What mxdnn_primitive_attr_set_zero_points_kind() set for `arg`. */
+mxdnn_status_t MXDNN_API mxdnn_primitive_attr_get_zero_points_kind(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_zero_points_kind_t *kind);
 /** Sets the rule for e8m0 scales that are computed for `arg`. The default is floor. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_set_scale_rounding(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding);

@@ -200,6 +200,13 @@ typedef enum {
     mxdnn_scale_rounding_rceil = 3 /**< the smallest power of two under which no element saturates */
 } mxdnn_scale_rounding_t;
 
+/** What zero points mean; doc/reference/formats.md. */
+typedef enum {
+    mxdnn_zero_points_standard =
+            0, /**< u8: value = (code - zp) * scale; floating-point: value = (code - 8) * scale + zp */
+    mxdnn_zero_points_minimum = 1 /**< floating-point, the value of code 0: value = code * scale + zp */
+} mxdnn_zero_points_kind_t;
+
 /** Order of plain scales; doc/reference/formats.md. */
 typedef enum {
     mxdnn_scales_linear = 0,       /**< the order of the elements */

@@ -328,7 +328,9 @@ std::string to_string(const attr_t &attr) {
         const std::string name = o.word;
         if (a.scales.set)
             add("attr-scales:" + groups_text(o.word, a.scales) + ":" + quantization_mode_name(a.mode));
-        if (a.zero_points.set) add("attr-zero-points:" + groups_text(o.word, a.zero_points));
+        if (a.zero_points.set)
+            add("attr-zero-points:" + groups_text(o.word, a.zero_points)
+                    + (a.zero_points_kind == mxdnn_zero_points_minimum ? ":minimum" : ""));
         if (a.global != mxdnn_quantization_mode_undef)
             add("attr-global-scale:" + name + ":" + quantization_mode_name(a.global));
         if (a.rounding != mxdnn_scale_rounding_floor)

@@ -23,6 +23,7 @@ struct arg_attr_t {
         }
     };
     grouping_t scales, zero_points;
+    mxdnn_zero_points_kind_t zero_points_kind = mxdnn_zero_points_standard;
     mxdnn_quantization_mode_t mode = mxdnn_quantization_mode_undef;
     mxdnn_quantization_mode_t global = mxdnn_quantization_mode_undef; // undef: no global scale
     mxdnn_scale_rounding_t rounding = mxdnn_scale_rounding_floor;
@@ -30,9 +31,9 @@ struct arg_attr_t {
     mxdnn_element_packing_t packing = mxdnn_element_packing_bytes;
 
     bool is_default() const {
-        return !scales.set && !zero_points.set && global == mxdnn_quantization_mode_undef
-               && rounding == mxdnn_scale_rounding_floor && layout == mxdnn_scales_linear
-               && packing == mxdnn_element_packing_bytes;
+        return !scales.set && !zero_points.set && zero_points_kind == mxdnn_zero_points_standard
+               && global == mxdnn_quantization_mode_undef && rounding == mxdnn_scale_rounding_floor
+               && layout == mxdnn_scales_linear && packing == mxdnn_element_packing_bytes;
     }
     bool is_dynamic() const { return mode > mxdnn_quantization_mode_static_sazp; }
 };

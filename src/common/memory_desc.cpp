@@ -484,6 +484,16 @@ bool equal(const memory_desc_t &a, const memory_desc_t &b) {
     }
 }
 
+namespace {
+const char *zero_point_word(zero_point_kind_t zp) {
+    switch (zp) {
+    case zero_point_kind_t::float_zero: return ":float_zero:";
+    case zero_point_kind_t::minimum: return ":minimum:";
+    default: return ":zp:";
+    }
+}
+} // namespace
+
 std::string to_string(const memory_desc_t &md) {
     if (is_zero(md)) return "undef";
     std::string s = data_type_name(md.dt);
@@ -502,7 +512,7 @@ std::string to_string(const memory_desc_t &md) {
         s += "v" + std::to_string(p.layout_version) + ":" + data_type_name(p.quant.scale_dt) + ":"
              + std::to_string(p.quant.block) + "x1";
         if (p.quant.zp != zero_point_kind_t::none) {
-            s += p.quant.zp == zero_point_kind_t::float_zero ? ":float_zero:" : ":zp:";
+            s += zero_point_word(p.quant.zp);
             s += data_type_name(p.quant.zp_dt);
         }
         if (p.quant.global != global_scale_kind_t::none)

@@ -33,7 +33,9 @@ public:
     }
     // Equal engines are one object.
     key_writer_t &add(const engine_t *e) { return add(reinterpret_cast<uintptr_t>(e)); }
-    void add(const quant_t &q) { add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global); }
+    void add(const quant_t &q) {
+        add(q.scale_dt).add(q.block).add(q.zp).add(q.zp_dt).add(q.global).add(q.whole_row);
+    }
     void add(const memory_desc_t &md) {
         add(md.ndims).add(md.dt).add(md.kind);
         for (int i = 0; i < md.ndims; i++) add(md.dims[i]).add(md.strides[i]);
@@ -51,7 +53,7 @@ public:
     void add(const arg_attr_t &a) {
         add(a.scales);
         add(a.zero_points);
-        add(a.mode).add(a.global).add(a.rounding).add(a.layout).add(a.packing);
+        add(a.zero_points_kind).add(a.mode).add(a.global).add(a.rounding).add(a.layout).add(a.packing);
     }
     void add(const attr_t &a) {
         for (const operand_t &o : operands)

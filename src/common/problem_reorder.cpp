@@ -24,6 +24,8 @@ void imply_attr(arg_attr_t &a, const memory_desc_t &md, const quant_t &q, mxdnn_
     if (q.zp != zero_point_kind_t::none) {
         a.zero_points = a.scales;
         a.zero_points.dt = q.zp_dt;
+        a.zero_points_kind =
+                q.zp == zero_point_kind_t::minimum ? mxdnn_zero_points_minimum : mxdnn_zero_points_standard;
     }
     if (q.global != global_scale_kind_t::none)
         a.global = a.is_dynamic() ? mxdnn_quantization_mode_dynamic_fp : mxdnn_quantization_mode_static_sazp;

@@ -120,8 +120,7 @@ status_t quant_of(
     const auto &s = a.scales;
     // Plain s8 and f8_e4m3 with one scale per row have a mask of the rows, or groups as long as a row.
     const dim_t columns = md.dims[md.ndims - 1];
-    const bool row_scales = (md.dt == mxdnn_s8 || md.dt == mxdnn_f8_e4m3)
-                            && has_role(s.dt, role_high_precision)
+    const bool row_scales = is_row_element(md.dt) && has_role(s.dt, role_high_precision) && s.groups[0] == 1
                             && (s.groups[1] >= columns || !(s.mask & 1 << (md.ndims - 1)));
     const int last_two = (row_scales ? 1 : 3) << (md.ndims - 2);
     int batch_bits = 0;
@@ -135,7 +134,8 @@ status_t quant_of(
     q.scale_dt = s.dt;
     q.block = s.groups[0] > 1 ? s.groups[0] : s.groups[1];
     *axis_from_end = s.groups[0] > 1 ? 2 : 1;
-    if (row_scales) q.block = std::max<dim_t>(columns, 1);
+    q.whole_row = row_scales && md.dt == mxdnn_s8;
+    if (row_scales && !(q.whole_row && is_affine_block(q.block))) q.block = std::max<dim_t>(columns, 1);
     MXDNN_CHECK(check_storage(name, md, a));
     if (a.zero_points.set) {
         if (!a.zero_points.same_groups(s))
@@ -145,7 +145,9 @@ status_t quant_of(
                     name, a.zero_points.mask, (long long)a.zero_points.groups[0],
                     (long long)a.zero_points.groups[1], s.mask, (long long)s.groups[0],
                     (long long)s.groups[1]);
-        q.zp = a.zero_points.dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+        q.zp = a.zero_points_kind == mxdnn_zero_points_minimum ? zero_point_kind_t::minimum
+               : a.zero_points.dt == mxdnn_u8                  ? zero_point_kind_t::u8
+                                                               : zero_point_kind_t::float_zero;
         q.zp_dt = a.zero_points.dt;
     }
     if (a.global != mxdnn_quantization_mode_undef)
@@ -312,7 +314,7 @@ status_t check_source_recipe(const problem_t &p) {
     const bool blocks = a.mode == mxdnn_quantization_mode_dynamic_mx && q.scale_dt == mxdnn_e8m0;
     const bool rows =
             (a.mode == mxdnn_quantization_mode_dynamic_affine || a.mode == mxdnn_quantization_mode_dynamic_fp)
-            && q.scale_dt == mxdnn_f32;
+            && has_row_scale(dt, q) && q.scale_dt == mxdnn_f32;
     if (dt == mxdnn_data_type_undef || !(blocks || rows) || a.zero_points.set
             || a.global != mxdnn_quantization_mode_undef)
         return fail(mxdnn_unimplemented,

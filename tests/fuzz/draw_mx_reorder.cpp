@@ -27,7 +27,9 @@ bool draw_reorder_side(
     q.block = f.block;
     if (f.dt == mxdnn_u4 && c.one_in(2)) {
         q.zp_dt = c.of({mxdnn_u8, mxdnn_bf16, mxdnn_f16, mxdnn_f32});
-        q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+        q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8
+               : c.one_in(2)       ? zero_point_kind_t::float_zero
+                                   : zero_point_kind_t::minimum;
     }
     if (f.scale_dt == mxdnn_f8_e4m3) q.global = global_scale_kind_t(c.below(3));
     const bool cuda = c.one_in(2);

@@ -28,6 +28,7 @@ constexpr auto every_type = [] {
 // How a source in high precision is quantised in execute: the type is that of the codes.
 constexpr format_t recipes[] = {
         {mxdnn_s8, mxdnn_e8m0, 32, mxdnn_quantization_mode_dynamic_mx},
+        {mxdnn_s8, mxdnn_f16, 32, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_s8, mxdnn_f32, 0, mxdnn_quantization_mode_dynamic_affine},
         {mxdnn_f8_e4m3, mxdnn_f32, 0, mxdnn_quantization_mode_dynamic_fp},
 };
@@ -155,6 +156,8 @@ void set_format(
     if (takes_zero_points(f) ? c.one_in(2) : c.one_in(60))
         mxdnn_primitive_attr_set_zero_points(
                 &a, arg, mask, 2, groups, c.of({mxdnn_u8, mxdnn_bf16, mxdnn_f16, mxdnn_f32}));
+    if (takes_zero_points(f) ? c.one_in(2) : c.one_in(60))
+        mxdnn_primitive_attr_set_zero_points_kind(&a, arg, mxdnn_zero_points_minimum);
     if (f.scale_dt == mxdnn_f8_e4m3 ? c.one_in(2) : c.one_in(60))
         mxdnn_primitive_attr_set_global_scale(&a, arg,
                 dynamic && !c.one_in(4) ? mxdnn_quantization_mode_dynamic_fp

@@ -15,7 +15,7 @@ void for_each_format(F &&body) {
     for (const data_type_info_t &elem : types)
         for (const data_type_info_t &scale : types)
             for (dim_t block = 1; block <= 1024; block *= 2)
-                for (int zp = 0; zp < 3; zp++)
+                for (int zp = 0; zp < 4; zp++)
                     for (const data_type_info_t &zp_type : types)
                         for (int global = 0; global < 3; global++) {
                             // Without zero points there is one case, not one for each of their types.

@@ -134,7 +134,7 @@ void matrix_t::fill(rng_t &g) {
             v.set_scale(k, n, random_scale(g, format.quant.scale_dt));
             if (format.quant.zp == zero_point_kind_t::u8)
                 v.set_zero_point(k, n, below(g, 8) ? below(g, 16) : below(g, 256));
-            if (format.quant.zp == zero_point_kind_t::float_zero)
+            if (is_added(format.quant.zp))
                 v.set_zero_point(k, n, encode(format.quant.zp_dt, uniform(g, -2, 2)));
         }
 }
@@ -150,7 +150,8 @@ void matrix_t::read() const {
             e.zero = 0;
             if (format.quant.zp == zero_point_kind_t::none) continue;
             e.zero = decode(format.quant.zp_dt, v.zero_point(k, n));
-            e.code -= format.quant.zp == zero_point_kind_t::u8 ? e.zero : 8;
+            e.code -=
+                    format.quant.zp == zero_point_kind_t::u8 ? e.zero : float(code_of_added(format.quant.zp));
         }
     fresh_ = true;
 }

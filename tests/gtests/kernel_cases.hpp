@@ -111,7 +111,7 @@ struct matrix_t {
     float value(int64_t k, int64_t n) const {
         const element_t &e = element(k, n);
         const float product = mul_f32(e.code, e.scale);
-        return format.quant.zp == zero_point_kind_t::float_zero ? add_f32(product, e.zero) : product;
+        return is_added(format.quant.zp) ? add_f32(product, e.zero) : product;
     }
 
 private:

@@ -345,12 +345,12 @@ TEST(BlobHostile, FieldsThatContradictOneAnother) {
 TEST(BlobHostile, NewerFormats) {
     std::string text;
     bytes_t blob = packed_blob();
-    store_le(blob.data() + 8, 2, 3);  // format_version
-    store_le(blob.data() + 10, 2, 2); // oldest_reader
+    store_le(blob.data() + 8, 2, 4);  // format_version
+    store_le(blob.data() + 10, 2, 3); // oldest_reader
     seal(blob);
     EXPECT_EQ(examine(blob, &text), blob_class_t::newer_format);
-    EXPECT_NE(text.find("format version 2"), std::string::npos) << text;
-    EXPECT_NE(text.find("reads version 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("format version 3"), std::string::npos) << text;
+    EXPECT_NE(text.find("reads version 2"), std::string::npos) << text;
     EXPECT_EQ(status_of(blob), mxdnn_incompatible_version);
     // Whatever a newer format puts behind the envelope, it is newer and not corrupt.
     bytes_t strange(200, 0xee);
@@ -366,6 +366,11 @@ TEST(BlobHostile, NewerFormats) {
     seal(blob);
     EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
     EXPECT_NE(text.find("oldest_reader is 2"), std::string::npos) << text;
+    // A version that is read, but that nothing in the blob needs.
+    store_le(blob.data() + 8, 2, 2);
+    seal(blob);
+    EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
+    EXPECT_NE(text.find("must be 1"), std::string::npos) << text;
 }
 
 TEST(BlobHostile, UnknownFields) {

@@ -178,8 +178,9 @@ TEST(dequantize, float_zero_rounds_twice) {
     const float scale = float_of(0x3f800001), zero = -7.f; // 7 * (1 + 2^-23) is a tie in f32
     const float product = 7 * scale;
     ASSERT_NE(double(product), 7 * double(scale));
-    EXPECT_EQ(float_zero_dequantize(15, scale, zero), product - 7);
-    EXPECT_NE(double(float_zero_dequantize(15, scale, zero)), 7 * double(scale) - 7);
+    EXPECT_EQ(added_zero_dequantize(15, scale, zero, 8), product - 7);
+    EXPECT_NE(double(added_zero_dequantize(15, scale, zero, 8)), 7 * double(scale) - 7);
+    EXPECT_EQ(added_zero_dequantize(7, scale, zero, 0), product - 7);
 }
 
 TEST(quantize, what_cannot_be_computed_poisons) {
@@ -199,6 +200,10 @@ TEST(quantize, what_cannot_be_computed_poisons) {
     q.zp = zero_point_kind_t::float_zero;
     q.zp_dt = mxdnn_bf16;
     expect(mxdnn_u4, q, mxdnn_scale_rounding_floor, 0x7fc0u);
+    const float bad[] = {1, float_of(f32_nan_bits), -3};
+    EXPECT_EQ(quantize_block(mxdnn_u4, int4_min_quant, mxdnn_scale_rounding_floor, 0, bad, 3, codes).scale,
+            uint32_t(f16_t::nan_code));
+    EXPECT_EQ(codes[0] | codes[1] | codes[2], 0);
     expect(mxdnn_f32, mx_quant, mxdnn_scale_rounding_floor, 0u); // no format
     EXPECT_TRUE(is_nan(dequantize_element(mxdnn_f32, mx_quant, {127, 0}, 0, 1)));
 }
@@ -209,9 +214,12 @@ TEST(check_quant, legal_are_exactly_these) {
     std::vector<data_type_t> types = {mxdnn_data_type_undef};
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows) types.push_back(row.id);
     // Of elements in blocks, what a row of the table says, with a global scale where NVFP4 has one.
-    const auto has_row = [](data_type_t elem, const quant_t &q) {
+    const auto is_of_groups = [](const named_format_t &row) {
+        return quant_family(row.elem, row.quant) == quant_family_t::affine;
+    };
+    const auto has_row = [&](data_type_t elem, const quant_t &q) {
         for (const named_format_t &row : named_formats)
-            if (row.decoder != decoder_t::int4 && row.elem == elem && row.quant == q) return true;
+            if (!is_of_groups(row) && row.elem == elem && row.quant == q) return true;
         return false;
     };
     const auto in = [](data_type_t dt, std::initializer_list<data_type_t> list) {
@@ -223,7 +231,7 @@ TEST(check_quant, legal_are_exactly_these) {
     for (data_type_t elem : types)
         for (data_type_t scale : types)
             for (dim_t block : {-32, 0, 1, 8, 16, 31, 32, 48, 64, 128, 256, 512})
-                for (int zp = 0; zp < 4; zp++)
+                for (int zp = 0; zp < 5; zp++)
                     for (data_type_t zp_dt : types)
                         for (int global = 0; global < 4; global++) {
                             const quant_t q{
@@ -234,14 +242,14 @@ TEST(check_quant, legal_are_exactly_these) {
                             const bool nvfp4 = elem == mxdnn_f4_e2m1 && scale == mxdnn_f8_e4m3 && global <= 2;
                             const bool blocks = has_row(elem, nvfp4 ? one_level : q);
                             const bool affine =
-                                    in(elem, {mxdnn_s4, mxdnn_u4})
+                                    in(elem, {mxdnn_s4, mxdnn_u4, mxdnn_s8})
                                     && in(scale, {mxdnn_bf16, mxdnn_f16, mxdnn_f32})
                                     && (block == 32 || block == 64 || block == 128 || block == 256)
                                     && global == 0
                                     && (none
                                             || (elem == mxdnn_u4
                                                     && ((zp == 1 && zp_dt == mxdnn_u8)
-                                                            || (zp == 2
+                                                            || ((zp == 2 || zp == 3)
                                                                     && in(zp_dt, {mxdnn_bf16, mxdnn_f16,
                                                                                          mxdnn_f32})))));
                             const bool expected = blocks || affine;
@@ -254,8 +262,8 @@ TEST(check_quant, legal_are_exactly_these) {
                             }
                         }
     int blocks = 2; // the global scales of NVFP4
-    for (const named_format_t &row : named_formats) blocks += row.decoder != decoder_t::int4;
-    EXPECT_EQ(legal, blocks + 3 * 4 * (1 + 1 + 1 + 3));
+    for (const named_format_t &row : named_formats) blocks += !is_of_groups(row);
+    EXPECT_EQ(legal, blocks + 3 * 4 * (1 + 1 + 1 + 1 + 3 + 3)); // s8, s4, u4 alone, with u8, zeros, minima
 }
 
 TEST(check_quant, says_what_would_be_right) {
@@ -279,9 +287,9 @@ TEST(named_formats, are_legal_and_found) {
         EXPECT_EQ(check_dynamic_quant(row.elem, row.quant, mxdnn_scale_rounding_rceil), nullptr) << row.name;
         EXPECT_EQ(data_type_from_name(row.name), mxdnn_data_type_undef) << "a word with two meanings";
     }
-    EXPECT_GE(rows, 9);
-    for (const char *name :
-            {"mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "int4", "int4_zp"})
+    EXPECT_GE(rows, 11);
+    for (const char *name : {"mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "int4",
+                 "int4_zp", "int4_min", "int8"})
         EXPECT_NE(named_format(name), nullptr) << name;
     EXPECT_EQ(named_format("mxfp4")->elem, mxdnn_f4_e2m1);
     EXPECT_EQ(named_format("mxfp6_e3m2")->elem, mxdnn_f6_e3m2);

@@ -104,7 +104,7 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, st
                                        : (p.rows - 1) * src_stride + row_bytes;
     const int64_t acc_bytes = (acc_rows - 1) * acc_stride + acc_columns * 4;
     const int64_t xsum_stride = p.blocks * 4 + 4;
-    const bool has_xsum = p.w.format.quant.zp == zero_point_kind_t::float_zero;
+    const bool has_xsum = is_added(p.w.format.quant.zp);
 
     guarded_t src(size_t(src_bytes), p.place), acc(size_t(acc_bytes), p.place);
     const size_t wei_bytes = size_t(p.panels * p.w.panel_bytes());
@@ -185,7 +185,7 @@ want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
     if (p.row.on_tiles) return want_on_tiles(&p.x[size_t(r * p.w.shape.K)], p.w, n);
     want_t w;
     // Sums with the scale and with the zero are apart, so an Inf in both can meet its negative.
-    w.or_nan = p.w.format.quant.zp == zero_point_kind_t::float_zero;
+    w.or_nan = is_added(p.w.format.quant.zp);
     double magnitude = 0, largest_scale = 0;
     for (int64_t k = 0; k < p.w.shape.K; k++) {
         const matrix_t::element_t &e = p.w.element(k, n);

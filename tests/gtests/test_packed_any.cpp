@@ -43,6 +43,8 @@ std::vector<named_format_t> formats() {
     q.zp = zero_point_kind_t::float_zero;
     q.zp_dt = mxdnn_f32;
     all.push_back({"u4 with floating zero points", mxdnn_u4, q});
+    q.zp = zero_point_kind_t::minimum;
+    all.push_back({"u4 with minima", mxdnn_u4, q});
     return all;
 }
 
@@ -52,12 +54,14 @@ mxdnn::primitive_attr attr_of(int arg, const named_format_t &f, int ndims, mode 
     a.set_scales(arg, mask, {f.quant.block, 1}, dt(f.quant.scale_dt), false, m);
     if (f.quant.zp != zero_point_kind_t::none)
         a.set_zero_points(arg, mask, {f.quant.block, 1}, dt(f.quant.zp_dt));
+    if (f.quant.zp == zero_point_kind_t::minimum)
+        a.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
     if (f.quant.global != global_scale_kind_t::none)
         a.set_global_scale(arg, m == mode::static_sazp ? m : mode::dynamic_fp);
     return a;
 }
 
-// Floating-point zero points are not computed.
+// The zero points that are the value of code 8 are not computed.
 bool can_be_computed(const named_format_t &f) { return f.quant.zp != zero_point_kind_t::float_zero; }
 
 mode dynamic_mode(const named_format_t &f) { return mode(dynamic_mode_of(f.elem, f.quant)); }
@@ -261,6 +265,6 @@ TEST_F(PackedAny, RefusalsOfReorder) {
     mxdnn::primitive_attr rows;
     rows.set_scales(MXDNN_ARG_SRC, 1, {}, dt::f32);
     EXPECT_REFUSED(mxdnn_unimplemented,
-            reorder(memory::desc({64, 32}, dt::s8, tag::ab), memory::desc({64, 32}, dt::s8, tag::any), rows),
+            reorder(memory::desc({64, 48}, dt::s8, tag::ab), memory::desc({64, 48}, dt::s8, tag::any), rows),
             "dst", "one scale per row");
 }

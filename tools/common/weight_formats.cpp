@@ -23,6 +23,7 @@ primitive_attr attributes(const format_t &f, const shape_t &s, int arg, quantiza
     primitive_attr attr;
     attr.set_scales(arg, per_group, {f.block, 1}, f.scale, false, mode);
     if (f.has_zero_points()) attr.set_zero_points(arg, per_group, {f.block, 1}, f.zero_point);
+    attr.set_zero_points_kind(arg, f.zero_points_kind);
     if (f.global_scale) attr.set_global_scale(arg, mode);
     return attr;
 }
@@ -78,7 +79,9 @@ const std::vector<format_t> &formats() {
             v.push_back({f.name, dt(f.elem), f.quant.block, dt(f.quant.scale_dt),
                     quantization_mode(dynamic_mode_of(f.elem, f.quant)),
                     f.quant.zp == zero_point_kind_t::none ? dt::undef : dt(f.quant.zp_dt),
-                    takes_global_scale(f.elem, f.quant)});
+                    takes_global_scale(f.elem, f.quant),
+                    f.quant.zp == zero_point_kind_t::minimum ? zero_points_kind::minimum
+                                                             : zero_points_kind::standard});
         return v;
     }();
     return all;
@@ -99,17 +102,33 @@ const format_t &find_format(std::string_view name) {
     throw std::runtime_error("there is no format '" + std::string(name) + "'; known are " + known);
 }
 
-format_t int4_format(
-        memory::data_type element, memory::dim group, memory::data_type scale, memory::data_type zero_point) {
+namespace {
+
+format_t affine_format(memory::data_type element, memory::dim group, memory::data_type scale,
+        memory::data_type zero_point, zero_points_kind kind) {
     for (const auto &f : formats())
-        if (f.element == element && f.block == group && f.scale == scale && f.zero_point == zero_point)
+        if (f.element == element && f.block == group && f.scale == scale && f.zero_point == zero_point
+                && f.zero_points_kind == kind)
             return f;
     const auto name = [](memory::data_type t) {
         return std::string(t == dt::bf16 ? "bf16" : t == dt::f16 ? "f16" : t == dt::f32 ? "f32" : "u8");
     };
-    std::string words = (element == dt::s4 ? "s4 " : "u4 ") + name(scale) + ":" + std::to_string(group);
+    std::string words = element == dt::s8 ? "s8 " : element == dt::s4 ? "s4 " : "u4 ";
+    words += name(scale) + ":" + std::to_string(group);
     if (zero_point != dt::undef) words += " " + name(zero_point);
-    return {words, element, group, scale, quantization_mode::dynamic_affine, zero_point, false};
+    if (kind == zero_points_kind::minimum) words += " minimum";
+    return {words, element, group, scale, quantization_mode::dynamic_affine, zero_point, false, kind};
+}
+
+} // namespace
+
+format_t int4_format(memory::data_type element, memory::dim group, memory::data_type scale,
+        memory::data_type zero_point, zero_points_kind kind) {
+    return affine_format(element, group, scale, zero_point, kind);
+}
+
+format_t int8_format(memory::dim group, memory::data_type scale) {
+    return affine_format(dt::s8, group, scale, dt::undef, zero_points_kind::standard);
 }
 
 format_t nvfp4_without_global_scale() {
@@ -128,13 +147,18 @@ std::optional<format_t> format_of(const memory::desc &packed, const engine &eng)
     const auto element = packed.get_data_type();
     if (element == dt::f4_e2m1)
         if (const format_t f = nvfp4_without_global_scale(); is(f)) return f;
+    const auto block = packed.get_block_size();
+    const auto scale = packed.get_scale_data_type();
+    if (element == dt::s8)
+        if (const format_t f = int8_format(block, scale); is(f)) return f;
     if (element != dt::s4 && element != dt::u4) return std::nullopt;
-    for (const auto zero_point : {dt::undef, dt::u8, dt::bf16, dt::f16, dt::f32}) {
-        if (element == dt::s4 && zero_point != dt::undef) break;
-        const format_t f =
-                int4_format(element, packed.get_block_size(), packed.get_scale_data_type(), zero_point);
-        if (is(f)) return f;
-    }
+    for (const auto zero_point : {dt::undef, dt::u8, dt::bf16, dt::f16, dt::f32})
+        for (const auto kind : {zero_points_kind::standard, zero_points_kind::minimum}) {
+            if (element == dt::s4 && zero_point != dt::undef) break;
+            if (kind == zero_points_kind::minimum && (zero_point == dt::undef || zero_point == dt::u8)) break;
+            const format_t f = int4_format(element, block, scale, zero_point, kind);
+            if (is(f)) return f;
+        }
     return std::nullopt;
 }
 

@@ -21,6 +21,7 @@ struct format_t {
     mxdnn::quantization_mode mode;       // of the quantiser
     mxdnn::memory::data_type zero_point; // undef where there are none
     bool global_scale;
+    mxdnn::zero_points_kind zero_points_kind = mxdnn::zero_points_kind::standard;
 
     bool has_zero_points() const { return zero_point != mxdnn::memory::data_type::undef; }
 };
@@ -34,9 +35,12 @@ std::vector<std::string> format_names();
 const format_t &find_format(std::string_view name);
 
 // A format of the int4 family: s4 or u4, any legal group, scale and zero point. One that has a name has it
-// here, another one has its parts as a name, such as "u4 f16:128 u8".
+// here, another one has its parts as a name, such as "u4 f16:128 u8" or "u4 bf16:64 bf16 minimum".
 format_t int4_format(mxdnn::memory::data_type element, mxdnn::memory::dim group,
-        mxdnn::memory::data_type scale, mxdnn::memory::data_type zero_point);
+        mxdnn::memory::data_type scale, mxdnn::memory::data_type zero_point,
+        mxdnn::zero_points_kind kind = mxdnn::zero_points_kind::standard);
+// s8, with any legal group and scale.
+format_t int8_format(mxdnn::memory::dim group, mxdnn::memory::data_type scale);
 // NVFP4 as weights without a global scale have it.
 format_t nvfp4_without_global_scale();
 // The format of packed weights; nothing of those that no function here packs.

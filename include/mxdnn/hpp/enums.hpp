@@ -50,6 +50,13 @@ enum class scale_rounding {
     rceil = mxdnn_scale_rounding_rceil,
 };
 
+/// What zero points mean: `standard` is (code - zp) * scale for u8, and (code - 8) * scale + zp for
+/// floating-point types; `minimum` is code * scale + zp, for floating-point types.
+enum class zero_points_kind {
+    standard = mxdnn_zero_points_standard,
+    minimum = mxdnn_zero_points_minimum,
+};
+
 /// Order of plain scales.
 enum class scales_layout {
     linear = mxdnn_scales_linear,

@@ -164,6 +164,20 @@ struct primitive_attr : public handle<mxdnn_primitive_attr_t> {
         data_type = static_cast<memory::data_type>(dt);
     }
 
+    /// Sets what the zero points of `arg` mean; the default is standard. Minima have a floating-point type.
+    void set_zero_points_kind(int arg, zero_points_kind kind) {
+        error::wrap_c_api(mxdnn_primitive_attr_set_zero_points_kind(
+                                  get(), arg, static_cast<mxdnn_zero_points_kind_t>(kind)),
+                "could not set the kind of zero points");
+    }
+    /// The kind that was set for `arg`.
+    zero_points_kind get_zero_points_kind(int arg) const {
+        mxdnn_zero_points_kind_t value = mxdnn_zero_points_kind_t();
+        error::wrap_c_api(mxdnn_primitive_attr_get_zero_points_kind(get(), arg, &value),
+                "could not get the kind of zero points");
+        return static_cast<zero_points_kind>(value);
+    }
+
     /// Sets the rule for e8m0 scales that are computed for `arg`; the default is floor.
     void set_scale_rounding(int arg, scale_rounding rounding) {
         error::wrap_c_api(mxdnn_primitive_attr_set_scale_rounding(

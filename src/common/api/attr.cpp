@@ -184,6 +184,18 @@ mxdnn_status_t mxdnn_primitive_attr_get_zero_points(const_mxdnn_primitive_attr_t
     return mxdnn_success;
 }
 
+mxdnn_status_t mxdnn_primitive_attr_set_zero_points_kind(
+        mxdnn_primitive_attr_t attr, int arg, mxdnn_zero_points_kind_t kind) {
+    arg_attr_t *a = nullptr;
+    MXDNN_CHECK(arg_of(attr, arg, __func__, &a));
+    return set_enum("kind of zero points", a->zero_points_kind, kind, mxdnn_zero_points_minimum);
+}
+
+mxdnn_status_t mxdnn_primitive_attr_get_zero_points_kind(
+        const_mxdnn_primitive_attr_t attr, int arg, mxdnn_zero_points_kind_t *kind) {
+    return get_of_arg(attr, arg, __func__, "kind", &arg_attr_t::zero_points_kind, kind);
+}
+
 mxdnn_status_t mxdnn_primitive_attr_set_scale_rounding(
         mxdnn_primitive_attr_t attr, int arg, mxdnn_scale_rounding_t rounding) {
     arg_attr_t *a = nullptr;

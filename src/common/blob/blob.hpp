@@ -11,6 +11,12 @@ namespace impl {
 
 constexpr size_t max_recipe_bytes = 1024;
 
+// The format version that a descriptor without unknown fields is written in, and that its readers need.
+inline uint64_t lowest_blob_format(const memory_desc_t &md) {
+    const bool has_minimum = is_packed(md) && md.packed.quant.zp == zero_point_kind_t::minimum;
+    return has_minimum ? blob_format_with_minimum : first_blob_format;
+}
+
 // Two calls: with blob == nullptr only *size is set. Otherwise *size is the capacity, and becomes the number
 // of bytes written. A failing call writes nothing.
 status_t write_blob(const memory_desc_t &md, uint8_t *blob, size_t *size);

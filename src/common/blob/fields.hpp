@@ -10,8 +10,9 @@ namespace impl {
 
 constexpr size_t max_blob_bytes = 4096;
 constexpr uint64_t blob_magic = 0x0a0d6e6e64786d89u; // the bytes 89 'm' 'x' 'd' 'n' 'n' '\r' '\n'
-constexpr uint64_t blob_format_version =
-        1; // the newest that this release reads, and the one that it writes for blobs without unknown fields
+constexpr uint64_t blob_format_version = 2;          // the newest that this release reads
+// What every reader reads, and what has minima as zero points.
+constexpr uint64_t first_blob_format = 1, blob_format_with_minimum = 2;
 
 // The first 16 and the last 8 bytes are the same in every format version. So every reader can distinguish
 // damage from a newer blob.
@@ -90,8 +91,9 @@ inline constexpr field_t blob_fields[] = {
                 "`mxdnn_data_type_t` of the scales"},
         {"zero_point_type", 4, 0, 0xffff, section_t::packed, &blob_fields_t::zero_point_type, nullptr,
                 "`mxdnn_data_type_t` of the zero points, 0 without"},
-        {"zero_point_kind", 1, 0, 2, section_t::packed, &blob_fields_t::zero_point_kind, nullptr,
-                "0 none, 1 u8: (code - zp) * scale, 2 float-zero: (code - 8) * scale + zero"},
+        {"zero_point_kind", 1, 0, 3, section_t::packed, &blob_fields_t::zero_point_kind, nullptr,
+                "0 none, 1 u8: (code - zp) * scale, 2 float-zero: (code - 8) * scale + zero, 3 minimum: "
+                "code * scale + minimum, from format version 2 on"},
         {"global_scale", 1, 0, 2, section_t::packed, &blob_fields_t::global_scale, nullptr,
                 "0 none, 1 one, 2 one per expert"},
         {"block_axis", 2, 0, max_ndims - 1, section_t::packed, &blob_fields_t::block_axis, nullptr,

@@ -31,9 +31,10 @@ inline bool take_option(const uint8_t *&p, size_t &left, option_t &option) {
 // The contents of annotation_t::unknown_fields: nothing, or the format version of the blob (2 bytes) and its
 // unknown options, unchanged. The version is kept because it is part of the bytes to write back.
 struct kept_options_t {
-    uint64_t format_version = blob_format_version;
+    uint64_t format_version; // `otherwise` if none was kept
 
-    explicit kept_options_t(const std::vector<uint8_t> &kept) : p_(kept.data()), left_(kept.size()) {
+    kept_options_t(const std::vector<uint8_t> &kept, uint64_t otherwise)
+        : format_version(otherwise), p_(kept.data()), left_(kept.size()) {
         if (left_ < 2) return;
         format_version = load_le(p_, 2);
         p_ += 2;

@@ -276,11 +276,16 @@ bool parse(const uint8_t *blob, size_t size, memory_desc_t &md, blob_fault_t &fa
     if (fault.kind != blob_class_t::ok || !read_options(options, fault) || !make_desc(md, values, fault))
         return false;
 
+    const uint64_t lowest = lowest_blob_format(md);
+    if (!expect(fault, "oldest_reader", values.oldest_reader, lowest,
+                "the descriptor needs no other version"))
+        return false;
+
     annotation_t &note = md.annotation;
     note.original_dt = options.original_dt;
     if (options.recipe.bytes > 0)
         note.recipe.assign(reinterpret_cast<const char *>(options.recipe.value), options.recipe.bytes);
-    if (options.unknown_bytes == 0 && values.format_version == blob_format_version) return true;
+    if (options.unknown_bytes == 0 && values.format_version == lowest) return true;
     note.unknown_fields.reserve(2 + options.unknown_bytes);
     note.unknown_fields.resize(2);
     store_le(note.unknown_fields.data(), 2, values.format_version);

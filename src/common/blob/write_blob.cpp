@@ -47,8 +47,8 @@ desc_kind_t kind_of(const memory_desc_t &md) {
 blob_fields_t fields_of(const memory_desc_t &md) {
     blob_fields_t f = {};
     f.magic = blob_magic;
-    f.format_version = blob_format_version;
-    f.oldest_reader = blob_format_version;
+    f.format_version = lowest_blob_format(md);
+    f.oldest_reader = f.format_version;
     f.descriptor_kind = uint64_t(kind_of(md));
     f.ndims = uint64_t(md.ndims);
     f.element_type = md.dt;
@@ -93,7 +93,7 @@ void put_options(byte_sink_t &sink, const annotation_t &note) {
             sink.put_option(tag, note.recipe.data(), note.recipe.size());
     };
     uint32_t own = option_original_type; // the next tag of this release
-    kept_options_t kept(note.unknown_fields);
+    kept_options_t kept(note.unknown_fields, first_blob_format);
     for (option_t o; kept.next(o);) {
         for (; own <= option_recipe && own < o.tag; own++) put_own(own);
         const bool replaced = (o.tag == option_original_type && has_type)
@@ -108,7 +108,9 @@ void put_options(byte_sink_t &sink, const annotation_t &note) {
 // The length of the blob. The bytes are in `buffer` if the length is at most max_blob_bytes.
 size_t encode(const memory_desc_t &md, bool annotate, uint8_t *buffer) {
     blob_fields_t values = fields_of(md);
-    if (annotate) values.format_version = kept_options_t(md.annotation.unknown_fields).format_version;
+    if (annotate)
+        values.format_version =
+                kept_options_t(md.annotation.unknown_fields, values.format_version).format_version;
     byte_sink_t sink{buffer, max_blob_bytes};
     for (const field_t &f : blob_fields)
         if (f.section == section_t::envelope || has_section(f.section, kind_of(md))) sink.put(f, values);

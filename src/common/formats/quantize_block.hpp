@@ -121,7 +121,7 @@ MXDNN_HD constexpr uint32_t nvfp4_quantize_block(const float *x, int n, float gl
     return scale;
 }
 
-// ---- int4: group-affine, scale (and floating-point zero) given as f32 ----
+// ---- Group-affine integers: s4, u4 and s8; scale (and floating-point zero) given as f32 ----
 
 constexpr int int4_mid = 8; // the code in the middle of u4
 
@@ -140,13 +140,13 @@ MXDNN_HD constexpr float affine_dequantize(uint32_t code, float scale, int zp) {
     return mul_f32(float(element_t::to_int(code) - zp), scale);
 }
 
-// Codes for given scales and zeros. These are never computed.
-MXDNN_HD constexpr uint32_t float_zero_quantize(float x, float scale, float zero) {
-    return affine_quantize<u4_t>(sub_f32(x, zero), scale, int4_mid);
+// Zero points that are added; `code` is the one whose value they are (code_of_added).
+MXDNN_HD constexpr uint32_t added_zero_quantize(float x, float scale, float zero, int code) {
+    return affine_quantize<u4_t>(sub_f32(x, zero), scale, code);
 }
 
-MXDNN_HD constexpr float float_zero_dequantize(uint32_t code, float scale, float zero) {
-    return add_f32(affine_dequantize<u4_t>(code, scale, int4_mid), zero);
+MXDNN_HD constexpr float added_zero_dequantize(uint32_t code, float scale, float zero, int of) {
+    return add_f32(affine_dequantize<u4_t>(code, scale, of), zero);
 }
 
 // The scale as it is stored. A scale that is 0 in its type becomes 1; one that overflows becomes the largest
@@ -163,11 +163,17 @@ struct chosen_params_t {
     bool zeros = false; // every code is the zero point, whatever the element is
 };
 
+// What the largest magnitude of a group is divided by: the largest code, and half a step more where the codes
+// have one more on the other side.
+template <typename element_t>
+constexpr float symmetric_range = float(element_t::highest)
+                                  + (element_t::lowest == -element_t::highest ? 0.f : 0.5f);
+
 // Symmetric.
-template <typename scale_t>
-MXDNN_HD constexpr chosen_params_t s4_choose_params(const float *x, int n) {
+template <typename element_t, typename scale_t>
+MXDNN_HD constexpr chosen_params_t symmetric_choose_params(const float *x, int n) {
     const uint32_t amax = block_amax_bits(x, n);
-    const float wanted = div_f32(float_of(amax), 7.5f);
+    const float wanted = div_f32(float_of(amax), symmetric_range<element_t>);
     chosen_params_t c;
     c.params.scale = amax >= f32_inf_bits ? scale_t::nan_code : affine_encode_scale<scale_t>(wanted);
     c.zeros = scale_t::decode(scale_t::encode_saturating(wanted)) == 0;
@@ -195,24 +201,36 @@ MXDNN_HD constexpr chosen_params_t u4_choose_params(const float *x, int n) {
     return c;
 }
 
-// Codes for given parameters.
-template <typename element_t, typename scale_t>
-MXDNN_HD constexpr block_params_t affine_quantize_block(
-        const chosen_params_t &c, const float *x, int n, uint8_t *codes) {
-    const float scale = scale_t::decode(c.params.scale);
-    const int zp = int(c.params.zp);
-    for (int i = 0; i < n; i++)
-        codes[i] = uint8_t(c.zeros ? zp : affine_quantize<element_t>(x[i], scale, zp));
-    return c.params;
+// From the minimum up. A minimum of 0 is +0. The scale of equal elements is 1.
+template <typename scale_t, typename min_t>
+MXDNN_HD constexpr chosen_params_t u4_min_choose_params(const float *x, int n) {
+    chosen_params_t c;
+    if (block_amax_bits(x, n) >= f32_inf_bits) {
+        c.params.scale = scale_t::nan_code;
+        c.zeros = true;
+        return c;
+    }
+    float lo = n > 0 ? x[0] : 0, hi = lo;
+    for (int i = 1; i < n; i++) {
+        if (x[i] < lo) lo = x[i];
+        if (x[i] > hi) hi = x[i];
+    }
+    c.params.scale = affine_encode_scale<scale_t>(div_f32(sub_f32(hi, lo), float(u4_t::highest)));
+    c.params.zp = min_t::encode_saturating(add_f32(lo, 0.f));
+    return c;
 }
 
+// The parameters that a group of a format gets whose parameters can be computed.
 template <typename scale_t>
-MXDNN_HD constexpr block_params_t s4_quantize_block(const float *x, int n, uint8_t *codes) {
-    return affine_quantize_block<s4_t, scale_t>(s4_choose_params<scale_t>(x, n), x, n, codes);
-}
-template <typename scale_t>
-MXDNN_HD constexpr block_params_t u4_quantize_block(const float *x, int n, uint8_t *codes) {
-    return affine_quantize_block<u4_t, scale_t>(u4_choose_params<scale_t>(x, n), x, n, codes);
+MXDNN_HD constexpr chosen_params_t affine_choose_params(
+        data_type_t elem, const quant_t &q, const float *x, int n) {
+    chosen_params_t c;
+    if (elem == mxdnn_s8) return symmetric_choose_params<s8_t, scale_t>(x, n);
+    if (elem == mxdnn_s4) return symmetric_choose_params<s4_t, scale_t>(x, n);
+    if (q.zp != zero_point_kind_t::minimum) return u4_choose_params<scale_t>(x, n);
+    visit_type(high_precision_types(), q.zp_dt,
+            [&](auto m) { c = u4_min_choose_params<scale_t, decltype(m)>(x, n); });
+    return c;
 }
 
 // ---- s8 or f8_e4m3 with one scale per row: sources that a matmul quantises ----
@@ -242,6 +260,33 @@ MXDNN_HD constexpr uint32_t row_int8_quantize(float x, float scale) {
 // ---- Any format, chosen at run time ---- check_quant() accepts the format. `global` is read only if
 // q.global is not `none`.
 
+// The f32 value of a scale or a floating-point zero.
+MXDNN_HD constexpr float decode_value(data_type_t dt, uint32_t code) {
+    float x = float_of(f32_nan_bits);
+    visit_data_type(dt, [&](auto t) { x = decltype(t)::decode(code); });
+    return x;
+}
+
+// A value of a high-precision type, by the type's usual conversion.
+MXDNN_HD constexpr uint32_t encode_value(data_type_t dt, float x) {
+    uint32_t code = 0;
+    visit_type(high_precision_types(), dt, [&](auto t) { code = decltype(t)::encode(x); });
+    return code;
+}
+
+// Quantises with given scale and zero point of a group.
+MXDNN_HD constexpr uint32_t affine_quantize_element(
+        data_type_t elem, const quant_t &q, const block_params_t &p, float x) {
+    const float scale = decode_value(q.scale_dt, p.scale);
+    if (is_added(q.zp))
+        return added_zero_quantize(x, scale, decode_value(q.zp_dt, p.zp), code_of_added(q.zp));
+    const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
+    uint32_t code = 0;
+    visit_type(
+            affine_element_types(), elem, [&](auto e) { code = affine_quantize<decltype(e)>(x, scale, zp); });
+    return code;
+}
+
 // Computes scale and zero point, and quantises. A format that check_dynamic_quant() refuses gives a poisoned
 // block.
 MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t &q,
@@ -263,15 +308,16 @@ MXDNN_HD constexpr block_params_t quantize_block(data_type_t elem, const quant_t
     case quant_family_t::affine:
         visit_type(high_precision_types(), q.scale_dt, [&](auto s) {
             using scale_t = decltype(s);
-            if (check_dynamic_quant(elem, q, rounding))
+            if (check_dynamic_quant(elem, q, rounding)) {
                 p.scale = scale_t::nan_code;
-            else if (elem == mxdnn_s4)
-                p = s4_quantize_block<scale_t>(x, n, codes);
-            else
-                p = u4_quantize_block<scale_t>(x, n, codes);
+                return;
+            }
+            const chosen_params_t c = affine_choose_params<scale_t>(elem, q, x, n);
+            p = c.params;
+            for (int i = 0; i < n; i++)
+                codes[i] = uint8_t(c.zeros ? p.zp : affine_quantize_element(elem, q, p, x[i]));
         });
         break;
-    case quant_family_t::row_int8:
     case quant_family_t::row_fp8:
     case quant_family_t::none: break;
     }
@@ -312,23 +358,9 @@ MXDNN_HD constexpr chosen_params_t choose_params(
             if (check_dynamic_quant(elem, q, rounding))
                 c.params.scale = scale_t::nan_code;
             else
-                c = elem == mxdnn_s4 ? s4_choose_params<scale_t>(x, n) : u4_choose_params<scale_t>(x, n);
+                c = affine_choose_params<scale_t>(elem, q, x, n);
         });
     return c;
-}
-
-// The f32 value of a scale or a floating-point zero.
-MXDNN_HD constexpr float decode_value(data_type_t dt, uint32_t code) {
-    float x = float_of(f32_nan_bits);
-    visit_data_type(dt, [&](auto t) { x = decltype(t)::decode(code); });
-    return x;
-}
-
-// A value of a high-precision type, by the type's usual conversion.
-MXDNN_HD constexpr uint32_t encode_value(data_type_t dt, float x) {
-    uint32_t code = 0;
-    visit_type(high_precision_types(), dt, [&](auto t) { code = decltype(t)::encode(x); });
-    return code;
 }
 
 // Quantises with given scale and zero point.
@@ -346,18 +378,7 @@ MXDNN_HD constexpr uint32_t quantize_element(
         else
             code = nvfp4_quantize(x, p.scale, global);
         break;
-    case quant_family_t::affine: {
-        const float scale = decode_value(q.scale_dt, p.scale);
-        if (q.zp == zero_point_kind_t::float_zero) {
-            code = float_zero_quantize(x, scale, decode_value(q.zp_dt, p.zp));
-        } else {
-            const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
-            visit_type(affine_element_types(), elem,
-                    [&](auto e) { code = affine_quantize<decltype(e)>(x, scale, zp); });
-        }
-        break;
-    }
-    case quant_family_t::row_int8:
+    case quant_family_t::affine: code = affine_quantize_element(elem, q, p, x); break;
     case quant_family_t::row_fp8:
     case quant_family_t::none: break;
     }
@@ -382,10 +403,9 @@ MXDNN_HD constexpr float dequantize_element(
         return x;
     }
     const float scale = decode_value(q.scale_dt, p.scale);
-    if (family == quant_family_t::row_int8) return mul_f32(float(int8_t(code)), scale);
     if (family == quant_family_t::row_fp8) return mul_f32(f8_e4m3_t::decode(code), scale);
-    if (q.zp == zero_point_kind_t::float_zero)
-        return float_zero_dequantize(code, scale, decode_value(q.zp_dt, p.zp));
+    if (is_added(q.zp))
+        return added_zero_dequantize(code, scale, decode_value(q.zp_dt, p.zp), code_of_added(q.zp));
     const int zp = q.zp == zero_point_kind_t::u8 ? int(p.zp) : 0;
     visit_type(affine_element_types(), elem,
             [&](auto e) { x = affine_dequantize<decltype(e)>(code, scale, zp); });

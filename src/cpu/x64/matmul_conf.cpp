@@ -29,7 +29,7 @@ int most_panels(const kernel_row_t &row) {
 bool is_row_int8(const problem_t &p) {
     quant_t q;
     const data_type_t dt = source_format(p, q);
-    return dt == mxdnn_s8 && quant_family(dt, q) == quant_family_t::row_int8;
+    return dt == mxdnn_s8 && has_row_scale(dt, q);
 }
 
 // Integers on both sides, which int8 kernels multiply exactly. With few rows, tiles are as fast in bf16.
@@ -42,7 +42,7 @@ const kernel_row_t *int8_kernel(const problem_t &p, cpu_isa_t isa) {
                        : nullptr;
     quant_t q;
     if (source_format(p, q) != mxdnn_s8) return nullptr;
-    if (q.zp != zero_point_kind_t::none || (q.scale_dt == mxdnn_e8m0 && q.block != int8_row_t::block))
+    if (!has_row_scale(mxdnn_s8, q) && (q.scale_dt != mxdnn_e8m0 || q.block != int8_row_t::block))
         return nullptr;
     return find_kernel(kernel_kind_t::direct, isa, p.weights.dt, weights, mxdnn_s8, cpu_family());
 }
@@ -53,7 +53,9 @@ reason_t check_source(const problem_t &p, data_type_t compute_dt) {
     if (compute_dt != mxdnn_bf16 || p.attr.src.is_dynamic()) return yes(); // s8 codes are exact in bf16
     const bool allowed = p.attr.fpmath == mxdnn_fpmath_mode_bf16 || p.attr.fpmath == mxdnn_fpmath_mode_any;
     const data_type_info_t *src = data_type_info(p.src.dt);
-    if (src->has_role(role_affine_element) && !allowed)
+    quant_t q;
+    const data_type_t dt = source_format(p, q);
+    if (quant_family(dt, q) == quant_family_t::affine && !has_row_scale(dt, q) && !allowed)
         return no(
                 "src", src->name, "bf16 or an MX or NVFP4 type, or fpmath mode bf16 (products are of bf16)");
     if (src->is_high_precision && p.src.dt != mxdnn_bf16 && !allowed)

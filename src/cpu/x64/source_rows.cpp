@@ -23,19 +23,20 @@ constexpr std::array<float, 1 << T::bits> make_values() {
 template <typename T>
 constexpr auto all_values = make_values<T>();
 
-const float *values_of(data_type_t dt) {
-    const float *v = nullptr;
-    visit_type(quantized_element_types(), dt, [&](auto t) { v = all_values<decltype(t)>.data(); });
-    return v;
-}
-
-// For s8 with one scale per row, whose codes are integers.
+// For s8 under floating-point scales, whose codes are integers.
 constexpr std::array<float, 256> make_integers() {
     std::array<float, 256> v{};
     for (int c = 0; c < 256; c++) v[size_t(c)] = float(c < 128 ? c : c - 256);
     return v;
 }
 constexpr auto integers = make_integers();
+
+const float *values_of(data_type_t dt, const quant_t &q) {
+    if (dt == mxdnn_s8 && quant_family(dt, q) == quant_family_t::affine) return integers.data();
+    const float *v = nullptr;
+    visit_type(quantized_element_types(), dt, [&](auto t) { v = all_values<decltype(t)>.data(); });
+    return v;
+}
 
 } // namespace
 
@@ -47,8 +48,7 @@ source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
       recipe_(ctx.pd.problem.attr.src.is_dynamic()), rounding_(ctx.pd.problem.attr.src.rounding),
       element_dt_(source_format(ctx.pd.problem, quant_)), K_(dim_from_end(*md_, 1)),
       row_stride_(md_->strides[md_->ndims - 2]), col_stride_(md_->strides[md_->ndims - 1]) {
-    if (has_codes() && quant_.zp == zero_point_kind_t::none)
-        values_ = row_int8() ? integers.data() : values_of(element_dt_);
+    if (has_codes() && quant_.zp == zero_point_kind_t::none) values_ = values_of(element_dt_, quant_);
 }
 
 void source_rows_t::bind(const dim_t *idx) {

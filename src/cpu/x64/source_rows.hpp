@@ -57,7 +57,7 @@ private:
     };
 
     void bind(const dim_t *idx);
-    bool row_int8() const { return quant_family(element_dt_, quant_) == quant_family_t::row_int8; }
+    bool row_int8() const { return element_dt_ == mxdnn_s8 && has_row_scale(element_dt_, quant_); }
     bool has_codes() const { return recipe_ || view_.quantised(); }
     row_t row_of(int64_t m) const;
     float scale_in_row(uint32_t scale, const row_t &row) const;

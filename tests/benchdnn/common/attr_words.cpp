@@ -112,12 +112,12 @@ namespace {
 
 // Each of the words that are joined by +, split in parts, and the type that its first part names.
 void for_each_named(const std::string &text, const std::vector<named_type_t> &types, const char *what,
-        size_t parts, const char *form,
+        size_t parts, size_t most_parts, const char *form,
         const std::function<void(const std::vector<std::string> &, const named_type_t &)> &take) {
     if (text.empty()) return;
     for (const std::string &one : split(text, '+')) {
         const auto part = split(one, ':');
-        if (part.size() != parts || (parts > 1 && part[1] != "per_ocic"))
+        if (part.size() < parts || part.size() > most_parts || (parts > 1 && part[1] != "per_ocic"))
             throw usage_error_t(std::string(what) + " '" + one + "' are not " + form);
         const named_type_t *named = nullptr;
         std::string names;
@@ -133,7 +133,7 @@ void for_each_named(const std::string &text, const std::vector<named_type_t> &ty
 } // namespace
 
 void apply_scales(const std::string &text, const std::vector<named_type_t> &types) {
-    for_each_named(text, types, "scales", 4, "ARG:per_ocic:TYPE:G0xG1",
+    for_each_named(text, types, "scales", 4, 4, "ARG:per_ocic:TYPE:G0xG1",
             [](const std::vector<std::string> &part, const named_type_t &t) {
                 const auto groups = to_two_dims(part[3], "G0xG1");
                 if (groups.first != 1 && groups.second != 1)
@@ -145,16 +145,20 @@ void apply_scales(const std::string &text, const std::vector<named_type_t> &type
 }
 
 void apply_zero_points(const std::string &text, const std::vector<named_type_t> &types) {
-    for_each_named(text, types, "zero points", 3, "ARG:per_ocic:TYPE",
+    for_each_named(text, types, "zero points", 3, 4, "ARG:per_ocic:TYPE or ARG:per_ocic:TYPE:minimum",
             [](const std::vector<std::string> &part, const named_type_t &t) {
                 quant_t &q = t.type->quant;
                 q.zp_dt = to_data_type(part[2]);
                 q.zp = q.zp_dt == mxdnn_u8 ? zero_point_kind_t::u8 : zero_point_kind_t::float_zero;
+                if (part.size() == 3) return;
+                if (part[3] != "minimum")
+                    throw usage_error_t("zero points '" + part[3] + "'; possible is minimum, or nothing");
+                q.zp = zero_point_kind_t::minimum;
             });
 }
 
 void apply_global(const std::string &text, const std::vector<named_type_t> &types) {
-    for_each_named(text, types, "global scales", 1, "ARG",
+    for_each_named(text, types, "global scales", 1, 1, "ARG",
             [](const std::vector<std::string> &, const named_type_t &t) {
                 t.type->quant.global =
                         t.batch > 1 ? global_scale_kind_t::per_expert : global_scale_kind_t::one;
@@ -162,12 +166,12 @@ void apply_global(const std::string &text, const std::vector<named_type_t> &type
 }
 
 void apply_scales_layouts(const std::string &text, const std::vector<named_type_t> &types) {
-    for_each_named(text, types, "128x4 scales", 1, "ARG",
+    for_each_named(text, types, "128x4 scales", 1, 1, "ARG",
             [](const std::vector<std::string> &, const named_type_t &t) { t.type->swizzled = true; });
 }
 
 void apply_element_packings(const std::string &text, const std::vector<named_type_t> &types) {
-    for_each_named(text, types, "dense codes", 1, "ARG",
+    for_each_named(text, types, "dense codes", 1, 1, "ARG",
             [](const std::vector<std::string> &, const named_type_t &t) { t.type->dense = true; });
 }
 
@@ -203,6 +207,7 @@ void set_quant(primitive_attr &attr, int arg, const tensor_type_t &t, size_t nd,
             dynamic && !t.given ? mxdnn::quantization_mode(dynamic_mode_of(t.dt, q))
                                 : mxdnn::quantization_mode::static_sazp);
     if (q.zp != zero_point_kind_t::none) attr.set_zero_points(arg, mask, groups, cpp(q.zp_dt));
+    if (q.zp == zero_point_kind_t::minimum) attr.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
     if (q.global != global_scale_kind_t::none)
         attr.set_global_scale(arg, dynamic && !t.given && !t.given_global
                                            ? mxdnn::quantization_mode::dynamic_fp
@@ -248,11 +253,9 @@ std::string draw_quantised_type(draws_t &any) {
 std::string draw_tensor_type(draws_t &any, bool source) {
     if (any.one_in(2)) return draw_type(any, role_high_precision);
     if (!source || !any.one_in(4)) return draw_quantised_type(any);
-    quant_t under_f32;
-    under_f32.scale_dt = mxdnn_f32;
     std::vector<std::string> names;
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows)
-        if (has_row_scale(row.id, under_f32)) names.emplace_back(row.name);
+        if (is_row_element(row.id)) names.emplace_back(row.name);
     return any.of(names);
 }
 
@@ -282,7 +285,8 @@ std::string draw_scales(draws_t &any, const std::vector<typed_side_t> &sides) {
         if (family == quant_family_t::none) return "";
         const std::string type = draw_type(any, role_high_precision);
         int64_t block = side.columns;
-        if (family == quant_family_t::affine)
+        const bool rows = is_row_element(data_type_from_name(side.type.c_str())) && any.one_in(2);
+        if (family == quant_family_t::affine && !rows)
             block = affine_blocks[any.below(int64_t(sizeof(affine_blocks) / sizeof(affine_blocks[0])))];
         return type + ":1x" + std::to_string(std::max<int64_t>(block, 1));
     });
@@ -291,7 +295,8 @@ std::string draw_scales(draws_t &any, const std::vector<typed_side_t> &sides) {
 std::string draw_zero_points(draws_t &any, const std::vector<typed_side_t> &sides) {
     return draw_each(any, sides, [&](const typed_side_t &side) -> std::string {
         if (data_type_from_name(side.type.c_str()) != mxdnn_u4 || any.one_in(4)) return "";
-        return any.one_in(2) ? "u8" : draw_type(any, role_zero_point);
+        const std::string type = any.one_in(2) ? "u8" : draw_type(any, role_zero_point);
+        return type + (is_high_precision(type) && any.one_in(2) ? ":minimum" : "");
     });
 }
 

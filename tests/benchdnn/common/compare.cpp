@@ -133,6 +133,11 @@ struct quantised_comparison_t {
         const float x[2] = {least, most};
         uint8_t codes[2];
         const block_params_t p = quantize_block(dt, q, rounding, global, x, 2, codes);
+        if (q.zp == zero_point_kind_t::minimum) {
+            const float range = sub_f32(std::max(x[0], x[1]), std::min(x[0], x[1]));
+            const uint32_t wanted = data_type_info(q.scale_dt)->encode_saturating(div_f32(range, 15.f));
+            return {p.scale, codes[1], decode_value(q.scale_dt, wanted) == 0};
+        }
         const bool empty = quant_family(dt, q) == quant_family_t::affine
                            && dequantize_element(dt, q, p, global, codes[0]) == 0
                            && dequantize_element(dt, q, p, global, codes[1]) == 0;

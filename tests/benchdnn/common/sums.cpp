@@ -27,10 +27,10 @@ values_t weights_of(const quantised_t &w, int64_t K, int64_t N, int64_t *idx) {
             const block_params_t bp = w.params(idx);
             const double s = std::fabs(decode_value(w.quant.scale_dt, bp.scale));
             const double c = w.codes.code(idx);
-            v.magnitude[at] =
-                    is_integer_affine(w.quant)
-                            ? s * (c + bp.zp)
-                            : s * std::fabs(c - int4_mid) + std::fabs(decode_value(w.quant.zp_dt, bp.zp));
+            v.magnitude[at] = is_integer_affine(w.quant)
+                                      ? s * (c + bp.zp)
+                                      : s * std::fabs(c - code_of_added(w.quant.zp))
+                                                + std::fabs(decode_value(w.quant.zp_dt, bp.zp));
         }
     return v;
 }
@@ -70,7 +70,8 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
     if (a.bf16_products && affine) per_product += u_bf16;
     if (a.f16_weights && affine) per_product += u_f16;
     if (a.bf16_rows && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
-    if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine)
+    const bool row_scale = t.src.dt == mxdnn_s8 && t.src.quant.block >= t.K; // applied to sums
+    if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine && !row_scale)
         per_product += a.bf16_products ? u_bf16 : u32;
     // 32 products and the sum so far at a time, four times.
     if (a.fp8_sums) per_product += 4 * 33 * std::ldexp(1., -13);

@@ -69,6 +69,7 @@ struct line_t {
         const std::string zp = str("zp"), global = str("global");
         q.zp = zp == "u8"           ? zero_point_kind_t::u8
                : zp == "float_zero" ? zero_point_kind_t::float_zero
+               : zp == "minimum"    ? zero_point_kind_t::minimum
                                     : zero_point_kind_t::none;
         q.zp_dt = type("zp_dt");
         q.global = global == "one"          ? global_scale_kind_t::one

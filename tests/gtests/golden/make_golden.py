@@ -28,6 +28,7 @@ BITS = {"s8": 8, "f8_e5m2": 8, "f8_e4m3": 8, "s4": 4, "u4": 4, "f4_e2m1": 4, "f6
 BYTES = {"undef": 0, "e8m0": 1, "f8_e4m3": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4}
 LAYOUT_OF_BITS = {4: 1, 6: 2, 8: 3}  # n16_b4, n16_b6, n16_b8 and n64_b4, n64_b6, n64_b8; all of version 1
 LAYOUT_OF_INTEGERS = 4  # n64_i4: for CUDA, s4 and u4
+ZERO_POINTS = ["none", "u8", "float_zero", "minimum"]  # the last one needs format version 2
 RUNTIME = 1 << 63
 
 
@@ -243,9 +244,9 @@ def option(tag, value):
     return struct.pack("<HH", tag, len(value)) + value
 
 
-def seal(kind, ndims, elem, body, options=b"", version=1):
+def seal(kind, ndims, elem, body, options=b"", version=1, oldest=1):
     rest = struct.pack("<HHI", kind, ndims, TYPES[elem]) + body + options
-    head = b"\x89mxdnn\r\n" + struct.pack("<HHI", version, 1, 16 + len(rest) + 8)
+    head = b"\x89mxdnn\r\n" + struct.pack("<HHI", max(version, oldest), oldest, 16 + len(rest) + 8)
     return head + rest + struct.pack("<Q", xxh64(head + rest))
 
 
@@ -265,10 +266,10 @@ def blob_packed(fmt, dims, stride, size, options=b"", version=1, family=1):
     elem, scale_dt, block, zp, zp_dt, global_scale = fmt
     layout = LAYOUT_OF_INTEGERS if family == 2 and elem in ("s4", "u4") else LAYOUT_OF_BITS[BITS[elem]]
     body = struct.pack("<IIIIIBBHHHI", family, layout, 1, TYPES[scale_dt], TYPES[zp_dt],
-                       ["none", "u8", "float_zero"].index(zp), ["none", "one", "per_expert"].index(global_scale),
+                       ZERO_POINTS.index(zp), ["none", "one", "per_expert"].index(global_scale),
                        len(dims) - 2, 0, 0, 64)
     body += struct.pack("<QQQ", block, size, stride) + quads(dims)
-    return seal(3, len(dims), elem, body, options, version)
+    return seal(3, len(dims), elem, body, options, version, 2 if zp == "minimum" else 1)
 
 
 # ---- Everything there is ----
@@ -286,6 +287,8 @@ def formats():
             yield ("u4", scale_dt, block, "u8", "u8", "none")
             for zp_dt in ("bf16", "f16", "f32"):
                 yield ("u4", scale_dt, block, "float_zero", zp_dt, "none")
+                yield ("u4", scale_dt, block, "minimum", zp_dt, "none")
+            yield ("s8", scale_dt, block, "none", "undef", "none")
 
 
 SHAPES = [(33, 17), (291, 37), (2880, 33), (2, 65, 18)]

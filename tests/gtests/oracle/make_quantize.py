@@ -5,6 +5,8 @@ not involved.
 
     python3 -m venv venv && venv/bin/pip install ml_dtypes numpy && venv/bin/python make_quantize.py
 """
+import itertools
+
 import numpy as np
 
 from oracle_common import (F32_NAN, FLOATS, ROUNDINGS, TARGETS, bits_of, code_bits, crc, decode, encode, float_of,
@@ -76,20 +78,23 @@ def nvfp4_decode(scale, codes, g):
 
 
 def affine_codes(element, scale, zp, x):
-    lo, hi = (-8, 7) if element == "s4" else (0, 15)
+    lo, hi, mask = {"s4": (-8, 7, 15), "u4": (0, 15, 15), "s8": (-127, 127, 255)}[element]
     steps = np.rint(x / scale)
     steps = np.where(np.isnan(steps), 0, steps)
-    return np.clip(steps + zp, lo, hi).astype(int) & 15
+    return np.clip(steps + zp, lo, hi).astype(int) & mask
+
+
+NAN_SCALE = {"bf16": 0x7FC0, "f16": 0x7E00, "f32": F32_NAN}
 
 
 def affine(element, scale_type, x):
-    """s4 symmetric, u4 asymmetric with a zero point of type u8."""
-    zp = 0 if element == "s4" else 8
-    nan = {"bf16": 0x7FC0, "f16": 0x7E00, "f32": F32_NAN}[scale_type]
+    """s4 and s8 symmetric, u4 asymmetric with a zero point of type u8."""
+    zp = 8 if element == "u4" else 0
+    nan = NAN_SCALE[scale_type]
     if not np.isfinite(x).all():
         return nan, zp, np.full(len(x), zp)
     lo, hi = min(f32(0), x.min()), max(f32(0), x.max())
-    wanted = np.abs(x).max() / f32(7.5) if element == "s4" else (hi - lo) / f32(15)
+    wanted = (hi - lo) / f32(15) if element == "u4" else np.abs(x).max() / f32(7.5 if element == "s4" else 127)
     scale = int(encode(scale_type, [wanted], saturating=True)[0])
     stored = decode(scale_type, [scale])[0]
     if stored == 0:
@@ -99,16 +104,37 @@ def affine(element, scale_type, x):
     return scale, zp, affine_codes(element, stored, zp, x)
 
 
+def integers(element, codes):
+    """s8 under a floating-point scale is the code, not a number of 64ths."""
+    return decode(element, codes) * f32(64 if element == "s8" else 1)
+
+
 def affine_decode(element, scale, zp, codes):
-    return canonical((decode(element, codes) - f32(zp)) * scale)
+    return canonical((integers(element, codes) - f32(zp)) * scale)
 
 
-def float_zero_codes(scale, zero, x):
-    return affine_codes("u4", scale, 8, x - zero)
+CODE_OF_ZERO = {"float_zero": 8, "minimum": 0}
 
 
-def float_zero_decode(scale, zero, codes):
-    return canonical((decode("u4", codes) - f32(8)) * scale + zero)
+def added_zero_codes(kind, scale, zero, x):
+    return affine_codes("u4", scale, CODE_OF_ZERO[kind], x - zero)
+
+
+def added_zero_decode(kind, scale, zero, codes):
+    return canonical((decode("u4", codes) - f32(CODE_OF_ZERO[kind])) * scale + zero)
+
+
+def from_minimum(scale_type, zero_type, x):
+    """u4 counted from the minimum."""
+    if not np.isfinite(x).all():
+        return NAN_SCALE[scale_type], 0, np.zeros(len(x), int)
+    lo, hi = x.min() + f32(0), x.max()
+    scale = int(encode(scale_type, [(hi - lo) / f32(15)], saturating=True)[0])
+    if decode(scale_type, [scale])[0] == 0:
+        scale = int(encode(scale_type, [1.0])[0])
+    zero = int(encode(zero_type, [lo], saturating=True)[0])
+    value, zero_value = decode(scale_type, [scale])[0], decode(zero_type, [zero])[0]
+    return scale, zero, added_zero_codes("minimum", value, zero_value, x)
 
 
 # ---- inputs ----
@@ -357,7 +383,9 @@ def nvfp4_groups(names):
 
 
 def affine_groups(names):
-    for element, zp_kind, zp_type in (("s4", "none", "data_type_undef"), ("u4", "u8", "u8")):
+    for element, zp_kind, zp_type in (("s4", "none", "data_type_undef"), ("u4", "u8", "u8"),
+                                      ("s8", "none", "data_type_undef")):
+        digits = 2 if element == "s8" else 1
         for scale_type in ("bf16", "f16", "f32"):
             for block in (32, 64, 128, 256):
                 records = []
@@ -366,33 +394,44 @@ def affine_groups(names):
                         scale, zp, codes = affine(element, scale_type, x)
                         value = decode(scale_type, [scale])[0]
                         records.append(record(name, offset, len(x), None, scale, zp, codes,
-                                              affine_decode(element, value, zp, codes), 1))
+                                              affine_decode(element, value, zp, codes), digits))
                 yield group(element, scale_type, block, zp_kind, zp_type, "none", "floor", True, records)
+    for scale_type in ("bf16", "f16", "f32"):
+        for zero_type in ("bf16", "f16", "f32"):
+            for block in (32, 256):
+                records = []
+                for name in names if block == 32 else ("a_normal", "a_shifted", "a_nan"):
+                    for offset, x in blocks(name, block):
+                        scale, zero, codes = from_minimum(scale_type, zero_type, x)
+                        value, zero_value = decode(scale_type, [scale])[0], decode(zero_type, [zero])[0]
+                        records.append(record(name, offset, len(x), None, scale, zero, codes,
+                                              added_zero_decode("minimum", value, zero_value, codes), 1))
+                yield group("u4", scale_type, block, "minimum", zero_type, "none", "floor", True, records)
     # Given scales and zero points. Codes without a zero point, with integer ones, with floating-point ones.
     given = [(name, scale) for name in ("a_normal", "a_shifted", "a_subnormal_f16", "a_inf")
              for scale in (0.25, 0.1, 3e-6, 1000.0)]
     for element, zp_kind, zp_type in (("s4", "none", "data_type_undef"), ("u4", "none", "data_type_undef"),
-                                      ("u4", "u8", "u8")):
+                                      ("u4", "u8", "u8"), ("s8", "none", "data_type_undef")):
         records = []
         for i, (name, wanted) in enumerate(given):
             x, zp = inputs[name][:32], (0, 8, 15, 3, 200)[i % 5] if zp_kind == "u8" else 0
             scale = int(encode("bf16", [wanted])[0])
             value = decode("bf16", [scale])[0]
             codes = affine_codes(element, value, zp, x)
-            records.append(record(name, 0, 32, None, scale, zp, codes, affine_decode(element, value, zp, codes), 1))
+            records.append(record(name, 0, 32, None, scale, zp, codes, affine_decode(element, value, zp, codes),
+                                  2 if element == "s8" else 1))
         yield group(element, "bf16", 32, zp_kind, zp_type, "none", "floor", False, records)
-    for scale_type in ("bf16", "f16", "f32"):
-        for zero_type in ("bf16", "f16", "f32"):
-            records = []
-            for i, (name, wanted) in enumerate(given):
-                x = inputs[name][:32]
-                scale = int(encode(scale_type, [wanted * 1.01], True)[0])
-                zero = int(encode(zero_type, [(0.0, 0.4997, -1.203, 37.0, wanted / 3)[i % 5]])[0])
-                value, zero_value = decode(scale_type, [scale])[0], decode(zero_type, [zero])[0]
-                codes = float_zero_codes(value, zero_value, x)
-                records.append(record(name, 0, 32, None, scale, zero, codes,
-                                      float_zero_decode(value, zero_value, codes), 1))
-            yield group("u4", scale_type, 64, "float_zero", zero_type, "none", "floor", False, records)
+    for kind, scale_type, zero_type in itertools.product(CODE_OF_ZERO, ("bf16", "f16", "f32"), ("bf16", "f16", "f32")):
+        records = []
+        for i, (name, wanted) in enumerate(given):
+            x = inputs[name][:32]
+            scale = int(encode(scale_type, [wanted * 1.01], True)[0])
+            zero = int(encode(zero_type, [(0.0, 0.4997, -1.203, 37.0, wanted / 3)[i % 5]])[0])
+            value, zero_value = decode(scale_type, [scale])[0], decode(zero_type, [zero])[0]
+            codes = added_zero_codes(kind, value, zero_value, x)
+            records.append(record(name, 0, 32, None, scale, zero, codes,
+                                  added_zero_decode(kind, value, zero_value, codes), 1))
+        yield group("u4", scale_type, 64, kind, zero_type, "none", "floor", False, records)
 
 
 def main():

@@ -378,10 +378,12 @@ typename T::type decode_to(const block_format_t &f, calm_t calm) {
         if (f.family == quant_family_t::nvfp4) return T::template with<e2m1, scaled_words_t<e2m1, false>, S>;
         visit_type(affine_element_types(), f.elem, [&](auto e) {
             using E = decltype(e);
-            if (f.zp == zero_point_kind_t::float_zero)
-                decode = T::template with<E, affine_bf16_words_t<E, true>, S>;
-            else
-                decode = T::template with<E, affine_bf16_words_t<E, false>, S>;
+            if constexpr (E::bits == 4) {
+                if (is_added(f.zp))
+                    decode = T::template with<E, affine_bf16_words_t<E, true>, S>;
+                else
+                    decode = T::template with<E, affine_bf16_words_t<E, false>, S>;
+            }
         });
     }
     return decode;

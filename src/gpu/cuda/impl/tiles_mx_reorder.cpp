@@ -158,8 +158,7 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         kernel = kernel_id_t::move_tiles;
     } else if (to_values) {
         kernel = kernel_id_t::dequantise_tiles;
-        if (quant_family(src.dt, q) == quant_family_t::row_int8)
-            return no("src", "a scale per row", "blocks");
+        if (has_row_scale(src.dt, q)) return no("src", "a scale per row", "blocks");
     } else {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
@@ -185,7 +184,7 @@ reason_t tiles_mx_reorder_t::pd_t::by_way_of_values(const quant_t &to, int axis)
     quant_t from;
     int src_axis = 0;
     if (quant_of("src", src, problem.attr.src, from, &src_axis) != mxdnn_success
-            || quant_family(src.dt, from) == quant_family_t::row_int8)
+            || has_row_scale(src.dt, from))
         return no("src", "a scale per row", "blocks");
     if (src_axis != axis) return no("src and dst", "blocks along different dims", "along one");
     if (to.global != global_scale_kind_t::none

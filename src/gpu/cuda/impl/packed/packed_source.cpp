@@ -82,8 +82,8 @@ reason_t check_source(const problem_t &p) {
     quant_t q;
     int axis = 0;
     quant_of("src", src, p.attr.src, q, &axis);
-    if (quant_family(src.dt, q) == quant_family_t::affine)
-        return no("src", "int4", "MX, NVFP4 or scales of rows");
+    if (quant_family(src.dt, q) == quant_family_t::affine && !has_row_scale(src.dt, q))
+        return no("src", "groups of integers", "MX, NVFP4 or scales of rows");
     const int bits = storage_bits(data_type_info(src.dt)->bits, p.attr.src.packing);
     if (bits % 8 && inner_dim(src) != src.ndims - 1)
         return no("src", "codes that share bytes along M", "along K");
