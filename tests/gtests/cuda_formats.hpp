@@ -19,6 +19,7 @@ struct format_t {
     quant_mode_t mode; // that computes it; undef: it cannot be computed
     dt zp = dt::undef;
     bool global = false;
+    bool minima = false; // zero points are the values of code 0
 };
 // Named ones that are new come behind these.
 inline const format_t first_formats[] = {
@@ -47,6 +48,9 @@ inline const std::vector<format_t> formats = [] {
         all.push_back({dt(f.elem), dt(f.quant.scale_dt), f.quant.block,
                 quant_mode_t(dynamic_mode_of(f.elem, f.quant))});
     }
+    all.push_back({dt::u4, dt::f16, 32, quant_mode_t::dynamic_affine, dt::f16, false, true});
+    all.push_back({dt::u4, dt::f32, 128, quant_mode_t::dynamic_affine, dt::bf16, false, true});
+    all.push_back({dt::s8, dt::f32, 256, quant_mode_t::dynamic_affine});
     return all;
 }();
 inline const dt high[] = {dt::f32, dt::bf16, dt::f16};
@@ -58,6 +62,7 @@ inline void set_format(
     const memory::dims groups = along_rows ? memory::dims{f.block, 1} : memory::dims{1, f.block};
     a.set_scales(arg, (1 << nd) - 1, groups, f.scale, false, mode);
     if (f.zp != dt::undef) a.set_zero_points(arg, (1 << nd) - 1, groups, f.zp);
+    if (f.minima) a.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
     if (f.global) a.set_global_scale(arg, dynamic ? quant_mode_t::dynamic_fp : quant_mode_t::static_sazp);
 }
 

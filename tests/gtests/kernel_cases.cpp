@@ -146,6 +146,8 @@ void matrix_t::read() const {
         for (int64_t k = 0; k < shape.K; k++) {
             element_t &e = elements_[size_t(n * shape.K + k)];
             e.code = decode(format.dt, v.code(k, n));
+            if (format.dt == mxdnn_s8 && format.quant.scale_dt != mxdnn_e8m0)
+                e.code /= s8_t::step; // integers
             e.scale = decode(format.quant.scale_dt, v.scale(k, n));
             e.zero = 0;
             if (format.quant.zp == zero_point_kind_t::none) continue;

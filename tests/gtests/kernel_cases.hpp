@@ -38,6 +38,7 @@ struct format_t {
         if (quant.zp == zero_point_kind_t::u8) s += ":zp";
         if (quant.zp == zero_point_kind_t::float_zero)
             s += std::string(":zero_") + data_type_name(quant.zp_dt);
+        if (quant.zp == zero_point_kind_t::minimum) s += std::string(":min_") + data_type_name(quant.zp_dt);
         return s;
     }
     int bits() const { return data_type_info(dt)->bits; }

@@ -51,7 +51,7 @@ private:
 
 // ---- formats ----
 
-enum class zeros_t { none, u8, floating };
+enum class zeros_t { none, u8, floating, minimum };
 enum class global_t { none, computed, given };
 
 struct format_t {
@@ -70,7 +70,7 @@ struct format_t {
 
 constexpr mode_t mx = mode_t::dynamic_mx, fp = mode_t::dynamic_fp, affine = mode_t::dynamic_affine;
 
-// Every format in blocks with a name, two levels of scales, and int4 in all its forms.
+// Every format in blocks with a name, two levels of scales, and int4 and int8 in all their forms.
 inline const std::vector<format_t> formats = [] {
     std::vector<format_t> all;
     for (const auto &f : mxdnn::impl::named_formats) {
@@ -92,6 +92,11 @@ inline const std::vector<format_t> formats = [] {
             {"u4_f32_256", dt::u4, 4, dt::f32, 256, affine, zeros_t::u8},
             {"u4_float_zero_bf16_32", dt::u4, 4, dt::bf16, 32, affine, zeros_t::floating, dt::bf16},
             {"u4_float_zero_f32_128", dt::u4, 4, dt::f32, 128, affine, zeros_t::floating, dt::f16},
+            {"u4_min_f16_32", dt::u4, 4, dt::f16, 32, affine, zeros_t::minimum, dt::f16},
+            {"u4_min_f32_128", dt::u4, 4, dt::f32, 128, affine, zeros_t::minimum, dt::bf16},
+            {"s8_f16_32", dt::s8, 8, dt::f16, 32, affine},
+            {"s8_bf16_128", dt::s8, 8, dt::bf16, 128, affine},
+            {"s8_f32_256", dt::s8, 8, dt::f32, 256, affine},
     };
     all.insert(all.end(), std::begin(more), std::end(more));
     return all;
@@ -169,6 +174,8 @@ inline memory::desc packed_desc(const mxdnn::engine &eng, const format_t &f, con
     const int mask = (1 << dims.size()) - 1;
     a.set_scales(MXDNN_ARG_WEIGHTS, mask, {f.block, 1}, f.scale);
     if (f.zeros != zeros_t::none) a.set_zero_points(MXDNN_ARG_WEIGHTS, mask, {f.block, 1}, f.zero);
+    if (f.zeros == zeros_t::minimum)
+        a.set_zero_points_kind(MXDNN_ARG_WEIGHTS, mxdnn::zero_points_kind::minimum);
     if (f.global != global_t::none) a.set_global_scale(MXDNN_ARG_WEIGHTS, mode_t::static_sazp);
     memory::dims src = dims, dst = dims;
     src[dims.size() - 2] = dst[dims.size() - 2] = 1;
@@ -211,6 +218,7 @@ inline void set_attr(mxdnn::primitive_attr &a, int arg, const side_t &s, const p
     const memory::dims groups = s.rows_blocked ? memory::dims{f.block, 1} : memory::dims{1, f.block};
     a.set_scales(arg, mask, groups, f.scale, false, computed ? f.mode : mode_t::static_sazp);
     if (f.zeros != zeros_t::none) a.set_zero_points(arg, mask, groups, f.zero);
+    if (f.zeros == zeros_t::minimum) a.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
     if (f.global != global_t::none)
         a.set_global_scale(arg, computed && (moves || f.global == global_t::computed) ? mode_t::dynamic_fp
                                                                                       : mode_t::static_sazp);
@@ -412,6 +420,10 @@ struct reorder_test_t {
         bool has_simd = mxdnn::impl::x64::mayiuse(mxdnn::impl::x64::cpu_isa_t::avx2);
         for (const side_t *side : {&p.src, &p.dst})
             if (side->format && !has_decoder(*side->format)) has_simd = false;
+        // Minima are computed by the reference alone.
+        if (p.dst.format && p.dst.format->zeros == zeros_t::minimum && !p.dst.given
+                && p.src.format != p.dst.format)
+            has_simd = false;
         std::vector<std::pair<std::string, std::map<int, std::vector<uint8_t>>>> results;
         do {
             const buffers_t b = make();

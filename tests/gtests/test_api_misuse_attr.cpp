@@ -19,6 +19,10 @@ TEST_F(Misuse, AttributeEnums) {
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scratchpad_mode(a, bad<mxdnn_scratchpad_mode_t>(v)), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
+                mxdnn_primitive_attr_set_zero_points_kind(
+                        a, MXDNN_ARG_WEIGHTS, bad<mxdnn_zero_points_kind_t>(v)),
+                s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scale_rounding(a, MXDNN_ARG_DST, bad<mxdnn_scale_rounding_t>(v)), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scales_layout(a, MXDNN_ARG_DST, bad<mxdnn_scales_layout_t>(v)), s);
@@ -64,6 +68,8 @@ TEST_F(Misuse, AttributeArguments) {
         EXPECT_REFUSED(
                 mxdnn_invalid_arguments, mxdnn_primitive_attr_set_zero_points(a, arg, 3, 2, g, mxdnn_u8), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
+                mxdnn_primitive_attr_set_zero_points_kind(a, arg, mxdnn_zero_points_minimum), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scale_rounding(a, arg, mxdnn_scale_rounding_floor), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_scales_layout(a, arg, mxdnn_scales_swizzle_128x4), s);
@@ -73,6 +79,7 @@ TEST_F(Misuse, AttributeArguments) {
                 mxdnn_primitive_attr_set_element_packing(a, arg, mxdnn_element_packing_dense), s);
         // Getters know the same arguments.
         int m = 77;
+        mxdnn_zero_points_kind_t kind;
         mxdnn_scale_rounding_t rounding;
         mxdnn_scales_layout_t layout;
         mxdnn_quantization_mode_t global;
@@ -81,6 +88,7 @@ TEST_F(Misuse, AttributeArguments) {
                 mxdnn_primitive_attr_get_scales(a, arg, &m, nullptr, nullptr, nullptr, nullptr), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_get_zero_points(a, arg, &m, nullptr, nullptr, nullptr), s);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_get_zero_points_kind(a, arg, &kind), s);
         EXPECT_REFUSED(
                 mxdnn_invalid_arguments, mxdnn_primitive_attr_get_scale_rounding(a, arg, &rounding), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments, mxdnn_primitive_attr_get_scales_layout(a, arg, &layout), s);

@@ -158,6 +158,9 @@ TEST_F(Misuse, NullAttributes) {
     EXPECT_NULL_REFUSED(
             mxdnn_primitive_attr_set_zero_points(attr.get(), MXDNN_ARG_SRC, 3, 2, nullptr, mxdnn_u8), "2");
     EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_set_zero_points_kind(nullptr, MXDNN_ARG_WEIGHTS, mxdnn_zero_points_minimum),
+            "attr");
+    EXPECT_NULL_REFUSED(
             mxdnn_primitive_attr_set_scale_rounding(nullptr, MXDNN_ARG_DST, mxdnn_scale_rounding_even),
             "attr");
     EXPECT_NULL_REFUSED(
@@ -174,6 +177,7 @@ TEST_F(Misuse, NullAttributes) {
             mxdnn_primitive_attr_set_topk_weights_placement(nullptr, mxdnn_topk_weights_on_output), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_expert_range(nullptr, 0, 0), "attr");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_set_max_rows_hint(nullptr, 1), "attr");
+    mxdnn_zero_points_kind_t kind;
     mxdnn_scale_rounding_t rounding;
     mxdnn_scales_layout_t layout;
     mxdnn_quantization_mode_t mode;
@@ -191,6 +195,9 @@ TEST_F(Misuse, NullAttributes) {
             "attr");
     EXPECT_OK(mxdnn_primitive_attr_get_zero_points(
             attr.get(), MXDNN_ARG_SRC, nullptr, nullptr, nullptr, nullptr));
+    EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_zero_points_kind(nullptr, MXDNN_ARG_WEIGHTS, &kind), "attr");
+    EXPECT_NULL_REFUSED(
+            mxdnn_primitive_attr_get_zero_points_kind(attr.get(), MXDNN_ARG_WEIGHTS, nullptr), "kind");
     EXPECT_NULL_REFUSED(mxdnn_primitive_attr_get_scale_rounding(nullptr, MXDNN_ARG_DST, &rounding), "attr");
     EXPECT_NULL_REFUSED(
             mxdnn_primitive_attr_get_scale_rounding(attr.get(), MXDNN_ARG_DST, nullptr), "rounding");

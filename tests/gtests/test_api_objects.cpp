@@ -72,6 +72,7 @@ TEST(Objects, AttributesOfArgumentsRoundTrip) {
         EXPECT_EQ(mask, 0);
         EXPECT_TRUE(groups.empty());
         EXPECT_EQ(type, dt::undef);
+        EXPECT_EQ(a.get_zero_points_kind(arg), mxdnn::zero_points_kind::standard);
         EXPECT_EQ(a.get_scale_rounding(arg), mxdnn::scale_rounding::floor);
         EXPECT_EQ(a.get_scales_layout(arg), mxdnn::scales_layout::linear);
         EXPECT_EQ(a.get_global_scale(arg), mode::undef);
@@ -86,6 +87,7 @@ TEST(Objects, AttributesOfArgumentsRoundTrip) {
         SCOPED_TRACE(arg);
         a.set_scales(arg, 7, {1, 64, 1}, dt::bf16, false, mode::dynamic_affine);
         a.set_zero_points(arg, 6, {128, 1}, dt::f16);
+        a.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
         a.set_scale_rounding(arg, mxdnn::scale_rounding::rceil);
         a.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
         a.set_global_scale(arg, mode::dynamic_fp);
@@ -103,6 +105,7 @@ TEST(Objects, AttributesOfArgumentsRoundTrip) {
         EXPECT_EQ(mask, 6);
         EXPECT_EQ(groups, (memory::dims{128, 1}));
         EXPECT_EQ(type, dt::f16);
+        EXPECT_EQ(a.get_zero_points_kind(arg), mxdnn::zero_points_kind::minimum);
         EXPECT_EQ(a.get_scale_rounding(arg), mxdnn::scale_rounding::rceil);
         EXPECT_EQ(a.get_scales_layout(arg), mxdnn::scales_layout::swizzle_128x4);
         EXPECT_EQ(a.get_global_scale(arg), mode::dynamic_fp);

@@ -155,6 +155,22 @@ TEST_F(Problems, MatmulWeightAttributes) {
             matmul(plain({4, 64}), memory::desc({64, 32}, dt::s4, tag::any), no_bias, plain({4, 32}),
                     scales(W, 3, {32, 1}, dt::e8m0)),
             "s4", "e8m0");
+    // Minima are floating-point numbers, of u4.
+    const auto minima = [&](dt elem, dt type) {
+        mxdnn::primitive_attr a = scales(W, 3, {32, 1}, dt::f16);
+        a.set_zero_points(W, 3, {32, 1}, type);
+        a.set_zero_points_kind(W, mxdnn::zero_points_kind::minimum);
+        return matmul(plain({4, 64}), memory::desc({64, 32}, elem, tag::any), no_bias, plain({4, 32}), a);
+    };
+    EXPECT_REFUSED(bad, minima(dt::u4, dt::u8), "bf16, f16 or f32");
+    EXPECT_REFUSED(bad, minima(dt::s8, dt::f16), "s8 is symmetric");
+    // s8 has groups or, as a source, rows.
+    const auto int8 = [&](const memory::dims &groups) {
+        return matmul(plain({4, 64}), memory::desc({64, 32}, dt::s8, tag::any), no_bias, plain({4, 32}),
+                scales(W, 3, groups, dt::f16));
+    };
+    EXPECT_REFUSED(bad, int8({48, 1}), "48", "32, 64, 128 or 256");
+    EXPECT_REFUSED(bad, int8({16, 1}), "16", "one scale per row");
     // A scale for a batch that has none of its own.
     EXPECT_REFUSED(bad,
             matmul(plain({3, 4, 64}), fp4({3, 64, 32}), no_bias, plain({3, 4, 32}), scales(W, 6, {32, 1})),

@@ -47,7 +47,7 @@ struct problem_t {
             codes[size_t(k)] = uint8_t(int8_t(src(r, k) / scale(r, k))); // exact: a power of two
         std::vector<float> s(static_cast<size_t>(n));
         for (int64_t b = 0; b < n; b++) s[size_t(b)] = scale(r, b * int8_row_t::block);
-        pack_int8_row(codes.data(), s.data(), 0, K, K, w.format.dt, to);
+        pack_int8_row(codes.data(), s.data(), 0, K, K, int8_weights(w.format.dt, w.format.quant), to);
     }
     float scale(int64_t r, int64_t k) const {
         return scales.empty()

@@ -37,7 +37,8 @@ struct problem_t {
         const auto at = [&](int64_t i) { return k + i < w.shape.K ? src(r, k + i) : 0.f; };
         for (int64_t i = 0; i < step; i++)
             if (integers())
-                to[i] = uint8_t(int8_t(at(i / 8 * 8 + int8_weights(w.format.dt).order[i % 8])));
+                to[i] = uint8_t(
+                        int8_t(at(i / 8 * 8 + int8_weights(w.format.dt, w.format.quant).order[i % 8])));
             else
                 store(mxdnn_bf16, to, i, at(i));
     }

@@ -17,17 +17,20 @@ constexpr struct format_t {
     const char *name;
     dt element, scale;
     memory::dim block;
-    bool zero_points;
+    dt zero_point; // undef: none
+    zero_points_kind kind = zero_points_kind::standard;
 } formats[] = {
-        {"mxfp8", dt::f8_e4m3, dt::e8m0, 32, false},
-        {"mxfp8_e5m2", dt::f8_e5m2, dt::e8m0, 32, false},
-        {"mxfp6", dt::f6_e2m3, dt::e8m0, 32, false},
-        {"mxfp6_e3m2", dt::f6_e3m2, dt::e8m0, 32, false},
-        {"mxfp4", dt::f4_e2m1, dt::e8m0, 32, false},
-        {"mxint8", dt::s8, dt::e8m0, 32, false},
-        {"nvfp4", dt::f4_e2m1, dt::f8_e4m3, 16, false},
-        {"int4", dt::s4, dt::bf16, 32, false},
-        {"int4_zp", dt::u4, dt::f16, 32, true},
+        {"mxfp8", dt::f8_e4m3, dt::e8m0, 32, dt::undef},
+        {"mxfp8_e5m2", dt::f8_e5m2, dt::e8m0, 32, dt::undef},
+        {"mxfp6", dt::f6_e2m3, dt::e8m0, 32, dt::undef},
+        {"mxfp6_e3m2", dt::f6_e3m2, dt::e8m0, 32, dt::undef},
+        {"mxfp4", dt::f4_e2m1, dt::e8m0, 32, dt::undef},
+        {"mxint8", dt::s8, dt::e8m0, 32, dt::undef},
+        {"nvfp4", dt::f4_e2m1, dt::f8_e4m3, 16, dt::undef},
+        {"int4", dt::s4, dt::bf16, 32, dt::undef},
+        {"int4_zp", dt::u4, dt::f16, 32, dt::u8},
+        {"int4_min", dt::u4, dt::f16, 32, dt::f16, zero_points_kind::minimum},
+        {"int8", dt::s8, dt::f16, 32, dt::undef},
 };
 
 const format_t &find_format(std::string_view name) {
@@ -62,7 +65,8 @@ memory::desc packed_weights(const engine &eng, std::string_view name, bool globa
     const memory::dims groups{block ? block : f.block, 1};
     primitive_attr attr;
     attr.set_scales(MXDNN_ARG_WEIGHTS, every_dim, groups, f.scale);
-    if (f.zero_points) attr.set_zero_points(MXDNN_ARG_WEIGHTS, every_dim, groups, dt::u8);
+    if (f.zero_point != dt::undef) attr.set_zero_points(MXDNN_ARG_WEIGHTS, every_dim, groups, f.zero_point);
+    attr.set_zero_points_kind(MXDNN_ARG_WEIGHTS, f.kind);
     if (global_scale) attr.set_global_scale(MXDNN_ARG_WEIGHTS, quantization_mode::static_sazp);
     return memory::desc::packed(eng, dims, f.element, attr);
 }

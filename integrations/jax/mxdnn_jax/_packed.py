@@ -74,9 +74,9 @@ def pack(array: jax.typing.ArrayLike, format: str, target: str | None = None, *,
          block: int | None = None, scale_rounding: str = "rceil") -> Packed:
     """Quantises and packs weights [.., K, N].
 
-    format: mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, mxint8, nvfp4, int4 or int4_zp.
+    format: mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, mxint8, nvfp4, int4, int4_zp, int4_min or int8.
     target: what they are packed for, "cpu:x64:avx2" or "cuda:sm_90" for example; by default the array's device.
-    global_scale: NVFP4 with an f32 scale for each matrix. block: elements along K that share a scale, for int4.
+    global_scale: NVFP4 with an f32 scale for each matrix. block: elements along K that share a scale, for int4 and int8.
     scale_rounding: how MX scales are computed: floor, ceil, even or rceil.
     """
     array = jnp.asarray(array)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import mxdnn_jax
 import numpy as np
 
-FORMATS = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "int4", "int4_zp")
+FORMATS = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "int4", "int4_zp",
+           "int4_min", "int8")
 DTYPES = ("float32", "bfloat16", "float16")
 
 _U = 2.0**-24
@@ -92,8 +93,8 @@ def product(x, packed, bias=None, expert=None):
     k = w.shape[-2]
     z, s = x @ w, abs(x) @ abs(w)
     relative = (k + 16) * _U / (1 - (k + 16) * _U)
-    is_int4 = repr(packed).startswith(("Packed(s4", "Packed(u4"))
-    if is_int4:
+    said = repr(packed)
+    if said.startswith(("Packed(s4", "Packed(u4", "Packed(s8")) and "e8m0" not in said:
         # Zero points may be multiplied apart from codes. (code + zp) * scale is at most 30 scales, and a group spans at
         # least 14 of 15 of them: it is at most 5 times the largest weight of the column.
         s = s + abs(x).sum(axis=-1, keepdims=True) * 5 * abs(w).max(axis=-2, keepdims=True, initial=0)

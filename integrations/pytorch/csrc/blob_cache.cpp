@@ -60,6 +60,7 @@ std::shared_ptr<const packed_desc_t> parse(const std::string &blob) {
     parsed->block = parsed->desc.get_block_size();
     // Offsets of doc/reference/blob.md; the library has accepted these bytes.
     parsed->zero_point = static_cast<dt>(bytes[40] | bytes[41] << 8);
+    parsed->minima = bytes[44] == 3;
     parsed->global_scale = static_cast<decltype(parsed->global_scale)>(bytes[45]);
     parsed->family = parsed->desc.get_target();
     parsed->recipe = parsed->desc.get_annotation_recipe();

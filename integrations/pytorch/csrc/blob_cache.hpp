@@ -17,6 +17,7 @@ struct packed_desc_t {
     dims_t dims;                                                       // [.., K, N]
     size_t size = 0;                                                   // bytes of the packed tensor
     dt element = dt::undef, scale = dt::undef, zero_point = dt::undef; // undef: without zero points
+    bool minima = false;                                               // zero points are values of code 0
     int64_t block = 0;                                                 // elements along K that share a scale
     enum { no_global_scale, one_global_scale, global_scale_per_expert } global_scale = no_global_scale;
     std::string family; // "cpu:x64" or "cuda"

@@ -18,7 +18,7 @@ std::string describe_blob(const std::string &blob) {
     line("element", word_of_type(desc->element));
     line("scale", word_of_type(desc->scale));
     line("block", std::to_string(desc->block));
-    line("zero_point", word_of_type(desc->zero_point));
+    line("zero_point", word_of_type(desc->zero_point) + std::string(desc->minima ? minimum_suffix : ""));
     line("global_scale", desc->global_scale == packed_desc_t::no_global_scale ? "none" : "f32");
     line("family", desc->family);
     // The words of a packed descriptor are its element type, "packed", its family, its layout, and more.

@@ -128,6 +128,8 @@ quantization_mode dynamic_mode(const packed_desc_t &desc) {
     switch (desc.element) {
     case dt::s4:
     case dt::u4: return quantization_mode::dynamic_affine;
+    case dt::s8:
+        return desc.scale == dt::e8m0 ? quantization_mode::dynamic_mx : quantization_mode::dynamic_affine;
     default: return desc.scale == dt::e8m0 ? quantization_mode::dynamic_mx : quantization_mode::dynamic_fp;
     }
 }
@@ -137,6 +139,7 @@ void set_format(mxdnn::primitive_attr &attr, int arg, const packed_desc_t &desc,
     const int mask = (1 << desc.dims.size()) - 1;
     attr.set_scales(arg, mask, {desc.block, 1}, desc.scale, false, scales);
     if (desc.zero_point != dt::undef) attr.set_zero_points(arg, mask, {desc.block, 1}, desc.zero_point);
+    if (desc.minima) attr.set_zero_points_kind(arg, mxdnn::zero_points_kind::minimum);
     if (desc.global_scale != packed_desc_t::no_global_scale) attr.set_global_scale(arg, global_scale);
 }
 

@@ -14,6 +14,9 @@ namespace mxdnn_torch {
 // "f4_e2m1" and the other names of doc/reference/formats.md; undef for "" and "none".
 dt type_of_word(const std::string &word, const char *what);
 
+// Behind the type of zero points that are the values of code 0.
+constexpr const char *minimum_suffix = ":minimum";
+
 // "none" for undef.
 const char *word_of_type(dt type);
 

@@ -20,7 +20,10 @@ std::string packed_blob(std::vector<int64_t> shape, const std::string &element, 
     std::swap(format.dims[shape.size() - 2], format.dims[shape.size() - 1]);
     format.element = type_of_word(element, "the element type");
     format.scale = type_of_word(scale, "the scale type");
-    format.zero_point = type_of_word(zero_point, "the type of the zero points");
+    const size_t suffix = zero_point.find(':');
+    format.minima = suffix != std::string::npos && zero_point.substr(suffix) == minimum_suffix;
+    format.zero_point = type_of_word(
+            format.minima ? zero_point.substr(0, suffix) : zero_point, "the type of the zero points");
     format.block = block;
     if (global_scale != "none" && global_scale != "f32")
         refuse("global_scale is '" + global_scale + "'; it must be none or f32");

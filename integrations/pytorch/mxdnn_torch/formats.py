@@ -32,9 +32,14 @@ BITS = {
 }
 
 
+MINIMUM = ":minimum"
+
+
 @dataclass(frozen=True)
 class Format:
-    """A format of weights. `get_format` looks one up by name."""
+    """A format of weights. `get_format` looks one up by name.
+
+    `zero_point` is the type of zero points, followed by ":minimum" where they are the value of code 0."""
 
     name: str
     element: str
@@ -42,6 +47,11 @@ class Format:
     block: int
     zero_point: str = "none"
     global_scale: bool = False
+
+    @property
+    def zero_point_type(self) -> str:
+        """The type of the zero points."""
+        return self.zero_point.removesuffix(MINIMUM)
 
     def code_dtype(self) -> torch.dtype:
         """The dtype of plain codes."""
@@ -71,6 +81,8 @@ FORMATS = {
         Format("nvfp4", "f4_e2m1", "f8_e4m3", 16, global_scale=True),
         Format("int4", "s4", "bf16", 32),
         Format("int4_zp", "u4", "f16", 32, zero_point="u8"),
+        Format("int4_min", "u4", "f16", 32, zero_point="f16" + MINIMUM),
+        Format("int8", "s8", "f16", 32),
     )
 }
 
@@ -89,8 +101,11 @@ def get_format(name: "str | Format", **changes: object) -> Format:
 
 def format_of_types(element: str, scale: str, block: int, zero_point: str, global_scale: bool) -> Format:
     """The format with these types; it has the name of the one with the same elements."""
+    floating = ("bf16", "f16", "f32")
     for f in FORMATS.values():
-        if f.element == element and (f.scale == scale or element in ("s4", "u4")):
+        same_scales = f.scale == scale or (f.scale in floating and scale in floating)
+        same_zero_points = f.zero_point.endswith(MINIMUM) == zero_point.endswith(MINIMUM)
+        if f.element == element and same_scales and same_zero_points:
             return dataclasses.replace(
                 f, scale=scale, block=block, zero_point=zero_point, global_scale=global_scale
             )

@@ -64,7 +64,7 @@ def _(packed, blob, swizzled=False, dense=False):
     return (
         packed.new_empty((*batch, n, f.row_bytes(k, dense)), dtype=torch.uint8),
         tensor(scale_shape, f.scale),
-        tensor((*batch, n, columns), f.zero_point) if f.zero_point != "none" else absent,
+        tensor((*batch, n, columns), f.zero_point_type) if f.zero_point != "none" else absent,
         packed.new_empty((d.experts,), dtype=torch.float32) if f.global_scale else packed.new_empty((0,)),
     )
 

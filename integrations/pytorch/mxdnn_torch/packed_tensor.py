@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import return_and_correct_aliasing
 
 from . import ops
 from .blob import Description, describe
-from .formats import BITS, TORCH_TYPES, WORDS, Format, get_format
+from .formats import BITS, MINIMUM, TORCH_TYPES, WORDS, Format, get_format
 
 aten = torch.ops.aten
 
@@ -100,11 +100,12 @@ class PackedTensor(torch.Tensor):
         odd K. `swizzled`: scales are in the 128x4 order. `dense`: four 6-bit codes are in three bytes."""
         f = get_format(format)
         f = dataclasses.replace(f, global_scale=global_scale is not None)
-        if f.element in ("s4", "u4"):
+        if f.element in ("s4", "u4") or (f.element == "s8" and f.scale != "e8m0"):
+            minimum = MINIMUM if f.zero_point.endswith(MINIMUM) else ""
             f = dataclasses.replace(
                 f,
                 scale=_word(scales, "scales"),
-                zero_point="none" if zero_points is None else _word(zero_points, "zero_points"),
+                zero_point="none" if zero_points is None else _word(zero_points, "zero_points") + minimum,
             )
         codes, scales = _as_bytes(codes), _as_bytes(scales)
         if columns is None:

@@ -143,7 +143,7 @@ enum class decoder_t : uint8_t {
     mxint8,
     nvfp4,
     int4, // every group-affine format of 4 bits
-    int8,
+    int8, // the same of 8 bits
     row_int8,
     row_fp8,
 };
@@ -176,8 +176,8 @@ inline constexpr named_format_t named_formats[] = {
     {"nvfp4",      mxdnn_f4_e2m1, nvfp4_quant,   decoder_t::nvfp4},
     {"int4",       mxdnn_s4,      int4_quant,    decoder_t::int4},
     {"int4_zp",    mxdnn_u4,      int4_zp_quant, decoder_t::int4},
-    {"int4_min",   mxdnn_u4,      int4_min_quant, decoder_t::none},
-    {"int8",       mxdnn_s8,      int8_quant,    decoder_t::none},
+    {"int4_min",   mxdnn_u4,      int4_min_quant, decoder_t::int4},
+    {"int8",       mxdnn_s8,      int8_quant,    decoder_t::int8},
 };
 // clang-format on
 
@@ -202,8 +202,7 @@ constexpr decoder_t decoder_of(data_type_t elem, const quant_t &q) {
     if (family == quant_family_t::row_fp8) return decoder_t::row_fp8;
     if (has_row_scale(elem, q)) return decoder_t::row_int8;
     if (check_quant(elem, q)) return decoder_t::none;
-    if (family == quant_family_t::affine)
-        return elem == mxdnn_s8 || q.zp == zero_point_kind_t::minimum ? decoder_t::none : decoder_t::int4;
+    if (family == quant_family_t::affine) return elem == mxdnn_s8 ? decoder_t::int8 : decoder_t::int4;
     for (const named_format_t &row : named_formats)
         if (row.elem == elem && row.quant.scale_dt == q.scale_dt) return row.decoder;
     return decoder_t::none;

@@ -11,7 +11,8 @@
 #include <cstring>
 #include <emmintrin.h>
 
-#include "common/types.hpp"
+#include "common/formats/s8.hpp"
+#include "common/quant.hpp"
 #include "cpu/x64/kernels/kernel_types.hpp"
 
 namespace mxdnn {
@@ -35,17 +36,16 @@ struct int8_weights_t {
 };
 
 // In n16_b4 the low halves of a column's bytes are rows 0 4 1 5, the high ones rows 2 6 3 7.
-constexpr int8_weights_t int8_weights(data_type_t dt) {
+constexpr int8_weights_t int8_weights(data_type_t dt, const quant_t &q) {
     switch (dt) {
-    case mxdnn_s8: return {128, 1.f / 64, {0, 1, 2, 3, 4, 5, 6, 7}};
+    case mxdnn_s8: return {128, q.scale_dt == mxdnn_e8m0 ? s8_t::step : 1.f, {0, 1, 2, 3, 4, 5, 6, 7}};
     case mxdnn_f4_e2m1: return {12, 0.5f, {0, 4, 1, 5, 2, 6, 3, 7}};
     default: return {8, 1.f, {0, 4, 1, 5, 2, 6, 3, 7}}; // s4, u4
     }
 }
 
 // Stores `n` codes, a multiple of eight, in that order.
-inline void order_int8(const uint8_t *codes, int64_t n, data_type_t wei_dt, uint8_t *out) {
-    const int8_weights_t w = int8_weights(wei_dt);
+inline void order_int8(const uint8_t *codes, int64_t n, const int8_weights_t &w, uint8_t *out) {
     if (w.order[1] == 1) {
         std::memcpy(out, codes, size_t(n));
         return;
@@ -64,8 +64,7 @@ inline void order_int8(const uint8_t *codes, int64_t n, data_type_t wei_dt, uint
 // Stores `n` codes from k0 on (whole blocks, or the rest of the row), and a scale for every 32 of them, in
 // the row at `out`.
 inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
-        data_type_t wei_dt, void *out) {
-    const int8_weights_t w = int8_weights(wei_dt);
+        const int8_weights_t &w, void *out) {
     uint8_t *const row = static_cast<uint8_t *>(out), *const o = row + k0;
     float *const s = reinterpret_cast<float *>(row + int8_row_t::scales_at(K)) + k0 / int8_row_t::block;
     int32_t *const starts =
@@ -77,7 +76,7 @@ inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0,
             std::memcpy(last, from, size_t(n - i0));
             from = last;
         }
-        order_int8(from, int8_row_t::block, wei_dt, o + i0);
+        order_int8(from, int8_row_t::block, w, o + i0);
         int sum = 0;
         for (int64_t i = i0; i < i0 + int8_row_t::block; i++) sum += int8_t(o[i]);
         s[i0 / int8_row_t::block] = scales[i0 / int8_row_t::block] * w.unit;

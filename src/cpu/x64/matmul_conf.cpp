@@ -115,7 +115,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.weights_stride = p.weights.packed.stride;
     c.panel_bytes = n16_frame_t::panel_bytes(c.weights);
     c.tile_bytes = n16_frame_t::tile_bytes(c.weights, n16_frame_t::tile_rows(c.weights));
-    c.needs_sums = q.zp == zero_point_kind_t::float_zero && !c.direct->on_tiles && c.compute_dt != mxdnn_s8;
+    c.needs_sums = is_added(q.zp) && !c.direct->on_tiles && c.compute_dt != mxdnn_s8;
     const post_op_t *gated = p.attr.gated();
     c.gated = gated != nullptr;
     c.halves = gated && gated->gated_layout == mxdnn_gated_halves;

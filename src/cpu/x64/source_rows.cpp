@@ -5,8 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "cpu/x64/int8_row.hpp"
-
 namespace mxdnn {
 namespace impl {
 namespace x64 {
@@ -43,7 +41,7 @@ const float *values_of(data_type_t dt, const quant_t &q) {
 source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
     : md_(&ctx.memory(MXDNN_ARG_SRC)->md),
       base_(static_cast<const uint8_t *>(ctx.memory(MXDNN_ARG_SRC)->handle)), compute_dt_(compute_dt),
-      wei_dt_(ctx.pd.problem.weights.dt),
+      weights_(int8_weights(ctx.pd.problem.weights.dt, ctx.pd.problem.weights.packed.quant)),
       view_(ctx, MXDNN_ARG_SRC, ctx.pd.problem.src, ctx.pd.problem.attr.src),
       recipe_(ctx.pd.problem.attr.src.is_dynamic()), rounding_(ctx.pd.problem.attr.src.rounding),
       element_dt_(source_format(ctx.pd.problem, quant_)), K_(dim_from_end(*md_, 1)),
@@ -155,7 +153,7 @@ void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
         codes_of(m, k, n, row, c);
         for (int64_t b = 0; b * int8_row_t::block < n; b++)
             c.scales[b] = row_int8() ? 1.f : c.scales[b] * s8_t::step;
-        pack_int8_row(c.codes, c.scales, k, n, K_, wei_dt_, out);
+        pack_int8_row(c.codes, c.scales, k, n, K_, weights_, out);
     }
 }
 
@@ -168,7 +166,7 @@ void source_rows_t::stream_int8(int64_t m, const row_t &row, F at) const {
         codes_of(m, k, n, row, c);
         std::memset(c.codes + n, 0, size_t(ordered - n));
         for (int64_t i = 0; i < n; i += piece)
-            order_int8(c.codes + i, std::min(piece, ordered - i), wei_dt_, at(k + i));
+            order_int8(c.codes + i, std::min(piece, ordered - i), weights_, at(k + i));
     }
 }
 

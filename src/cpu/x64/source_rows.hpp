@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu/ref/tensor_view.hpp"
+#include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 #include "cpu/x64/source_blocks.hpp"
 
@@ -84,7 +85,8 @@ private:
 
     const memory_desc_t *md_;
     const uint8_t *base_;
-    data_type_t compute_dt_, wei_dt_;
+    data_type_t compute_dt_;
+    int8_weights_t weights_;
     matrix_view_t view_;
     const bool recipe_; // codes are computed here
     const mxdnn_scale_rounding_t rounding_;

@@ -95,14 +95,19 @@ void check_global_scale(const quantised_t &dst, const std::vector<interval_t> &w
                 + number(high));
 }
 
-// The possible values of a block: the smallest and the largest of them and 0.
+// The possible values of a block: the smallest and the largest of them, and of 0 unless they count from the
+// smallest.
 struct block_bounds_t {
     double least_low = 0, least_high = 0, most_low = 0, most_high = 0;
     bool has_nan = false;      // then all of it is alike, and exact
     bool may_have_nan = false; // what overflows f32 is no number either
 
     block_bounds_t() = default;
-    block_bounds_t(const interval_t *first, int64_t count) {
+    block_bounds_t(const interval_t *first, int64_t count, bool and_zero) {
+        if (!and_zero && count > 0) {
+            least_low = most_low = first->v - first->e;
+            least_high = most_high = first->v + first->e;
+        }
         for (const interval_t *w = first; w != first + count; w++) {
             has_nan = has_nan || !std::isfinite(w->v);
             may_have_nan = may_have_nan || w->or_nan || std::fabs(w->v) + w->e >= double(f32_t::max);
@@ -149,15 +154,28 @@ struct quantised_comparison_t {
         const block_params_t params = dst.params(idx);
         const uint32_t scale = params.scale;
         const float global = dst.global_of(idx);
-        const made_t low = block.has_nan ? made_of(NAN, NAN, global)
-                                         : made_of(block.least_high == 0 ? 0.f : up(block.least_high),
-                                                 block.most_low == 0 ? 0.f : down(block.most_low), global),
+        const bool has_minimum = q.zp == zero_point_kind_t::minimum;
+        const bool may_be_equal = has_minimum && up(block.least_high) >= down(block.most_low);
+        const made_t low = block.has_nan  ? made_of(NAN, NAN, global)
+                           : may_be_equal ? made_of(up(block.least_high), up(block.least_high), global)
+                                          : made_of(block.least_high == 0 ? 0.f : up(block.least_high),
+                                                  block.most_low == 0 ? 0.f : down(block.most_low), global),
                      high = block.has_nan ? low : made_of(down(block.least_low), up(block.most_high), global);
         const bool as_empty = low.empty && scale == low.scale;
         if (!as_empty && (scale < (low.empty ? 0 : low.scale) || scale > high.scale || high.empty))
             bad.add(index_text(idx, nd) + " scale " + std::to_string(scale) + " expected "
                     + std::to_string(low.scale) + " to " + std::to_string(high.scale));
-        if (dst.zero_points.dims.empty() || as_empty || block.has_nan) return;
+        if (has_minimum && !block.has_nan) {
+            const auto stored = [&](float x) {
+                return decode_value(q.zp_dt, data_type_info(q.zp_dt)->encode_saturating(x));
+            };
+            const float minimum = decode_value(q.zp_dt, params.zp), from = stored(down(block.least_low)),
+                        to = stored(up(block.least_high));
+            if (!(minimum >= from && minimum <= to))
+                bad.add(index_text(idx, nd) + " minimum " + number(minimum) + " expected " + number(from)
+                        + " to " + number(to));
+        }
+        if (dst.zero_points.dims.empty() || as_empty || block.has_nan || has_minimum) return;
         const float s = decode_value(q.scale_dt, scale);
         const auto zero_of = [&](double least) {
             return rne_clamp(div_f32(float(-least), s), u4_t::lowest, u4_t::highest);
@@ -233,7 +251,7 @@ void compare_quantised(const quantised_t &dst, mxdnn_scale_rounding_t rounding,
         }
         const int64_t n = idx[nd - 1];
         if (n % q.block == 0) {
-            block = block_bounds_t(&w, std::min(q.block, N - n));
+            block = block_bounds_t(&w, std::min(q.block, N - n), q.zp != zero_point_kind_t::minimum);
             block.has_nan = block.has_nan || (block.may_have_nan && comparison.is_poisoned(idx));
             comparison.check_params(block, idx);
         }

@@ -26,13 +26,12 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-// The 16 values of a 4-bit type. u4 with a float zero point is centred on 8.
+// The 16 values of a 4-bit type. u4 with an added zero point counts from the code that stands for it.
 struct table16_t {
     float values[16];
     table16_t(data_type_t dt, const quant_t &q) {
         const data_type_info_t *info = data_type_info(dt);
-        for (uint32_t c = 0; c < 16; c++)
-            values[c] = info->decode(c) - (q.zp == zero_point_kind_t::float_zero ? 8.f : 0.f);
+        for (uint32_t c = 0; c < 16; c++) values[c] = info->decode(c) - float(code_of_added(q.zp));
     }
 };
 
@@ -344,7 +343,7 @@ private:
     }
 };
 
-// n16_b8 of s8 (MXINT8).
+// n16_b8 of s8: integers, or under e8m0 scales (MXINT8) numbers of 64ths.
 template <class Vec>
 class codes_s8_t {
 public:
@@ -353,10 +352,11 @@ public:
     static constexpr int bits = 8, unit_rows = 4;
     static constexpr bool pairs = false;
 
-    codes_s8_t(f32_base_t<Vec> &j, vregs_t &regs, data_type_t, const quant_t &)
-        : j_(j), zero_(regs.take()), t_{reg_t(regs.take()), reg_t(regs.take()), reg_t(regs.take())} {}
+    codes_s8_t(f32_base_t<Vec> &j, vregs_t &regs, data_type_t, const quant_t &q)
+        : j_(j), exponent_(q.scale_dt == mxdnn_e8m0 ? -6 : 0),
+          zero_(regs.take()), t_{reg_t(regs.take()), reg_t(regs.take()), reg_t(regs.take())} {}
 
-    int exponent() const { return -6; }
+    int exponent() const { return exponent_; }
     void load_constants() { j_.set_zero(zero_); }
 
     template <typename F>
@@ -372,6 +372,7 @@ public:
 
 private:
     f32_base_t<Vec> &j_;
+    const int exponent_;
     const reg_t zero_;
     const reg_t t_[3];
 

@@ -47,7 +47,7 @@ private:
     const Xbyak::Reg64 tiles_ = rbx, blocks_ = rcx, steps_ = rdx;
 
     bool has_zp() const { return quant_.zp == zero_point_kind_t::u8; }
-    bool has_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
+    bool has_zero() const { return is_added(quant_.zp); }
     int64_t codes_of(int64_t rows) const { return rows * panel_columns * Codes::bits / 8; }
     Xbyak::Address arg(size_t offset) const { return ptr[abi_param + int(offset)]; }
 

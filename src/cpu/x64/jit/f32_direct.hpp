@@ -10,7 +10,7 @@
 //
 // Where block sums could leave f32's range: values are at most 2^16 and blocks 256 long, so finite
 // sources below 2^103 never overflow before they are scaled; and products that are subnormal before
-// `exponent` is made up for lose at most 2^-136 each. With a float zero, an Inf in the source makes a
+// `exponent` is made up for lose at most 2^-136 each. With an added zero, an Inf in the source makes a
 // NaN where Inf * (scaled code + zero) would be Inf: the two products are apart here.
 #pragma once
 
@@ -76,7 +76,7 @@ private:
                          stack_bytes = at_zero_points + 2 * 64;
 
     bool has_zp() const { return quant_.zp == zero_point_kind_t::u8; }
-    bool has_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
+    bool has_zero() const { return is_added(quant_.zp); }
 
     Xbyak::Address arg(size_t offset) const { return ptr[abi_param + int(offset)]; }
     Xbyak::Address stack(int offset) const { return ptr[rsp + offset]; }

@@ -62,9 +62,9 @@ private:
     const int wei_, zeros_, pairs_, sums_;
 
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
-    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
-    // Sums of u4 codes begin at 0. Zero points are subtracted at the end.
-    bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && !float_zero(); }
+    bool adds_zeros() const { return is_added(quant_.zp); }
+    // Sums of u4 codes begin at 0, unless codes count from the middle. Zero points are subtracted at the end.
+    bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && code_of_added(quant_.zp) == 0; }
 
     reg_t wei(int half, int high) const { return reg_t(wei_ + half * 2 + high); }
     reg_t zeros(int half) const { return reg_t(zeros_ + half); }
@@ -133,7 +133,7 @@ private:
     }
 
     void load_constants() {
-        const int8_weights_t w = int8_weights(wei_dt_);
+        const int8_weights_t w = int8_weights(wei_dt_, quant_);
         uint8_t table[16]; // codes as unsigned integers: u4 as they are, others with their offset
         for (uint32_t c = 0; c < 16; c++)
             table[c] = uint8_t(
@@ -229,9 +229,9 @@ private:
             this->load_columns(wei(h, 0), tmp_, quant_.scale_dt, ptr[params_ + column * shape_.scale_bytes]);
             if (!has_zeros()) continue;
             // As multiples of the negative sums of the rows.
-            const float of = float(int8_weights(wei_dt_).offset);
+            const float of = float(int8_weights(wei_dt_, quant_).offset);
             this->load_columns(zeros(h), tmp_, quant_.zp_dt, ptr[zp_ + column * shape_.zp_bytes]);
-            this->vmulps(zeros(h), zeros(h), this->constant(float_zero() ? -1 / of : 1 / of));
+            this->vmulps(zeros(h), zeros(h), this->constant(adds_zeros() ? -1 / of : 1 / of));
         }
         for (int r = 0; r < rows_; r++) {
             if (r == 1) this->mov(row_, acc_);
@@ -240,16 +240,16 @@ private:
             if (has_zeros()) {
                 this->vpbroadcastd(tmp_, start_at(r));
                 this->vcvtdq2ps(tmp_, tmp_);
-                if (float_zero()) this->vmulps(tmp_, tmp_, src_);
+                if (adds_zeros()) this->vmulps(tmp_, tmp_, src_);
             }
             for (int h = 0; h < together_; h++) {
                 const reg_t s = sum(r, h);
                 const Xbyak::Address acc = ptr[(r ? row_ : acc_) + (first + h) * Vec::bytes];
                 this->vcvtdq2ps(s, s);
-                if (has_zeros() && !float_zero()) this->vfmadd231ps(s, tmp_, zeros(h));
+                if (has_zeros() && !adds_zeros()) this->vfmadd231ps(s, tmp_, zeros(h));
                 this->vmulps(s, s, src_);
                 this->vfmadd213ps(s, wei(h, 0), acc);
-                if (float_zero()) this->vfmadd231ps(s, tmp_, zeros(h));
+                if (adds_zeros()) this->vfmadd231ps(s, tmp_, zeros(h));
                 this->vmovups(acc, s);
             }
         }

@@ -97,7 +97,13 @@ bool takes_f8(data_type_t wei_dt, const quant_t &q) {
     return d == decoder_t::mxfp8_e4m3 || d == decoder_t::mxfp8_e5m2;
 }
 
-bool takes_s8(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::mxint8; }
+bool takes_mxint8(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::mxint8; }
+
+bool takes_int8(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt, q) == decoder_t::int8; }
+
+bool takes_s8(data_type_t wei_dt, const quant_t &q) {
+    return takes_mxint8(wei_dt, q) || takes_int8(wei_dt, q);
+}
 
 } // namespace x64
 } // namespace impl

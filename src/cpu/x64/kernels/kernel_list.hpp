@@ -29,7 +29,7 @@ struct kernel_row_t {
     kernel_make_t *make;
     // Kernels that use tiles. A call says how many rows it has: any number that needs as many tiles of 16
     // rows as the kernel's number. These kernels scale weights before they multiply, as decode kernels do,
-    // with float_zero's zeros. If they have more than one tile of rows, they read them in the order of
+    // with zeros that are added. If they have more than one tile of rows, they read them in the order of
     // source_blocks_t. Up to 15 more rows may be read, and written to acc.
     bool on_tiles = false;
     // Of these, kernels for formats that take long to decode: several calls for the same panels decode them
@@ -91,7 +91,7 @@ status_t create_kernel(const kernel_row_t &row, const kernel_params_t &p,
         std::unique_ptr<jit_kernel_t> *kernel, const char **reason);
 
 // Predicates for rows: formats by their decoders (common/formats/named_formats.hpp). f4 takes both MXFP4 and
-// NVFP4. int4 takes s4 and u4 with every group size, scale type and kind of zero point.
+// NVFP4. int4 takes s4 and u4 with every group size, scale type and kind of zero point, int8 s8 with those.
 bool takes_any(data_type_t wei_dt, const quant_t &q);
 bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);
@@ -100,7 +100,9 @@ bool takes_4bit(data_type_t wei_dt, const quant_t &q); // f4 or int4
 bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q);
 bool takes_f6(data_type_t wei_dt, const quant_t &q);
 bool takes_f8(data_type_t wei_dt, const quant_t &q);
-bool takes_s8(data_type_t wei_dt, const quant_t &q);
+bool takes_mxint8(data_type_t wei_dt, const quant_t &q);
+bool takes_int8(data_type_t wei_dt, const quant_t &q);
+bool takes_s8(data_type_t wei_dt, const quant_t &q); // mxint8 or int8
 
 } // namespace x64
 } // namespace impl

@@ -47,14 +47,15 @@ struct kernel_params_t {
 };
 
 struct direct_args_t {
-    const void *src;     // [rows][round_up(K, 32)] of the compute type
-    int64_t src_stride;  // bytes between rows
-    int64_t src_step;    // kernels that use tiles: bytes from 32 values of a row to the next 32
-    const uint8_t *wei;  // first panel
-    int64_t wei_stride;  // bytes between panels
-    float *acc;          // [rows][panels * 16], overwritten
-    int64_t acc_stride;  // bytes between rows
-    const float *xsum;   // float_zero only: [rows][div_up(K, block)] sums of the source over each block
+    const void *src;    // [rows][round_up(K, 32)] of the compute type
+    int64_t src_stride; // bytes between rows
+    int64_t src_step;   // kernels that use tiles: bytes from 32 values of a row to the next 32
+    const uint8_t *wei; // first panel
+    int64_t wei_stride; // bytes between panels
+    float *acc;         // [rows][panels * 16], overwritten
+    int64_t acc_stride; // bytes between rows
+    const float
+            *xsum; // with zeros that are added: [rows][div_up(K, block)] sums of the source over each block
     int64_t xsum_stride; // bytes between rows
     int64_t rows; // rows of this call: those of the kernel, or fewer with tiles, see kernel_row_t::on_tiles
     // Kernels that use tiles: the address of the results of the first row, which is prefetched meanwhile; may

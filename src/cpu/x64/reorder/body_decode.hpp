@@ -58,7 +58,7 @@ struct mx_decoder_t<s8_t> : mxint8_decoder_t {};
 
 // 4-bit integers, those without a sign minus 8: f16 with a zero low byte.
 template <typename E>
-struct int4_decoder_t {
+struct integer_decoder_t {
     struct table_t {
         uint8_t high[16];
         constexpr table_t() : high() {
@@ -73,6 +73,8 @@ struct int4_decoder_t {
         return f16_to_f32(_mm256_slli_epi16(_mm256_cvtepu8_epi16(high), 8));
     }
 };
+template <>
+struct integer_decoder_t<s8_t> : mxint8_decoder_t {};
 
 // ---- f32 to the destination ----
 

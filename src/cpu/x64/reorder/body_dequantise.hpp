@@ -3,6 +3,8 @@
 // have one per element.
 #pragma once
 
+#include <type_traits>
+
 #include "cpu/x64/reorder/body_decode.hpp"
 #include "cpu/x64/reorder/body_decode_words.hpp"
 
@@ -48,11 +50,12 @@ calm_t decode_params(blocks_t &b, int n, const block_format_t &f, float global, 
             for_blocks(n, [&](int i) { b.factor[i] = decltype(s)::decode(b.scale[i]); });
         });
         const float middle = f.elem == mxdnn_u4 ? float(int4_mid) : 0.f;
-        if (f.zp == zero_point_kind_t::float_zero)
+        const float counted_from = float(code_of_added(f.zp)) - middle;
+        if (is_added(f.zp))
             with_scale(f.zp_dt, [&](auto z) {
                 for_blocks(n, [&](int i) {
                     b.zero[i] = decltype(z)::decode(b.zp[i]);
-                    b.above[i] = 0;
+                    b.above[i] = counted_from;
                     wild |= uint32_t((f32_bits(b.zero[i]) & magnitude_mask) >= inf_bits);
                 });
             });
@@ -85,6 +88,24 @@ struct lines_of_row_t {
 
 // ---- 16 values from element k on ----
 
+// Decoded codes of u4 count from the middle. Whether something is subtracted from them.
+template <typename E, zero_point_kind_t zp>
+constexpr bool is_counted = !E::is_signed && zp != zero_point_kind_t::float_zero;
+
+// Calls fn(E(), kind) with the element type of a format of integers, and what kind of zero points it has.
+// None are zero points of 0.
+template <typename F>
+MXDNN_INLINE void with_integers(const block_format_t &f, F &&fn) {
+    using kind = zero_point_kind_t;
+    visit_type(affine_element_types(), f.elem, [&](auto e) {
+        if constexpr (!decltype(e)::is_signed) {
+            if (f.zp == kind::float_zero) return fn(e, std::integral_constant<kind, kind::float_zero>());
+            if (f.zp == kind::minimum) return fn(e, std::integral_constant<kind, kind::minimum>());
+        }
+        fn(e, std::integral_constant<kind, kind::u8>());
+    });
+}
+
 // A code times its scale.
 template <typename E>
 struct scaled_values_t {
@@ -102,19 +123,19 @@ struct scaled_values_t {
         return x;
     }
 };
-// (code - zero point) * scale, and a floating-point zero added.
-template <typename E, bool float_zero>
+// (code - zero point) * scale, or code * scale and a zero point added.
+template <typename E, zero_point_kind_t zp>
 struct affine_values_t {
     static constexpr float unit = 1.f;
-    static constexpr bool is_affine = true;
+    static constexpr bool is_affine = true, has_tables = E::bits == 4;
 
     template <bool calm, typename P>
     MXDNN_INLINE f32x16_t values(__m128i c, const P &p, int k) {
-        f32x16_t x = int4_decoder_t<E>::decode(c);
+        f32x16_t x = integer_decoder_t<E>::decode(c);
         for (int i = 0; i < 2; i++) {
-            if (!E::is_signed && !float_zero) x.v[i] = _mm256_sub_ps(x.v[i], p.zero_point(k + 8 * i));
+            if (is_counted<E, zp>) x.v[i] = _mm256_sub_ps(x.v[i], p.zero_point(k + 8 * i));
             x.v[i] = _mm256_mul_ps(x.v[i], p.factor(k + 8 * i));
-            if (float_zero) x.v[i] = _mm256_add_ps(x.v[i], p.zero(k + 8 * i));
+            if (is_added(zp)) x.v[i] = _mm256_add_ps(x.v[i], p.zero(k + 8 * i));
         }
         return x;
     }
@@ -327,6 +348,15 @@ constexpr bool has_words() {
         return V::elem_t::is_float;
 }
 
+// Whether a block has 16 values.
+template <typename V>
+constexpr bool is_decoded_by_tables() {
+    if constexpr (V::is_affine)
+        return V::has_tables;
+    else
+        return false;
+}
+
 template <typename V>
 decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_t dt, calm_t calm) {
     const bool is_calm = calm != calm_t::no;
@@ -345,7 +375,7 @@ decoding_t decoding_with(blocks_t &b, int n, const block_format_t &f, data_type_
     }
     decoding_t d =
             is_calm ? decoding_of<V, target_finite_bf16_t, true>() : decoding_of<V, target_bf16_t, false>();
-    if constexpr (V::is_affine)
+    if constexpr (is_decoded_by_tables<V>())
         d.line = is_calm ? decode_line_by_tables<V, target_finite_bf16_t>
                          : decode_line_by_tables<V, target_bf16_t>;
     return d;
@@ -358,12 +388,7 @@ MXDNN_INLINE void with_values(const block_format_t &f, F &&fn) {
         visit_type(decoded_mx_types(), f.elem, [&](auto e) { fn(scaled_values_t<decltype(e)>()); });
         return;
     }
-    visit_type(affine_element_types(), f.elem, [&](auto e) {
-        if (f.zp == zero_point_kind_t::float_zero)
-            fn(affine_values_t<decltype(e), true>());
-        else
-            fn(affine_values_t<decltype(e), false>());
-    });
+    with_integers(f, [&](auto e, auto zp) { fn(affine_values_t<decltype(e), decltype(zp)::value>()); });
 }
 
 MXDNN_INLINE decoding_t make_decoding(

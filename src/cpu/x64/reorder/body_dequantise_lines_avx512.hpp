@@ -77,7 +77,8 @@ void dequantise_code_lines(const block_format_t &f, const uint8_t *codes, int64_
     const code_storage_t storage = bits == 4   ? code_storage_t::nibbles
                                    : bits == 6 ? code_storage_t::low_6_bits
                                                : code_storage_t::bytes;
-    const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
+    const bool is_mxint8 = f.elem == mxdnn_s8 && f.family == quant_family_t::mx;
+    const float unit = is_mxint8 ? mxint8_decoder_t::unit : 1.f;
     const int blocks = dst.rows / f.block;
     const bool direct = how == write_t::cached || goes_around512(how, dst.data, dst.line_bytes);
     alignas(64) uint8_t x[sizeof(float) * reorder_max_length];

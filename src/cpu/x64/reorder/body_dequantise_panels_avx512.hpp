@@ -225,8 +225,8 @@ struct scaled_words_t {
     }
 };
 
-// (code - zero point) * scale + floating-point zero, as in affine_values_t.
-template <typename E, bool float_zero>
+// (code - zero point) * scale, or code * scale + zero point, as in affine_values_t.
+template <typename E, zero_point_kind_t zp>
 struct affine_bf16_words_t {
     halves_t factor, less, add;
     MXDNN_INLINE affine_bf16_words_t of(const blocks_t &b, int i) {
@@ -238,19 +238,19 @@ struct affine_bf16_words_t {
     }
     __m512i value(__m512i w, int place) const {
         halves_t x = bf16_halves(bf16_words_t<E>::value(w, place));
-        if (!E::is_signed && !float_zero)
-            x = {_mm512_sub_ps(x.even, less.even), _mm512_sub_ps(x.odd, less.odd)};
+        if (is_counted<E, zp>) x = {_mm512_sub_ps(x.even, less.even), _mm512_sub_ps(x.odd, less.odd)};
         x = multiply(x, factor);
-        if (float_zero) x = {_mm512_add_ps(x.even, add.even), _mm512_add_ps(x.odd, add.odd)};
+        if (is_added(zp)) x = {_mm512_add_ps(x.even, add.even), _mm512_add_ps(x.odd, add.odd)};
         return to_bf16<false>(x);
     }
 };
 
-// The step of MXINT8 is in b.divisor.
-struct mxint8_bf16_words_t {
+// s8, whose step is in b.divisor: that of MXINT8 makes `exact` values.
+template <bool exact>
+struct int8_bf16_words_t {
     halves_t step;
-    MXDNN_INLINE mxint8_bf16_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.divisor + i)}; }
-    MXDNN_INLINE mxint8_bf16_words_t of_line(const blocks_t &b, int i, int) {
+    MXDNN_INLINE int8_bf16_words_t of(const blocks_t &b, int i) { return {load_halves_of(b.divisor + i)}; }
+    MXDNN_INLINE int8_bf16_words_t of_line(const blocks_t &b, int i, int) {
         return {load_halves_of_line(b.divisor, i)};
     }
     __m512i value(__m512i w, int place) const {
@@ -258,7 +258,7 @@ struct mxint8_bf16_words_t {
         const __m512i odd = place ? w : _mm512_slli_epi32(w, 8);
         const halves_t x = {_mm512_cvtepi32_ps(_mm512_srai_epi32(even, 24)),
                 _mm512_cvtepi32_ps(_mm512_srai_epi32(odd, 24))};
-        return to_bf16<true>(multiply(x, step));
+        return to_bf16<exact>(multiply(x, step));
     }
     __m512i value_of_both(__m512i w) const { return value(w, 8); }
 };
@@ -368,7 +368,7 @@ typename T::type decode_to(const block_format_t &f, calm_t calm) {
                 if constexpr (E::is_float)
                     decode = T::template with<E, moved_words_t<E>, S>;
                 else
-                    decode = T::template with<E, mxint8_bf16_words_t, S>;
+                    decode = T::template with<E, int8_bf16_words_t<true>, S>;
             });
         return decode;
     }
@@ -376,14 +376,12 @@ typename T::type decode_to(const block_format_t &f, calm_t calm) {
     if constexpr (S::dt == mxdnn_bf16) {
         if (calm == calm_t::no) return nullptr;
         if (f.family == quant_family_t::nvfp4) return T::template with<e2m1, scaled_words_t<e2m1, false>, S>;
-        visit_type(affine_element_types(), f.elem, [&](auto e) {
+        with_integers(f, [&](auto e, auto zp) {
             using E = decltype(e);
-            if constexpr (E::bits == 4) {
-                if (is_added(f.zp))
-                    decode = T::template with<E, affine_bf16_words_t<E, true>, S>;
-                else
-                    decode = T::template with<E, affine_bf16_words_t<E, false>, S>;
-            }
+            if constexpr (E::bits == 8)
+                decode = T::template with<E, int8_bf16_words_t<false>, S>;
+            else
+                decode = T::template with<E, affine_bf16_words_t<E, decltype(zp)::value>, S>;
         });
     }
     return decode;
@@ -444,7 +442,8 @@ void dequantise_panels(const block_format_t &f, const uint8_t *tile, int64_t pan
     const int scale_line = reorder_lines * f.scale_bytes, zp_line = reorder_lines * f.zp_bytes;
     const int zps_at = (dst.rows + f.block - 1) / f.block * scale_line,
               row_codes = reorder_lines * data_type_info(f.elem)->bits / 8;
-    const float unit = f.elem == mxdnn_s8 ? mxint8_decoder_t::unit : 1.f;
+    const bool is_mxint8 = f.elem == mxdnn_s8 && f.family == quant_family_t::mx;
+    const float unit = is_mxint8 ? mxint8_decoder_t::unit : 1.f;
     // Stores that bypass the caches write rows directly if these are whole cache lines, and otherwise through
     // `later`. They write lines through `later`, too: single cache lines here and there take longer than
     // longer runs.

@@ -265,9 +265,10 @@ MXDNN_INLINE __m256i encode_affine(const typename S::raw_t *x, const P &p) {
 
 // The same without a division, for elements and scales of at most 11 significant bits. Their quotient is a
 // tie between two codes, or at least 2^-12 away from one. The product with the reciprocal is off by less than
-// 2^-18. Rounded to multiples of 2^-14 it is therefore on the right side, or on the tie. Quotients are below
-// affine_reach, and there is no zero.
-constexpr float affine_reach = 64;
+// 2^-16. Rounded to multiples of 2^-14 it is therefore on the right side, or on the tie. Quotients are below
+// affine_reach, so that those of 4 bits, with a zero point added, fit in a byte. There is no zero.
+template <typename E>
+constexpr float affine_reach = E::bits == 8 ? 192 : 64;
 template <typename E, typename S, typename P>
 MXDNN_INLINE __m256i encode_affine_by_reciprocal(const typename S::raw_t *x, const P &p) {
     static_assert(sizeof(typename S::raw_t) == 2);

@@ -23,10 +23,10 @@ void make_scales(blocks_t &b, int n, const block_format_t &f) {
                 [&](auto e) { mx_scales(b, n, mx_target<decltype(e)>, f.rounding); });
     else
         with_scale(f.scale_dt, [&](auto s) {
-            if (f.elem == mxdnn_s4)
-                s4_scales<decltype(s)>(b, n);
-            else
-                u4_scales<decltype(s)>(b, n);
+            using scale_t = decltype(s);
+            if (f.elem == mxdnn_u4) return u4_scales<scale_t>(b, n);
+            symmetric_scales<scale_t>(
+                    b, n, f.elem == mxdnn_s8 ? symmetric_range<s8_t> : symmetric_range<s4_t>);
         });
 }
 
@@ -40,9 +40,10 @@ bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const
     if (f.family == quant_family_t::nvfp4)
         return given || f.has_global ? nvfp4_factors(b, n, f.has_global) : nvfp4_inverses(b, n);
     bool special = false;
-    with_scale(f.scale_dt, [&](auto s) { special = affine_scales<decltype(s)>(b, n); });
-    if (f.zp == zero_point_kind_t::float_zero)
-        with_scale(f.zp_dt, [&](auto z) { affine_zeros<decltype(z)>(b, n); });
+    const float reach = f.elem == mxdnn_s8 ? affine_reach<s8_t> : affine_reach<s4_t>;
+    with_scale(f.scale_dt, [&](auto s) { special = affine_scales<decltype(s)>(b, n, reach); });
+    if (is_added(f.zp))
+        with_scale(f.zp_dt, [&](auto z) { affine_zeros<decltype(z)>(b, n, code_of_added(f.zp)); });
     else
         for_blocks(n, [&](int i) {
             b.zero[i] = 0;
@@ -160,7 +161,7 @@ struct affine16_family_t {
     template <typename S>
     MXDNN_INLINE void encode_special(
             const typename S::raw_t *x, const blocks_t &b, int i, int block, uint8_t *codes) {
-        if (!is_affine_special(b, i)) return;
+        if (!is_affine_special<E>(b, i)) return;
         for (int k = 0; k < block; k += encode_step)
             store256(codes + k, S::in_order(encode_affine<E, S>(x + k, line_params_of_t{b, i, i})));
     }

@@ -161,9 +161,9 @@ void nvfp4_scales(blocks_t &b, int n, bool has_global, float global) {
 }
 
 template <typename scale_t>
-void s4_scales(blocks_t &b, int n) {
+void symmetric_scales(blocks_t &b, int n, float range) {
     for_blocks(n, [&](int i) {
-        const uint32_t c = scale_t::encode(f32_from(b.amax[i]) / 7.5f);
+        const uint32_t c = scale_t::encode(f32_from(b.amax[i]) / range);
         b.scale[i] = b.amax[i] >= inf_bits ? scale_t::nan : c == 0 ? scale_t::one : c;
         b.zp[i] = 0;
     });
@@ -247,26 +247,28 @@ bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
 
 // Whether a block cannot use the reciprocal, because the scale or a result is out of range.
 template <typename scale_t>
-bool affine_scales(blocks_t &b, int n) {
+bool affine_scales(blocks_t &b, int n, float reach) {
     uint32_t special = 0;
     for_blocks(n, [&](int i) {
         const float s = scale_t::decode(b.scale[i]), inverse = 1.f / s;
         b.divisor[i] = s;
         b.factor[i] = inverse;
         special |= uint32_t(!(s >= 0x1p-100f)) | uint32_t(!(s <= 0x1p100f))
-                   | uint32_t(!(f32_from(b.amax[i]) * inverse < affine_reach));
+                   | uint32_t(!(f32_from(b.amax[i]) * inverse < reach));
     });
     return special;
 }
+template <typename E>
 MXDNN_INLINE bool is_affine_special(const blocks_t &b, int i) {
     const float s = b.divisor[i];
-    return !(s >= 0x1p-100f && s <= 0x1p100f && f32_from(b.amax[i]) * b.factor[i] < affine_reach);
+    return !(s >= 0x1p-100f && s <= 0x1p100f && f32_from(b.amax[i]) * b.factor[i] < affine_reach<E>);
 }
+// `code` is the one whose value the zero point is.
 template <typename zero_t>
-void affine_zeros(blocks_t &b, int n) {
+void affine_zeros(blocks_t &b, int n, int code) {
     for_blocks(n, [&](int i) {
         b.zero[i] = zero_t::decode(b.zp[i]);
-        b.zp[i] = uint32_t(int4_mid);
+        b.zp[i] = uint32_t(code);
     });
 }
 

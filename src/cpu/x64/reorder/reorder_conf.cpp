@@ -73,6 +73,8 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
 
     c.moves = moves_codes(p);
     c.given = c.dst.quantised && !c.moves && !p.attr.dst.is_dynamic();
+    if (c.dst.quantised && !c.moves && !c.given && c.dst.format.zp == zero_point_kind_t::minimum)
+        return no("zero points of dst", "minima that are computed", "given ones, or codes that are moved");
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
                  && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
 

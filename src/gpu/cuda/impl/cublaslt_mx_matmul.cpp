@@ -97,7 +97,7 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
     if (dt == mxdnn_f16) {
         const quant_t &q = wei.packed.quant;
         if (!is_packed_int4(problem)) return no("weights", to_string(wei).c_str(), "int4");
-        if (q.zp == zero_point_kind_t::float_zero && (q.scale_dt == mxdnn_f32 || q.zp_dt == mxdnn_f32))
+        if (is_added(q.zp) && (q.scale_dt == mxdnn_f32 || q.zp_dt == mxdnn_f32))
             return no("weights", "sums of f32, which may be below any f16", "scales and zeros of 16 bits");
     }
     const int64_t K = dim_from_end(wei, 2), N = dim_from_end(wei, 1);

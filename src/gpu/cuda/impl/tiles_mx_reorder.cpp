@@ -163,9 +163,11 @@ reason_t tiles_mx_reorder_t::pd_t::init() {
         kernel = kernel_id_t::quantise_tiles;
         const quant_family_t family = quant_family(dst.dt, q);
         if (family != quant_family_t::mx && family != quant_family_t::nvfp4
-                && family != quant_family_t::affine)
+                && (family != quant_family_t::affine || has_row_scale(dst.dt, q)))
             return no("dst", "a scale per row", "blocks");
         if (!problem.attr.dst.is_dynamic()) return no("scales of dst", "given ones", "computed ones");
+        if (family == quant_family_t::affine && (dst.dt == mxdnn_s8 || q.zp == zero_point_kind_t::minimum))
+            return no("dst", to_string(dst).c_str(), "MX, NVFP4, or int4 without minima");
         const reason_t r = from_values ? yes() : by_way_of_values(q, axis);
         if (!r.ok()) return r;
     }

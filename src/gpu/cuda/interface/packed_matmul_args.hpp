@@ -30,15 +30,16 @@ enum class format_t : int32_t {
     mxint8,
     int4,             // s4, 16-bit scales
     int4_zero_points, // u4, 16-bit scales, u8 zero points
-    int4_zeros,       // u4, 16-bit scales, floating zeros of 16 bits
+    int4_zeros,       // u4, 16-bit scales, floating zeros or minima of 16 bits
     int4_any,         // every int4
     count
 };
 
 // The types of int4 weights besides their codes.
 struct int4_types_t {
-    value_type_t scales = value_type_t::bf16, zeros = value_type_t::none; // zeros: floating-point zeros
+    value_type_t scales = value_type_t::bf16, zeros = value_type_t::none; // zeros: those that are added
     bool is_signed = true, zero_points = false;                           // zero_points: of 8 bits
+    bool minima = false;                                                  // zeros are the values of code 0
 };
 
 // The tiles of a packed panel (common/layouts/n64.hpp), in bytes unless otherwise stated. Kernels work in

@@ -139,7 +139,7 @@ private:
     static constexpr int block = 32, tile_blocks = tile_rows / block;
     static constexpr int shifts = 4;    // number of possible shifts of a code
     static constexpr int unit_rows = 8; // of K: a dword of codes per column
-    static constexpr float unit = int8_weights(mxdnn_f4_e2m1).unit;
+    static constexpr float unit = int8_weights(mxdnn_f4_e2m1, mx_quant).unit;
     static constexpr uint8_t less = 1, not_less = 5; // comparisons of unsigned bytes
 
     const Zmm table_ = Zmm(0), low_ = Zmm(1), header_ = Zmm(6), shift_ = Zmm(7), raw_ = Zmm(8),

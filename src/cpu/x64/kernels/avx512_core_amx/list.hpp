@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels for AMX tiles. The direct kernel of these machines for a row or two of int4 is that of
+// Kernels for AMX tiles. The direct kernel of these machines for a row or two of int4 or int8 is that of
 // avx512_core_bf16, which applies scales to sums: for tiles the weights have to be rounded to bf16, which
 // takes longer to decode. Formats that take longest are decoded once for several calls, and some have more
 // rows to a call, which costs loads of the source.
@@ -18,8 +18,9 @@ inline constexpr kernel_row_t avx512_core_amx_rows[] = {
     on_tiles({"avx512_core_amx_direct_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f4,  48,  {1, 2, 4}, make_avx512_core_amx_direct}),
     on_tiles({"avx512_core_amx_direct_f6", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f6,  48,  {1, 2, 4}, make_avx512_core_amx_direct}),
     on_tiles(keeps({"avx512_core_amx_direct_f8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_f8,  96,  {1, 2, 4}, make_avx512_core_amx_direct})),
-    on_tiles(keeps({"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_s8,  96,  {1, 2, 4}, make_avx512_core_amx_direct})),
+    on_tiles(keeps({"avx512_core_amx_direct_s8", cpu_isa_t::avx512_core_amx, kernel_kind_t::direct, mxdnn_bf16, takes_mxint8, 96, {1, 2, 4}, make_avx512_core_amx_direct})),
     on_tiles(keeps({"avx512_core_amx_many_int4", cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int4, 96, {1, 2, 4}, make_avx512_core_amx_direct})),
+    on_tiles(keeps({"avx512_core_amx_many_s8",   cpu_isa_t::avx512_core_amx, kernel_kind_t::many,   mxdnn_bf16, takes_int8, 96, {1, 2, 4}, make_avx512_core_amx_direct})),
     // The generated code is the same for any number of rows.
     on_tiles({"avx512_core_amx_fused_int8_f4", cpu_isa_t::avx512_core_amx, kernel_kind_t::fused, mxdnn_s8, takes_mxfp4, 1, {2},    make_avx512_core_amx_fused_int8}),
 };

@@ -36,7 +36,8 @@ public:
         v.wei_dt = p.wei_dt;
         v.beside_dots = true;
         v.zero_points = byte_zero_points();
-        v.subtract = float_zero() ? 8 : 0;
+        v.subtract = code_of_added(quant_.zp);
+        v.exponent_shift = exponent_shift_of(p.wei_dt, quant_);
         decoder_ = make_pair_decoder(*this, v);
         plan();
     }
@@ -47,7 +48,7 @@ private:
         return make_packed_shape(p.K, any_n, data_type_info(p.wei_dt)->bits, p.quant);
     }
     bool byte_zero_points() const { return quant_.zp == zero_point_kind_t::u8; }
-    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
+    bool adds_zeros() const { return is_added(quant_.zp); }
 
     // --- Sizes, all known when code is generated ---
 
@@ -207,7 +208,7 @@ private:
         src_at_.set_second_base(*this, rows_);
         zero_acc();
         tiles();
-        if (float_zero()) add_zeros();
+        if (adds_zeros()) add_zeros();
         store();
     }
 
@@ -408,7 +409,7 @@ private:
         }
     }
 
-    // float_zero: the zeros contribute zero * (sum of the block's source).
+    // Added zeros contribute zero * (sum of the block's source).
     void add_zeros() {
         load_wei(codes_);
         mov(src_at_.base[0], arg(offsetof(direct_args_t, xsum)));

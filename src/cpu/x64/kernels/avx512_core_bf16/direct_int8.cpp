@@ -75,9 +75,9 @@ private:
     const int kind_bytes_ = tile_params_t::room(int(div_up(tile_rows_, shape_.block))) * vec_bytes;
     const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of one panel
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
-    bool float_zero() const { return quant_.zp == zero_point_kind_t::float_zero; }
-    // Sums of u4 codes begin at 0. Zero points are subtracted at the end.
-    bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && !float_zero(); }
+    bool adds_zeros() const { return is_added(quant_.zp); }
+    // Sums of u4 codes begin at 0, unless codes count from the middle. Zero points are subtracted at the end.
+    bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && code_of_added(quant_.zp) == 0; }
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
     void load_arg(const Reg64 &r, size_t offset) {
         mov(r, slot(args_slot));
@@ -117,7 +117,7 @@ private:
     }
 
     void load_constants() {
-        const int8_weights_t w = int8_weights(wei_dt_);
+        const int8_weights_t w = int8_weights(wei_dt_, quant_);
         uint8_t bytes[64];
         for (int i = 0; i < 64; i++) {
             // s8: a lane has rows 0 1 of four columns, then rows 2 3.
@@ -172,7 +172,8 @@ private:
             convert.to_f32(quant_.zp_dt, panel_at(p) + blocks * panel_columns * shape_.scale_bytes,
                     to + kind_bytes_, blocks);
             // As multiples of the negative sums of the rows.
-            vmovaps(src(), constant((float_zero() ? -1.f : 1.f) / float(int8_weights(wei_dt_).offset)));
+            vmovaps(src(),
+                    constant((adds_zeros() ? -1.f : 1.f) / float(int8_weights(wei_dt_, quant_).offset)));
             for (int b = 0; b < blocks; b++) {
                 vmulps(wei(0), src(), ptr[to + kind_bytes_ + b * vec_bytes]);
                 vmovaps(ptr[to + kind_bytes_ + b * vec_bytes], wei(0));
@@ -225,14 +226,14 @@ private:
         for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * param_bytes_]);
         for (int r = 0; r < rows_; r++) {
             if (has_zeros()) vcvtdq2ps(src(), ptr_b[scale_at_(r) + starts]);
-            if (float_zero()) vmulps(src(), src(), ptr_b[scale_at_(r)]);
+            if (adds_zeros()) vmulps(src(), src(), ptr_b[scale_at_(r)]);
             for (int p = 0; p < group_; p++) {
                 const Xbyak::Address zeros = ptr[params_ + p * param_bytes_ + kind_bytes_];
                 vcvtdq2ps(sum(r, p), sum(r, p));
-                if (has_zeros() && !float_zero()) vfmadd231ps(sum(r, p), src(), zeros);
+                if (has_zeros() && !adds_zeros()) vfmadd231ps(sum(r, p), src(), zeros);
                 vmulps(sum(r, p), sum(r, p), ptr_b[scale_at_(r)]);
                 vfmadd231ps(acc(r, p), sum(r, p), wei(p));
-                if (float_zero()) vfmadd231ps(acc(r, p), src(), zeros);
+                if (adds_zeros()) vfmadd231ps(acc(r, p), src(), zeros);
             }
         }
     }

@@ -35,6 +35,7 @@ public:
         pair_values_t v;
         v.wei_dt = p.wei_dt;
         v.beside_dots = true;
+        v.exponent_shift = exponent_shift_of(p.wei_dt, quant_);
         decoder_ = make_pair_decoder(*this, v);
         plan();
     }

@@ -17,9 +17,9 @@ void int4_decoder_t::take_registers(zmm_pool_t &pool) {
 }
 
 void int4_decoder_t::load_constants() {
-    const float subtract = zp_ == zero_point_kind_t::float_zero ? 8.f : 0.f;
     float table[16];
-    for (uint32_t i = 0; i < 16; i++) table[i] = data_type_info(wei_dt_)->decode(i) - subtract;
+    for (uint32_t i = 0; i < 16; i++)
+        table[i] = data_type_info(wei_dt_)->decode(i) - float(code_of_added(zp_));
     j_.vmovups(table_, j_.constant(table, sizeof(table)));
     for (int h = 0; h < 2; h++) {
         uint32_t twice[16];
@@ -51,7 +51,7 @@ void int4_decoder_t::decode_pair(int pair, const RegExp &codes, const RegExp &ds
         j_.vpermps(x, x, table_);
         if (zp_ == zero_point_kind_t::u8) j_.vsubps(x, x, zero_[h]);
         j_.vmulps(x, x, scale_[h]);
-        if (zp_ == zero_point_kind_t::float_zero) j_.vaddps(x, x, zero_[h]);
+        if (is_added(zp_)) j_.vaddps(x, x, zero_[h]);
     }
     if (left > 0)
         j_.vcvtne2ps2bf16(w, value_[1], value_[0]);

@@ -202,7 +202,7 @@ public:
         j_.vpermi2b(temp, reg(high0_), constant(high1_));
         if (is_int_) {
             // The table has magnitudes 0 to 127. Magnitude 128 is looked up as 0, whose low byte is right:
-            // 2.0 is a power of two with an even exponent.
+            // it is a power of two with an even exponent.
             j_.vpmovb2m(j_.k2, w[0]);
             j_.vmovdqu8(temp | j_.k2, constant(two_));
             j_.vmovdqu64(w[0], mem);

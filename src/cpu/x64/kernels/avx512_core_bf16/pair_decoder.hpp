@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "common/quant.hpp"
 #include "cpu/x64/jit/jit_base.hpp"
 
 namespace mxdnn {
@@ -29,6 +30,12 @@ struct pair_values_t {
     // bits.
     bool number_mantissa = false;
 };
+
+// What makes a decoded code the number that the scale multiplies: codes of s8 are numbers of 64ths, and
+// integers under floating-point scales.
+constexpr int exponent_shift_of(data_type_t wei_dt, const quant_t &q) {
+    return wei_dt == mxdnn_s8 && q.scale_dt != mxdnn_e8m0 ? 6 : 0;
+}
 
 // Register numbers, allocated in order.
 class zmm_pool_t {

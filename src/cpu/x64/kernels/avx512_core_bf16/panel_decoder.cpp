@@ -97,6 +97,12 @@ panel_decoder_t::panel_decoder_t(jit_base_t &j, const kernel_params_t &p)
         shifted_ = make_pair_decoder(j, v);
         return;
     }
+    if (p.wei_dt == mxdnn_s8 && quant_.scale_dt != mxdnn_e8m0) {
+        slow_ = scaling_t::round;
+        v.exponent_shift = exponent_shift_of(p.wei_dt, quant_);
+        exact_ = make_pair_decoder(j, v);
+        return;
+    }
     exact_ = make_pair_decoder(j, v);
     const exponents_t e = exponents_of(p.wei_dt);
     if (quant_.scale_dt == mxdnn_e8m0 && p.wei_dt != mxdnn_f8_e5m2) { // f8_e5m2 has Inf
@@ -159,11 +165,12 @@ void panel_decoder_t::load_constants(const Xbyak::Reg64 &temp) {
     const uint16_t bits = 0x7fff;
     j_.vmovdqa64(high_, j_.constant(high));
     j_.vmovdqa64(bits_, j_.constant(bits));
-    // Words of two f32 registers become pairs.
+    // Words of two f32 registers become pairs, or words of both halves of a register.
     uint16_t merge[32];
+    const bool halves = slow_ == scaling_t::round;
     for (int i = 0; i < 16; i++) {
-        merge[2 * i] = uint16_t(2 * i + 1);
-        merge[2 * i + 1] = uint16_t(32 + 2 * i + 1);
+        merge[2 * i] = uint16_t(halves ? i : 2 * i + 1);
+        merge[2 * i + 1] = uint16_t(halves ? 16 + i : 32 + 2 * i + 1);
     }
     j_.vmovdqu64(merge_, j_.constant(merge, sizeof(merge)));
     tile_params_t(j_, temps_, j_.k1).prepare(quant_.scale_dt, temp);
@@ -327,7 +334,7 @@ void panel_decoder_t::fetch(int f, const RegExp &codes, const RegExp &dst, int r
     for (int i = 0; i < decoder.pairs(); i++) {
         const int pair = decoder.pair(f, i), left = rows - 2 * pair;
         const Zmm &w = wei_[i];
-        if (left > 0) apply(w, fast ? fast_ : scaling_t::multiply);
+        if (left > 0) apply(w, fast ? fast_ : slow_);
         if (left == 1) j_.vpandd(w, w, j_.constant(low));
         if (left <= 0) j_.vpxord(w, w, w);
         j_.vmovdqu64(j_.ptr[dst + pair * vec_bytes], w);
@@ -353,10 +360,16 @@ void panel_decoder_t::apply(const Zmm &w, scaling_t scaling) {
         j_.vpsubusw(w, w, scale_);
         break;
     case scaling_t::multiply:
+    case scaling_t::round:
         j_.vpslld(even_, w, 16);
         j_.vpandd(odd_, w, high_);
         j_.vmulps(even_, even_, scale_);
         j_.vmulps(odd_, odd_, scale_);
+        if (scaling == scaling_t::round) {
+            j_.vcvtne2ps2bf16(even_, odd_, even_);
+            j_.vpermw(w, merge_, even_);
+            break;
+        }
         j_.vpermt2w(even_, merge_, odd_);
         j_.vmovdqa64(w, even_);
         break;

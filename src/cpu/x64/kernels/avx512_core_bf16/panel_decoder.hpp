@@ -4,8 +4,8 @@
 // the addresses and the places of the results.
 //
 // MX formats and NVFP4 are exact where the result is a normal bf16 number; beyond the largest it
-// is Inf, and below 2^-126 it is truncated or 0, which dot products take for 0 anyway. int4 is
-// computed in f32 as the reference does and rounded once to bf16 (nearest even; results below
+// is Inf, and below 2^-126 it is truncated or 0, which dot products take for 0 anyway. int4 and int8
+// are computed in f32 as the reference does and rounded once to bf16 (nearest even; results below
 // 2^-126 become 0). A NaN scale makes NaN of its block.
 #pragma once
 
@@ -71,14 +71,15 @@ private:
         // words, the rounded products of these and the scale, with e added to its exponent. A word is the sum
         // of both logarithms plus a correction of at most 22, which is looked up by column and mantissa.
         subtract_bf16,
-        multiply // in f32: the product has no more bits than bf16 (or is not normal)
+        multiply, // in f32: the product has no more bits than bf16 (or is not normal)
+        round     // in f32, and rounded to bf16
     };
 
     jit_base_t &j_;
     const quant_t quant_;
     const packed_shape_t shape_;
     int kinds_ = 1;
-    scaling_t fast_ = scaling_t::multiply;
+    scaling_t fast_ = scaling_t::multiply, slow_ = scaling_t::multiply;
     int lowest_ = 0, highest_ = 0; // range of scale bytes for the fast way
     std::unique_ptr<pair_decoder_t> exact_, shifted_;
     std::unique_ptr<int4_decoder_t> int4_; // used instead of exact_

@@ -386,7 +386,7 @@ kernel_t find(data_type_t from, data_type_t to) {
 
 } // namespace
 
-bool is_of_int4(const tile_args_t &a) { return has_role(a.dst.dt, role_affine_element); }
+bool is_of_int4(const tile_args_t &a) { return a.dst.dt == mxdnn_s4 || a.dst.dt == mxdnn_u4; }
 
 cudaError_t prepare_quantise_int4(const tile_args_t *a) {
     if (a) return load_kernel(find(a->src.dt, a->dst.dt));

@@ -52,12 +52,12 @@ struct f16_operand_t {
     }
 };
 
-// The value of a code before scale and zero point. Codes of float-zero int4 count from the middle. Those of
-// s8 with floating-point scales are integers.
+// The value of a code before scale and zero point. Codes of u4 count from the one that an added zero point
+// stands for. Those of s8 with floating-point scales are integers.
 __device__ float code_value(data_type_t dt, const quant_t &q, uint32_t code) {
     if (dt == mxdnn_s8 && quant_family(dt, q) == quant_family_t::affine) return float(int8_t(code));
     const float v = decode(dt, code);
-    return q.zp == zero_point_kind_t::float_zero ? v - float(int4_mid) : v;
+    return v - float(code_of_added(q.zp));
 }
 
 // Elements along K that share a scale of the source; at most those of a tile.

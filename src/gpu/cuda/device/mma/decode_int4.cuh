@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// int4 weights in the layout n64_i4: (code - zero point) * scale, or (code - 8) * scale + zero, in blocks of
-// 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
+// int4 weights in the layout n64_i4: (code - zero point) * scale, (code - 8) * scale + zero, or code * scale
+// + minimum, in blocks of 32, 64, 128 or 256 rows. A tile has as many rows as a block, 64 at least.
 //
 // A code lands as the low bits of a bf16, which are it times a power of two; one multiplication and addition
 // gives it less its zero point, exactly. Such integers are what is multiplied (unscaled_sums.cuh): sums of 32
@@ -158,7 +158,8 @@ protected:
         constexpr uint32_t sign = 0x80008000u;
         const uint32_t from[2] = {r.codes[step], r.codes[step] >> 8};
         const uint32_t flip = r.is_signed() ? 0x00080008u : 0;
-        uint32_t off = r.is_signed() || r.has_zeros() ? weights_t::power_of_two(3) | sign : sign;
+        const bool from_middle = r.is_signed() || (r.has_zeros() && !r.types.minima);
+        uint32_t off = from_middle ? weights_t::power_of_two(3) | sign : sign;
         if (r.has_zero_points())
             off = weights_t::mul(__byte_perm(r.zeros[0], 0, step / 2 ? 0x4342 : 0x4140),
                     weights_t::power_of_two(-weights_t::least) | sign);

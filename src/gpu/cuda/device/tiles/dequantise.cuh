@@ -49,15 +49,16 @@ __device__ __forceinline__ float decode_code(uint32_t code) {
             x = float_of(magnitude == element_t::inf_code ? f32_inf_bits : f32_nan_bits);
         return float_of(bits_of(x) | (code & element_t::sign_code) << (32 - element_t::bits));
     } else if constexpr (element_t::bits == 8) {
-        // The bits of 2^23, combined with a number below 2^23, are those of their sum.
-        return mul_f32(float_of(0x4b000000u | (code ^ 0x80u)) - 8388736.f, element_t::step);
+        // The bits of 2^23, combined with a number below 2^23, are those of their sum. MXINT8's step of 2^-6
+        // is in the factor (block_values).
+        return float_of(0x4b000000u | (code ^ 0x80u)) - 8388736.f;
     } else {
         const uint32_t shifted = element_t::is_signed ? code ^ 8u : code;
         return float_of(0x4b000000u | shifted) - (element_t::is_signed ? 8388616.f : 8388608.f);
     }
 }
 
-// The values of the scale and the zero point of a block. Floating-point zeros are added last.
+// The factor and the zero point of a block. Floating-point zeros are added last.
 struct block_values_t {
     float factor, offset;
 };
@@ -65,17 +66,17 @@ __device__ inline block_values_t block_values(
         const tile_args_t &a, uint32_t scale, uint32_t zp, float global) {
     // Most scales are powers of two.
     block_values_t v{a.scale_dt == mxdnn_e8m0 ? e8m0_t::decode(scale) : decode_value(a.scale_dt, scale), 0};
+    if (a.src.dt == mxdnn_s8 && a.scale_dt == mxdnn_e8m0) v.factor = mul_f32(v.factor, s8_t::step); // exact
     if (a.two_levels) v.factor = mul_f32(global, v.factor);
     if (a.zp == zero_point_kind_t::u8) v.offset = float(zp & 0xff);
-    if (a.zp == zero_point_kind_t::float_zero) v.offset = decode_value(a.zp_dt, zp);
+    if (is_added(a.zp)) v.offset = decode_value(a.zp_dt, zp);
     return v;
 }
 template <typename element_t>
 __device__ __forceinline__ float dequantise(const tile_args_t &a, uint32_t code, float factor, float offset) {
     const float x = decode_code<element_t>(code);
     if constexpr (element_t::is_float || element_t::bits == 8) return mul_f32(x, factor);
-    if (a.zp == zero_point_kind_t::float_zero)
-        return add_f32(mul_f32(sub_f32(x, float(int4_mid)), factor), offset);
+    if (is_added(a.zp)) return add_f32(mul_f32(sub_f32(x, float(code_of_added(a.zp))), factor), offset);
     return mul_f32(sub_f32(x, offset), factor);
 }
 

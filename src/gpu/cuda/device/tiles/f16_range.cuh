@@ -18,9 +18,11 @@ constexpr int range_parts = sizeof(*tile_args_t::left);
 template <typename element_t>
 __device__ __forceinline__ bool fits_f16(const tile_args_t &a, const block_values_t &v) {
     constexpr float f16_max = 65504.f, codes = element_t::is_signed ? 8.f : 15.f;
-    const bool zeros = a.zp == zero_point_kind_t::float_zero;
+    const bool zeros = is_added(a.zp);
     const float scale = fabsf(v.factor), zero = zeros ? fabsf(v.offset) : 0.f,
-                most = zeros ? float(int4_mid) : fmaxf(codes, v.offset);
+                most = !zeros                               ? fmaxf(codes, v.offset)
+                       : a.zp == zero_point_kind_t::minimum ? codes
+                                                            : float(int4_mid);
     return most * scale + zero <= f16_max && (scale >= a.least_scale || scale == 0.f)
            && (zero >= a.least_zero || zero == 0.f);
 }

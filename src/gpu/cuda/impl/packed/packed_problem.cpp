@@ -45,8 +45,7 @@ packed::format_t format_of(const memory_desc_t &wei) {
     const bool short_scales = q.scale_dt != mxdnn_f32;
     if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
     if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zero_points;
-    if (short_scales && q.zp == zero_point_kind_t::float_zero && q.zp_dt != mxdnn_f32)
-        return format_t::int4_zeros;
+    if (short_scales && is_added(q.zp) && q.zp_dt != mxdnn_f32) return format_t::int4_zeros;
     return format_t::int4_any;
 }
 
@@ -54,7 +53,8 @@ packed::int4_types_t int4_types_of(const memory_desc_t &wei) {
     const quant_t &q = wei.packed.quant;
     packed::int4_types_t t;
     t.scales = value_type_of(q.scale_dt);
-    if (q.zp == zero_point_kind_t::float_zero) t.zeros = value_type_of(q.zp_dt);
+    if (is_added(q.zp)) t.zeros = value_type_of(q.zp_dt);
+    t.minima = q.zp == zero_point_kind_t::minimum;
     t.is_signed = wei.dt == mxdnn_s4;
     t.zero_points = q.zp == zero_point_kind_t::u8;
     return t;
@@ -97,8 +97,7 @@ packed::value_type_t value_type_of(data_type_t dt) {
 packed::format_t kernel_format(const problem_t &p) {
     // Kernels for f16 rows take f16 scales and zeros, or read the types of all of them.
     const quant_t &q = p.weights.packed.quant;
-    const bool f16 =
-            q.scale_dt == mxdnn_f16 && (q.zp != zero_point_kind_t::float_zero || q.zp_dt == mxdnn_f16);
+    const bool f16 = q.scale_dt == mxdnn_f16 && (!is_added(q.zp) || q.zp_dt == mxdnn_f16);
     return source_type(p) == packed::value_type_t::f16 && !f16 ? packed::format_t::int4_any
                                                                : format_of(p.weights);
 }
