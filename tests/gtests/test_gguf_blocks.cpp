@@ -4,12 +4,14 @@
 #include "common/gguf_blocks.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "common/formats/f16.hpp"
 #include "gtests/gguf_writer.hpp"
 
 using namespace gguf_test;
@@ -74,7 +76,30 @@ TEST_F(GgufBlocks, CodesOfAFormatAreWorthTheSame) {
         expect_equal(v, due.data() + (piece.matrix * out + piece.first) * in, v.size(), t.name);
         checked++;
     }
-    EXPECT_GE(checked, 6u);
+    EXPECT_EQ(checked, 12u); // six types
+}
+
+// Codes are kept; scale and minimum lose what f16 does not have of them, half a unit of 11 bits or 2^-25.
+TEST_F(GgufBlocks, NearestCodesOfQ4K) {
+    const gguf::tensor_t &t = *file.find_tensor("Q4_K.weight");
+    const std::vector<float> due = golden_values(file, t);
+    const format_t format = gguf::find_blocks(*t.element)->format();
+    const shape_t shape = shape_t::matrix(3, 256);
+    code_room_t room;
+    const codes_t codes = room.of(format, shape);
+    gguf::codes_of(file, t, format)({0, 0, 3}, codes);
+    std::vector<float> v(due.size());
+    decode(format, shape, codes, v.data());
+    const auto half = [](const void *from, size_t i) {
+        uint16_t code;
+        std::memcpy(&code, static_cast<const uint8_t *>(from) + 2 * i, 2);
+        return std::fabs(mxdnn::impl::f16_t::decode(code));
+    };
+    for (size_t i = 0; i < v.size(); i++) {
+        const float size = 15 * half(codes.scales, i / 32) + half(codes.zero_points, i / 32);
+        EXPECT_LE(std::fabs(v[i] - due[i]), size * std::ldexp(1.f, -11) * 1.01f + 16 * std::ldexp(1.f, -25))
+                << i;
+    }
 }
 
 // In MX 255 is NaN; ggml takes it as 2^128.

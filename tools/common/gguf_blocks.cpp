@@ -55,6 +55,11 @@ void decode_q4_1(const uint8_t *b, float *v) {
     const float d = half(b), m = half(b + 2);
     for (unsigned i = 0; i < 32; i++) v[i] = d * float(nibble(b + 4, i, 16)) + m;
 }
+void split_q4_1(const uint8_t *b, uint8_t *codes, uint8_t *scales, uint8_t *minima) {
+    std::memcpy(scales, b, 2);
+    std::memcpy(minima, b + 2, 2);
+    pair_neighbours(b + 4, 16, codes);
+}
 
 // The fifth bits of all codes stand together.
 unsigned code_of_five(const uint8_t *high, const uint8_t *low, unsigned i) {
@@ -64,6 +69,10 @@ void decode_q5_0(const uint8_t *b, float *v) {
     const float d = half(b);
     for (unsigned i = 0; i < 32; i++) v[i] = d * float(int(code_of_five(b + 2, b + 6, i)) - 16);
 }
+void split_q5_0(const uint8_t *b, uint8_t *codes, uint8_t *scales, uint8_t *) {
+    std::memcpy(scales, b, 2);
+    for (unsigned i = 0; i < 32; i++) codes[i] = uint8_t(code_of_five(b + 2, b + 6, i) - 16);
+}
 void decode_q5_1(const uint8_t *b, float *v) {
     const float d = half(b), m = half(b + 2);
     for (unsigned i = 0; i < 32; i++) v[i] = d * float(code_of_five(b + 4, b + 8, i)) + m;
@@ -72,6 +81,10 @@ void decode_q5_1(const uint8_t *b, float *v) {
 void decode_q8_0(const uint8_t *b, float *v) {
     const float d = half(b);
     for (unsigned i = 0; i < 32; i++) v[i] = d * float(int8_t(b[2 + i]));
+}
+void split_q8_0(const uint8_t *b, uint8_t *codes, uint8_t *scales, uint8_t *) {
+    std::memcpy(scales, b, 2);
+    std::memcpy(codes, b + 2, 32);
 }
 
 void decode_mxfp4(const uint8_t *b, float *v) {
@@ -143,6 +156,23 @@ void decode_q4_k(const uint8_t *b, float *v) {
     }
 }
 
+// The codes as they are. Scales and minima become f16, which has eleven bits of their seventeen.
+void split_q4_k(const uint8_t *b, uint8_t *codes, uint8_t *scales, uint8_t *minima) {
+    const float d = half(b), m = half(b + 2);
+    const auto put = [](float x, uint8_t *to) {
+        const auto code = uint16_t(f16_t::encode(x));
+        std::memcpy(to, &code, 2);
+    };
+    for (unsigned i = 0; i < 8; i++) {
+        const scale_and_minimum_t s = six_bits(b + 4, i);
+        put(d * float(s.scale), scales + 2 * i);
+        put(-(m * float(s.minimum)), minima + 2 * i);
+        for (unsigned j = 0; j < 16; j++)
+            codes[i * 16 + j] = uint8_t(
+                    code_of_four(b + 16, i * 32 + 2 * j) | code_of_four(b + 16, i * 32 + 2 * j + 1) << 4);
+    }
+}
+
 void decode_q5_k(const uint8_t *b, float *v) {
     const float d = half(b), m = half(b + 2);
     for (unsigned i = 0; i < 256; i++) {
@@ -166,21 +196,22 @@ void decode_q6_k(const uint8_t *b, float *v) {
 
 format_t s4_f16() { return int4_format(dt::s4, 32, dt::f16, dt::undef); }
 format_t mxfp4() { return find_format("mxfp4"); }
-format_t mxfp8() { return find_format("mxfp8"); }
+format_t int8() { return find_format("int8"); }
+format_t int4_min() { return find_format("int4_min"); }
 
 constexpr const char *small_scales = "scales that are codes themselves";
 
 const blocks_t all[] = {
         {"Q4_0", decode_q4_0, s4_f16, split_q4_0, nullptr},
-        {"Q4_1", decode_q4_1, mxfp8, nullptr, "minima in f16"},
-        {"Q5_0", decode_q5_0, mxfp8, nullptr, "codes of five bits"},
-        {"Q5_1", decode_q5_1, mxfp8, nullptr, "codes of five bits with minima"},
-        {"Q8_0", decode_q8_0, mxfp8, nullptr, "codes of eight bits with f16 scales"},
-        {"Q2_K", decode_q2_k, mxfp8, nullptr, small_scales},
-        {"Q3_K", decode_q3_k, mxfp8, nullptr, small_scales},
-        {"Q4_K", decode_q4_k, mxfp8, nullptr, small_scales},
-        {"Q5_K", decode_q5_k, mxfp8, nullptr, small_scales},
-        {"Q6_K", decode_q6_k, mxfp8, nullptr, small_scales},
+        {"Q4_1", decode_q4_1, int4_min, split_q4_1, nullptr},
+        {"Q5_0", decode_q5_0, int8, split_q5_0, nullptr},
+        {"Q5_1", decode_q5_1, int8, nullptr, "codes of five bits with minima"},
+        {"Q8_0", decode_q8_0, int8, split_q8_0, nullptr},
+        {"Q2_K", decode_q2_k, int8, nullptr, small_scales},
+        {"Q3_K", decode_q3_k, int8, nullptr, small_scales},
+        {"Q4_K", decode_q4_k, int4_min, split_q4_k, small_scales},
+        {"Q5_K", decode_q5_k, int8, nullptr, small_scales},
+        {"Q6_K", decode_q6_k, int8, nullptr, small_scales},
         // ggml gives 255 the worth 2^128, which is NaN in MX.
         {"MXFP4", decode_mxfp4, mxfp4, split_mxfp4, nullptr, 1, 254},
         // ggml ignores the sign of a scale, and gives 127 the worth 0, which is NaN in f8_e4m3.

@@ -15,8 +15,8 @@ import tempfile
 from layouts import read
 
 PACK, BLOCKS = (os.path.abspath(p) for p in sys.argv[1:3])
-KEPT = ["Q4_0", "MXFP4", "NVFP4"]
-LOST = ["Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
+KEPT = ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "MXFP4", "NVFP4"]
+LOST = ["Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
 
 
 def run(*args: str) -> str:
@@ -76,10 +76,10 @@ def check_values() -> None:
     assert json.loads(metadata["gguf.a.u64"]) == 2**63 + 1 and json.loads(metadata["gguf.a.i64"]) == -(2**63)
     assert json.loads(metadata["gguf.a.floats"]) == [0.5, -2.0] and json.loads(metadata["gguf.a.bool"]) is True
     said = run("list", "out.safetensors")
-    assert "8 packed of" in said, said
+    assert f"{2 * len(KEPT) + 2} packed of" in said, said
     run("verify", "out.safetensors")
     said = run("diff", "out.safetensors", BLOCKS)
-    assert said.count("  equal\n") == 8 and "0 changed, 0 not in" in said, said
+    assert said.count("  equal\n") == 2 * len(KEPT) + 2 and "0 changed, 0 not in" in said, said
 
 
 def check_requantised() -> None:
@@ -103,6 +103,12 @@ def check_requantised() -> None:
     assert floats(out["Q6_K.weight"]) == floats(out["Q6_K.weight.values"])
     said = run("pack", BLOCKS, "--dry-run", "--codes-only")
     assert "'Q4_0.weight'  Q4_0 -> s4 f16:32, unchanged  432 -> " in said, said
+    assert "'Q8_0.weight'  Q8_0 -> int8, unchanged" in said and "'Q4_1.weight'  Q4_1 -> int4_min, unch" in said, said
+    # Where no format is asked for, the nearest: Q4_K keeps its codes.
+    said = run("pack", BLOCKS, "out.safetensors", "--requantise", "--include", "Q[2-8].*weight$")
+    for kind in LOST:
+        due = "int4_min" if kind == "Q4_K" else "int8"
+        assert f"'{kind}.weight'  {kind} -> {due}, quantised again: " in said, (kind, said)
 
 
 def check_refusals() -> None:
