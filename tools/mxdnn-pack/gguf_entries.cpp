@@ -32,6 +32,11 @@ json element(const gguf::value_t &v, size_t i) {
     }
 }
 
+// Bytes that are not UTF-8 are replaced: what is written is UTF-8.
+std::string element_text(const gguf::value_t &v, size_t i) {
+    return element(v, i).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 } // namespace
 
 mxdnn::container::entry entry_of(const gguf::file_t &file, const gguf::tensor_t &tensor) {
@@ -66,15 +71,9 @@ void read_entry(const gguf::file_t &file, const gguf::tensor_t &tensor, uint64_t
 std::map<std::string, std::string> metadata_of(const gguf::file_t &file) {
     std::map<std::string, std::string> all;
     for (const auto &[key, value] : file.metadata()) {
-        json j;
-        if (value.is_array()) {
-            j = json::array();
-            for (size_t i = 0; i < value.size(); i++) j.push_back(element(value, i));
-        } else {
-            j = element(value, 0);
-        }
-        // Bytes that are not UTF-8 are replaced: files that are written are.
-        all["gguf." + std::string(key)] = j.dump(-1, ' ', false, json::error_handler_t::replace);
+        std::string text;
+        for (size_t i = 0; i < value.size(); i++) (text += i ? "," : "") += element_text(value, i);
+        all["gguf." + std::string(key)] = value.is_array() ? "[" + text + "]" : text;
     }
     return all;
 }
