@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint.hpp"
 
+#include <cstdio>
 #include <set>
 #include <stdexcept>
 
@@ -53,6 +54,22 @@ std::string read_text(const std::string &path) {
     return text;
 }
 
+// Of the parts that a GGUF file may be cut into, from 0 on.
+struct part_t {
+    uint64_t number, count;
+
+    std::string ending() const {
+        char text[64];
+        snprintf(text, sizeof(text), "-%05llu-of-%05llu.gguf", static_cast<unsigned long long>(number + 1),
+                static_cast<unsigned long long>(count));
+        return text;
+    }
+};
+part_t part_of(const gguf::file_t &file) {
+    const gguf::value_t *number = file.find("split.no"), *count = file.find("split.count");
+    return {number ? number->unsigned_integer() : 0, count ? count->unsigned_integer() : 1};
+}
+
 // Many shards are many open files.
 void allow_many_files() {
     rlimit limit;
@@ -76,7 +93,7 @@ checkpoint_t::checkpoint_t(const std::string &given) : path(shown_path(given)) {
     if (ends_with(at, ".index.json"))
         read_index(at);
     else if (gguf::is_gguf(at))
-        add_gguf(last_name(at), at);
+        read_gguf(at);
     else
         add_file(last_name(at), at);
 }
@@ -92,15 +109,39 @@ void checkpoint_t::add_file(const std::string &name, const std::string &file_pat
     }
 }
 
-void checkpoint_t::add_gguf(const std::string &name, const std::string &file_path) {
+void checkpoint_t::read_gguf(const std::string &file_path) {
     const auto file = std::make_shared<const gguf::file_t>(file_path);
-    if (const gguf::value_t *count = file->find("split.count"); count && count->integer() > 1)
-        throw std::runtime_error(file->name() + " is one of " + std::to_string(count->integer())
-                                 + " parts; merged GGUF files are read");
-    const std::string stem = ends_with(name, ".gguf") ? safetensors::without(name, ".gguf") : name;
+    const part_t part = part_of(*file);
+    if (part.count < 2) return add_gguf(file_path, file);
+    const std::string ending = part.ending();
+    if (part.count > max_shards || !ends_with(file_path, ending))
+        throw std::runtime_error(file->name() + " says that it is part " + std::to_string(part.number + 1)
+                                 + " of " + std::to_string(part.count) + "; its name is due to end with "
+                                 + ending + ", and there are up to " + std::to_string(max_shards) + " parts");
+    allow_many_files();
+    for (part_t p{0, part.count}; p.number < part.count; p.number++) {
+        const std::string path_of_part = safetensors::without(file_path, ending) + p.ending();
+        auto other = std::make_shared<const gguf::file_t>(path_of_part);
+        if (const part_t is = part_of(*other); is.number != p.number || is.count != p.count)
+            throw std::runtime_error(other->name() + " says that it is part " + std::to_string(is.number + 1)
+                                     + " of " + std::to_string(is.count));
+        add_gguf(path_of_part, std::move(other));
+    }
+    if (const gguf::value_t *due = shards[0].gguf->find("split.tensors.count");
+            due && due->unsigned_integer() != entries.size())
+        throw std::runtime_error(shards[0].gguf->name() + " says that all parts have "
+                                 + std::to_string(due->unsigned_integer()) + " tensors; they have "
+                                 + std::to_string(entries.size()));
+}
+
+void checkpoint_t::add_gguf(const std::string &file_path, std::shared_ptr<const gguf::file_t> file) {
+    const std::string name = last_name(file_path),
+                      stem = ends_with(name, ".gguf") ? safetensors::without(name, ".gguf") : name;
     shards.push_back({stem + ".safetensors", file_path, {}, file, metadata_of(*file)});
-    for (const gguf::tensor_t &t : file->tensors())
-        add_entry({entry_of(*file, t), 0, entries.size(), t.element->name, t.size});
+    const std::vector<gguf::tensor_t> &tensors = file->tensors();
+    for (size_t i = 0; i < tensors.size(); i++)
+        add_entry({entry_of(*file, tensors[i]), shards.size() - 1, i, tensors[i].element->name,
+                tensors[i].size});
 }
 
 void checkpoint_t::add_entry(entry_t e) {

@@ -28,7 +28,7 @@ struct entry_t : mxdnn::container::entry {
 class checkpoint_t {
 public:
     // A safetensors file, an index (*.index.json), a folder that has model.safetensors.index.json or
-    // model.safetensors, or a GGUF file. Throws where they are not whole.
+    // model.safetensors, or a GGUF file, of several parts any one. Throws where they are not whole.
     explicit checkpoint_t(const std::string &path);
 
     struct shard_t {
@@ -61,7 +61,8 @@ public:
 
 private:
     void add_file(const std::string &name, const std::string &file_path);
-    void add_gguf(const std::string &name, const std::string &file_path);
+    void read_gguf(const std::string &file_path);
+    void add_gguf(const std::string &file_path, std::shared_ptr<const gguf::file_t> file);
     void add_entry(entry_t e);
     void read_index(const std::string &index_path);
     void check_index(const std::map<std::string, std::string> &files) const;

@@ -71,6 +71,7 @@ void read_entry(const gguf::file_t &file, const gguf::tensor_t &tensor, uint64_t
 std::map<std::string, std::string> metadata_of(const gguf::file_t &file) {
     std::map<std::string, std::string> all;
     for (const auto &[key, value] : file.metadata()) {
+        if (key.substr(0, 6) == "split.") continue; // of the files, not of the model
         std::string text;
         for (size_t i = 0; i < value.size(); i++) (text += i ? "," : "") += element_text(value, i);
         all["gguf." + std::string(key)] = value.is_array() ? "[" + text + "]" : text;

@@ -56,8 +56,13 @@ output_t::output_t(const std::string &path, const checkpoint_t &input)
     : input_(input), path_(path), shown_(shown_path(path)) {
     struct stat st;
     const bool is_there = stat(path.c_str(), &st) == 0;
-    is_folder_ = (is_there && S_ISDIR(st.st_mode)) || ends_with(path, "/")
-                 || (!is_there && input.index && !ends_with(path, ".safetensors"));
+    is_folder_ =
+            (is_there && S_ISDIR(st.st_mode)) || ends_with(path, "/")
+            || (!is_there && (input.index || input.shards.size() > 1) && !ends_with(path, ".safetensors"));
+    if (input.index)
+        index_ = last_name(*input.index);
+    else if (input.shards.size() > 1)
+        index_ = "model.safetensors.index.json";
     for (const auto &s : input.shards) refuse_same_file(s.path, path);
     if (input.index) refuse_same_file(*input.index, path);
     shards_.resize(is_folder_ ? input.shards.size() : 1);
@@ -69,7 +74,7 @@ void output_t::write(unsigned threads) { is_folder_ ? write_folder(threads) : wr
 
 std::string output_t::to_read() const {
     if (!is_folder_) return path_;
-    return place(input_.index ? last_name(*input_.index) : input_.shards[0].name);
+    return place(index_.empty() ? input_.shards[0].name : index_);
 }
 
 void output_t::write_file(const std::string &path, unsigned threads) {
@@ -91,14 +96,13 @@ void output_t::write_folder(unsigned threads) {
         undo.folder = path_;
     else if (errno != EEXIST)
         throw std::runtime_error("cannot make the folder " + shown_ + ": " + strerror(errno));
-    const std::string index = input_.index ? last_name(*input_.index) : "";
     const auto refuse_existing = [&](const std::string &name) {
         struct stat st;
         if (lstat(place(name).c_str(), &st) == 0)
             throw std::runtime_error(
                     shown_path(place(name)) + " is there already; name another folder, or remove it first");
     };
-    if (!index.empty()) refuse_existing(index);
+    if (!index_.empty()) refuse_existing(index_);
     for (const auto &s : input_.shards) refuse_existing(s.name);
     // The room of all is reserved before any is written.
     std::vector<std::unique_ptr<safetensors::writer_t>> files;
@@ -125,9 +129,9 @@ void output_t::write_folder(unsigned threads) {
         check(files[i]->commit(true));
         undo.files.push_back(place(input_.shards[i].name));
     }
-    if (!index.empty()) {
+    if (!index_.empty()) {
         const std::string text = index_text(total);
-        safetensors::replaced_file_t file(place(index));
+        safetensors::replaced_file_t file(place(index_));
         check(file.open());
         check(file.write_at(0, text.data(), text.size()));
         check(file.commit(true));

@@ -12,9 +12,8 @@ namespace mxdnn_pack {
 
 class output_t {
 public:
-    // A folder where `path` is one, ends with '/', or the checkpoint has an index and `path` does not end
-    // with
-    // ".safetensors". Throws where the output would take the place of what is read.
+    // A folder where `path` is one, ends with '/', or the checkpoint has an index or several files and `path`
+    // does not end with ".safetensors". Throws where the output would take the place of what is read.
     output_t(const std::string &path, const checkpoint_t &input);
 
     // Of the file that gets what was in that file of the checkpoint.
@@ -38,6 +37,7 @@ private:
     const checkpoint_t &input_;
     std::string path_, shown_;
     bool is_folder_ = false;
+    std::string index_; // name of the one in the folder, if any
     std::vector<safetensors::contents_t> shards_;
 };
 

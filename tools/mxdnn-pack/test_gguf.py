@@ -132,7 +132,7 @@ def check_refusals() -> None:
     write("in.gguf", [("w.mxdnn_packed", 0, [4], bytes(16))])
     refuses("has the name of a packed one", *args)
     write("in.gguf", [("w.weight", 39, [32, 32], row * 32)], text("split.count") + struct.pack("<IH", 2, 3), 1)
-    refuses("one of 3 parts", *args)
+    refuses("its name is due to end with -00001-of-00003.gguf", *args)
     write("in.gguf", [("v", 0, [4], bytes(16))])
     refuses("no weights to pack", *args)
     refuses("no packed weights", "unpack", "in.gguf", "never.safetensors")
@@ -148,6 +148,37 @@ def check_refusals() -> None:
     refuses("is the input itself", "pack", BLOCKS, BLOCKS)
 
 
+def check_parts() -> None:
+    """A file of three parts is one checkpoint; all parts have to be there and to say the same."""
+
+    def part(i: int, number: int, count: int = 3, tensors: int = 3) -> None:
+        keys = text("split.no") + struct.pack("<IH", 2, number) + text("split.count") + struct.pack("<IH", 2, count)
+        keys += text("split.tensors.count") + struct.pack("<Ii", 5, tensors)
+        raw = bytes([128 + i, *range(16)]) * 32
+        write(f"p-0000{i + 1}-of-00003.gguf", [(f"w{i}.weight", 39, [32, 32], raw)], keys, 3)
+
+    for i in range(3):
+        part(i, i)
+    given = "p-00002-of-00003.gguf"
+    run("pack", given, "one.safetensors")
+    run("pack", given, "several")
+    assert sorted(os.listdir("several")) == ["model.safetensors.index.json"] + [
+        f"p-0000{i}-of-00003.safetensors" for i in (1, 2, 3)
+    ]
+    assert read("one.safetensors")[1].keys() == {f"w{i}.weight.mxdnn_checksum" for i in range(3)}
+    for packed in ("one.safetensors", "several"):
+        assert run("diff", packed, given).count("  equal\n") == 3
+        assert "3 packed of 3" in run("list", packed)
+    part(0, 0, tensors=4)
+    refuses("says that all parts have 4 tensors; they have 3", "pack", given, "never")
+    part(0, 1)
+    refuses("says that it is part 2 of 3", "pack", given, "never")
+    part(0, 0, count=2)
+    refuses("says that it is part 1 of 2", "pack", given, "never")
+    os.unlink("p-00001-of-00003.gguf")
+    refuses("p-00001-of-00003.gguf", "pack", given, "never")
+
+
 def check_folder() -> None:
     """In a folder the file has the name of what it is."""
     os.mkdir("folder")
@@ -161,4 +192,5 @@ with tempfile.TemporaryDirectory() as folder:
     check_requantised()
     check_refusals()
     check_folder()
+    check_parts()
 print("passed")
