@@ -28,6 +28,12 @@ void add_loading(CLI::App *sub, options_t &o) {
             ->check(CLI::Range(0, 4096));
 }
 
+void add_text(CLI::App *sub, options_t &o) {
+    sub->add_option("text", o.text, "a message, which the model's chat template frames");
+    sub->add_flag("--raw", o.is_raw, "the text is what the model continues, without the template");
+    sub->add_option("--system", o.system, "what the system says before the message");
+}
+
 int run(int argc, char **argv) {
     options_t o;
     CLI::App app("Runs language models whose weights stay packed in the formats of mxdnn.");
@@ -57,11 +63,8 @@ int run(int argc, char **argv) {
     add_loading(logits, o);
     const CLI::Range any_count(1, 1 << 24);
     CLI::App *generate = add("generate", "answer a message, or continue a text or tokens", llm::generate);
-    CLI::Option *text =
-            generate->add_option("text", o.text, "a message, which the model's chat template frames");
-    generate->add_flag("--raw", o.is_raw, "the text is what the model continues, without the template");
-    generate->add_option("--system", o.system, "what the system says before the message");
-    generate->add_option("--ids", o.ids, "tokens instead of a text")->delimiter(',')->excludes(text);
+    add_text(generate, o);
+    generate->add_option("--ids", o.ids, "tokens instead of a text")->delimiter(',')->excludes("text");
     generate->add_option("--temperature", o.sampling.temperature, "0: always the likeliest token")
             ->capture_default_str();
     generate->add_option("--top-p", o.sampling.top_p, "of the likeliest tokens that together are as likely")
@@ -73,6 +76,7 @@ int run(int argc, char **argv) {
     generate->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
             ->check(any_count);
     add_loading(generate, o);
+    add_text(add("tokenize", "print the tokens that the model gets for a text", llm::tokenize), o);
     CLI::App *perplexity = add("perplexity", "measure how well the model predicts a text", llm::perplexity);
     perplexity->add_option("file", o.file, "a text")->required();
     perplexity->add_option("--context", o.context, "tokens of a window; default: 512")

@@ -41,5 +41,6 @@ void describe(const options_t &options);
 void generate(const options_t &options);
 void logits(const options_t &options);
 void perplexity(const options_t &options);
+void tokenize(const options_t &options);
 
 } // namespace llm

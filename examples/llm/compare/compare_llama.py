@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares mxdnn-llm with llama.cpp (the package llama-cpp-python) on a GGUF file, and prints tables.
+
+    python compare_llama.py mxdnn-llm model.gguf [--parts text,perplexity,speed] [--threads N]
+
+text: with weights that are dequantised to f32 both compute in f32, so that logits agree within rounding and the likeliest
+tokens are the same; these are checked. With the weights as they are, llama.cpp rounds activations to 8 bits.
+perplexity: of opticks.txt (the beginning of Isaac Newton's Opticks, fourth edition, 1730), in windows of 512 tokens.
+speed: in turns, the best of three.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+import gguf
+import llama_cpp
+import numpy as np
+
+TEXT = pathlib.Path(__file__).parent / "opticks.txt"
+FORMATS = ["mxfp8", "mxfp6", "mxfp4", "nvfp4", "int4"]
+QUESTIONS = ["Why is the sky blue?", "What is a prime number?", "Are dogs real?", "Say hello.",
+             "Write a haiku about compilers."]
+# f32 on both sides, in another order of additions: of the largest logit of a row.
+BOUND = 1e-3
+WINDOW = 512
+
+
+def f32_copy(path, to):
+    """The same model with every tensor dequantised."""
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(to, reader.get_field("general.architecture").contents())
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+            continue
+        kind = field.types[0]
+        element = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), kind, element)
+    for t in reader.tensors:
+        writer.add_tensor(t.name, gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def llama(path, args, **options):
+    return llama_cpp.Llama(str(path), **{
+        "n_ctx": 1024, "n_batch": WINDOW, "n_ubatch": WINDOW, "n_threads": args.threads,
+        "n_threads_batch": args.threads, "verbose": False, "type_k": 0, "type_v": 0, **options})
+
+
+def mxdnn(args, command, *options):
+    threads = [] if command == "tokenize" else ["--threads", str(args.threads)]
+    r = subprocess.run([args.program, command, *map(str, options), *threads], capture_output=True)
+    if r.returncode:
+        sys.exit(f"mxdnn-llm {command} failed: {r.stderr.decode()}")
+    return r.stdout.decode()
+
+
+def prompt(model, question):
+    """Tokens of a conversation, by the template in the file."""
+    formatter = llama_cpp.llama_chat_format.Jinja2ChatFormatter(
+        template=model.metadata["tokenizer.chat_template"], bos_token="", eos_token="")
+    text = formatter(messages=[{"role": "user", "content": question}]).prompt
+    return model.tokenize(text.encode(), add_bos=False, special=True)
+
+
+def logits_of(model, ids):
+    model.reset()
+    model.eval(ids)
+    return np.array(model.scores[:len(ids)], dtype=np.float32)
+
+
+def greedy(model, ids, count):
+    """The likeliest tokens as text, up to one that ends it."""
+    model.reset()
+    out, given = [], ids
+    for _ in range(count):
+        model.eval(given)
+        token = int(np.argmax(model.scores[model.n_tokens - 1]))
+        if token == model.token_eos():
+            break
+        out.append(token)
+        given = [token]
+    return model.detokenize(out).decode(errors="replace")
+
+
+def error(a, b):
+    """The largest difference of logits, relative to the largest logit of its row."""
+    return float((np.abs(a - b).max(1) / np.abs(b).max(1)).max())
+
+
+def mean_error(a, b):
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def compare_text(args, folder):
+    f32 = folder / "f32.gguf"
+    f32_copy(args.model, f32)
+    exact, quantised = llama(f32, args, logits_all=True), llama(args.model, args, logits_all=True)
+    failures = 0
+    print("\n| question | tokens equal | text equal in f32 | largest error of logits in f32 | text equal as stored "
+          "| mean error as stored |\n|---|---|---|---|---|---|")
+    for question in QUESTIONS:
+        ids = prompt(exact, question)
+        logits = {}
+        for name, path in ("f32", f32), ("stored", args.model):
+            mxdnn(args, "logits", path, "--ids", ",".join(map(str, ids)), "--encoding", name, "--output", folder / "l")
+            logits[name] = np.fromfile(folder / "l", np.float32).reshape(len(ids), -1)
+        texts = {name: mxdnn(args, "generate", path, question, "--tokens", args.tokens, "--encoding", name)[:-1]
+                 for name, path in (("f32", f32), ("stored", args.model))}
+        wanted = greedy(exact, ids, args.tokens)
+        same_ids = mxdnn(args, "tokenize", args.model, question).strip() == ",".join(map(str, ids))
+        e = error(logits["f32"], logits_of(exact, ids))
+        failures += not (same_ids and texts["f32"] == wanted and e <= BOUND)
+        print(f"| {question} | {same_ids} | {texts['f32'] == wanted} | {e:.1e} "
+              f"| {texts['stored'] == greedy(quantised, ids, args.tokens)} "
+              f"| {mean_error(logits['stored'], logits_of(quantised, ids)):.1e} |", flush=True)
+    return failures
+
+
+def perplexity(model):
+    ids = model.tokenize(TEXT.read_bytes(), add_bos=False, special=True)
+    total, count = 0.0, 0
+    for begin in range(0, len(ids), WINDOW):
+        window = ids[begin:begin + WINDOW]
+        logits = logits_of(model, window)[:-1].astype(np.float64)
+        top = logits.max(1, keepdims=True)
+        log_sum = np.log(np.exp(logits - top).sum(1)) + top[:, 0]
+        total += (log_sum - logits[np.arange(len(window) - 1), window[1:]]).sum()
+        count += len(window) - 1
+    return np.exp(total / count), count
+
+
+def compare_perplexity(args, _):
+    reference, count = perplexity(llama(args.model, args, logits_all=True))
+    print(f"\nPerplexity of {count} tokens in windows of {WINDOW}.\n\n| weights | perplexity |\n|---|---|")
+    print(f"| as stored, llama.cpp | {reference:.3f} |", flush=True)
+    failures = 0
+    for name in ["stored", *FORMATS]:
+        said = mxdnn(args, "perplexity", args.model, TEXT, "--context", WINDOW, "--encoding", name, "--dense", name)
+        value, tokens = re.match(r"perplexity ([\d.]+) of (\d+) tokens", said).groups()
+        failures += int(tokens) != count
+        print(f"| {'as stored' if name == 'stored' else name}, mxdnn-llm | {float(value):.3f} |", flush=True)
+    return failures
+
+
+def compare_speed(args, _):
+    model = llama(args.model, args, type_k=1, type_v=1)  # as it is by default
+
+    def of_llama():
+        model.reset()
+        begin = time.perf_counter()
+        model.eval([100 + i % 1000 for i in range(WINDOW)])
+        middle = time.perf_counter()
+        for i in range(args.tokens):
+            model.eval([100 + i])
+        return WINDOW / (middle - begin), args.tokens / (time.perf_counter() - middle)
+
+    def of_mxdnn(encoding):
+        said = mxdnn(args, "bench", args.model, "--prompt", WINDOW, "--tokens", args.tokens, "--repeat", 1, "--encoding",
+                     encoding, "--dense", encoding)
+        return tuple(float(re.search(rf"{part} of .*? ([\d.]+) tokens/s", said)[1]) for part in ("prefill", "decode"))
+
+    names = ["stored", *args.encodings.split(",")]
+    rounds = [(of_llama(), *(of_mxdnn(n) for n in names)) for _ in range(3)]
+    best = np.array(rounds).max(0)
+    print(f"\nTokens/s with {args.threads} threads, the best of three.\n\n"
+          "| weights | prefill of 512 | decode | prefill, of llama.cpp's | decode, of llama.cpp's |\n|---|---|---|---|---|")
+    for name, (prefill, decode) in zip(["as stored, llama.cpp", *(f"{n}, mxdnn-llm" for n in names)], best):
+        print(f"| {name} | {prefill:.1f} | {decode:.1f} | {prefill / best[0][0]:.2f}x | {decode / best[0][1]:.2f}x |")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("model")
+    parser.add_argument("--parts", default="text,perplexity,speed")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--encodings", default="mxfp4", help="of speed, besides the weights as they are")
+    args = parser.parse_args()
+    print(f"llama-cpp-python {llama_cpp.__version__}")
+    parts = {"text": compare_text, "perplexity": compare_perplexity, "speed": compare_speed}
+    with tempfile.TemporaryDirectory() as folder:
+        failures = sum(parts[p](args, pathlib.Path(folder)) for p in args.parts.split(","))
+    if failures:
+        sys.exit(f"{failures} comparisons failed")
+
+
+if __name__ == "__main__":
+    main()
