@@ -24,6 +24,8 @@ void make_scales(blocks_t &b, int n, const block_format_t &f) {
     else
         with_scale(f.scale_dt, [&](auto s) {
             using scale_t = decltype(s);
+            if (f.zp == zero_point_kind_t::minimum)
+                return with_scale(f.zp_dt, [&](auto z) { u4_min_scales<scale_t, decltype(z)>(b, n); });
             if (f.elem == mxdnn_u4) return u4_scales<scale_t>(b, n);
             symmetric_scales<scale_t>(
                     b, n, f.elem == mxdnn_s8 ? symmetric_range<s8_t> : symmetric_range<s4_t>);

@@ -84,8 +84,44 @@ MXDNN_INLINE void reach_to_amax(blocks_t &b, int n) {
     for_blocks(n, [&](int i) { b.amax[i] = max_of(f32_bits(b.below[i]), f32_bits(b.above[i])); });
 }
 
+// For minima: the least and the greatest element.
+template <typename S>
+void measure_range(blocks_t &b, const four_lines_t &q, int block) {
+    for (int l = 0; l < 4; l++) {
+        const auto *x = four_lines_t::line<typename S::raw_t>(q, l < q.lines ? l : 0);
+        for (int i = 0; i < q.n / block; i++, x += block) {
+            f32x32_t y = S::load(x);
+            __m256 least = y.v[0], most = y.v[0];
+            __m256i magnitude = _mm256_setzero_si256();
+            for (int j = 0; j < block; j += encode_step) {
+                y = S::load(x + j);
+                for (const __m256 &v : y.v) {
+                    least = _mm256_min_ps(least, v);
+                    most = _mm256_max_ps(most, v);
+                    magnitude = _mm256_max_epu32(magnitude,
+                            _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(int(magnitude_mask))));
+                }
+            }
+            alignas(32) float lows[8], highs[8];
+            alignas(32) uint32_t bits[8];
+            store256(lows, _mm256_castps_si256(least));
+            store256(highs, _mm256_castps_si256(most));
+            store256(bits, magnitude);
+            for (int j = 1; j < 8; j++) {
+                lows[0] = min_of(lows[0], lows[j]);
+                highs[0] = max_of(highs[0], highs[j]);
+                bits[0] = max_of(bits[0], bits[j]);
+            }
+            b.below[4 * i + l] = lows[0];
+            b.above[4 * i + l] = highs[0];
+            b.amax[4 * i + l] = bits[0];
+        }
+    }
+}
+
 template <typename S>
 void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
+    if (f.zp == zero_point_kind_t::minimum) return measure_range<S>(b, q, f.block);
     if (f.elem != mxdnn_u4) return measure_amax<S>(b, q, f.block);
     measure_reach<S>(b.below, q, f.block, true);
     measure_reach<S>(b.above, q, f.block, false);

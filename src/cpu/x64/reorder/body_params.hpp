@@ -31,8 +31,8 @@ constexpr int most_blocks = max_of(4 * reorder_max_length / int(nvfp4_block), re
 
 struct blocks_t {
     alignas(64) uint32_t amax[most_blocks]; // magnitude bits
-    alignas(64) float below[most_blocks],
-            above[most_blocks]; // u4: how far the block reaches on both sides of 0
+    // u4: how far the block reaches on both sides of 0. With minima: its least and its greatest element.
+    alignas(64) float below[most_blocks], above[most_blocks];
     alignas(64) uint32_t scale[most_blocks], zp[most_blocks]; // codes
     // For elements: they are multiplied by `factor`. Affine elements are divided by `divisor` after `zero`
     // was subtracted, if a product is not exact.
@@ -180,6 +180,24 @@ void u4_scales(blocks_t &b, int n) {
         // The addition rounds to nearest even.
         const uint32_t rounded = f32_bits(zp + 8388608.f) & 0xff;
         b.zp[i] = poisoned || empty ? uint32_t(int4_mid) : rounded;
+    });
+}
+
+// A number of either sign.
+template <typename zero_t>
+MXDNN_INLINE uint32_t encode_signed(float x) {
+    const uint32_t sign = (f32_bits(x) & ~magnitude_mask) >> (zero_t::one > 0xffff ? 0 : 16);
+    return sign | zero_t::encode(f32_from(f32_bits(x) & magnitude_mask));
+}
+
+template <typename scale_t, typename zero_t>
+void u4_min_scales(blocks_t &b, int n) {
+    for_blocks(n, [&](int i) {
+        const float least = b.below[i] + 0.f, most = b.above[i] + 0.f; // -0 becomes 0
+        const uint32_t c = scale_t::encode((most - least) / 15.f);
+        const bool poisoned = b.amax[i] >= inf_bits;
+        b.scale[i] = poisoned ? scale_t::nan : c == 0 ? scale_t::one : c;
+        b.zp[i] = poisoned ? 0 : encode_signed<zero_t>(least);
     });
 }
 

@@ -42,7 +42,7 @@ template <typename S, bool any, typename E>
 void set_affine_family(codec_t &c, const block_format_t &f) {
     set_family<S, any, affine_family_t<E>>(c);
     if constexpr (sizeof(typename S::raw_t) == 2 && !any)
-        if (f.scale_bytes == 2) set_family<S, any, affine16_family_t<E>>(c);
+        if (f.scale_bytes == 2 && !is_added(f.zp)) set_family<S, any, affine16_family_t<E>>(c);
 }
 
 template <typename S, bool any>
@@ -104,11 +104,16 @@ void quantise_lines(const codec_t &codec, const block_format_t &f, bool given, c
         q.how = how;
         if (whole) quantise_four(codec, q, f, given, global);
         if (!rest) continue;
-        // A partial last block is filled with zeros, which do not change what is measured.
+        // A partial last block is filled with what does not change what is measured: its last element, where
+        // a zero could be the minimum.
         alignas(32) uint8_t x[4][reorder_max_block * sizeof(float)] = {};
-        for (int l = 0; l < q.lines; l++)
-            __builtin_memcpy(
-                    x[l], q.src + l * q.line_bytes + whole * codec.bytes, size_t(rest) * size_t(codec.bytes));
+        const size_t size = size_t(codec.bytes), filled = size_t(rest) * size;
+        for (int l = 0; l < q.lines; l++) {
+            __builtin_memcpy(x[l], q.src + l * q.line_bytes + whole * codec.bytes, filled);
+            if (f.zp == zero_point_kind_t::minimum)
+                for (size_t at = filled; at < size_t(unit) * size; at += size)
+                    __builtin_memcpy(x[l] + at, x[l] + filled - size, size);
+        }
         q.src = q.next = x[0];
         q.line_bytes = sizeof(x[0]);
         q.n = unit;
@@ -180,7 +185,8 @@ void quantise_column(const block_format_t &f, bool given, bool any, const rows_t
 template <typename S>
 void quantise_block_rows(const block_format_t &f, bool given, const rows_t &q, int lines, float global,
         const line_params_t &params) {
-    const bool any = given || (f.has_global && !(global > 0));
+    // Lines of such blocks are encoded one by one.
+    const bool any = given || (f.has_global && !(global > 0)) || f.zp == zero_point_kind_t::minimum;
     bool special = any;
     if (!any) {
         const codec_t codec = codec_of<S, false>(f);

@@ -31,7 +31,7 @@ bool has_panel_kernels(const reorder_conf_t &c) {
     if (c.moves || c.given || !c.kernels->quantise_panels) return false;
     const reorder_side_conf_t &codes = c.dst.quantised ? c.dst : c.src;
     const reorder_side_conf_t &values = c.dst.quantised ? c.src : c.dst;
-    if (values.quantised) return false;
+    if (values.quantised || (c.dst.quantised && codes.format.zp == zero_point_kind_t::minimum)) return false;
     if (values.dt != mxdnn_bf16)
         return c.dst.quantised ? rounds_as_words(codes.format) : becomes_words(codes.format);
     return !c.dst.quantised || codes.format.family != quant_family_t::affine || codes.format.scale_bytes == 2;
@@ -73,8 +73,6 @@ reason_t configure(reorder_conf_t &c, const problem_t &p, cpu_isa_t isa) {
 
     c.moves = moves_codes(p);
     c.given = c.dst.quantised && !c.moves && !p.attr.dst.is_dynamic();
-    if (c.dst.quantised && !c.moves && !c.given && c.dst.format.zp == zero_point_kind_t::minimum)
-        return no("zero points of dst", "minima that are computed", "given ones, or codes that are moved");
     c.measures = c.dst.quantised && !c.moves && c.dst.format.has_global
                  && c.dst.global_mode != mxdnn_quantization_mode_static_sazp;
 
