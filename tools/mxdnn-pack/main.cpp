@@ -51,7 +51,8 @@ int run(int argc, char **argv) {
     pack_c->add_option("--format", o.format,
             "of high-precision weights:" + formats
                     + " (nvfp4: with a global scale; int4: s4, bf16 scales; int4_zp: u4, f16 scales, u8 zero "
-                      "points; both in groups of 32). The default is mxfp4");
+                      "points; int4_min: u4, f16 scales and minima; int8: s8, f16 scales; all in groups of "
+                      "32). The default is mxfp4");
     pack_c->add_option(
             "--rounding", o.rounding, "of e8m0 scales: floor rceil ceil even; the default is rceil");
     pack_c->add_option("--include", o.include,
