@@ -190,12 +190,14 @@ bool is_few_shape(const attention_t &a) {
     return a.cache == type_t::bf16 && (a.head_size == 64 || a.head_size == 128) && a.heads / a.kv_heads <= 8;
 }
 
-// Enough blocks for a device at one row, and no more than there are keys for.
+// Blocks that keep a device busy.
+constexpr int64_t busy_blocks = 528;
+
+// Enough splits for a device at few rows, and no more than there are keys for.
 int64_t splits_for(const attention_t &a, int64_t rows) {
     const int64_t seen = a.window ? std::min(a.window, a.capacity) : a.capacity;
-    const int64_t useful = std::max<int64_t>(1, seen / 128),
-                  wanted = std::max<int64_t>(1, 528 / (rows * a.kv_heads));
-    return std::min(useful, wanted);
+    const int64_t useful = std::max<int64_t>(1, seen / 128);
+    return std::min(useful, std::max<int64_t>(1, busy_blocks / (rows * a.kv_heads)));
 }
 
 // ---- the rows of a prompt ----
@@ -377,8 +379,10 @@ void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int3
         rotate_and_store_kernel<bf16_t><<<unsigned(rows), 256, 0, s>>>(a, sequences, positions, qkv);
 }
 
-int64_t attend_rows_room(const attention_t &a, int64_t rows) {
-    return is_few_shape(a) ? rows * a.heads * splits_for(a, rows) * (a.head_size + 2) : 0;
+int64_t attend_rows_room(const attention_t &a, int64_t max_rows) {
+    // rows * splits_for(a, rows) is at most this.
+    const int64_t parts = std::max(max_rows, busy_blocks / a.kv_heads);
+    return is_few_shape(a) ? parts * a.heads * (a.head_size + 2) : 0;
 }
 
 void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,

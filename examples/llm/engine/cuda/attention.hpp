@@ -28,8 +28,8 @@ void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int3
         const int32_t *positions, float *qkv);
 
 // Each row is one of another sequence, or any row: positions are read on the device, so that the call can be
-// captured. `room` has attend_rows_room() floats.
-int64_t attend_rows_room(const attention_t &a, int64_t rows);
+// captured. `room` has attend_rows_room() floats, which are enough for fewer rows, too.
+int64_t attend_rows_room(const attention_t &a, int64_t max_rows);
 void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, const float *qkv, float *room, void *y);
 

@@ -94,9 +94,7 @@ public:
             caches_.push_back(engine.allocate(size));
             a.values = caches_.back().as<void>();
             layers_.push_back(a);
-            for (int64_t rows = 1; rows <= max_rows; rows *= 2)
-                room = std::max(room, attend_rows_room(a, rows));
-            room = std::max(room, attend_rows_room(a, max_rows));
+            room = std::max(room, attend_rows_room(a, can_attend_span(a) ? sequences : max_rows));
         }
         room_ = engine.allocate(size_t(room) * 4);
     }
