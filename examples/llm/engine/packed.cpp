@@ -2,6 +2,8 @@
 // A primitive for each layer, made for any number of rows; bias, activation and sum are fused.
 #include "packed.hpp"
 
+#include <unordered_map>
+
 #include "routing.hpp"
 
 namespace llm {
@@ -62,18 +64,16 @@ public:
             const memory::desc result = rows_of(rows, spec_.columns(), spec_.result, spec_.y_stride());
             y_ = memory(result, engine_.engine(), MXDNN_MEMORY_NONE);
             factor_ = memory(result, engine_.engine(), MXDNN_MEMORY_NONE);
+            args_ = {{MXDNN_ARG_SRC, x_}, {MXDNN_ARG_WEIGHTS, weights_}, {MXDNN_ARG_DST, y_}};
+            if (bias_) args_[MXDNN_ARG_BIAS] = bias_;
+            if (spec_.then == linear_spec_t::then_t::multiply)
+                args_[MXDNN_ARG_ATTR_MULTIPLE_POST_OP(0) | MXDNN_ARG_SRC_1] = factor_;
             rows_ = rows;
         }
         x_.set_data_handle(const_cast<void *>(x));
         y_.set_data_handle(y);
-        std::unordered_map<int, memory> args = {
-                {MXDNN_ARG_SRC, x_}, {MXDNN_ARG_WEIGHTS, weights_}, {MXDNN_ARG_DST, y_}};
-        if (bias_) args[MXDNN_ARG_BIAS] = bias_;
-        if (factor) {
-            factor_.set_data_handle(const_cast<void *>(factor));
-            args[MXDNN_ARG_ATTR_MULTIPLE_POST_OP(0) | MXDNN_ARG_SRC_1] = factor_;
-        }
-        matmul_.execute(engine_.stream(), args);
+        factor_.set_data_handle(const_cast<void *>(factor));
+        matmul_.execute(engine_.stream(), args_);
     }
     std::string implementation() const override { return implementation_; }
     size_t bytes() const override { return bytes_.size; }
@@ -86,6 +86,7 @@ private:
     mx_matmul matmul_;
     std::string implementation_;
     memory bias_, x_, y_, factor_;
+    std::unordered_map<int, memory> args_; // for `rows_` rows; their buffers change
     int64_t rows_ = -1;
 };
 

@@ -176,7 +176,7 @@ private:
                 sum(l, t, qkv, room.data(), partials_.data() + t.partial * size);
             }
         });
-        parallel(int64_t(tasks_.size()), 4, [&](int64_t begin, int64_t end) {
+        parallel(int64_t(tasks_.size()), 64, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; i++) {
                 const task_t &t = tasks_[size_t(i)];
                 if (t.split == 0) finish(t, partials_.data() + t.partial * size, size, sinks, y);

@@ -31,6 +31,15 @@ dt activation_of(precision_t precision) {
     return precision == precision_t::native && has_bf16 ? dt::bf16 : dt::f32;
 }
 
+// The first of the largest.
+int64_t largest_of(const float *x, int64_t n) {
+    const int64_t whole = n / panel * panel;
+    float top = whole ? loops().largest(whole, x) : x[0];
+    for (int64_t i = whole; i < n; i++) top = std::max(top, x[i]);
+    const int64_t at = std::find(x, x + n, top) - x;
+    return at < n ? at : 0; // where all are NaN
+}
+
 // The embedding where it is in the file: rows are read as they are needed.
 class cpu_table_t : public table_t {
 public:
@@ -97,8 +106,7 @@ public:
         for (int64_t r = 0; r < rows; r++) std::copy_n(x + index[r] * n, n, y + r * n);
     }
     void largest(int64_t rows, int64_t n, const float *x, int32_t *index) override {
-        for (int64_t r = 0; r < rows; r++)
-            index[r] = int32_t(std::max_element(x + r * n, x + (r + 1) * n) - (x + r * n));
+        for (int64_t r = 0; r < rows; r++) index[r] = int32_t(largest_of(x + r * n, n));
     }
     void increment(int64_t n, int32_t *values) override {
         for (int64_t i = 0; i < n; i++) values[i]++;
