@@ -116,7 +116,7 @@ const chat_format_t formats[] = {
 
 } // namespace
 
-const chat_format_t &find_chat_format(std::string_view chat_template, const std::string &what) {
+const chat_format_t &find_chat_format(std::string_view chat_template, std::string_view what) {
     // In a template a line end is a character or two that stand for it.
     std::string text;
     for (size_t i = 0; i < chat_template.size(); i++) {
@@ -133,7 +133,8 @@ const chat_format_t &find_chat_format(std::string_view chat_template, const std:
         known += (known.empty() ? "" : ", ") + std::string(f.name);
     }
     throw std::runtime_error(
-            what + (text.empty() ? " has no chat template" : " has a chat template that is not known here")
+            std::string(what)
+            + (text.empty() ? " has no chat template" : " has a chat template that is not known here")
             + "; known are those of " + known + ". --raw gives the text to the model as it is");
 }
 

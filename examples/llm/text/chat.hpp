@@ -26,6 +26,6 @@ struct chat_format_t {
 };
 
 // Throws std::runtime_error where the template is empty or of no known format; `what` begins the sentence.
-const chat_format_t &find_chat_format(std::string_view chat_template, const std::string &what);
+const chat_format_t &find_chat_format(std::string_view chat_template, std::string_view what);
 
 } // namespace llm
