@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares mxdnn-llm with llama.cpp (the package llama-cpp-python) on a GGUF file, and prints tables.
 
-    python compare_llama.py mxdnn-llm model.gguf [--parts text,perplexity,speed] [--threads N]
+    python compare_llama.py mxdnn-llm model.gguf [--parts gpt-oss,text,perplexity,speed] [--threads N]
 
+gpt-oss: a tiny model as a GGUF file of MXFP4, written with the package gguf. In f32 both agree within rounding; with the
+weights as they are, llama.cpp rounds activations to 8 bits.
 text: with weights that are dequantised to f32 both compute in f32, so that logits agree within rounding and the likeliest
 tokens are the same; these are checked. With the weights as they are, llama.cpp rounds activations to 8 bits.
 perplexity: of opticks.txt (the beginning of Isaac Newton's Opticks, fourth edition, 1730), in windows of 512 tokens.
 speed: in turns, the best of three.
 """
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -21,6 +24,10 @@ import llama_cpp
 import numpy as np
 
 TEXT = pathlib.Path(__file__).parent / "opticks.txt"
+TESTS = pathlib.Path(__file__).parents[1] / "tests"
+sys.path.insert(0, str(TESTS))
+import to_gguf  # noqa: E402
+
 FORMATS = ["mxfp8", "mxfp6", "mxfp4", "nvfp4", "int4"]
 QUESTIONS = ["Why is the sky blue?", "What is a prime number?", "Are dogs real?", "Say hello.",
              "Write a haiku about compilers."]
@@ -96,6 +103,46 @@ def error(a, b):
 
 def mean_error(a, b):
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def write_with_package(path, keys, tensors):
+    writer = gguf.GGUFWriter(path, "gpt-oss")
+    for key, (kind, value) in keys.items():
+        if key != "general.architecture":
+            writer.add_key_value(key, value, gguf.GGUFValueType(kind))
+    for t in tensors:
+        element = gguf.GGMLQuantizationType[t.element]
+        block, size = gguf.GGML_QUANT_SIZES[element]
+        row = [*t.dims[:-1], t.dims[-1] // block * size]
+        data = np.frombuffer(t.data, np.float32 if t.element == "F32" else np.uint8)
+        writer.add_tensor(t.name, data.reshape(t.dims if t.element == "F32" else row), raw_dtype=element)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def compare_gpt_oss(args, folder):
+    """The frequencies of this file are those of a ramp from pair 0 to pair 2: llama.cpp rounds the ends."""
+    golden = TESTS / "golden" / "gpt-oss"
+    keys = to_gguf.keys(json.loads((golden / "config.json").read_text()))
+    ramp = {"gpt-oss.rope.scaling.original_context_length": (to_gguf.U32, 64),
+            "gpt-oss.rope.freq_base": (to_gguf.F32, (64 / (2 * np.pi)) ** 2 * 1.00001)}
+    stored, f32 = folder / "gpt-oss.gguf", folder / "gpt-oss-f32.gguf"
+    tensors = list(to_gguf.tensors(to_gguf.read_tensors(golden / "model.safetensors")))
+    write_with_package(stored, {**keys, **ramp}, tensors)
+    f32_copy(stored, f32)
+    sequences = json.loads((golden / "ids.json").read_text())
+    failures = 0
+    print("\n| weights of a tiny gpt-oss | largest error of logits | mean error | at most |\n|---|---|---|---|")
+    for name, path, compute, most in (("f32", f32, "f32", BOUND), ("MXFP4", stored, "stored", 3e-2)):
+        model = llama(path, args, logits_all=True)
+        for ids in sequences:
+            mxdnn(args, "logits", path, "--ids", ",".join(map(str, ids)), "--encoding", compute, "--output", folder / "l")
+            ours, theirs = np.fromfile(folder / "l", np.float32).reshape(len(ids), -1), logits_of(model, ids)
+            failures += not error(ours, theirs) <= most
+            print(f"| {name}, {len(ids)} tokens | {error(ours, theirs):.1e} | {mean_error(ours, theirs):.1e} | {most:g} |")
+    return failures
 
 
 def compare_text(args, folder):
@@ -180,13 +227,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("model")
-    parser.add_argument("--parts", default="text,perplexity,speed")
+    parser.add_argument("--parts", default="gpt-oss,text,perplexity,speed")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--encodings", default="mxfp4", help="of speed, besides the weights as they are")
     args = parser.parse_args()
     print(f"llama-cpp-python {llama_cpp.__version__}")
-    parts = {"text": compare_text, "perplexity": compare_perplexity, "speed": compare_speed}
+    parts = {"gpt-oss": compare_gpt_oss, "text": compare_text, "perplexity": compare_perplexity, "speed": compare_speed}
     with tempfile.TemporaryDirectory() as folder:
         failures = sum(parts[p](args, pathlib.Path(folder)) for p in args.parts.split(","))
     if failures:

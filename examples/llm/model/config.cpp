@@ -23,7 +23,8 @@ namespace {
 // Values of a JSON object by key, with sentences for what is wrong.
 class reader_t {
 public:
-    reader_t(const json &j, std::string path) : json_(j), path_(std::move(path)) {
+    reader_t(const json &j, std::string path, key_name_t named)
+        : json_(j), path_(std::move(path)), named_(std::move(named)) {
         if (!j.is_object()) refuse("it is not a JSON object");
     }
 
@@ -39,7 +40,7 @@ public:
         const bool is_whole = v && v->is_number_integer();
         const bool is_large = is_whole && v->is_number_unsigned() && v->get<uint64_t>() > uint64_t(most);
         if (!is_whole || is_large || v->get<int64_t>() < 1 || v->get<int64_t>() > most)
-            refuse(std::string("'") + key + "' must be a whole number from 1 to " + std::to_string(most)
+            refuse(named(key) + " must be a whole number from 1 to " + std::to_string(most)
                     + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
         return v->get<int64_t>();
     }
@@ -48,31 +49,34 @@ public:
         if (!v && otherwise) return *otherwise;
         const double d = v && v->is_number() ? v->get<double>() : NAN;
         if (!(d >= least && d <= most))
-            refuse(std::string("'") + key + "' must be a number from " + json(least).dump() + " to "
-                    + json(most).dump() + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
+            refuse(named(key) + " must be a number from " + json(least).dump() + " to " + json(most).dump()
+                    + (v ? ", not " + v->dump().substr(0, 40) : "; it is missing"));
         return d;
     }
     bool flag(const char *key, bool otherwise) const {
         const json *v = find(key);
-        if (v && !v->is_boolean()) refuse(std::string("'") + key + "' must be true or false");
+        if (v && !v->is_boolean()) refuse(named(key) + " must be true or false");
         return v ? v->get<bool>() : otherwise;
     }
     std::string text(const char *key, const std::string &otherwise) const {
         const json *v = find(key);
-        if (v && !v->is_string()) refuse(std::string("'") + key + "' must be a text");
+        if (v && !v->is_string()) refuse(named(key) + " must be a text");
         return v ? v->get<std::string>() : otherwise;
     }
     // An object, or an empty one.
     reader_t object(const char *key) const {
         static const json empty = json::object();
         const json *v = find(key);
-        return reader_t(v ? *v : empty, path_ + ", '" + key + "'");
+        return reader_t(v ? *v : empty, named_ ? path_ : path_ + ", '" + key + "'", named_);
     }
     const std::string &path() const { return path_; }
 
 private:
     const json &json_;
     std::string path_;
+    key_name_t named_;
+
+    std::string named(const char *key) const { return "'" + (named_ ? named_(key) : std::string(key)) + "'"; }
 };
 
 constexpr int64_t max_text = 1 << 20; // bytes of config.json
@@ -213,8 +217,8 @@ void check(const config_t &c, const std::string &path) {
                 + " experts");
 }
 
-config_t parse_config(const json &j, const std::string &path) {
-    const reader_t r(j, path);
+config_t parse_config(const json &j, const std::string &path, const key_name_t &named) {
+    const reader_t r(j, path, named);
     config_t c;
     if (!r.find("model_type") && r.find("num_experts") && r.find("initial_context_length")) {
         c = read_original_gpt_oss(r);

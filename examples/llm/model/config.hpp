@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct rope_t {
     bool truncate = true;                   // yarn: the ends of the ramp are whole numbers
     double attention_factor = 1;            // yarn: of sines and cosines
     double low_factor = 1, high_factor = 4; // llama3
+    std::vector<float> divisors;            // of the frequency of each pair; empty: all are 1
     // Pairs are neighbours (2i, 2i + 1), as in GGUF files of Llama; otherwise (i, i + half).
     bool is_interleaved = false;
 };
@@ -47,8 +49,10 @@ struct config_t {
     int64_t qkv() const { return (heads + 2 * kv_heads) * head_size; }
 };
 
-// From config.json, whose name begins sentences. Throws std::runtime_error.
-config_t parse_config(const nlohmann::json &json, const std::string &path);
+// From config.json, whose name begins sentences. Throws std::runtime_error. Sentences have `named`(key) where
+// the keys come from other words.
+using key_name_t = std::function<std::string(const std::string &key)>;
+config_t parse_config(const nlohmann::json &json, const std::string &path, const key_name_t &named = {});
 // Of a folder, or of the folder of a safetensors file.
 config_t read_config(const std::string &model);
 // Throws where numbers do not go together; parse_config() has called it.

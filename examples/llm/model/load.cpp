@@ -218,12 +218,12 @@ private:
                 {H, E, biases(l, {of_layer(n.router.bias, i)}, {{E}}), then_t::store, data_type_t::f32, 0,
                         "router"},
                 mlp_.kind == encoding_t::kind_t::f32 ? mlp_ : as_stored);
-        const bool is_one = n.gate_up_experts.weight;
+        const bool is_one = !n.gate_experts.weight || t_.has(of_layer(n.gate_up_experts.weight, i));
         const named_t names = is_one ? named_t{n.gate_up_experts} : named_t{n.gate_experts, n.up_experts};
         const auto weights = weights_of(names, i);
         const std::string down = of_layer(n.down_experts.weight, i);
         experts_spec_t spec{E, c_.topk, H, I, expert_bias(l, biases_of(names, i)),
-                biases(l, {of_layer(n.down_experts.bias, i)}, {{E, H}}), is_one && n.is_interleaved,
+                biases(l, {of_layer(n.down_experts.bias, i)}, {{E, H}}), !is_one || n.is_interleaved,
                 c_.swiglu_alpha, c_.swiglu_limit, routing_, "experts"};
         const shape_t gate_up_shape = shape_t::batch(E, 2 * I, H), down_shape = shape_t::batch(E, H, I);
         if (only_checks_) {
@@ -240,10 +240,9 @@ private:
                 return;
             }
         }
-        std::vector<const source_t *> parts;
-        for (const std::string &w : weights)
-            parts.push_back(&t_.source(w, shape_t::batch(E, is_one ? 2 * I : I, H)));
-        const auto gate_up = concatenated(parts);
+        const auto gate_up = is_one ? std::optional<source_t>(t_.source(weights[0], gate_up_shape))
+                                    : interleaved(t_.source(weights[0], shape_t::batch(E, I, H)),
+                                            t_.source(weights[1], shape_t::batch(E, I, H)));
         const source_t &down_source = t_.source(down, down_shape);
         const auto format = gate_up ? packed_format(*gate_up, mlp_) : std::nullopt;
         const auto down_format = packed_format(down_source, mlp_);
@@ -256,16 +255,14 @@ private:
             l.experts = e_.plain(spec, *gate_up, down_source, plain_type(*gate_up, mlp_));
     }
 
-    // [experts, gate and up]: of one tensor, or of two side by side.
+    // [experts, gate and up]: of one tensor, or of two whose elements take turns.
     const float *expert_bias(layer_t &l, const std::vector<std::string> &names) {
         const int64_t I = c_.intermediate, E = c_.experts;
         if (names.size() == 1) return biases(l, names, {{E, 2 * I}});
         std::vector<float> all;
         const std::vector<float> gate = floats(names[0], {E, I}), up = floats(names[1], {E, I});
         if (only_checks_) return nullptr;
-        for (int64_t e = 0; e < E; e++)
-            for (const auto *part : {&gate, &up})
-                all.insert(all.end(), part->begin() + e * I, part->begin() + (e + 1) * I);
+        for (size_t j = 0; j < gate.size(); j++) all.insert(all.end(), {gate[j], up[j]});
         l.biases.push_back(put(all));
         return l.biases.back().as<float>();
     }

@@ -72,19 +72,27 @@ constexpr names_t gguf = {
         {"blk.#.ffn_up.weight", "blk.#.ffn_up.bias"},
         {"blk.#.ffn_down.weight", "blk.#.ffn_down.bias"},
         {"blk.#.ffn_gate_inp.weight", "blk.#.ffn_gate_inp.bias"},
-        none,
+        {"blk.#.ffn_gate_up_exps.weight", "blk.#.ffn_gate_up_exps.bias"},
         {"blk.#.ffn_gate_exps.weight", "blk.#.ffn_gate_exps.bias"},
         {"blk.#.ffn_up_exps.weight", "blk.#.ffn_up_exps.bias"},
         {"blk.#.ffn_down_exps.weight", "blk.#.ffn_down_exps.bias"},
         false,
 };
 
+// gpt-oss has the norm before its experts under another name.
+constexpr names_t gguf_gpt_oss = [] {
+    names_t n = gguf;
+    n.mlp_norm = "blk.#.post_attention_norm.weight";
+    return n;
+}();
+
 } // namespace
 
 const names_t &find_names(const std::function<bool(const std::string &)> &has, const std::string &path) {
     std::string known;
     for (const names_t *n : {&hugging_face, &original, &gguf}) {
-        if (has(n->embedding)) return *n;
+        if (has(n->embedding))
+            return n == &gguf && has(of_layer(gguf_gpt_oss.mlp_norm, 0)) ? gguf_gpt_oss : *n;
         known += (known.empty() ? "" : ", ") + std::string(n->embedding);
     }
     throw std::runtime_error(path + " has no embedding; known names of it are " + known);

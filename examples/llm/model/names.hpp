@@ -20,9 +20,9 @@ struct names_t {
     const char *sinks;
     linear_t gate, up, down; // of an MLP
     linear_t router;
-    linear_t gate_up_experts; // one of both, or two
+    linear_t gate_up_experts; // one of both, which two may stand for
     linear_t gate_experts, up_experts, down_experts;
-    bool is_interleaved; // gate and up columns of gate_up_experts take turns
+    bool is_interleaved; // rows of gate and up take turns in gate_up_experts; otherwise up follows gate
 };
 
 // The one whose embedding there is. Throws std::runtime_error, which begins with `path`.

@@ -43,7 +43,7 @@ std::vector<float> frequencies(const rope_t &r, int64_t head_size) {
         case rope_t::scaling_t::yarn: f = yarn(r, f, double(i), double(head_size)); break;
         case rope_t::scaling_t::llama3: f = llama3(r, f); break;
         }
-        all.push_back(float(f));
+        all.push_back(r.divisors.empty() ? float(f) : float(f) / r.divisors[size_t(i)]);
     }
     return all;
 }

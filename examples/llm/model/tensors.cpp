@@ -2,6 +2,8 @@
 #include "tensors.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 #include <stdexcept>
 
@@ -76,7 +78,7 @@ void file_tensors_t::check_floats(const std::string &name, const std::vector<int
     const entry_t &e = checkpoint_.entries[*index];
     if (e.is_packed || e.dims != dims)
         refuse("tensor " + shown(name) + " is " + (e.is_packed ? "packed" : words(e.dims))
-                + ", and config.json asks for " + words(dims));
+                + ", and the configuration asks for " + words(dims));
     if (e.dtype != "F32" && e.dtype != "BF16" && e.dtype != "F16")
         refuse("tensor " + shown(name) + " is " + e.dtype + "; F32, BF16 and F16 can be read");
 }
@@ -100,7 +102,7 @@ mxdnn::memory::desc file_tensors_t::packed_desc(size_t index, const shape_t &sha
     const auto have = weight_formats::shape_of(desc);
     if (!have || !same(*have, shape))
         refuse("packed weights " + shown(e.name) + " are " + (have ? words(*have) : "of another shape")
-                + ", and config.json asks for " + words(shape));
+                + ", and the configuration asks for " + words(shape));
     return desc;
 }
 
@@ -117,8 +119,8 @@ const source_t &file_tensors_t::source(const std::string &name, const shape_t &s
                 + " is nothing that weights can be read from");
     }
     if (!same(it->second.shape, shape))
-        refuse("weights " + shown(name) + " are " + words(it->second.shape) + ", and config.json asks for "
-                + words(shape));
+        refuse("weights " + shown(name) + " are " + words(it->second.shape)
+                + ", and the configuration asks for " + words(shape));
     return it->second;
 }
 
@@ -148,14 +150,77 @@ std::unique_ptr<tensors_t> read_tensors(const std::string &model) {
     return std::make_unique<file_tensors_t>(model);
 }
 
+namespace {
+
+// Whether one tensor can have rows of both.
+bool are_alike(const source_t &a, const source_t &b) {
+    if (a.format.has_value() != b.format.has_value() || a.type != b.type) return false;
+    return !a.format || (a.format->name == b.format->name && !a.format->global_scale);
+}
+
+// Bytes of a row of the whole; 0 where it has other than whole bytes.
+size_t row_size(int64_t columns, data_type_t type) {
+    if (type == data_type_t::undef) return 0;
+    const size_t two = weight_formats::as_stored(shape_t::matrix(2, columns), type).get_size(),
+                 one = weight_formats::as_stored(shape_t::matrix(1, columns), type).get_size();
+    return two == 2 * one ? one : 0;
+}
+
+} // namespace
+
+std::optional<source_t> interleaved(const source_t &even, const source_t &odd) {
+    if (!are_alike(even, odd)) return std::nullopt;
+    source_t all = even;
+    all.shape.out *= 2;
+    // Row 2r is row r of the first, 2r + 1 that of the second. Calls read(source, its piece, its parity).
+    const auto split = [sources = std::array<source_t, 2>{even, odd}](const piece_t &p, const auto &read) {
+        for (int64_t i = 0; i < 2; i++) {
+            const int64_t begin = (p.first + 1 - i) / 2, end = (p.first + p.columns + 1 - i) / 2;
+            if (begin < end) read(sources[size_t(i)], piece_t{p.matrix, begin, end - begin}, i);
+        }
+    };
+    const auto spread = [](const void *rows, size_t size, const piece_t &p, const piece_t &part, int64_t i,
+                                void *to) {
+        for (int64_t r = 0; to && r < part.columns; r++)
+            memcpy(static_cast<uint8_t *>(to) + size_t(2 * (part.first + r) + i - p.first) * size,
+                    static_cast<const uint8_t *>(rows) + size_t(r) * size, size);
+    };
+    const int64_t in = all.shape.in;
+    if (all.format) {
+        const format_t f = *all.format;
+        const int64_t blocks = (in + f.block - 1) / f.block;
+        const size_t codes = row_size(in, f.element), scales = row_size(blocks, f.scale),
+                     zero_points = row_size(blocks, f.zero_point);
+        if (!codes || !scales || (f.has_zero_points() && !zero_points)) return std::nullopt;
+        all.codes = [=](const piece_t &p, const codes_t &to) {
+            split(p, [&](const source_t &s, const piece_t &part, int64_t i) {
+                thread_local weight_formats::code_room_t room;
+                const codes_t from = room.of(f, shape_t::matrix(part.columns, in));
+                s.codes(part, from);
+                spread(from.codes, codes, p, part, i, to.codes);
+                spread(from.scales, scales, p, part, i, to.scales);
+                spread(from.zero_points, zero_points, p, part, i, to.zero_points);
+            });
+        };
+    } else {
+        const size_t size = size_t(in) * element_size(all.type);
+        all.values = [=](const piece_t &p, void *to) {
+            split(p, [&](const source_t &s, const piece_t &part, int64_t i) {
+                std::vector<uint8_t> rows(size_t(part.columns) * size);
+                s.values(part, rows.data());
+                spread(rows.data(), size, p, part, i, to);
+            });
+        };
+    }
+    return all;
+}
+
 std::optional<source_t> concatenated(const std::vector<const source_t *> &parts) {
     source_t all = *parts[0];
     if (parts.size() == 1) return all;
     all.shape.out = 0;
     for (const source_t *s : parts) {
-        if (s->format.has_value() != all.format.has_value() || s->type != all.type) return std::nullopt;
-        if (s->format && (s->format->name != all.format->name || s->format->global_scale))
-            return std::nullopt;
+        if (!are_alike(all, *s)) return std::nullopt;
         all.shape.out += s->shape.out;
     }
     // Calls read(part, its piece, rows of the whole piece before it).

@@ -47,5 +47,7 @@ std::unique_ptr<tensors_t> read_tensors(const std::string &model);
 // Rows of several sources one after the other. They have the same experts and columns; nothing where they are
 // not codes of one format, or values of one type.
 std::optional<source_t> concatenated(const std::vector<const source_t *> &parts);
+// Rows of two sources of one shape that take turns; nothing as above.
+std::optional<source_t> interleaved(const source_t &even, const source_t &odd);
 
 } // namespace llm

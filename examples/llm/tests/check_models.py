@@ -12,6 +12,8 @@ import sys
 import tempfile
 from typing import Callable
 
+import to_gguf
+
 LLM, PACK = (os.path.abspath(p) for p in sys.argv[1:3])
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 TIGHT, LOOSE = 1e-4, 1e-2
@@ -35,15 +37,6 @@ def floats(path: str) -> array.array:
 def error(got: array.array, want: array.array) -> float:
     assert len(got) == len(want), (len(got), len(want))
     return math.sqrt(sum((a - b) ** 2 for a, b in zip(got, want)) / sum(b * b for b in want))
-
-
-def read_tensors(path: str) -> dict[str, tuple[str, list[int], bytes]]:
-    with open(path, "rb") as f:
-        data = f.read()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + size])
-    header.pop("__metadata__", None)
-    return {n: (e["dtype"], e["shape"], data[8 + size :][slice(*e["data_offsets"])]) for n, e in header.items()}
 
 
 def write_tensors(path: str, tensors: dict[str, tuple[str, list[int], bytes]]) -> None:
@@ -78,6 +71,72 @@ def golden(name: str) -> None:
     assert (e := error(run(f"packed/{name}", ids), same)) <= TIGHT, (name, "packed", e)
 
 
+def gguf() -> None:
+    """GGUF files of gpt-oss give the bits of the checkpoint that they are made from."""
+    folder = os.path.join(GOLDEN, "gpt-oss")
+    with open(os.path.join(folder, "config.json")) as f:
+        config = json.load(f)
+    with open(os.path.join(folder, "ids.json")) as f:
+        ids = json.load(f)
+    keys = to_gguf.keys(config)
+    tensors = list(to_gguf.tensors(to_gguf.read_tensors(f"{folder}/model.safetensors")))
+    to_gguf.write("tiny.gguf", keys, tensors)
+    for options in ([], ["--encoding", "f32"], ["--encoding", "bf16"], ["--encoding", "mxfp8", "--dense", "mxfp8"]):
+        assert run("tiny.gguf", ids, *options) == run(folder, ids, *options), options
+
+    # Gate and up in one tensor, gate first.
+    by_name = {t.name: t for t in tensors}
+    for layer in range(config["num_hidden_layers"]):
+        for kind in ("weight", "bias"):
+            gate, up = (by_name.pop(f"blk.{layer}.ffn_{part}_exps.{kind}") for part in ("gate", "up"))
+            size = len(gate.data) // gate.dims[0]
+            data = b"".join(t.data[i:i + size] for i in range(0, len(gate.data), size) for t in (gate, up))
+            name = f"blk.{layer}.ffn_gate_up_exps.{kind}"
+            by_name[name] = to_gguf.Tensor(name, gate.element, [gate.dims[0], 2 * gate.dims[1], *gate.dims[2:]], data)
+    to_gguf.write("fused.gguf", keys, list(by_name.values()))
+    assert run("fused.gguf", ids) == run(folder, ids)
+
+    # Frequencies that the file divides.
+    def without(part: str) -> dict:
+        return {k: v for k, v in keys.items() if part not in k}
+
+    def linear(c: dict, _: dict) -> None:
+        c["rope_parameters"] = {"rope_type": "linear", "factor": 2.0, "rope_theta": 150000.0}
+
+    divisors = to_gguf.Tensor("rope_freqs.weight", "F32", [4], struct.pack("<4f", 2, 2, 2, 2))
+    to_gguf.write("divided.gguf", without("rope.scaling"), [*tensors, divisors])
+    want = run(changed(linear), ids, "--encoding", "f32")
+    assert (e := error(run("divided.gguf", ids, "--encoding", "f32"), want)) <= TIGHT, e
+
+    def refuses_with(words: str, changes: dict, extra: list = (), dropped: str = "") -> None:
+        left = {k: v for k, v in {**keys, **changes}.items() if v is not None}
+        to_gguf.write("wrong.gguf", left, [t for t in tensors if t.name != dropped] + list(extra))
+        refuses(words, "wrong.gguf")
+
+    a, u32, number, string = "gpt-oss.", to_gguf.U32, to_gguf.F32, to_gguf.STRING
+    for key in ("block_count", "embedding_length", "attention.head_count", "expert_count", "rope.scaling.factor"):
+        refuses_with(f"'{a}{key}'", {a + key: None})
+    for key, kind, value in (
+            ("block_count", u32, 0), ("expert_count", u32, 2**32 - 1), ("expert_used_count", u32, 0),
+            ("attention.sliding_window", u32, 0), ("attention.head_count_kv", string, "2"),
+            ("rope.freq_base", number, math.nan), ("rope.scaling.factor", number, -1.0),
+            ("attention.layer_norm_rms_epsilon", number, 2.0), ("rope.dimension_count", u32, 4),
+            ("attention.value_length", u32, 16), ("rope.scaling.type", string, "longrope"),
+            ("rope.scaling.attn_factor", number, 0.5), ("block_count", number, 2.0)):
+        refuses_with(f"{a}{key}'", {a + key: (kind, value)})
+    refuses_with("'gpt-oss.rope.scaling.original_context_length', which yarn needs",
+                 {a + "rope.scaling.original_context_length": None})
+    refuses_with("the architecture is 'gemma'", {"general.architecture": (string, "gemma")})
+    refuses_with("7 of 6 experts", {a + "expert_used_count": (u32, 7)})
+    refuses_with("the configuration asks for [5]", {a + "expert_count": (u32, 5)})
+    refuses_with("there is no tensor 'blk.2.", {a + "block_count": (u32, 3)})
+    for name in ("blk.1.attn_sinks.weight", "blk.0.ffn_up_exps.weight", "blk.1.ffn_gate_exps.bias"):
+        refuses_with(f"there is no tensor '{name}'", {}, dropped=name)
+    refuses_with("'rope_freqs.weight' is not F32 [4]",
+                 {}, [to_gguf.Tensor("rope_freqs.weight", "F32", [3], bytes(12))])
+    refuses_with("'rope_freqs.weight' has a number", {}, [to_gguf.Tensor("rope_freqs.weight", "F32", [4], bytes(16))])
+
+
 def refuses(words: str, model: str, *options: str) -> None:
     args = options or ("--ids", "1,2,3")
     output = [] if "--output" in args else ["--output", "refused.f32"]
@@ -91,7 +150,7 @@ def changed(change: Callable[[dict, dict], None]) -> str:
     source = os.path.join(GOLDEN, "gpt-oss")
     with open(f"{source}/config.json") as f:
         config = json.load(f)
-    tensors = read_tensors(f"{source}/model.safetensors")
+    tensors = to_gguf.read_tensors(f"{source}/model.safetensors")
     change(config, tensors)
     shutil.rmtree("changed", ignore_errors=True)
     os.makedirs("changed")
@@ -109,8 +168,8 @@ def wrong_files() -> None:
             changed(lambda c, t: t.pop("model.layers.0.self_attn.sinks")))
     refuses("there is no tensor 'model.layers.2.", changed(lambda c, t: c.update(num_hidden_layers=3, layer_types=None)))
     refuses("has no embedding", changed(lambda c, t: t.pop("model.embed_tokens.weight")))
-    refuses("is [6, 64], and config.json asks for [6, 128]", changed(lambda c, t: c.update(intermediate_size=64)))
-    refuses("config.json asks for [41, 64]", changed(lambda c, t: c.update(hidden_size=64)))
+    refuses("is [6, 64], and the configuration asks for [6, 128]", changed(lambda c, t: c.update(intermediate_size=64)))
+    refuses("the configuration asks for [41, 64]", changed(lambda c, t: c.update(hidden_size=64)))
     for key, value in [("num_attention_heads", 0), ("hidden_size", -1), ("vocab_size", 2**63), ("head_dim", 1e9),
                        ("num_hidden_layers", 10**6), ("num_local_experts", "8"), ("rms_norm_eps", "nan"),
                        ("sliding_window", 0), ("num_experts_per_tok", 65)]:
@@ -151,6 +210,7 @@ def main() -> None:
         os.chdir(folder)
         for name in sorted(os.listdir(GOLDEN)):
             golden(name)
+        gguf()
         wrong_files()
     print("as they should be")
 
