@@ -4,6 +4,7 @@
 //   fuzz_x [--runs=N] [--seed=S]      N random mutations of the target's seeds; one that ends the program, or
 //   takes
 //                                     minutes, is kept as ./fuzz-<seed>-<run>.input
+//   fuzz_x --truncations [...]        every beginning of every seed before that
 //   fuzz_x FILE...                    these inputs
 //   fuzz_x --write-seeds=FOLDER       the seeds as files, to start libFuzzer from
 #include <chrono>
@@ -123,6 +124,7 @@ void watch(const fuzz_input_t &input, uint64_t seed, uint64_t run) {
 
 int main(int argc, char **argv) {
     uint64_t runs = 100000, seed = std::random_device()();
+    bool has_truncations = false;
     std::vector<std::string> files;
     for (int i = 1; i < argc; i++) {
         const std::string arg = argv[i];
@@ -130,10 +132,13 @@ int main(int argc, char **argv) {
             runs = std::strtoull(arg.c_str() + 7, nullptr, 10);
         else if (arg.rfind("--seed=", 0) == 0)
             seed = std::strtoull(arg.c_str() + 7, nullptr, 10);
+        else if (arg == "--truncations")
+            has_truncations = true;
         else if (arg.rfind("--write-seeds=", 0) == 0)
             return write_seeds(arg.substr(14));
         else if (arg.rfind("--", 0) == 0) {
-            std::fprintf(stderr, "%s is none of --runs=N, --seed=S, --write-seeds=FOLDER and files\n",
+            std::fprintf(stderr,
+                    "%s is none of --runs=N, --seed=S, --truncations, --write-seeds=FOLDER and files\n",
                     arg.c_str());
             return 2;
         } else
@@ -157,6 +162,8 @@ int main(int argc, char **argv) {
     watch_signals();
     const std::vector<fuzz_input_t> seeds = fuzz_seeds();
     for (const fuzz_input_t &x : seeds) LLVMFuzzerTestOneInput(x.data(), x.size());
+    for (const fuzz_input_t &x : seeds)
+        for (size_t n = 0; has_truncations && n < x.size(); n++) LLVMFuzzerTestOneInput(x.data(), n);
     auto said = std::chrono::steady_clock::now();
     std::mt19937_64 rng(seed);
     for (uint64_t run = 0; run < runs; run++) {

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t max_ids = int64_t(1) << 22;
 constexpr size_t max_added_bytes = 256; // bounds the time per character of a text
+constexpr size_t max_stages = 32;       // each is a call within that of the one before
 
 uint64_t pair(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
 
@@ -53,6 +54,9 @@ size_t white_space_after(std::string_view text, size_t at) {
 tokenizer_t::tokenizer_t(const parts_t &parts, const std::string &what)
     : what_(what), stages_(parts.stages), fuses_unknown_(parts.fuses_unknown),
       ignores_merges_(parts.ignores_merges), is_nfc_(parts.is_nfc) {
+    if (stages_.size() > max_stages)
+        throw std::runtime_error(what_ + " cuts texts in " + std::to_string(stages_.size())
+                                 + " stages; it may have " + std::to_string(max_stages));
     add_vocabulary(parts);
     add_merges(parts);
     add_added(parts);

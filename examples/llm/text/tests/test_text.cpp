@@ -206,6 +206,11 @@ TEST(Tokenizer, RefusesContradictions) {
         const std::string said = with(path, what.first);
         EXPECT_NE(said.find(what.second), said.npos) << path << " " << what.first << ": " << said;
     }
+    json many = small();
+    many["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array()}};
+    for (int i = 0; i < 100000; i++) many["pre_tokenizer"]["pretokenizers"].push_back({{"type", "Digits"}});
+    many["pre_tokenizer"]["pretokenizers"].push_back({{"type", "ByteLevel"}});
+    EXPECT_NE(refusal(many).find("in 100002 stages; it may have 32"), std::string::npos) << refusal(many);
     json twice = small();
     twice["added_tokens"].push_back({{"id", 10}, {"content", "<end>"}});
     EXPECT_NE(refusal(twice).find("adds the token '<end>' twice"), std::string::npos);
