@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "cpu/x64/reorder/reorder_worker.hpp"
 #include "reorder_cases.hpp"
 
 using namespace reorder_test;
@@ -227,6 +228,18 @@ TEST_P(Formats, Unpack) { check_all(GetParam(), form_t::packed, form_t::plain, f
 TEST_P(Formats, Repack) { check_all(GetParam(), form_t::packed, form_t::packed, false); }
 TEST_P(Formats, MovePlain) { check_all(GetParam(), form_t::plain, form_t::plain, false); }
 TEST_P(Formats, Panels) { check_panels(GetParam()); }
+// Kernels for panels are not on every machine. The room for their tiles has to do for every format.
+TEST_P(Formats, TilesOfPanelsHaveRoom) {
+    using namespace mxdnn::impl;
+    const format_t &f = GetParam();
+    packed_shape_t shape;
+    shape.block = f.block;
+    shape.bits = f.bits;
+    shape.scale_bytes = bytes_of(f.scale);
+    shape.zp_bytes = f.zeros == zeros_t::none ? 0 : bytes_of(f.zero);
+    const int64_t panels = x64::panel_lines_of(int(f.block)) / n16_frame_t::columns;
+    EXPECT_LE(panels * n16_frame_t::tile_bytes(shape, n16_frame_t::tile_rows(shape)), x64::most_tiles_bytes);
+}
 TEST_P(Formats, Large) { check_large(GetParam()); }
 TEST_P(Formats, LargeMoves) { check_large_moves(GetParam()); }
 TEST_P(Formats, Requantise) {

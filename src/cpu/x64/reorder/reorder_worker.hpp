@@ -20,6 +20,15 @@ struct item_t {
     dim_t line, pos;
 };
 
+// Packed tiles of most_panel_lines lines. Codes of one byte have the largest tiles, with an f32 scale for 32
+// of them.
+constexpr int64_t most_tiles_bytes = [] {
+    packed_shape_t s;
+    s.bits = 8;
+    s.scale_bytes = sizeof(float);
+    return most_panel_lines / n16_frame_t::columns * n16_frame_t::tile_bytes(s, n16_frame_t::min_tile_rows);
+}();
+
 // The part of one thread in an execution.
 class reorder_worker_t {
 public:
@@ -53,9 +62,7 @@ private:
     alignas(64) uint8_t codes_[codes_bytes];
     // Codes before or after they are transposed, or 16 lines of f32.
     alignas(64) uint8_t values_[values_bytes];
-    // Packed tiles of most_panel_lines lines. Codes of one byte have the largest tiles, with a scale for 32
-    // of them.
-    alignas(64) uint8_t tiles_[most_panel_lines * n16_frame_t::min_tile_rows * 33 / 32];
+    alignas(64) uint8_t tiles_[most_tiles_bytes];
     written_later_t later_;
     alignas(32) nibble_tables_t tables_;
     bool has_tables_ = false;
