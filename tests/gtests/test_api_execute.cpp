@@ -126,7 +126,7 @@ TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     }
 }
 
-// With rows that are known at execution only, scales have to go with them all the same.
+// Scales have to fit the rows even if their number is known at execution only.
 TEST(ExecuteSources, ScalesFollowRuntimeRows) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);
@@ -312,7 +312,7 @@ TEST_F(Execute, RuntimeRows) {
                         memory(memory::desc({M, K}, dt::bf16, memory::dims{runtime, 1}), eng, wide.data());
             },
             {"dim 0 of src is a runtime value", "strides"});
-    // The dim that differs is what is said, not the stride that follows from it.
+    // The message names the dim that differs, not the stride that follows from it.
     expect_refused(
             [&] {
                 args[MXDNN_ARG_SRC] = make({M, K - 1}, dt::bf16, tag::ab, p);
@@ -422,7 +422,7 @@ TEST_F(Execute, Scratchpad) {
     expect_refused([&] { args[MXDNN_ARG_DST] = make({M, N}, dt::bf16, tag::ab, data); }, {"overlap"});
 }
 
-// Columns of one matrix: the source reads some, the destination has others, and what is beside them stays.
+// Source and destination are columns of one matrix. The columns beside them stay as they are.
 TEST_F(Execute, ColumnsSideBySide) {
     constexpr int64_t row = K + N + 3;
     EXPECT_OK(execute());
@@ -477,7 +477,7 @@ TEST_F(Execute, ReorderScales) {
     expect_refused([&] { args[MXDNN_ARG_TO] = memory(packed, eng, args[MXDNN_ARG_FROM].get_data_handle()); },
             {"overlap"});
 
-    // Dense 6-bit codes end before a byte each would: what follows them at once is no overlap.
+    // Dense 6-bit codes take less than a byte each. What follows them directly does not overlap.
     const memory::desc six({K, N}, dt::f6_e2m3, tag::ba);
     mxdnn::primitive_attr dense;
     dense.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
@@ -499,7 +499,7 @@ TEST_F(Execute, ReorderScales) {
             {"overlap"});
 }
 
-// Likewise of groups of rows, whose scales follow their codes at once.
+// The same for groups of rows whose scales follow their codes directly.
 TEST(ExecuteGroups, DenseCodesOfExpertsEndBeforeTheirScales) {
     const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
     const mxdnn_dim_t rows = 4, K = 64, N = 64, experts = 2;

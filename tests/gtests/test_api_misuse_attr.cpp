@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller's mistakes in everything but executions: each is refused with its status and a sentence
-// that has the offending value in it, and writes nothing. Here: wrong values for
+// Mistakes of callers outside execution. Each is refused with its status and a sentence that names the
+// wrong value, and nothing is written. Here: wrong values for
 // attributes, post-ops, queries and settings.
 #include <climits>
 
@@ -77,7 +77,7 @@ TEST_F(Misuse, AttributeArguments) {
                 mxdnn_primitive_attr_set_global_scale(a, arg, mxdnn_quantization_mode_static_sazp), s);
         EXPECT_REFUSED(mxdnn_invalid_arguments,
                 mxdnn_primitive_attr_set_element_packing(a, arg, mxdnn_element_packing_dense), s);
-        // Getters know the same arguments.
+        // Getters accept the same arguments.
         int m = 77;
         mxdnn_zero_points_kind_t kind;
         mxdnn_scale_rounding_t rounding;
@@ -97,7 +97,7 @@ TEST_F(Misuse, AttributeArguments) {
                 mxdnn_invalid_arguments, mxdnn_primitive_attr_get_element_packing(a, arg, &packing), s);
         EXPECT_EQ(m, 77);
     }
-    // One number on the host: oneDNN has that, block scales have not.
+    // One number on the host: oneDNN has such scales, but blocks have more than one.
     for (int on_host : {1, -1}) {
         EXPECT_REFUSED(mxdnn_unimplemented,
                 mxdnn_primitive_attr_set_scales(a, MXDNN_ARG_DST, 3, 2, g, mxdnn_e8m0, on_host, mode),
@@ -207,7 +207,7 @@ TEST_F(Misuse, PostOps) {
             mxdnn_invalid_arguments, mxdnn_post_ops_get_params_sum(two.get(), 0, &f, nullptr, nullptr), "0");
     EXPECT_EQ(f, 99.f);
 
-    // The list ends somewhere, with a sentence, and stays as it was.
+    // A full list refuses one more with a sentence, and stays as it was.
     mxdnn_status_t st = mxdnn_success;
     int n = 0;
     while (n < 1000

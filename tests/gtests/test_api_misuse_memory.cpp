@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller's mistakes in everything but executions: each is refused with its status and a sentence
-// that has the offending value in it, and writes nothing. Here: wrong values for
+// Mistakes of callers outside execution. Each is refused with its status and a sentence that names the
+// wrong value, and nothing is written. Here: wrong values for
 // engines, streams, memory and its descriptors.
 #include <climits>
 
@@ -72,7 +72,7 @@ TEST_F(Misuse, Dims) {
                         std::to_string(d));
             }
         }
-    // Each dimension possible, their product not.
+    // Each dimension is legal. Their product is not.
     for (mxdnn_dim_t d : {mxdnn_dim_t(1) << 40, mxdnn_dim_t(1) << 26}) {
         const mxdnn_dims_t huge = {d, d, 2};
         EXPECT_REFUSED(mxdnn_invalid_arguments,

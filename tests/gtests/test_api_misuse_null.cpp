@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller's mistakes in everything but executions: each is refused with its status and a sentence
-// that has the offending value in it, and writes nothing. Here: null pointers, function by function.
+// Mistakes of callers outside execution. Each is refused with its status and a sentence that names the
+// wrong value, and nothing is written. Here: null pointers, function by function.
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -68,7 +68,7 @@ TEST_F(Misuse, NullMemoryDesc) {
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_sized_blob(nullptr, blob.data(), blob.size()), "md");
     EXPECT_NULL_REFUSED(mxdnn_memory_desc_create_with_sized_blob(&out_md, nullptr, 100), "blob");
     mxdnn_blob_verdict_t verdict;
-    // Nothing at all is a blob that was cut short, not a caller's mistake.
+    // No bytes at all are a truncated blob, not a mistake of the caller.
     EXPECT_REFUSED(
             mxdnn_corrupt_blob, mxdnn_memory_desc_create_with_sized_blob(&out_md, nullptr, 0), "0 bytes");
     EXPECT_EQ(mxdnn_memory_desc_check_blob(eng.get(), nullptr, 0, &verdict), mxdnn_success);
@@ -335,7 +335,7 @@ TEST_F(Misuse, DestroyingNothingIsFine) {
     EXPECT_OK(mxdnn_primitive_destroy(nullptr));
 }
 
-// A function that is added to the header without its misuse in these files makes this fail.
+// This fails if a function of the header has no misuse in these files.
 TEST_F(Misuse, EveryFunctionIsHere) {
     const auto read = [](const std::string &path) {
         std::ifstream f(path);

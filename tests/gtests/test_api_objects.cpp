@@ -110,7 +110,7 @@ TEST(Objects, AttributesOfArgumentsRoundTrip) {
         EXPECT_EQ(a.get_scales_layout(arg), mxdnn::scales_layout::swizzle_128x4);
         EXPECT_EQ(a.get_global_scale(arg), mode::dynamic_fp);
         EXPECT_EQ(a.get_element_packing(arg), mxdnn::element_packing::dense);
-        // What was got can be set again.
+        // A value from a getter can be set again.
         mxdnn::primitive_attr again;
         again.set_scales(arg, mask, groups, type);
         // Others have what they had.
@@ -362,7 +362,7 @@ TEST(Objects, ScratchpadModes) {
     } while (by_library.next_impl() && by_user.next_impl());
 }
 
-// The scratchpad is the same whatever M: only N, K, threads and the hint count.
+// The size of the scratchpad depends on N, K, threads and the hint, but not on M.
 TEST(Objects, ScratchpadAndLayoutDoNotDependOnRows) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     auto any_rows = mxfp4_matmul(e, runtime, 96, 80);

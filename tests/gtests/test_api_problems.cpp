@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems that cannot be: shapes, types and attributes that primitive descriptors refuse, each with
+// Impossible problems: shapes, types and attributes that primitive descriptors refuse. The message has
 // the values that do not fit.
 #include "test_api_util.hpp"
 
@@ -307,7 +307,7 @@ TEST_F(Problems, Reorder) {
             reorder(plain({64, 32}), packed, scales(D, 3, {16, 1}, dt::f8_e4m3, mode::dynamic_fp)), "f8_e4m3",
             packed.to_string());
     EXPECT_REFUSED(mxdnn_invalid_shape, reorder(plain({64, 33}), packed), "64x33", "64x32");
-    // A global scale for each of so many matrices as nobody knows yet.
+    // One global scale per matrix, while the number of matrices is unknown.
     mxdnn::primitive_attr global = scales(S, 7, {1, 16, 1}, dt::f8_e4m3);
     global.set_global_scale(S, mode::static_sazp);
     EXPECT_REFUSED(mxdnn_unimplemented,

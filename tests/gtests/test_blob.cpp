@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs of good descriptors: there and back, canonical, equal to the golden ones, and as documented.
+// Blobs of legal descriptors: round trips, canonical bytes, golden bytes, and the documented form.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -63,7 +63,7 @@ void expect_safe(const memory_desc_t &md) {
     EXPECT_EQ(md.packed.stride, made.packed.stride) << to_string(md);
 }
 
-// What holds for any bytes whatever; returns what they are.
+// Checks that hold for any bytes. Returns their verdict.
 blob_class_t examine(const uint8_t *data, size_t size, std::string *sentence = nullptr) {
     const uint8_t *at = guarded().put(data, size);
     memory_desc_t md;
@@ -117,8 +117,8 @@ TEST(BlobHostile, EveryTruncation) {
             if (n > 0) {
                 ASSERT_EQ(status_of(cut), mxdnn_corrupt_blob);
             }
-            // With length and checksum made right: a field that is not whole is named; a cut between
-            // optional fields gives another blob.
+            // With a correct length and checksum a truncated field is named. A cut between
+            // optional fields gives another legal blob.
             seal(cut);
             std::string text;
             const blob_class_t kind = examine(cut, &text);
@@ -135,7 +135,7 @@ TEST(BlobHostile, EveryTruncation) {
             ASSERT_EQ(examine(longer), blob_class_t::corrupt);
         }
     }
-    // More bytes than any blob has are refused whatever they say.
+    // More bytes than any blob can have are refused, whatever they contain.
     bytes_t huge(size_t(1) << 20);
     const bytes_t blob = blob_of(sample_descs()[0]);
     std::copy(blob.begin(), blob.end(), huge.begin());
@@ -156,7 +156,7 @@ TEST(BlobHostile, EverySingleByteChange) {
     }
 }
 
-// The same behind a right checksum: every byte of every field meets its own check.
+// The same with a correct checksum, so that every byte of every field reaches its own check.
 TEST(BlobHostile, EverySingleByteChangeSealed) {
     int64_t accepted = 0, refused = 0;
     for (const memory_desc_t &md : sample_descs()) {
@@ -173,7 +173,7 @@ TEST(BlobHostile, EverySingleByteChangeSealed) {
     EXPECT_GT(refused, 3 * accepted);
 }
 
-// Every blob that is kept for good: each truncation, and each byte at each value behind a right checksum.
+// Every committed blob: each truncation, and each value of each byte with a correct checksum.
 TEST(BlobHostile, EveryByteOfEveryGoldenBlob) {
     int64_t accepted = 0, refused = 0;
     for (const golden::line_t &line : golden::read_lines("blobs.txt")) {
@@ -257,7 +257,7 @@ TEST(BlobHostile, EveryFieldAtItsBounds) {
                 };
                 std::string text;
                 for (uint64_t value : {f.lowest, f.highest, load_le(blob.data() + at, f.bytes)})
-                    examine(with(value), &text); // the other fields may forbid it: any answer is one
+                    examine(with(value), &text); // the other fields may forbid it, so any verdict is right
                 const auto expect_refused = [&](uint64_t value) {
                     if (f.list && value == uint64_t(runtime_dim)) return;
                     EXPECT_EQ(examine(with(value), &text), blob_class_t::corrupt) << f.name << " " << value;
@@ -482,7 +482,7 @@ TEST(BlobHostile, UnsizedFormTrustsNoLength) {
         const uint8_t *at = guarded().put(wrong.data(), wrong.size());
         EXPECT_EQ(read_blob(md, at), mxdnn_corrupt_blob) << length;
     }
-    // Of bytes that are no blob only the envelope is read.
+    // If bytes are not a blob, only the envelope is read.
     bytes_t other(envelope_bytes, 'x');
     EXPECT_EQ(read_blob(md, guarded().put(other.data(), other.size())), mxdnn_corrupt_blob);
     EXPECT_NE(std::string(last_error()).find("magic"), std::string::npos);

@@ -81,7 +81,7 @@ TEST_F(Cache, TheSameProblemHits) {
     EXPECT_NE(second.find("mx_matmul"), std::string::npos);
     EXPECT_EQ(impl_of(a), impl_of(b));
     EXPECT_NE(a.get(), b.get());
-    // Also once everything that was made of it is gone.
+    // Also after everything that was made of it is destroyed.
     std::weak_ptr<const mxdnn::impl::primitive_impl_t> weak = impl_of(a);
     a = b = mxdnn::primitive();
     EXPECT_FALSE(weak.expired());
@@ -160,7 +160,7 @@ TEST_F(Cache, AnotherProblemMisses) {
     for (size_t i = 0; i < all.size(); i++)
         EXPECT_TRUE(impls.insert(impl_of(all[i])).second) << "problem " << i;
 
-    // Every implementation of one problem is one of its own.
+    // Each implementation of a problem has an entry of its own.
     auto pd = mxfp4_matmul(eng, 4, 64, 32);
     std::set<impl_ptr> per_impl;
     int n = 0;
@@ -195,13 +195,13 @@ TEST_F(Cache, LeastRecentlyUsedGoesFirst) {
     EXPECT_FALSE(a.expired());
     EXPECT_TRUE(b.expired());
     EXPECT_FALSE(c.expired());
-    // An evicted implementation lives as long as a primitive has it, and works.
+    // An evicted implementation lives as long as a primitive uses it.
     const mxdnn::primitive held = make(128);
     make(160);
     make(192);
     EXPECT_TRUE(a.expired());
     EXPECT_NE(impl_of(make(128)), impl_of(held));
-    // Less room evicts at once.
+    // A smaller capacity evicts at once.
     const weak_ptr d = impl_of(make(224)), e = impl_of(make(256));
     mxdnn::set_primitive_cache_capacity(1);
     EXPECT_TRUE(d.expired());

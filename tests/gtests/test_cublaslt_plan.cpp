@@ -50,7 +50,7 @@ TEST(cublaslt_plan, a_column_that_does_not_fit_is_left_to_others) {
     EXPECT_EQ(plan(0, 64, panel_bytes(64, 4), .5).least_rows, never_rows);
 }
 
-// The sizes that figures are given for.
+// The sizes of the published figures.
 TEST(cublaslt_plan, where_the_lines_lie) {
     const auto least = [](int64_t size, int bits, double speed) {
         return plan(size, size, panel_bytes(size, bits), speed).least_rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library uses a device without making it the caller's: no call leaves a context in a thread that had
-// none, takes away the one that a thread has, or makes one on a device that was not asked for. In a process
-// of its own, which uses nothing of CUDA but the library and the driver.
+// Calls leave the caller's CUDA contexts alone. A thread without a context has none afterwards, a thread with
+// one keeps it, and no context appears on a device that was not asked for. The test is a process of its own
+// that uses only the library and the driver.
 #include <functional>
 #include <thread>
 
@@ -90,7 +90,7 @@ TEST(cuda_contexts, counting_devices_makes_none) {
     EXPECT_EQ(current_context(), nullptr);
 }
 
-// Of several devices the last is used, so that the others would be seen to get one.
+// The last of several devices is used, so that a context on another one is noticed.
 TEST(cuda_contexts, threads_without_one_stay_without) {
     const int used = devices() - 1;
     in_new_thread([&] {
@@ -143,7 +143,7 @@ TEST(cuda_contexts, threads_keep_another_devices) {
     });
 }
 
-// One of the device's that the caller made is used as it is: memory of one is nothing to another.
+// A context of the device that the caller made is used as it is. Memory belongs to one context.
 TEST(cuda_contexts, threads_keep_their_own_of_the_device) {
     in_new_thread([] {
         using create_t = CUresult(CUcontext *, unsigned, CUdevice);

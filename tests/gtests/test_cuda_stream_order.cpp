@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that earlier work of the stream writes are read when it has written them: after a kernel of the
-// caller's that lets its dependents start before it writes, and after a copy, both launched and captured.
-// With constant weights the caller has to wait for them, but for those that the library itself packs.
+// Stream order of weights. They are read after earlier work of the stream has written them: a kernel of the
+// caller that lets its dependents start before it writes, or a copy, both launched and captured. With
+// constant weights the caller has to wait, except for weights that the library itself packs.
 #include <iostream>
 
 #include "cuda_call.hpp"
@@ -118,7 +118,7 @@ struct problem_t {
         if (offsets) args[MXDNN_ARG_GROUP_OFFSETS] = offsets;
         p.execute(s, args);
     }
-    // With the weights in place long before.
+    // The weights were written long before.
     bytes_t result_of(int set) const {
         mxdnn::stream s(gpu());
         execute(s, weights[set]);

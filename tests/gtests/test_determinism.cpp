@@ -90,7 +90,7 @@ struct problem_t {
         mxdnn::mx_matmul::primitive_desc pd(eng, src_md, packed.get_desc(), bias_md, dst_md, a);
         do {
             const std::string impl = pd.impl_info_str();
-            if (impl == "ref:any" && M * K * N > 500000) continue; // it takes its time
+            if (impl == "ref:any" && M * K * N > 500000) continue; // it is slow
             const mxdnn::mx_matmul prim(pd);
             for (int repeat = 0; repeat < 2; repeat++) {
                 std::vector<uint8_t> dst(dst_md.get_size(), 0xff);

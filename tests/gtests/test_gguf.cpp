@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of GGUF files: what it says of right files, and that it refuses every other with a sentence.
+// The reader of GGUF files: what it reads from good files, and that it refuses all others with a sentence.
 #include "common/gguf.hpp"
 
 #include <cmath>
@@ -236,7 +236,7 @@ TEST(Gguf, RefusesWhatIsWrong) {
     }
 }
 
-// Whatever is cut off is missed: the data end with the last tensor's padding.
+// Every truncation is noticed, because the data end with the last tensor's padding.
 TEST(Gguf, RefusesEveryTruncation) {
     writer_t w = good();
     w.tensors.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks are worth, next to another implementation: of each tensor X in golden_gguf/blocks.gguf there is
+// The values of blocks, compared with another implementation. For each tensor X golden_gguf/blocks.gguf has
 // X.values.
 #include "common/gguf_blocks.hpp"
 
@@ -79,7 +79,7 @@ TEST_F(GgufBlocks, CodesOfAFormatAreWorthTheSame) {
     EXPECT_EQ(checked, 12u); // six types
 }
 
-// Codes are kept; scale and minimum lose what f16 does not have of them, half a unit of 11 bits or 2^-25.
+// Codes are kept. Scale and minimum are rounded to f16, by at most half a unit of 11 bits, or 2^-25.
 TEST_F(GgufBlocks, NearestCodesOfQ4K) {
     const gguf::tensor_t &t = *file.find_tensor("Q4_K.weight");
     const std::vector<float> due = golden_values(file, t);

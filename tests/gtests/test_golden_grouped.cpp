@@ -30,7 +30,7 @@ const mxdnn::stream &stream() {
     return s;
 }
 
-// What a word for rows stands for: a type, or a quantised one with its scales.
+// The meaning of a word for rows: a type, or a quantised type with its scales.
 struct rows_type_t {
     dt elem, scale = dt::undef;
     dim block = 0; // 0: one scale per row
@@ -144,7 +144,7 @@ struct run_t {
         columns = gated ? N / 2 : N;
     }
 
-    // Rows as groups divide them are grouped, rows that indices point at are plain, padded groups have 3
+    // Rows that groups divide are grouped. Rows that indices select are plain. Padded groups have 3
     // dims.
     memory::desc rows_desc(dim rows, dim width, dt type, bool by_index, bool unknown) const {
         const dim r = unknown ? api_test::runtime : rows;
@@ -225,7 +225,7 @@ struct run_t {
                 dst_desc(runtime), a);
     }
 
-    // Packed experts far from each other; those without rows are not there.
+    // Packed experts are far apart. Those without rows have no memory.
     void scatter_experts(
             const memory &packed, std::vector<memory> &experts, std::vector<uint64_t> &table) const {
         int64_t stride = 0;

@@ -54,7 +54,7 @@ struct problem_t {
 
     explicit problem_t(const format_t &format) : f(format), groups((K + f.block - 1) / f.block) {}
 
-    // What the weights are, said of argument `arg`.
+    // The format of the weights, set for argument `arg`.
     void describe(mxdnn::primitive_attr &a, int arg, const form_t *form = nullptr, bool moves = false) const {
         const quantization_mode made = f.is_mx()     ? quantization_mode::dynamic_mx
                                        : f.is_int4() ? quantization_mode::dynamic_affine

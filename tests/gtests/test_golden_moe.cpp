@@ -182,7 +182,7 @@ void expect_rows(const bytes_t &got, const bytes_t &want, const char *what, bool
     size_t wrong = 0;
     for (size_t i = 0; i < want.size(); i++) {
         const uint8_t mask =
-                odd_half && (i + 1) % row == 0 ? 15 : 255; // the upper half of a row's last byte is nobody's
+                odd_half && (i + 1) % row == 0 ? 15 : 255; // the upper half of a row's last byte is unused
         if ((got[i] & mask) != (want[i] & mask) && wrong++ < 3)
             ADD_FAILURE() << what << " byte " << i << ": " << int(got[i]) << ", expected " << int(want[i]);
     }

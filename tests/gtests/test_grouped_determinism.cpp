@@ -90,7 +90,7 @@ struct problem_t {
         rows_t in = r;
         std::vector<int32_t> starts = in.ends;
         starts.insert(starts.begin(), 0);
-        // Shuffled: rows of different experts mixed, each expert's in their order.
+        // Shuffled: rows of different experts are mixed, and rows of one expert keep their order.
         std::vector<size_t> order(in.ids.size());
         std::iota(order.begin(), order.end(), size_t(0));
         if (how == how_t::shuffled) {
@@ -144,7 +144,7 @@ void check(const rows_t &rows, bool summed, bool gated) {
                 size_t i = 0;
                 do {
                     if (std::string(pd.impl_info_str()) == "ref:any" && rows.rows() > 40)
-                        continue; // it takes its time
+                        continue; // it is slow
                     const std::vector<uint16_t> y = p.run(pd, how);
                     if (i == first.size()) first.push_back(y);
                     EXPECT_TRUE(y == first[i]) << pd.impl_info_str() << ", " << threads << " threads, hint "

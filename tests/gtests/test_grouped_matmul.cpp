@@ -229,7 +229,7 @@ TEST(grouped_matmul, many_threads_and_no_allocations) {
     });
 }
 
-// No rows, no groups with rows, no columns, sums of nothing.
+// No rows, no groups with rows, no columns, and K of 0.
 TEST(grouped_matmul, empty) {
     const experts_t &w = four();
     std::vector<int32_t> zeros = {0, 0, 0, 0};
@@ -296,7 +296,7 @@ TEST(grouped_matmul, attributes_are_part_of_the_cache_key) {
     }
 }
 
-// Strides of rows and columns, and descriptors of either kind, change nothing but where things are.
+// Strides of rows and columns and the kind of descriptor change where elements are, not their values.
 TEST(grouped_matmul, strides_and_kinds_of_descriptors) {
     const experts_t &w = four();
     const dim rows = 11, far_k = w.K + 8, far_n = w.N + 5;
@@ -391,7 +391,7 @@ TEST(grouped_matmul, pointers_to_experts) {
     });
 }
 
-// What printing says, and what queries answer.
+// Printed text, and answers of queries.
 TEST(grouped_matmul, words_and_queries) {
     mxdnn::primitive_attr attr;
     attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);

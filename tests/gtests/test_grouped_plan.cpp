@@ -88,11 +88,11 @@ double cost(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t 
     const grouped_task_t task = tasks.find(t);
     const grouped_segment_t &one = g[size_t(task.segment)];
     const double rows = double(std::min<int64_t>(p.rows, one.count - task.part * p.rows));
-    // Decoding a panel is worth some rows.
+    // Decoding a panel costs as much as some rows.
     return (rows + 16) * double(std::min(p.columns, s.dst_n - task.block * p.columns));
 }
 
-// The largest share of a thread beside an equal one, when threads go on with what others have left.
+// The largest share of a thread relative to an equal share, if idle threads take tasks of others.
 double imbalance(const grouped_shape_t &s, const segments_t &g, int threads) {
     const grouped_plan_t p = plan(s, g, threads);
     const int n = int(std::min<int64_t>(threads, p.tasks));

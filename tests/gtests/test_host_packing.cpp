@@ -83,7 +83,7 @@ TEST_P(HostPacking, Quantise) {
 TEST_P(HostPacking, Dequantise) { check(form_t::packed, form_t::high, target(), target(), 6); }
 TEST_P(HostPacking, Pack) { check(form_t::plain, form_t::packed, target(), target(), 4); }
 TEST_P(HostPacking, Unpack) { check(form_t::packed, form_t::plain, target(), target(), 4); }
-// The plain side is of this machine's engine, which is where the reorder runs or not.
+// The plain side is on this machine's engine, whether or not the reorder runs there.
 TEST_P(HostPacking, OnTheCpuEngine) {
     if (f.computable()) check(form_t::high, form_t::packed, nullptr, target(), 1);
     check(form_t::packed, form_t::high, target(), nullptr, 1);
@@ -96,7 +96,7 @@ TEST_P(HostPacking, Repack) {
     check(form_t::packed, form_t::packed, target(), nullptr, 2);
     check(form_t::packed, form_t::packed, target(), target(), 1);
 }
-// More than a thread's own cache holds, alone on one thread: what is written goes around it.
+// More than the cache of one thread holds, on one thread, so that stores bypass the cache.
 TEST_P(HostPacking, Large) {
     const int threads = mxdnn::get_max_concurrency();
     mxdnn::set_max_concurrency(1);

@@ -146,7 +146,7 @@ TEST(Hpp, ReorderOfTwoMemories) {
     EXPECT_EQ(pd.get_kind(), mxdnn::primitive::kind::mx_reorder);
 }
 
-// Handles of different objects, and C handles, do not turn into each other by themselves.
+// There are no implicit conversions between handles of different objects, or from and to C handles.
 template <typename From, typename To>
 constexpr bool apart() {
     return !std::is_convertible<From, To>::value;
@@ -241,7 +241,7 @@ TEST(Hpp, ExceptionsCarryTheSentence) {
         EXPECT_EQ(e.message, e.what());
         EXPECT_EQ(e.message, mxdnn::get_last_error());
     }
-    // An object that was never made says so instead of crashing.
+    // An empty object gives an error instead of a crash.
     EXPECT_THROW(mxdnn::stream().wait(), mxdnn::error);
     EXPECT_THROW(memory::desc().get_blob(), mxdnn::error);
     EXPECT_THROW(memory().get_data_handle(), mxdnn::error);

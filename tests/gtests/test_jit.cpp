@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels stand on: the ISA in force, and memory that holds code.
+// What kernels need: the ISA in force, and memory that holds code.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -53,14 +53,14 @@ TEST(isa, names) {
     EXPECT_STREQ(isa_name(cpu_isa_t::avx2 | cpu_isa_t(feature_avx512_vnni)), "avx512_core_bf16");
 }
 
-// Each row after those that it includes, so that the last one that fits is never less than another that does.
+// Each row comes after the rows that it includes. So no row that fits is better than the last one that fits.
 TEST(isa, list_is_in_order) {
     for (const isa_row_t &early : isa_list)
         for (const isa_row_t *late = &early + 1; late != std::end(isa_list); late++)
             EXPECT_FALSE(includes(early.isa, late->isa)) << early.name << " includes " << late->name;
 }
 
-// What a set lacks of a named one, makes it the best of those that it has all of, whatever else it has.
+// A set is named after the best ISA that it contains completely, whatever else it has.
 TEST(isa, sets_are_compared_by_inclusion) {
     const auto without = [](cpu_isa_t set, uint32_t features) {
         return cpu_isa_t(uint32_t(set) & ~features);

@@ -56,7 +56,7 @@ matmul_shape_t shape(int64_t M, int64_t K, int64_t N) {
     return s;
 }
 
-// On Zen decoding in registers lasts for twice as many rows, as it does without bf16 dot products.
+// On Zen, and without bf16 dot products, decoding in registers is used for twice as many rows.
 TEST(matmul_plan, rows_that_decode_in_registers_depend_on_the_family) {
     matmul_kernels_t k;
     k.direct_rows = 12;

@@ -111,7 +111,7 @@ TEST_F(Moe, RouteGivesTheSameBitsEverywhere) {
     }
 }
 
-// Every subset of the outputs is what it is beside all others, and nothing else is written. Tokens and
+// Every subset of the outputs is as in a call with all outputs, and nothing else is written. Tokens and
 // choices of some problems are more than implementations remember from choosing to placing.
 TEST_F(Moe, RouteOutputsMayBeLeftOut) {
     struct {

@@ -11,8 +11,8 @@ using namespace api_test;
 
 namespace {
 
-// Runs every call in the calling thread; in the midst of them, what the test wants to happen there, as a pool
-// does whose waiting thread takes another task.
+// Runs every call in the calling thread, and in between what the test asks for, like a pool whose waiting
+// thread takes another task.
 class nesting_t : public mxdnn::threadpool_iface {
 public:
     int get_num_threads() const override { return 4; }
@@ -167,7 +167,7 @@ void use_scratchpads() {
     EXPECT_EQ(b.take(5000), first);
     EXPECT_EQ(count_of_allocations() - then, 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which stop here
-    // No memory for this much: no buffer, and the next one is none the worse.
+    // No memory for this size: no buffer, and the next request works.
     mxdnn::impl::scratchpad_t c, d;
     EXPECT_EQ(c.take(int64_t(1) << 60), nullptr);
     EXPECT_NE(d.take(64), nullptr);

@@ -164,7 +164,7 @@ TEST_F(OddTensors, DenseCodesAreOfSixBitsSideBySide) {
     mxdnn_primitive_destroy(p);
 }
 
-// 256 codes of 4 bits are no single byte, whichever dim has which stride.
+// 256 codes of 4 bits need more than one byte, whichever dim has which stride.
 TEST_F(OddTensors, CodesThatShareBytesHaveStrideOne) {
     for (const dt type : {dt::f4_e2m1, dt::s4, dt::u4}) {
         EXPECT_REFUSED(
@@ -203,7 +203,7 @@ TEST_F(OddTensors, DestinationsHaveAPlaceForEachElement) {
         EXPECT_REFUSED(mxdnn_invalid_arguments, permute(f32, odd), "dst is written", which);
         EXPECT_REFUSED(mxdnn_invalid_arguments, unpermute(f32, odd), "dst is written", which);
         EXPECT_REFUSED(mxdnn_invalid_arguments, permute(codes, odd_codes, moved), "dst is written", which);
-        // Nothing is wrong with reading them, or with a single row.
+        // Reading them is legal, and so is a single row.
         EXPECT_OK(reorder(odd, f32));
         EXPECT_OK(permute(odd, f32));
     }
@@ -330,7 +330,7 @@ TEST_F(OddTensors, SwizzledScalesOfPaddedGroupsHaveAPlaceForAllRows) {
     } while (pd.next_impl());
 }
 
-// ---- much of nothing ----
+// ---- empty tensors ----
 
 // Creating takes no longer for many columns than for few.
 TEST_F(OddTensors, AMatmulOfManyColumnsIsCreatedAtOnce) {

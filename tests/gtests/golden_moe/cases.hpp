@@ -10,7 +10,7 @@ struct case_t : golden::with_arrays_t {
     std::string kind;
     std::map<std::string, std::string> words;
 
-    const std::string &word(const std::string &key) const { return words.at(key); }
+    const std::string &word(const char *key) const { return words.at(key); }
     int64_t number(const std::string &key) const { return std::stoll(words.at(key)); }
 };
 
