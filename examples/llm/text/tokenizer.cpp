@@ -106,7 +106,7 @@ void tokenizer_t::add_vocabulary(const parts_t &parts) {
 void tokenizer_t::add_merges(const parts_t &parts) {
     merges_.reserve(parts.merges.size());
     for (size_t rank = 0; rank < parts.merges.size(); rank++) {
-        const auto &[left, right] = parts.merges[rank];
+        const std::string &left = parts.merges[rank].first, &right = parts.merges[rank].second;
         const auto refuse = [&](const std::string &why) {
             throw std::runtime_error(what_ + ": merge " + std::to_string(rank) + " of " + shown(left)
                                      + " and " + shown(right) + " " + why);
