@@ -20,12 +20,10 @@ namespace {
 double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     const int64_t N = dim_from_end(p.weights, 1), K = dim_from_end(p.weights, 2);
     if (kernels != &sm90_matmul_kernels) return cublaslt::speed_of_sm80_gemm;
-    switch (kernel_format(p)) {
-    case packed::format_t::int4:
-    case packed::format_t::int4_zero_points: return cublaslt::speed_of_gemv(N, K, .21);
-    case packed::format_t::int4_zeros: return cublaslt::speed_of_gemv(N, K, .14);
-    case packed::format_t::int4_any: return cublaslt::speed_of_sm80_gemm;
-    default: break;
+    const packed::format_t format = kernel_format(p);
+    if (format.decoder == decoder_t::int4) {
+        if (format.kind == int4_kind_t::any) return cublaslt::speed_of_sm80_gemm;
+        return cublaslt::speed_of_gemv(N, K, format.kind == int4_kind_t::zeros ? .14 : .21);
     }
     switch (data_type_info(p.weights.dt)->bits) {
     case 4: return p.weights.packed.quant.scale_dt == mxdnn_e8m0 ? .94 : .93;

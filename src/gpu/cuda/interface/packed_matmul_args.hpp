@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/row_groups.hpp"
+#include "gpu/cuda/interface/weight_formats.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -18,22 +19,6 @@ enum class value_type_t : int32_t { none = 0, f32 = 1, bf16 = 2, f16 = 3 };
 enum class activation_t : int32_t { none = 0, gated_pairs = 1, gated_halves = 2, relu = 3, relu2 = 4 };
 
 constexpr int max_groups = 512; // limit of the lists in kernels
-
-// The form in which the weights of a format reach the tensor cores (device/mma/decode_*.cuh).
-enum class format_t : int32_t {
-    mxfp4 = 0,
-    nvfp4,
-    mxfp6_e2m3,
-    mxfp6_e3m2,
-    mxfp8_e4m3,
-    mxfp8_e5m2,
-    mxint8,
-    int4,             // s4, 16-bit scales
-    int4_zero_points, // u4, 16-bit scales, u8 zero points
-    int4_zeros,       // u4, 16-bit scales, floating zeros or minima of 16 bits
-    int4_any,         // every int4
-    count
-};
 
 // The types of int4 weights besides their codes.
 struct int4_types_t {
@@ -111,7 +96,7 @@ struct matmul_args_t {
 // An argument struct of the kernel table: the variant of the kernel, and its grid.
 struct launch_args_t {
     matmul_args_t matmul;
-    format_t format = format_t::mxfp4;
+    format_t format;
     int32_t variant = 0;  // heuristics/packed_variants.hpp
     int32_t variants = 1; // variants that prepare() loads, from that one on
     int32_t grid = 0;

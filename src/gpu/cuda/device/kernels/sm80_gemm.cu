@@ -22,8 +22,8 @@ using namespace packed;
 const built_t<matmul_args_t> *variant(format_t f, int v) {
     using namespace sm80_gemm_variants;
     if (v >= kinds * shapes) return nullptr;
-    return f == format_t::int4_any ? sm80_gemm_of_int4(v % shapes, v / shapes == rows_t::f16)
-                                   : sm80_gemm_of_mx(f, v % shapes);
+    return f == any_int4 ? sm80_gemm_of_int4(v % shapes, v / shapes == rows_t::f16)
+                         : sm80_gemm_of_mx(f, v % shapes);
 }
 
 } // namespace

@@ -20,10 +20,6 @@
 namespace mxdnn {
 namespace impl {
 
-// s4 with 16-bit scales; u4 with these and zero points of 8 bits; u4 with these and floating zeros of 16
-// bits; and every int4 format.
-enum class int4_kind_t { s4, zero_points, zeros, any };
-
 template <int4_kind_t kind>
 struct int4_t {
     static constexpr bool any_types = kind == int4_kind_t::any,

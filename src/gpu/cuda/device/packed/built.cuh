@@ -21,9 +21,9 @@ struct built_t {
 // Loads the variants of a launch; null: all variants.
 template <typename args_t>
 cudaError_t prepare_built(const built_t<args_t> *(*variant)(format_t, int), const launch_args_t *like) {
-    for (int f = 0; f < int(format_t::count); f++) {
-        if (like && like->format != format_t(f)) continue;
-        for (int v = 0; const built_t<args_t> *b = variant(format_t(f), v); v++) {
+    for (const format_t &f : formats) {
+        if (like && like->format != f) continue;
+        for (int v = 0; const built_t<args_t> *b = variant(f, v); v++) {
             if (like && (v < like->variant || v - like->variant >= like->variants)) continue;
             const cudaError_t e = load_kernel(b->kernel, b->shared_bytes);
             if (e != cudaSuccess) return e;

@@ -2,6 +2,7 @@
 #include "gpu/cuda/impl/packed/packed_problem.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n64_i4.hpp"
@@ -22,31 +23,23 @@ namespace {
 
 bool is_int4(const memory_desc_t &wei) { return wei.dt == mxdnn_s4 || wei.dt == mxdnn_u4; }
 
-// The format of packed weights for kernels; format_t::count if they have none.
+int4_kind_t int4_kind_of(data_type_t dt, const quant_t &q) {
+    if (q.scale_dt == mxdnn_f32) return int4_kind_t::any;
+    if (dt == mxdnn_s4) return int4_kind_t::s4;
+    if (q.zp == zero_point_kind_t::u8) return int4_kind_t::zero_points;
+    return is_added(q.zp) && q.zp_dt != mxdnn_f32 ? int4_kind_t::zeros : int4_kind_t::any;
+}
+
+// The format of packed weights for kernels; no_format if none is built for them.
 packed::format_t format_of(const memory_desc_t &wei) {
-    using packed::format_t;
     const quant_t &q = wei.packed.quant;
-    constexpr struct {
-        decoder_t decoder;
-        format_t format;
-    } formats[] = {
-            {decoder_t::mxfp4, format_t::mxfp4},
-            {decoder_t::nvfp4, format_t::nvfp4},
-            {decoder_t::mxfp6_e2m3, format_t::mxfp6_e2m3},
-            {decoder_t::mxfp6_e3m2, format_t::mxfp6_e3m2},
-            {decoder_t::mxfp8_e4m3, format_t::mxfp8_e4m3},
-            {decoder_t::mxfp8_e5m2, format_t::mxfp8_e5m2},
-            {decoder_t::mxint8, format_t::mxint8},
-    };
-    const decoder_t decoder = decoder_of(wei.dt, q);
-    for (const auto &row : formats)
-        if (row.decoder == decoder) return row.format;
-    if (!is_int4(wei) || wei.packed.layout_id != n64_i4_t::id) return format_t::count;
-    const bool short_scales = q.scale_dt != mxdnn_f32;
-    if (short_scales && wei.dt == mxdnn_s4) return format_t::int4;
-    if (short_scales && q.zp == zero_point_kind_t::u8) return format_t::int4_zero_points;
-    if (short_scales && is_added(q.zp) && q.zp_dt != mxdnn_f32) return format_t::int4_zeros;
-    return format_t::int4_any;
+    packed::format_t f{decoder_of(wei.dt, q)};
+    if (f.decoder == decoder_t::int4) {
+        if (wei.packed.layout_id != n64_i4_t::id) return packed::no_format;
+        f.kind = int4_kind_of(wei.dt, q);
+    }
+    const auto *end = std::end(packed::formats);
+    return std::find(std::begin(packed::formats), end, f) == end ? packed::no_format : f;
 }
 
 packed::int4_types_t int4_types_of(const memory_desc_t &wei) {
@@ -98,14 +91,12 @@ packed::format_t kernel_format(const problem_t &p) {
     // Kernels for f16 rows take f16 scales and zeros, or read the types of all of them.
     const quant_t &q = p.weights.packed.quant;
     const bool f16 = q.scale_dt == mxdnn_f16 && (!is_added(q.zp) || q.zp_dt == mxdnn_f16);
-    return source_type(p) == packed::value_type_t::f16 && !f16 ? packed::format_t::int4_any
-                                                               : format_of(p.weights);
+    return source_type(p) == packed::value_type_t::f16 && !f16 ? packed::any_int4 : format_of(p.weights);
 }
 
 // The format for a kernel. sm80_gemm is built for int4 with any types.
 static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
-    return kernel == kernel_id_t::sm80_gemm && is_packed_int4(p) ? packed::format_t::int4_any
-                                                                 : kernel_format(p);
+    return kernel == kernel_id_t::sm80_gemm && is_packed_int4(p) ? packed::any_int4 : kernel_format(p);
 }
 
 packed::matmul_plan_t plan_packed(
@@ -122,15 +113,14 @@ packed::matmul_plan_t plan_packed(
     s.tile_bytes = t.tile_bytes >> t.tile_steps_shift;
     s.sm_count = sm_count_of(p);
     s.terms = source_terms(p);
-    s.all_widths = format_of(p.weights) == packed::format_t::mxfp4;
+    s.all_widths = format_of(p.weights).decoder == decoder_t::mxfp4;
     const packed::matmul_plan_t plan = kernels.plan(s);
     return leaves_int4(kernels, p) && plan.kernel == kernels.gemm ? kernels.int4_gemm->plan(s) : plan;
 }
 
 int64_t rows_each(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups) {
     // Kernels that read the types should do so once for many rows.
-    const bool few_only =
-            groups == 0 && leaves_int4(kernels, p) && kernel_format(p) != packed::format_t::int4_any;
+    const bool few_only = groups == 0 && leaves_int4(kernels, p) && kernel_format(p) != packed::any_int4;
     return few_only ? packed::rows_per_gemv(rows, source_terms(p)) : rows;
 }
 
@@ -201,7 +191,7 @@ bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p) {
 }
 
 bool is_packed_int4(const problem_t &p) {
-    return is_int4(p.weights) && format_of(p.weights) != packed::format_t::count;
+    return is_int4(p.weights) && format_of(p.weights) != packed::no_format;
 }
 
 reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix) {
@@ -214,7 +204,7 @@ reason_t check_packed_problem(const problem_t &p, const matmul_kernels_t &kernel
         return no("libmxdnn_cuda", "built without this architecture's own kernels",
                 (std::string("MXDNN_CUDA_ARCHITECTURES with ") + kernels.arch->build).c_str());
     if (!is_packed(wei)) return no("weights", "plain ones", "packed ones");
-    if (format_of(wei) == packed::format_t::count)
+    if (format_of(wei) == packed::no_format)
         return no("weights", to_string(wei).c_str(), "MX, NVFP4, or int4 in n64_i4");
     if (leaves_int4(kernels, p) && !one_matrix && wei.packed.quant.block > kernels.most_grouped_int4_block)
         return no("weights", to_string(wei).c_str(), "one matrix, or blocks of 128 rows at most");

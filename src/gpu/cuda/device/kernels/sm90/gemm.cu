@@ -25,7 +25,7 @@ namespace {
 using namespace packed;
 
 const built_t<gemm_args_t> *variant(format_t f, int v) {
-    if (v == gemm_fp8) return f == format_t::mxfp4 ? gemm_of_fp8() : nullptr;
+    if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)
             return gemm_variant<decltype(format)>(v);
