@@ -17,7 +17,7 @@ namespace cuda {
 // New members are added at the end only, and existing ones keep their meaning as long as table_version does
 // not change. Both libraries are built from one source. A libmxdnn_cuda of another version is refused by
 // name.
-constexpr uint32_t table_version = 7;
+constexpr uint32_t table_version = 8;
 
 // After every call, the calling thread has the same current context as before, or none.
 struct table_t {
