@@ -65,10 +65,15 @@ void expect_host_bits(const mxdnn::mx_reorder::primitive_desc &host,
 }
 
 void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mxdnn::primitive_attr &attr,
-        const values_t &in, const std::string &what) {
+        const values_t &in, const std::string &what, const char *impl = "tiles:sm_80") {
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
-    expect_host_bits(
-            {target, src, target, dst, attr}, {gpu(), src, gpu(), dst, attr}, "tiles:sm_80", in, what);
+    expect_host_bits({target, src, target, dst, attr}, {gpu(), src, gpu(), dst, attr}, impl, in, what);
+}
+
+// What computes the scales of a format.
+const char *quantises(const format_t &f) {
+    return f.minima || (f.elem == dt::s8 && f.mode == quant_mode_t::dynamic_affine) ? "ref:cuda"
+                                                                                    : "tiles:sm_80";
 }
 
 TEST(cuda_tiles, quantise_as_the_host_does) {
@@ -97,8 +102,8 @@ TEST(cuda_tiles, quantise_as_the_host_does) {
                             expect_host_bits(src, dst, attr,
                                     {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
                                     src.to_string() + " to " + dst.to_string() + " rounding "
-                                            + std::to_string(rounding)
-                                            + (along_rows ? " axis k" : " axis n"));
+                                            + std::to_string(rounding) + (along_rows ? " axis k" : " axis n"),
+                                    quantises(f));
                             if (HasFatalFailure()) return;
                         }
     }
@@ -213,8 +218,8 @@ void expect_other_format_as_on_host(const memory::dims &dims, const format_t &f,
     if (!to.packed && g.mode != quant_mode_t::dynamic_affine && rng() % 2)
         attr.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);
     const memory::desc src = desc_in(from, dims, f), dst = desc_in(to, dims, g);
-    expect_host_bits(
-            src, dst, attr, any_codes(src, from, dims, f, rng), src.to_string() + " to " + dst.to_string());
+    expect_host_bits(src, dst, attr, any_codes(src, from, dims, f, rng),
+            src.to_string() + " to " + dst.to_string(), quantises(g));
 }
 
 // By way of values, in one panel and in several.

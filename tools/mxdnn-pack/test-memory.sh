@@ -14,6 +14,9 @@ import json, os, signal, struct, subprocess, sys, time
 pack, slow = sys.argv[1], sys.argv[2] == "1"
 limit_mib = 64
 
+# Every thread takes a part of a tensor, so the number of them is given.
+threads = ["--threads", "2"]
+
 # Sparse files of zeros, but for a value in each tensor.
 def write(path, tensors):
     header, at = {}, 0
@@ -44,9 +47,9 @@ many = 8 if slow else 1
 total = write("in.safetensors", [("experts.weight", [48 * many, 1408, 1024]), ("matrix.weight", [32768 * many, 1024]), ("copied", [1 << 25])])
 print("%.2f GB of input" % (total / 1e9))
 for format in ("mxfp4", "nvfp4"):
-    run("pack", "in.safetensors", format, "--format", format)
+    run("pack", "in.safetensors", format, "--format", format, *threads)
     run("list", format)
-    run("unpack", format, "out.safetensors", "--type", "bf16")
+    run("unpack", format, "out.safetensors", "--type", "bf16", *threads)
     with open("in.safetensors", "rb") as a, open("out.safetensors", "rb") as b:
         a.seek(-total, 2), b.seek(-total, 2)
         # The order of tensors may differ: sums of bytes do not.
