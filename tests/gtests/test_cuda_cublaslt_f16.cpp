@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cuda_int4_kind.hpp"
+#include "cuda_int4_weights.hpp"
 #include "gpu/cuda/impl/cublaslt_mx_matmul.hpp"
 
 using namespace cuda_test;
@@ -14,7 +14,7 @@ using mxdnn::impl::cuda::cublaslt_f16_mx_matmul_t;
 
 namespace {
 
-using kind_t = int4_kind_t;
+using kind_t = int4_weights_t;
 constexpr kind_t kinds[] = {
         {dt::u4, dt::f16, dt::u8, 128},
         {dt::s4, dt::f16, dt::undef, 32},

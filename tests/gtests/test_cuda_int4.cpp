@@ -5,14 +5,14 @@
 #include <array>
 #include <cmath>
 
-#include "cuda_int4_kind.hpp"
+#include "cuda_int4_weights.hpp"
 
 using namespace cuda_test;
 using namespace mxdnn::impl;
 
 namespace {
 
-using kind_t = int4_kind_t;
+using kind_t = int4_weights_t;
 constexpr kind_t kinds[] = {
         {dt::s4, dt::bf16, dt::undef},
         {dt::u4, dt::bf16, dt::u8},

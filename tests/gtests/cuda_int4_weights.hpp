@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind of int4 weights, for tests of many.
+// One sort of int4 weights, for tests of many.
 #pragma once
 
 #include "cuda_call.hpp"
 
 namespace cuda_test {
 
-struct int4_kind_t {
+struct int4_weights_t {
     dt wei, scale, zero; // undef: no zeros
     memory::dim block = 32;
 
