@@ -79,7 +79,9 @@ int run(int argc, char **argv) {
     add_text(add("tokenize", "print the tokens that the model gets for a text", llm::tokenize), o);
     CLI::App *perplexity = add("perplexity", "measure how well the model predicts a text", llm::perplexity);
     perplexity->add_option("file", o.file, "a text")->required();
-    perplexity->add_option("--context", o.context, "tokens of a window; default: 512")
+    perplexity
+            ->add_option("--context", o.context,
+                    "tokens of a window; default: 512, or as many as the model has positions")
             ->check(CLI::Range(2, 1 << 20));
     add_loading(perplexity, o);
     CLI::App *bench = add("bench", "measure prefill and decode", llm::bench);

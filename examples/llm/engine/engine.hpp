@@ -110,7 +110,7 @@ public:
             int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) = 0;
     // Row i of y is row index[i] of x.
     virtual void take_rows(int64_t rows, int64_t n, const float *x, const int32_t *index, float *y) = 0;
-    // The index of the largest of each row.
+    // The index of the largest of each row; -1 where one of the row is no finite number.
     virtual void largest(int64_t rows, int64_t n, const float *x, int32_t *index) = 0;
     // Adds one to each.
     virtual void increment(int64_t n, int32_t *values) = 0;

@@ -80,15 +80,12 @@ private:
         }
         if (names.size() == 1) {
             const shape_t shape = shape_t::matrix(spec.out, spec.in);
-            if (const auto p = t_.packed(names[0], shape, e_)) {
-                need_stored(encoding, names[0]);
-                return packed_linear(e_, spec, *p);
-            }
+            if (stays_packed(names[0], encoding))
+                return packed_linear(e_, spec, *t_.packed(names[0], shape, e_));
         }
         std::vector<const source_t *> parts;
         for (size_t i = 0; i < names.size(); i++) {
-            if (names.size() > 1 && t_.packed(names[i], shape_t::matrix(outs[i], spec.in), e_))
-                return nullptr;
+            if (stays_packed(names[i], encoding)) return nullptr;
             parts.push_back(&t_.source(names[i], shape_t::matrix(outs[i], spec.in)));
         }
         const auto source = concatenated(parts);
@@ -102,10 +99,17 @@ private:
         return linear(names, {spec.out}, spec, encoding);
     }
 
-    void need_stored(const encoding_t &encoding, const std::string &name) const {
-        if (encoding.kind != encoding_t::kind_t::stored)
-            throw std::runtime_error(t_.path() + ": weights '" + name
-                                     + "' are packed already, and can be used as they are stored only");
+    // Whether weights are packed, and the encoding wants them so.
+    bool stays_packed(const std::string &name, const encoding_t &encoding) const {
+        const std::string format = t_.packed_format(name);
+        if (format.empty() || encoding.kind == encoding_t::kind_t::f32
+                || encoding.kind == encoding_t::kind_t::bf16)
+            return false;
+        if (encoding.kind == encoding_t::kind_t::format && encoding.format != format)
+            throw std::runtime_error(t_.path() + ": weights '" + name + "' are packed as " + format
+                                     + " already, and cannot become " + encoding.format
+                                     + "; 'stored', bf16 and f32 are possible");
+        return true;
     }
 
     std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const {
@@ -231,14 +235,10 @@ private:
                 t_.check_weights(w, shape_t::batch(E, is_one ? 2 * I : I, H));
             return t_.check_weights(down, down_shape);
         }
-        if (is_one) {
-            const auto first = t_.packed(weights[0], gate_up_shape, e_),
-                       second = t_.packed(down, down_shape, e_);
-            if (first && second) {
-                need_stored(mlp_, weights[0]);
-                l.experts = packed_experts(e_, spec, *first, *second);
-                return;
-            }
+        if (is_one && stays_packed(weights[0], mlp_) && stays_packed(down, mlp_)) {
+            l.experts = packed_experts(
+                    e_, spec, *t_.packed(weights[0], gate_up_shape, e_), *t_.packed(down, down_shape, e_));
+            return;
         }
         const auto gate_up = is_one ? std::optional<source_t>(t_.source(weights[0], gate_up_shape))
                                     : interleaved(t_.source(weights[0], shape_t::batch(E, I, H)),

@@ -5,11 +5,19 @@
 #include <set>
 #include <stdexcept>
 
+#include "engine/cpu/loops.hpp"
+
 namespace llm {
 
 namespace {
 
 constexpr int64_t head_rows = 64; // logits that are there at once
+
+[[noreturn]] void refuse_logits(int64_t sequence, int64_t position) {
+    throw std::runtime_error("the model computed no probabilities: of the logits that follow position "
+                             + std::to_string(position) + " of sequence " + std::to_string(sequence)
+                             + ", one is NaN or infinite");
+}
 
 } // namespace
 
@@ -117,6 +125,8 @@ void session_t::feed(const std::vector<input_t> &inputs, wanted_t wanted, const 
             for (size_t i = 0; i < n; i++) {
                 e_.read(logits.data(), logits_.as<float>() + i * logits.size(), logits.size() * 4);
                 const size_t row = size_t(picked[first + i]);
+                if (!loops().is_finite(int64_t(logits.size()), logits.data()))
+                    refuse_logits(sequences[row], positions[row]);
                 take(sequences[row], positions[row], logits.data());
             }
         }
@@ -197,7 +207,10 @@ std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64
             batch_.spans[i].position++;
             lengths_[i]++;
         }
-        e_.read(all.data() + size_t(s) * tokens.size(), tokens_.as<void>(), tokens.size() * 4);
+        int32_t *const next = all.data() + size_t(s) * tokens.size();
+        e_.read(next, tokens_.as<void>(), tokens.size() * 4);
+        for (size_t i = 0; i < tokens.size(); i++)
+            if (next[i] < 0) refuse_logits(int64_t(i), lengths_[i] - 1);
     }
     return all;
 }

@@ -26,11 +26,12 @@ public:
     using take_t = std::function<void(int64_t sequence, int64_t position, const float *logits)>;
 
     // Continues sequences by tokens, of any number, a sequence at most once in a call. Throws
-    // std::runtime_error for a token that there is none of, and where a sequence would exceed the context.
+    // std::runtime_error for a token that there is none of, where a sequence would exceed the context, and
+    // for logits that are no finite numbers.
     void feed(const std::vector<input_t> &inputs, wanted_t wanted, const take_t &take);
 
     // Continues all sequences by their most likely tokens, of which `tokens` are the first. The tokens stay
-    // in memory of the engine from step to step.
+    // in memory of the engine from step to step. Throws as feed() does.
     std::vector<int32_t> decode(const std::vector<int32_t> &tokens, int64_t steps);
 
     int64_t length(int64_t sequence) const { return lengths_[size_t(sequence)]; }

@@ -78,6 +78,7 @@ public:
             for (float &v : values) v = noise(0.1f);
         return values;
     }
+    std::string packed_format(const std::string &) const override { return ""; }
     std::optional<packed_t> packed(const std::string &, const shape_t &, engine_t &) const override {
         return std::nullopt;
     }

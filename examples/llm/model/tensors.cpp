@@ -39,6 +39,41 @@ constexpr const char *transposed = "mlp\\.experts\\.(gate_up_proj|down_proj)$";
 
 size_t element_size(data_type_t type) { return type == data_type_t::f32 ? 4 : 2; }
 
+mxdnn::engine target_of(const mxdnn::memory::desc &packed) {
+    return mxdnn::engine::for_target(packed.get_target());
+}
+
+// What packed weights are worth; nothing of those whose panels are not known.
+std::optional<source_t> unpacked(const mxdnn_pack::checkpoint_t &checkpoint, size_t index) {
+    const entry_t &e = checkpoint.entries[index];
+    const mxdnn::memory::desc desc = checkpoint.desc_of(e);
+    const auto shape = weight_formats::shape_of(desc);
+    // Parts as small as they can be, so that little is unpacked in vain.
+    const auto parts = std::make_shared<const weight_formats::unpacking_t>(
+            1, desc, target_of(desc), checkpoint.reader(index), data_type_t::f32);
+    if (!shape || !parts->has_pieces()) return std::nullopt;
+    source_t s{e.name, "packed", *shape, {index}, std::nullopt, {}, data_type_t::f32, {}, {}};
+    const int64_t columns = parts->piece(0).columns, of_matrix = (shape->out + columns - 1) / columns;
+    s.values = [parts, columns, of_matrix, row = size_t(shape->in) * sizeof(float)](
+                       const piece_t &p, void *to) {
+        auto *bytes = static_cast<uint8_t *>(to);
+        for (int64_t first = p.first; first < p.first + p.columns;) {
+            const auto part = size_t(p.matrix * of_matrix + first / columns);
+            const piece_t whole = parts->piece(part);
+            const int64_t end = std::min(p.first + p.columns, whole.first + whole.columns);
+            std::vector<uint8_t> values;
+            parts->make(part, [&](const void *more, uint64_t size) {
+                const auto *b = static_cast<const uint8_t *>(more);
+                values.insert(values.end(), b, b + size);
+            });
+            memcpy(bytes, values.data() + size_t(first - whole.first) * row, size_t(end - first) * row);
+            bytes += size_t(end - first) * row;
+            first = end;
+        }
+    };
+    return s;
+}
+
 class file_tensors_t : public tensors_t {
 public:
     explicit file_tensors_t(const std::string &model) : checkpoint_(model) {
@@ -48,6 +83,10 @@ public:
         mxdnn_pack::options_t options;
         options.transposed = transposed;
         sources_ = find_weights(checkpoint_, options, [](const std::string &) { return true; });
+        for (size_t i = 0; i < checkpoint_.entries.size(); i++)
+            if (checkpoint_.entries[i].is_packed)
+                if (auto s = unpacked(checkpoint_, i))
+                    sources_.emplace(checkpoint_.entries[i].name, std::move(*s));
     }
     file_tensors_t(const file_tensors_t &) = delete; // sources read the checkpoint
     file_tensors_t &operator=(const file_tensors_t &) = delete;
@@ -57,6 +96,7 @@ public:
     void check_weights(const std::string &name, const shape_t &shape) const override;
     std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const override;
     const source_t &source(const std::string &name, const shape_t &shape) const override;
+    std::string packed_format(const std::string &name) const override;
     std::optional<packed_t> packed(
             const std::string &name, const shape_t &shape, engine_t &engine) const override;
 
@@ -121,7 +161,17 @@ const source_t &file_tensors_t::source(const std::string &name, const shape_t &s
     if (!same(it->second.shape, shape))
         refuse("weights " + shown(name) + " are " + words(it->second.shape)
                 + ", and the configuration asks for " + words(shape));
+    for (const size_t i : it->second.entries)
+        if (const entry_t &e = checkpoint_.entries[i]; e.is_packed) checkpoint_.file_of(e).verify(e.index);
     return it->second;
+}
+
+std::string file_tensors_t::packed_format(const std::string &name) const {
+    const auto index = checkpoint_.find(name);
+    if (!index || !checkpoint_.entries[*index].is_packed) return "";
+    const mxdnn::memory::desc desc = checkpoint_.desc_of(checkpoint_.entries[*index]);
+    const auto format = weight_formats::format_of(desc, target_of(desc));
+    return format ? format->name : desc.to_string();
 }
 
 std::optional<packed_t> file_tensors_t::packed(

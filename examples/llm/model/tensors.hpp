@@ -28,8 +28,10 @@ public:
     virtual void check_floats(const std::string &name, const std::vector<int64_t> &dims) const = 0;
     virtual void check_weights(const std::string &name, const shape_t &shape) const = 0;
     virtual std::vector<float> floats(const std::string &name, const std::vector<int64_t> &dims) const = 0;
-    // Values or codes.
+    // Values or codes; of packed weights what they are worth.
     virtual const source_t &source(const std::string &name, const shape_t &shape) const = 0;
+    // The name of the format of packed weights; empty where they are not packed.
+    virtual std::string packed_format(const std::string &name) const = 0;
     // Packed weights as they are, where the engine can use them; nothing where they are not packed.
     virtual std::optional<packed_t> packed(
             const std::string &name, const shape_t &shape, engine_t &engine) const = 0;

@@ -17,6 +17,32 @@ CASES = [
 ]
 
 
+# Lower-case letters and what the template of ChatML needs, for pages that show a text.
+PIECES = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "Ċ", ".", "?"]
+MERGES = [("t", "h"), ("th", "e"), ("i", "n"), ("e", "r"), ("a", "n"), ("Ġ", "the"), ("Ġ", "a"), ("o", "u"),
+          ("o", "n")]
+SPECIAL = ["<|im_start|>", "<|im_end|>"]
+TEMPLATE = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+            "'<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
+
+
+def write_tokenizer(folder: str) -> None:
+    tokens = PIECES + ["".join(m) for m in MERGES]
+    added = [{"id": len(tokens) + i, "content": s, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False, "special": True} for i, s in enumerate(SPECIAL)]
+    tokenizer = {
+        "version": "1.0", "added_tokens": added, "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "model": {"type": "BPE", "vocab": {t: i for i, t in enumerate(tokens)}, "merges": MERGES},
+    }
+    for name, content in ("tokenizer", tokenizer), ("tokenizer_config", {"chat_template": TEMPLATE}):
+        with open(f"{folder}/{name}.json", "w") as f:
+            json.dump(content, f, ensure_ascii=False)
+            f.write("\n")
+
+
 def main() -> None:
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "golden")
     for seed, case in enumerate(CASES):
@@ -28,6 +54,7 @@ def main() -> None:
         generated = os.path.join(folder, "generation_config.json")
         if os.path.exists(generated):
             os.remove(generated)
+    write_tokenizer(os.path.join(root, "gpt-oss"))
 
 
 if __name__ == "__main__":

@@ -33,11 +33,11 @@ dt activation_of(precision_t precision) {
 
 // The first of the largest.
 int64_t largest_of(const float *x, int64_t n) {
+    if (!loops().is_finite(n, x)) return -1;
     const int64_t whole = n / panel * panel;
     float top = whole ? loops().largest(whole, x) : x[0];
     for (int64_t i = whole; i < n; i++) top = std::max(top, x[i]);
-    const int64_t at = std::find(x, x + n, top) - x;
-    return at < n ? at : 0; // where all are NaN
+    return std::find(x, x + n, top) - x;
 }
 
 // The embedding where it is in the file: rows are read as they are needed.

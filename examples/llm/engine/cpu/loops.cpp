@@ -128,6 +128,15 @@ float largest(int64_t n, const float *x) {
     return t;
 }
 
+bool is_finite(int64_t n, const float *x) {
+    floats_t sum = {};
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) sum += load(x + i) * 0.f; // 0 of each number, else NaN
+    float s = sum_of(sum);
+    for (; i < n; i++) s += x[i] * 0.f;
+    return s == 0.f;
+}
+
 void scale(int64_t n, float factor, float *x) {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }
@@ -167,7 +176,7 @@ void from_bf16(int64_t n, const uint16_t *x, float *y) {
 
 } // namespace
 
-extern const loops_t LLM_LOOPS = {
-        multiply<uint16_t>, multiply<float>, exp_below, largest, scale, rms_norm, silu, to_bf16, from_bf16};
+extern const loops_t LLM_LOOPS = {multiply<uint16_t>, multiply<float>, exp_below, largest, is_finite, scale,
+        rms_norm, silu, to_bf16, from_bf16};
 
 } // namespace llm

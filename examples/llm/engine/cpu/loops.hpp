@@ -19,7 +19,8 @@ struct loops_t {
             int64_t w_stride, float *y, int64_t y_stride, bool adds);
     // x = exp(x - largest) for n values, a multiple of 16; returns their sum.
     float (*exp_below)(int64_t n, float *x, float largest);
-    float (*largest)(int64_t n, const float *x); // n is a multiple of 16
+    float (*largest)(int64_t n, const float *x);  // n is a multiple of 16
+    bool (*is_finite)(int64_t n, const float *x); // all of them
     void (*scale)(int64_t n, float factor, float *x);
     // y = x * weight / sqrt(mean(x^2) + eps)
     void (*rms_norm)(int64_t n, const float *x, const float *weight, float eps, float *y);

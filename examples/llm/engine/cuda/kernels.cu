@@ -83,8 +83,11 @@ __global__ void largest_kernel(int64_t n, const float *x, int32_t *index) {
     x += blockIdx.x * n;
     float best = -FLT_MAX;
     int32_t at = 0;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    bool is_finite = true;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        is_finite &= isfinite(x[i]) != 0;
         if (x[i] > best) best = x[i], at = int32_t(i);
+    }
     // Of equal ones the first.
     const auto take = [&](float other, int32_t place) {
         if (other > best || (other == best && place < at)) best = other, at = place;
@@ -95,10 +98,10 @@ __global__ void largest_kernel(int64_t n, const float *x, int32_t *index) {
         take(other, place);
     }
     if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best, places[threadIdx.x / 32] = at;
-    __syncthreads();
+    const bool are_finite = __syncthreads_and(is_finite);
     if (threadIdx.x) return;
     for (unsigned i = 1; i < blockDim.x / 32; i++) take(values[i], places[i]);
-    index[blockIdx.x] = at;
+    index[blockIdx.x] = are_finite ? at : -1;
 }
 
 __global__ void increment_kernel(int64_t n, int32_t *values) {
