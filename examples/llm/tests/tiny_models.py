@@ -22,6 +22,7 @@ class Case:
     lengths: list[int] = field(default_factory=lambda: [24])  # of sequences
     original: bool = False  # keys and config.json of the original release of gpt-oss
     shards: int = 1
+    has_codes: bool = True  # of experts of gpt-oss: MXFP4, else bf16
 
 
 def mxfp4(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -110,13 +111,13 @@ def make(case: Case, folder: str, seed: int) -> tuple[list[list[int]], torch.Ten
     os.makedirs(folder, exist_ok=True)
     is_llama = case.family == "llama"
     config = (LlamaConfig if is_llama else GptOssConfig)(**case.config)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = (LlamaForCausalLM if is_llama else GptOssForCausalLM)(config).eval()
     tensors = {}
     with torch.no_grad():
         for name, p in model.named_parameters():
             p.normal_(1 if "norm" in name else 0, 0.1 if "embed" not in name else 1)
-            if p.dim() == 3:  # experts as [experts, in, out]
+            if p.dim() == 3 and case.has_codes:  # experts as [experts, in, out]
                 codes, scales, worth = mxfp4(p.transpose(1, 2).contiguous())
                 p.copy_(worth.transpose(1, 2))
                 tensors[f"{name}_blocks"], tensors[f"{name}_scales"] = codes, scales
