@@ -100,6 +100,9 @@ int run(int argc, char **argv) {
     bench->add_option("--repeat", o.repeat, "times; the best counts")
             ->capture_default_str()
             ->check(CLI::Range(1, 1000));
+    bench->add_flag("--cpu-time", o.has_cpu_time,
+            "count the time that all threads compute, not the time that passes: for one thread on a machine that "
+            "others use");
     add_loading(bench, o);
     CLI11_PARSE(app, argc, argv);
 

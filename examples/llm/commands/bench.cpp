@@ -3,8 +3,8 @@
 #include "commands.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <map>
 #include <vector>
 
@@ -14,11 +14,23 @@ namespace llm {
 
 namespace {
 
-using clock_t = std::chrono::steady_clock;
+// Seconds that pass, or that the threads of this process compute.
+class stopwatch_t {
+public:
+    explicit stopwatch_t(bool is_cpu_time = false)
+        : clock_(is_cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC), start_(now()) {}
+    double seconds() const { return now() - start_; }
 
-double since(clock_t::time_point start) {
-    return std::chrono::duration<double>(clock_t::now() - start).count();
-}
+private:
+    const clockid_t clock_;
+    const double start_;
+
+    double now() const {
+        timespec t;
+        clock_gettime(clock_, &t);
+        return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
+    }
+};
 
 void print_implementations(const model_t &m) {
     std::map<std::string, int> layers;
@@ -56,10 +68,10 @@ void measure_prefill(model_t &m, const options_t &o) {
     for (int64_t r = 0; r <= o.repeat; r++) {
         s.clear();
         m.engine->wait();
-        const auto begin = clock_t::now();
+        const stopwatch_t watch(o.has_cpu_time);
         s.feed({{0, prompt}}, session_t::wanted_t::last, ignore);
         m.engine->wait();
-        if (r) best = std::min(best, since(begin)); // the first time also makes what is made once
+        if (r) best = std::min(best, watch.seconds()); // the first time also makes what is made once
     }
     const double rate = double(o.prompt) / best, operations_rate = rate * operations(m.config);
     printf("prefill of %lld: %.2f ms, %.1f tokens/s, %.3f TFLOPS", (long long)o.prompt, best * 1e3, rate,
@@ -82,9 +94,9 @@ void measure_decode(model_t &m, const options_t &o, int64_t batch, double limit)
     double best = 1e30;
     for (int64_t done = 0; done < steps;) {
         const int64_t n = std::min(std::max<int64_t>(1, steps / o.repeat), steps - done);
-        const auto begin = clock_t::now();
+        const stopwatch_t watch(o.has_cpu_time);
         s.decode(first, n);
-        best = std::min(best, since(begin) / double(n));
+        best = std::min(best, watch.seconds() / double(n));
         done += n;
     }
     const double bytes = double(m.bytes_for_step(batch)) + double(s.cache_bytes_for_step());
@@ -101,9 +113,9 @@ void measure_decode(model_t &m, const options_t &o, int64_t batch, double limit)
 } // namespace
 
 void bench(const options_t &o) {
-    const auto start = clock_t::now();
+    const stopwatch_t watch;
     model_t m = load_model(o);
-    printf("loaded in %.1f s: %.2f GB of weights\n", since(start), double(m.bytes()) * 1e-9);
+    printf("loaded in %.1f s: %.2f GB of weights\n", watch.seconds(), double(m.bytes()) * 1e-9);
     print_implementations(m);
     measure_prefill(m, o);
     const double limit = m.engine->bandwidth();

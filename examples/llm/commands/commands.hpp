@@ -28,6 +28,7 @@ struct options_t {
     int64_t tokens = 64;                // to generate
     std::vector<int64_t> batches = {1}; // of bench
     int64_t prompt = 512, repeat = 3;
+    bool has_cpu_time = false;
 };
 
 // Loads the model and says how far it is.

@@ -8,7 +8,11 @@ weights as they are, llama.cpp rounds activations to 8 bits.
 text: with weights that are dequantised to f32 both compute in f32, so that logits agree within rounding and the likeliest
 tokens are the same; these are checked. With the weights as they are, llama.cpp rounds activations to 8 bits.
 perplexity: of opticks.txt (the beginning of Isaac Newton's Opticks, fourth edition, 1730), in windows of 512 tokens.
-speed: in turns, the best of three.
+speed: in turns, medians of several rounds; decoding begins after the prompt in both. --cpu-time counts the time that
+threads compute, not the time that passes: for one thread on a machine that others use.
+gpt-oss-20b: speed of made-up weights in the shapes of gpt-oss-20b, --layers of its 24 and as large a part of its
+vocabulary, so that a step does this part of the whole model's work. 6 layers: a file of 3.5 GB in TMPDIR, and 8 GB of
+memory.
 """
 import argparse
 import json
@@ -197,30 +201,92 @@ def compare_perplexity(args, _):
 
 
 def compare_speed(args, _):
-    model = llama(args.model, args, type_k=1, type_v=1)  # as it is by default
+    measure_speed(args, args.model, ["stored", *args.encodings.split(",")])
+    return 0
+
+
+def write_20b(path, layers):
+    """Layers are equal, as their values do not matter."""
+    config = {"vocab_size": 201088 * layers // 24 // 32 * 32, "num_hidden_layers": layers,
+              "max_position_embeddings": 131072, "hidden_size": 2880, "intermediate_size": 2880,
+              "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "sliding_window": 128,
+              "rms_norm_eps": 1e-5, "num_local_experts": 32, "num_experts_per_tok": 4,
+              "rope_parameters": {"rope_theta": 150000.0, "factor": 32.0, "original_max_position_embeddings": 4096}}
+    rng = np.random.default_rng(1)
+    writer = gguf.GGUFWriter(path, "gpt-oss")
+    for key, (kind, value) in to_gguf.keys(config).items():
+        if key != "general.architecture":
+            writer.add_key_value(key, value, gguf.GGUFValueType(kind))
+
+    def matrix(out, n):  # bf16, rows of about length 1
+        values = rng.uniform(-1.7, 1.7, (out, n)).astype(np.float32) / np.float32(n**0.5)
+        return (values.view(np.uint32) >> 16).astype(np.uint16).view(np.uint8)
+
+    def vector(*shape):
+        return rng.uniform(-0.1, 0.1, shape).astype(np.float32)
+
+    size, heads, experts, bf16 = 2880, 64 * 64, 32, gguf.GGMLQuantizationType.BF16
+    blocks = rng.integers(0, 256, (experts, size, size // 32, 17), np.uint8)
+    blocks[..., 0] = 127 - 7  # the scale
+    blocks = blocks.reshape(experts, size, -1)
+    layer = {"attn_norm.weight": 1 + vector(size), "post_attention_norm.weight": 1 + vector(size),
+             "attn_sinks.weight": vector(64), "ffn_gate_inp.weight": vector(experts, size),
+             "ffn_gate_inp.bias": vector(experts)}
+    for name, out, n in ("q", heads, size), ("k", 512, size), ("v", 512, size), ("output", size, heads):
+        layer[f"attn_{name}.weight"], layer[f"attn_{name}.bias"] = matrix(out, n), vector(out)
+    for name in "gate", "up", "down":
+        layer[f"ffn_{name}_exps.weight"], layer[f"ffn_{name}_exps.bias"] = blocks, vector(experts, size)
+    table = matrix(config["vocab_size"], size)
+    tensors = {"token_embd.weight": table, "output.weight": table, "output_norm.weight": 1 + vector(size)}
+    tensors |= {f"blk.{i}.{name}": t for i in range(layers) for name, t in layer.items()}
+    for name, t in tensors.items():
+        kind = bf16 if t.dtype == np.uint8 and t is not blocks else gguf.GGMLQuantizationType.MXFP4
+        writer.add_tensor(name, t, raw_dtype=kind if t.dtype == np.uint8 else None)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def compare_20b(args, folder):
+    path = folder / "gpt-oss-20b.gguf"
+    write_20b(path, args.layers)
+    print(f"\nShapes of gpt-oss-20b, {args.layers} of 24 layers and of 24 parts of the vocabulary.")
+    measure_speed(args, path, ["stored"])
+    return 0
+
+
+def measure_speed(args, path, encodings):
+    model = llama(path, args, type_k=1, type_v=1)  # as it is by default
+    clock = time.process_time if args.cpu_time else time.perf_counter
 
     def of_llama():
         model.reset()
-        begin = time.perf_counter()
+        begin = clock()
         model.eval([100 + i % 1000 for i in range(WINDOW)])
-        middle = time.perf_counter()
+        middle = clock()
         for i in range(args.tokens):
             model.eval([100 + i])
-        return WINDOW / (middle - begin), args.tokens / (time.perf_counter() - middle)
+        return WINDOW / (middle - begin), args.tokens / (clock() - middle), np.nan
 
     def of_mxdnn(encoding):
-        said = mxdnn(args, "bench", args.model, "--prompt", WINDOW, "--tokens", args.tokens, "--repeat", 1, "--encoding",
-                     encoding, "--dense", encoding)
-        return tuple(float(re.search(rf"{part} of .*? ([\d.]+) tokens/s", said)[1]) for part in ("prefill", "decode"))
+        said = mxdnn(args, "bench", path, "--prompt", WINDOW, "--tokens", args.tokens, "--context",
+                     WINDOW + args.tokens, "--repeat", 1, "--encoding", encoding, "--dense", encoding,
+                     *["--cpu-time"] * args.cpu_time)
+        rates = (float(re.search(rf"{part} of .*? ([\d.]+) tokens/s", said)[1]) for part in ("prefill", "decode"))
+        return *rates, float(re.search(r"\((\d+)% of", said.split("decode of")[1])[1])
 
-    names = ["stored", *args.encodings.split(",")]
-    rounds = [(of_llama(), *(of_mxdnn(n) for n in names)) for _ in range(3)]
-    best = np.array(rounds).max(0)
-    print(f"\nTokens/s with {args.threads} threads, the best of three.\n\n"
-          "| weights | prefill of 512 | decode | prefill, of llama.cpp's | decode, of llama.cpp's |\n|---|---|---|---|---|")
-    for name, (prefill, decode) in zip(["as stored, llama.cpp", *(f"{n}, mxdnn-llm" for n in names)], best):
-        print(f"| {name} | {prefill:.1f} | {decode:.1f} | {prefill / best[0][0]:.2f}x | {decode / best[0][1]:.2f}x |")
-    return 0
+    of_llama()  # the first time also makes what is made once
+    rounds = np.array([(of_llama(), *(of_mxdnn(n) for n in encodings)) for _ in range(args.rounds)])
+    median = np.median(rounds, 0)
+    print(f"\nTokens/s with {args.threads} threads{' by their CPU time' if args.cpu_time else ''}, medians of "
+          f"{args.rounds} rounds; decoding after {WINDOW} tokens.\n\n"
+          "| weights | prefill of 512 | decode | prefill, of llama.cpp's | decode, of llama.cpp's "
+          "| decode, of the read bandwidth |\n|---|---|---|---|---|---|")
+    rows = ["as stored, llama.cpp", *(f"{n}, mxdnn-llm" for n in encodings)]
+    for name, (prefill, decode, share) in zip(rows, median):
+        print(f"| {name} | {prefill:.1f} | {decode:.1f} | {prefill / median[0][0]:.2f}x "
+              f"| {decode / median[0][1]:.2f}x | {'' if np.isnan(share) else f'{share:.0f} %'} |")
 
 
 def main():
@@ -230,10 +296,14 @@ def main():
     parser.add_argument("--parts", default="gpt-oss,text,perplexity,speed")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--layers", type=int, default=6, help="of gpt-oss-20b")
+    parser.add_argument("--rounds", type=int, default=5, help="of speed")
+    parser.add_argument("--cpu-time", action="store_true", help="of speed: for one thread")
     parser.add_argument("--encodings", default="mxfp4", help="of speed, besides the weights as they are")
     args = parser.parse_args()
     print(f"llama-cpp-python {llama_cpp.__version__}")
-    parts = {"gpt-oss": compare_gpt_oss, "text": compare_text, "perplexity": compare_perplexity, "speed": compare_speed}
+    parts = {"gpt-oss": compare_gpt_oss, "text": compare_text, "perplexity": compare_perplexity, "speed": compare_speed,
+             "gpt-oss-20b": compare_20b}
     with tempfile.TemporaryDirectory() as folder:
         failures = sum(parts[p](args, pathlib.Path(folder)) for p in args.parts.split(","))
     if failures:
