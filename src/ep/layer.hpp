@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer: its shapes, where everything lies in scratchpad and workspace, and the primitives that its stages
+// execute.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ep/stages.hpp"
+#include "ep/transport.hpp"
+
+namespace mxdnn {
+namespace ep {
+namespace impl {
+
+using dim_t = mxdnn_dim_t;
+
+// Bytes of one row, and of its scales.
+struct row_format_t {
+    mxdnn_data_type_t type = mxdnn_data_type_undef;
+    size_t codes = 0, scales = 0;
+    bool quantised() const { return scales > 0; }
+};
+
+// Rows in memory: codes, and behind all of them their scales.
+struct array_t {
+    uint8_t *codes = nullptr, *scales = nullptr;
+};
+
+// Shapes that are complete and possible, and what follows from them. Bytes are counted from the beginning of
+// the scratchpad or of the workspace.
+struct plan_t {
+    mxdnn_ep_layer_desc_t desc;
+    dim_t ranks, local_experts, padded_rows;
+    row_format_t formats[format_count];
+
+    // Scratchpad. `outgoing` and `arrived` are what messages read and write, with the counts and the splits.
+    size_t tags, send_counts, recv_counts, splits, quantised, outgoing, arrived, results, gradients,
+            scratchpad_size;
+    // Workspace.
+    size_t counts, offsets, indices, sent, kept, workspace_size;
+
+    const row_format_t &format(format_t f) const { return formats[int(f)]; }
+    bool has_backward() const { return desc.backward_type != mxdnn_data_type_undef; }
+};
+
+status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &plan);
+
+// `rows` rows from `base` on.
+array_t array_at(void *base, dim_t rows, const row_format_t &format);
+
+// The memories of an array: rows {rows, columns}, and their scales where they are quantised.
+struct memories_t {
+    memory rows, scales;
+};
+memories_t make_memories(
+        const engine &eng, dim_t rows, dim_t columns, const row_format_t &format, const array_t &at);
+
+// bf16 rows to MX rows, in pieces of 2^n rows, so that no number of rows needs a memory of its own.
+class quantizer_t {
+public:
+    quantizer_t(const engine &eng, dim_t columns, const row_format_t &format);
+    status_t run(mxdnn_stream_t stream, const uint8_t *src, const array_t &dst, dim_t rows) const;
+
+private:
+    static constexpr int pieces = 13; // up to 4096 rows
+    row_format_t format_;
+    size_t src_bytes_;
+    mx_reorder reorder_;
+    memory src_[pieces];
+    memories_t dst_[pieces];
+};
+
+// Memory of the library at a multiple of 64 bytes; empty where it is the caller's.
+using allocation_t = std::unique_ptr<uint8_t, void (*)(void *)>;
+allocation_t allocate(void *memory_of_caller, size_t bytes);
+
+struct layer_t {
+    layer_t(const std::shared_ptr<transport_t> &transport, const engine &eng, const plan_t &plan,
+            void *scratchpad);
+    ~layer_t();
+
+    std::shared_ptr<transport_t> transport;
+    engine eng;
+    plan_t plan;
+    int64_t number = 0; // of this layer on its communicator
+
+    uint8_t *scratchpad = nullptr;
+    template <typename T>
+    T *scratch(size_t at) const {
+        return reinterpret_cast<T *>(scratchpad + at);
+    }
+
+    // By format_t; an unused one is empty.
+    std::unique_ptr<quantizer_t> quantizers[format_count];
+    moe_permute group[format_count];
+    moe_unpermute ungroup;
+    memories_t arrived[format_count];
+    int row_types[format_count], scale_types[format_count];
+    memory results;
+    memories_t gradients;
+
+private:
+    allocation_t owned_;
+};
+
+} // namespace impl
+} // namespace ep
+} // namespace mxdnn

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass through a layer, and the stages that it executes.
+#pragma once
+
+#include "ep/args.hpp"
+#include "ep/layer.hpp"
+
+namespace mxdnn {
+namespace ep {
+namespace impl {
+
+class step_t {
+public:
+    step_t(const std::shared_ptr<layer_t> &layer, void *workspace);
+
+    status_t execute(int stage, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
+    // What the stage uses if `arg` is not passed; NULL where there is none.
+    mxdnn_memory_t default_of(int stage, int arg) const;
+    dim_t arrived_rows() const { return arrived_; }
+
+private:
+    status_t execute_here(int stage, mxdnn_stream_t stream, const args_t &args);
+    status_t send(int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
+    status_t bring(int stage, const args_t &args, status_t early);
+    status_t group(int stage, mxdnn_stream_t stream, const args_t &args);
+    status_t ungroup(int stage, mxdnn_stream_t stream, const args_t &args);
+    status_t compute(int stage, mxdnn_stream_t stream);
+
+    status_t check_begun(int stage) const;
+    status_t check_source(int stage, const args_t &args);
+    status_t take_failure();
+    status_t agree(int stage, status_t mine, time_point_t deadline);
+    status_t agree_on_counts(const args_t &args, time_point_t deadline);
+    status_t exchange(format_t format, bool forth, time_point_t deadline);
+    status_t fill_outgoing(int stage, mxdnn_stream_t stream, const args_t &args);
+
+    const memories_t &at(place_t place, format_t format) const;
+    int64_t *tag_of(place_t place);
+    int64_t tag(int stage) const { return serial_ * stage_count + stage; }
+    template <typename T>
+    T *work(size_t at) const {
+        return reinterpret_cast<T *>(workspace_ + at);
+    }
+
+    std::shared_ptr<layer_t> layer_;
+    allocation_t owned_;
+    uint8_t *workspace_;
+    memory counts_, offsets_, indices_;
+    memories_t kept_, results_;
+
+    int64_t pass_ = 0;     // of the last dispatch; the same on every rank; 0: there was none
+    int64_t serial_ = 0;   // of the last dispatch; unlike that of any other one in this process
+    int64_t kept_tag_ = 0; // says which stage filled the workspace's rows
+    dim_t sent_ = 0, arrived_ = 0;
+    status_t failed_ = mxdnn_success; // of the last stage that is not collective
+    char why_[256] = "";
+};
+
+} // namespace impl
+} // namespace ep
+} // namespace mxdnn
