@@ -5,7 +5,8 @@
   models.py [--models minilm llama gpt_oss] [--ways f32 bf16 mxfp4 ...] [--device cpu] [--seconds 3]
 
 llama and gpt_oss are small models with random weights, made from configurations. minilm is the model that
-scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone.
+scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone. It is forked
+from one that has imported the packages and used none of them yet.
 
 outputs: SQNR in dB of the logits (minilm: of the embeddings) against f32, of the same weights before quantising.
 prompt: tokens per second of one call with 64 tokens; decode: of one token after another with a cache. Medians.
@@ -13,11 +14,11 @@ memory: growth of resident memory (on CUDA: allocated memory) from before the mo
 """
 
 import argparse
+import concurrent.futures
 import gc
-import json
+import multiprocessing
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -135,12 +136,9 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--row", nargs=4, metavar=("MODEL", "DIR", "WAY", "OUTPUTS"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.row:
-        name, directory, way, outputs = args.row
-        print(json.dumps(measure(name, pathlib.Path(directory), way, args.device, args.seconds, pathlib.Path(outputs))))
-        return
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["torch", "transformers.models.auto", "mxdnn_torch.transformers"])
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {args.device}")
     print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'memory MB':>10}")
     with tempfile.TemporaryDirectory() as folder:
@@ -150,13 +148,13 @@ def main() -> None:
                 make(name, directory)
             # f32 comes first: the others are compared with its outputs
             for way in ("f32", *(w for w in args.ways if w != "f32")):
-                command = [sys.executable, __file__, "--device", args.device, "--seconds", str(args.seconds)]
-                command += ["--row", name, str(directory), way, f"{folder}/{name}.pt"]
-                done = subprocess.run(command, capture_output=True, text=True)
-                if done.returncode:
-                    print(f"{name:8} {way:13} not run: {done.stderr.strip().splitlines()[-1]}", flush=True)
-                    continue
-                row = json.loads(done.stdout.splitlines()[-1])
+                outputs = pathlib.Path(folder) / f"{name}.pt"
+                with concurrent.futures.ProcessPoolExecutor(1, processes) as process:
+                    done = process.submit(measure, name, directory, way, args.device, args.seconds, outputs)
+                    if error := done.exception():
+                        print(f"{name:8} {way:13} not run: {error}", flush=True)
+                        continue
+                    row = done.result()
                 sqnr = "exact" if row["sqnr"] is None else f"{row['sqnr']:.2f}"
                 decode = f"{row['decode']:,.1f}" if "decode" in row else "-"
                 print(f"{name:8} {way:13} {sqnr:>8} {row['prompt']:>9,.1f} {decode:>9} {row['memory'] / 1e6:>10,.1f}",
