@@ -207,7 +207,7 @@ mxdnn_status_t MXDNN_API mxdnn_memory_destroy(mxdnn_memory_t memory);
 
 /* A setter checks what it can check without a problem. Creating a primitive descriptor checks the rest. A
  * getter writes the default where nothing was set. A getter of several values skips those whose pointer is
- * NULL. `arg` is MXDNN_ARG_SRC, _WEIGHTS, _DST or _DST_1; any other is mxdnn_invalid_arguments. */
+ * NULL. `arg` is MXDNN_ARG_SRC, _WEIGHTS, _DST, _DST_1 or _DIFF_DST; any other is mxdnn_invalid_arguments. */
 
 /** Creates attributes with default values. */
 mxdnn_status_t MXDNN_API mxdnn_primitive_attr_create(mxdnn_primitive_attr_t *attr);
@@ -448,6 +448,18 @@ mxdnn_status_t MXDNN_API mxdnn_mx_matmul_primitive_desc_create(mxdnn_primitive_d
 mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t weights_md,
         const_mxdnn_memory_desc_t bias_md, const_mxdnn_memory_desc_t dst_md,
+        const_mxdnn_primitive_attr_t attr);
+/** grouped_matmul_backward_weights: the gradient of the weights of grouped_matmul. For each group g,
+ * diff_weights[g] = src[g]^T * diff_dst[g], with sums in f32 over the rows of the group. src is [R, K],
+ * diff_dst [R, N] and diff_weights [G, K, N]. doc/reference/grouped_matmul_backward_weights.md has the
+ * details.
+ *
+ * Group g is expert g. R may be MXDNN_RUNTIME_DIM_VAL. Both operands are f32, bf16 or f16, or both are MXFP8
+ * with blocks of 32 rows. mxdnn_primitive_attr_set_row_grouping() says which argument has the groups. A sum
+ * post-op adds to an existing gradient. */
+mxdnn_status_t MXDNN_API mxdnn_grouped_matmul_backward_weights_primitive_desc_create(
+        mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md,
+        const_mxdnn_memory_desc_t diff_dst_md, const_mxdnn_memory_desc_t diff_weights_md,
         const_mxdnn_primitive_attr_t attr);
 /** moe_route: router logits [T, E] to the `topk` experts of each token and their weights. It also writes what
  * grouped_matmul needs to know about the rows of each expert. doc/reference/moe_route.md has the details.

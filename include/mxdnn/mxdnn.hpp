@@ -19,6 +19,7 @@
 #include "mxdnn/hpp/enums.hpp"
 #include "mxdnn/hpp/error.hpp"
 #include "mxdnn/hpp/grouped_matmul.hpp"
+#include "mxdnn/hpp/grouped_matmul_backward_weights.hpp"
 #include "mxdnn/hpp/handle.hpp"
 #include "mxdnn/hpp/memory.hpp"
 #include "mxdnn/hpp/moe.hpp"

@@ -101,13 +101,14 @@ typedef enum {
 
 /** Kinds of primitives and of post-ops. Post-ops have values below 0x100, as in oneDNN, and from 0x110 on. */
 typedef enum {
-    mxdnn_undefined_primitive = 0,               /**< no primitive */
-    mxdnn_primitive_kind_mx_reorder = 0x100,     /**< mx_reorder */
-    mxdnn_primitive_kind_mx_matmul = 0x101,      /**< mx_matmul */
-    mxdnn_primitive_kind_grouped_matmul = 0x102, /**< grouped_matmul */
-    mxdnn_primitive_kind_moe_route = 0x103,      /**< moe_route */
-    mxdnn_primitive_kind_moe_permute = 0x104,    /**< moe_permute */
-    mxdnn_primitive_kind_moe_unpermute = 0x105,  /**< moe_unpermute */
+    mxdnn_undefined_primitive = 0,                                /**< no primitive */
+    mxdnn_primitive_kind_mx_reorder = 0x100,                      /**< mx_reorder */
+    mxdnn_primitive_kind_mx_matmul = 0x101,                       /**< mx_matmul */
+    mxdnn_primitive_kind_grouped_matmul = 0x102,                  /**< grouped_matmul */
+    mxdnn_primitive_kind_moe_route = 0x103,                       /**< moe_route */
+    mxdnn_primitive_kind_moe_permute = 0x104,                     /**< moe_permute */
+    mxdnn_primitive_kind_moe_unpermute = 0x105,                   /**< moe_unpermute */
+    mxdnn_primitive_kind_grouped_matmul_backward_weights = 0x106, /**< grouped_matmul_backward_weights */
     /* kinds of post-ops */
     mxdnn_sum = 4,      /**< post-op: adds the previous value of dst */
     mxdnn_eltwise = 7,  /**< post-op: a function of each value */
@@ -278,8 +279,10 @@ typedef enum {
     mxdnn_query_strides = 14,            /**< const mxdnn_dims_t * */
     mxdnn_query_src_md = 129,            /**< const_mxdnn_memory_desc_t: the source */
     mxdnn_query_weights_md = 131,        /**< const_mxdnn_memory_desc_t; index 0: weights, index 1: bias */
+    mxdnn_query_diff_weights_md = 132,   /**< const_mxdnn_memory_desc_t: the gradient of the weights */
     mxdnn_query_dst_md = 133, /**< const_mxdnn_memory_desc_t; index 0: the destination, index 1: the second
                                  one of an mx_reorder */
+    mxdnn_query_diff_dst_md = 134,   /**< const_mxdnn_memory_desc_t: the gradient of the destination */
     mxdnn_query_scratchpad_md = 136, /**< const_mxdnn_memory_desc_t: plain bytes */
     mxdnn_query_exec_arg_md = 255,   /**< const_mxdnn_memory_desc_t; index: an execution argument */
     mxdnn_query_ndims_s32 = 256,     /**< int */
@@ -389,8 +392,16 @@ typedef struct {
 /** The scratchpad, in user scratchpad mode: memory of the scratchpad descriptor, at a multiple of 64 bytes.
  */
 #define MXDNN_ARG_SCRATCHPAD 80
-/** OR-ed with SRC, WEIGHTS, DST or DST_1: the scales of that argument. Dimensions are those of the argument,
- * divided by the groups and rounded up. */
+/** The gradient of the destination. */
+#define MXDNN_ARG_DIFF_DST_0 145
+/** The gradient of the destination. */
+#define MXDNN_ARG_DIFF_DST MXDNN_ARG_DIFF_DST_0
+/** The gradient of the weights. */
+#define MXDNN_ARG_DIFF_WEIGHTS_0 161
+/** The gradient of the weights. */
+#define MXDNN_ARG_DIFF_WEIGHTS MXDNN_ARG_DIFF_WEIGHTS_0
+/** OR-ed with SRC, WEIGHTS, DST, DST_1 or DIFF_DST: the scales of that argument. Dimensions are those of the
+ * argument, divided by the groups and rounded up. */
 #define MXDNN_ARG_ATTR_SCALES 4096
 /** OR-ed with SRC, WEIGHTS, DST or DST_1: the zero points of that argument. Dimensions are those of the
  * scales. */
@@ -406,7 +417,7 @@ typedef struct {
 /** s32 {G} or {G + 1}: ends or starts of the groups; see mxdnn_row_grouping_t. */
 #define MXDNN_ARG_GROUP_OFFSETS ((1 << 22) + 0)
 /** Numbers of rows, s32. grouped_matmul: {G}, of each padded group. moe_route: {E}, of each expert.
- * moe_permute: {source ranks, local experts}. */
+ * moe_permute: {source ranks, local experts}. grouped_matmul_backward_weights: {G} or {source ranks, G}. */
 #define MXDNN_ARG_GROUP_COUNTS ((1 << 22) + 1)
 /** s32 {R}: the expert of each row, -1 for none. */
 #define MXDNN_ARG_ROW_EXPERT_IDS ((1 << 22) + 2)

@@ -194,7 +194,8 @@ status_t set_scales(attr_t &attr, int arg, int mask, int ndims, const dim_t *gro
     arg_attr_t *a = attr.arg(arg);
     if (!a)
         return fail(mxdnn_invalid_arguments,
-                "scales of argument %d; only src (1), weights (33), dst (17) and dst_1 (18) have any", arg);
+                "scales of argument %d; only src (1), weights (33), dst (17), dst_1 (18) and diff_dst (145) have any",
+                arg);
     if (!has_role(dt, role_scale))
         return fail(mxdnn_invalid_data_type, "scales of %s have type %s; %s", arg_name(arg),
                 type_text(dt).c_str(), scale_types_text.text);
@@ -214,7 +215,7 @@ status_t set_zero_points(attr_t &attr, int arg, int mask, int ndims, const dim_t
     arg_attr_t *a = attr.arg(arg);
     if (!a)
         return fail(mxdnn_invalid_arguments,
-                "zero points of argument %d; only src (1), weights (33), dst (17) and dst_1 (18) have any",
+                "zero points of argument %d; only src (1), weights (33), dst (17), dst_1 (18) and diff_dst (145) have any",
                 arg);
     if (!has_role(dt, role_zero_point))
         return fail(mxdnn_invalid_data_type, "zero points of %s have type %s; possible are u8 bf16 f16 f32",

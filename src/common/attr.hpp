@@ -58,7 +58,7 @@ struct mxdnn_post_ops {
 };
 
 struct mxdnn_primitive_attr {
-    mxdnn::impl::arg_attr_t src, weights, dst, dst_1;
+    mxdnn::impl::arg_attr_t src, weights, dst, dst_1, diff_dst;
     mxdnn_post_ops post_ops;
     mxdnn_fpmath_mode_t fpmath = mxdnn_fpmath_mode_strict;
     bool fpmath_apply_to_int = false;
@@ -71,7 +71,7 @@ struct mxdnn_primitive_attr {
     mxdnn_dim_t max_rows_hint = 0;
     bool constant_weights = false;
 
-    // Attributes of SRC, WEIGHTS, DST or DST_1; null for other arguments.
+    // Attributes of SRC, WEIGHTS, DST, DST_1 or DIFF_DST; null for other arguments.
     const mxdnn::impl::arg_attr_t *arg(int a) const;
     mxdnn::impl::arg_attr_t *arg(int a) {
         return const_cast<mxdnn::impl::arg_attr_t *>(const_cast<const mxdnn_primitive_attr *>(this)->arg(a));

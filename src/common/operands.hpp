@@ -27,6 +27,10 @@ inline constexpr operand_t operands[] = {
         {MXDNN_ARG_BIAS, "bias", "bia", &problem_t::bias, nullptr, mxdnn_query_weights_md, 1, false},
         {MXDNN_ARG_DST, "dst", "dst", &problem_t::dst, &attr_t::dst, mxdnn_query_dst_md, 0, true},
         {MXDNN_ARG_DST_1, "dst_1", "dst_1", &problem_t::dst_1, &attr_t::dst_1, mxdnn_query_dst_md, 1, true},
+        {MXDNN_ARG_DIFF_DST, "diff_dst", "diff_dst", &problem_t::diff_dst, &attr_t::diff_dst,
+                mxdnn_query_diff_dst_md, 0, false},
+        {MXDNN_ARG_DIFF_WEIGHTS, "diff_weights", "diff_wei", &problem_t::diff_weights, nullptr,
+                mxdnn_query_diff_weights_md, 0, true},
 };
 
 } // namespace impl

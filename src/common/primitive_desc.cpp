@@ -2,6 +2,7 @@
 #include "common/primitive_desc.hpp"
 
 #include "common/backend.hpp"
+#include "common/backward_weights_exec.hpp"
 #include "common/grouped_exec.hpp"
 #include "common/operands.hpp"
 #include "common/problem_util.hpp"
@@ -19,6 +20,9 @@ constexpr primitive_kind_t primitive_kinds[] = {
                 check_runtime_dims_plain},
         {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul,
                 list_grouped_matmul_args, check_grouped_exec},
+        {mxdnn_primitive_kind_grouped_matmul_backward_weights, "grouped_matmul_backward_weights",
+                prepare_grouped_matmul_backward_weights, list_args_grouped_backward_weights,
+                check_backward_weights_exec},
         {mxdnn_primitive_kind_moe_route, "moe_route", prepare_moe_route, list_args_moe_route,
                 check_runtime_dims_moe_route},
         {mxdnn_primitive_kind_moe_permute, "moe_permute", prepare_moe_permute, list_args_moe_permute,
@@ -76,6 +80,9 @@ status_t create_primitive_desc(std::unique_ptr<primitive_desc_t> &result, proble
                 primitive_kind_name(p->kind), find_backend(p->engine->kind())->name());
     if (is_zero(p->dst_1) && !p->attr.dst_1.is_default())
         return fail(mxdnn_invalid_arguments, "there are attributes of dst_1, which this %s does not have",
+                kind->name);
+    if (is_zero(p->diff_dst) && !p->attr.diff_dst.is_default())
+        return fail(mxdnn_invalid_arguments, "there are attributes of diff_dst, which %s does not have",
                 kind->name);
     MXDNN_CHECK(kind->prepare(*p));
     auto pd = std::make_unique<primitive_desc_t>();

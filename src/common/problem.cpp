@@ -19,7 +19,7 @@ status_t check_post_ops(const problem_t &p, const dim_t *pre_gate, const dim_t *
         if (o.kind == mxdnn_binary)
             MXDNN_CHECK(check_broadcast("the operand of a binary post-op", o.src1, p.dst.ndims,
                     gated_ahead ? pre_gate : dst_dims));
-        if (o.kind == mxdnn_sum) MXDNN_CHECK(check_sum(p, o));
+        if (o.kind == mxdnn_sum) MXDNN_CHECK(check_sum("dst", p.dst, o));
     }
     return mxdnn_success;
 }

@@ -31,6 +31,7 @@ struct problem_t {
     const engine_t *src_engine = nullptr;  // reorder only
     memory_desc_t src, weights, bias, dst; // ndims 0: absent
     memory_desc_t dst_1;                   // reorder only
+    memory_desc_t diff_dst, diff_weights;  // of gradients of weights only
     attr_t attr;
     route_desc_t route;
     permute_desc_t permute;
@@ -57,6 +58,7 @@ std::string cache_key(const problem_t &p);
 status_t prepare_mx_matmul(problem_t &p);
 status_t prepare_mx_reorder(problem_t &p);
 status_t prepare_grouped_matmul(problem_t &p);
+status_t prepare_grouped_matmul_backward_weights(problem_t &p);
 status_t prepare_moe_route(problem_t &p);
 status_t prepare_moe_permute(problem_t &p);
 status_t prepare_moe_unpermute(problem_t &p);

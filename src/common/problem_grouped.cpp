@@ -54,7 +54,7 @@ status_t check_grouped_post_ops(const problem_t &p) {
             return fail(mxdnn_unimplemented,
                     "sum is post-op %zu of %zu; a row of dst may be the sum of several results, so here it is the last",
                     i, ops.size());
-        MXDNN_CHECK(check_sum(p, ops[i]));
+        MXDNN_CHECK(check_sum("dst", p.dst, ops[i]));
     }
     return mxdnn_success;
 }

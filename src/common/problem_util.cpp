@@ -179,14 +179,14 @@ memory_desc_t scales_desc(const memory_desc_t &md, const quant_t &q, data_type_t
     return s;
 }
 
-status_t check_sum(const problem_t &p, const post_op_t &sum) {
-    if (!is_high_precision(p.dst.dt))
-        return fail(mxdnn_invalid_arguments, "sum needs a dst of f32, bf16 or f16, and dst is %s",
-                data_type_name(p.dst.dt));
-    const data_type_info_t *as = data_type_info(sum.dt), *is = data_type_info(p.dst.dt);
+status_t check_sum(const char *name, const memory_desc_t &md, const post_op_t &sum) {
+    if (!is_high_precision(md.dt))
+        return fail(mxdnn_invalid_arguments, "sum needs %s of f32, bf16 or f16, and it is %s", name,
+                data_type_name(md.dt));
+    const data_type_info_t *as = data_type_info(sum.dt), *is = data_type_info(md.dt);
     if (as && as->bits != is->bits)
-        return fail(mxdnn_invalid_arguments, "sum reads dst as %s, but dst is %s; the sizes have to agree",
-                as->name, is->name);
+        return fail(mxdnn_invalid_arguments, "sum reads %s as %s, but it is %s; the sizes have to agree",
+                name, as->name, is->name);
     return mxdnn_success;
 }
 

@@ -45,7 +45,8 @@ inline const char *hint_of_k_and_n(dim_t K, const memory_desc_t &wei) {
                                         : "";
 }
 
-status_t check_sum(const problem_t &p, const post_op_t &sum);
+// Checks a sum post-op, which reads the previous values of `md`.
+status_t check_sum(const char *name, const memory_desc_t &md, const post_op_t &sum);
 
 // For a matmul: the format of the weights, `any` resolved; quantisation of source and destination.
 status_t resolve_weights(problem_t &p);
@@ -59,8 +60,9 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
 void list_args_plain(pd_t &pd);
 status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx);
 
-// Arguments of grouped_matmul.
+// Arguments of grouped_matmul and of the gradient of its weights.
 void list_grouped_matmul_args(pd_t &pd);
+void list_args_grouped_backward_weights(pd_t &pd);
 // Arguments of moe_route, moe_permute and moe_unpermute.
 void list_args_moe_route(pd_t &pd);
 void list_args_moe_permute(pd_t &pd);

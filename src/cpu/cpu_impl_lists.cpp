@@ -3,11 +3,13 @@
 #include "cpu/cpu_impl_lists.hpp"
 
 #include "common/two_mx_reorders.hpp"
+#include "cpu/ref/ref_grouped_backward_weights.hpp"
 #include "cpu/ref/ref_grouped_matmul.hpp"
 #include "cpu/ref/ref_moe_permute.hpp"
 #include "cpu/ref/ref_moe_route.hpp"
 #include "cpu/ref/ref_mx_matmul.hpp"
 #include "cpu/ref/ref_mx_reorder.hpp"
+#include "cpu/x64/gradient/jit_grouped_backward_weights.hpp"
 #include "cpu/x64/jit_grouped_matmul.hpp"
 #include "cpu/x64/jit_mx_matmul.hpp"
 #include "cpu/x64/moe/simd_moe_permute.hpp"
@@ -45,6 +47,13 @@ constexpr impl_list_item_t grouped_matmul_list[] = {
         impl_item<ref_grouped_matmul_t>(),
 };
 
+constexpr impl_list_item_t grouped_backward_weights_list[] = {
+        impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx512_core_bf16>>(),
+        impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx512_core>>(),
+        impl_item<x64::jit_grouped_backward_weights_t<x64::cpu_isa_t::avx2>>(),
+        impl_item<ref_grouped_backward_weights_t>(),
+};
+
 constexpr impl_list_item_t moe_route_list[] = {
         impl_item<x64::simd_moe_route_t<x64::cpu_isa_t::avx512_core>>(),
         impl_item<x64::simd_moe_route_t<x64::cpu_isa_t::avx2>>(),
@@ -73,6 +82,7 @@ impl_list_t cpu_impl_list(mxdnn_primitive_kind_t kind) {
     switch (kind) {
     case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
     case mxdnn_primitive_kind_grouped_matmul: return list(grouped_matmul_list);
+    case mxdnn_primitive_kind_grouped_matmul_backward_weights: return list(grouped_backward_weights_list);
     case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
     case mxdnn_primitive_kind_moe_route: return list(moe_route_list);
     case mxdnn_primitive_kind_moe_permute: return list(moe_permute_list);

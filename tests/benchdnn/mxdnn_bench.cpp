@@ -15,6 +15,7 @@
 #include "benchdnn/common/knobs.hpp"
 #include "benchdnn/common/settings.hpp"
 #include "benchdnn/grouped_matmul/problem.hpp"
+#include "benchdnn/grouped_matmul_backward_weights/problem.hpp"
 #include "benchdnn/moe_permute/problem.hpp"
 #include "benchdnn/moe_route/problem.hpp"
 #include "benchdnn/moe_unpermute/problem.hpp"
@@ -74,6 +75,7 @@ struct driver_t {
 };
 constexpr driver_t drivers[] = {
         {"grouped_matmul", grouped_matmul::run_driver_word},
+        {"grouped_matmul_backward_weights", grouped_matmul_backward_weights::run_driver_word},
         {"mx_matmul", mx_matmul::run_driver_word},
         {"mx_reorder", mx_reorder::run_driver_word},
         {"moe_route", moe_route::run_driver_word},

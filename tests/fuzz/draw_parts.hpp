@@ -87,6 +87,7 @@ void draw_post_ops(choices_t &c, attr_t &a, const shape_t &dst, data_type_t dst_
 
 bool draw_mx_matmul(choices_t &c, drawn_t &d);
 bool draw_grouped_matmul(choices_t &c, drawn_t &d);
+bool draw_backward_weights(choices_t &c, drawn_t &d);
 bool draw_mx_reorder(choices_t &c, drawn_t &d);
 bool draw_moe_route(choices_t &c, drawn_t &d);
 bool draw_moe_permute(choices_t &c, drawn_t &d);

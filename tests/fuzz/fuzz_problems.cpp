@@ -134,6 +134,7 @@ private:
     }
 
     bool wanted(int arg) {
+        if (d_.p.kind == mxdnn_primitive_kind_grouped_matmul_backward_weights) return d_.indices.count(arg);
         if (d_.p.kind != mxdnn_primitive_kind_grouped_matmul)
             return d_.p.kind == mxdnn_primitive_kind_moe_unpermute ? d_.lengths.count(arg) : !c_.one_in(3);
         switch (arg) {

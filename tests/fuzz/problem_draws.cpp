@@ -18,6 +18,7 @@ constexpr struct {
         {mxdnn_primitive_kind_mx_matmul, 5, draw_mx_matmul},
         {mxdnn_primitive_kind_mx_reorder, 5, draw_mx_reorder},
         {mxdnn_primitive_kind_grouped_matmul, 5, draw_grouped_matmul},
+        {mxdnn_primitive_kind_grouped_matmul_backward_weights, 3, draw_backward_weights},
         {mxdnn_primitive_kind_moe_route, 1, draw_moe_route},
         {mxdnn_primitive_kind_moe_permute, 1, draw_moe_permute},
         {mxdnn_primitive_kind_moe_unpermute, 1, draw_moe_unpermute},
@@ -54,6 +55,7 @@ problem_t with_runtime_dims(choices_t &c, const problem_t &p) {
     const bool columns_too = p.kind == mxdnn_primitive_kind_mx_reorder;
     forget(r.src, columns_too ? -1 : r.src.ndims - 1);
     forget(r.dst, columns_too ? -1 : r.dst.ndims - 1);
+    forget(r.diff_dst, r.diff_dst.ndims - 1);
     if (c.one_in(10))
         for (post_op_t &o : r.attr.post_ops.ops)
             if (o.kind == mxdnn_binary) forget(o.src1, o.src1.ndims - 1);
@@ -79,6 +81,10 @@ mxdnn_primitive_desc_t create_descriptor(const problem_t &p) {
     case mxdnn_primitive_kind_grouped_matmul:
         s = mxdnn_grouped_matmul_primitive_desc_create(
                 &pd, e, &p.src, &p.weights, is_zero(p.bias) ? nullptr : &p.bias, &p.dst, &p.attr);
+        break;
+    case mxdnn_primitive_kind_grouped_matmul_backward_weights:
+        s = mxdnn_grouped_matmul_backward_weights_primitive_desc_create(
+                &pd, e, &p.src, &p.diff_dst, &p.diff_weights, &p.attr);
         break;
     case mxdnn_primitive_kind_moe_route:
         s = mxdnn_moe_route_primitive_desc_create(&pd, e, &p.src, p.route.topk, p.route.scoring,

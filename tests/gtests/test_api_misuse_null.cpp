@@ -298,6 +298,21 @@ TEST_F(Misuse, NullPrimitives) {
     EXPECT_NULL_REFUSED(mxdnn_moe_unpermute_primitive_desc_create(&out_pd, e, nullptr, d, nullptr), "src_md");
     EXPECT_NULL_REFUSED(mxdnn_moe_unpermute_primitive_desc_create(&out_pd, e, d, nullptr, nullptr), "dst_md");
 
+    EXPECT_NULL_REFUSED(
+            mxdnn_grouped_matmul_backward_weights_primitive_desc_create(nullptr, e, d, d, d, nullptr), "pd");
+    EXPECT_NULL_REFUSED(
+            mxdnn_grouped_matmul_backward_weights_primitive_desc_create(&out_pd, nullptr, d, d, d, nullptr),
+            "engine");
+    EXPECT_NULL_REFUSED(
+            mxdnn_grouped_matmul_backward_weights_primitive_desc_create(&out_pd, e, nullptr, d, d, nullptr),
+            "src_md");
+    EXPECT_NULL_REFUSED(
+            mxdnn_grouped_matmul_backward_weights_primitive_desc_create(&out_pd, e, d, nullptr, d, nullptr),
+            "diff_dst_md");
+    EXPECT_NULL_REFUSED(
+            mxdnn_grouped_matmul_backward_weights_primitive_desc_create(&out_pd, e, d, d, nullptr, nullptr),
+            "diff_weights_md");
+
     const_mxdnn_primitive_attr_t c_attr;
     const_mxdnn_primitive_desc_t c_pd;
     int n;

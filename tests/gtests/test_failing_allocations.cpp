@@ -218,6 +218,14 @@ std::vector<problem_case_t> problem_cases(const mxdnn::engine &eng) {
                         return mxdnn_grouped_matmul_primitive_desc_create(
                                 pd, e, src.get(), w.get(), nullptr, dst.get(), experts->get());
                     }},
+            {"grouped_matmul_backward_weights",
+                    [=](mxdnn_primitive_desc_t *pd) {
+                        static const memory::desc src = md({4, 64}, dt::bf16),
+                                                  diff_dst = md({4, 32}, dt::bf16),
+                                                  to = md({2, 64, 32}, dt::f32, tag::abc);
+                        return mxdnn_grouped_matmul_backward_weights_primitive_desc_create(
+                                pd, e, src.get(), diff_dst.get(), to.get(), nullptr);
+                    }},
             {"moe_route",
                     [=](mxdnn_primitive_desc_t *pd) {
                         static const memory::desc logits = md({4, 16}, dt::f32);

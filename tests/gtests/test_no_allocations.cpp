@@ -97,6 +97,15 @@ TEST_F(no_allocations, mx_reorder) {
             {{MXDNN_ARG_FROM, zeros(plain)}, {MXDNN_ARG_TO, zeros(packed)}, {MXDNN_ARG_DST_1, zeros(other)}});
 }
 
+TEST_F(no_allocations, grouped_matmul_backward_weights) {
+    const memory x = zeros({9, 40}, dt::bf16), dy = zeros({9, 50}, dt::bf16);
+    const memory::desc to({3, 40, 50}, dt::f32, tag::abc);
+    expect_none<mxdnn::grouped_matmul_backward_weights>(
+            mxdnn::grouped_matmul_backward_weights::primitive_desc(eng, x.get_desc(), dy.get_desc(), to),
+            {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_DIFF_DST, dy}, {MXDNN_ARG_DIFF_WEIGHTS, zeros(to)},
+                    {MXDNN_ARG_GROUP_OFFSETS, zeros({3}, dt::s32)}});
+}
+
 TEST_F(no_allocations, moe) {
     constexpr dim T = 5, E = 40, k = 3, D = 64;
     const memory ids = zeros({T, k}, dt::s32), weights = zeros({T, k}, dt::f32),

@@ -29,8 +29,9 @@ std::string implementations() {
         s += "| " + primitive + " | " + engine + " | " + (names.empty() ? "none yet" : names) + " |\n";
     };
     for (const auto kind : {mxdnn_primitive_kind_mx_matmul, mxdnn_primitive_kind_mx_reorder,
-                 mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_moe_route,
-                 mxdnn_primitive_kind_moe_permute, mxdnn_primitive_kind_moe_unpermute}) {
+                 mxdnn_primitive_kind_grouped_matmul, mxdnn_primitive_kind_grouped_matmul_backward_weights,
+                 mxdnn_primitive_kind_moe_route, mxdnn_primitive_kind_moe_permute,
+                 mxdnn_primitive_kind_moe_unpermute}) {
         const std::string name = std::string("`") + primitive_kind_name(kind) + "`";
         add(name, "cpu", cpu_impl_list(kind));
         add(name, "cuda", cuda_impl_list(kind));

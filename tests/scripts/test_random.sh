@@ -12,7 +12,7 @@ lines() { "$bench" --mode=L "$@" | sed -n 's/.*__REPRO: \([^[]*\).*/\1/p' | sed 
 # words_of NAME: those of a line of --help.
 words_of() { "$bench" --help | sed -n "s/^$1: *//p"; }
 
-for driver in mx_matmul mx_reorder grouped_matmul moe_route moe_permute moe_unpermute; do
+for driver in mx_matmul mx_reorder grouped_matmul grouped_matmul_backward_weights moe_route moe_permute moe_unpermute; do
     all=$scratch/$driver
     lines --seed=9 --$driver --random=2000 >"$all"
     [ "$(wc -l <"$all")" -eq 2000 ] || wrong "$driver: not 2000 problems"

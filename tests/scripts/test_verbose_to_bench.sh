@@ -49,10 +49,12 @@ cat >"$scratch/first" <<'EOS'
 --moe_route --reset --topk=2 --outputs=least 5x16
 --moe_unpermute --reset --topk=3 7x40
 --reset --dt=mxfp6:mxfp6 --topk=0 --scales-layout=128x4:linear --attr-element-packing=dense --padding=3 --row-pad=2 7x64
+--grouped_matmul_backward_weights --reset --dt=mxfp8:mxfp8_e5m2:bf16 --experts=3 --dtag=ba --attr-post-ops=sum:0.5 40x16x24
+--reset --row-grouping=starts --row-pad=3 40x16x24
 --mx_reorder --reset --sdt=mxfp8 --ddt=bf16 --stag=ab --dtag=ab --axis=n --attr-scales-layout=src 96x64
 --reset --sdt=bf16 --ddt=mxfp8 --stag=ab --dtag=ab --axis=n --given=dst 96x64
 EOS
-same "problems of experts" 11
+same "problems of experts" 13
 
 # Where only the data says how many rows there are, shapes are those of as many rows.
 cat >"$scratch/third" <<'EOS'

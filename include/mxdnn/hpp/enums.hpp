@@ -149,6 +149,8 @@ enum class query {
     src_md = mxdnn_query_src_md,
     weights_md = mxdnn_query_weights_md,
     dst_md = mxdnn_query_dst_md,
+    diff_weights_md = mxdnn_query_diff_weights_md,
+    diff_dst_md = mxdnn_query_diff_dst_md,
     scratchpad_md = mxdnn_query_scratchpad_md,
     exec_arg_md = mxdnn_query_exec_arg_md,
     ndims_s32 = mxdnn_query_ndims_s32,

@@ -30,6 +30,7 @@ struct primitive : public handle<mxdnn_primitive_t> {
         moe_route = mxdnn_primitive_kind_moe_route,
         moe_permute = mxdnn_primitive_kind_moe_permute,
         moe_unpermute = mxdnn_primitive_kind_moe_unpermute,
+        grouped_matmul_backward_weights = mxdnn_primitive_kind_grouped_matmul_backward_weights,
         sum = mxdnn_sum,
         eltwise = mxdnn_eltwise,
         binary = mxdnn_binary,

@@ -60,6 +60,10 @@ struct primitive_desc_base : public handle<mxdnn_primitive_desc_t> {
     memory::desc bias_desc() const { return query_md(query::weights_md, 1); }
     /// The destination; index 1 is the second one of an mx_reorder.
     memory::desc dst_desc(int index = 0) const { return query_md(query::dst_md, index); }
+    /// The gradient of the destination.
+    memory::desc diff_dst_desc() const { return query_md(query::diff_dst_md); }
+    /// The gradient of the weights.
+    memory::desc diff_weights_desc() const { return query_md(query::diff_weights_md); }
     /// The scratchpad. Empty if none is needed, or if the library allocates it.
     memory::desc scratchpad_desc() const { return query_md(query::scratchpad_md); }
     /// The engine of the scratchpad.

@@ -9,15 +9,15 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// The quantisation attributes of src, weights, dst or dst_1. Other arguments are refused.
+// The quantisation attributes of src, weights, dst, dst_1 or diff_dst. Other arguments are refused.
 template <typename attr_type, typename arg_attr_type>
 status_t arg_of(attr_type *attr, int arg, const char *function, arg_attr_type **a) {
     MXDNN_CHECK(check_not_null(attr, function, "attr"));
     *a = attr->arg(arg);
     if (!*a)
         return fail(mxdnn_invalid_arguments,
-                "%s: argument %d; possible are src (1), weights (33), dst (17) and dst_1 (18)", function,
-                arg);
+                "%s: argument %d; possible are src (1), weights (33), dst (17), dst_1 (18) and diff_dst (145)",
+                function, arg);
     return mxdnn_success;
 }
 
@@ -29,7 +29,7 @@ status_t set_enum(const char *what, T &to, T value, int last) {
     return mxdnn_success;
 }
 
-// Writes one attribute of src, weights, dst or dst_1.
+// Writes one attribute of src, weights, dst, dst_1 or diff_dst.
 template <typename T>
 status_t get_of_arg(const_mxdnn_primitive_attr_t attr, int arg, const char *function, const char *name,
         T arg_attr_t::*member, T *to) {

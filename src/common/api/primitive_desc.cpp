@@ -8,7 +8,8 @@ namespace {
 
 // The descriptors of a problem, in the order in which the API passes them.
 struct problem_args_t {
-    const_mxdnn_memory_desc_t src, weights, bias, dst, dst_1 = nullptr;
+    const_mxdnn_memory_desc_t src, weights, bias, dst, dst_1 = nullptr, diff_dst = nullptr,
+                                                       diff_weights = nullptr;
 };
 
 status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_engine_t engine,
@@ -26,6 +27,8 @@ status_t create(mxdnn_primitive_desc_t *pd, mxdnn_primitive_kind_t kind, mxdnn_e
         if (mds.bias) p.bias = *mds.bias;
         if (mds.dst) p.dst = *mds.dst;
         if (mds.dst_1) p.dst_1 = *mds.dst_1;
+        if (mds.diff_dst) p.diff_dst = *mds.diff_dst;
+        if (mds.diff_weights) p.diff_weights = *mds.diff_weights;
         if (attr) p.attr = *attr;
         p.route = route;
         p.permute = permute;
@@ -81,6 +84,16 @@ mxdnn_status_t mxdnn_grouped_matmul_primitive_desc_create(mxdnn_primitive_desc_t
     MXDNN_CHECK_ARG(dst_md);
     return create(pd, mxdnn_primitive_kind_grouped_matmul, engine, nullptr,
             {src_md, weights_md, bias_md, dst_md}, attr, __func__);
+}
+
+mxdnn_status_t mxdnn_grouped_matmul_backward_weights_primitive_desc_create(mxdnn_primitive_desc_t *pd,
+        mxdnn_engine_t engine, const_mxdnn_memory_desc_t src_md, const_mxdnn_memory_desc_t diff_dst_md,
+        const_mxdnn_memory_desc_t diff_weights_md, const_mxdnn_primitive_attr_t attr) {
+    MXDNN_CHECK_ARG(src_md);
+    MXDNN_CHECK_ARG(diff_dst_md);
+    MXDNN_CHECK_ARG(diff_weights_md);
+    return create(pd, mxdnn_primitive_kind_grouped_matmul_backward_weights, engine, nullptr,
+            {src_md, nullptr, nullptr, nullptr, nullptr, diff_dst_md, diff_weights_md}, attr, __func__);
 }
 
 mxdnn_status_t mxdnn_moe_route_primitive_desc_create(mxdnn_primitive_desc_t *pd, mxdnn_engine_t engine,
