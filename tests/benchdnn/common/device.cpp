@@ -117,7 +117,8 @@ void time_execution(
     if (!is_device(s.get_engine())) {
         const auto once = [&] { p.execute(s, args); };
         constexpr double least_far = 16e6; // fewer bytes are in a cache where they are used, too
-        if (r.bytes < least_far) return time_interleaved(once, nullptr, budget_ms, r.times, r.peer_times);
+        if (r.bytes < least_far)
+            return time_interleaved(once, nullptr, r.threads, budget_ms, r.times, r.peer_times);
         return time_beside_copies(once, r.bytes, r.threads, budget_ms, r.times, r.copy_times);
     }
     const args_t there = on_device(s.get_engine(), args);

@@ -18,10 +18,11 @@ struct times_t {
     double min() const, median() const, mean() const, max() const;
 };
 
-// Alternates the two (peer may be empty) until each has been timed for about `budget_ms`, at least
-// 5 and at most 20000 times. The first call of each warms up and is not counted.
-void time_interleaved(const std::function<void()> &mine, const std::function<void()> &peer, double budget_ms,
-        times_t &mine_times, times_t &peer_times);
+// Alternates the two (peer may be empty), which use so many threads, until each has been timed for about
+// `budget_ms`, at least 5 and at most 20000 times. The first calls of each warm up and are not counted. What
+// one thread does is measured in CPU time, so that other work on the machine interrupts nothing.
+void time_interleaved(const std::function<void()> &mine, const std::function<void()> &peer, int threads,
+        double budget_ms, times_t &mine_times, times_t &peer_times);
 
 // Alternates f, which moves `bytes`, with copies of memory beyond every cache by so many threads, for about
 // `budget_ms` each and at least 5 times. `copy_times`: of as many bytes. What f uses is in no cache then.

@@ -283,7 +283,7 @@ void measure(
         peer = make_reference<mxdnn::grouped_matmul>(pd, x);
     }
     if (!peer.name.empty()) r.peer = peer.name;
-    time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
+    time_interleaved(mine, peer.run, r.threads, settings.ms_per_problem, r.times, r.peer_times);
     print(r);
 }
 

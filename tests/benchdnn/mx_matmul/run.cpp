@@ -135,7 +135,7 @@ void measure(const problem_t &p, const pd_t &pd, const mxdnn::mx_matmul &prim, c
         peer = make_reference<mxdnn::mx_matmul>(pd, x);
     }
     if (!peer.name.empty()) r.peer = peer.name;
-    time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
+    time_interleaved(mine, peer.run, r.threads, settings.ms_per_problem, r.times, r.peer_times);
     const descs_t d = make_descs(p);
     std::vector<mxdnn::mx_matmul> made; // nothing is destroyed meanwhile
     time_creation([&] { made.emplace_back(make_pd(p, d, eng)); }, r);
