@@ -83,6 +83,22 @@ matmul_kernels_t bf16_kernels() {
     return k;
 }
 
+// Strides of whole pages, or nearly so, bring every row to the same set; of half pages, every other one.
+TEST(matmul_plan, rows_conflict_where_their_lines_share_a_set) {
+    constexpr int64_t eight_ways = 32 << 10, twelve_ways = 48 << 10;
+    for (int64_t stride : {4096, 8192, 28672, 4096 + 2}) {
+        EXPECT_FALSE(rows_conflict(stride, 8, eight_ways)) << stride;
+        EXPECT_TRUE(rows_conflict(stride, 9, eight_ways)) << stride;
+        EXPECT_FALSE(rows_conflict(stride, 12, twelve_ways)) << stride;
+        EXPECT_TRUE(rows_conflict(stride, 13, twelve_ways)) << stride;
+    }
+    for (int64_t stride : {2048, 6144, 4096 + 64, 8192 - 64, 5760, 1024, 64}) {
+        EXPECT_FALSE(rows_conflict(stride, 12, eight_ways)) << stride;
+    }
+    EXPECT_TRUE(rows_conflict(2048, 17, eight_ways));
+    EXPECT_FALSE(rows_conflict(4096, 1, eight_ways));
+}
+
 TEST(matmul_plan, many_rows_decode_once) {
     const auto p = plan_mx_matmul(
             shape(256, 28800, 5760), 0, machine(cpu_isa_t::avx512_core_bf16, 2), bf16_kernels());

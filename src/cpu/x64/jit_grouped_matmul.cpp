@@ -188,7 +188,8 @@ struct jit_grouped_matmul_base_t::run_t {
         if (x.gather || p.attr.src.scales.set || c.needs_sums || src_md.ndims != 2 || !source.in_place(0))
             return false;
         if (c.streams(s.direct, s.count)) return false;
-        if (!s.direct && source.in_place_stride() % bad_stride == 0) return false;
+        const int64_t stride = source.in_place_stride();
+        if (s.direct ? c.conflicts(stride, s.count) : stride % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
         // Calls read whole blocks of rows. They may read rows of other segments, but not beyond the tensor.

@@ -87,7 +87,8 @@ struct jit_mx_matmul_base_t::run_t {
         const bool quantised = p.attr.src.scales.set;
         const bool stream = c.streams(plan.direct, part.rows);
         const bool in_place = plan.direct && !stream && part.padded_rows == part.rows && !quantised
-                              && !c.needs_sums && first.in_place(part.m0);
+                              && !c.needs_sums && first.in_place(part.m0)
+                              && !c.conflicts(first.in_place_stride(), part.rows);
         if (in_place) {
             part.source = first.in_place(part.m0);
             part.source_stride = first.in_place_stride();

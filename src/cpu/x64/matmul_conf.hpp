@@ -2,6 +2,7 @@
 // What of a matmul's solution is known before it is executed: kernels, their facts, scratchpad sizes.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "common/primitive_desc.hpp"
@@ -62,6 +63,13 @@ struct matmul_conf_t {
     // decodes beside multiplying, or null.
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
+
+    // Whether direct calls need copies of rows at that distance, which they could otherwise read in place. A
+    // tile takes whole lines at once.
+    bool conflicts(int64_t stride, int64_t rows) const {
+        return !direct->on_tiles
+               && rows_conflict(stride, std::min<int64_t>(rows, kernels.direct_rows), machine.l1d);
+    }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.
     std::string kernel_names(bool by_direct) const {

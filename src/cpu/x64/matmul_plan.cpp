@@ -83,6 +83,13 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     return slow_dots ? kernels.direct_rows : 2 * kernels.direct_rows;
 }
 
+bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d) {
+    constexpr int64_t page = 4096, line = 64; // a way is a page: one line for each set
+    int64_t lines[page / line] = {}, most = 0;
+    for (int64_t r = 0; r < rows; r++) most = std::max(most, ++lines[r * stride % page / line]);
+    return most > l1d / page;
+}
+
 int fetch_ahead(cpu_family_t family) { return family == cpu_family_t::zen ? 4096 : 0; }
 
 int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {

@@ -74,6 +74,10 @@ std::vector<int> plan_short_runs(int64_t M, int64_t each, int most);
 // The largest number of source rows for which decoding in registers is preferred.
 int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_t &kernels);
 
+// Whether so many rows at a distance of `stride` bytes, read side by side, evict each other from a
+// first-level cache of `l1d` bytes, because more of their lines use one set than it has ways.
+bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d);
+
 // How far kernels prefetch weights, in bytes; 0: the kernel decides.
 int fetch_ahead(cpu_family_t family);
 
