@@ -99,6 +99,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
             c.direct = int8;
             c.compute_dt = mxdnn_s8;
             c.kernels.only_direct = true;
+            c.row_scaled = is_row_int8(p);
         }
     }
     const reason_t source = check_source(p, c.compute_dt);

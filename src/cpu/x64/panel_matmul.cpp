@@ -57,6 +57,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.rows = rows;
     k.panels = panels;
     k.decoded = decoded;
+    k.row_scaled = c_.row_scaled;
     k.calls = c_.calls;
     k.fetch_ahead = fetch_ahead(c_.machine.family);
     const char *reason = nullptr;

@@ -42,6 +42,7 @@ struct kernel_params_t {
     int panels = 1;                             // panels of 16 columns per call
     int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
     decoded_t decoded = decoded_t::dropped;
+    bool row_scaled = false; // rows of s8: they have one scale, which is the caller's business
     int64_t calls =
             0; // kernels that use tiles: number of consecutive calls for the same panels; 0: not known
 };

@@ -10,6 +10,7 @@
 #include "common/layouts/n16.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/jit/row_addr.hpp"
+#include "cpu/x64/kernels/avx512_core_bf16/int8_decoder.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/list.hpp"
 #include "cpu/x64/kernels/avx512_core_bf16/tile_params.hpp"
 
@@ -27,11 +28,9 @@ constexpr int vec_bytes = 64;
 
 class direct_int8_t : public jit_base_t {
 public:
-    // `one_stream`: panels are processed one after the other, and sums are scaled beside the dot products, as
-    // in direct_one_stream.cpp.
+    // `one_stream`: panels are processed one after the other.
     explicit direct_int8_t(const kernel_params_t &p, bool one_stream)
-        : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant),
-          by_exponent_(one_stream && p.quant.scale_dt == mxdnn_e8m0),
+        : rows_(p.rows), panels_(p.panels), wei_dt_(p.wei_dt), quant_(p.quant), row_scaled_(p.row_scaled),
           shape_(make_packed_shape(p.K, panel_columns, data_type_info(p.wei_dt)->bits, p.quant)),
           fetch_ahead_(p.fetch_ahead ? p.fetch_ahead : tile_bytes()) {
         for (group_ = one_stream ? 1 : 4; group_ > 1; group_ /= 2)
@@ -43,7 +42,7 @@ private:
     const int rows_, panels_;
     const data_type_t wei_dt_;
     const quant_t quant_;
-    const bool by_exponent_; // scales are powers of two: their exponents are added
+    const bool row_scaled_;
     const packed_shape_t shape_;
     int group_ = 1; // panels that are processed together
     const int tile_rows_ = int(n16_frame_t::tile_rows(shape_));
@@ -52,8 +51,7 @@ private:
     const int fetch_ahead_;
 
     Zmm src() const { return Zmm(0); }
-    Zmm table() const { return Zmm(1); } // s8: the order of the bytes
-    Zmm flip() const { return Zmm(2); }
+    int8_decoder_t decoder_{*this, wei_dt_, quant_, Zmm(1), Zmm(2)};
     Zmm wei(int panel) const { return Zmm(constants + panel); }
     Zmm sum(int row, int panel) const { return Zmm(constants + group_ + row * group_ + panel); }
     Zmm acc(int row, int panel) const { return Zmm(constants + group_ + (rows_ + row) * group_ + panel); }
@@ -76,6 +74,8 @@ private:
     const int param_bytes_ = kind_bytes_ * (has_zeros() ? 2 : 1); // of one panel
     bool has_zeros() const { return quant_.zp != zero_point_kind_t::none; }
     bool adds_zeros() const { return is_added(quant_.zp); }
+    // Otherwise all blocks of the source have the scale 1.
+    bool scales_blocks() const { return !row_scaled_ || int8_weights(wei_dt_, quant_).unit != 1.f; }
     // Sums of u4 codes begin at 0, unless codes count from the middle. Zero points are subtracted at the end.
     bool begins_at_zero() const { return wei_dt_ == mxdnn_u4 && code_of_added(quant_.zp) == 0; }
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
@@ -104,7 +104,7 @@ private:
             mov(slot(to), rax);
         }
         mov(slot(groups_slot), panels_ / group_);
-        load_constants();
+        decoder_.load_constants();
         Xbyak::Label again;
         L(again);
         group();
@@ -114,22 +114,6 @@ private:
         dec(slot(groups_slot));
         jnz(again, T_NEAR);
         postamble();
-    }
-
-    void load_constants() {
-        const int8_weights_t w = int8_weights(wei_dt_, quant_);
-        uint8_t bytes[64];
-        for (int i = 0; i < 64; i++) {
-            // s8: a lane has rows 0 1 of four columns, then rows 2 3.
-            int value = i % 16 / 4 * 2 + i % 4 / 2 * 8 + i % 2;
-            // u4 codes are used as they are; others become unsigned with their offset.
-            if (wei_dt_ != mxdnn_s8)
-                value = int(data_type_info(wei_dt_)->decode(uint32_t(i % 16)) / w.unit)
-                        + (wei_dt_ == mxdnn_u4 ? 0 : w.offset);
-            bytes[i] = uint8_t(value);
-        }
-        vmovdqa64(table(), constant(bytes, sizeof(bytes)));
-        vmovdqa64(flip(), constant(uint8_t(0x80)));
     }
 
     void group() {
@@ -194,7 +178,6 @@ private:
         const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
         for (int p = 0; p < group_; p++)
             for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[panel_at(p) + b + fetch_ahead_]);
-        if (by_exponent_) vgetexpps(src(), ptr[params_]); // early, as in direct_one_stream.cpp
         for (int r = 0; r < rows_; r++) {
             if (begins_at_zero())
                 vpxord(sum(r, 0), sum(r, 0), sum(r, 0));
@@ -203,7 +186,7 @@ private:
             for (int p = 1; p < group_; p++) vmovdqa64(sum(r, p), sum(r, 0));
         }
         for (int k = 0; k < k_step; k += 4) {
-            for (int p = 0; p < group_; p++) decode(wei(p), panel_at(p), k);
+            for (int p = 0; p < group_; p++) decoder_.decode(wei(p), panel_at(p), k);
             for (int r = 0; r < rows_; r++) {
                 if (group_ == 1) {
                     vpdpbusd(sum(r, 0), wei(0), ptr_b[src_at_(r) + k]);
@@ -213,56 +196,26 @@ private:
                 for (int p = 0; p < group_; p++) vpdpbusd(sum(r, p), wei(p), src());
             }
         }
-        if (by_exponent_)
-            add_by_exponent();
-        else
-            add_by_scale(starts);
+        add_scaled(starts);
         add(codes_, step_bytes_);
         src_at_.advance(*this, rows_, k_step);
         scale_at_.advance(*this, rows_, 4);
     }
 
-    void add_by_scale(int starts) {
+    void add_scaled(int starts) {
         for (int p = 0; p < group_; p++) vmovaps(wei(p), ptr[params_ + p * param_bytes_]);
         for (int r = 0; r < rows_; r++) {
             if (has_zeros()) vcvtdq2ps(src(), ptr_b[scale_at_(r) + starts]);
-            if (adds_zeros()) vmulps(src(), src(), ptr_b[scale_at_(r)]);
+            if (adds_zeros() && scales_blocks()) vmulps(src(), src(), ptr_b[scale_at_(r)]);
             for (int p = 0; p < group_; p++) {
                 const Xbyak::Address zeros = ptr[params_ + p * param_bytes_ + kind_bytes_];
                 vcvtdq2ps(sum(r, p), sum(r, p));
                 if (has_zeros() && !adds_zeros()) vfmadd231ps(sum(r, p), src(), zeros);
-                vmulps(sum(r, p), sum(r, p), ptr_b[scale_at_(r)]);
+                if (scales_blocks()) vmulps(sum(r, p), sum(r, p), ptr_b[scale_at_(r)]);
                 vfmadd231ps(acc(r, p), sum(r, p), wei(p));
                 if (adds_zeros()) vfmadd231ps(acc(r, p), src(), zeros);
             }
         }
-    }
-
-    // One panel, whose exponents are in src().
-    void add_by_exponent() {
-        for (int r = 0; r < rows_; r++) {
-            vcvtdq2ps(sum(r, 0), sum(r, 0));
-            vmulps(sum(r, 0), sum(r, 0), ptr_b[scale_at_(r)]);
-            vscalefps(sum(r, 0), sum(r, 0), src());
-            vaddps(acc(r, 0), acc(r, 0), sum(r, 0));
-        }
-    }
-
-    // Four rows, those that int8_weights_t::order has at k. The byte permute ignores the upper bits of an
-    // index, and the table repeats accordingly.
-    void decode(const Zmm &w, const RegExp &codes, int k) {
-        if (wei_dt_ == mxdnn_s8) {
-            vmovdqu64(w, ptr[codes + k * panel_columns]);
-            vpshufb(w, w, table());
-            vpxord(w, w, flip());
-            return;
-        }
-        const Xbyak::Address eight_rows = ptr[codes + k / 8 * 64];
-        if (k % 8)
-            vpsrlw(w, eight_rows, 4);
-        else
-            vmovdqu64(w, eight_rows);
-        vpermb(w, w, table());
     }
 };
 

@@ -10,6 +10,7 @@ namespace x64 {
 
 kernel_make_t make_avx512_core_bf16_direct, make_avx512_core_bf16_direct_one_stream;
 kernel_make_t make_avx512_core_bf16_direct_int8, make_avx512_core_bf16_direct_int8_one_stream;
+kernel_make_t make_avx512_core_bf16_direct_int8_by_exponent;
 kernel_make_t make_avx512_core_bf16_decode, make_avx512_core_bf16_gemm;
 
 // clang-format off
@@ -28,9 +29,10 @@ inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
     {"avx512_core_bf16_decode_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_f8,   1,  {1},       make_avx512_core_bf16_decode},
     {"avx512_core_bf16_decode_s8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::decode, mxdnn_bf16, takes_s8,   1,  {1},       make_avx512_core_bf16_decode},
     {"avx512_core_bf16_gemm",        cpu_isa_t::avx512_core_bf16, kernel_kind_t::gemm,   mxdnn_bf16, takes_any,  14, {1, 2},    make_avx512_core_bf16_gemm},
-    for_zen({"avx512_core_bf16_direct_int8_f4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
+    for_zen({"avx512_core_bf16_direct_int8_f4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_by_exponent}),
+    for_zen({"avx512_core_bf16_direct_int8_mxint8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxint8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_by_exponent}),
     for_zen({"avx512_core_bf16_direct_int8_int4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
-    for_zen({"avx512_core_bf16_direct_int8_s8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
+    for_zen({"avx512_core_bf16_direct_int8_s8_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int8, 8, {1, 2, 4}, make_avx512_core_bf16_direct_int8_one_stream}),
     {"avx512_core_bf16_direct_int8_f4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     {"avx512_core_bf16_direct_int8_int4", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_int4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
     {"avx512_core_bf16_direct_int8_s8", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_s8, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_int8},
