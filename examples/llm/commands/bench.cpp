@@ -4,33 +4,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <vector>
 
+#include "engine/stopwatch.hpp"
 #include "model/session.hpp"
 
 namespace llm {
 
 namespace {
-
-// Seconds that pass, or that the threads of this process compute.
-class stopwatch_t {
-public:
-    explicit stopwatch_t(bool is_cpu_time = false)
-        : clock_(is_cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC), start_(now()) {}
-    double seconds() const { return now() - start_; }
-
-private:
-    const clockid_t clock_;
-    const double start_;
-
-    double now() const {
-        timespec t;
-        clock_gettime(clock_, &t);
-        return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
-    }
-};
 
 void print_implementations(const model_t &m) {
     std::map<std::string, int> layers;
@@ -118,7 +100,7 @@ void bench(const options_t &o) {
     printf("loaded in %.1f s: %.2f GB of weights\n", watch.seconds(), double(m.bytes()) * 1e-9);
     print_implementations(m);
     measure_prefill(m, o);
-    const double limit = m.engine->bandwidth();
+    const double limit = m.engine->bandwidth(o.has_cpu_time);
     for (const int64_t batch : o.batches) measure_decode(m, o, batch, limit);
     print_memory(m);
 }

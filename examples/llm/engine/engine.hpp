@@ -85,8 +85,8 @@ public:
     virtual void write(void *to, const void *host, size_t size) = 0;
     virtual void read(void *host, const void *from, size_t size) = 0; // waits
     virtual void copy(void *to, const void *from, size_t size) = 0;
-    // Bytes that it reads in a second, measured.
-    virtual double bandwidth() = 0;
+    // Bytes that it reads in a second, measured; a second of the host's threads, where that is the machine.
+    virtual double bandwidth(bool is_cpu_time) = 0;
     // Operations of a large bf16 matmul in a second, measured by what others use; 0: unknown.
     virtual double matmul_rate() { return 0; }
     // Waits for all that was begun.

@@ -49,7 +49,8 @@ public:
     plain_linear_t(engine_t &engine, const linear_spec_t &spec, const source_t &weights, data_type_t type)
         : engine_(engine), spec_(spec), type_(type),
           is_gated_(spec.then == linear_spec_t::then_t::gated_silu),
-          panels_(weights, 0, type, is_gated_ ? panels_t::order_t::halves : panels_t::order_t::straight) {}
+          panels_(engine, weights, 0, type,
+                  is_gated_ ? panels_t::order_t::halves : panels_t::order_t::straight) {}
 
     void run(int64_t rows, const void *x, void *y, const void *factor) override {
         const float *values = floats_.of(engine_, rows * spec_.in, x);
@@ -115,8 +116,8 @@ public:
         using order_t = panels_t::order_t;
         for (int64_t e = 0; e < spec.experts; e++) {
             gate_up_.emplace_back(
-                    gate_up, e, type, spec.is_interleaved ? order_t::straight : order_t::halves);
-            down_.emplace_back(down, e, type, order_t::straight);
+                    engine, gate_up, e, type, spec.is_interleaved ? order_t::straight : order_t::halves);
+            down_.emplace_back(engine, down, e, type, order_t::straight);
         }
     }
 

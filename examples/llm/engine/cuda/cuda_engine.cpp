@@ -170,7 +170,7 @@ public:
         check(cudaMemGetInfo(&free, &total), "ask the device for its memory");
         return total - free;
     }
-    double bandwidth() override;
+    double bandwidth(bool) override;
     double matmul_rate() override;
 
     std::unique_ptr<table_t> table(const source_t &source) override {
@@ -264,7 +264,7 @@ double cuda_engine_t::fastest(const std::function<void()> &work) {
     return double(best) * 1e-3;
 }
 
-double cuda_engine_t::bandwidth() {
+double cuda_engine_t::bandwidth(bool) {
     const buffer_t bytes = allocate(size_t(1) << 30), sum = allocate(4);
     return double(bytes.size) / fastest([&] {
         read_all(device_->stream, bytes.as<void>(), int64_t(bytes.size), sum.as<float>());
