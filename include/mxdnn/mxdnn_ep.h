@@ -26,7 +26,7 @@ extern "C" {
 /** What carries the rows. */
 typedef enum {
     mxdnn_ep_mpi = 0, /**< MPI 3.1, between CPU engines; the communicator is an MPI_Comm */
-    mxdnn_ep_nccl = 1 /**< NCCL, between CUDA engines; the communicator is an ncclComm_t */
+    mxdnn_ep_nccl = 1 /**< NCCL, between CUDA engines; not in this release: mxdnn_unimplemented */
 } mxdnn_ep_transport_t;
 
 /** The stages of an expert-parallel layer. */

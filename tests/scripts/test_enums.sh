@@ -27,13 +27,14 @@ names() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print("\n
 expect_same() { [ "$2" = "$3" ] || { output=$(diff <(printf '%s\n' "$2") <(printf '%s\n' "$3")); wrong "$1: the header (<) and the list (>) differ"; }; }
 expect_same "macros" "$("$cc" -I"$root/include" -dM -E "$header" | sed -n 's/^#define \(MXDNN_[A-Za-z0-9_]*\).*/\1/p' \
     | grep -v -x MXDNN_TYPES_H | LC_ALL=C sort)" "$(names constants macros)"
-expect_same "types" "$(grep -o -E '(\} |\*|_t )(const_)?mxdnn_[a-z0-9_]+_t(\[[A-Z_]+\])?;' "$header" | sed -E 's/^(\} |\*|_t )//; s/\[.*//; s/;//' | LC_ALL=C sort -u)" \
+expect_same "types" "$(grep -h -o -E '(\} |\*|_t )(const_)?mxdnn_[a-z0-9_]+_t(\[[A-Z_]+\])?;' "$header" "$root/include/mxdnn/mxdnn_ep.h" | sed -E 's/^(\} |\*|_t )//; s/\[.*//; s/;//' | LC_ALL=C sort -u)" \
     "$(names enums typedefs structs)"
 
 # What would be wrong is noticed: a value, an enumerator that the list lacks, a file that is out of date.
 for change in 's/mxdnn_bf16 = 2/mxdnn_bf16 = 7/' 's/mxdnn_s32 = 4,/mxdnn_s32 = 4, mxdnn_new = 99,/' \
-    's/MXDNN_ARG_BIAS 41/MXDNN_ARG_BIAS 42/'; do
-    mkdir -p "$scratch/changed/include/mxdnn" "$scratch/changed/scripts"
+    's/MXDNN_ARG_BIAS 41/MXDNN_ARG_BIAS 42/'; do # of mxdnn_types.h
+    mkdir -p "$scratch/changed/scripts"
+    cp -r "$root/include" "$scratch/changed/"
     sed "$change" "$header" >"$scratch/changed/include/mxdnn/mxdnn_types.h"
     cp -r "$root/share" "$scratch/changed/"
     cp "$root/scripts/update-enums" "$scratch/changed/scripts/"
