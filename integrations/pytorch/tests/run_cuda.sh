@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything of mxdnn_torch that needs a GPU, on a machine that has one, a CUDA toolkit and a Python with torch:
 #   integrations/pytorch/tests/run_cuda.sh [PYTHON]
-# Builds libmxdnn with its CUDA part and the operators below $WORK (default: build-cuda-torch), then runs the tests and
-# the measurement of call overhead. The record is $WORK/record.txt.
+# Builds libmxdnn with its CUDA part and the operators below $WORK (default: build-cuda-torch), then runs the tests, the
+# measurement of call overhead, and whole models in every format. The record is $WORK/record.txt.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 python=$(command -v "${1:-python3}")
@@ -31,4 +31,6 @@ cd "$work" # away from the sources of the package, which have no library beside 
         torch.cuda.get_device_name() if torch.cuda.is_available() else 'no CUDA device')"
     "$python" -m pytest -c "$tests/pyproject.toml" -p no:cacheprovider -q -rs -m cuda "$tests/tests"
     "$python" "$tests/benchmarks/call_overhead.py" --device cuda
+    # What transformers prints while it loads does not belong into a record.
+    "$python" "$tests/benchmarks/models.py" --device cuda --seconds 0.5 2>"$work/models.log"
 } 2>&1 | tee "$work/record.txt"
