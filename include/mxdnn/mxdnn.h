@@ -418,13 +418,16 @@ mxdnn_status_t MXDNN_API mxdnn_post_ops_get_params_gated(const_mxdnn_post_ops_t 
  *
  * A destination with tag `any` gets the packed layout of `dst_engine`. Type and attributes of MXDNN_ARG_DST
  * say the format; without such attributes it is the format of the source. mxdnn_query_dst_md returns the
- * descriptor. The stream of an execution belongs to the engine of the destination. */
+ * descriptor. The stream of an execution belongs to the engine of the destination.
+ *
+ * If all sides are grouped descriptors, each group of rows is a matrix of its own, which
+ * MXDNN_ARG_GROUP_OFFSETS delimit. */
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
         mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);
 /** mx_reorder with two destinations, MXDNN_ARG_DST and MXDNN_ARG_DST_1. Each has its own attributes, and
  * either may have tag `any`. The source is read once, for example to quantise a matrix along both of its
- * dimensions for training. */
+ * dimensions for training. A packed destination whose groups are {1, block} gets the transposed matrix. */
 mxdnn_status_t MXDNN_API mxdnn_mx_reorder_primitive_desc_create_with_dst_1(mxdnn_primitive_desc_t *pd,
         const_mxdnn_memory_desc_t src_md, mxdnn_engine_t src_engine, const_mxdnn_memory_desc_t dst_md,
         const_mxdnn_memory_desc_t dst_1_md, mxdnn_engine_t dst_engine, const_mxdnn_primitive_attr_t attr);

@@ -16,8 +16,8 @@ namespace {
 constexpr primitive_kind_t primitive_kinds[] = {
         {mxdnn_primitive_kind_mx_matmul, "mx_matmul", prepare_mx_matmul, list_args_plain,
                 check_runtime_dims_plain},
-        {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_plain,
-                check_runtime_dims_plain},
+        {mxdnn_primitive_kind_mx_reorder, "mx_reorder", prepare_mx_reorder, list_args_mx_reorder,
+                check_runtime_dims_mx_reorder},
         {mxdnn_primitive_kind_grouped_matmul, "grouped_matmul", prepare_grouped_matmul,
                 list_grouped_matmul_args, check_grouped_exec},
         {mxdnn_primitive_kind_grouped_matmul_backward_weights, "grouped_matmul_backward_weights",

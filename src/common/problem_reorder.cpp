@@ -3,8 +3,10 @@
 #include "common/problem_reorder.hpp"
 
 #include <string>
+#include <utility>
 
 #include "common/error.hpp"
+#include "common/grouped_mx_reorder.hpp"
 #include "common/packed_weights.hpp"
 #include "common/problem_util.hpp"
 
@@ -148,6 +150,12 @@ status_t resolve_scales_of_dst(problem_t &p, bool new_global) {
     return mxdnn_success;
 }
 
+void swap_last_two(dim_t *of_dims, int ndims) { std::swap(of_dims[ndims - 1], of_dims[ndims - 2]); }
+
+void swap_groups(arg_attr_t &a) {
+    for (arg_attr_t::grouping_t *g : {&a.scales, &a.zero_points}) std::swap(g->groups[0], g->groups[1]);
+}
+
 // Prepares each destination as if it were alone.
 status_t prepare_two_reorders(problem_t &p) {
     for (const memory_desc_t *md : {&p.src, &p.dst, &p.dst_1})
@@ -157,6 +165,20 @@ status_t prepare_two_reorders(problem_t &p) {
                     : md == &p.dst ? "dst"
                                    : "dst_1",
                     dims_text(*md).c_str());
+    const bool turned[2] = {is_turned(p.dst, p.attr.dst), is_turned(p.dst_1, p.attr.dst_1)};
+    if (turned[0] || turned[1]) {
+        if (!is_strided(p.src) || !is_high_precision(p.src.dt))
+            return fail(mxdnn_unimplemented,
+                    "src is %s and a destination is to be packed transposed; that takes a plain src of f32, bf16 or "
+                    "f16",
+                    to_string(p.src).c_str());
+        if (p.engine->kind() != mxdnn_cpu || p.src_engine->kind() != mxdnn_cpu)
+            return fail(
+                    mxdnn_unimplemented, "two destinations, one packed transposed, run on cpu engines only");
+        if (p.src.ndims < 2)
+            return fail(mxdnn_invalid_shape, "src is %s; a reorder needs at least two dims",
+                    dims_text(p.src).c_str());
+    }
     problem_t first = reorder_to(p, false), second = reorder_to(p, true);
     MXDNN_CHECK(prepare_mx_reorder(first));
     if (const status_t s = prepare_mx_reorder(second))
@@ -165,6 +187,9 @@ status_t prepare_two_reorders(problem_t &p) {
     p.dst_1 = second.dst;
     p.attr = first.attr;
     p.attr.dst_1 = second.attr.dst;
+    // The groups keep saying that the matrix is transposed.
+    if (turned[0]) swap_groups(p.attr.dst);
+    if (turned[1]) swap_groups(p.attr.dst_1);
     return mxdnn_success;
 }
 
@@ -175,6 +200,10 @@ bool moves_codes(const problem_t &p) {
            && p.attr.dst.global != mxdnn_quantization_mode_static_sazp;
 }
 
+bool is_turned(const memory_desc_t &dst, const arg_attr_t &a) {
+    return (is_any(dst) || is_packed(dst)) && a.scales.set && a.scales.groups[1] > 1;
+}
+
 problem_t reorder_to(const problem_t &p, bool second) {
     problem_t one = p;
     if (second) {
@@ -183,10 +212,17 @@ problem_t reorder_to(const problem_t &p, bool second) {
     }
     one.dst_1 = memory_desc_t();
     one.attr.dst_1 = arg_attr_t();
+    if (is_turned(one.dst, one.attr.dst)) {
+        swap_last_two(one.src.dims, one.src.ndims);
+        swap_last_two(one.src.strides, one.src.ndims);
+        if (is_any(one.dst)) swap_last_two(one.dst.dims, one.dst.ndims);
+        swap_groups(one.attr.dst);
+    }
     return one;
 }
 
 status_t prepare_mx_reorder(problem_t &p) {
+    if (is_grouped_reorder(p)) return prepare_grouped_reorder(p);
     if (!is_zero(p.dst_1)) return prepare_two_reorders(p);
     if (!p.attr.post_ops.ops.empty() || !p.attr.weights.is_default())
         return fail(mxdnn_invalid_arguments, "a reorder takes attributes of src and dst, and no post-ops");
@@ -197,6 +233,14 @@ status_t prepare_mx_reorder(problem_t &p) {
             p.attr.dst.is_dynamic() && p.attr.dst.global == mxdnn_quantization_mode_static_sazp;
     for (bool is_src : {true, false}) MXDNN_CHECK(resolve_side(p, is_src));
     return is_quantised_type(p.dst.dt) ? resolve_scales_of_dst(p, new_global) : mxdnn_success;
+}
+
+void list_args_mx_reorder(pd_t &pd) {
+    is_grouped_reorder(pd.problem) ? list_args_grouped_reorder(pd) : list_args_plain(pd);
+}
+
+status_t check_runtime_dims_mx_reorder(const problem_t &p, const exec_ctx_t &ctx) {
+    return is_grouped_reorder(p) ? check_grouped_reorder_exec(p, ctx) : check_runtime_dims_plain(p, ctx);
 }
 
 } // namespace impl

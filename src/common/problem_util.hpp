@@ -59,6 +59,9 @@ void list_quant_args(pd_t &pd, int arg, const memory_desc_t &md, const arg_attr_
 // Arguments of primitives with src, weights, bias and dst: mx_matmul and mx_reorder.
 void list_args_plain(pd_t &pd);
 status_t check_runtime_dims_plain(const problem_t &p, const exec_ctx_t &ctx);
+// The same, also of rows in groups.
+void list_args_mx_reorder(pd_t &pd);
+status_t check_runtime_dims_mx_reorder(const problem_t &p, const exec_ctx_t &ctx);
 
 // Arguments of grouped_matmul and of the gradient of its weights.
 void list_grouped_matmul_args(pd_t &pd);

@@ -10,7 +10,8 @@ namespace impl {
 // The arguments of an execution that belong to one of the destinations, in the form of a reorder to it alone.
 class one_reorder_t {
 public:
-    one_reorder_t(const exec_ctx_t &both, bool second);
+    // `src` is not null if this reorder sees the source in another way.
+    one_reorder_t(const exec_ctx_t &both, bool second, memory_t *src = nullptr);
     // `pd` is that of the reorder to this destination.
     exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd, exec_record_t *record) const {
         return {pd, both.stream, args_, nargs_, both.nested(pd).scratchpad, record};

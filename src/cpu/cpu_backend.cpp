@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "common/blob_verdict.hpp"
+#include "common/grouped_mx_reorder.hpp"
 #include "cpu/cpu_impl_lists.hpp"
 #include "cpu/cpu_settings.hpp"
 #include "cpu/x64/kernels/kernel_list.hpp"
@@ -57,7 +58,8 @@ public:
     }
 
     impl_list_t impl_list(const problem_t &p) const override {
-        return is_zero(p.dst_1) ? cpu_impl_list(p.kind) : cpu_two_reorders_list();
+        if (!is_zero(p.dst_1)) return cpu_two_reorders_list();
+        return is_grouped_reorder(p) ? cpu_grouped_reorders_list() : cpu_impl_list(p.kind);
     }
     mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const override;
 

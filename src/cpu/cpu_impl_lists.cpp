@@ -2,6 +2,7 @@
 // The CPU's implementations, best first. An entry says what it takes in its own pd_t::init.
 #include "cpu/cpu_impl_lists.hpp"
 
+#include "common/grouped_mx_reorder.hpp"
 #include "common/two_mx_reorders.hpp"
 #include "cpu/ref/ref_grouped_backward_weights.hpp"
 #include "cpu/ref/ref_grouped_matmul.hpp"
@@ -37,6 +38,11 @@ constexpr impl_list_item_t mx_reorder_list[] = {
 constexpr impl_list_item_t two_reorders_list[] = {
         impl_item<two_mx_reorders_t<false>>(),
         impl_item<two_mx_reorders_t<true>>(),
+};
+
+constexpr impl_list_item_t grouped_reorders_list[] = {
+        impl_item<grouped_mx_reorder_t<false>>(),
+        impl_item<grouped_mx_reorder_t<true>>(),
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
@@ -92,6 +98,7 @@ impl_list_t cpu_impl_list(mxdnn_primitive_kind_t kind) {
 }
 
 impl_list_t cpu_two_reorders_list() { return list(two_reorders_list); }
+impl_list_t cpu_grouped_reorders_list() { return list(grouped_reorders_list); }
 
 } // namespace impl
 } // namespace mxdnn

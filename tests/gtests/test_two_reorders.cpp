@@ -2,6 +2,7 @@
 // mx_reorder to two destinations: each gets the bytes that a reorder to it alone gives, by every
 // implementation.
 #include "cuda_call.hpp"
+#include "test_api_util.hpp"
 
 using namespace cuda_test;
 
@@ -102,6 +103,70 @@ TEST(two_reorders, need_both_memories_apart) {
                       .find("overlaps"),
             std::string::npos);
     EXPECT_EQ(refusal({{MXDNN_ARG_FROM, from}, {MXDNN_ARG_TO, to}, {MXDNN_ARG_DST_1, to_1}}), "none");
+}
+
+// Weights for both directions of training: the second destination is what a reorder of the transposed matrix
+// gives. Square matrices, too, are transposed.
+TEST(two_reorders, pack_the_transposed_matrix) {
+    std::mt19937 rng(8);
+    using pd_t = mxdnn::mx_reorder::primitive_desc;
+    mxdnn::stream stream(cpu());
+    for (const memory::dims &dims : {memory::dims{96, 70}, memory::dims{3, 64, 64}, memory::dims{2, 33, 160}})
+        for (const bool n_first : {false, true}) {
+            const size_t nd = dims.size();
+            const int mask = (1 << nd) - 1;
+            memory::dims turned_dims = dims;
+            std::swap(turned_dims[nd - 1], turned_dims[nd - 2]);
+            const tag order = nd == 2   ? (n_first ? tag::ba : tag::ab)
+                              : n_first ? tag::acb
+                                        : tag::abc,
+                      turned_order = nd == 2   ? (n_first ? tag::ab : tag::ba)
+                                     : n_first ? tag::abc
+                                               : tag::acb;
+            const memory::desc src(dims, dt::bf16, order), turned(turned_dims, dt::bf16, turned_order),
+                    any(dims, dt::f8_e4m3, tag::any);
+            const memory::dims one(nd - 2, 1);
+            const auto groups = [&](memory::dim k, memory::dim n) {
+                memory::dims g = one;
+                g.push_back(k), g.push_back(n);
+                return g;
+            };
+            mxdnn::primitive_attr both, each;
+            both.set_scales(MXDNN_ARG_DST, mask, groups(32, 1), dt::e8m0, false, mode_t::dynamic_mx);
+            both.set_scales(MXDNN_ARG_DST_1, mask, groups(1, 32), dt::e8m0, false, mode_t::dynamic_mx);
+            each.set_scales(MXDNN_ARG_DST, mask, groups(32, 1), dt::e8m0, false, mode_t::dynamic_mx);
+            memory x(src, cpu());
+            uint16_t *values = static_cast<uint16_t *>(x.get_data_handle());
+            std::normal_distribution<float> normal(0, 1);
+            for (size_t i = 0; i < src.get_size() / 2; i++) values[i] = api_test::to_bf16(normal(rng));
+            const auto packed = [&](const memory::desc &from) {
+                pd_t pd(cpu(), from, cpu(), memory::desc(from.get_dims(), dt::f8_e4m3, tag::any), each);
+                memory to(pd.dst_desc(), cpu());
+                mxdnn::mx_reorder(pd).execute(
+                        stream, {{MXDNN_ARG_FROM, memory(from, cpu(), values)}, {MXDNN_ARG_TO, to}});
+                return to;
+            };
+            const memory want[2] = {packed(src), packed(turned)};
+            pd_t pd(cpu(), src, cpu(), any, any, both);
+            // The descriptors that were chosen may be passed as well.
+            const pd_t again(cpu(), src, cpu(), pd.dst_desc(0), pd.dst_desc(1), both);
+            EXPECT_EQ(again.dst_desc(1), pd.dst_desc(1));
+            do {
+                SCOPED_TRACE(pd.impl_info_str());
+                memory to[2];
+                for (int i = 0; i < 2; i++) {
+                    ASSERT_EQ(pd.dst_desc(i), want[i].get_desc());
+                    to[i] = memory(pd.dst_desc(i), cpu());
+                }
+                mxdnn::mx_reorder(pd).execute(
+                        stream, {{MXDNN_ARG_FROM, x}, {MXDNN_ARG_DST, to[0]}, {MXDNN_ARG_DST_1, to[1]}});
+                for (int i = 0; i < 2; i++)
+                    EXPECT_EQ(std::memcmp(to[i].get_data_handle(), want[i].get_data_handle(),
+                                      want[i].get_desc().get_size()),
+                            0)
+                            << "destination " << i;
+            } while (pd.next_impl());
+        }
 }
 
 } // namespace
