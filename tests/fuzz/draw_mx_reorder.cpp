@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/draw_parts.hpp"
 
+#include <algorithm>
+
+#include "common/formats/swizzle_128x4.hpp"
 #include "common/packed_desc.hpp"
 #include "mxdnn/mxdnn.h"
 
@@ -41,9 +44,54 @@ bool draw_reorder_side(
            == mxdnn_success;
 }
 
+// A side whose rows are in groups, and how long its scales are.
+bool draw_grouped_side(choices_t &c, drawn_t &d, int arg, memory_desc_t &md, const shape_t &s, dim_t groups,
+        const std::vector<dim_t> &rows) {
+    const format_t &f = c.of(formats);
+    const bool codes = (f.scale_dt == mxdnn_e8m0 && !c.one_in(3)) || c.one_in(60);
+    if (codes) set_format(c, d.p.attr, arg, f, 2, int(1 + c.below(2)), arg != MXDNN_ARG_SRC, true);
+    const arg_attr_t &a = *d.p.attr.arg(arg);
+    const bool of_rows = a.scales.groups[0] > 1, tiles = a.layout == mxdnn_scales_swizzle_128x4;
+    const dim_t block = std::max(a.scales.groups[0], a.scales.groups[1]);
+    dim_t length = 0;
+    for (const dim_t n : rows) {
+        const dim_t blocks = div_up(of_rows ? n : s.at[1], block);
+        const dim_t lines = of_rows ? s.at[1] : n;
+        length += tiles ? swizzle_128x4::size(lines, blocks) : of_rows ? blocks : n;
+    }
+    if (!tiles && !of_rows) length = s.at[0];
+    d.lengths[MXDNN_ARG_ATTR_SCALES | arg] = length + c.below(3) - (c.one_in(30) && length > 0 ? 1 : 0);
+    const data_type_t dt = codes ? f.dt : c.of(high_precision);
+    return init_grouped(md, 2, s.at, dt, 0, groups, mxdnn_s32) == mxdnn_success;
+}
+
+bool draw_grouped_reorder(choices_t &c, drawn_t &d) {
+    problem_t &p = d.p;
+    dims_t dims(c, d);
+    p.engine = p.src_engine = draw_cpu(c);
+    const dim_t groups = 1 + c.below(5);
+    shape_t s;
+    s.add(c.below(200)), s.add(dims.length(100));
+    const bool starts = c.one_in(3);
+    mxdnn_primitive_attr_set_row_grouping(&p.attr, mxdnn_row_grouping_t(c.one_in(40) ? c.below(4) : starts));
+    std::vector<int32_t> cuts(size_t(groups) + starts);
+    for (int32_t &x : cuts) x = int32_t(c.below(s.at[0] + 1));
+    std::sort(cuts.begin(), cuts.end());
+    std::vector<dim_t> rows;
+    for (size_t g = 0; g < size_t(groups); g++)
+        rows.push_back(cuts[g + starts] - (g + starts ? cuts[g + starts - 1] : 0));
+    if (c.one_in(20)) c.of(cuts) = c.of({-1, 0, 1, int32_t(s.at[0]), INT32_MAX, INT32_MIN});
+    d.indices[MXDNN_ARG_GROUP_OFFSETS] = cuts;
+    d.lengths[MXDNN_ARG_GROUP_OFFSETS] = dim_t(cuts.size());
+    return draw_grouped_side(c, d, MXDNN_ARG_SRC, p.src, s, groups, rows)
+           && draw_grouped_side(c, d, MXDNN_ARG_DST, p.dst, s, c.one_in(60) ? groups + 1 : groups, rows)
+           && (!c.one_in(3) || draw_grouped_side(c, d, MXDNN_ARG_DST_1, p.dst_1, s, groups, rows));
+}
+
 } // namespace
 
 bool draw_mx_reorder(choices_t &c, drawn_t &d) {
+    if (c.one_in(6)) return draw_grouped_reorder(c, d);
     problem_t &p = d.p;
     dims_t dims(c, d);
     shape_t s;

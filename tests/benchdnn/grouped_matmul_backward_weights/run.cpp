@@ -214,7 +214,8 @@ void run(const problem_t &p) {
                     if (settings.against == "onednn") peer = make_dense(p, groups, r.threads);
                     if (!peer.name.empty()) r.peer = peer.name;
                     const auto mine = [&] { execute(prim, stream, args); };
-                    time_interleaved(mine, peer.run, settings.ms_per_problem, r.times, r.peer_times);
+                    time_interleaved(
+                            mine, peer.run, r.threads, settings.ms_per_problem, r.times, r.peer_times);
                     print(r);
                 });
         return wrong;
