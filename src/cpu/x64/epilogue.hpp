@@ -54,11 +54,14 @@ public:
     static void fetch(const void *place, int64_t bytes) {
         for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char *>(place) + i, 1);
     }
-    // Whether the results are bf16 of sums times row_terms_t::scale plus bias, for rows without weights.
-    bool is_linear() const { return dst_.dt == mxdnn_bf16 && p_.attr.post_ops.ops.empty(); }
+    // Whether the results are sums times row_terms_t::scale plus bias, for rows without weights.
+    bool is_linear() const { return p_.attr.post_ops.ops.empty(); }
     bool has_bias_per_row() const { return bias_.matrix && bias_.row_stride != 0; }
+    // Finishes such rows together, if place_of() is not null.
+    void finish_linear(const linear_rows_t &rows) const { rk_.linear(dst_.dt, rows); }
     // The bias of columns [first, first + n). Without a bias it is -0, which changes nothing.
     void load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const;
+    bool stores_bf16() const { return dst_.dt == mxdnn_bf16; }
     int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
     int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
 

@@ -299,16 +299,15 @@ struct jit_grouped_matmul_base_t::run_t {
             o.source = source_buffer(s.first);
             o.stream_row = r0;
         }
-        if (self.kernels_.can_store(s.direct, p.attr.src.scales.set)) {
-            if (summed && !c.gated) {
-                o.dst = results + slot * g.sums_stride + c0;
-                o.dst_stride = g.sums_stride * int64_t(sizeof(float));
-                o.dst_bytes = sizeof(float);
-            } else if (!summed && dst_md.ndims == 2 && rows[slot + o.rows - 1] - rows[slot] == o.rows - 1) {
-                o.dst = w.epilogue.place_of(select_row(w, x.dst_row(rows[slot])), c0);
-                o.dst_stride = w.epilogue.dst_row_bytes();
-                o.dst_bytes = w.epilogue.bytes_of_dst();
-            }
+        const bool stores = self.kernels_.can_store(s.direct, p.attr.src.scales.set);
+        if (stores && summed && !c.gated) {
+            o.dst = results + slot * g.sums_stride + c0;
+            o.dst_stride = g.sums_stride * int64_t(sizeof(float));
+            o.dst_bytes = sizeof(float);
+        } else if (!summed && dst_md.ndims == 2 && rows[slot + o.rows - 1] - rows[slot] == o.rows - 1) {
+            o.dst = w.epilogue.place_of(select_row(w, x.dst_row(rows[slot])), c0);
+            o.dst_stride = w.epilogue.dst_row_bytes();
+            o.dst_bytes = w.epilogue.bytes_of_dst();
         }
         float scale = x.alpha(s.expert);
         if (c.weights.global) {
@@ -321,9 +320,9 @@ struct jit_grouped_matmul_base_t::run_t {
             scale *= w.source.global();
         }
         float bias[max_plan_columns + 2 * panel_columns] = {};
-        o.store = self.kernels_.can_store(s.direct, p.attr.src.scales.set) && o.dst && !summed && !amax
-                  && !x.scatter && !x.topk && w.epilogue.is_linear();
-        if (o.store) {
+        const bool linear = o.dst && !summed && !amax && !x.scatter && !x.topk && w.epilogue.is_linear();
+        o.store = linear && stores && w.epilogue.stores_bf16();
+        if (linear) {
             w.epilogue.load_bias(s.expert, c0, c1 - c0, bias);
             o.bias = bias;
             o.scale = scale;
@@ -331,6 +330,9 @@ struct jit_grouped_matmul_base_t::run_t {
         }
         self.kernels_.multiply(o, n0, n1, acc, w.buffer);
         if (o.store) return;
+        if (linear)
+            return w.epilogue.finish_linear({acc + n0 % panel_columns, c.scratch.acc_columns, o.dst,
+                    o.dst_stride, o.rows, c1 - c0, o.scale, o.row_scales, bias});
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
 

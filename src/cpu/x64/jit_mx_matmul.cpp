@@ -15,12 +15,6 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
-namespace {
-// The destination is prefetched so many rows before it is written. Rows are short and far apart, so hardware
-// does not prefetch them. With a small K this matters.
-constexpr int64_t rows_ahead = 8;
-} // namespace
-
 // One execution of one primitive.
 struct jit_mx_matmul_base_t::run_t {
     const jit_mx_matmul_base_t &self;
@@ -137,16 +131,19 @@ struct jit_mx_matmul_base_t::run_t {
             operands.dst = epilogue.place_of(part.m0, c0);
             operands.dst_stride = epilogue.dst_row_bytes();
             operands.dst_bytes = epilogue.bytes_of_dst();
-            operands.store = self.kernels_.can_store(plan.direct, scaled) && operands.dst
-                             && epilogue.is_linear() && !epilogue.has_bias_per_row();
         }
-        if (operands.store) {
+        const bool linear = operands.dst && epilogue.is_linear() && !epilogue.has_bias_per_row();
+        operands.store = linear && epilogue.stores_bf16() && self.kernels_.can_store(plan.direct, scaled);
+        if (linear) {
             epilogue.load_bias(0, c0, c1 - c0, bias);
             operands.bias = bias;
             operands.row_scales = scaled ? row_scales(part) : nullptr;
         }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         if (operands.store) return;
+        if (linear)
+            return epilogue.finish_linear({acc + n0 % panel_columns, c.scratch.acc_columns, operands.dst,
+                    operands.dst_stride, part.rows, c1 - c0, operands.scale, operands.row_scales, bias});
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);
         float most = 0;

@@ -9,11 +9,29 @@ namespace mxdnn {
 namespace impl {
 namespace x64 {
 
+// A destination is prefetched so many rows before it is written. Rows are short and far apart, so hardware
+// does not prefetch them. With a small K this matters.
+constexpr int64_t rows_ahead = 8;
+
+// Rows of sums, and the rows of a destination that they become.
+struct linear_rows_t {
+    const float *x;
+    int64_t x_stride; // floats between rows
+    void *dst;
+    int64_t dst_stride; // bytes between rows
+    int64_t rows, columns;
+    float scale;
+    const float *row_scales; // further factors of the rows, or null
+    const float *bias;       // of the columns; -0 changes nothing
+};
+
 struct row_kernels_t {
     // out[i] = f32(src[i * stride]) for src of f32, bf16 or f16, stride in elements.
     void (*to_f32)(data_type_t dt, const void *src, int64_t stride, float *out, int64_t n);
     // dst[i * stride] = x[i] rounded to f32, bf16 or f16 (nearest even).
     void (*from_f32)(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t n);
+    // dst[r][i] = x[r][i] * (scale * row_scales[r]) + bias[i], rounded as by from_f32
+    void (*linear)(data_type_t dt, const linear_rows_t &rows);
     // out[i] = table[codes[i]] * scale
     void (*decode)(const uint8_t *codes, const float *table, float scale, float *out, int64_t n);
     // x[i] *= a

@@ -87,6 +87,47 @@ void from_f32(data_type_t dt, const float *x, void *dst, int64_t stride, int64_t
     }
 }
 
+// `convert` gets the address of a row of the destination, the scale, and the sums.
+template <typename F>
+MXDNN_INLINE void each_linear_row(const linear_rows_t &l, int64_t bytes, F convert) {
+    for (int64_t r = 0; r < l.rows; r++) {
+        char *dst = static_cast<char *>(l.dst) + r * l.dst_stride;
+        if (r + rows_ahead < l.rows)
+            for (int64_t i = 0; i < bytes; i += 64)
+                __builtin_prefetch(dst + rows_ahead * l.dst_stride + i, 1);
+        convert(dst, l.row_scales ? l.scale * l.row_scales[r] : l.scale, l.x + r * l.x_stride);
+    }
+}
+
+// The number of columns of most calls is known to the compiler.
+template <typename T, typename F>
+MXDNN_INLINE void linear_as(const linear_rows_t &l, F convert) {
+    constexpr int64_t usual = 64;
+    const auto row = [&](void *dst, float scale, const float *x, int64_t n) {
+        T *d = static_cast<T *>(dst);
+        for (int64_t i = 0; i < n; i++) d[i] = convert(x[i] * scale + l.bias[i]);
+    };
+    if (l.columns == usual)
+        each_linear_row(l, usual * int64_t(sizeof(T)),
+                [&](void *dst, float scale, const float *x) { row(dst, scale, x, usual); });
+    else
+        each_linear_row(l, l.columns * int64_t(sizeof(T)),
+                [&](void *dst, float scale, const float *x) { row(dst, scale, x, l.columns); });
+}
+
+void linear(data_type_t dt, const linear_rows_t &l) {
+    if (dt == mxdnn_f32) return linear_as<float>(l, [](float x) { return x; });
+    if (dt == mxdnn_bf16) return linear_as<uint16_t>(l, [](float x) { return bf16_of_f32(x); });
+    each_linear_row(l, l.columns * 2, [&](void *dst, float scale, const float *x) {
+        float sums[64];
+        for (int64_t i = 0; i < l.columns; i += 64) {
+            const int64_t n = l.columns - i < 64 ? l.columns - i : 64;
+            for (int64_t j = 0; j < n; j++) sums[j] = x[i + j] * scale + l.bias[i + j];
+            from_f32(dt, sums, static_cast<uint16_t *>(dst) + i, 1, n);
+        }
+    });
+}
+
 void decode(const uint8_t *codes, const float *table, float scale, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = table[codes[i]] * scale;
 }
@@ -272,7 +313,7 @@ void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
 
 extern const row_kernels_t MXDNN_ROW_KERNELS;
 const row_kernels_t MXDNN_ROW_KERNELS = {
-        to_f32, from_f32, decode, scale, add_scaled, eltwise, binary, gated, sum, amax_bits, to_s8};
+        to_f32, from_f32, linear, decode, scale, add_scaled, eltwise, binary, gated, sum, amax_bits, to_s8};
 
 } // namespace x64
 } // namespace impl
