@@ -205,6 +205,18 @@ TEST(matmul_plan, direct_calls_waste_no_rows) {
     }
 }
 
+TEST(matmul_plan, direct_calls_have_about_equal_length) {
+    EXPECT_EQ(plan_direct_rows(16, 12), 8);
+    EXPECT_EQ(plan_direct_rows(12, 12), 12);
+    EXPECT_EQ(plan_direct_rows(25, 12), 9);
+    EXPECT_EQ(plan_direct_rows(256, 12), 12);
+    EXPECT_EQ(plan_direct_rows(1, 12), 1);
+    for (int64_t M : {int64_t(0), runtime_dim}) EXPECT_EQ(plan_direct_rows(M, 12), 12);
+    for (int64_t M = 1; M < 60; M++) { // never more calls
+        EXPECT_EQ(div_up(M, int64_t(plan_direct_rows(M, 12))), div_up(M, int64_t(12))) << M;
+    }
+}
+
 TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
     for (int64_t M : {int64_t(MXDNN_RUNTIME_DIM_VAL), int64_t(1), int64_t(16), int64_t(17), int64_t(96),
                  int64_t(100)}) {

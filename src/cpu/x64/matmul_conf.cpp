@@ -138,6 +138,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
+    c.kernels.direct_rows = plan_direct_rows(M, c.kernels.direct_rows);
     if (c.direct->on_tiles)
         c.kernels.direct_rows = c.fused ? int(source_blocks_t::fused_block_rows)
                                         : plan_tile_rows(M, c.direct->max_rows, c.keeps);

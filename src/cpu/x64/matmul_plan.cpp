@@ -37,6 +37,10 @@ int plan_tile_rows(int64_t M, int most, bool keeps) {
     return int(std::max<int64_t>(round_up(div_up(M, calls), tile_source_rows), tile_source_rows));
 }
 
+int plan_direct_rows(int64_t M, int most) {
+    return M == runtime_dim || M == 0 ? most : int(div_up(M, div_up(M, int64_t(most))));
+}
+
 std::vector<int> plan_direct_kernels(int64_t M, int most) {
     std::vector<int> rows;
     if (M != runtime_dim) {
@@ -85,6 +89,7 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
 
 bool rows_conflict(int64_t stride, int64_t rows, int64_t l1d) {
     constexpr int64_t page = 4096, line = 64; // a way is a page: one line for each set
+    if (rows <= l1d / page) return false;
     int64_t lines[page / line] = {}, most = 0;
     for (int64_t r = 0; r < rows; r++) most = std::max(most, ++lines[r * stride % page / line]);
     return most > l1d / page;

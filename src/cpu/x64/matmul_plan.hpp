@@ -63,6 +63,10 @@ constexpr int any_gemm_rows_step = 2;
 // number).
 int plan_tile_rows(int64_t M, int most, bool keeps);
 
+// The number of rows of a direct call, of at most `most`, if there are M in all (runtime_dim: any number):
+// calls of about equal length, since one of few rows takes long to decode.
+int plan_direct_rows(int64_t M, int most);
+
 // The numbers of rows, ascending, that kernels are generated for. Calls take `most` of M rows at a time, and
 // the last call takes the rest: so these are the numbers that M needs, or (runtime_dim) any up to `most`.
 // With tiles they are whole tiles.
