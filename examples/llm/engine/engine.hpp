@@ -50,7 +50,8 @@ struct batch_t {
     const int32_t *tokens = nullptr, *sequences = nullptr, *positions = nullptr;
 };
 
-// Rows of the embedding.
+// Rows of the embedding. After largest() has found none, a step may be asked for a token below 0: any row
+// will do.
 class table_t {
 public:
     virtual ~table_t() = default;

@@ -121,7 +121,9 @@ void session_t::feed(const std::vector<input_t> &inputs, wanted_t wanted, const 
         for (size_t first = 0; first < picked.size(); first += size_t(head_rows)) {
             const size_t n = std::min(picked.size() - first, size_t(head_rows));
             e_.write(index_.as<void>(), picked.data() + first, n * 4);
-            run_head(int64_t(n));
+            e_.take_rows(
+                    int64_t(n), m_.config.hidden, x_.as<float>(), index_.as<int32_t>(), picked_.as<float>());
+            run_head(int64_t(n), picked_.as<float>());
             for (size_t i = 0; i < n; i++) {
                 e_.read(logits.data(), logits_.as<float>() + i * logits.size(), logits.size() * 4);
                 const size_t row = size_t(picked[first + i]);
@@ -165,17 +167,15 @@ void session_t::run_layer(size_t index) {
     l.down->run(rows, hidden_.as<void>(), x);
 }
 
-void session_t::run_head(int64_t rows) {
+void session_t::run_head(int64_t rows, const float *x) {
     const config_t &c = m_.config;
-    e_.take_rows(rows, c.hidden, x_.as<float>(), index_.as<int32_t>(), picked_.as<float>());
-    e_.rms_norm(
-            rows, c.hidden, picked_.as<float>(), m_.final_norm.as<float>(), c.norm_eps, normed_.as<void>());
+    e_.rms_norm(rows, c.hidden, x, m_.final_norm.as<float>(), c.norm_eps, normed_.as<void>());
     m_.head->run(rows, normed_.as<void>(), logits_.as<void>());
 }
 
 void session_t::decode_step() {
     run_layers();
-    run_head(batch_.rows);
+    run_head(batch_.rows, x_.as<float>());
     e_.largest(batch_.rows, m_.config.vocabulary, logits_.as<float>(), tokens_.as<int32_t>());
     e_.increment(batch_.rows, positions_.as<int32_t>());
 }
@@ -198,20 +198,22 @@ std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64
         positions.push_back(int32_t(lengths_[i]));
     }
     set_rows(tokens, sequences, positions);
-    e_.write(index_.as<void>(), sequences.data(), sequences.size() * 4);
     if (!step_) step_ = e_.recorded([this] { decode_step(); });
+    // The host does not wait for a step before it asks for the next one.
     std::vector<int32_t> all(size_t(steps) * tokens.size());
+    if (chosen_.size < all.size() * 4) chosen_ = e_.allocate(all.size() * 4);
     for (int64_t s = 0; s < steps; s++) {
         step_();
+        e_.copy(chosen_.as<int32_t>() + size_t(s) * tokens.size(), tokens_.as<void>(), tokens.size() * 4);
         for (size_t i = 0; i < tokens.size(); i++) {
             batch_.spans[i].position++;
             lengths_[i]++;
         }
-        int32_t *const next = all.data() + size_t(s) * tokens.size();
-        e_.read(next, tokens_.as<void>(), tokens.size() * 4);
-        for (size_t i = 0; i < tokens.size(); i++)
-            if (next[i] < 0) refuse_logits(int64_t(i), lengths_[i] - 1);
     }
+    e_.read(all.data(), chosen_.as<void>(), all.size() * 4);
+    for (size_t n = 0; n < all.size(); n++)
+        if (const size_t i = n % tokens.size(); all[n] < 0)
+            refuse_logits(int64_t(i), lengths_[i] - steps + int64_t(n / tokens.size()));
     return all;
 }
 

@@ -50,7 +50,7 @@ private:
     std::vector<int64_t> lengths_;
     std::unique_ptr<attention_t> attention_;
     buffer_t tokens_, sequences_, positions_, index_, x_, h_, qkv_, attended_, hidden_, gate_, router_;
-    buffer_t picked_, normed_, logits_;
+    buffer_t picked_, normed_, logits_, chosen_;
     batch_t batch_;
     std::function<void()> step_;
 
@@ -60,8 +60,8 @@ private:
     // From tokens to the rows after the last layer.
     void run_layers();
     void run_layer(size_t index);
-    // Logits of picked rows.
-    void run_head(int64_t rows);
+    // Logits of rows after the last layer.
+    void run_head(int64_t rows, const float *x);
     void decode_step();
 };
 

@@ -50,7 +50,7 @@ public:
         parallel(batch.rows, 16, [&](int64_t begin, int64_t end) {
             std::vector<float> row;
             for (int64_t r = begin; r < end; r++) {
-                read_f32(source_, {0, batch.tokens[r], 1}, row);
+                read_f32(source_, {0, std::max(batch.tokens[r], 0), 1}, row);
                 std::copy_n(row.data(), n, x + r * n);
             }
         });

@@ -22,20 +22,29 @@ struct attention_t {
     constexpr int64_t qkv() const { return (heads + 2 * kv_heads) * head_size; }
 };
 
+// ---- any shape ----
+
 // Rotates queries and keys of qkv [rows, a.qkv()] in place, multiplies queries by the scale, stores keys and
 // values.
 void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, float *qkv);
+// Attention of rows after that.
+void attend_plainly(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, const float *qkv, void *y);
 
-// Each row is one of another sequence, or any row: positions are read on the device, so that the call can be
-// captured. `room` has attend_rows_room() floats, which are enough for fewer rows, too.
-int64_t attend_rows_room(const attention_t &a, int64_t max_rows);
-void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
-        const int32_t *positions, const float *qkv, float *room, void *y);
+// ---- some rows of one sequence that follow each other, after rotate_and_store() ----
 
-// Rows that follow each other in one sequence, on tensor cores: bf16 and heads of 64 only.
 bool can_attend_span(const attention_t &a);
 void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position,
         const float *qkv, void *y);
+
+// ---- one row of each of some sequences ----
+
+// Does what rotate_and_store() does, too; queries in qkv remain as they are. `room` has attend_rows_room()
+// bytes, which were zeros before the first call.
+bool can_attend_rows(const attention_t &a);
+size_t attend_rows_room(const attention_t &a);
+void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, const float *qkv, void *room, void *y);
 
 } // namespace llm::cuda

@@ -73,7 +73,7 @@ public:
             int64_t max_rows)
         : stream_(stream), frequencies_(engine.put(frequencies(c.rope, c.head_size))) {
         const bool is_f32 = engine.precision() == precision_t::f32;
-        int64_t room = 0;
+        size_t room = 0;
         for (const config_t::layer_t &l : c.layers) {
             const int64_t seen = l.window ? std::min(context, l.window - 1 + max_rows) : context;
             cuda::attention_t a = {};
@@ -94,9 +94,9 @@ public:
             caches_.push_back(engine.allocate(size));
             a.values = caches_.back().as<void>();
             layers_.push_back(a);
-            room = std::max(room, attend_rows_room(a, can_attend_span(a) ? sequences : max_rows));
+            room = std::max(room, attend_rows_room(a));
         }
-        room_ = engine.allocate(size_t(room) * 4);
+        room_ = engine.allocate(room);
     }
 
     size_t bytes() const override {
@@ -115,11 +115,12 @@ public:
     void run(size_t layer, const batch_t &b, float *qkv, const float *sinks, void *y) override {
         cuda::attention_t a = layers_[layer];
         a.sinks = sinks;
-        rotate_and_store(stream_, a, b.rows, b.sequences, b.positions, qkv);
         const bool is_decode =
                 std::all_of(b.spans.begin(), b.spans.end(), [](const auto &s) { return s.rows == 1; });
-        if (is_decode || !can_attend_span(a))
-            return attend_rows(stream_, a, b.rows, b.sequences, b.positions, qkv, room_.as<float>(), y);
+        if (is_decode && can_attend_rows(a))
+            return attend_rows(stream_, a, b.rows, b.sequences, b.positions, qkv, room_.as<void>(), y);
+        rotate_and_store(stream_, a, b.rows, b.sequences, b.positions, qkv);
+        if (!can_attend_span(a)) return attend_plainly(stream_, a, b.rows, b.sequences, b.positions, qkv, y);
         const size_t size = a.result == type_t::bf16 ? 2 : 4;
         for (const batch_t::span_t &s : b.spans)
             attend_span(stream_, a, s.sequence, s.rows, s.position, qkv + s.row * a.qkv(),
@@ -188,7 +189,9 @@ public:
         cuda::take_rows(device_->stream, rows, n, x, index, y);
     }
     void largest(int64_t rows, int64_t n, const float *x, int32_t *index) override {
-        cuda::largest(device_->stream, rows, n, x, index);
+        const size_t room = largest_room(rows);
+        if (largest_room_.size < room) largest_room_ = allocate(room);
+        cuda::largest(device_->stream, rows, n, x, largest_room_.as<void>(), index);
     }
     void increment(int64_t n, int32_t *values) override { cuda::increment(device_->stream, n, values); }
 
@@ -206,6 +209,7 @@ public:
 private:
     const std::shared_ptr<device_t> device_;
     shared_t shared_;
+    buffer_t largest_room_;
 
     double fastest(const std::function<void()> &work);
 };

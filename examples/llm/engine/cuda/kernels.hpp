@@ -3,6 +3,7 @@
 // pointers are device memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 struct CUstream_st;
@@ -18,7 +19,10 @@ void look_up(
 void rms_norm(stream_t s, int64_t rows, int64_t n, const float *x, const float *weight, float eps,
         type_t type, void *y);
 void take_rows(stream_t s, int64_t rows, int64_t n, const float *x, const int32_t *index, float *y);
-void largest(stream_t s, int64_t rows, int64_t n, const float *x, int32_t *index);
+// The index of the largest of each row, or -1 where one of the row is no finite number; `room` has
+// largest_room() bytes.
+size_t largest_room(int64_t rows);
+void largest(stream_t s, int64_t rows, int64_t n, const float *x, void *room, int32_t *index);
 void increment(stream_t s, int64_t n, int32_t *values);
 
 // What follows a plain matmul: y = then(x + bias), with columns of y where there is a gate and an up.
@@ -31,7 +35,7 @@ struct finish_t {
 };
 void finish(stream_t s, const finish_t &f, const float *x, const void *factor, void *y);
 
-// y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not.
+// y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8.
 constexpr int64_t few_rows = 8;
 void multiply_few(stream_t s, int64_t rows, int64_t in, int64_t out, const void *x, const void *w,
         const float *bias, bool adds, int64_t y_stride, float *y);

@@ -35,7 +35,7 @@ public:
         const bool adds = spec_.then == then_t::add;
         const bool is_f32 = spec_.result == data_type_t::f32 && (adds || spec_.then == then_t::store);
         if (is_f32 && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
-                && spec_.in % 8 == 0 && rows * spec_.in * 2 <= 160 * 1024)
+                && spec_.in % 8 == 0)
             return multiply_few(shared_.stream, rows, spec_.in, spec_.out, x, weights_.as<void>(), spec_.bias,
                     adds, spec_.y_stride(), static_cast<float *>(y));
         if (is_f32 && !spec_.bias) return multiply(rows, x, static_cast<float *>(y), spec_.y_stride(), adds);
