@@ -38,6 +38,14 @@ const std::map<std::string, json> &shapes() {
                                      {"num_key_value_heads", 3}, {"vocab_size", 49152},
                                      {"max_position_embeddings", 8192}, {"tie_word_embeddings", true},
                                      {"rope_theta", 100000}}},
+            {"llama-3.2-3b", {{"model_type", "llama"}, {"num_hidden_layers", 28}, {"hidden_size", 3072},
+                                     {"intermediate_size", 8192}, {"num_attention_heads", 24},
+                                     {"num_key_value_heads", 8}, {"head_dim", 128}, {"vocab_size", 128256},
+                                     {"max_position_embeddings", 131072}, {"tie_word_embeddings", true},
+                                     {"rope_theta", 500000},
+                                     {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 32},
+                                                              {"low_freq_factor", 1}, {"high_freq_factor", 4},
+                                                              {"original_max_position_embeddings", 8192}}}}},
     };
     return all;
 }
