@@ -20,6 +20,7 @@ void add_loading(CLI::App *sub, options_t &o) {
             ->capture_default_str();
     sub->add_option("--dense", o.load.dense,
             "of attention and head; default: f32 or bf16 as --encoding says, else stored");
+    sub->add_option("--head", o.load.head, "of the head, which loses most in few bits; default: as --dense");
     sub->add_option("--chunk", o.load.max_rows, "tokens of a prompt that are computed at once")
             ->capture_default_str()
             ->check(CLI::Range(1, 1 << 16));

@@ -50,6 +50,11 @@ def rceil(largest):
     return np.ceil(np.log2(largest / 6))
 
 
+def even(largest):
+    bits = np.ascontiguousarray(largest, np.float32).view(np.uint32)
+    return floor(((bits + np.uint32(1 << 21)) & ~np.uint32((1 << 22) - 1)).view(np.float32))
+
+
 def nearest(x):
     """Of both exponents that with the smaller squared error, block by block."""
     blocks, _ = blocks_of(x, 32)
@@ -87,6 +92,8 @@ VARIANTS = {
     "gate and up only": (r"ffn_(gate|up)\.weight$", mxfp4),
     "down only": (r"ffn_down\.weight$", mxfp4),
     "all, scales by floor": (ALL, lambda x: mx(x, floor)),
+    "all, scales by even": (ALL, lambda x: mx(x, even)),
+    "all but the head, scales by even": (f"{ATTENTION}|{MLP}", lambda x: mx(x, even)),
     "all, the nearer of two scales": (ALL, nearest),
     "all, blocks of 16": (ALL, lambda x: mx(x, rceil, 16)),
     "all, scales of any value": (ALL, lambda x: any_scale(x, 32)),

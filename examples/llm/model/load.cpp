@@ -24,7 +24,8 @@ public:
                   !options.dense.empty() ? options.dense
                   : mlp_.kind == encoding_t::kind_t::f32 || mlp_.kind == encoding_t::kind_t::bf16
                           ? options.encoding
-                          : "stored")) {}
+                          : "stored")),
+          head_(options.head.empty() ? dense_ : encoding_t::find(options.head)) {}
 
     // Looks at names and shapes only.
     void check() {
@@ -51,7 +52,7 @@ public:
         m_.final_norm = e_.put(t_.floats(n.final_norm, {c_.hidden}));
         const char *head = c_.has_tied_head ? n.embedding : n.head;
         m_.head = linear({head},
-                {c_.hidden, c_.vocabulary, nullptr, then_t::store, data_type_t::f32, 0, "head"}, dense_);
+                {c_.hidden, c_.vocabulary, nullptr, then_t::store, data_type_t::f32, 0, "head"}, head_);
         e_.wait(); // weights are constant from now on
         if (progress) progress(all, all);
     }
@@ -61,7 +62,7 @@ private:
     const tensors_t &t_;
     engine_t &e_;
     const config_t &c_;
-    const encoding_t mlp_, dense_;
+    const encoding_t mlp_, dense_, head_;
     std::shared_ptr<routing_t> routing_;
     bool only_checks_ = false;
 

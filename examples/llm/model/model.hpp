@@ -19,6 +19,7 @@ struct load_options_t {
     std::string engine = "cpu";
     std::string encoding = "stored"; // of MLPs and experts
     std::string dense;      // of attention and head; empty: f32 or bf16 as `encoding` says, else stored
+    std::string head;       // of the head; empty: as `dense`
     int64_t max_rows = 512; // of a step
 };
 

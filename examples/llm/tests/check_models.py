@@ -79,6 +79,15 @@ def golden(name: str) -> None:
     refuses("packed as mxf", f"packed/{name}", "--ids", "1", "--encoding", "nvfp4")
 
 
+def heads() -> None:
+    """The head is as --head says, or as all of attention and head."""
+    folder, ids = os.path.join(GOLDEN, "llama"), [[3, 1, 4]]
+    dense = run(folder, ids, "--dense", "mxfp8")
+    assert run(folder, ids, "--dense", "mxfp8", "--head", "mxfp8") == dense
+    assert run(folder, ids, "--dense", "mxfp8", "--head", "stored") != dense
+    assert run(folder, ids, "--dense", "bf16", "--head", "mxfp8") != run(folder, ids, "--dense", "bf16")
+
+
 def gguf() -> None:
     """GGUF files of gpt-oss give the bits of the checkpoint that they are made from."""
     folder = os.path.join(GOLDEN, "gpt-oss")
@@ -244,6 +253,7 @@ def main() -> None:
         os.chdir(folder)
         for name in sorted(os.listdir(GOLDEN)):
             golden(name)
+        heads()
         gguf()
         wrong_files()
         logits_that_are_none()
