@@ -40,3 +40,13 @@ for log in nosuch bad; do
     expect_says "plot-perf of $log" "$log: "
     expect_silent "plot-perf of $log" Traceback
 done
+printf '| part | a, ms |\n|---|---|\n| norms | 1.5 |\n' >"$scratch/good"
+printf '| part | a, ms |\n|---|---|\n| norms | fast |\n' >"$scratch/bad"
+run "$root/scripts/plot-step" --title t --out "$scratch/t.svg" "$scratch/good"
+expect_status "plot-step" 0
+for record in nosuch bad; do
+    run "$root/scripts/plot-step" --title t --out "$scratch/t.svg" "$scratch/$record"
+    expect_failure "plot-step of $record"
+    expect_says "plot-step of $record" "$record: "
+    expect_silent "plot-step of $record" Traceback
+done
