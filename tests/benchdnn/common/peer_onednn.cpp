@@ -2,6 +2,7 @@
 #include "benchdnn/common/peer.hpp"
 
 #if MXDNN_HAVE_ONEDNN
+#include <cstring>
 #include <memory>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -89,7 +90,11 @@ peer_t make_onednn_matmul(
             }
             for (int i = 0; i < copies; i++) {
                 m->weights.emplace_back(pd.weights_desc(), m->engine);
-                fill(m->weights.back(), type == dt::bf16);
+                dnnl::memory &last = m->weights.back(), &first = m->weights.front();
+                if (i == 0)
+                    fill(first, type == dt::bf16);
+                else
+                    std::memcpy(last.get_data_handle(), first.get_data_handle(), last.get_desc().get_size());
             }
             return {[m] { m->run(); }, type == dt::bf16 ? "onednn:bf16" : "onednn:f32"};
         } catch (const dnnl::error &) {
