@@ -21,7 +21,7 @@ namespace {
 
 // How far ahead rows are fetched. They are short parts of long ones, which the processor's own prefetch does
 // not follow.
-constexpr int64_t rows_ahead = 16;
+constexpr int64_t fetched_ahead = 16;
 constexpr int64_t line = 16; // dwords of a cache line: columns of a panel, steps that are transposed
 constexpr int64_t step = gradient_step_bytes / 4; // dwords of a column that are multiplied together
 
@@ -139,7 +139,7 @@ struct jit_grouped_backward_weights_base_t::run_t {
         const auto at = [&](int64_t r) {
             return o.data + (o.row_offset(group.first + r) + columns.first) * bytes;
         };
-        for (int64_t r = row + rows_ahead; r < std::min(end, row + rows_ahead + rows_of_dword); r++)
+        for (int64_t r = row + fetched_ahead; r < std::min(end, row + fetched_ahead + rows_of_dword); r++)
             for (int64_t b = 0; b < n * bytes; b += 64) __builtin_prefetch(at(r) + b, 0, 3);
         const uint8_t *second = nullptr;
         if (c.pairs && row + 1 < end) {
