@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# cmake/dependencies.cmake and cmake/onednn.cmake: what they say when a dependency is missing, too old or not wanted.
+# cmake/dependencies.cmake, cmake/ep.cmake and cmake/onednn.cmake: what they say when a dependency is missing, too old or not wanted.
 # shellcheck source=tests/scripts/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -10,10 +10,12 @@ mkdir "$project"
 ln -s "$root/cmake" "$project/cmake"
 cat >"$project/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
-project(looks VERSION 0.0.1 LANGUAGES CXX)
+project(looks VERSION 0.0.1 LANGUAGES C CXX)
 include(cmake/dependencies.cmake)
+include(cmake/ep.cmake)
 include(cmake/onednn.cmake)
 message(STATUS "have oneDNN: ${MXDNN_HAVE_ONEDNN} '${MXDNN_ONEDNN_VERSION}'")
+message(STATUS "have ep: ${MXDNN_HAVE_EP}")
 CMAKE
 
 count=0
@@ -114,5 +116,21 @@ look "-DCMAKE_PREFIX_PATH=$scratch/older"
 expect_says "an older oneDNN is passed over" "have oneDNN: ON"
 expect_silent "an older oneDNN is passed over" "'3.1.0'"
 grep -q '^dnnl_DIR:PATH=.*/\.deps/' "$scratch/build$count/CMakeCache.txt" && wrong "dnnl_DIR stays in the cache"
+
+# MPI: none, required but missing, not wanted, not for static libraries.
+look "$(without MPI)"
+expect_status "no MPI" 0
+expect_says "no MPI" "have ep: FALSE"
+expect_says "no MPI" "libmxdnn_ep is left out"
+look "$(without MPI)" -DMXDNN_EP=ON
+expect_failure "MPI required"
+expect_says "MPI required" "(Debian/Ubuntu package libopenmpi-dev)"
+look -DMXDNN_EP=OFF
+expect_says "MPI not wanted" "have ep: FALSE"
+look -DBUILD_SHARED_LIBS=OFF
+expect_says "a static library" "left out of wheels and of static builds"
+look -DMXDNN_EP=MAYBE
+expect_failure "MXDNN_EP"
+expect_says "MXDNN_EP" "possible are AUTO, ON and OFF"
 
 echo "dependencies: $count configurations, all as expected"
