@@ -125,36 +125,45 @@ uint32_t random_scale(rng_t &g, data_type_t dt) {
     return encode(dt, below(g, 2) ? magnitude : -magnitude);
 }
 
+matrix_t::element_t matrix_t::element_of(uint32_t code, uint32_t scale, uint32_t zero_point) const {
+    const quant_t &q = format.quant;
+    element_t e = {decode(format.dt, code), decode(q.scale_dt, scale), 0};
+    if (format.dt == mxdnn_s8 && q.scale_dt != mxdnn_e8m0) e.code /= s8_t::step; // integers
+    if (q.zp == zero_point_kind_t::none) return e;
+    e.zero = decode(q.zp_dt, zero_point);
+    e.code -= q.zp == zero_point_kind_t::u8 ? e.zero : float(code_of_added(q.zp));
+    return e;
+}
+
 void matrix_t::fill(rng_t &g) {
     const packed_view_t v = view();
-    for (int64_t n = 0; n < shape.N; n++)
+    const quant_t &q = format.quant;
+    elements_.resize(size_t(shape.K * shape.N));
+    for (int64_t n = 0; n < shape.N; n++) {
+        uint32_t scale = 0, zero_point = 0;
         for (int64_t k = 0; k < shape.K; k++) {
-            v.set_code(k, n, random_code(g, format.dt));
-            if (k % shape.block) continue;
-            v.set_scale(k, n, random_scale(g, format.quant.scale_dt));
-            if (format.quant.zp == zero_point_kind_t::u8)
-                v.set_zero_point(k, n, below(g, 8) ? below(g, 16) : below(g, 256));
-            if (is_added(format.quant.zp))
-                v.set_zero_point(k, n, encode(format.quant.zp_dt, uniform(g, -2, 2)));
+            if (k % shape.block == 0) {
+                v.set_scale(k, n, scale = random_scale(g, q.scale_dt));
+                if (q.zp == zero_point_kind_t::u8)
+                    v.set_zero_point(k, n, zero_point = below(g, 8) ? below(g, 16) : below(g, 256));
+                if (is_added(q.zp)) v.set_zero_point(k, n, zero_point = encode(q.zp_dt, uniform(g, -2, 2)));
+            }
+            const uint32_t code = random_code(g, format.dt);
+            v.set_code(k, n, code);
+            elements_[size_t(n * shape.K + k)] = element_of(code, scale, zero_point);
         }
+    }
+    fresh_ = true;
 }
 
 void matrix_t::read() const {
     const packed_view_t v = view();
+    const bool has_zero_points = format.quant.zp != zero_point_kind_t::none;
     elements_.resize(size_t(shape.K * shape.N));
     for (int64_t n = 0; n < shape.N; n++)
-        for (int64_t k = 0; k < shape.K; k++) {
-            element_t &e = elements_[size_t(n * shape.K + k)];
-            e.code = decode(format.dt, v.code(k, n));
-            if (format.dt == mxdnn_s8 && format.quant.scale_dt != mxdnn_e8m0)
-                e.code /= s8_t::step; // integers
-            e.scale = decode(format.quant.scale_dt, v.scale(k, n));
-            e.zero = 0;
-            if (format.quant.zp == zero_point_kind_t::none) continue;
-            e.zero = decode(format.quant.zp_dt, v.zero_point(k, n));
-            e.code -=
-                    format.quant.zp == zero_point_kind_t::u8 ? e.zero : float(code_of_added(format.quant.zp));
-        }
+        for (int64_t k = 0; k < shape.K; k++)
+            elements_[size_t(n * shape.K + k)] =
+                    element_of(v.code(k, n), v.scale(k, n), has_zero_points ? v.zero_point(k, n) : 0);
     fresh_ = true;
 }
 

@@ -116,10 +116,11 @@ struct matrix_t {
     }
 
 private:
-    // Through the layout's map, bit by bit: slow, so it is done once.
+    // What was filled in, or read once through the layout's map, which is slow: bit by bit.
     mutable std::vector<element_t> elements_;
     mutable bool fresh_ = false;
 
+    element_t element_of(uint32_t code, uint32_t scale, uint32_t zero_point) const;
     void read() const;
 };
 

@@ -239,26 +239,24 @@ TEST_P(direct_kernels, sums) {
         // differ in how they load parameters, take turns.
         const bool thorough = !brief() && (f.quant.block <= 32 && f.quant.zp_dt != mxdnn_bf16);
         for (int64_t K : lengths()) {
-            const std::vector<int> panels = panels_of(row());
-            matrix_t w(f, K, panels.back() * panel_columns);
-            w.fill(g);
+            const std::vector<int> panels = panels_of(row()), counts = row_counts();
+            const size_t cases = counts.size() * panels.size();
             // Long sums in double precision take their time.
             const bool all = thorough && K < 300;
-            const std::vector<int> counts = row_counts();
-            for (size_t c = 0; c < counts.size(); c++)
-                for (size_t i = 0; i < panels.size(); i++) {
-                    const int rows = counts[c];
-                    if (!all && c * panels.size() + i != size_t(turn) % (counts.size() * panels.size()))
-                        continue;
-                    problem_t p(row(), w, rows, panels[i]);
-                    p.fill(g);
-                    p.place = places[turn % 3];
-                    if (row().on_tiles && (c + i) % 2) p.stream = true;
-                    const auto kernel = make(row(), f, K, rows, panels[i]);
-                    ASSERT_TRUE(kernel);
-                    check_direct(p, run_direct(*kernel, p));
-                    if (HasFailure()) return;
-                }
+            const size_t first = all ? 0 : size_t(turn) % cases, last = all ? cases - 1 : first;
+            matrix_t w(f, K, (all ? panels.back() : panels[first % panels.size()]) * panel_columns);
+            w.fill(g);
+            for (size_t i = first; i <= last; i++) {
+                const size_t c = i / panels.size(), n = i % panels.size();
+                problem_t p(row(), w, counts[c], panels[n]);
+                p.fill(g);
+                p.place = places[turn % 3];
+                if (row().on_tiles && (c + n) % 2) p.stream = true;
+                const auto kernel = make(row(), f, K, counts[c], panels[n]);
+                ASSERT_TRUE(kernel);
+                check_direct(p, run_direct(*kernel, p));
+                if (HasFailure()) return;
+            }
             turn++;
         }
     }
