@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "common/interrupt.hpp"
 #include "common/replaced_file.hpp"
 #include "progress.hpp"

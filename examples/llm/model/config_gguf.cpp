@@ -6,6 +6,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 #include "common/gguf_blocks.hpp"
 
 namespace llm {

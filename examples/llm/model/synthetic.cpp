@@ -7,6 +7,8 @@
 #include <map>
 #include <stdexcept>
 
+#include <nlohmann/json.hpp>
+
 #include "engine/cpu/loops.hpp"
 
 namespace llm {

@@ -17,8 +17,7 @@ int zero_offset(const import_context_t &context, const layer_t &layer, size_t qz
     const std::string &asked = context.options.gptq_zeros;
     if (asked == "plain") return 0;
     if (asked == "less-one") return 1;
-    const auto format = context.gptq.find("checkpoint_format");
-    if (format != context.gptq.end() && *format == "gptq_v2") return 0;
+    if (context.is_gptq_v2) return 0;
     // Some writers say "gptq", or nothing, and store them as they are. A symmetric quantiser has 8
     // everywhere.
     bool all_eight = true;
@@ -44,8 +43,9 @@ std::optional<source_t> find_gptq(const import_context_t &context, size_t qweigh
     layer.check_type(scales, {"F16", "BF16", "F32"});
     if (w.dims.size() != 2 || s.dims.size() != 2 || z.dims.size() != 2 || w.dims[1] != s.dims[1]
             || z.dims[0] != s.dims[0])
-        layer.refuse(described(w) + ", " + described(z) + " and " + described(s)
-                     + " do not belong together: due are [in / 8, out], [groups, out / 8] and [groups, out]");
+        layer.refuse(
+                described(w) + ", " + described(z) + " and " + described(s)
+                + " do not belong together: they must be [in / 8, out], [groups, out / 8] and [groups, out]");
     dim in = 0;
     const dim out = w.dims[1], groups = s.dims[0];
     if (out % 8 || z.dims[1] != out / 8 || __builtin_mul_overflow(w.dims[0], dim(8), &in))

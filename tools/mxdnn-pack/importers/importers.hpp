@@ -15,7 +15,7 @@ namespace mxdnn_pack {
 struct import_context_t {
     const checkpoint_t &input;
     const options_t &options;
-    nlohmann::json gptq; // what config.json or quantize_config.json says of it
+    bool is_gptq_v2; // as config.json or quantize_config.json says
 };
 
 struct importer_t {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "importers.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace mxdnn_pack {
 
 const std::vector<importer_t> &importers() {
@@ -24,7 +26,8 @@ import_context_t make_context(const checkpoint_t &input, const options_t &option
     const auto object = [](const json &j) { return j.is_object() ? j : json::object(); };
     json gptq = object(object(input.beside("config.json")).value("quantization_config", json::object()));
     if (!gptq.contains("checkpoint_format")) gptq.update(object(input.beside("quantize_config.json")));
-    return {input, options, gptq};
+    const auto format = gptq.find("checkpoint_format");
+    return {input, options, format != gptq.end() && *format == "gptq_v2"};
 }
 
 } // namespace mxdnn_pack
