@@ -257,7 +257,7 @@ private:
                 std::memcpy(a.data + i, &x, 4);
             }
         const auto given = d_.indices.find(a.arg);
-        if (given != d_.indices.end())
+        if (given != d_.indices.end() && !given->second.empty())
             std::memcpy(
                     a.data, given->second.data(), std::min(a.size, given->second.size() * sizeof(int32_t)));
         if (a.arg == MXDNN_ARG_WEIGHTS_PTRS) fill_pointers(a);
