@@ -164,8 +164,8 @@ private:
 
 const uint8_t *header_t::take(uint64_t size, const std::string &what) {
     if (size > file_.size() - at_)
-        refuse("the file ends within " + what + "; from byte " + str(at_) + " on " + str(size)
-                + " bytes are due, and it has " + str(file_.size()));
+        refuse("the file ends within " + what + ", which has " + str(size) + " bytes from byte " + str(at_)
+                + " on; the file has " + str(file_.size()));
     const uint64_t end = at_ + size;
     if (end > max_header_size)
         refuse(what + " ends at byte " + str(end) + "; headers of up to " + str(max_header_size)
@@ -227,7 +227,7 @@ uint64_t header_t::take_value(const std::string &what, value_t &value) {
     const uint8_t *p = take(value.size_ * info(value.type_).bytes, what);
     if (value.type_ == type_t::boolean)
         for (size_t i = 0; i < value.size_; i++)
-            if (p[i] > 1) refuse(what + " has the bool " + str(p[i]) + "; 0 and 1 are read");
+            if (p[i] > 1) refuse(what + " has the bool " + str(p[i]) + "; it must be 0 or 1");
     return at;
 }
 
@@ -266,7 +266,7 @@ void header_t::find_alignment() {
     if (v.is_array() || v.type() != type_t::u32) refuse(shown(alignment_key) + " is not of type u32");
     alignment_ = uint64_t(v.integer());
     if (alignment_ == 0 || (alignment_ & (alignment_ - 1)))
-        refuse(shown(alignment_key) + " is " + str(alignment_) + "; a power of two is due");
+        refuse(shown(alignment_key) + " is " + str(alignment_) + "; it must be a power of two");
 }
 
 tensor_t header_t::tensor(uint64_t index) {
@@ -284,7 +284,7 @@ tensor_t header_t::tensor(uint64_t index) {
     t.element = nullptr;
     for (const element_t &e : elements())
         if (e.id == id) t.element = &e;
-    if (!t.element) refuse(what + " has the type " + str(id) + ", which no known format has");
+    if (!t.element) refuse(what + " has the type " + str(id) + ", which is not a known format");
     const uint64_t block = t.element->block, row = t.dims.empty() ? 1 : uint64_t(t.dims.back());
     if (row % block)
         refuse(what + " has rows of " + str(row) + " elements; " + t.element->name + " has blocks of "
@@ -301,7 +301,7 @@ tensor_t header_t::tensor(uint64_t index) {
     t.size = is_empty ? 0 : size;
     t.offset = number<uint64_t>("the offset of " + what);
     if (t.offset % alignment_)
-        refuse(what + " begins at byte " + str(t.offset) + " of the data, which is no multiple of "
+        refuse(what + " begins at byte " + str(t.offset) + " of the data, which is not a multiple of "
                 + str(alignment_));
     return t;
 }

@@ -116,8 +116,8 @@ void checkpoint_t::read_gguf(const std::string &file_path) {
     const std::string ending = part.ending();
     if (part.count > max_shards || !ends_with(file_path, ending))
         throw std::runtime_error(file->name() + " says that it is part " + std::to_string(part.number + 1)
-                                 + " of " + std::to_string(part.count) + "; its name is due to end with "
-                                 + ending + ", and there are up to " + std::to_string(max_shards) + " parts");
+                                 + " of " + std::to_string(part.count) + "; its name must end with " + ending
+                                 + ", and there are up to " + std::to_string(max_shards) + " parts");
     allow_many_files();
     for (part_t p{0, part.count}; p.number < part.count; p.number++) {
         const std::string path_of_part = safetensors::without(file_path, ending) + p.ending();
@@ -164,12 +164,12 @@ void checkpoint_t::read_index(const std::string &index_path) {
     std::map<std::string, std::string> files; // of tensors
     std::set<std::string> names;
     for (const auto &[tensor, value] : j["weight_map"].items()) {
-        if (!value.is_string()) refuse("the file of tensor " + shown(tensor) + " is not a text");
+        if (!value.is_string()) refuse("the file of tensor " + shown(tensor) + " is not a string");
         const std::string name = value.get<std::string>();
         if (name.empty() || name.find_first_of(std::string("/\\\0", 3)) != name.npos || name == "."
                 || name == "..")
             refuse("tensor " + shown(tensor) + " is in " + shown(name)
-                    + ", which is no name of a file in the same folder");
+                    + ", which does not name a file in the same folder");
         files[tensor] = name;
         names.insert(name);
         if (names.size() > max_shards) refuse("it names more than " + std::to_string(max_shards) + " files");

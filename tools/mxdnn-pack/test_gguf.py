@@ -8,28 +8,15 @@ another implementation (tests/gtests/golden_gguf).
 import json
 import os
 import struct
-import subprocess
 import sys
 import tempfile
 
 from layouts import read
+from running import refuses, run
 
-PACK, BLOCKS = (os.path.abspath(p) for p in sys.argv[1:3])
+BLOCKS = os.path.abspath(sys.argv[2])
 KEPT = ["Q4_0", "Q4_1", "Q5_0", "Q8_0", "MXFP4", "NVFP4"]
 LOST = ["Q5_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K"]
-
-
-def run(*args: str) -> str:
-    done = subprocess.run([PACK, *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout
-
-
-def refuses(words: str, *args: str) -> None:
-    before = sorted(os.listdir("."))
-    done = subprocess.run([PACK, *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and words in done.stderr, (words, args, done.returncode, done.stdout, done.stderr)
-    assert sorted(os.listdir(".")) == before, (args, "left a file")
 
 
 def text(s: str) -> bytes:
@@ -126,13 +113,13 @@ def check_refusals() -> None:
         write("in.gguf", scales)
         refuses("global scales are finite and above zero", *args)
     write("in.gguf", [("w.weight", 40, [32, 64], bytes(36 * 32)), ("w.scale", 0, [2], bytes(8))])
-    refuses("is due with one number", *args)
+    refuses("must have one number", *args)
     write("in.gguf", [("w.weight", 16, [32, 256], bytes(66 * 32))])
     refuses("is of type IQ2_XXS, which is not read", *args)
     write("in.gguf", [("w.mxdnn_packed", 0, [4], bytes(16))])
     refuses("has the name of a packed one", *args)
     write("in.gguf", [("w.weight", 39, [32, 32], row * 32)], text("split.count") + struct.pack("<IH", 2, 3), 1)
-    refuses("its name is due to end with -00001-of-00003.gguf", *args)
+    refuses("its name must end with -00001-of-00003.gguf", *args)
     write("in.gguf", [("v", 0, [4], bytes(16))])
     refuses("no weights to pack", *args)
     refuses("no packed weights", "unpack", "in.gguf", "never.safetensors")

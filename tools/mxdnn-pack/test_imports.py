@@ -4,27 +4,11 @@
 import json
 import os
 import struct
-import subprocess
-import sys
 import tempfile
 
 import layouts
 from layouts import Case, read, write
-
-PACK = os.path.abspath(sys.argv[1])
-
-
-def run(*args: str) -> str:
-    done = subprocess.run([PACK, *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout
-
-
-def refuses(words: str, *args: str) -> None:
-    before = sorted(os.listdir("."))
-    done = subprocess.run([PACK, *args], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and words in done.stderr, (words, args, done.returncode, done.stdout, done.stderr)
-    assert sorted(os.listdir(".")) == before, (args, "left a file")
+from running import refuses, run
 
 
 def store(case: Case) -> None:
@@ -121,7 +105,7 @@ def check_refusals() -> None:
     changed(gptq, "m.q_proj.g_idx", raw=shuffled)
     pack_refused("desc_act")
     changed(gptq, "m.q_proj.g_idx", shape=[96, 2])
-    pack_refused("is due with shape [192]")
+    pack_refused("must have the shape [192]")
     changed(gptq, "m.q_proj.scales", absent=True)
     pack_refused("there is no tensor 'm.q_proj.scales'")
     changed(gptq, "m.q_proj.qzeros", absent=True)
@@ -137,9 +121,9 @@ def check_refusals() -> None:
     changed(gptq, "m.q_proj.scales", shape=[136, 3])
     pack_refused("do not belong together")
     changed(gptq, "m.q_proj.scales", dtype="I16")
-    pack_refused("is due as F16 or BF16 or F32")
+    pack_refused("must be F16 or BF16 or F32")
     changed(awq, "m.up.qzeros", shape=[17, 2])
-    pack_refused("is due with shape [2, 17]")
+    pack_refused("must have the shape [2, 17]")
     changed(ct, "l.weight_shape", raw=struct.pack("<2q", 150, 264))
     pack_refused("only codes of four bits")
     changed(ct, "l.weight_shape", raw=struct.pack("<2q", -150, 256))
@@ -149,20 +133,20 @@ def check_refusals() -> None:
     changed(ct, "l.weight_shape", absent=True)
     pack_refused("there is no tensor 'l.weight_shape'")
     changed(ct, "l.weight_scale", shape=[2, 150])
-    pack_refused("is due as [.., out, groups]")
+    pack_refused("must have the shape [.., out, groups]")
     changed(ct, "l.weight_zero_point", shape=[2, 19])
-    pack_refused("is due with shape [19, 2]")
+    pack_refused("must have the shape [19, 2]")
     changed(nv, "l.weight_scale", shape=[6, 150])
     pack_refused("do not belong together")
     changed(nv, "l.weight_scale", shape=[900])
-    pack_refused("are due as [out, in / block]")
+    pack_refused("must have the shape [out, in / block]")
     for bad in (0.0, -1.0, float("inf"), float("nan")):
         changed(nv, "l.weight_global_scale", raw=struct.pack("<f", bad))
         pack_refused("finite and above zero")
     changed(nv, "l.weight_global_scale", shape=[2], raw=struct.pack("<2f", 1, 1))
-    pack_refused("with one number")
+    pack_refused("must have one number")
     changed(mx, "net.0._weight_scale", shape=[5, 150])
-    pack_refused("is due with shape [150, 5]")
+    pack_refused("must have the shape [150, 5]")
     for text, words in (
         ('{"_type": "MXTensor"}', "no block_size"),
         ("{", "is not JSON"),
@@ -184,7 +168,7 @@ def check_refusals() -> None:
     int4 = cases["torchao, int4"]
     attributes = {"_type": "Int4Tensor", "_data": {"block_size": [1, (1 << 63) - 1]}}
     write("in.safetensors", int4.tensors, {**int4.metadata, "net.0.weight": json.dumps(attributes)})
-    pack_refused("is due with shape [1, 70]")
+    pack_refused("must have the shape [1, 70]")
     write("in.safetensors", mx.tensors)
     pack_refused("has no metadata 'net.0.weight'")
     # What is refused can be left out.

@@ -11,34 +11,15 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 
 import layouts
 from layouts import read, write
+from running import PACK, everything, refuses, run
 
-PACK = os.path.abspath(sys.argv[1])
 R = random.Random(4)
 INDEX = "model.safetensors.index.json"
-
-
-def run(*args: str) -> str:
-    done = subprocess.run([PACK, *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout
-
-
-def everything() -> list[str]:
-    return sorted(os.path.join(at, name) for at, folders, files in os.walk(".") for name in folders + files)
-
-
-def refuses(words: str, *args: str, status: int = 1, **popen: object) -> None:
-    before = everything()
-    done = subprocess.run([PACK, *args], capture_output=True, text=True, timeout=60, **popen)
-    said = done.stdout + done.stderr
-    assert done.returncode == status and words in said, (words, args, done.returncode, said)
-    assert everything() == before, (args, "left a file")
 
 
 def values(rows: int, cols: int, scale: float = 1.0) -> tuple[str, list[int], bytes]:
@@ -187,9 +168,9 @@ def check_hostile_indices() -> None:
     for index in (None, [], {}, {"weight_map": []}, {"weight_map": "a"}):
         refused('no object "weight_map"', index)
     refused("it names no tensors", {"weight_map": {}})
-    refused("is not a text", {"weight_map": {"a.weight": 1}})
+    refused("is not a string", {"weight_map": {"a.weight": 1}})
     for name in ("../secret.safetensors", "/etc/passwd", "sub/a.safetensors", "..", ".", "", "a\0b", "..\\secret"):
-        refused("no name of a file in the same folder", {"weight_map": {**where, "b.weight": name}})
+        refused("does not name a file in the same folder", {"weight_map": {**where, "b.weight": name}})
     refused("absent.safetensors", {"weight_map": {**where, "b.weight": "absent.safetensors"}})
     refused("does not have it", {"weight_map": {**where, "b.weight": "a.safetensors"}})
     refused("does not have it", {"weight_map": {"b.weight": "a.safetensors"}})

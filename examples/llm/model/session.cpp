@@ -185,7 +185,7 @@ std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64
     for (size_t i = 0; i < tokens.size(); i++) inputs.push_back({int64_t(i), {tokens[i]}});
     if (tokens.size() != lengths_.size())
         throw std::runtime_error(
-                "a token is due for each of " + std::to_string(lengths_.size()) + " sequences");
+                "there must be one token for each of " + std::to_string(lengths_.size()) + " sequences");
     check(inputs);
     std::vector<int32_t> sequences, positions;
     batch_.spans.clear();

@@ -30,8 +30,9 @@ std::optional<source_t> find_awq(const import_context_t &context, size_t qweight
     layer.check_type(qweight, {"I32"});
     layer.check_type(*scales, {"F16", "BF16", "F32"});
     if (out % 8 || in % 8 || in == 0 || groups < 1 || in % groups)
-        layer.refuse(described(w) + " and " + described(s)
-                     + " do not belong together: due are [in, out / 8] and [groups, out] with equal groups");
+        layer.refuse(
+                described(w) + " and " + described(s)
+                + " do not belong together: they must be [in, out / 8] and [groups, out] with equal groups");
     layer.check(*qzeros, {"I32"}, {groups, out / 8});
     const auto codes = [&input, qweight, in, out](dim first, dim columns, uint8_t *to) {
         // Words of eight rows of the matrix become words of eight columns.

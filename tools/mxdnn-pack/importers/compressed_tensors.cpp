@@ -32,7 +32,7 @@ source_t int4(const import_context_t &context, const layer_t &layer, const std::
     const size_t shape_at = layer.get("_shape");
     const std::vector<int64_t> dims = layer.integers(shape_at, 3);
     if (dims.size() != 2 && dims.size() != 3)
-        layer.refuse(described(input.entries[shape_at]) + " is due with [out, in] or [experts, out, in]");
+        layer.refuse(described(input.entries[shape_at]) + " must hold [out, in] or [experts, out, in]");
     const size_t n = dims.size();
     const dim out = dims[n - 2], in = dims[n - 1], words = in / per_word + (in % per_word != 0);
     std::vector<int64_t> due = dims;
@@ -42,7 +42,7 @@ source_t int4(const import_context_t &context, const layer_t &layer, const std::
                      + " that it says; only codes of four bits are imported");
     const shape_t shape = n == 3 ? shape_t::batch(dims[0], out, in) : shape_t::matrix(out, in);
     due[n - 1] = s.dims.empty() ? 0 : s.dims.back();
-    if (s.dims != due) layer.refuse(described(s) + " is due as [.., out, groups]");
+    if (s.dims != due) layer.refuse(described(s) + " must have the shape [.., out, groups]");
     const dim groups = due[n - 1], group = groups ? round_up(in, groups) : 0;
     if (in > 0 && (groups < 1 || round_up(in, group) != groups))
         layer.refuse(

@@ -29,9 +29,9 @@ std::optional<source_t> find_hqq(const import_context_t &context, size_t w_q) {
     if (bits != 4 && bits != 8)
         layer.refuse("its codes have " + std::to_string(bits) + " bits; 4 and 8 are read");
     if (axis != 0 && axis != 1)
-        layer.refuse("its groups are along axis " + std::to_string(axis) + ", due is 0 or 1");
+        layer.refuse("its groups are along axis " + std::to_string(axis) + "; it must be 0 or 1");
     if (dims.size() != 2 || dims[0] < 1 || dims[1] < 1)
-        layer.refuse(described(input.entries[shape_at]) + " is due with [out, in]");
+        layer.refuse(described(input.entries[shape_at]) + " must hold [out, in]");
     const dim out = dims[0], in = dims[1], per_byte = bits == 4 ? 2 : 1;
     dim count = 0;
     // W_q is [codes of groups, groups] or the other way round.
@@ -42,7 +42,7 @@ std::optional<source_t> find_hqq(const import_context_t &context, size_t w_q) {
     for (const size_t i : {scale, zero}) {
         layer.check_type(i, {"F16", "BF16", "F32"});
         if (dim(elements(input.entries[i])) != groups)
-            layer.refuse(described(input.entries[i]) + " is due with a number for each of "
+            layer.refuse(described(input.entries[i]) + " must have a number for each of "
                          + std::to_string(groups) + " groups");
     }
     source_t source{prefix + ".weight", "HQQ codes", shape_t::matrix(out, in), {w_q, scale, zero, shape_at},

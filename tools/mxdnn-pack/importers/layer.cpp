@@ -32,26 +32,26 @@ void layer_t::refuse(const std::string &why) const {
 
 void layer_t::check_type(size_t entry, std::initializer_list<const char *> dtypes) const {
     const entry_t &e = input_.entries[entry];
-    std::string due;
+    std::string allowed;
     for (const char *d : dtypes) {
         if (e.dtype == d) return;
-        due += (due.empty() ? "" : " or ") + std::string(d);
+        allowed += (allowed.empty() ? "" : " or ") + std::string(d);
     }
-    refuse(described(e) + " is due as " + due);
+    refuse(described(e) + " must be " + allowed);
 }
 
 void layer_t::check(
         size_t entry, std::initializer_list<const char *> dtypes, const std::vector<int64_t> &dims) const {
     check_type(entry, dtypes);
     const entry_t &e = input_.entries[entry];
-    if (e.dims != dims) refuse(described(e) + " is due with shape " + to_string(dims));
+    if (e.dims != dims) refuse(described(e) + " must have the shape " + to_string(dims));
 }
 
 std::vector<float> layer_t::global_scales(size_t entry, dim matrices) const {
     check_type(entry, {"F32", "BF16", "F16"});
     const size_t n = elements(input_.entries[entry]);
     if (n != 1 && dim(n) != matrices)
-        refuse(described(input_.entries[entry]) + " is due with one number"
+        refuse(described(input_.entries[entry]) + " must have one number"
                 + (matrices == 1 ? "" : ", or one for each of " + std::to_string(matrices) + " matrices"));
     std::vector<float> v = read_floats(input_, entry);
     for (const float x : v)
@@ -65,7 +65,7 @@ std::vector<int64_t> layer_t::integers(size_t entry, size_t most) const {
     check_type(entry, {"I64", "I32", "U8"});
     const entry_t &e = input_.entries[entry];
     const size_t n = elements(e);
-    if (n > most) refuse(described(e) + " is due with " + std::to_string(most) + " numbers at most");
+    if (n > most) refuse(described(e) + " must have at most " + std::to_string(most) + " numbers");
     const std::vector<uint8_t> bytes = read_bytes(input_, entry);
     const size_t size = n ? bytes.size() / n : 1;
     std::vector<int64_t> v(n);

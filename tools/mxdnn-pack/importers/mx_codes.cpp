@@ -40,7 +40,7 @@ dim codes_of_row(const entry_t &codes, size_t dims_before) {
 
 [[noreturn]] void do_not_fit(const layer_t &layer, const entry_t &codes, const entry_t &scales, dim block) {
     layer.refuse("codes " + described(codes) + " and scales " + described(scales)
-                 + " do not belong together: a scale is due for every " + std::to_string(block)
+                 + " do not belong together: there must be one scale for every " + std::to_string(block)
                  + " codes of a row");
 }
 
@@ -61,7 +61,7 @@ shape_t shape_of_codes(const layer_t &layer, const entry_t &scales, dim in) {
     const size_t n = scales.dims.size();
     if (n != 2 && n != 3)
         layer.refuse("scales " + described(scales)
-                     + " are due as [out, in / block] or [experts, out, in / block]");
+                     + " must have the shape [out, in / block] or [experts, out, in / block]");
     const dim out = scales.dims[n - 2];
     return n == 3 ? shape_t::batch(scales.dims[0], out, in) : shape_t::matrix(out, in);
 }

@@ -50,7 +50,7 @@ source_t scaled_values(const checkpoint_t &input, const layer_t &layer, const st
     layer.check_type(codes, {"F8_E4M3", "F8_E5M2", "I8"});
     layer.check_type(scales, {"F32", "BF16", "F16"});
     const size_t n = c.dims.size();
-    if (n != 2 && n != 3) layer.refuse(described(c) + " is due as [out, in] or [experts, out, in]");
+    if (n != 2 && n != 3) layer.refuse(described(c) + " must have the shape [out, in] or [experts, out, in]");
     const scale_blocks_t shared = scale_blocks(layer, c, s, block);
     const dim out = c.dims[n - 2], in = c.dims[n - 1];
     const shape_t shape = n == 3 ? shape_t::batch(c.dims[0], out, in) : shape_t::matrix(out, in);

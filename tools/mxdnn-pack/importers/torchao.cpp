@@ -55,7 +55,7 @@ struct tensor_t {
         const std::vector<int64_t> &d = entry(qdata).dims;
         dim in = 0;
         if ((d.size() != 2 && d.size() != 3) || __builtin_mul_overflow(d.back(), per_byte, &in))
-            layer.refuse(described(entry(qdata)) + " is due as [out, in] or [experts, out, in]");
+            layer.refuse(described(entry(qdata)) + " must have the shape [out, in] or [experts, out, in]");
         return d.size() == 3 ? shape_t::batch(d[0], d[1], in) : shape_t::matrix(d[0], in);
     }
 };
