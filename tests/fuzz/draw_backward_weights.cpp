@@ -56,7 +56,7 @@ bool draw_backward_weights(choices_t &c, drawn_t &d) {
     const dim_t G = dims.batch(), K = dims.length(300), N = dims.length(K > 100 ? 33 : 130);
     const dim_t groups = std::clamp<dim_t>(G, 0, 8);
     const bool padded = p.attr.row_grouping == mxdnn_row_grouping_padded;
-    dim_t rows = c.below(K * N > 3000 ? 40 : 150);
+    dim_t rows = c.below(double(K) * double(N) > 3000 ? 40 : 150);
     if (padded && groups > 0) rows = rows / groups * groups;
     const dim_t blocks = draw_groups(c, d, rows, groups);
     const bool quantised = c.one_in(2);

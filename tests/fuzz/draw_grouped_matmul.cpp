@@ -85,10 +85,11 @@ bool draw_grouped_matmul(choices_t &c, drawn_t &d) {
     if (c.one_in(3)) mxdnn_primitive_attr_set_topk_weights_placement(&p.attr, mxdnn_topk_weights_on_input);
     const dim_t E = dims.batch(), K = dims.length(300), N = dims.length(K > 100 ? 33 : 130);
     if (c.one_in(5))
-        mxdnn_primitive_attr_set_expert_range(&p.attr, c.below(3), std::max<dim_t>(E, 0) + c.below(5));
+        mxdnn_primitive_attr_set_expert_range(
+                &p.attr, c.below(3), std::clamp<dim_t>(E, 0, max_dim) + c.below(5));
     shape_t wei, result;
     wei.add(E), wei.add(K), wei.add(N);
-    dim_t src_rows = c.below(K * N > 3000 ? 20 : 60), rows = 0, dst_rows = 0, groups = 0;
+    dim_t src_rows = c.below(double(K) * double(N) > 3000 ? 20 : 60), rows = 0, dst_rows = 0, groups = 0;
     if (p.attr.row_grouping == mxdnn_row_grouping_padded && c.one_in(2)) src_rows = src_rows / 4 * 4;
     draw_groups(c, d, src_rows, rows, dst_rows, std::clamp<dim_t>(E, 0, 8), groups);
     result.add(dst_rows), result.add(N);

@@ -58,8 +58,9 @@ bool draw_moe_route(choices_t &c, drawn_t &d) {
     r.expert_groups = c.one_in(2) ? 1 : c.of({2, 3, 4, 8, 16, 32, 0, -1});
     if (E > 0 && E % std::max<dim_t>(r.expert_groups, 1) && !c.one_in(10)) r.expert_groups = 1;
     r.topk_groups = c.one_in(2) ? 1 : 1 + c.below(std::max<dim_t>(r.expert_groups, 1));
-    r.topk = c.one_in(20) ? c.of({dim_t(0), dim_t(-1), E, E + 1, dim_t(1) << 40})
-                          : 1 + c.below(std::clamp<dim_t>(E, 1, 8));
+    r.topk = c.one_in(20)
+                     ? c.of({dim_t(0), dim_t(-1), E, std::clamp<dim_t>(E, 0, max_dim) + 1, dim_t(1) << 40})
+                     : 1 + c.below(std::clamp<dim_t>(E, 1, 8));
     if (c.one_in(3)) mxdnn_primitive_attr_set_row_grouping(&p.attr, mxdnn_row_grouping_t(c.below(2)));
     if (c.one_in(3))
         mxdnn_post_ops_append_eltwise(&p.attr.post_ops, mxdnn_eltwise_linear, draw_number(c), 0.f);

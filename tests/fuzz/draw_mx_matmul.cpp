@@ -26,7 +26,7 @@ bool draw_mx_matmul(choices_t &c, drawn_t &d) {
         wei.add(c.one_in(2) ? 1 : b);
     }
     const dim_t K = dims.length(300), M = dims.length(K > 100 ? 33 : 130),
-                N = dims.length(M * K > 3000 ? 17 : 160);
+                N = dims.length(double(M) * double(K) > 3000 ? 17 : 160);
     src.add(M), src.add(K);
     wei.add(K), wei.add(N);
     dst.add(M), dst.add(N);
@@ -35,7 +35,7 @@ bool draw_mx_matmul(choices_t &c, drawn_t &d) {
     if (c.one_in(2)) draw_post_ops(c, p.attr, dst, sum_dt, true);
     if (!draw_bias(c, p, dst)) return false;
     if (p.attr.gated()) dst.at[dst.n - 1] = c.one_in(60) ? N : N / 2;
-    if (c.one_in(80)) c.of({&src, &wei, &dst})->at[c.below(dst.n)]++;
+    if (c.one_in(80)) c.of({&src, &wei, &dst})->at[c.below(dst.n)] ^= 1;
     return draw_side(c, p, MXDNN_ARG_SRC, p.src, src) && draw_weights(c, p, wei)
            && draw_side(c, p, MXDNN_ARG_DST, p.dst, dst);
 }

@@ -53,10 +53,11 @@ bool draw_grouped_side(choices_t &c, drawn_t &d, int arg, memory_desc_t &md, con
     const arg_attr_t &a = *d.p.attr.arg(arg);
     const bool of_rows = a.scales.groups[0] > 1, tiles = a.layout == mxdnn_scales_swizzle_128x4;
     const dim_t block = std::max(a.scales.groups[0], a.scales.groups[1]);
+    const dim_t columns = std::clamp<dim_t>(s.at[1], 0, 1 << 20); // what is longer is not executed
     dim_t length = 0;
     for (const dim_t n : rows) {
-        const dim_t blocks = div_up(of_rows ? n : s.at[1], block);
-        const dim_t lines = of_rows ? s.at[1] : n;
+        const dim_t blocks = div_up(of_rows ? n : columns, block);
+        const dim_t lines = of_rows ? columns : n;
         length += tiles ? swizzle_128x4::size(lines, blocks) : of_rows ? blocks : n;
     }
     if (!tiles && !of_rows) length = s.at[0];

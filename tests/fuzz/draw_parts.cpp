@@ -87,8 +87,9 @@ bool draw_strides(choices_t &c, memory_desc_t &md, int ndims, const dim_t *dims,
     for (int i = ndims - 1; i >= 0; i--) {
         const int d = order[i];
         strides[d] = next;
-        if (next > max_bytes || dims[d] > max_dim) continue;
-        next *= std::max<dim_t>(dims[d], 1);
+        const dim_t n = std::max<dim_t>(dims[d], 1);
+        if (next > max_bytes || n > max_dim || next > INT64_MAX / 2 / n) continue;
+        next *= n;
         if (how < 40 && c.one_in(2)) next += c.of({1, 2, 8, 16, 64});
         if (even && next % 2) next++;
     }
@@ -201,7 +202,7 @@ void draw_post_ops(choices_t &c, attr_t &a, const shape_t &dst, data_type_t dst_
             shape_t s;
             const int skip = int(c.below(now.n));
             for (int d = skip; d < now.n; d++) s.add(c.one_in(3) ? 1 : now.at[d]);
-            if (c.one_in(40)) s.at[s.n - 1]++;
+            if (c.one_in(40)) s.at[s.n - 1] ^= 1;
             memory_desc_t md;
             if (draw_plain(c, md, s, c.of(high_precision)))
                 mxdnn_post_ops_append_binary(po, c.of(binary), &md);
