@@ -58,6 +58,7 @@ typedef struct {
     mxdnn_memory_t src;           /**< rows, of the layer's forward type */
     mxdnn_memory_t src_scales;    /**< their e8m0 scales {padded rows, hidden / 32} */
     mxdnn_memory_t group_offsets; /**< s32 {local experts}: ends of the groups */
+    mxdnn_memory_t group_counts;  /**< s32 {ranks, local experts}: rows of each rank for each expert */
     mxdnn_memory_t dst;           /**< forward: results to write, bf16; backward: NULL */
     mxdnn_memory_t diff_dst;      /**< backward: gradients of the results, of the backward type; else NULL */
     mxdnn_memory_t diff_dst_scales; /**< their scales */

@@ -90,8 +90,9 @@ mxdnn_memory_t step_t::default_of(int index, int arg) const {
     const stage_t &stage = stages[index];
     const bool from = arg == MXDNN_ARG_SRC || arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC);
     const bool to = arg == MXDNN_ARG_DST || arg == (MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
-    if (arg == MXDNN_ARG_GROUP_OFFSETS && stage.op != op_t::send && stage.op != op_t::bring)
-        return offsets_.get();
+    const bool grouped = stage.op != op_t::send && stage.op != op_t::bring;
+    if (arg == MXDNN_ARG_GROUP_COUNTS && grouped) return counts_.get();
+    if (arg == MXDNN_ARG_GROUP_OFFSETS && grouped) return offsets_.get();
     if ((!from && !to) || (!is_forward(index) && !layer_->plan.has_backward())) return nullptr;
     const place_t place = from ? stage.from : stage.to;
     if (place == place_t::caller) return nullptr;
@@ -323,6 +324,7 @@ status_t step_t::compute(int index, mxdnn_stream_t stream) {
     args.src = kept_.rows.get();
     args.src_scales = kept_.scales.get(true);
     args.group_offsets = offsets_.get();
+    args.group_counts = counts_.get();
     if (forward) {
         args.dst = results_.rows.get();
     } else {

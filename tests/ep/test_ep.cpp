@@ -112,6 +112,11 @@ struct layer_test : testing::Test {
             mxdnn_memory_t dst, bool is_backward) {
         check_groups(src, scales, a->group_offsets, is_backward ? groups.dy : groups.x,
                 is_backward ? c.backward : c.forward);
+        const int32_t *counts = static_cast<const int32_t *>(memory(a->group_counts, true).get_data_handle());
+        for (int r = 0; r < ranks; r++)
+            for (dim e = 0; e < c.local_experts; e++)
+                EXPECT_EQ(counts[r * c.local_experts + e],
+                        all[size_t(r)].counts[size_t(rank * c.local_experts + e)]);
         const rows_t x = read_rows(eng, src, scales);
         const int32_t *ends = static_cast<const int32_t *>(memory(a->group_offsets, true).get_data_handle());
         uint16_t *y = static_cast<uint16_t *>(memory(dst, true).get_data_handle());
