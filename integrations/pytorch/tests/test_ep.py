@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expert parallelism: stages on several ranks (ep_ranks.py), and what is refused."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.distributed as dist
+
+pytest.importorskip("torchao.prototype.mx_formats")
+
+from mxdnn_torch import ep  # noqa: E402
+
+
+def test_stages_on_1_2_and_4_ranks(tmp_path):
+    done = subprocess.run(
+        [sys.executable, pathlib.Path(__file__).with_name("ep_ranks.py"), tmp_path / "meeting"],
+        capture_output=True, text=True, timeout=300, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    # 5 cases, with and without MXFP8; rank 0 is in three groups, rank 1 in two
+    assert sorted(map(int, done.stdout.split())) == [10, 10, 20, 30], done.stdout + done.stderr
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """A world of this process alone."""
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def test_needs_a_process_group():
+    with pytest.raises(RuntimeError, match="there is no process group"):
+        ep.a2a_dispatch(torch.zeros(4, 32), [4], [4])
+
+
+def test_groups_by_name(world):
+    x = torch.randn(4, 32)
+    for group in None, dist.group.WORLD, dist.group.WORLD.group_name:
+        assert torch.equal(ep.a2a_combine(x, [4], [4], group), x)
+
+
+@pytest.mark.parametrize("travel", [ep.a2a_dispatch, ep.a2a_combine])
+def test_bad_input_of_dispatch_and_combine(world, travel):
+    x = torch.zeros(4, 64)
+    for arguments, sentence in [
+        ((x[0], [4], [4]), r"input has shape \[64\]; it must be \[rows, columns\]"),
+        ((x.int(), [4], [4]), "input has dtype torch.int32; it must be a floating-point type"),
+        ((x.double(), [4], [4]), "bfloat16 and float32 can be quantised"),
+        ((x[:, :40], [4], [4]), "input has 40 columns; rows in MXFP8 need a multiple of 32"),
+        ((x, [4], [2, 2]), "input_splits has 2 numbers; the group has 1 ranks"),
+        ((x, [4, 0], [4]), "output_splits has 2 numbers; the group has 1 ranks"),
+        ((x, [4], [3]), r"input_splits is \[3\], 3 rows in all; input has 4"),
+        ((x, [-4], [4]), "numbers of rows are not negative"),
+        ((x, [4], [4], None, ep.RCEIL, 16), "block_size is 16; MXFP8 has blocks of 32"),
+        ((ep.quantize(x), [4], [4]), "input is an MXTensor"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            travel(*arguments)
+
+
+def test_bad_input_of_permute_and_unpermute():
+    x, counts = torch.zeros(5, 32), torch.tensor([2, 3])
+    for arguments, sentence in [
+        ((x[0], counts, 1, 2), "mx_tensor has shape"),
+        ((x.int(), counts, 1, 2), "mx_tensor has dtype torch.int32"),
+        ((x, counts, 2, 2), "it must be 2 x 2 integers"),
+        ((x, counts.float(), 1, 2), "it must be 1 x 2 integers"),
+        ((x, counts, 0, 2), "ep_degree is 0; it must be at least 1"),
+        ((x, counts, 1, 0), "num_local_experts is 0"),
+        ((x, counts, 1, 2, 0), "group_size_multiple_of is 0"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            ep.permute(*arguments)
+    for bad in torch.tensor([3, 3]), torch.tensor([6, -1]):
+        with pytest.raises(RuntimeError, match="GROUP_COUNTS"):
+            ep.permute(x, bad, 1, 2)
+    shape, rows, indices, *_ = ep.permute(x, counts, 1, 2)
+    for arguments, sentence in [
+        ((rows[1:], indices, shape), "permuted_indices has shape"),
+        ((rows, indices, (0, 32)), r"padded_shape is \[0, 32\]"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            ep.unpermute(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float16, torch.float64])
+def test_permute_of_every_type_keeps_bits(dtype):
+    torch.manual_seed(1)
+    x = torch.randn(7, 5).to(dtype)
+    x[2, 1], x[3, 2] = torch.nan, torch.inf
+    shape, rows, indices, sizes, ends = ep.permute(x, torch.tensor([[1, 2], [4, 0]]), 2, 2, 4)
+    assert sizes.tolist() == [8, 4] and ends.tolist() == [8, 12]
+    assert indices.tolist() == [0, 3, 4, 5, 6, -1, -1, -1, 1, 2, -1, -1, *[-1] * (len(rows) - 12)]
+    expected = torch.where((indices >= 0)[:, None], x[indices], 0)
+    assert torch.equal(rows.view(torch.uint8), expected.view(torch.uint8))
+    assert torch.equal(ep.unpermute(rows, indices, shape).view(torch.uint8), x.view(torch.uint8))
+
+
+def test_gradients_of_permute_and_unpermute():
+    torch.manual_seed(2)
+    x = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    counts = torch.tensor([[1, 2], [3, 0]])  # one row belongs to nobody
+    assert torch.autograd.gradcheck(lambda x: ep.permute(x, counts, 2, 2, 4)[1], x)
+    shape, rows, indices, *_ = ep.permute(x.detach(), counts, 2, 2, 4)
+    rows.requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: ep.unpermute(rows, indices, shape), rows)
