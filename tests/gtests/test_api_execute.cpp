@@ -533,3 +533,34 @@ TEST(ExecuteGroups, DenseCodesOfExpertsEndBeforeTheirScales) {
                                                 tight.data() + codes)}});
     }
 }
+
+// Indices are read as what they are, so they lie where such values may.
+TEST(ExecuteGroups, IndicesAreAligned) {
+    const mxdnn::engine eng(mxdnn::engine::kind::cpu, 0);
+    const mxdnn_dim_t rows = 4, K = 64, N = 32, experts = 2;
+    mxdnn::primitive_attr attr;
+    attr.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+    const mxdnn::grouped_matmul::primitive_desc pd(eng,
+            memory::desc::grouped({rows, K}, dt::bf16, 0, experts),
+            memory::desc({experts, K, N}, dt::f4_e2m1, tag::any), memory::desc(),
+            memory::desc::grouped({rows, N}, dt::bf16, 0, experts), attr);
+    memory src(pd.src_desc(), eng), weights(pd.weights_desc(), eng), dst(pd.dst_desc(), eng);
+    std::memset(src.get_data_handle(), 0, pd.src_desc().get_size());
+    std::memset(weights.get_data_handle(), 0, pd.weights_desc().get_size());
+    const mxdnn::stream stream(eng);
+    const mxdnn::grouped_matmul prim(pd);
+    std::vector<int32_t> ends = {1, int32_t(rows), 0};
+    for (int shift = 0; shift <= 4; shift++) {
+        char *const at = reinterpret_cast<char *>(ends.data()) + shift;
+        const memory offsets(memory::desc({experts}, dt::s32, tag::a), eng, at);
+        const int32_t given[] = {1, int32_t(rows)};
+        std::memcpy(at, given, sizeof(given));
+        const mxdnn_exec_arg_t args[] = {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, weights.get()},
+                {MXDNN_ARG_GROUP_OFFSETS, offsets.get()}, {MXDNN_ARG_DST, dst.get()}};
+        const auto execute = [&] { return mxdnn_primitive_execute(prim.get(), stream.get(), 4, args); };
+        if (shift % 4)
+            EXPECT_REFUSED(mxdnn_invalid_arguments, execute(), "GROUP_OFFSETS", "s32", "multiple of 4");
+        else
+            EXPECT_OK(execute());
+    }
+}
