@@ -3,6 +3,8 @@
 
     rows --a2a_dispatch--> permute --grouped_mm--> unpermute --a2a_combine--> rows
 
+`MoE` is the whole layer.
+
 Rows that leave a rank towards the experts are MXFP8: activations in the forward pass of `a2a_dispatch`, gradients in
 the backward pass of `a2a_combine`. Rows that come back keep their type, since they are going to be summed. The
 functions have the arguments and results of `torchao.prototype.moe_training.ep`, whose long names work, too.
@@ -12,9 +14,12 @@ from collections.abc import Sequence
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
 from torchao.prototype.mx_formats.config import ScaleCalculationMode
 from torchao.prototype.mx_formats.mx_tensor import MXTensor
 
+from .gradients import times_weights
 from .packed_tensor import PackedTensor
 
 Tensor = torch.Tensor
@@ -179,8 +184,8 @@ def a2a_dispatch(
 ) -> Tensor:
     """Rows [R, D] to the ranks of their experts. Gradients come back as they are.
 
-    `input_splits` are the rows for each rank, `output_splits` those from each rank. `group_name` is a group or its name;
-    None is the whole world. The result is an MXTensor, or plain without `mxfp8_fwd`. All ranks call it."""
+    `input_splits` are the rows for each rank, `output_splits` those from each rank. `group_name` is a group or its
+    name; None is the whole world. The result is an MXTensor, or plain without `mxfp8_fwd`. All ranks call it."""
     return _travel(
         _Dispatch, input, output_splits, input_splits, group_name, scaling_mode, block_size, mxfp8_fwd
     )
@@ -293,6 +298,136 @@ def unpermute(input: Tensor, permuted_indices: Tensor, padded_shape: Sequence[in
     _expect_rows(input, "input")
     _expect_indices(permuted_indices, input.shape[0], padded_shape)
     return _Unpermute.apply(input, permuted_indices, padded_shape[0] - 1)
+
+
+# ---- Experts ----
+
+
+def _products(rows: Tensor, weight: Tensor, ends: Tensor, mxfp8: bool) -> Tensor:
+    """Rows of each expert times its weights [K, N], quantised along K for MXFP8; zeros behind the last end."""
+    if not mxfp8:
+        return times_weights(rows, weight, ends)
+    packed = PackedTensor.from_float(weight.transpose(1, 2).contiguous(), "mxfp8")
+    return torch.ops.mxdnn.grouped_linear(rows.contiguous(), packed.packed, packed.blob, ends)
+
+
+class _GroupedMM(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b_t, ends, mxfp8):
+        rows = dequantize(a)
+        ctx.save_for_backward(rows, b_t, ends)
+        ctx.mxfp8 = mxfp8
+        return _products(dequantize(quantize(rows)) if mxfp8 else rows, b_t, ends, mxfp8)
+
+    @staticmethod
+    def backward(ctx, grad):
+        rows, b_t, ends = ctx.saved_tensors
+        grad = dequantize(grad)
+        grad_a = grad_b_t = None
+        if ctx.needs_input_grad[0]:
+            quantized = dequantize(quantize(grad)) if ctx.mxfp8 else grad
+            grad_a = _products(quantized, b_t.transpose(1, 2), ends, ctx.mxfp8)
+        if ctx.needs_input_grad[1]:
+            grad_b_t = torch.zeros_like(b_t)
+            begin = 0
+            for expert, end in enumerate(ends.tolist()):
+                if end > begin:
+                    grad_b_t[expert] = rows[begin:end].t() @ grad[begin:end]
+                begin = end
+        return grad_a, grad_b_t, None, None
+
+
+def grouped_mm(A: Tensor, B_t: Tensor, offs: Tensor, mxfp8: bool = True) -> Tensor:
+    """Rows [R, K] of each expert times its weights: B_t is [E, K, N], and offs are the ends of the groups.
+
+    With `mxfp8` rows and weights are quantised along the dimension of each sum, also for the gradient of A. The
+    gradient of B_t comes from A and the gradient as they arrive. What arrives in MXFP8 keeps its values: quantising
+    them again changes nothing."""
+    _expect_rows(A, "A")
+    if B_t.dim() != 3 or B_t.shape[1] != A.shape[1] or B_t.dtype != A.dtype:
+        raise ValueError(
+            f"B_t has shape {list(B_t.shape)} and dtype {B_t.dtype}; it must be [experts, {A.shape[1]}, N] of {A.dtype}"
+        )
+    if offs.shape != B_t.shape[:1] or offs.dtype != torch.int32:
+        raise ValueError(
+            f"offs has shape {list(offs.shape)} and dtype {offs.dtype}; it must be {B_t.shape[0]} numbers of int32"
+        )
+    if mxfp8 and (A.shape[1] % BLOCK or B_t.shape[2] % BLOCK):
+        raise ValueError(f"B_t has shape {list(B_t.shape)}; K and N of MXFP8 must be multiples of {BLOCK}")
+    return _GroupedMM.apply(A, B_t, offs, mxfp8)
+
+
+def route(logits: Tensor, topk: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `topk` experts of each token, weighted by the softmax of their logits [T, experts].
+
+    Returns a row for each pair of token and expert, sorted by expert: its weight and its token; and the rows of each
+    expert."""
+    values, ids = logits.topk(topk, dim=-1)
+    experts, order = ids.flatten().sort(stable=True)
+    weights = values.softmax(-1).flatten()[order]
+    return weights, order // topk, torch.bincount(experts, minlength=logits.shape[-1])
+
+
+class MoE(nn.Module):
+    """A mixture of experts over the ranks of a group: each has experts / ranks of them, and sees its own tokens.
+
+    An expert is down(silu(gate(x)) * up(x)). `mxfp8` quantises the exchange and the products. `shared` is a module that
+    sees every token. The router has to be the same on all ranks: the caller spreads its values and sums its gradients.
+    """
+
+    def __init__(
+        self,
+        hidden: int,
+        inter: int,
+        experts: int,
+        topk: int,
+        group: Group = None,
+        *,
+        mxfp8: bool = False,
+        alignment: int = BLOCK,
+        shared: nn.Module | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ):
+        super().__init__()
+        self.group = _resolve(group)
+        self.ranks = dist.get_world_size(self.group)
+        if experts % self.ranks:
+            raise ValueError(f"experts is {experts}; it must be a multiple of the {self.ranks} ranks of the group")
+        if not 1 <= topk <= experts:
+            raise ValueError(f"topk is {topk}; it must be from 1 to the {experts} experts")
+        self.local, self.topk, self.mxfp8, self.alignment = experts // self.ranks, topk, mxfp8, alignment
+        options = {"device": device, "dtype": dtype}
+        self.router = nn.Linear(hidden, experts, bias=False, **options)
+        self.gate_up = nn.Parameter(torch.empty(self.local, 2 * inter, hidden, **options))
+        self.down = nn.Parameter(torch.empty(self.local, hidden, inter, **options))
+        self.shared = shared
+        with torch.no_grad():
+            for weight in self.gate_up, self.down:
+                bound = weight.shape[-1] ** -0.5
+                weight.uniform_(-bound, bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.reshape(-1, x.shape[-1])
+        weights, token, counts = route(self.router(tokens).float(), self.topk)
+        arriving = torch.empty_like(counts)
+        dist.all_to_all_single(arriving, counts, group=self.group)
+        # The only time that the host waits for numbers of rows.
+        splits = torch.stack((counts, arriving)).view(2, self.ranks, self.local).sum(2).tolist()
+        leaving, coming = splits
+
+        rows = a2a_dispatch(tokens[token], coming, leaving, self.group, mxfp8_fwd=self.mxfp8)
+        shape, rows, indices, _, ends = permute(rows, arriving, self.ranks, self.local, self.alignment)
+        gate, up = grouped_mm(rows, self.gate_up.transpose(1, 2), ends, self.mxfp8).chunk(2, dim=-1)
+        rows = grouped_mm(F.silu(gate) * up, self.down.transpose(1, 2), ends, self.mxfp8)
+        rows = unpermute(rows, indices, shape)
+        rows = a2a_combine(rows, leaving, coming, self.group, mxfp8_bwd=self.mxfp8)
+
+        y = torch.zeros(tokens.shape, dtype=torch.float32, device=x.device)
+        y = y.index_add(0, token, rows.float() * weights[:, None]).to(x.dtype)
+        if self.shared is not None:
+            y = y + self.shared(tokens)
+        return y.reshape(x.shape)
 
 
 # torchao's names

@@ -42,7 +42,7 @@ torch.library.register_autograd("mxdnn::linear", _linear_backward, setup_context
 # ---- Experts: one operator for each gradient, whose loops over experts a compiler does not see ----
 
 
-def _times_weights(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+def times_weights(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     """Rows of each expert times its weights [N, K]; zeros for rows of none."""
     result = rows.new_zeros(rows.shape[0], weight.shape[2])
     begin = 0
@@ -80,8 +80,8 @@ def grouped_linear_backward(
         grad = grad * topk_weights[:, None].float()
     if activation != "none":
         grad = activations.gradient(activation, z, grad)
-    # Rows behind the last expert's have no gradient; _times_weights leaves zeros there.
-    grad_rows = _times_weights(grad, mxdnn.unpack(packed, blob, torch.float32), group_ends)
+    # Rows behind the last expert's have no gradient; times_weights leaves zeros there.
+    grad_rows = times_weights(grad, mxdnn.unpack(packed, blob, torch.float32), group_ends)
     if gather_idx is None:
         return grad_rows.to(x.dtype), grad_weights
     present = (gather_idx >= 0)[:, None]
@@ -193,13 +193,13 @@ def moe_layer_backward(
     results = mxdnn.grouped_linear(hidden, down, down_blob, ends, down_bias)
     grad_rows = grad.float()[tokens]
     grad_row_weights = (grad_rows * results).sum(1)
-    grad_hidden = _times_weights(
+    grad_hidden = times_weights(
         grad_rows * row_weights[:, None], mxdnn.unpack(down, down_blob, torch.float32), ends
     )
     grad_z = activations.gradient(activation, z, grad_hidden)
     grad_x = torch.zeros(x.shape, dtype=torch.float32, device=x.device)
     grad_x.index_add_(
-        0, tokens, _times_weights(grad_z, mxdnn.unpack(gate_up, gate_up_blob, torch.float32), ends)
+        0, tokens, times_weights(grad_z, mxdnn.unpack(gate_up, gate_up_blob, torch.float32), ends)
     )
     grad_weights = torch.zeros_like(grad_row_weights).scatter_add_(0, order.long(), grad_row_weights)
     return grad_x.to(x.dtype), route_gradient(

@@ -159,6 +159,57 @@ def check(case, group, mxfp8):
     at_least(28, p.grads * factor, x.grad, "gradients of dispatch")
 
 
+def plain_moe(x, router, gate_up, down, shared):
+    """All experts for every token; those that were not chosen have weight 0."""
+    values, ids = (x @ router.t()).topk(TOPK)
+    weights = x.new_zeros(len(x), EXPERTS).scatter(1, ids, values.softmax(1))
+    gate, up = torch.einsum("tk,enk->ten", x, gate_up).chunk(2, dim=-1)
+    results = torch.einsum("ten,ekn->tek", torch.nn.functional.silu(gate) * up, down)
+    return torch.einsum("te,tek->tk", weights, results) + x @ shared.t()
+
+
+def check_moe(group, mxfp8):
+    """The layer against the plain computation of all ranks' tokens, forward and backward."""
+    rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+    torch.manual_seed(5)
+    inter, first, local = 64, rank * EXPERTS // ranks, EXPERTS // ranks
+    shapes = (EXPERTS, COLUMNS), (EXPERTS, 2 * inter, COLUMNS), (EXPERTS, COLUMNS, inter), (COLUMNS, COLUMNS)
+    parameters = [(torch.randn(s) * s[-1] ** -0.5).requires_grad_() for s in shapes]
+    tokens = [TOKENS + r for r in range(ranks)]
+    tokens[-1] *= ranks != 2  # none on one rank
+    inputs = [torch.randn(n, COLUMNS, requires_grad=True) for n in tokens]
+    grads = [torch.randn_like(x) for x in inputs]
+    expected = [plain_moe(x, *parameters) for x in inputs]
+    for y, grad in zip(expected, grads):
+        y.backward(grad)
+
+    router, gate_up, down, shared = parameters
+    layer = ep.MoE(
+        COLUMNS, inter, EXPERTS, TOPK, group, mxfp8=mxfp8, shared=torch.nn.Linear(COLUMNS, COLUMNS, bias=False)
+    )
+    with torch.no_grad():
+        layer.router.weight.copy_(router)
+        layer.gate_up.copy_(gate_up[first : first + local])
+        layer.down.copy_(down[first : first + local])
+        layer.shared.weight.copy_(shared)
+    x = inputs[rank].detach()[None].requires_grad_()
+    y = layer(x)
+    y.backward(grads[rank][None])
+    if mxfp8:
+        at_least(23, expected[rank], y.detach()[0], "layer")
+        return
+    router_grad = layer.router.weight.grad
+    dist.all_reduce(router_grad, group=group)
+    for computed, wanted in [
+        (y[0], expected[rank]),
+        (x.grad[0], inputs[rank].grad),
+        (layer.gate_up.grad, gate_up.grad[first : first + local]),
+        (layer.down.grad, down.grad[first : first + local]),
+        (router_grad, router.grad),
+    ]:
+        torch.testing.assert_close(computed, wanted, rtol=1e-4, atol=1e-4)
+
+
 def rank_main(rank, file):
     torch.set_num_threads(1)
     dist.init_process_group(
@@ -169,14 +220,16 @@ def rank_main(rank, file):
         members = list(range(ranks))
         group = dist.new_group(members)
         if rank in members:
-            for case in CASES:
-                for mxfp8 in False, True:
+            for mxfp8 in False, True:
+                for case in CASES:
                     try:
                         check(case, group, mxfp8)
                         checked += 1
                     except Exception as error:
                         error.add_note(f"rank {rank} of {ranks}, {case}, mxfp8={mxfp8}")
                         raise
+                check_moe(group, mxfp8)
+                checked += 1
     dist.barrier()
     dist.destroy_process_group()
     os.write(1, f"{checked}\n".encode())  # at once, so that lines of ranks do not mix

@@ -12,6 +12,8 @@ import torch.distributed as dist
 
 pytest.importorskip("torchao.prototype.mx_formats")
 
+from ep_ranks import sqnr  # noqa: E402
+
 from mxdnn_torch import ep  # noqa: E402
 
 
@@ -21,8 +23,8 @@ def test_stages_on_1_2_and_4_ranks(tmp_path):
         capture_output=True, text=True, timeout=300, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    # 5 cases, with and without MXFP8; rank 0 is in three groups, rank 1 in two
-    assert sorted(map(int, done.stdout.split())) == [10, 10, 20, 30], done.stdout + done.stderr
+    # 5 cases and a layer, with and without MXFP8; rank 0 is in three groups, rank 1 in two
+    assert sorted(map(int, done.stdout.split())) == [12, 12, 24, 36], done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -110,3 +112,54 @@ def test_gradients_of_permute_and_unpermute():
     shape, rows, indices, *_ = ep.permute(x.detach(), counts, 2, 2, 4)
     rows.requires_grad_()
     assert torch.autograd.gradcheck(lambda rows: ep.unpermute(rows, indices, shape), rows)
+
+
+def test_gradients_of_routing():
+    torch.manual_seed(3)
+    logits = torch.randn(6, 5, dtype=torch.float64, requires_grad=True)
+    weights, token, counts = ep.route(logits, 2)
+    assert counts.sum() == 12 and torch.equal(token.sort()[0], torch.arange(6).repeat_interleave(2))
+    torch.testing.assert_close(torch.zeros(6).double().index_add(0, token, weights), torch.ones(6).double())
+    assert torch.autograd.gradcheck(lambda logits: ep.route(logits, 2)[0], logits)
+
+
+def grouped_problem(dtype, mxfp8):
+    """A product whose second expert is empty, and its plain computation; rows behind the last end are NaN."""
+    torch.manual_seed(4)
+    ends = torch.tensor([32, 32, 96], dtype=torch.int32)
+    a, b_t, grad = (torch.randn(*s).to(dtype) for s in ((128, 192), (3, 192, 160), (128, 160)))
+    expected = torch.cat([a[:32] @ b_t[0], a[32:96] @ b_t[2], torch.zeros(32, 160, dtype=dtype)])
+    expected_a = torch.cat([grad[:32] @ b_t[0].t(), grad[32:96] @ b_t[2].t(), torch.zeros(32, 192, dtype=dtype)])
+    expected_b = torch.stack([a[:32].t() @ grad[:32], torch.zeros(192, 160, dtype=dtype), a[32:96].t() @ grad[32:96]])
+    a[96:], grad[96:] = torch.nan, torch.nan
+    a.requires_grad_()
+    b_t.requires_grad_()
+    y = ep.grouped_mm(a, b_t, ends, mxfp8)
+    y.backward(grad)
+    return (expected, y.detach()), (expected_a, a.grad), (expected_b, b_t.grad)
+
+
+def test_grouped_mm():
+    for expected, computed in grouped_problem(torch.float64, False):
+        torch.testing.assert_close(computed, expected)
+    for dtype in torch.bfloat16, torch.float32:
+        for decibel, (expected, computed) in zip((28, 26, 25), grouped_problem(dtype, True)):
+            assert computed.dtype == dtype
+            assert sqnr(expected, computed) >= decibel
+    assert not computed[1].any()  # the gradient of an expert without rows
+
+
+def test_bad_input_of_grouped_mm_and_moe(world):
+    a, b_t, ends = torch.zeros(64, 32), torch.zeros(2, 32, 64), torch.tensor([32, 64], dtype=torch.int32)
+    for arguments, sentence in [
+        ((a, b_t[0], ends), r"B_t has shape \[32, 64\]"),
+        ((a, b_t.transpose(1, 2), ends), r"it must be \[experts, 32, N\]"),
+        ((a, b_t.double(), ends), "B_t has .* dtype torch.float64"),
+        ((a, b_t, ends[:1]), "it must be 2 numbers of int32"),
+        ((a, b_t, ends.long()), "offs has .* dtype torch.int64"),
+        ((a, b_t[..., :40], ends), "K and N of MXFP8 must be multiples of 32"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            ep.grouped_mm(*arguments)
+    with pytest.raises(ValueError, match="topk is 3; it must be from 1 to the 2 experts"):
+        ep.MoE(32, 32, 2, 3)
