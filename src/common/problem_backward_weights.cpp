@@ -13,19 +13,8 @@ constexpr dim_t max_groups = 1 << 20; // as many experts as grouped_matmul has a
 // src or diff_dst, whose columns are a dim of the gradient.
 status_t check_operand(
         const problem_t &p, const char *name, const memory_desc_t &md, const char *dim, dim_t columns) {
-    if (is_zero(md))
-        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
-    const bool grouped = md.kind == mxdnn_format_kind_grouped,
-               padded = p.attr.row_grouping == mxdnn_row_grouping_padded;
-    if (!grouped && !is_strided(md))
-        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be grouped or plain (strided)", name,
-                to_string(md).c_str());
-    if (md.ndims != 2 && !(padded && md.ndims == 3))
-        return fail(mxdnn_invalid_shape, "%s has %d dims; it is [rows, columns]%s", name, md.ndims,
-                padded ? " or [groups, rows of a group, columns]" : "");
-    if (grouped && padded)
-        return fail(mxdnn_invalid_arguments, "%s is %s; padded groups are a plain tensor", name,
-                to_string(md).c_str());
+    MXDNN_CHECK(check_grouped_rows(name, md, p.attr.row_grouping));
+    const bool grouped = md.kind == mxdnn_format_kind_grouped;
     const dim_t G = p.diff_weights.dims[0];
     const dim_t groups = grouped ? md.grouped.group_count : md.ndims == 3 ? md.dims[0] : G;
     if (!dims_agree(groups, G))

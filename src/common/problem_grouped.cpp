@@ -11,20 +11,8 @@ namespace {
 // A limit, because every execution visits each expert, with weights or not.
 constexpr dim_t max_experts = 1 << 20;
 
-// Source or destination: rows in groups, rows in any order, or padded groups.
-status_t check_rows_tensor(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
-    if (is_zero(md))
-        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
-    const bool grouped = md.kind == mxdnn_format_kind_grouped, padded = grouping == mxdnn_row_grouping_padded;
-    if (!grouped && !is_strided(md))
-        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be grouped or plain (strided)", name,
-                to_string(md).c_str());
-    if (md.ndims != 2 && !(padded && md.ndims == 3))
-        return fail(mxdnn_invalid_shape, "%s has %d dims; it is [rows, columns]%s", name, md.ndims,
-                padded ? " or [groups, rows of a group, columns]" : "");
-    if (grouped && padded)
-        return fail(mxdnn_invalid_arguments, "%s is %s; padded groups are a plain tensor of 3 dims", name,
-                to_string(md).c_str());
+status_t check_operand(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
+    MXDNN_CHECK(check_grouped_rows(name, md, grouping));
     if (md.dims[md.ndims - 1] == runtime_dim)
         return fail(mxdnn_unimplemented, "the columns of %s are a runtime dim; only rows may be", name);
     return mxdnn_success;
@@ -63,8 +51,8 @@ status_t check_grouped_post_ops(const problem_t &p) {
 
 status_t prepare_grouped_matmul(problem_t &p) {
     const memory_desc_t &src = p.src, &wei = p.weights, &dst = p.dst;
-    MXDNN_CHECK(check_rows_tensor("src", src, p.attr.row_grouping));
-    MXDNN_CHECK(check_rows_tensor("dst", dst, p.attr.row_grouping));
+    MXDNN_CHECK(check_operand("src", src, p.attr.row_grouping));
+    MXDNN_CHECK(check_operand("dst", dst, p.attr.row_grouping));
     MXDNN_CHECK(check_pair(src, dst));
     if (wei.ndims != 3 || has_runtime_dims(wei))
         return fail(mxdnn_invalid_shape, "weights are %s; they are [experts, K, N] with known dims",

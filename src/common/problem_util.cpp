@@ -61,6 +61,22 @@ status_t check_matches_packed(const char *name, const memory_desc_t &md, const a
     return mxdnn_success;
 }
 
+status_t check_grouped_rows(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping) {
+    if (is_zero(md))
+        return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);
+    const bool grouped = md.kind == mxdnn_format_kind_grouped, padded = grouping == mxdnn_row_grouping_padded;
+    if (!grouped && !is_strided(md))
+        return fail(mxdnn_invalid_arguments, "%s is %s; it has to be grouped or plain (strided)", name,
+                to_string(md).c_str());
+    if (md.ndims != 2 && !(padded && md.ndims == 3))
+        return fail(mxdnn_invalid_shape, "%s has %d dims; it is [rows, columns]%s", name, md.ndims,
+                padded ? " or [groups, rows of a group, columns]" : "");
+    if (grouped && padded)
+        return fail(mxdnn_invalid_arguments, "%s is %s; padded groups are a plain tensor", name,
+                to_string(md).c_str());
+    return mxdnn_success;
+}
+
 status_t check_plain(const char *name, const memory_desc_t &md) {
     if (is_zero(md))
         return fail(mxdnn_invalid_arguments, "%s has no dimensions; it has to be a tensor", name);

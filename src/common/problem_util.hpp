@@ -29,6 +29,8 @@ status_t check_block_scales(const char *name, data_type_t dt, const quant_t &q);
 // The global scale of a plain tensor of several matrices has the length of the batch, which must be known.
 status_t check_global_scale(const char *name, const memory_desc_t &md, const arg_attr_t &a);
 status_t check_plain(const char *name, const memory_desc_t &md);
+// Rows of experts: in groups, in any order, or in padded groups.
+status_t check_grouped_rows(const char *name, const memory_desc_t &md, mxdnn_row_grouping_t grouping);
 
 // Whether dims are equal as far as they are known.
 inline bool dims_agree(dim_t a, dim_t b) { return a == b || a == runtime_dim || b == runtime_dim; }

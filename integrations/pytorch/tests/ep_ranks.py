@@ -226,8 +226,7 @@ def rank_main(rank, file):
                         check(case, group, mxfp8)
                         checked += 1
                     except Exception as error:
-                        error.add_note(f"rank {rank} of {ranks}, {case}, mxfp8={mxfp8}")
-                        raise
+                        raise AssertionError(f"rank {rank} of {ranks}, {case}, mxfp8={mxfp8}") from error
                 check_moe(group, mxfp8)
                 checked += 1
     dist.barrier()
