@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "common/formats/plain_bits.hpp"
-#include "common/formats/swizzle_128x4.hpp"
 #include "common/operands.hpp"
 #include "common/primitive.hpp"
 #include "common/problem_util.hpp"
@@ -17,44 +16,16 @@ namespace {
 
 bool is_grouped(const memory_desc_t &md) { return md.kind == mxdnn_format_kind_grouped; }
 
-row_groups_t groups_of(const problem_t &p, const exec_ctx_t &ctx) {
-    row_groups_t g;
-    g.grouping = p.attr.row_grouping;
-    g.groups = g.ids = g.experts = p.src.grouped.group_count;
-    g.rows = ctx.memory(MXDNN_ARG_SRC)->md.dims[0];
-    g.bounds = ctx.data<const int32_t>(MXDNN_ARG_GROUP_OFFSETS);
-    return g;
+// The scales of a group of a memory, from `first` on.
+void bind(const group_scales_t &s, memory_t &part, const memory_t &all, int64_t first, int64_t rows) {
+    dim_t dims[2] = {s.length(rows), s.of_rows ? s.columns : div_up(s.columns, s.block)};
+    dim_t strides[2] = {all.md.strides[0], all.md.strides[1]};
+    if (s.swizzled) dims[0] = 1, dims[1] = strides[0] = s.length(rows), strides[1] = 1;
+    (void)init_strided(part.md, 2, dims, all.md.dt, strides);
+    const int64_t at = first * (s.swizzled ? 1 : strides[0]) * data_type_info(all.md.dt)->bits / 8;
+    part.engine = all.engine;
+    part.handle = static_cast<char *>(all.handle) + at;
 }
-
-// The scales of one side of a grouped reorder, and where those of a group begin.
-struct group_scales_t {
-    int64_t block = 0; // 0: there are none
-    bool of_rows = false, swizzled = false;
-    dim_t columns = 0; // of the side
-
-    group_scales_t(const memory_desc_t &md, const arg_attr_t &a) : columns(md.dims[1]) {
-        if (!a.scales.set) return;
-        of_rows = a.scales.groups[0] > 1;
-        block = a.scales.groups[of_rows ? 0 : 1];
-        swizzled = a.layout == mxdnn_scales_swizzle_128x4;
-    }
-    // Bytes of the 128x4 order of a group of so many rows; rows of linear scales.
-    int64_t length(int64_t rows) const {
-        if (!swizzled) return of_rows ? div_up(rows, block) : rows;
-        return of_rows ? swizzle_128x4::size(columns, div_up(rows, block))
-                       : swizzle_128x4::size(rows, div_up(columns, block));
-    }
-    // The scales of a group, from `first` on.
-    void bind(memory_t &part, const memory_t &all, int64_t first, int64_t rows) const {
-        dim_t dims[2] = {length(rows), of_rows ? columns : div_up(columns, block)};
-        dim_t strides[2] = {all.md.strides[0], all.md.strides[1]};
-        if (swizzled) dims[0] = 1, dims[1] = strides[0] = length(rows), strides[1] = 1;
-        (void)init_strided(part.md, 2, dims, all.md.dt, strides);
-        const int64_t at = first * (swizzled ? 1 : strides[0]) * data_type_info(all.md.dt)->bits / 8;
-        part.engine = all.engine;
-        part.handle = static_cast<char *>(all.handle) + at;
-    }
-};
 
 constexpr int sides[] = {MXDNN_ARG_SRC, MXDNN_ARG_DST, MXDNN_ARG_DST_1};
 
@@ -63,6 +34,26 @@ const memory_desc_t &side_md(const problem_t &p, int arg) {
 }
 
 } // namespace
+
+group_scales_t group_scales(const memory_desc_t &md, const arg_attr_t &a) {
+    group_scales_t s;
+    s.columns = md.dims[1];
+    if (!a.scales.set) return s;
+    s.of_rows = a.scales.groups[0] > 1;
+    s.block = a.scales.groups[s.of_rows ? 0 : 1];
+    s.swizzled = a.layout == mxdnn_scales_swizzle_128x4;
+    return s;
+}
+
+row_groups_t groups_of_reorder(const exec_ctx_t &ctx) {
+    const problem_t &p = ctx.pd.problem;
+    row_groups_t g;
+    g.grouping = p.attr.row_grouping;
+    g.groups = g.ids = g.experts = p.src.grouped.group_count;
+    g.rows = ctx.memory(MXDNN_ARG_SRC)->md.dims[0];
+    g.bounds = ctx.data<const int32_t>(MXDNN_ARG_GROUP_OFFSETS);
+    return g;
+}
 
 bool is_grouped_reorder(const problem_t &p) {
     return p.kind == mxdnn_primitive_kind_mx_reorder
@@ -82,8 +73,6 @@ problem_t reorder_of_group(const problem_t &p) {
 }
 
 status_t prepare_grouped_reorder(problem_t &p) {
-    if (p.engine->kind() != mxdnn_cpu || p.src_engine->kind() != mxdnn_cpu)
-        return fail(mxdnn_unimplemented, "a reorder of rows in groups runs on cpu engines only");
     for (const int arg : sides) {
         const memory_desc_t &md = side_md(p, arg);
         if (is_zero(md) && arg == MXDNN_ARG_DST_1) continue;
@@ -135,7 +124,7 @@ void list_args_grouped_reorder(pd_t &pd) {
         pd.args.push_back({arg, use, md, false, false, a.packing});
         const size_t before = pd.args.size();
         list_quant_args(pd, arg, md, a, use);
-        const group_scales_t scales(md, a);
+        const group_scales_t scales = group_scales(md, a);
         // How long scales are depends on the groups.
         for (size_t i = before; i < pd.args.size(); i++) {
             arg_desc_t &d = pd.args[i];
@@ -154,17 +143,20 @@ status_t check_grouped_reorder_exec(const problem_t &p, const exec_ctx_t &ctx) {
     if (const dim_t n = ctx.memory(MXDNN_ARG_GROUP_OFFSETS)->md.dims[0]; n != want)
         return fail(mxdnn_invalid_arguments, "GROUP_OFFSETS has %lld entries; %lld groups have %lld",
                 (long long)n, (long long)p.src.grouped.group_count, (long long)want);
-    const row_groups_t groups = groups_of(p, ctx);
-    MXDNN_CHECK(groups.check());
+    const row_groups_t groups = groups_of_reorder(ctx);
+    // A device's offsets are not read here. Its kernels write no group whose scales end after the memory
+    // does.
+    const bool on_host = !exec_engine(p).device;
+    if (on_host) MXDNN_CHECK(groups.check());
     for (const int arg : sides) {
         const memory_t *m = ctx.memory(arg);
         if (!m) continue;
         if (m->md.dims[0] != groups.rows)
             return fail(mxdnn_invalid_arguments, "%s has %lld rows and src %lld; they have the same rows",
                     arg_name(arg), (long long)m->md.dims[0], (long long)groups.rows);
-        const group_scales_t scales(m->md, *p.attr.arg(arg));
+        const group_scales_t scales = group_scales(m->md, *p.attr.arg(arg));
         const memory_t *s = ctx.memory(MXDNN_ARG_ATTR_SCALES | arg);
-        if (!s) continue;
+        if (!s || !on_host) continue;
         int64_t need = 0;
         for (int64_t g = 0; g < groups.groups; g++) need += scales.length(groups.group(g).count);
         const int dim = scales.swizzled ? 1 : 0;
@@ -203,7 +195,7 @@ template <bool reference>
 status_t grouped_mx_reorder_t<reference>::execute(const exec_ctx_t &ctx) const {
     const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
     const problem_t &p = pd.problem;
-    const row_groups_t groups = groups_of(p, ctx);
+    const row_groups_t groups = groups_of_reorder(ctx);
     constexpr int both[] = {MXDNN_ARG_SRC, MXDNN_ARG_DST};
     int64_t first_scale[2] = {0, 0};
     for (int64_t g = 0; g < groups.groups; g++) {
@@ -224,9 +216,8 @@ status_t grouped_mx_reorder_t<reference>::execute(const exec_ctx_t &ctx) const {
             n++;
             const memory_t *scales = ctx.memory(MXDNN_ARG_ATTR_SCALES | both[side]);
             if (!scales) continue;
-            const group_scales_t s(all.md, a);
-            const bool follows_rows = !s.swizzled && !s.of_rows;
-            s.bind(parts[n], *scales, follows_rows ? rows.first : first_scale[side], rows.count);
+            const group_scales_t s = group_scales(all.md, a);
+            bind(s, parts[n], *scales, s.follows_rows() ? rows.first : first_scale[side], rows.count);
             first_scale[side] += s.length(rows.count);
             args[n] = {MXDNN_ARG_ATTR_SCALES | both[side], &parts[n]};
             n++;

@@ -5,7 +5,9 @@
 
 #include <memory>
 
-#include "common/primitive_desc.hpp"
+#include "common/group_scales.hpp"
+#include "common/primitive.hpp"
+#include "common/row_groups.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -14,6 +16,10 @@ namespace impl {
 bool is_grouped_reorder(const problem_t &p);
 // The reorder of one group, with any number of rows.
 problem_t reorder_of_group(const problem_t &p);
+
+// The scales of a side, and the groups of an execution.
+group_scales_t group_scales(const memory_desc_t &md, const arg_attr_t &a);
+row_groups_t groups_of_reorder(const exec_ctx_t &ctx);
 
 status_t prepare_grouped_reorder(problem_t &p);
 void list_args_grouped_reorder(pd_t &pd);

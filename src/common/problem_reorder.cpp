@@ -172,9 +172,6 @@ status_t prepare_two_reorders(problem_t &p) {
                     "src is %s and a destination is to be packed transposed; that takes a plain src of f32, bf16 or "
                     "f16",
                     to_string(p.src).c_str());
-        if (p.engine->kind() != mxdnn_cpu || p.src_engine->kind() != mxdnn_cpu)
-            return fail(
-                    mxdnn_unimplemented, "two destinations, one packed transposed, run on cpu engines only");
         if (p.src.ndims < 2)
             return fail(mxdnn_invalid_shape, "src is %s; a reorder needs at least two dims",
                     dims_text(p.src).c_str());

@@ -8,15 +8,24 @@
 namespace mxdnn {
 namespace impl {
 
-one_reorder_t::one_reorder_t(const exec_ctx_t &both, bool second, memory_t *src) {
+one_reorder_t::one_reorder_t(const exec_ctx_t &both, bool second, const pd_t &pd) : both_(both), pd_(pd) {
     constexpr int parts = MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_ATTR_ZERO_POINTS | MXDNN_ARG_ATTR_GLOBAL_SCALE;
+    const problem_t &p = both.pd.problem;
+    const bool turned = second ? is_turned(p.dst_1, p.attr.dst_1) : is_turned(p.dst, p.attr.dst);
+    if (turned) {
+        // The transposed source is the same bytes.
+        const memory_t &src = *both.memory(MXDNN_ARG_SRC);
+        turned_.md = pd.problem.src;
+        turned_.engine = src.engine;
+        turned_.handle = src.handle;
+    }
     for (int i = 0; i < both.nargs && nargs_ < most; i++) {
         const mxdnn_exec_arg_t &a = both.args[i];
         const bool first_dst = (a.arg & ~parts) == MXDNN_ARG_DST,
                    second_dst = (a.arg & ~parts) == MXDNN_ARG_DST_1;
         if (second ? first_dst : second_dst) continue;
         args_[nargs_++] = {second_dst ? (a.arg & parts) | MXDNN_ARG_DST : a.arg,
-                src && a.arg == MXDNN_ARG_SRC ? src : a.memory};
+                turned && a.arg == MXDNN_ARG_SRC ? &turned_ : a.memory};
     }
 }
 
@@ -52,18 +61,8 @@ status_t two_mx_reorders_t<reference>::execute(const exec_ctx_t &ctx) const {
     const pd_t &pd = static_cast<const pd_t &>(ctx.pd);
     for (int i = 0; i < 2; i++) {
         exec_record_t record;
-        // The transposed source is the same bytes.
-        const memory_t &src = *ctx.memory(MXDNN_ARG_SRC);
-        const bool turned = i == 0 ? is_turned(pd.problem.dst, pd.problem.attr.dst)
-                                   : is_turned(pd.problem.dst_1, pd.problem.attr.dst_1);
-        memory_t other;
-        if (turned) {
-            other.md = pd.each[i]->problem.src;
-            other.engine = src.engine;
-            other.handle = src.handle;
-        }
-        MXDNN_CHECK(each[i]->execute(one_reorder_t(ctx, i == 1, turned ? &other : nullptr)
-                                             .ctx(ctx, *pd.each[i], ctx.record ? &record : nullptr)));
+        MXDNN_CHECK(each[i]->execute(
+                one_reorder_t(ctx, i == 1, *pd.each[i]).ctx(ctx.record ? &record : nullptr)));
         if (!ctx.record) continue;
         ctx.record->add_kernel(record.kernels.empty() ? pd.each[i]->name() : record.kernels);
         ctx.record->threads = std::max(ctx.record->threads, record.threads);

@@ -10,16 +10,21 @@ namespace impl {
 // The arguments of an execution that belong to one of the destinations, in the form of a reorder to it alone.
 class one_reorder_t {
 public:
-    // `src` is not null if this reorder sees the source in another way.
-    one_reorder_t(const exec_ctx_t &both, bool second, memory_t *src = nullptr);
     // `pd` is that of the reorder to this destination.
-    exec_ctx_t ctx(const exec_ctx_t &both, const pd_t &pd, exec_record_t *record) const {
-        return {pd, both.stream, args_, nargs_, both.nested(pd).scratchpad, record};
+    one_reorder_t(const exec_ctx_t &both, bool second, const pd_t &pd);
+    one_reorder_t(const one_reorder_t &) = delete;
+    one_reorder_t &operator=(const one_reorder_t &) = delete;
+
+    exec_ctx_t ctx(exec_record_t *record) const {
+        return {pd_, both_.stream, args_, nargs_, both_.nested(pd_).scratchpad, record};
     }
 
 private:
     // src and dst with scales, zero points and global scale each, and a scratchpad.
     static constexpr int most = 9;
+    const exec_ctx_t &both_;
+    const pd_t &pd_;
+    memory_t turned_; // the source as this reorder sees it, if that is another way
     mxdnn_exec_arg_t args_[most];
     int nargs_ = 0;
 };

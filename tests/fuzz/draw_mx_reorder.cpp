@@ -69,7 +69,7 @@ bool draw_grouped_side(choices_t &c, drawn_t &d, int arg, memory_desc_t &md, con
 bool draw_grouped_reorder(choices_t &c, drawn_t &d) {
     problem_t &p = d.p;
     dims_t dims(c, d);
-    p.engine = p.src_engine = draw_cpu(c);
+    p.engine = p.src_engine = c.one_in(8) ? engine_of(c.of(cuda_targets)) : draw_cpu(c);
     const dim_t groups = 1 + c.below(5);
     shape_t s;
     s.add(c.below(200)), s.add(dims.length(100));

@@ -73,6 +73,17 @@ void add_reorders(list_t &l) {
     k.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
     l.add_reorder("pack", plain, packed, k);
     l.add_reorder("unpack", packed, plain, l.attr());
+    // Rows in groups, which only the device knows.
+    mxdnn::primitive_attr both = l.attr();
+    both.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    both.set_scales(MXDNN_ARG_DST_1, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
+    const memory::desc rows = memory::desc::grouped({160, 64}, dt::bf16, 0, 3),
+                       codes = memory::desc::grouped({160, 64}, dt::f8_e4m3, 0, 3);
+    l.add("groups", [&] { return mxdnn::mx_reorder::primitive_desc(l.e, rows, l.e, codes, codes, both); },
+            {{MXDNN_ARG_GROUP_OFFSETS, s32({37, 37, 160})}},
+            {{MXDNN_ARG_GROUP_OFFSETS, memory::desc({3}, dt::s32, tag::a)},
+                    {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST, memory::desc({160, 2}, dt::e8m0, tag::ab)},
+                    {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST_1, memory::desc({6, 64}, dt::e8m0, tag::ab)}});
 }
 
 void add_matmuls(list_t &l) {

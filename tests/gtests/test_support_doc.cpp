@@ -39,6 +39,7 @@ std::string implementations() {
     add("`mx_reorder` to two destinations", "cpu", cpu_two_reorders_list());
     add("`mx_reorder` to two destinations", "cuda", cuda_two_reorders_list());
     add("`mx_reorder` of rows in groups", "cpu", cpu_grouped_reorders_list());
+    add("`mx_reorder` of rows in groups", "cuda", cuda_grouped_reorders_list());
     return s;
 }
 

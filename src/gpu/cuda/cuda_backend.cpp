@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/blob_verdict.hpp"
+#include "common/grouped_mx_reorder.hpp"
 #include "common/packed_desc.hpp"
 #include "gpu/cuda/cuda_impl_lists.hpp"
 #include "gpu/cuda/device.hpp"
@@ -49,7 +50,8 @@ public:
     status_t describe_engine(engine_t &engine, size_t index) const override;
 
     impl_list_t impl_list(const problem_t &p) const override {
-        return is_zero(p.dst_1) ? cuda_impl_list(p.kind) : cuda_two_reorders_list();
+        if (!is_zero(p.dst_1)) return cuda_two_reorders_list();
+        return is_grouped_reorder(p) ? cuda_grouped_reorders_list() : cuda_impl_list(p.kind);
     }
     mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const override;
 };

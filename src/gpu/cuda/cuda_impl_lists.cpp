@@ -7,11 +7,13 @@
 #include "gpu/cuda/impl/copy_mx_reorder.hpp"
 #include "gpu/cuda/impl/cublaslt_fp8_mx_matmul.hpp"
 #include "gpu/cuda/impl/cublaslt_mx_matmul.hpp"
+#include "gpu/cuda/impl/groups_mx_reorder.hpp"
 #include "gpu/cuda/impl/mma_mx_matmul.hpp"
 #include "gpu/cuda/impl/moe_primitives.hpp"
 #include "gpu/cuda/impl/packed/packed_grouped_matmul.hpp"
 #include "gpu/cuda/impl/packed/packed_mx_matmul.hpp"
 #include "gpu/cuda/impl/ref/ref_grouped_matmul.hpp"
+#include "gpu/cuda/impl/ref/ref_grouped_mx_reorder.hpp"
 #include "gpu/cuda/impl/ref/ref_moe.hpp"
 #include "gpu/cuda/impl/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/impl/ref/ref_mx_reorder.hpp"
@@ -40,8 +42,14 @@ constexpr impl_list_item_t mx_reorder_list[] = {
 
 constexpr impl_list_item_t two_reorders_list[] = {
         impl_item<cuda::both_axes_mx_reorder_t>(),
+        impl_item<cuda::groups_mx_reorder_t>(),
         impl_item<two_mx_reorders_t<false>>(),
         impl_item<two_mx_reorders_t<true>>(),
+};
+
+constexpr impl_list_item_t grouped_reorders_list[] = {
+        impl_item<cuda::groups_mx_reorder_t>(),
+        impl_item<cuda::ref_grouped_mx_reorder_t>(),
 };
 
 constexpr impl_list_item_t grouped_matmul_list[] = {
@@ -86,6 +94,7 @@ impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind) {
 }
 
 impl_list_t cuda_two_reorders_list() { return list(two_reorders_list); }
+impl_list_t cuda_grouped_reorders_list() { return list(grouped_reorders_list); }
 
 } // namespace impl
 } // namespace mxdnn

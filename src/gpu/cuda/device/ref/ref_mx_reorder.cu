@@ -2,7 +2,7 @@
 // The device's reference for mx_reorder: one thread makes one element, or one block of a quantised
 // destination. The arithmetic is formats/'s, so the bits are those of the host.
 #include "gpu/cuda/device/kernels.hpp"
-#include "gpu/cuda/device/matrix_view.cuh"
+#include "gpu/cuda/device/ref/ref_reorder_task.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -41,54 +41,9 @@ __global__ void __launch_bounds__(threads) finish_globals(const __grid_constant_
     }
 }
 
-// One element, or the block that begins at idx.
-__device__ void move_block(const reorder_args_t &a, const int64_t *idx, bool along_rows) {
-    const matrix_view_t dst(a.dst, idx), src(a.src, idx);
-    const int64_t first_row = idx[a.dst.ndims - 2], first_col = idx[a.dst.ndims - 1];
-    const int64_t rest = along_rows ? a.cols - first_col : a.rows - first_row;
-    const int count = int(rest < a.dst.quant.block ? rest : a.dst.quant.block);
-    const auto row = [&](int j) { return along_rows ? first_row : first_row + j; };
-    const auto col = [&](int j) { return along_rows ? first_col + j : first_col; };
-    const float src_global = src.global();
-    if (!a.dst.quantised) {
-        dst.set_code(row(0), col(0), encode(a.dst.dt, src.value(row(0), col(0), src_global)));
-        return;
-    }
-    uint8_t codes[max_block];
-    block_params_t params;
-    if (a.moves) {
-        params = src.params(row(0), col(0));
-        for (int j = 0; j < count; j++) codes[j] = uint8_t(src.code(row(j), col(j)));
-    } else {
-        float x[max_block];
-        for (int j = 0; j < count; j++) x[j] = src.value(row(j), col(j), src_global);
-        const float global = dst.global();
-        if (a.dynamic) {
-            params = quantize_all(a.dst.dt, a.dst.quant, a.rounding, global, x, count, codes);
-        } else {
-            params = dst.params(row(0), col(0));
-            for (int j = 0; j < count; j++)
-                codes[j] = uint8_t(quantize(a.dst.dt, a.dst.quant, params, global, x[j]));
-        }
-    }
-    if (a.moves || a.dynamic) dst.set_params(row(0), col(0), params);
-    for (int j = 0; j < count; j++) dst.set_code(row(j), col(j), codes[j]);
-}
-
 __global__ void __launch_bounds__(threads) move_blocks(const __grid_constant__ reorder_args_t a) {
-    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
-    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
-    const int64_t length = along_rows ? a.cols : a.rows, lines = along_rows ? a.rows : a.cols;
-    const int64_t blocks = div_up(length, block), i = int64_t(blockIdx.x) * threads + threadIdx.x;
-    if (i >= a.batch * lines * blocks) return;
-    int64_t idx[max_ndims] = {};
-    const int nd = a.dst.ndims;
-    batch_index(i / (lines * blocks), nd, a.dims, idx);
-    // Neighbouring threads take neighbouring columns.
-    const int64_t in_matrix = i % (lines * blocks);
-    idx[nd - 2] = along_rows ? in_matrix / blocks : in_matrix / lines * block;
-    idx[nd - 1] = along_rows ? in_matrix % blocks * block : in_matrix % lines;
-    for_sharers(a.dst, a.dims, idx, [&] { move_block(a, idx, along_rows); });
+    const int64_t i = int64_t(blockIdx.x) * threads + threadIdx.x;
+    if (i < reorder_tasks(a)) reorder_task(a, i);
 }
 
 cudaError_t prepare(const void *) {
@@ -113,11 +68,7 @@ cudaError_t launch(const launch_t &at, const void *args) {
         }
     }
     if (elements == 0) return cudaGetLastError();
-    const bool along_rows = !a.dst.quantised || a.dst.axis_from_end == 1;
-    const int64_t block = a.dst.quantised ? a.dst.quant.block : 1;
-    const int64_t tasks =
-            a.batch * (along_rows ? a.rows * div_up(a.cols, block) : a.cols * div_up(a.rows, block));
-    move_blocks<<<unsigned(div_up(tasks, threads)), threads, 0, s>>>(a);
+    move_blocks<<<unsigned(div_up(reorder_tasks(a), threads)), threads, 0, s>>>(a);
     return cudaGetLastError();
 }
 
