@@ -2,6 +2,7 @@
 #include "benchdnn/mx_reorder/problem.hpp"
 
 #include <algorithm>
+#include <random>
 
 #include "benchdnn/common/attr_words.hpp"
 #include "benchdnn/common/settings.hpp"
@@ -73,6 +74,19 @@ std::string draw_runtime_dims(draws_t &any, const knob_t &knob, const words_t &w
     return words["dst1"].empty() ? draw_word(any, knob) : knob.usual;
 }
 
+// One matrix is usual; packed sides, and batches of matrices, have no groups.
+std::string draw_groups(
+        draws_t &any, const knob_t &knob, const words_t &words, const std::string &descriptor) {
+    const bool rows = words["given"].empty() && words["stag"] == "ab" && words["dtag"] == "ab"
+                      && split(descriptor, 'x').size() == 2
+                      && (words["dst1"].empty() || split(words["dst1"], ':')[1] == "ab");
+    return rows && any.one_in(2) ? std::to_string(any.range(1, 40)) : knob.usual;
+}
+
+std::string draw_of_groups(draws_t &any, const knob_t &knob, const words_t &words, const std::string &) {
+    return words["groups"] == "0" ? knob.usual : draw_word(any, knob);
+}
+
 constexpr knob_t knob_list[] = {{"sdt", "bf16", draw_type, true}, {"ddt", "mxfp4", draw_other_type, true},
         {"stag", "ba", tags, draw_any, true}, {"dtag", "any", tags, draw_any, true},
         {"rounding", "floor", "floor|ceil|even|rceil"}, {"dst1", "", draw_second},
@@ -81,7 +95,11 @@ constexpr knob_t knob_list[] = {{"sdt", "bf16", draw_type, true}, {"ddt", "mxfp4
         {"attr-scales-layout", "", draw_layouts}, {"attr-element-packing", "", draw_packings},
         {"given", "", draw_given}, {"row-pad", "0", range_t{0, 5}},
         {"batch-strides", "outer", "outer|inner|same"},
-        {"runtime-dims", "none", "none|rows|all", draw_runtime_dims}, {"values", "normal", "normal|special"}};
+        {"runtime-dims", "none", "none|rows|all", draw_runtime_dims},
+        {"groups", "0", range_t{0, 1000}, draw_groups},
+        {"routing", "uniform", "uniform|skewed|one|empty", draw_of_groups},
+        {"row-grouping", "ends", "ends|starts", draw_of_groups},
+        {"spare", "0", range_t{0, 9}, draw_of_groups}, {"values", "normal", "normal|special"}};
 
 // "mxfp8:ba:k": the second of two destinations.
 side_t second_side(const std::string &word, size_t nd) {
@@ -132,9 +150,31 @@ problem_t make_problem(const std::string &descriptor, const words_t &words) {
     p.row_pad = number(words, "row-pad");
     p.batch_strides = one_of(words, "batch-strides");
     p.runtime_dims = one_of(words, "runtime-dims");
+    p.groups = number(words, "groups");
+    p.routing = one_of(words, "routing");
+    p.starts = one_of(words, "row-grouping") == "starts";
+    p.spare = number(words, "spare");
+    bool rows = p.dims.size() == 2 && p.src.tag == "ab";
+    for (const side_t &side : p.dst) rows = rows && side.tag == "ab";
+    if (p.groups && (!rows || !words["given"].empty()))
+        throw usage_error_t("--groups needs sides of two dims in the order ab, and no --given");
     p.values = one_of(words, "values");
     p.repro = words.repro("mx_reorder", descriptor);
     return p;
+}
+
+std::vector<int64_t> group_rows(const problem_t &p, uint32_t seed) {
+    std::vector<double> share(size_t(p.groups), 1.);
+    for (size_t g = 0; g < share.size(); g++) {
+        if (p.routing == "skewed") share[g] = 1. / double(g + 1);
+        if (p.routing == "one") share[g] = g == share.size() / 2;
+        if (p.routing == "empty") share[g] = g % 2 == 0;
+    }
+    std::mt19937 rng(seed + 11);
+    std::discrete_distribution<size_t> group(share.begin(), share.end());
+    std::vector<int64_t> rows(share.size(), 0);
+    for (int64_t i = 0; i < p.dims[0]; i++) rows[group(rng)]++;
+    return rows;
 }
 
 std::string draw_descriptor(draws_t &any) {

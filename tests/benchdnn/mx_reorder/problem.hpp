@@ -26,11 +26,18 @@ struct problem_t {
     std::string batch_strides;      // of plain sides: "outer", "inner", or "same", which a source has
     std::string runtime_dims;       // of plain sides: "none", "rows", "all"
     int64_t row_pad = 0;            // elements between rows of plain sides
+    int64_t groups = 0;             // of rows, which are distributed by `routing`; 0: one matrix
+    std::string routing;
+    bool starts = false;
+    int64_t spare = 0;  // rows after the last group
     std::string values; // "normal", or "special": NaN, Inf, subnormals, zeros, huge, any code and scale
     std::string repro;
 };
 
 extern knobs_t knobs;
+// How many rows each group has.
+std::vector<int64_t> group_rows(const problem_t &p, uint32_t seed);
+
 problem_t make_problem(const std::string &descriptor, const words_t &words);
 std::string draw_descriptor(draws_t &any);
 

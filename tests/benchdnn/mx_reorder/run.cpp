@@ -166,26 +166,29 @@ void fill_with_odd_codes(const quantised_t &q, rng_t &rng) {
     });
 }
 
-void fill(const problem_t &p, form_t &src, const std::vector<form_t> &dst) {
-    rng_t rng(settings.seed);
-    fill_random(src.plain, rng);
-    const bool special = p.values == "special";
-    if (special && src.plain.is_quantised) fill_with_odd_codes(src.plain.quantised, rng);
-    if (src.is_packed) src.exchange(true);
-    for (const form_t &d : dst) {
-        d.plain.fill_given(rng);
-        if (special && d.plain.quantised.given) fill_with_odd_codes(d.plain.quantised, rng);
-    }
-    if (src.plain.is_quantised || !special) return;
+void fill_source(const problem_t &p, const operand_t &src, rng_t &rng) {
+    fill_random(src, rng);
+    if (p.values != "special") return;
+    if (src.is_quantised) return fill_with_odd_codes(src.quantised, rng);
     // One element in 64 is something that rounds, saturates, or poisons its block.
     const float odd[] = {
             NAN, INFINITY, -INFINITY, 0.f, -0.f, 1e-45f, -1e-40f, 3e38f, -3e38f, 6.f, 448.f, 7.5f, 1e-3f};
     std::uniform_int_distribution<int> one_in(0, 63), which(0, int(sizeof(odd) / sizeof(odd[0])) - 1);
-    const tensor_t &t = src.plain.plain;
+    const tensor_t &t = src.plain;
     const data_type_info_t *info = data_type_info(t.dt);
     for_each(t.dims, [&](const int64_t *idx) {
         if (one_in(rng) == 0) t.set_code(idx, info->encode(odd[which(rng)]));
     });
+}
+
+void fill(const problem_t &p, form_t &src, const std::vector<form_t> &dst) {
+    rng_t rng(settings.seed);
+    fill_source(p, src.plain, rng);
+    if (src.is_packed) src.exchange(true);
+    for (const form_t &d : dst) {
+        d.plain.fill_given(rng);
+        if (p.values == "special" && d.plain.quantised.given) fill_with_odd_codes(d.plain.quantised, rng);
+    }
 }
 
 // The destination that the scalar rules give, in `want` (plain forms; a packed one in its plain copy).
@@ -273,13 +276,14 @@ void compare(const operand_t &got, const operand_t &want, const operand_t &src, 
 }
 
 // Packed sides say themselves how they are quantised, except for what is found on the way there.
-mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const std::vector<form_t> &dst) {
+mxdnn::primitive_attr make_attr(const problem_t &p) {
     mxdnn::primitive_attr attr;
     const size_t nd = p.dims.size();
-    if (!src.is_packed) set_quant(attr, MXDNN_ARG_SRC, p.src.type, nd, src.plain.quantised.axis, false);
-    for (size_t i = 0; i < dst.size(); i++) {
+    const auto axis = [&](const side_t &side) { return side.packed() ? int(nd) - 2 : side.axis; };
+    if (!p.src.packed()) set_quant(attr, MXDNN_ARG_SRC, p.src.type, nd, axis(p.src), false);
+    for (size_t i = 0; i < p.dst.size(); i++) {
         const tensor_type_t &type = p.dst[i].type;
-        set_quant(attr, dst_args[i], type, nd, dst[i].plain.quantised.axis, true);
+        set_quant(attr, dst_args[i], type, nd, axis(p.dst[i]), true);
         if (type.quantised)
             attr.set_scale_rounding(dst_args[i], static_cast<mxdnn::scale_rounding>(p.rounding));
     }
@@ -288,7 +292,7 @@ mxdnn::primitive_attr make_attr(const problem_t &p, const form_t &src, const std
 
 pd_t make_pd(
         const mxdnn::engine &eng, const problem_t &p, const form_t &src, const std::vector<form_t> &dst) {
-    const mxdnn::primitive_attr attr = make_attr(p, src, dst);
+    const mxdnn::primitive_attr attr = make_attr(p);
     const std::string &runtime = p.runtime_dims;
     if (dst.size() == 1) return pd_t(eng, src.desc(runtime), eng, dst[0].desc(runtime), attr);
     return pd_t(eng, src.desc(runtime), eng, dst[0].desc(runtime), dst[1].desc(runtime), attr);
@@ -300,9 +304,123 @@ std::vector<form_t> make_destinations(const mxdnn::engine &eng, const problem_t 
     return dst;
 }
 
+// ---- rows in groups: each group is a matrix of its own ----
+
+// One side: the matrices, and the memories in which they stand one after the other.
+struct grouped_form_t {
+    std::vector<operand_t> each;
+    memory::desc md, scales_md;
+    buffer_t rows, scales;
+
+    grouped_form_t(const problem_t &p, const side_t &s, const std::vector<int64_t> &counts) {
+        int64_t all = p.spare, bytes = 0;
+        for (const int64_t n : counts) {
+            const std::vector<int64_t> dims = {n, p.dims[1]};
+            each.emplace_back(tensor_t(dims, strides_of(dims, "ab", s.type.dt), s.type.dt, s.type.dense),
+                    s.type, s.axis);
+            all += n;
+            bytes += int64_t(each.back().quantised.scales.bytes.size());
+        }
+        const std::vector<int64_t> line = {1, p.dims[1]};
+        const int64_t row_bytes = int64_t(
+                tensor_t(line, strides_of(line, "ab", s.type.dt), s.type.dt, s.type.dense).bytes.size());
+        md = memory::desc::grouped({p.runtime_dims == "rows" ? MXDNN_RUNTIME_DIM_VAL : all, p.dims[1]},
+                cpp(s.type.dt), 0, p.groups);
+        rows = buffer_t(size_t(all * row_bytes));
+        scales = buffer_t(size_t(bytes));
+        if (!s.type.quantised) return;
+        const int64_t width = s.type.swizzled ? bytes : each[0].quantised.blocks[1];
+        scales_md = memory::desc({s.type.swizzled ? 1
+                                         : width  ? bytes / width
+                                                  : 0,
+                                         width},
+                memory::data_type::e8m0, memory::format_tag::ab);
+    }
+    void add_args(int arg, const mxdnn::engine &e, const problem_t &p, args_t &args) const {
+        int64_t all = p.spare;
+        for (const operand_t &one : each) all += one.codes().dims[0];
+        const memory::desc known = memory::desc::grouped({all, p.dims[1]}, md.get_data_type(), 0, p.groups);
+        args[arg] = memory(known, e, rows.data());
+        if (each[0].is_quantised) args[MXDNN_ARG_ATTR_SCALES | arg] = memory(scales_md, e, scales.data());
+    }
+    // Copies the matrices to the memories, or back. Returns how many bytes of rows belong to matrices.
+    size_t exchange(bool to_memories) const {
+        size_t at = 0, scale_at = 0;
+        const auto copy = [&](const buffer_t &whole, size_t &from, const buffer_t &part) {
+            if (to_memories)
+                std::memcpy(whole.data() + from, part.data(), part.size());
+            else
+                std::memcpy(part.data(), whole.data() + from, part.size());
+            from += part.size();
+        };
+        for (const operand_t &one : each) {
+            copy(rows, at, one.codes().bytes);
+            if (one.is_quantised) copy(scales, scale_at, one.quantised.scales.bytes);
+        }
+        return at;
+    }
+};
+
+void run_groups(const problem_t &p) {
+    test(p.repro, [&](std::string &names) {
+        const mxdnn::engine eng = make_engine(), host = host_engine(eng);
+        const mxdnn::stream stream = stream_of(eng);
+        const std::vector<int64_t> counts = group_rows(p, settings.seed);
+        const grouped_form_t src = create([&] { return grouped_form_t(p, p.src, counts); });
+        std::vector<grouped_form_t> dst, want;
+        for (const side_t &side : p.dst) {
+            dst.push_back(create([&] { return grouped_form_t(p, side, counts); }));
+            want.emplace_back(p, side, counts);
+        }
+        const pd_t pd = create([&] {
+            mxdnn::primitive_attr attr = make_attr(p);
+            attr.set_row_grouping(p.starts ? mxdnn::row_grouping::starts : mxdnn::row_grouping::ends);
+            if (dst.size() == 1) return pd_t(eng, src.md, eng, dst[0].md, attr);
+            return pd_t(eng, src.md, eng, dst[0].md, dst[1].md, attr);
+        });
+        std::vector<int32_t> bounds(size_t(p.starts), 0);
+        for (const int64_t n : counts) bounds.push_back((bounds.empty() ? 0 : bounds.back()) + int32_t(n));
+        rng_t rng(settings.seed);
+        for (const operand_t &one : src.each) fill_source(p, one, rng);
+        src.rows.poison();
+        src.exchange(true);
+        args_t args = {{MXDNN_ARG_GROUP_OFFSETS,
+                memory(memory::desc({int64_t(bounds.size())}, memory::data_type::s32, memory::format_tag::a),
+                        host, bounds.data())}};
+        src.add_args(MXDNN_ARG_SRC, host, p, args);
+        for (size_t i = 0; i < dst.size(); i++) dst[i].add_args(dst_args[i], host, p, args);
+        std::string wrong;
+        if (settings.correctness) {
+            for (size_t i = 0; i < dst.size(); i++)
+                for (size_t g = 0; g < counts.size(); g++) {
+                    problem_t one = p;
+                    one.dims[0] = counts[g];
+                    expect(one, p.dst[i], src.each[g], want[i].each[g]);
+                }
+            wrong = check_each(pd, names, [&](const pd_t &each, mismatch_t &bad) {
+                for (const grouped_form_t &d : dst) d.rows.poison(), d.scales.poison();
+                execute(mxdnn::mx_reorder(each), stream, args);
+                if (settings.plant_fault && dst[0].rows.size()) dst[0].rows.data()[0] ^= 1;
+                for (size_t i = 0; i < dst.size(); i++) {
+                    const size_t end = dst[i].exchange(false);
+                    for (size_t g = 0; g < counts.size(); g++)
+                        compare(dst[i].each[g], want[i].each[g], src.each[g], bad);
+                    for (size_t at = end; at < dst[i].rows.size(); at++)
+                        bad.same("byte after the last group", {int64_t(at)}, 0xA5, dst[i].rows.data()[at]);
+                }
+            });
+        }
+        double bytes = double(src.rows.size() + src.scales.size());
+        for (const grouped_form_t &d : dst) bytes += double(d.rows.size() + d.scales.size());
+        if (wrong.empty()) run_and_time<mxdnn::mx_reorder>(pd, stream, args, p.repro, bytes);
+        return wrong;
+    });
+}
+
 } // namespace
 
 void run(const problem_t &p) {
+    if (p.groups) return run_groups(p);
     test(p.repro, [&](std::string &names) {
         const mxdnn::engine eng = make_engine();
         const mxdnn::stream stream = stream_of(eng);
