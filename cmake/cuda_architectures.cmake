@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sets, of MXDNN_CUDA_ARCHITECTURES, a list such as "80;90a": MXDNN_CUDA_PORTABLE, what portable kernels are built for
-# (every entry, or the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST);
+# (every entry, or the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST); MXDNN_CUDA_EARLY, the same and Hopper;
 # MXDNN_CUDA_SM90, whether the kernels of sm_90 alone are built; MXDNN_CUDA_LEAST, the least compute capability of a
 # device that there is code for. Asks CMAKE_CUDA_COMPILER what it compiles for.
 function(mxdnn_cuda_architectures)
@@ -39,6 +39,11 @@ function(mxdnn_cuda_architectures)
         message(FATAL_ERROR "MXDNN_CUDA_PORTABLE_CODE is '${MXDNN_CUDA_PORTABLE_CODE}'; possible are ALL and LEAST")
     endif()
     set(MXDNN_CUDA_PORTABLE "${portable}" PARENT_SCOPE)
+    # Kernels that start while the one before them ends need code of an architecture that can do that.
+    if(NOT sm90 EQUAL -1 AND NOT portable MATCHES "(^|;)90")
+        list(APPEND portable 90-real)
+    endif()
+    set(MXDNN_CUDA_EARLY "${portable}" PARENT_SCOPE)
     set(MXDNN_CUDA_LEAST "${least}" PARENT_SCOPE)
     if(sm90 EQUAL -1)
         set(MXDNN_CUDA_SM90 OFF PARENT_SCOPE)

@@ -12,6 +12,7 @@ namespace {
 template <typename T>
 __global__ void rotate_and_store_kernel(
         const attention_t a, const int32_t *sequences, const int32_t *positions, float *qkv) {
+    begin_work();
     const int row = blockIdx.x, n = int(a.head_size), pair = threadIdx.x, position = positions[row];
     const int rotated = int(a.heads + a.kv_heads), all = rotated + int(a.kv_heads);
     const int e = first_of_pair(a, pair), distance = pair_distance(a);
@@ -39,6 +40,7 @@ __global__ void rotate_and_store_kernel(
 template <typename T, typename R>
 __global__ void attend_plainly_kernel(const attention_t a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, const float *qkv, R *y) {
+    begin_work();
     constexpr int most = 32; // values of a lane: heads of up to 1024
     const int64_t index = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= rows * a.heads) return;

@@ -18,6 +18,11 @@ constexpr int warps = 8, threads = warps * 32, step_keys = 16, most_queries = 8;
 // Blocks that keep a device busy, and keys that are worth one.
 constexpr int64_t busy_blocks = 1024, keys_of_block = 256;
 
+constexpr int line = 64; // elements that L2 fetches at once
+__device__ void fetch_to_l2(const bf16_t *p) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
+}
+
 // Largest score, sum of weights, weighted sum of values.
 template <int size>
 struct part_t {
@@ -49,15 +54,30 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
     bf16_t *const keys = static_cast<bf16_t *>(a.keys) + at;
     bf16_t *const values = static_cast<bf16_t *>(a.values) + at;
     const float *const from = qkv + row * a.qkv();
+    const int first_slot = begin % capacity;
+    const auto slot_of = [&](int p) {
+        const int slot = first_slot + p - begin;
+        return slot < capacity ? slot : slot - capacity;
+    };
+
+    // Keys and values of earlier steps are on their way while this step's are computed.
+    constexpr int lines = size / line;
+    for (int i = threadIdx.x; i < min(end - begin, int(keys_of_block)) * lines; i += threads) {
+        const int64_t e = int64_t(slot_of(begin + i / lines)) * size + i % lines * line;
+        fetch_to_l2(keys + e);
+        fetch_to_l2(values + e);
+    }
+    const int distance = pair_distance(a), pair = threadIdx.x % (size / 2), e = first_of_pair(a, pair);
+    static_assert(threads % (size / 2) == 0, "a thread turns one pair of each head");
+    const turn_t turn(a, position, pair);
+    begin_work();
 
     // Queries, in powers of 2; heads that there are none of are zeros.
-    const int distance = pair_distance(a);
-    for (int i = threadIdx.x; i < most_queries * size / 2; i += threads) {
-        const int head = i / (size / 2), pair = i % (size / 2), e = first_of_pair(a, pair);
+    for (int head = threadIdx.x / (size / 2); head < most_queries; head += threads / (size / 2)) {
         float2 v = make_float2(0, 0);
         if (head < group) {
             const float *q = from + (first_head + head) * size + e;
-            v = turn_t(a, position, pair).of(q[0], q[distance]);
+            v = turn.of(q[0], q[distance]);
         }
         put(&queries[head][e], v.x * a.scale * log2_of_e);
         put(&queries[head][e + distance], v.y * a.scale * log2_of_e);
@@ -68,8 +88,7 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
         const float *k = from + (a.heads + kv) * size, *v = k + a.kv_heads * size;
         const int i = threadIdx.x;
         if (i < size / 2) {
-            const int e = first_of_pair(a, i);
-            const float2 turned = turn_t(a, position, i).of(k[e], k[e + distance]);
+            const float2 turned = turn.of(k[e], k[e + distance]);
             put(keys + to + e, turned.x);
             put(keys + to + e + distance, turned.y);
         } else if (i < size / 2 + size) {
@@ -80,12 +99,9 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
 
     uint4 q[size / 32];
     for (int j = 0; j < size / 32; j++) q[j] = *reinterpret_cast<const uint4 *>(&queries[g][32 * j + 8 * t]);
-    const int first_slot = begin % capacity;
     const auto load = [&](const bf16_t *rows, int p, int e) {
-        if (p >= end) return uint4{0, 0, 0, 0};
-        int slot = first_slot + p - begin;
-        if (slot >= capacity) slot -= capacity;
-        return *reinterpret_cast<const uint4 *>(rows + int64_t(slot) * size + e);
+        return p < end ? *reinterpret_cast<const uint4 *>(rows + int64_t(slot_of(p)) * size + e)
+                       : uint4{0, 0, 0, 0};
     };
     // Of query g; sums of this lane's keys. result: of queries 2t and 2t + 1.
     float top = no_score, sum = 0, result[size / 16][4] = {};

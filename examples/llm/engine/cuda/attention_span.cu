@@ -77,6 +77,7 @@ __global__ void __launch_bounds__(span_t<size>::threads, 2) attend_span_kernel(
         end_fetch();
     };
     int slot = begin % capacity;
+    begin_work();
     fetch_all(0, begin, slot);
 
     // Queries in powers of 2. This lane has rows r and r + 8 of each tile.

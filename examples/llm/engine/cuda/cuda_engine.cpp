@@ -5,11 +5,13 @@
 #include <cmath>
 #include <vector>
 
+#include <cublas_v2.h>
 #include <mxdnn/mxdnn_cuda.hpp>
 
 #include "attention.hpp"
 #include "check.hpp"
 #include "kernels.hpp"
+#include "lt_matmul.hpp"
 #include "model/rope.hpp"
 #include "plain.hpp"
 
@@ -25,23 +27,16 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 // The CUDA stream and what else a device lends; before the engine and after it.
 struct device_t {
     stream_t stream = nullptr;
-    cublasHandle_t blas = nullptr;
-    void *workspace = nullptr;
+    std::unique_ptr<const lt_t> lt;
 
     explicit device_t(size_t index) {
         check(cudaSetDevice(int(index)), "use the device");
         check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "create a stream");
-        check(cublasCreate(&blas), "use cuBLAS");
-        check(cublasSetStream(blas, stream), "use cuBLAS");
-        // cuBLAS allocates nothing while a graph is captured.
-        constexpr size_t workspace_size = size_t(32) << 20;
-        check(cudaMalloc(&workspace, workspace_size), "allocate memory for cuBLAS");
-        check(cublasSetWorkspace(blas, workspace, workspace_size), "use cuBLAS");
+        lt = std::make_unique<const lt_t>();
     }
     ~device_t() {
         (void)cudaStreamSynchronize(stream);
-        (void)cublasDestroy(blas);
-        (void)cudaFree(workspace);
+        lt.reset();
         (void)cudaStreamDestroy(stream);
     }
     device_t(const device_t &) = delete;
@@ -140,7 +135,7 @@ public:
     cuda_engine_t(const std::shared_ptr<device_t> &device, const mxdnn::engine &engine, precision_t precision)
         : engine_t(engine, mxdnn::cuda_interop::make_stream(engine, device->stream), precision,
                 precision == precision_t::f32 ? dt::f32 : dt::bf16, device),
-          device_(device), shared_{device_->stream, device_->blas, {}} {}
+          device_(device), shared_{device_->stream, *device_->lt, {}} {}
 
     buffer_t allocate(size_t size) override {
         void *p = nullptr;
@@ -182,8 +177,8 @@ public:
         return std::make_unique<cuda_attention_t>(
                 *this, device_->stream, config, sequences, context, max_rows);
     }
-    void rms_norm(int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) override {
-        cuda::rms_norm(device_->stream, rows, n, x, weight, eps, type_of(activation()), y);
+    void rms_norm(int64_t rows, int64_t n, const norm_t &norm) override {
+        cuda::rms_norm(device_->stream, rows, n, norm, type_of(activation()));
     }
     void take_rows(int64_t rows, int64_t n, const float *x, const int32_t *index, float *y) override {
         cuda::take_rows(device_->stream, rows, n, x, index, y);
@@ -286,13 +281,18 @@ double cuda_engine_t::matmul_rate() {
         v = uint16_t(0x3f00 | (state >> 16 & 0x80ff));
     }
     const buffer_t a = put(values), b = put(values), c = allocate(size);
+    cublasHandle_t blas = nullptr;
+    check(cublasCreate(&blas), "use cuBLAS");
+    check(cublasSetStream(blas, device_->stream), "use cuBLAS");
     const float one = 1, zero = 0;
-    return 2. * n * n * n / fastest([&] {
-        check(cublasGemmEx(device_->blas, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, a.as<void>(), CUDA_R_16BF,
-                      n, b.as<void>(), CUDA_R_16BF, n, &zero, c.as<void>(), CUDA_R_16BF, n,
-                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    const double seconds = fastest([&] {
+        check(cublasGemmEx(blas, CUBLAS_OP_T, CUBLAS_OP_N, n, n, n, &one, a.as<void>(), CUDA_R_16BF, n,
+                      b.as<void>(), CUDA_R_16BF, n, &zero, c.as<void>(), CUDA_R_16BF, n, CUBLAS_COMPUTE_32F,
+                      CUBLAS_GEMM_DEFAULT),
                 "multiply with cuBLAS");
     });
+    (void)cublasDestroy(blas);
+    return 2. * n * n * n / seconds;
 }
 
 } // namespace

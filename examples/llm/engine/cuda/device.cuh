@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <unordered_map>
 
 #include <cuda_bf16.h>
 
@@ -57,12 +58,42 @@ __device__ inline void multiply(
             : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
+// Kernels of this program start while the work before them ends (programmatic dependent launch). All of that
+// has ended after begin_work(), which every kernel calls, and later kernels may start from then on. Before
+// it, a kernel may read weights, and what was written before the last kernel of this program: that one has
+// begun.
+__device__ inline void begin_work() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Whether the code that this device runs of a kernel waits in begin_work().
+inline bool can_begin_early(const void *kernel) {
+    static std::unordered_map<const void *, bool> known;
+    const auto found = known.find(kernel);
+    if (found != known.end()) return found->second;
+    cudaFuncAttributes a = {};
+    check(cudaFuncGetAttributes(&a, kernel), "look at a kernel");
+    return known[kernel] = a.ptxVersion >= 90;
+}
+
 // Puts a kernel into the stream.
 template <typename... parameters_t>
 void launch(stream_t s, void (*kernel)(parameters_t...), dim3 grid, dim3 threads, size_t shared_bytes,
         const std::common_type_t<parameters_t> &...args) {
-    kernel<<<grid, threads, shared_bytes, s>>>(args...);
-    check(cudaGetLastError(), "start a kernel");
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = threads;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = s;
+    config.attrs = &early;
+    config.numAttrs = can_begin_early(reinterpret_cast<const void *>(kernel)) ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, kernel, args...), "start a kernel");
 }
 
 } // namespace llm::cuda

@@ -23,30 +23,65 @@ unsigned blocks_for(int64_t n, int64_t threads) { return unsigned((n + threads -
 
 template <typename T>
 __global__ void look_up_kernel(int64_t n, const int32_t *tokens, const T *table, float *x) {
+    begin_work();
     const T *from = table + int64_t(max(tokens[blockIdx.x], 0)) * n;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) x[blockIdx.x * n + i] = as_float(from[i]);
 }
 
-// As many threads as a block may have: few rows are a matter of latency.
-constexpr unsigned norm_threads = 1024;
-template <typename T>
-__global__ void __launch_bounds__(norm_threads)
+constexpr unsigned most_norm_threads = 1024;
+// The sum over all threads of a block.
+__device__ float sum_of_block(float v) {
+    __shared__ float parts[most_norm_threads / 32];
+    const int warps = blockDim.x / 32, lane = threadIdx.x % 32;
+    v = sum_of_warp(v);
+    if (lane == 0) parts[threadIdx.x / 32] = v;
+    __syncthreads();
+    return sum_of_warp(lane < warps ? parts[lane] : 0.f);
+}
+
+// A block for each row, which stays in registers: `vectors` times four values of each thread.
+template <int vectors, typename T>
+__global__ void __launch_bounds__(most_norm_threads)
         rms_norm_kernel(int n, const float *x, const float *weight, float eps, T *y) {
-    __shared__ float parts[norm_threads / 32];
+    begin_work();
+    x += int64_t(blockIdx.x) * n;
+    y += int64_t(blockIdx.x) * n;
+    float4 v[vectors];
+    float squares = 0;
+#pragma unroll
+    for (int j = 0; j < vectors; j++) {
+        const unsigned i = 4 * (threadIdx.x + j * blockDim.x);
+        v[j] = i < unsigned(n) ? *reinterpret_cast<const float4 *>(x + i) : make_float4(0, 0, 0, 0);
+    }
+#pragma unroll
+    for (int j = 0; j < vectors; j++)
+        squares += v[j].x * v[j].x + v[j].y * v[j].y + v[j].z * v[j].z + v[j].w * v[j].w;
+    const float factor = rsqrtf(sum_of_block(squares) / float(n) + eps);
+#pragma unroll
+    for (int j = 0; j < vectors; j++) {
+        const unsigned i = 4 * (threadIdx.x + j * blockDim.x);
+        if (i >= unsigned(n)) break;
+        const float4 w = *reinterpret_cast<const float4 *>(weight + i);
+        put_pair(y + i, v[j].x * factor * w.x, v[j].y * factor * w.y);
+        put_pair(y + i + 2, v[j].z * factor * w.z, v[j].w * factor * w.w);
+    }
+}
+
+// Rows of any length.
+template <typename T>
+__global__ void __launch_bounds__(most_norm_threads)
+        rms_norm_plainly_kernel(int n, const float *x, const float *weight, float eps, T *y) {
+    begin_work();
     x += int64_t(blockIdx.x) * n;
     y += int64_t(blockIdx.x) * n;
     float squares = 0;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < n; i += norm_threads) squares += x[i] * x[i];
-    squares = sum_of_warp(squares);
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = squares;
-    __syncthreads();
-    const float sum = sum_of_warp(parts[threadIdx.x % 32]), factor = rsqrtf(sum / float(n) + eps);
-#pragma unroll 4
-    for (int i = threadIdx.x; i < n; i += norm_threads) put(y + i, x[i] * factor * weight[i]);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) squares += x[i] * x[i];
+    const float factor = rsqrtf(sum_of_block(squares) / float(n) + eps);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) put(y + i, x[i] * factor * weight[i]);
 }
 
 __global__ void take_rows_kernel(int64_t n, const float *x, const int32_t *index, float *y) {
+    begin_work();
     const float *from = x + int64_t(index[blockIdx.x]) * n;
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) y[blockIdx.x * n + i] = from[i];
 }
@@ -82,6 +117,7 @@ struct largest_t {
 
 // A block for each row and part of it.
 __global__ void largest_parts_kernel(int64_t n, const float *x, largest_t *parts) {
+    begin_work();
     x += blockIdx.y * n;
     largest_t largest;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
@@ -94,6 +130,7 @@ __global__ void largest_parts_kernel(int64_t n, const float *x, largest_t *parts
     if (threadIdx.x == 0) parts[blockIdx.y * gridDim.x + blockIdx.x] = largest;
 }
 __global__ void largest_kernel(int count, const largest_t *parts, int32_t *index) {
+    begin_work();
     largest_t largest;
     for (int i = threadIdx.x; i < count; i += blockDim.x) largest.take(parts[blockIdx.x * count + i]);
     largest.take_all();
@@ -101,6 +138,7 @@ __global__ void largest_kernel(int count, const largest_t *parts, int32_t *index
 }
 
 __global__ void increment_kernel(int64_t n, int32_t *values) {
+    begin_work();
     const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < n) values[i]++;
 }
@@ -111,6 +149,7 @@ __device__ float silu(float v) { return v / (1.f + expf(-v)); }
 constexpr int finished_columns = 1024;
 template <typename T>
 __global__ void finish_kernel(const finish_t f, const float *x, const T *factor, T *y) {
+    begin_work();
     const int64_t row = blockIdx.x;
     x += row * f.x_columns;
     factor += row * f.y_stride;
@@ -144,6 +183,7 @@ __device__ int64_t expert_of(const experts_t &e, int64_t row) {
 
 template <typename T, typename W>
 __global__ void gate_up_kernel(experts_t e, const T *h, const W *weights, T *hidden) {
+    begin_work();
     const int64_t row = blockIdx.y, c = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     const int64_t H = e.hidden, I = e.intermediate;
     if (c >= I) return;
@@ -159,6 +199,7 @@ __global__ void gate_up_kernel(experts_t e, const T *h, const W *weights, T *hid
 
 template <typename T, typename W>
 __global__ void down_kernel(experts_t e, const T *hidden, const W *weights, float *y) {
+    begin_work();
     const int64_t row = blockIdx.y, c = int64_t(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
     const int64_t H = e.hidden, I = e.intermediate;
     if (c >= H) return;
@@ -169,6 +210,7 @@ __global__ void down_kernel(experts_t e, const T *hidden, const W *weights, floa
 }
 
 __global__ void read_all_kernel(const uint4 *bytes, int64_t count, float *sum) {
+    begin_work();
     uint32_t all = 0;
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
             i += int64_t(gridDim.x) * blockDim.x) {
@@ -190,12 +232,22 @@ void look_up(stream_t s, int64_t rows, int64_t n, const int32_t *tokens, type_t 
     });
 }
 
-void rms_norm(stream_t s, int64_t rows, int64_t n, const float *x, const float *weight, float eps,
-        type_t type, void *y) {
+void rms_norm(stream_t s, int64_t rows, int64_t n, const norm_t &norm, type_t type) {
     with_type(type, [&](auto *t) {
         using T = value_of<decltype(t)>;
-        launch(s, rms_norm_kernel<T>, unsigned(rows), norm_threads, 0, int(n), x, weight, eps,
-                static_cast<T *>(y));
+        const auto with = [&](auto *kernel, int64_t values) {
+            const unsigned row_threads = (blocks_for(n, values) + 31) / 32 * 32;
+            launch(s, kernel, unsigned(rows), std::min(row_threads, most_norm_threads), 0, int(n), norm.x,
+                    norm.weight, norm.eps, static_cast<T *>(norm.y));
+        };
+        // Few rows are a matter of latency, many of bandwidth.
+        constexpr int64_t few = 64, most = most_norm_threads * 4;
+        if (n % 4 == 0 && rows <= few && n <= most)
+            with(rms_norm_kernel<1, T>, 4);
+        else if (n % 4 == 0 && n <= 4 * most)
+            with(rms_norm_kernel<4, T>, 16);
+        else
+            with(rms_norm_plainly_kernel<T>, 1);
     });
 }
 

@@ -13,48 +13,58 @@ namespace llm::cuda {
 namespace {
 
 std::string name_of(data_type_t type) { return type == data_type_t::bf16 ? "plain bf16" : "plain f32"; }
-cudaDataType_t blas_type(data_type_t type) { return type == data_type_t::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
 class plain_linear_t : public linear_t {
 public:
     plain_linear_t(engine_t &engine, shared_t &shared, const linear_spec_t &spec, const source_t &weights,
             data_type_t type, int64_t max_rows)
-        : engine_(engine), shared_(shared), spec_(spec), type_(type),
-          weights_(upload(engine, weights, type)) {
-        const bool is_direct =
-                spec.result == data_type_t::f32
-                && (spec.then == linear_spec_t::then_t::store || spec.then == linear_spec_t::then_t::add)
-                && !spec.bias;
+        : engine_(engine), shared_(shared), spec_(spec), type_(type), adds_(spec.then == then_t::add),
+          is_direct_(spec.result == data_type_t::f32 && (adds_ || spec.then == then_t::store)),
+          weights_(upload(engine, weights, type)),
+          matmul_(shared.lt, {spec.in, spec.out, is_direct_ ? spec.y_stride() : spec.out, type_of(type),
+                                     is_direct_ ? spec.bias : nullptr, adds_ && is_direct_}) {
         const size_t size = size_t(max_rows * spec.out) * 4;
         // Sums that a kernel finishes afterwards.
-        if (!is_direct && shared.sums.size < size) shared.sums = engine.allocate(size);
+        if (!is_direct_ && shared.sums.size < size) shared.sums = engine.allocate(size);
     }
 
     void run(int64_t rows, const void *x, void *y, const void *factor) override {
-        using then_t = linear_spec_t::then_t;
-        const bool adds = spec_.then == then_t::add;
-        const bool is_f32 = spec_.result == data_type_t::f32 && (adds || spec_.then == then_t::store);
-        if (is_f32 && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
-                && spec_.in % 8 == 0)
-            return multiply_few(shared_.stream, rows, spec_.in, spec_.out, x, weights_.as<void>(), spec_.bias,
-                    adds, spec_.y_stride(), static_cast<float *>(y));
-        if (is_f32 && !spec_.bias) return multiply(rows, x, static_cast<float *>(y), spec_.y_stride(), adds);
-        float *sums = shared_.sums.as<float>();
-        multiply(rows, x, sums, spec_.out, false);
+        if (is_few(rows)) return multiply_few(shared_.stream, few(rows, x, {}, y));
+        float *const sums = is_direct_ ? static_cast<float *>(y) : shared_.sums.as<float>();
+        matmul_.run(shared_.stream, rows, x, weights_.as<void>(), sums);
+        if (is_direct_) return;
         finish(shared_.stream,
                 {rows, spec_.columns(), spec_.out, spec_.y_stride(), cuda::then_t(int(spec_.then)),
                         type_of(spec_.result), spec_.bias},
                 sums, factor, y);
     }
+    bool run_normed(int64_t rows, const norm_t &norm, void *y) override {
+        if (!is_few(rows) || !can_norm_few(rows, spec_.in)) return false;
+        multiply_few(shared_.stream, few(rows, nullptr, norm, y));
+        return true;
+    }
     std::string implementation() const override { return name_of(type_); }
     size_t bytes() const override { return weights_.size; }
 
 private:
+    using then_t = linear_spec_t::then_t;
+
     engine_t &engine_;
     shared_t &shared_;
     const linear_spec_t spec_;
     const data_type_t type_;
+    const bool adds_, is_direct_; // the matmul does all
     const buffer_t weights_;
+    lt_matmul_t matmul_;
+
+    bool is_few(int64_t rows) const {
+        return is_direct_ && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
+               && spec_.in % 8 == 0;
+    }
+    few_t few(int64_t rows, const void *x, const norm_t &norm, void *y) const {
+        return {rows, spec_.in, spec_.out, spec_.y_stride(), adds_, x, weights_.as<void>(), spec_.bias,
+                static_cast<float *>(y), norm};
+    }
 
     static_assert(int(linear_spec_t::then_t::store) == int(cuda::then_t::store)
                           && int(linear_spec_t::then_t::add) == int(cuda::then_t::add)
@@ -62,16 +72,6 @@ private:
                           && int(linear_spec_t::then_t::silu) == int(cuda::then_t::silu)
                           && int(linear_spec_t::then_t::multiply) == int(cuda::then_t::multiply),
             "both have the same order");
-
-    // cuBLAS has columns first: y^T [out, rows] = w [out, in] * x^T.
-    void multiply(int64_t rows, const void *x, float *y, int64_t stride, bool adds) const {
-        const float one = 1, beta = adds ? 1.f : 0.f;
-        check(cublasGemmEx(shared_.blas, CUBLAS_OP_T, CUBLAS_OP_N, int(spec_.out), int(rows), int(spec_.in),
-                      &one, weights_.as<void>(), blas_type(type_), int(spec_.in), x,
-                      blas_type(engine_.activation()), int(spec_.in), &beta, y, CUDA_R_32F, int(stride),
-                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                "multiply with cuBLAS");
-    }
 };
 
 class plain_experts_t : public llm::experts_t {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers on high-precision weights on a device: few rows by a kernel of this program, others by cuBLAS.
+// Layers on high-precision weights on a device: few rows by a kernel of this program, others by cuBLASLt.
 #pragma once
 
 #include "engine/engine.hpp"
-#include "kernels.hpp"
-
-struct cublasContext;
+#include "lt_matmul.hpp"
 
 namespace llm::cuda {
 
 // What the layers of an engine share.
 struct shared_t {
     stream_t stream;
-    cublasContext *blas;
+    const lt_t &lt;
     buffer_t sums; // results before they are finished; grows when layers are made
 };
 
