@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,17 +94,52 @@ def shape(name: str, tokens: int, vocabulary: int) -> None:
                lambda options=options: median_error(logits(model, ids, ENGINE, *options), want.result(), tokens + 23))
 
 
+def changed(tensor: str, at: int, value: bytes) -> str:
+    """A folder with a gpt-oss, one of whose bf16 numbers is another one."""
+    folder = f"changed{next(numbers)}"
+    shutil.copytree(os.path.join(GOLDEN, "gpt-oss"), folder)
+    with open(f"{folder}/model.safetensors", "r+b") as f:
+        size = int.from_bytes(f.read(8), "little")
+        header = json.loads(f.read(size))
+        f.seek(8 + size + header[tensor]["data_offsets"][0] + 2 * at)
+        f.write(value)
+    return folder
+
+
+def logits_that_are_none() -> None:
+    """Of a prompt, and of a token that only the decoder has seen: each is refused with a sentence."""
+    def generate(folder: str) -> subprocess.CompletedProcess:
+        args = [LLM, "generate", folder, "--ids", "3,1,4", "--tokens", "6", "--engine", ENGINE]
+        return subprocess.run(args, capture_output=True, text=True, timeout=600)
+
+    def is_accepted(tensor: str, at: int, value: bytes, position: int) -> float:
+        done = generate(changed(tensor, at, value))
+        words = f"the logits that follow position {position} of sequence 0, one is NaN or infinite"
+        return float(done.returncode != 1 or words not in done.stderr)
+
+    def is_accepted_later() -> float:
+        first = int(generate(os.path.join(GOLDEN, "gpt-oss")).stdout.split(",")[0])
+        return is_accepted("model.embed_tokens.weight", 32 * first, nan, 3)
+
+    nan, infinity = b"\xc0\x7f", b"\x80\x7f"
+    for name, value in (("NaN", nan), ("infinite", infinity)):
+        report(f"{name} logits of a prompt are accepted", 0,
+               lambda value=value: is_accepted("model.norm.weight", 3, value, 2))
+    report("NaN logits of a decoded token are accepted", 0, is_accepted_later)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        shape("gpt-oss-20b:1", 40, 201088)  # takes longest
         # Windows of 128 positions: shorter and longer than prompts, and keys that several blocks share.
         shape("gpt-oss-tiny", 700, 1000)
         shape("gpt-oss-tiny", 100, 1000)
         shape("smollm2-135m:2", 150, 49152)
         shape("llama-3.2-3b:1", 40, 128256)
-        shape("gpt-oss-20b:1", 40, 201088)
         for name in sorted(os.listdir(GOLDEN)):
             golden(name)
+        logits_that_are_none()
         failed = sum(not check.result() for check in checks)
     print(f"{failed} of {len(checks)} failed")
     sys.exit(failed > 0)
