@@ -61,6 +61,8 @@ int run(int argc, char **argv) {
     logits->add_option("--context", o.context, "tokens of a sequence; default: what is needed")
             ->check(CLI::Range(1, 1 << 24));
     logits->add_option("--output", o.output, "file to write")->required();
+    logits->add_option("--routes", o.routes,
+            "file with the experts of each layer and token: they are taken from it, or noted where there is none");
     add_loading(logits, o);
     const CLI::Range any_count(1, 1 << 24);
     CLI::App *generate = add("generate", "answer a message, or continue a text or tokens", llm::generate);

@@ -19,7 +19,7 @@ struct options_t {
     std::vector<int32_t> ids;
     std::vector<std::string> sequences; // of logits: ids as texts
     int64_t at_once = 0;                // tokens of each that are computed at once; 0: all
-    std::string output;
+    std::string output, routes;
     std::string text, system; // of generate: what the user says, and what the system says
     bool is_raw = false;      // the text is the model's input, not a message to it
     sampling_t sampling;

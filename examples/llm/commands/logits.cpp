@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "model/session.hpp"
@@ -41,6 +42,12 @@ void logits(const options_t &o) {
     }
     model_t m = load_model(o);
     session_t s(m, int64_t(ids.size()), o.context ? o.context : int64_t(longest));
+    std::optional<routes_t> routes;
+    if (!o.routes.empty()) {
+        std::vector<size_t> lengths;
+        for (const auto &i : ids) lengths.push_back(i.size());
+        s.follow(routes.emplace(o.routes, m.config, lengths));
+    }
     // Rows of sequences one after the other, however many tokens of each are computed at once.
     const size_t n = size_t(m.config.vocabulary), step = o.at_once ? size_t(o.at_once) : longest;
     std::vector<size_t> first(ids.size(), 0);
@@ -61,6 +68,7 @@ void logits(const options_t &o) {
     }
     if (fclose(file) != 0 || written != n * tokens)
         throw std::runtime_error("cannot write " + o.output + ": " + strerror(errno));
+    if (routes) routes->save();
     printf("%s: f32 [%zu, %zu]\n", o.output.c_str(), tokens, n);
     print_memory(m);
 }

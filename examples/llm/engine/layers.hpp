@@ -38,8 +38,8 @@ struct linear_spec_t {
 class linear_t {
 public:
     virtual ~linear_t() = default;
-    // x has the engine's activation type. `factor` has the shape and type of y.
-    virtual void run(int64_t rows, const void *x, void *y, const void *factor = nullptr) = 0;
+    // x has the engine's activation type. `factor` has the shape of y.
+    virtual void run(int64_t rows, const void *x, void *y, const float *factor = nullptr) = 0;
     // The same with x = norm.x after the norm, where both can be computed together; else does nothing and
     // returns false. norm.y gets the rows after the norm, or is null.
     virtual bool run_normed(int64_t, const norm_t &, void *) { return false; }

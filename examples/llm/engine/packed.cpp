@@ -29,7 +29,7 @@ primitive_attr attributes(const linear_spec_t &s) {
     case then_t::gated_silu: ops.append_gated(algorithm::gated_silu, 0.f, 0.f, gated_layout::halves); break;
     case then_t::silu: ops.append_eltwise(algorithm::eltwise_swish, 1.f, 0.f); break;
     case then_t::multiply:
-        ops.append_binary(algorithm::binary_mul, rows_of(any_rows, s.columns(), s.result, s.y_stride()));
+        ops.append_binary(algorithm::binary_mul, rows_of(any_rows, s.columns(), dt::f32, s.y_stride()));
         break;
     }
     primitive_attr attr;
@@ -57,13 +57,15 @@ public:
         matmul_ = mx_matmul(pd);
     }
 
-    void run(int64_t rows, const void *x, void *y, const void *factor) override {
+    void run(int64_t rows, const void *x, void *y, const float *factor) override {
         if (rows != rows_) {
             x_ = memory(
                     {{rows, spec_.in}, engine_.activation(), tag::ab}, engine_.engine(), MXDNN_MEMORY_NONE);
-            const memory::desc result = rows_of(rows, spec_.columns(), spec_.result, spec_.y_stride());
-            y_ = memory(result, engine_.engine(), MXDNN_MEMORY_NONE);
-            factor_ = memory(result, engine_.engine(), MXDNN_MEMORY_NONE);
+            const auto result = [&](dt type) {
+                return rows_of(rows, spec_.columns(), type, spec_.y_stride());
+            };
+            y_ = memory(result(spec_.result), engine_.engine(), MXDNN_MEMORY_NONE);
+            factor_ = memory(result(dt::f32), engine_.engine(), MXDNN_MEMORY_NONE);
             args_ = {{MXDNN_ARG_SRC, x_}, {MXDNN_ARG_WEIGHTS, weights_}, {MXDNN_ARG_DST, y_}};
             if (bias_) args_[MXDNN_ARG_BIAS] = bias_;
             if (spec_.then == linear_spec_t::then_t::multiply)
@@ -72,7 +74,7 @@ public:
         }
         x_.set_data_handle(const_cast<void *>(x));
         y_.set_data_handle(y);
-        factor_.set_data_handle(const_cast<void *>(factor));
+        factor_.set_data_handle(const_cast<float *>(factor));
         matmul_.execute(engine_.stream(), args_);
     }
     std::string implementation() const override { return implementation_; }

@@ -206,7 +206,7 @@ private:
         const data_type_t type = e_.activation();
         l.gate = linear(weights, {I, I}, {H, 2 * I, bias, then_t::gated_silu, type, 0, "gate and up"}, mlp_);
         if (!l.gate) {
-            l.gate = linear({weights[0]}, {H, I, bias, then_t::silu, type, 0, "gate"}, mlp_);
+            l.gate = linear({weights[0]}, {H, I, bias, then_t::silu, data_type_t::f32, 0, "gate"}, mlp_);
             l.up = linear(
                     {weights[1]}, {H, I, bias ? bias + I : nullptr, then_t::multiply, type, 0, "up"}, mlp_);
         }

@@ -45,7 +45,7 @@ session_t::session_t(model_t &model, int64_t sequences, int64_t context)
         router_ = e_.allocate(rows * size_t(c.experts) * 4);
     } else {
         hidden_ = e_.allocate(rows * size_t(c.intermediate) * act);
-        gate_ = e_.allocate(rows * size_t(c.intermediate) * act);
+        gate_ = e_.allocate(rows * size_t(c.intermediate) * 4);
     }
     picked_ = e_.allocate(picked * size_t(c.hidden) * 4);
     normed_ = e_.allocate(picked * size_t(c.hidden) * act);
@@ -161,12 +161,13 @@ void session_t::run_layer(size_t index) {
     if (!has_norm) e_.rms_norm(rows, c.hidden, norm);
     if (l.experts) {
         if (!has_norm) l.router->run(rows, h, router_.as<void>());
+        if (routes_) routes_->apply(e_, index, batch_, router_.as<float>());
         l.experts->run(rows, h, router_.as<float>(), x);
         return;
     }
     if (l.up) {
         l.gate->run(rows, h, gate_.as<void>());
-        l.up->run(rows, h, hidden_.as<void>(), gate_.as<void>());
+        l.up->run(rows, h, hidden_.as<void>(), gate_.as<float>());
     } else {
         l.gate->run(rows, h, hidden_.as<void>());
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model.hpp"
+#include "routes.hpp"
 
 namespace llm {
 
@@ -36,6 +37,8 @@ public:
 
     int64_t length(int64_t sequence) const { return lengths_[size_t(sequence)]; }
     int64_t context() const { return context_; }
+    // Tokens of prompts have the experts of `routes` from then on, which it outlives.
+    void follow(routes_t &routes) { routes_ = &routes; }
     // Forgets tokens after the first `length`, which must be none.
     void clear();
     // Of the engine's memory.
@@ -53,6 +56,7 @@ private:
     buffer_t picked_, normed_, logits_, chosen_;
     batch_t batch_;
     std::function<void()> step_;
+    routes_t *routes_ = nullptr;
 
     void check(const std::vector<input_t> &inputs) const;
     void set_rows(const std::vector<int32_t> &tokens, const std::vector<int32_t> &sequences,

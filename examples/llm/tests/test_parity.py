@@ -17,7 +17,7 @@ from tiny_models import Case, make
 
 PROGRAM = os.environ.get("MXDNN_LLM", str(Path(__file__).parents[3] / "build/examples/llm/mxdnn-llm"))
 SEED = int(os.environ.get("MXDNN_TEST_SEED", "1"))
-TIGHT, LOOSE, WITH_OTHER_EXPERTS = 1e-4, 1e-2, 5e-2
+TIGHT, LOOSE = 1e-4, 1e-2
 Check = Callable[[str, str, float, float], None]
 
 
@@ -88,11 +88,16 @@ def error(got: torch.Tensor, want: torch.Tensor) -> float:
     return float((got - want).norm() / want.norm())
 
 
-def error_of_most(got: torch.Tensor, want: torch.Tensor) -> float:
-    """Of nine tenths of the rows: a rounding may give a token another expert, and then it has other logits."""
+def error_of_rows(got: torch.Tensor, want: torch.Tensor) -> float:
+    """The largest of all rows."""
     assert got.shape == want.shape
-    errors = (got - want).norm(dim=1) / want.norm(dim=1)
-    return float(errors.sort()[0][int(0.9 * (len(errors) - 1))])
+    return float(((got - want).norm(dim=1) / want.norm(dim=1)).max())
+
+
+def same_experts(case: Case, folder: str) -> list[str]:
+    """Options by which runs give tokens the experts that the first run chose: a rounding may choose others, and then
+    a token has other logits."""
+    return ["--routes", f"{folder}/routes.s32"] if case.family == "gpt_oss" else []
 
 
 WAYS = {"prefill": [], "token by token": ["--at-once", "1"], "by five": ["--at-once", "5"], "chunks": ["--chunk", "16"]}
@@ -121,17 +126,19 @@ def test_packed_is_bf16(model: tuple, tmp_path: Path, check: Check) -> None:
                        check=True, capture_output=True, timeout=120)
         shutil.copy(f"{folder}/config.json", tmp_path)
         folder = str(tmp_path)
-    baseline = run(folder, ids, "--encoding", "bf16")
+    same = same_experts(case, str(tmp_path))
+    baseline = run(folder, ids, "--encoding", "bf16", *same)
     for way, options in ("", []), (", token by token", ["--at-once", "1"]):
-        packed = run(folder, ids, *options)
-        check(case.name, f"stored to bf16{way}", error_of_most(packed, baseline), LOOSE)
-        assert error(packed, baseline) <= WITH_OTHER_EXPERTS
+        packed = run(folder, ids, *same, *options)
+        check(case.name, f"stored to bf16{way}", error_of_rows(packed, baseline), LOOSE)
 
 
-def test_bf16_is_near_f32(model: tuple, check: Check) -> None:
+def test_bf16_is_near_f32(model: tuple, tmp_path: Path, check: Check) -> None:
     """The cache and, on some machines, activations are rounded to bf16."""
-    case, folder, ids, logits = model
-    check(case.name, "stored to f32", error(run(folder, ids), logits), WITH_OTHER_EXPERTS)
+    case, folder, ids, _ = model
+    same = same_experts(case, str(tmp_path))
+    exact = run(folder, ids, "--encoding", "f32", *same)
+    check(case.name, "stored to f32", error(run(folder, ids, *same), exact), LOOSE)
 
 
 def test_gguf_is_the_checkpoint(model: tuple, tmp_path: Path) -> None:

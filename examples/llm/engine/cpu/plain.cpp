@@ -52,7 +52,7 @@ public:
           panels_(engine, weights, 0, type,
                   is_gated_ ? panels_t::order_t::halves : panels_t::order_t::straight) {}
 
-    void run(int64_t rows, const void *x, void *y, const void *factor) override {
+    void run(int64_t rows, const void *x, void *y, const float *factor) override {
         const float *values = floats_.of(engine_, rows * spec_.in, x);
         const int64_t chunks = (rows + rows_at_once - 1) / rows_at_once;
         // A task has 64 KB of weights or more.
@@ -80,7 +80,7 @@ private:
     floats_t floats_;
 
     // A row of a panel.
-    void finish(int64_t row, int64_t column, float *sums, void *y, const void *factor) const {
+    void finish(int64_t row, int64_t column, float *sums, void *y, const float *factor) const {
         const int64_t n = std::min(panel, spec_.columns() - column), at = row * spec_.y_stride() + column;
         if (spec_.bias)
             for (int64_t i = 0; i < n; i++) {
@@ -101,7 +101,7 @@ private:
             break;
         }
         case then_t::multiply:
-            for (int64_t i = 0; i < n; i++) sums[i] *= read(spec_.result, factor, at + i);
+            for (int64_t i = 0; i < n; i++) sums[i] *= factor[at + i];
             break;
         }
         write(spec_.result, n, sums, y, at);

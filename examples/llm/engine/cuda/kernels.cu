@@ -148,7 +148,7 @@ __device__ float silu(float v) { return v / (1.f + expf(-v)); }
 // A block for a row and some of its columns.
 constexpr int finished_columns = 1024;
 template <typename T>
-__global__ void finish_kernel(const finish_t f, const float *x, const T *factor, T *y) {
+__global__ void finish_kernel(const finish_t f, const float *x, const float *factor, T *y) {
     begin_work();
     const int64_t row = blockIdx.x;
     x += row * f.x_columns;
@@ -161,7 +161,7 @@ __global__ void finish_kernel(const finish_t f, const float *x, const T *factor,
         case then_t::store: break;
         case then_t::add: v += as_float(y[c]); break;
         case then_t::silu: v = silu(v); break;
-        case then_t::multiply: v *= as_float(factor[c]); break;
+        case then_t::multiply: v *= factor[c]; break;
         case then_t::gated_silu: v = silu(v) * (x[columns + c] + (f.bias ? f.bias[columns + c] : 0.f)); break;
         }
         put(y + c, v);
@@ -267,11 +267,11 @@ void increment(stream_t s, int64_t n, int32_t *values) {
     launch(s, increment_kernel, blocks_for(n, threads), threads, 0, n, values);
 }
 
-void finish(stream_t s, const finish_t &f, const float *x, const void *factor, void *y) {
+void finish(stream_t s, const finish_t &f, const float *x, const float *factor, void *y) {
     with_type(f.type, [&](auto *t) {
         using T = value_of<decltype(t)>;
         launch(s, finish_kernel<T>, dim3(unsigned(f.rows), blocks_for(f.columns, finished_columns)), threads,
-                0, f, x, static_cast<const T *>(factor), static_cast<T *>(y));
+                0, f, x, factor, static_cast<T *>(y));
     });
 }
 

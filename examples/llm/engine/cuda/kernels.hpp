@@ -31,10 +31,10 @@ enum class then_t { store, add, gated_silu, silu, multiply };
 struct finish_t {
     int64_t rows, columns, x_columns, y_stride;
     then_t then;
-    type_t type;       // of y and factor
+    type_t type;       // of y
     const float *bias; // or null
 };
-void finish(stream_t s, const finish_t &f, const float *x, const void *factor, void *y);
+void finish(stream_t s, const finish_t &f, const float *x, const float *factor, void *y);
 
 // y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8. With
 // norm.x, x are the rows after that norm.

@@ -28,7 +28,7 @@ public:
         if (!is_direct_ && shared.sums.size < size) shared.sums = engine.allocate(size);
     }
 
-    void run(int64_t rows, const void *x, void *y, const void *factor) override {
+    void run(int64_t rows, const void *x, void *y, const float *factor) override {
         if (is_few(rows)) return multiply_few(shared_.stream, few(rows, x, {}, y));
         float *const sums = is_direct_ ? static_cast<float *>(y) : shared_.sums.as<float>();
         matmul_.run(shared_.stream, rows, x, weights_.as<void>(), sums);
