@@ -5,6 +5,7 @@
 //     test_aot_loader ARTEFACT
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -48,7 +49,7 @@ void seal(bytes_t &file) {
 // engine. Returns the sentence of the refusal, or "" when the tensor `up` was given.
 std::string attempt(const bytes_t &file, const engine &eng) {
     const std::unique_ptr<uint8_t[]> copy(new uint8_t[file.size()]);
-    std::memcpy(copy.get(), file.data(), file.size());
+    std::copy(file.begin(), file.end(), copy.get());
     std::vector<aot::variant_t> variants;
     try {
         variants = aot::read(copy.get(), file.size());

@@ -53,13 +53,13 @@ status_t check_memory(const problem_t &p, const arg_desc_t &want, const memory_t
                         "dim %d of %s is %lld, but the primitive was created for %lld", i, arg_name(want.arg),
                         (long long)g.dims[i], (long long)w.dims[i]);
         }
-        // Indices and tables of pointers are read by ordinary loads, everything else byte by byte where it
-        // must be.
-        const size_t unit = g.dt == mxdnn_s32 ? sizeof(int32_t) : g.dt == mxdnn_u64 ? sizeof(uint64_t) : 1;
-        if (reinterpret_cast<uintptr_t>(got.handle) % unit && size_of(g) > 0)
+        // Values of several bytes are read and written by ordinary loads and stores.
+        const auto *type = data_type_info(g.dt);
+        const int bytes = type && type->bits > 8 ? type->bits / 8 : 1;
+        if (reinterpret_cast<uintptr_t>(got.handle) % unsigned(bytes) && size_of(g) > 0)
             return fail(mxdnn_invalid_arguments,
                     "%s is at address %p; %s values need an address that is a multiple of %d",
-                    arg_name(want.arg), got.handle, data_type_name(g.dt), int(unit));
+                    arg_name(want.arg), got.handle, data_type_name(g.dt), bytes);
         // The stride of a dim of one element has no meaning.
         for (int i = 0; i < w.ndims && !want.any_strides; i++)
             if (g.dims[i] > 1 && w.strides[i] != runtime_dim && w.strides[i] != g.strides[i])

@@ -60,6 +60,9 @@ struct argument_t {
     std::vector<bool> elements;
 };
 
+// A value lies at a multiple of these.
+size_t bytes_of_values(data_type_t dt) { return size_t(std::max(1, data_type_info(dt)->bits / 8)); }
+
 // Where the elements of a plain tensor are, if each has whole bytes and they are few.
 std::vector<bool> bytes_of_elements(const memory_desc_t &md, element_packing_t packing, size_t size) {
     const int bits = data_type_info(md.dt)->bits;
@@ -227,7 +230,10 @@ private:
         const int64_t size = size_of(a.md, a.packing);
         if (size < 0 || size > int64_t(guard_pages_t::most_bytes)) return void(fits_ = false);
         a.size = size_t(size);
-        const size_t align = is_packed(a.md) ? 16 : a.arg == MXDNN_ARG_SCRATCHPAD ? 64 : 1;
+        const size_t align = is_packed(a.md)                  ? 16
+                             : a.arg == MXDNN_ARG_SCRATCHPAD  ? 64
+                             : !overlapping_ || c_.one_in(20) ? 1
+                                                              : bytes_of_values(a.md.dt);
         a.data = pages().place(a.size, c_.one_in(2), align);
         if (!a.data) return void(fits_ = false);
         if (overlapping_ && &a != list_.data() && a.size <= list_[0].size) {

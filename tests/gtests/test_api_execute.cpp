@@ -249,6 +249,28 @@ TEST_F(Execute, NoDataAndMisaligned) {
     EXPECT_EQ(y, want);
 }
 
+// CUDA devices cannot read other addresses; here they would be undefined behaviour.
+TEST_F(Execute, ValuesLieAtMultiplesOfTheirSize) {
+    for (int arg : {MXDNN_ARG_SRC, MXDNN_ARG_BIAS, MXDNN_ARG_DST}) {
+        const memory given = args[arg];
+        const memory::desc md = given.get_desc();
+        const size_t bytes = md.get_data_type() == dt::f32 ? 4 : 2;
+        std::vector<double> room(md.get_size() / sizeof(double) + 2);
+        char *const base = reinterpret_cast<char *>(room.data());
+        for (size_t shift = 1; shift <= 4; shift++) {
+            const memory moved(md, eng, base + shift);
+            if (shift % bytes) {
+                expect_refused([&] { args[arg] = moved; }, {"is at address", "multiple of"});
+                continue;
+            }
+            std::memcpy(base + shift, given.get_data_handle(), md.get_size());
+            args[arg] = moved;
+            EXPECT_OK(execute());
+            args[arg] = given;
+        }
+    }
+}
+
 TEST_F(Execute, Overlap) {
     std::vector<uint16_t> both(M * K + M * N);
     const auto src_at = [&](size_t i) { return make({M, K}, dt::bf16, tag::ab, both.data() + i); };
