@@ -22,6 +22,7 @@ STABLE_TORCH_LIBRARY(mxdnn, m) {
     m.def("grouped_linear(Tensor x, Tensor packed, str blob, Tensor group_ends, Tensor? bias=None, "
           "str activation=\"none\", Tensor? gather_idx=None, Tensor? scatter_idx=None, "
           "Tensor? topk_weights=None, SymInt? dst_rows=None) -> Tensor");
+    m.def("grouped_weights_gradient(Tensor x, Tensor grad, Tensor group_ends) -> Tensor");
     m.def("moe_route(Tensor logits, int topk, str scoring, bool renormalize=False, Tensor? bias=None, "
           "int expert_groups=1, int topk_groups=1, bool group_max=False, float scale=1.0) "
           "-> (Tensor topk_weights, Tensor topk_ids, Tensor group_ends, Tensor gather_idx, Tensor row_order, "
@@ -49,6 +50,7 @@ STABLE_TORCH_LIBRARY_IMPL(mxdnn, CompositeExplicitAutograd, m) {
     m.impl("unpack", TORCH_BOX(&unpack));                                                                    \
     m.impl("linear", TORCH_BOX(&linear));                                                                    \
     m.impl("grouped_linear", TORCH_BOX(&grouped_linear));                                                    \
+    m.impl("grouped_weights_gradient", TORCH_BOX(&grouped_weights_gradient));                                \
     m.impl("moe_route", TORCH_BOX(&moe_route));                                                              \
     m.impl("moe_layer", TORCH_BOX(&moe_layer));                                                              \
     m.impl("moe_permute", TORCH_BOX(&moe_permute));                                                          \

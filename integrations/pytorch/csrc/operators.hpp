@@ -53,6 +53,9 @@ Tensor grouped_linear_of_all_rows(const Tensor &x, const Tensor &packed, const s
         const Tensor &group_ends, const std::optional<Tensor> &bias, const std::string &activation,
         const std::optional<Tensor> &gather_idx);
 
+// grouped_weights_gradient.cpp
+Tensor grouped_weights_gradient(const Tensor &x, const Tensor &grad, const Tensor &group_ends);
+
 // moe_route.cpp: topk_weights, topk_ids, group_ends, gather_idx, row_order, row_weights, counts
 using route_t = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 route_t moe_route(const Tensor &logits, int64_t topk, const std::string &scoring, bool renormalize,

@@ -19,7 +19,7 @@ from torch import nn
 from torchao.prototype.mx_formats.config import ScaleCalculationMode
 from torchao.prototype.mx_formats.mx_tensor import MXTensor
 
-from .gradients import times_weights
+from .gradients import times_weights, weights_gradient
 from .packed_tensor import PackedTensor
 
 Tensor = torch.Tensor
@@ -328,12 +328,7 @@ class _GroupedMM(torch.autograd.Function):
             quantized = dequantize(quantize(grad)) if ctx.mxfp8 else grad
             grad_a = _products(quantized, b_t.transpose(1, 2), ends, ctx.mxfp8)
         if ctx.needs_input_grad[1]:
-            grad_b_t = torch.zeros_like(b_t)
-            begin = 0
-            for expert, end in enumerate(ends.tolist()):
-                if end > begin:
-                    grad_b_t[expert] = rows[begin:end].t() @ grad[begin:end]
-                begin = end
+            grad_b_t = weights_gradient(rows, grad, ends).transpose(1, 2)
         return grad_a, grad_b_t, None, None
 
 

@@ -53,6 +53,19 @@ def times_weights(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     return result
 
 
+def weights_gradient(rows: Tensor, grad: Tensor, ends: Tensor) -> Tensor:
+    """For each expert the sum over its rows of grad [N] times row [K]: [E, N, K]."""
+    if not rows.is_cuda and rows.dtype != torch.float64:
+        return mxdnn.grouped_weights_gradient(rows.contiguous(), grad.contiguous(), ends)
+    result = rows.new_zeros(ends.shape[0], grad.shape[1], rows.shape[1])
+    begin = 0
+    for expert, end in enumerate(ends.tolist()):
+        if end > begin:
+            result[expert] = grad[begin:end].t() @ rows[begin:end]
+        begin = end
+    return result
+
+
 @torch.library.custom_op("mxdnn::grouped_linear_backward", mutates_args=())
 def grouped_linear_backward(
     grad: Tensor,

@@ -88,6 +88,11 @@ def _(
     return x.new_empty((rows if dst_rows is None else dst_rows, n // 2 if is_gated(activation) else n))
 
 
+@torch.library.register_fake("mxdnn::grouped_weights_gradient")
+def _(x, grad, group_ends):
+    return x.new_empty((group_ends.shape[0], grad.shape[1], x.shape[1]))
+
+
 @torch.library.register_fake("mxdnn::moe_route")
 def _(
     logits, topk, scoring, renormalize=False, bias=None,

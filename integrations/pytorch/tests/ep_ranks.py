@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Four processes that check mxdnn_torch.ep in groups of 1, 2 and 4 ranks; test_ep.py starts it. Each prints the number
-of its checks.
+"""Processes that check mxdnn_torch.ep in groups of 1, 2 and 4 ranks; test_ep.py starts it. Each prints the number of
+its checks.
 
-    python ep_ranks.py FILE    FILE is new; the ranks meet there
+    python ep_ranks.py FILE [cuda]    FILE is new; the ranks meet there
+
+Four ranks over gloo, or with "cuda" as many as there are devices, up to four, over NCCL.
 """
 
 import datetime
@@ -16,14 +18,14 @@ from torchao.prototype.mx_formats.mx_tensor import MXTensor
 
 from mxdnn_torch import ep
 
-WORLD, EXPERTS, TOPK, TOKENS, COLUMNS, ALIGNMENT = 4, 8, 2, 13, 96, 16
+EXPERTS, TOPK, TOKENS, COLUMNS, ALIGNMENT = 8, 2, 13, 96, 16
 CASES = "random", "same expert twice", "a rank without tokens", "one expert for all", "no tokens"
 
 
 def expert_ids(case, rank, ranks):
     """The experts of each token, [tokens, TOPK]."""
     generator = torch.Generator().manual_seed(100 * ranks + rank)
-    ids = torch.randint(EXPERTS, (TOKENS + rank, TOPK), generator=generator)
+    ids = torch.randint(EXPERTS, (TOKENS + rank, TOPK), generator=generator, device="cpu")
     if case == "same expert twice":
         ids[:, 1] = ids[:, 0]
     elif case == "one expert for all":
@@ -37,10 +39,12 @@ def rows_of(case, rank, ranks):
     """The rows that a rank sends, the gradients of their results, and the expert of each, sorted by expert."""
     ids = expert_ids(case, rank, ranks)
     generator = torch.Generator().manual_seed(7 + 100 * ranks + rank)
+    device = torch.get_default_device()
     tokens, grads = (
-        torch.randn(n, COLUMNS, generator=generator).to(torch.bfloat16) for n in (len(ids), ids.numel())
+        torch.randn(n, COLUMNS, generator=generator, device="cpu").to(device, torch.bfloat16)
+        for n in (len(ids), ids.numel())
     )
-    experts, order = ids.flatten().sort(stable=True)
+    experts, order = ids.to(device).flatten().sort(stable=True)
     return tokens[order // TOPK], grads, experts
 
 
@@ -210,13 +214,17 @@ def check_moe(group, mxfp8):
         torch.testing.assert_close(computed, wanted, rtol=1e-4, atol=1e-4)
 
 
-def rank_main(rank, file):
+def rank_main(rank, world, file, cuda):
     torch.set_num_threads(1)
+    if cuda:
+        torch.set_default_device(f"cuda:{rank}")
+        torch.cuda.set_device(rank)
     dist.init_process_group(
-        "gloo", init_method=f"file://{file}", rank=rank, world_size=WORLD, timeout=datetime.timedelta(seconds=60)
-    )
+        "nccl" if cuda else "gloo", init_method=f"file://{file}", rank=rank, world_size=world,
+        timeout=datetime.timedelta(seconds=60),
+    )  # fmt: skip
     checked = 0
-    for ranks in 1, 2, 4:
+    for ranks in (n for n in (1, 2, 4) if n <= world):
         members = list(range(ranks))
         group = dist.new_group(members)
         if rank in members:
@@ -236,4 +244,6 @@ def rank_main(rank, file):
 
 if __name__ == "__main__":
     # Forked, so that torch is imported once; nothing has started threads before.
-    mp.start_processes(rank_main, args=(sys.argv[1],), nprocs=WORLD, start_method="fork")
+    cuda = sys.argv[2:] == ["cuda"]
+    world = min(torch.cuda.device_count(), 4) if cuda else 4
+    mp.start_processes(rank_main, args=(world, sys.argv[1], cuda), nprocs=world, start_method="fork")

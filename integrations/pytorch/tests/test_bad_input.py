@@ -174,6 +174,23 @@ def test_index_tensors():
         F.linear(x, w)
 
 
+def test_gradient_of_the_weights_of_experts():
+    x, grad, ends = torch.zeros(4, K), torch.zeros(4, N), torch.tensor([1, 4], dtype=torch.int32)
+    for arguments, sentence in [
+        ((x[0], grad, ends), r"x has shape \[64\]; it must be \[rows, K\]"),
+        ((x.double(), grad, ends), "x has dtype float64"),
+        ((x.t(), grad, ends), "x is not contiguous"),
+        ((x, grad[1:], ends), r"grad has shape \[3, 40\]; it must be \[rows, N\] with the 4 rows of x"),
+        ((x, grad.bfloat16(), ends), "grad has dtype bfloat16; it must be float32"),
+        ((x, grad, ends.long()), "group_ends has dtype int64; it must be int32"),
+        ((x, grad, ends[None]), r"group_ends has shape \[1, 2\]; it must be \[experts\]"),
+        ((x, grad, torch.tensor([4, 1], dtype=torch.int32)), "GROUP_OFFSETS"),
+        ((x, grad, torch.tensor([4, 5], dtype=torch.int32)), "GROUP_OFFSETS"),
+    ]:
+        with refused(sentence):
+            mxdnn.grouped_weights_gradient(*arguments)
+
+
 def test_route_and_permute():
     logits = torch.randn(4, E)
     for topk in (0, -1, E + 1, 2**62):

@@ -17,14 +17,26 @@ from ep_ranks import sqnr  # noqa: E402
 from mxdnn_torch import ep  # noqa: E402
 
 
-def test_stages_on_1_2_and_4_ranks(tmp_path):
+def checks_of_ranks(meeting, *words):
     done = subprocess.run(
-        [sys.executable, pathlib.Path(__file__).with_name("ep_ranks.py"), tmp_path / "meeting"],
+        [sys.executable, pathlib.Path(__file__).with_name("ep_ranks.py"), meeting, *words],
         capture_output=True, text=True, timeout=300, env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(map(int, done.stdout.split()))
+
+
+def test_stages_on_1_2_and_4_ranks(tmp_path):
     # 5 cases and a layer, with and without MXFP8; rank 0 is in three groups, rank 1 in two
-    assert sorted(map(int, done.stdout.split())) == [12, 12, 24, 36], done.stdout + done.stderr
+    assert checks_of_ranks(tmp_path / "meeting") == [12, 12, 24, 36]
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_stages_over_nccl(tmp_path):
+    devices = min(torch.cuda.device_count(), 4)
+    expected = {1: [12], 2: [12, 24], 3: [0, 12, 24], 4: [12, 12, 24, 36]}[devices]
+    assert checks_of_ranks(tmp_path / "meeting", "cuda") == expected
 
 
 @pytest.fixture

@@ -69,6 +69,7 @@ CASES = {
     "linear gated": lambda: linear_case(grad=True, activation=GATED),
     "grouped_linear": lambda: grouped_case(grad=True),
     "grouped_linear gated": lambda: grouped_case(grad=True, activation=GATED),
+    "grouped_weights_gradient": lambda: (torch.randn(T, K), torch.randn(T, 40), torch.tensor([1, 3, T]).int()),
     "moe_route": lambda: (torch.randn(T, E, requires_grad=True), TOPK, "softmax_topk", True),
     "moe_layer": lambda: layer_case(grad=True),
     "moe_permute": lambda: permute_case(grad=True),
@@ -202,6 +203,22 @@ def test_rows_without_expert_are_zero():
     ends = torch.tensor([1, 1, 2, 3, 3], dtype=torch.int32)
     y = mxdnn.grouped_linear(torch.randn(9, K), w, blob, ends)
     assert y[:3].abs().sum() > 0 and y[3:].abs().sum() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_gradient_of_the_weights_of_experts(dtype):
+    x, grad = torch.randn(33, K).to(dtype), torch.randn(33, 40).to(dtype)
+    x[30:], grad[30:] = torch.nan, torch.inf  # rows of no expert
+    ends = torch.tensor([7, 7, 8, 30], dtype=torch.int32)
+    got = mxdnn.grouped_weights_gradient(x, grad, ends)
+    assert got.dtype == dtype and got.shape == (4, 40, K) and got[1].eq(0).all()
+    unit, result = torch.finfo(torch.float32).eps / 2, torch.finfo(dtype).eps / 2
+    for expert, (begin, end) in enumerate(zip([0, 7, 7, 8], ends.tolist())):
+        rows, grads = x[begin:end].double(), grad[begin:end].double()
+        bound = grads.abs().t() @ rows.abs() * ((end - begin + 2) * unit + result)
+        assert ((got[expert].double() - grads.t() @ rows).abs() <= bound).all()
+    none = mxdnn.grouped_weights_gradient(x[:0], grad[:0], torch.zeros(4, dtype=torch.int32))
+    assert none.shape == got.shape and none.eq(0).all()
 
 
 def test_permute_and_back():
