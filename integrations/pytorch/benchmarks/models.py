@@ -10,6 +10,8 @@ from one that has imported the packages and used none of them yet.
 
 outputs: SQNR in dB of the logits (minilm: of the embeddings) against f32, of the same weights before quantising.
 prompt: tokens per second of one call with 64 tokens; decode: of one token after another with a cache. Medians.
+graph (on CUDA): tokens per second of one token without a cache, replayed from a CUDA graph, so that what the host does
+between kernels does not count; "-" where a model cannot be captured.
 memory: growth of resident memory (on CUDA: allocated memory) from before the model is loaded to after the first call.
 """
 
@@ -100,6 +102,21 @@ def rate(call, tokens: int, seconds: float, device: str) -> float:
     return tokens / statistics.median(times)
 
 
+def graph_rate(call, seconds: float) -> float | None:
+    """Tokens per second of a call with one token that is captured; None where capturing fails."""
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(side):
+        call()
+    torch.cuda.current_stream().wait_stream(side)
+    try:
+        with torch.cuda.graph(graph):
+            call()
+    except RuntimeError as error:
+        print(f"not captured: {error}", file=sys.stderr)
+        return None
+    return rate(graph.replay, 1, seconds, "cuda")
+
+
 @torch.inference_mode()
 def measure(name: str, directory: pathlib.Path, way: str, device: str, seconds: float, outputs: pathlib.Path) -> dict:
     """One row of the table."""
@@ -127,6 +144,8 @@ def measure(name: str, directory: pathlib.Path, way: str, device: str, seconds: 
     if name != "minilm":
         cache = model(ids, use_cache=True).past_key_values
         row["decode"] = rate(lambda: model(ids[:, :1], past_key_values=cache, use_cache=True), 1, seconds, device)
+        if device == "cuda":  # last, since a failed capture spoils what comes after it
+            row["graph"] = graph_rate(lambda: model(ids[:, :1], use_cache=False), seconds)
     return row
 
 
@@ -140,7 +159,7 @@ def main() -> None:
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["torch", "transformers.models.auto", "mxdnn_torch.transformers"])
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {args.device}")
-    print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'memory MB':>10}")
+    print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'graph/s':>9} {'memory MB':>10}")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.models:
             directory = ROOT / ".deps/minilm" if name == "minilm" else pathlib.Path(folder) / name
@@ -156,8 +175,10 @@ def main() -> None:
                         continue
                     row = done.result()
                 sqnr = "exact" if row["sqnr"] is None else f"{row['sqnr']:.2f}"
-                decode = f"{row['decode']:,.1f}" if "decode" in row else "-"
-                print(f"{name:8} {way:13} {sqnr:>8} {row['prompt']:>9,.1f} {decode:>9} {row['memory'] / 1e6:>10,.1f}",
+                prompt, decode, graph = (
+                    "-" if row.get(what) is None else f"{row[what]:,.1f}" for what in ("prompt", "decode", "graph")
+                )
+                print(f"{name:8} {way:13} {sqnr:>8} {prompt:>9} {decode:>9} {graph:>9} {row['memory'] / 1e6:>10,.1f}",
                       flush=True)  # fmt: skip
 
 
