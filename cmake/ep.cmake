@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# libmxdnn_ep, the component `ep`: expert parallelism over MPI. Sets MXDNN_HAVE_EP. MXDNN_EP is AUTO (built where an MPI
-# is found), ON (an MPI is required) or OFF. Left out of static builds and of wheels: it is a shared library beside
-# libmxdnn, and belongs to the MPI of the machine.
+# libmxdnn_ep, the component `ep`: expert parallelism over MPI (CPU) and NCCL (CUDA). Sets MXDNN_HAVE_EP, and
+# MXDNN_EP_HAVE_MPI and MXDNN_EP_HAVE_NCCL. MXDNN_EP is AUTO (built where one of both is found), ON (one is required) or
+# OFF. NCCL needs a build with CUDA and the header nccl.h alone: its library is the one that the program loads. Left out of
+# static builds and of wheels: it is a shared library beside libmxdnn, and belongs to the MPI of the machine.
 
-set(MXDNN_EP AUTO CACHE STRING "Build libmxdnn_ep, expert parallelism over MPI: AUTO (when an MPI is found), ON or OFF")
+set(MXDNN_EP AUTO CACHE STRING
+    "Build libmxdnn_ep, expert parallelism over MPI and NCCL: AUTO (when one of both is found), ON or OFF")
 set_property(CACHE MXDNN_EP PROPERTY STRINGS AUTO ON OFF)
 set(MXDNN_HAVE_EP FALSE)
+set(MXDNN_EP_HAVE_MPI FALSE)
+set(MXDNN_EP_HAVE_NCCL FALSE)
 if(NOT MXDNN_EP MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "MXDNN_EP is '${MXDNN_EP}'; possible are AUTO, ON and OFF")
 endif()
@@ -14,13 +18,27 @@ if(MXDNN_EP STREQUAL "AUTO" AND (MXDNN_WHEEL OR (DEFINED BUILD_SHARED_LIBS AND N
 elseif(NOT MXDNN_EP STREQUAL "OFF")
     find_package(MPI 3.1 QUIET COMPONENTS C)
     if(MPI_C_FOUND)
-        set(MXDNN_HAVE_EP TRUE)
+        set(MXDNN_EP_HAVE_MPI TRUE)
         message(STATUS "mxdnn ep: MPI ${MPI_C_VERSION}, ${MPI_C_LIBRARIES}")
+    endif()
+    if(MXDNN_HAVE_CUDA)
+        find_package(CUDAToolkit REQUIRED)
+        find_path(MXDNN_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} DOC "Folder that holds nccl.h")
+        mark_as_advanced(MXDNN_NCCL_INCLUDE_DIR)
+    endif()
+    if(MXDNN_HAVE_CUDA AND MXDNN_NCCL_INCLUDE_DIR)
+        set(MXDNN_EP_HAVE_NCCL TRUE)
+        message(STATUS "mxdnn ep: NCCL, ${MXDNN_NCCL_INCLUDE_DIR}/nccl.h")
+    endif()
+    if(MXDNN_EP_HAVE_MPI OR MXDNN_EP_HAVE_NCCL)
+        set(MXDNN_HAVE_EP TRUE)
     elseif(MXDNN_EP STREQUAL "ON")
-        message(FATAL_ERROR "MXDNN_EP is ON, but no MPI of version 3.1 or newer was found (Debian/Ubuntu package "
-                "libopenmpi-dev); name its compiler with -DMPI_C_COMPILER=.../mpicc, or leave MXDNN_EP at AUTO or OFF")
+        message(FATAL_ERROR "MXDNN_EP is ON, but neither an MPI of version 3.1 or newer was found (Debian/Ubuntu package "
+                "libopenmpi-dev) nor, for a build with CUDA, nccl.h (package libnccl-dev); name the MPI's compiler with "
+                "-DMPI_C_COMPILER=.../mpicc or the header's folder with -DMXDNN_NCCL_INCLUDE_DIR=, or leave MXDNN_EP at "
+                "AUTO or OFF")
     else()
-        message(STATUS "mxdnn ep: no MPI of version 3.1 or newer (Debian/Ubuntu package libopenmpi-dev); "
-                "libmxdnn_ep is left out")
+        message(STATUS "mxdnn ep: no MPI of version 3.1 or newer (Debian/Ubuntu package libopenmpi-dev), and no nccl.h "
+                "for a build with CUDA (package libnccl-dev); libmxdnn_ep is left out")
     endif()
 endif()

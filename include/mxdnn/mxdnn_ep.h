@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file
  * Expert parallelism: rows travel to the ranks that have their experts, and back (doc/ep.md). The functions
- * are in libmxdnn_ep, the component `ep`. The header needs no header of MPI.
+ * are in libmxdnn_ep, the component `ep`. The header needs no header of MPI, NCCL or CUDA.
  *
  * A layer has five stages: dispatch, permute, experts, unpermute, combine. The backward pass has the same
  * stages in the opposite order. Dispatch and combine are collective: every rank of the communicator calls
@@ -11,6 +11,10 @@
  * stage fails on every rank with the same status and sentence. Nothing was exchanged then, and the next call
  * may succeed. If ranks do not answer until the timeout, every rank that waits gets mxdnn_runtime_error. The
  * communicator is of no further use then.
+ *
+ * **Over NCCL** stages are put into the stream. Dispatch forward waits for the device, since the host has to
+ * know how many rows come, and the ranks agree there. The other stages wait for nothing: a rank that refuses
+ * takes part with other rows, and the other ranks hear of it in the next dispatch or mxdnn_ep_comm_wait().
  *
  * Sentences of these functions are those of mxdnn_ep_get_last_error(). Statuses, ownership and threads are as
  * in mxdnn.h. One thread at a time uses a communicator and what was created on it. */
@@ -26,7 +30,7 @@ extern "C" {
 /** What carries the rows. */
 typedef enum {
     mxdnn_ep_mpi = 0, /**< MPI 3.1, between CPU engines; the communicator is an MPI_Comm */
-    mxdnn_ep_nccl = 1 /**< NCCL, between CUDA engines; not in this release: mxdnn_unimplemented */
+    mxdnn_ep_nccl = 1 /**< NCCL 2.18, between CUDA engines; the communicator is an ncclComm_t */
 } mxdnn_ep_transport_t;
 
 /** The stages of an expert-parallel layer. */
@@ -102,8 +106,8 @@ typedef struct {
 
 /** Creates a communicator over one of the caller; collective. `communicator` points to the caller's MPI_Comm
  * or ncclComm_t, and `size` is the size of that handle. It is duplicated, so that messages do not meet those
- * of the caller. `timeout_ms` is how long a call waits for other ranks, at least 1. `engine` is where rows
- * are.
+ * of the caller; ncclCommSplit() does it for NCCL, and ends when all ranks have called. `timeout_ms` is how
+ * long a call waits for other ranks, at least 1. `engine` is where rows are.
  *
  * mxdnn_unimplemented: this build has no such transport. */
 mxdnn_status_t MXDNN_API mxdnn_ep_comm_create(mxdnn_ep_comm_t *comm, mxdnn_engine_t engine,
@@ -112,15 +116,22 @@ mxdnn_status_t MXDNN_API mxdnn_ep_comm_create(mxdnn_ep_comm_t *comm, mxdnn_engin
 mxdnn_status_t MXDNN_API mxdnn_ep_comm_get_rank(mxdnn_ep_comm_t comm, int *rank);
 /** Writes the number of ranks. */
 mxdnn_status_t MXDNN_API mxdnn_ep_comm_get_size(mxdnn_ep_comm_t comm, int *size);
-/** Destroys a communicator. Layers on it stay valid. */
+/** Waits for the work of a stream, and for the other ranks, at most for the timeout; collective. Fails on
+ * every rank if a stage that did not agree has failed on any since the last dispatch or call of this
+ * function. A program over NCCL waits with it rather than with cudaStreamSynchronize(), which waits for a
+ * dead rank forever. */
+mxdnn_status_t MXDNN_API mxdnn_ep_comm_wait(mxdnn_ep_comm_t comm, mxdnn_stream_t stream);
+/** Destroys a communicator. Layers on it stay valid. Over NCCL it is destroyed with the last of them, on all
+ * ranks, when their streams have ended. */
 mxdnn_status_t MXDNN_API mxdnn_ep_comm_destroy(mxdnn_ep_comm_t comm);
 
 /** Writes how many bytes a layer needs: `scratchpad`, temporary memory of the stages, and `workspace`, which
  * a step keeps from its forward to its backward pass. */
 mxdnn_status_t MXDNN_API mxdnn_ep_layer_get_memory_sizes(
         mxdnn_ep_comm_t comm, const mxdnn_ep_layer_desc_t *desc, size_t *scratchpad, size_t *workspace);
-/** Creates a layer; collective. `scratchpad` is memory of the caller at a multiple of 64 bytes, which several
- * layers may share, or MXDNN_MEMORY_ALLOCATE. mxdnn_invalid_arguments on every rank: the ranks disagree.
+/** Creates a layer; collective. `scratchpad` is memory of the caller, of the engine's device, at a multiple
+ * of 64 bytes, which several layers may share, or MXDNN_MEMORY_ALLOCATE. mxdnn_invalid_arguments on every
+ * rank: the ranks disagree.
  *
  * Steps that take turns in one scratchpad must not pass each other between a stage and the next one that
  * reads its result there; that is refused. Messages that were under way when a stage timed out may be

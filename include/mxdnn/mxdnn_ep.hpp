@@ -81,6 +81,8 @@ struct communicator : public handle<mxdnn_ep_comm_t> {
         wrap_c_api(mxdnn_ep_comm_get_size(get(), &n));
         return n;
     }
+    /// Waits for the work of a stream and for the other ranks, at most for the timeout; collective.
+    void wait(const stream &astream) const { wrap_c_api(mxdnn_ep_comm_wait(get(), astream.get())); }
 };
 
 /// The shapes, the precisions and the temporary memory of expert-parallel layers.

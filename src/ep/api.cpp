@@ -52,9 +52,6 @@ mxdnn_status_t mxdnn_ep_comm_create(mxdnn_ep_comm_t *comm, mxdnn_engine_t engine
     if (!info)
         return fail(mxdnn_invalid_arguments, "%s: transport is %d, which is no transport", __func__,
                 int(transport));
-    if (!info->create)
-        return fail(mxdnn_unimplemented, "%s: this build of the library has no transport over %s", __func__,
-                info->name);
     constexpr int64_t day = 24 * 3600 * 1000;
     if (timeout_ms < 1 || timeout_ms > day)
         return fail(mxdnn_invalid_arguments, "%s: timeout_ms is %lld; possible are 1 to %lld", __func__,
@@ -64,10 +61,13 @@ mxdnn_status_t mxdnn_ep_comm_create(mxdnn_ep_comm_t *comm, mxdnn_engine_t engine
     if (kind != info->engine_kind)
         return fail(mxdnn_invalid_arguments, "%s: the engine is of another kind than %s needs", __func__,
                 info->name);
+    if (!info->create)
+        return fail(mxdnn_unimplemented, "%s: this build of the library has no transport over %s", __func__,
+                info->name);
     return guarded(__func__, [&] {
         auto c = std::make_unique<mxdnn_ep_comm>();
         c->eng.reset(engine, /* weak, since engines are never freed */ true);
-        c->transport = info->create(communicator, size, std::chrono::milliseconds(timeout_ms));
+        c->transport = info->create(c->eng, communicator, size, std::chrono::milliseconds(timeout_ms));
         *comm = c.release();
         return mxdnn_success;
     });
@@ -87,6 +87,16 @@ mxdnn_status_t mxdnn_ep_comm_get_size(mxdnn_ep_comm_t comm, int *size) {
     return mxdnn_success;
 }
 
+mxdnn_status_t mxdnn_ep_comm_wait(mxdnn_ep_comm_t comm, mxdnn_stream_t stream) {
+    MXDNN_EP_CHECK_ARG(comm);
+    MXDNN_EP_CHECK_ARG(stream);
+    MXDNN_EP_CHECK(check_stream(comm->eng, stream, __func__));
+    transport_t &t = *comm->transport;
+    verdict_t verdict = make_verdict(mxdnn_success, t.rank(), question_t::wait, nullptr, 0);
+    MXDNN_EP_CHECK(t.agree(verdict, stream, t.deadline()));
+    return status_of(verdict, __func__);
+}
+
 mxdnn_status_t mxdnn_ep_comm_destroy(mxdnn_ep_comm_t comm) {
     delete comm;
     return mxdnn_success;
@@ -98,7 +108,7 @@ mxdnn_status_t mxdnn_ep_layer_get_memory_sizes(
     MXDNN_EP_CHECK_ARG(scratchpad);
     MXDNN_EP_CHECK_ARG(workspace);
     plan_t plan;
-    MXDNN_EP_CHECK(make_plan(desc, comm->transport->size(), plan));
+    MXDNN_EP_CHECK(make_plan(desc, comm->eng.get(), comm->transport->size(), plan));
     *scratchpad = plan.scratchpad_size;
     *workspace = plan.workspace_size;
     return mxdnn_success;
@@ -113,7 +123,7 @@ mxdnn_status_t mxdnn_ep_layer_create(
     plan_t plan = {};
     std::unique_ptr<mxdnn_ep_layer> l;
     status_t mine = check_memory_of_caller(scratchpad, __func__, "scratchpad");
-    if (mine == mxdnn_success) mine = make_plan(desc, t.size(), plan);
+    if (mine == mxdnn_success) mine = make_plan(desc, comm->eng.get(), t.size(), plan);
     if (mine == mxdnn_success)
         mine = guarded(__func__, [&] {
             l = std::make_unique<mxdnn_ep_layer>();
@@ -124,7 +134,7 @@ mxdnn_status_t mxdnn_ep_layer_create(
     const int64_t values[] = {d.hidden, d.experts, d.max_tokens, d.max_rows, d.capacity, d.alignment,
             d.forward_type, d.backward_type, t.layers};
     verdict_t verdict = make_verdict(mine, t.rank(), question_t::layer, values, 9);
-    MXDNN_EP_CHECK(t.agree(verdict, t.deadline()));
+    MXDNN_EP_CHECK(t.agree(verdict, nullptr, t.deadline()));
     MXDNN_EP_CHECK(status_of(verdict, __func__));
     l->layer->number = t.layers++;
     *layer = l.release();

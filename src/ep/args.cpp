@@ -39,10 +39,21 @@ bool takes(int index, int id) {
     }
 }
 
+mxdnn_engine_kind_t kind_of(mxdnn_engine_t engine) {
+    mxdnn_engine_kind_t kind = mxdnn_any_engine;
+    mxdnn_engine_get_kind(engine, &kind);
+    return kind;
+}
+
+// CPU engines have the same memory, whatever their targets are.
+bool is_there(mxdnn_engine_t a, mxdnn_engine_t b) {
+    return a == b || (kind_of(a) == mxdnn_cpu && kind_of(b) == mxdnn_cpu);
+}
+
 // A contiguous tensor of `ndims` dims and the type, whose last dimension is `columns`. Writes its first
 // dimension.
-status_t check_memory(const char *name, mxdnn_memory_t m, int ndims, rows_allowed_t allowed, dim_t columns,
-        mxdnn_data_type_t type, dim_t &rows) {
+status_t check_memory(const plan_t &p, const char *name, mxdnn_memory_t m, int ndims, rows_allowed_t allowed,
+        dim_t columns, mxdnn_data_type_t type, dim_t &rows) {
     const_mxdnn_memory_desc_t md = nullptr;
     MXDNN_EP_CHECK(pass_on(mxdnn_memory_get_memory_desc(m, &md), name));
     int found_ndims = 0;
@@ -75,23 +86,21 @@ status_t check_memory(const char *name, mxdnn_memory_t m, int ndims, rows_allowe
                     "%s has strides; rows have to follow each other without gaps", name);
     }
     mxdnn_engine_t engine = nullptr;
-    mxdnn_engine_kind_t engine_kind = mxdnn_any_engine;
     MXDNN_EP_CHECK(pass_on(mxdnn_memory_get_engine(m, &engine), name));
-    MXDNN_EP_CHECK(pass_on(mxdnn_engine_get_kind(engine, &engine_kind), name));
-    if (engine_kind != mxdnn_cpu)
-        return fail(mxdnn_invalid_arguments, "%s is not memory of a CPU engine, which this transport needs",
+    if (!is_there(engine, p.engine))
+        return fail(mxdnn_invalid_arguments, "%s is memory of another engine than that of the communicator",
                 name);
     if (rows > 0 && !data_of(m)) return fail(mxdnn_invalid_arguments, "%s has no buffer", name);
     return mxdnn_success;
 }
 
 // Rows of a stage with their scales, both or neither passed.
-status_t check_rows(const char *name, mxdnn_memory_t rows_memory, mxdnn_memory_t scales,
+status_t check_rows(const plan_t &p, const char *name, mxdnn_memory_t rows_memory, mxdnn_memory_t scales,
         rows_allowed_t allowed, dim_t columns, const row_format_t &format, dim_t &rows) {
     if (!rows_memory)
         return scales ? fail(mxdnn_invalid_arguments, "the scales of %s are passed without it", name)
                       : mxdnn_success;
-    MXDNN_EP_CHECK(check_memory(name, rows_memory, 2, allowed, columns, format.type, rows));
+    MXDNN_EP_CHECK(check_memory(p, name, rows_memory, 2, allowed, columns, format.type, rows));
     if (format.quantised() != (scales != nullptr))
         return fail(mxdnn_invalid_arguments, "%s is %s; its scales have to be %s", name,
                 format.quantised() ? "quantised" : "bf16",
@@ -99,20 +108,23 @@ status_t check_rows(const char *name, mxdnn_memory_t rows_memory, mxdnn_memory_t
     if (!scales) return mxdnn_success;
     dim_t scale_rows = 0;
     return check_memory(
-            "the tensor of scales", scales, 2, {rows, rows}, dim_t(format.scales), mxdnn_e8m0, scale_rows);
+            p, "the tensor of scales", scales, 2, {rows, rows}, dim_t(format.scales), mxdnn_e8m0, scale_rows);
 }
 
-// Counts that are not negative and whose sum is the number of rows; indices of rows that there are.
+// Counts that are not negative and whose sum is the number of rows; indices of rows that there are. The
+// transport checks those of a device.
 status_t check_routing(const plan_t &p, args_t &a) {
     dim_t entries = 0;
     MXDNN_EP_CHECK(check_memory(
-            "GROUP_COUNTS", a.counts, 1, {p.desc.experts, p.desc.experts}, 0, mxdnn_s32, entries));
+            p, "GROUP_COUNTS", a.counts, 1, {p.desc.experts, p.desc.experts}, 0, mxdnn_s32, entries));
     a.sent = a.src_rows;
     if (a.gather)
-        MXDNN_EP_CHECK(check_memory("GATHER_IDX", a.gather, 1, {0, p.desc.max_rows}, 0, mxdnn_s32, a.sent));
+        MXDNN_EP_CHECK(
+                check_memory(p, "GATHER_IDX", a.gather, 1, {0, p.desc.max_rows}, 0, mxdnn_s32, a.sent));
     if (a.sent > p.desc.max_rows)
         return fail(mxdnn_invalid_shape, "SRC has %lld rows, all of which are sent; max_rows is %lld",
                 static_cast<long long>(a.sent), static_cast<long long>(p.desc.max_rows));
+    if (kind_of(p.engine) != mxdnn_cpu) return mxdnn_success;
     const int32_t *counts = static_cast<const int32_t *>(data_of(a.counts));
     dim_t sum = 0;
     for (dim_t e = 0; e < p.desc.experts; e++) {
@@ -151,6 +163,14 @@ void *data_of(mxdnn_memory_t memory) {
     return data;
 }
 
+status_t check_stream(const engine &eng, mxdnn_stream_t stream, const char *what) {
+    mxdnn_engine_t engine = nullptr;
+    MXDNN_EP_CHECK(pass_on(mxdnn_stream_get_engine(stream, &engine), what));
+    if (is_there(engine, eng.get())) return mxdnn_success;
+    return fail(mxdnn_invalid_arguments, "%s: the stream is of another engine than that of the communicator",
+            what);
+}
+
 status_t read_args(
         const plan_t &p, int index, dim_t sent, int nargs, const mxdnn_exec_arg_t *args, args_t &a) {
     const stage_t &stage = stages[index];
@@ -171,14 +191,14 @@ status_t read_args(
     if (stage.from == place_t::caller && !a.src) return fail(mxdnn_invalid_arguments, "SRC is not passed");
     if (stage.to == place_t::caller && !a.dst) return fail(mxdnn_invalid_arguments, "DST is not passed");
     dim_t dst_rows = 0;
-    MXDNN_EP_CHECK(check_rows("SRC", a.src, a.src_scales, rows_at(p, index, stage.from, sent), p.desc.hidden,
-            p.format(stage.from_format), a.src_rows));
-    MXDNN_EP_CHECK(check_rows("DST", a.dst, a.dst_scales, rows_at(p, index, stage.to, sent), p.desc.hidden,
+    MXDNN_EP_CHECK(check_rows(p, "SRC", a.src, a.src_scales, rows_at(p, index, stage.from, sent),
+            p.desc.hidden, p.format(stage.from_format), a.src_rows));
+    MXDNN_EP_CHECK(check_rows(p, "DST", a.dst, a.dst_scales, rows_at(p, index, stage.to, sent), p.desc.hidden,
             p.format(stage.to_format), dst_rows));
     if (a.offsets) {
         dim_t entries = 0;
         MXDNN_EP_CHECK(check_memory(
-                "GROUP_OFFSETS", a.offsets, 1, {p.local_experts, p.local_experts}, 0, mxdnn_s32, entries));
+                p, "GROUP_OFFSETS", a.offsets, 1, {p.local_experts, p.local_experts}, 0, mxdnn_s32, entries));
     }
     if (index != dispatch_forward) return mxdnn_success;
     if (!a.counts) return fail(mxdnn_invalid_arguments, "GROUP_COUNTS are not passed");

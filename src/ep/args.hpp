@@ -20,6 +20,9 @@ struct args_t {
 status_t read_args(
         const plan_t &plan, int stage, dim_t sent, int nargs, const mxdnn_exec_arg_t *args, args_t &out);
 
+// A stream of the engine of the communicator.
+status_t check_stream(const engine &eng, mxdnn_stream_t stream, const char *what);
+
 void *data_of(mxdnn_memory_t memory);
 
 } // namespace impl

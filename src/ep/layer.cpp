@@ -2,8 +2,8 @@
 #include "ep/layer.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
+#include <map>
+#include <mutex>
 
 namespace mxdnn {
 namespace ep {
@@ -14,7 +14,6 @@ namespace {
 using dt = memory::data_type;
 using tag = memory::format_tag;
 
-constexpr int tags = 2; // of `arrived` and `gradients`
 constexpr dim_t block = 32;
 constexpr dim_t most_rows = INT32_MAX;
 constexpr dim_t most_columns = dim_t(1) << 24, most_experts = dim_t(1) << 20;
@@ -58,6 +57,17 @@ status_t check_range(const char *name, dim_t value, dim_t least, dim_t most) {
 
 memory::desc matrix(dim_t rows, dim_t columns, dt type) { return {{rows, columns}, type, tag::ab}; }
 
+// By the address of a scratchpad.
+std::shared_ptr<tags_t> tags_of(const void *scratchpad) {
+    static std::mutex mutex;
+    static std::map<const void *, std::weak_ptr<tags_t>> all;
+    const std::lock_guard<std::mutex> lock(mutex);
+    for (auto i = all.begin(); i != all.end();) i = i->second.expired() ? all.erase(i) : std::next(i);
+    std::shared_ptr<tags_t> tags = all[scratchpad].lock();
+    if (!tags) all[scratchpad] = tags = std::make_shared<tags_t>();
+    return tags;
+}
+
 primitive_attr block_scales(int arg, quantization_mode mode) {
     primitive_attr attr;
     attr.set_scales(arg, 1 << 0 | 1 << 1, {1, block}, dt::e8m0, false, mode);
@@ -66,7 +76,7 @@ primitive_attr block_scales(int arg, quantization_mode mode) {
 
 } // namespace
 
-status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &p) {
+status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int ranks, plan_t &p) {
     if (!desc) return fail(mxdnn_invalid_arguments, "desc is a null pointer");
     if (desc->struct_size != sizeof(*desc))
         return fail(mxdnn_invalid_arguments,
@@ -74,6 +84,7 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &p) {
                 sizeof(*desc));
     p.desc = *desc;
     mxdnn_ep_layer_desc_t &d = p.desc;
+    p.engine = engine;
     p.ranks = ranks;
     MXDNN_EP_CHECK(check_range("hidden", d.hidden, 1, most_columns));
     MXDNN_EP_CHECK(check_range("experts", d.experts, 1, most_experts));
@@ -112,10 +123,8 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &p) {
         return std::max({bytes_of(rows, bf16), bytes_of(rows, forward), bytes_of(rows, backward)});
     };
     parts_t s, w;
-    p.tags = s.take(tags * sizeof(int64_t));
     p.send_counts = s.take(size_t(d.experts) * sizeof(int32_t));
     p.recv_counts = s.take(size_t(d.experts) * sizeof(int32_t));
-    p.splits = s.take(4 * size_t(ranks) * sizeof(int));
     p.quantised = s.take(forward.quantised() ? bytes_of(d.max_tokens, forward) : 0);
     p.outgoing = s.take(of_any(d.max_rows));
     p.arrived = s.take(of_any(d.capacity));
@@ -125,7 +134,6 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &p) {
     p.counts = w.take(size_t(d.experts) * sizeof(int32_t));
     p.offsets = w.take(size_t(p.local_experts) * sizeof(int32_t));
     p.indices = w.take(size_t(p.padded_rows) * sizeof(int32_t));
-    p.sent = w.take(size_t(ranks) * sizeof(int32_t));
     p.kept = w.take(bytes_of(p.padded_rows, forward));
     p.workspace_size = w.size();
     return mxdnn_success;
@@ -173,24 +181,27 @@ status_t quantizer_t::run(mxdnn_stream_t stream, const uint8_t *src, const array
     return mxdnn_success;
 }
 
-allocation_t allocate(void *memory_of_caller, size_t bytes) {
-    allocation_t none(nullptr, std::free);
-    if (memory_of_caller != MXDNN_MEMORY_ALLOCATE) return none;
-    allocation_t p(static_cast<uint8_t *>(std::aligned_alloc(64, bytes)), std::free);
-    if (!p) throw std::bad_alloc();
-    return p;
+buffer_t::buffer_t(const engine &eng, void *memory_of_caller, size_t bytes)
+    : data_(static_cast<uint8_t *>(memory_of_caller)) {
+    if (memory_of_caller != MXDNN_MEMORY_ALLOCATE) return;
+    owned_ = memory({{dim_t(bytes)}, dt::s8, tag::a}, eng);
+    data_ = static_cast<uint8_t *>(owned_.get_data_handle());
+}
+
+void buffer_t::leak() {
+    if (owned_) new memory(owned_);
 }
 
 layer_t::layer_t(
         const std::shared_ptr<transport_t> &t, const engine &e, const plan_t &p, void *memory_of_caller)
-    : transport(t), eng(e), plan(p), owned_(allocate(memory_of_caller, p.scratchpad_size)) {
+    : transport(t), eng(e), plan(p), owned(e, memory_of_caller, p.scratchpad_size), scratchpad(owned.data()),
+      tags(tags_of(scratchpad)) {
     const dim_t D = p.desc.hidden, capacity = p.desc.capacity, padded = p.padded_rows;
     const int bf16 = int(format_t::bf16);
     for (int i = 0; i < format_count; i++) {
         const row_format_t &f = p.formats[i];
         if (f.type == mxdnn_data_type_undef) continue;
-        row_types[i] = t->row_type(f.codes);
-        scale_types[i] = f.quantised() ? t->row_type(f.scales) : -1;
+        t->prepare(f);
         if (f.quantised()) quantizers[i] = std::make_unique<quantizer_t>(eng, D, f);
         if (i != bf16)
             group[i] = moe_permute(moe_permute::primitive_desc(eng, matrix(capacity, D, dt(f.type)),
@@ -201,9 +212,7 @@ layer_t::layer_t(
     ungroup = moe_unpermute(
             moe_unpermute::primitive_desc(eng, matrix(padded, D, dt::bf16), matrix(capacity, D, dt::bf16)));
 
-    scratchpad = owned_ ? owned_.get() : static_cast<uint8_t *>(memory_of_caller);
-    // What it holds belongs to no pass.
-    std::memset(scratchpad + p.tags, 0, tags * sizeof(int64_t));
+    *tags = {}; // what the scratchpad holds belongs to no pass
     for (int i = 0; i < format_count; i++) {
         const row_format_t &f = p.formats[i];
         if (f.type != mxdnn_data_type_undef)
@@ -218,7 +227,7 @@ layer_t::layer_t(
 
 layer_t::~layer_t() {
     // Messages that are under way may still be written to it.
-    if (transport->is_busy()) owned_.release();
+    if (transport->is_busy()) owned.leak();
 }
 
 } // namespace impl

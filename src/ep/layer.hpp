@@ -13,38 +13,24 @@ namespace mxdnn {
 namespace ep {
 namespace impl {
 
-using dim_t = mxdnn_dim_t;
-
-// Bytes of one row, and of its scales.
-struct row_format_t {
-    mxdnn_data_type_t type = mxdnn_data_type_undef;
-    size_t codes = 0, scales = 0;
-    bool quantised() const { return scales > 0; }
-};
-
-// Rows in memory: codes, and behind all of them their scales.
-struct array_t {
-    uint8_t *codes = nullptr, *scales = nullptr;
-};
-
 // Shapes that are complete and possible, and what follows from them. Bytes are counted from the beginning of
 // the scratchpad or of the workspace.
 struct plan_t {
     mxdnn_ep_layer_desc_t desc;
+    mxdnn_engine_t engine; // of all memories
     dim_t ranks, local_experts, padded_rows;
     row_format_t formats[format_count];
 
-    // Scratchpad. `outgoing` and `arrived` are what messages read and write, with the counts and the splits.
-    size_t tags, send_counts, recv_counts, splits, quantised, outgoing, arrived, results, gradients,
-            scratchpad_size;
+    // Scratchpad. `outgoing` and `arrived` are what messages read and write, with the counts.
+    size_t send_counts, recv_counts, quantised, outgoing, arrived, results, gradients, scratchpad_size;
     // Workspace.
-    size_t counts, offsets, indices, sent, kept, workspace_size;
+    size_t counts, offsets, indices, kept, workspace_size;
 
     const row_format_t &format(format_t f) const { return formats[int(f)]; }
     bool has_backward() const { return desc.backward_type != mxdnn_data_type_undef; }
 };
 
-status_t make_plan(const mxdnn_ep_layer_desc_t *desc, int ranks, plan_t &plan);
+status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int ranks, plan_t &plan);
 
 // `rows` rows from `base` on.
 array_t array_at(void *base, dim_t rows, const row_format_t &format);
@@ -71,9 +57,24 @@ private:
     memories_t dst_[pieces];
 };
 
-// Memory of the library at a multiple of 64 bytes; empty where it is the caller's.
-using allocation_t = std::unique_ptr<uint8_t, void (*)(void *)>;
-allocation_t allocate(void *memory_of_caller, size_t bytes);
+// Memory of the caller, or of the library.
+class buffer_t {
+public:
+    buffer_t(const engine &eng, void *memory_of_caller, size_t bytes);
+    uint8_t *data() const { return data_; }
+    // Never freed from now on.
+    void leak();
+
+private:
+    memory owned_;
+    uint8_t *data_;
+};
+
+// What a scratchpad holds in `arrived` and `gradients`: numbers of step_t::tag(); 0: nothing. All layers that
+// share the scratchpad share it, too.
+struct tags_t {
+    int64_t arrived = 0, gradients = 0;
+};
 
 struct layer_t {
     layer_t(const std::shared_ptr<transport_t> &transport, const engine &eng, const plan_t &plan,
@@ -85,7 +86,9 @@ struct layer_t {
     plan_t plan;
     int64_t number = 0; // of this layer on its communicator
 
-    uint8_t *scratchpad = nullptr;
+    buffer_t owned;
+    uint8_t *scratchpad;
+    std::shared_ptr<tags_t> tags;
     template <typename T>
     T *scratch(size_t at) const {
         return reinterpret_cast<T *>(scratchpad + at);
@@ -96,12 +99,8 @@ struct layer_t {
     moe_permute group[format_count];
     moe_unpermute ungroup;
     memories_t arrived[format_count];
-    int row_types[format_count], scale_types[format_count];
     memory results;
     memories_t gradients;
-
-private:
-    allocation_t owned_;
 };
 
 } // namespace impl

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,12 @@ void merge_op(void *from, void *to, int *count, MPI_Datatype *) {
         merge(static_cast<verdict_t *>(from)[i], static_cast<verdict_t *>(to)[i]);
 }
 
+// Copies rows, or gathers them by their indices.
+void copy_rows(uint8_t *dst, const uint8_t *src, size_t row_bytes, dim_t rows, const int32_t *indices) {
+    for (dim_t r = 0; r < rows && row_bytes > 0; r++)
+        std::memcpy(dst + size_t(r) * row_bytes, src + size_t(indices[r]) * row_bytes, row_bytes);
+}
+
 bool mpi_runs() {
     int begun = 0, ended = 0;
     MPI_Initialized(&begun);
@@ -57,6 +64,7 @@ public:
         check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
         check(MPI_Op_create(merge_op, /* commutes */ 1, &merge_), "MPI_Op_create");
         verdict_type_ = contiguous(sizeof(verdict_t));
+        splits_.reset(new int[4 * size_t(size_)]);
     }
 
     ~mpi_transport_t() override {
@@ -64,6 +72,7 @@ public:
             // Messages that are under way may still need all of it.
             mine_.release();
             all_.release();
+            splits_.release();
             return;
         }
         if (!mpi_runs()) return;
@@ -73,7 +82,9 @@ public:
         MPI_Comm_free(&comm_);
     }
 
-    status_t agree(verdict_t &verdict, time_point_t deadline) override {
+    bool in_stream_order() const override { return false; }
+
+    status_t agree(verdict_t &verdict, mxdnn_stream_t, time_point_t deadline) override {
         MXDNN_EP_CHECK(check_alive());
         *mine_ = verdict;
         MPI_Request request = MPI_REQUEST_NULL;
@@ -85,34 +96,74 @@ public:
         return mxdnn_success;
     }
 
-    status_t exchange_counts(const int32_t *send, int32_t *recv, int count, time_point_t deadline) override {
-        MXDNN_EP_CHECK(check_alive());
+    // Counts are sent when all ranks are ready, and then the ranks agree that there is room.
+    status_t agree_on_routing(
+            routing_t &r, verdict_t &verdict, mxdnn_stream_t stream, time_point_t deadline) override {
+        MXDNN_EP_CHECK(agree(verdict, stream, deadline));
+        if (verdict.status != mxdnn_success) return mxdnn_success;
+        const int count = int(r.local_experts);
+        const size_t experts = size_t(count) * size_t(size_);
+        std::memcpy(r.outgoing, r.counts, experts * sizeof(int32_t));
         MPI_Request request = MPI_REQUEST_NULL;
-        MXDNN_EP_CHECK(
-                begun(MPI_Ialltoall(send, count, MPI_INT32_T, recv, count, MPI_INT32_T, comm_, &request),
-                        "MPI_Ialltoall"));
-        return wait(&request, 1, deadline, "the exchange of counts");
-    }
-
-    status_t exchange_rows(
-            const rows_t *rows, int arrays, const splits_t &s, time_point_t deadline) override {
-        MXDNN_EP_CHECK(check_alive());
-        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-        for (int i = 0; i < arrays; i++) {
-            const MPI_Datatype type = row_types_[size_t(rows[i].row)].type;
-            MXDNN_EP_CHECK(
-                    begun(MPI_Ialltoallv(rows[i].send, s.send_counts, s.send_positions, type, rows[i].recv,
-                                  s.recv_counts, s.recv_positions, type, comm_, &requests[i]),
-                            "MPI_Ialltoallv"));
+        MXDNN_EP_CHECK(begun(MPI_Ialltoall(r.outgoing, count, MPI_INT32_T, r.incoming, count, MPI_INT32_T,
+                                     comm_, &request),
+                "MPI_Ialltoall"));
+        MXDNN_EP_CHECK(wait(&request, 1, deadline, "the exchange of counts"));
+        const dim_t rows = std::accumulate(r.incoming, r.incoming + experts, dim_t(0));
+        status_t mine = mxdnn_success;
+        if (rows > r.capacity) mine = refuse_rows(rows, r.capacity);
+        verdict = make_verdict(mine, rank_, question_t::counts, nullptr, 0);
+        MXDNN_EP_CHECK(agree(verdict, stream, deadline));
+        if (verdict.status != mxdnn_success) return mxdnn_success;
+        std::memcpy(r.received, r.incoming, experts * sizeof(int32_t));
+        for (int p = 0; p < size_; p++) {
+            const auto sum = [&](const int32_t *of) {
+                return std::accumulate(of + p * count, of + (p + 1) * count, int32_t(0));
+            };
+            r.sent[p] = sum(r.outgoing);
+            r.arrived[p] = sum(r.incoming);
         }
-        return wait(requests, arrays, deadline, "the exchange of rows");
+        return mxdnn_success;
     }
 
-    int row_type(size_t bytes) override {
-        for (size_t i = 0; i < row_types_.size(); i++)
-            if (row_types_[i].bytes == bytes) return int(i);
-        row_types_.push_back({bytes, contiguous(bytes)});
-        return int(row_types_.size()) - 1;
+    // Codes and scales go at the same time.
+    status_t exchange_rows(const row_format_t &f, const array_t &send, const array_t &recv,
+            const splits_t &splits, mxdnn_stream_t, time_point_t deadline) override {
+        MXDNN_EP_CHECK(check_alive());
+        // Messages read them as long as they are under way.
+        int *sent = splits_.get(), *sent_at = sent + size_, *arrive = sent_at + size_,
+            *arrive_at = arrive + size_;
+        std::copy(splits.send, splits.send + size_, sent);
+        std::copy(splits.recv, splits.recv + size_, arrive);
+        std::exclusive_scan(sent, sent + size_, sent_at, 0);
+        std::exclusive_scan(arrive, arrive + size_, arrive_at, 0);
+        MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        const auto begin = [&](const uint8_t *from, uint8_t *to, size_t bytes, MPI_Request *request) {
+            const MPI_Datatype type = type_of(bytes);
+            return begun(
+                    MPI_Ialltoallv(from, sent, sent_at, type, to, arrive, arrive_at, type, comm_, request),
+                    "MPI_Ialltoallv");
+        };
+        MXDNN_EP_CHECK(begin(send.codes, recv.codes, f.codes, &requests[0]));
+        if (f.quantised()) MXDNN_EP_CHECK(begin(send.scales, recv.scales, f.scales, &requests[1]));
+        return wait(requests, f.quantised() ? 2 : 1, deadline, "the exchange of rows");
+    }
+
+    void prepare(const row_format_t &f) override {
+        add_type(f.codes);
+        if (f.quantised()) add_type(f.scales);
+    }
+
+    status_t copy(void *dst, const void *src, size_t bytes, mxdnn_stream_t) override {
+        if (bytes > 0) std::memcpy(dst, src, bytes);
+        return mxdnn_success;
+    }
+
+    status_t gather(const row_format_t &f, const array_t &dst, const array_t &src, const int32_t *indices,
+            dim_t rows, dim_t, mxdnn_stream_t) override {
+        copy_rows(dst.codes, src.codes, f.codes, rows, indices);
+        copy_rows(dst.scales, src.scales, f.scales, rows, indices);
+        return mxdnn_success;
     }
 
     bool is_busy() const override { return busy_; }
@@ -122,6 +173,17 @@ private:
         size_t bytes;
         MPI_Datatype type;
     };
+
+    void add_type(size_t bytes) {
+        for (const row_type_t &t : row_types_)
+            if (t.bytes == bytes) return;
+        row_types_.push_back({bytes, contiguous(bytes)});
+    }
+    MPI_Datatype type_of(size_t bytes) const {
+        for (const row_type_t &t : row_types_)
+            if (t.bytes == bytes) return t.type;
+        return MPI_DATATYPE_NULL;
+    }
 
     static MPI_Datatype contiguous(size_t bytes) {
         MPI_Datatype type = MPI_DATATYPE_NULL;
@@ -168,6 +230,7 @@ private:
     MPI_Datatype verdict_type_ = MPI_DATATYPE_NULL;
     std::vector<row_type_t> row_types_;
     std::unique_ptr<verdict_t> mine_{new verdict_t()}, all_{new verdict_t()};
+    std::unique_ptr<int[]> splits_; // rows that are sent and arrive, and where they begin
     bool busy_ = false;
     char why_[256] = "";
 };
@@ -175,7 +238,7 @@ private:
 } // namespace
 
 std::shared_ptr<transport_t> create_mpi_transport(
-        const void *communicator, size_t size, std::chrono::milliseconds timeout) {
+        const engine &, const void *communicator, size_t size, std::chrono::milliseconds timeout) {
     if (size != sizeof(MPI_Comm))
         refuse(mxdnn_invalid_arguments,
                 "size is " + std::to_string(size)

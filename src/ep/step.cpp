@@ -17,36 +17,9 @@ using tag_t = memory::format_tag;
 
 std::atomic<int64_t> serials{0};
 
-// Copies rows, or gathers them by their indices.
-void copy_rows(uint8_t *dst, const uint8_t *src, size_t row_bytes, dim_t rows, const int32_t *indices) {
-    if (rows == 0 || row_bytes == 0) return;
-    if (!indices) {
-        std::memcpy(dst, src, size_t(rows) * row_bytes);
-        return;
-    }
-    for (dim_t r = 0; r < rows; r++)
-        std::memcpy(dst + size_t(r) * row_bytes, src + size_t(indices[r]) * row_bytes, row_bytes);
-}
-
-void copy_array(
-        const array_t &dst, const array_t &src, const row_format_t &f, dim_t rows, const int32_t *indices) {
-    copy_rows(dst.codes, src.codes, f.codes, rows, indices);
-    copy_rows(dst.scales, src.scales, f.scales, rows, indices);
-}
-
 array_t array_of(mxdnn_memory_t rows, mxdnn_memory_t scales) {
     return {static_cast<uint8_t *>(data_of(rows)),
             scales ? static_cast<uint8_t *>(data_of(scales)) : nullptr};
-}
-
-// Positions of consecutive parts; the number of rows.
-dim_t positions_of(const int *counts, int *positions, dim_t n) {
-    dim_t at = 0;
-    for (dim_t i = 0; i < n; i++) {
-        positions[i] = int(at);
-        at += counts[i];
-    }
-    return at;
 }
 
 memory vector(const engine &eng, dim_t n, void *data) { return memory({{n}, dt::s32, tag_t::a}, eng, data); }
@@ -54,8 +27,8 @@ memory vector(const engine &eng, dim_t n, void *data) { return memory({{n}, dt::
 } // namespace
 
 step_t::step_t(const std::shared_ptr<layer_t> &layer, void *workspace)
-    : layer_(layer), owned_(allocate(workspace, layer->plan.workspace_size)),
-      workspace_(owned_ ? owned_.get() : static_cast<uint8_t *>(workspace)) {
+    : layer_(layer), owned_(layer->eng, workspace, layer->plan.workspace_size), workspace_(owned_.data()),
+      sent_to_(size_t(layer->plan.ranks)), arrived_from_(size_t(layer->plan.ranks)) {
     const plan_t &p = layer->plan;
     const row_format_t &forward = p.format(format_t::forward);
     counts_ = memory({{p.ranks, p.local_experts}, dt::s32, tag_t::ab}, layer->eng, work<void>(p.counts));
@@ -77,10 +50,9 @@ const memories_t &step_t::at(place_t place, format_t format) const {
 
 // What a place of the stages alone holds; NULL for the others.
 int64_t *step_t::tag_of(place_t place) {
-    int64_t *tags = layer_->scratch<int64_t>(layer_->plan.tags);
     switch (place) {
-    case place_t::arrived: return &tags[0];
-    case place_t::gradients: return &tags[1];
+    case place_t::arrived: return &layer_->tags->arrived;
+    case place_t::gradients: return &layer_->tags->gradients;
     case place_t::kept: return &kept_tag_;
     default: return nullptr;
     }
@@ -126,11 +98,12 @@ status_t step_t::execute(int index, mxdnn_stream_t stream, int nargs, const mxdn
     const stage_t &stage = stages[index];
     args_t args;
     status_t status = check_begun(index);
+    if (status == mxdnn_success) status = check_stream(layer_->eng, stream, stage.name);
     if (status == mxdnn_success) status = read_args(layer_->plan, index, sent_, nargs, list, args);
     if (status == mxdnn_success) status = check_source(index, args);
     // The other ranks have to hear of a failure.
     if (stage.op == op_t::send) return send(index, stream, args, status);
-    if (stage.op == op_t::bring) return bring(index, args, status);
+    if (stage.op == op_t::bring) return bring(index, stream, args, status);
     if (status == mxdnn_success) status = execute_here(index, stream, args);
     failed_ = status;
     if (status != mxdnn_success) {
@@ -155,124 +128,140 @@ status_t step_t::take_failure() {
     return status == mxdnn_success ? status : fail(status, "%s", why_);
 }
 
-// Asks all ranks whether they are ready for the same stage.
-status_t step_t::agree(int index, status_t mine, time_point_t deadline) {
-    transport_t &t = *layer_->transport;
+verdict_t step_t::verdict_of(int index, status_t mine) const {
     const int64_t values[] = {index, layer_->number, pass_};
-    verdict_t verdict = make_verdict(mine, t.rank(), question_t::stage, values, 3);
-    MXDNN_EP_CHECK(t.agree(verdict, deadline));
+    return make_verdict(mine, layer_->transport->rank(), question_t::stage, values, 3);
+}
+
+// Asks all ranks whether they are ready for the same stage. Where that would wait for the device, a rank that
+// is not ready takes part with what its scratchpad holds, and the others hear of it later.
+status_t step_t::agree(int index, mxdnn_stream_t stream, status_t &mine, time_point_t deadline) {
+    transport_t &t = *layer_->transport;
+    if (t.in_stream_order()) {
+        if (mine == mxdnn_success) return mine;
+        mine = fail(mine, "%s: %s", stages[index].name, last_error());
+        if (pass_ == 0) return mine; // no rank has rows
+        t.defer(mine);
+        return mxdnn_success;
+    }
+    verdict_t verdict = verdict_of(index, mine);
+    MXDNN_EP_CHECK(t.agree(verdict, stream, deadline));
     return status_of(verdict, stages[index].name);
 }
 
-// Exchanges the counts of a dispatch, and asks all ranks whether there is room.
-status_t step_t::agree_on_counts(const args_t &args, time_point_t deadline) {
+// Asks all ranks whether they are ready, who sends how many rows to whom, and whether there is room.
+status_t step_t::begin_pass(mxdnn_stream_t stream, const args_t &args, status_t mine, time_point_t deadline) {
     const plan_t &p = layer_->plan;
-    transport_t &t = *layer_->transport;
-    int32_t *to = layer_->scratch<int32_t>(p.send_counts), *from = layer_->scratch<int32_t>(p.recv_counts);
-    std::memcpy(to, data_of(args.counts), size_t(p.desc.experts) * sizeof(int32_t));
-    MXDNN_EP_CHECK(t.exchange_counts(to, from, int(p.local_experts), deadline));
-    dim_t rows = 0;
-    for (dim_t e = 0; e < p.desc.experts; e++) rows += from[e];
-    status_t mine = mxdnn_success;
-    if (rows > p.desc.capacity)
-        mine = fail(mxdnn_invalid_arguments, "%lld rows would arrive; the capacity is %lld",
-                static_cast<long long>(rows), static_cast<long long>(p.desc.capacity));
-    verdict_t verdict = make_verdict(mine, t.rank(), question_t::counts, nullptr, 0);
-    MXDNN_EP_CHECK(t.agree(verdict, deadline));
+    routing_t r;
+    if (mine == mxdnn_success) r.counts = static_cast<const int32_t *>(data_of(args.counts));
+    r.rows = args.sent;
+    r.local_experts = p.local_experts;
+    r.capacity = p.desc.capacity;
+    r.outgoing = layer_->scratch<int32_t>(p.send_counts);
+    r.incoming = layer_->scratch<int32_t>(p.recv_counts);
+    r.received = work<int32_t>(p.counts);
+    r.sent = sent_to_.data();
+    r.arrived = arrived_from_.data();
+    verdict_t verdict = verdict_of(dispatch_forward, mine);
+    MXDNN_EP_CHECK(layer_->transport->agree_on_routing(r, verdict, stream, deadline));
     MXDNN_EP_CHECK(status_of(verdict, stages[dispatch_forward].name));
-    std::memcpy(work<int32_t>(p.counts), from, size_t(p.desc.experts) * sizeof(int32_t));
-    for (dim_t r = 0; r < p.ranks; r++)
-        work<int32_t>(p.sent)[r] =
-                std::accumulate(to + r * p.local_experts, to + (r + 1) * p.local_experts, 0);
     sent_ = args.sent;
-    arrived_ = rows;
+    arrived_ = std::accumulate(arrived_from_.begin(), arrived_from_.end(), dim_t(0));
     return mxdnn_success;
 }
 
-// Rows between the arrays of outgoing and of arrived rows; forth or back.
-status_t step_t::exchange(format_t format, bool forth, time_point_t deadline) {
+array_t step_t::outgoing(format_t format) const {
     const plan_t &p = layer_->plan;
-    const row_format_t &f = p.format(format);
-    // Messages read the splits as long as they are under way, so that these are in the scratchpad.
-    int *sent = layer_->scratch<int>(p.splits), *sent_at = sent + p.ranks, *arrived = sent_at + p.ranks,
-        *arrived_at = arrived + p.ranks;
-    const int32_t *counts = work<int32_t>(p.counts);
-    for (dim_t r = 0; r < p.ranks; r++) {
-        sent[r] = work<int32_t>(p.sent)[r];
-        arrived[r] = std::accumulate(counts + r * p.local_experts, counts + (r + 1) * p.local_experts, 0);
-    }
-    positions_of(sent, sent_at, p.ranks);
-    positions_of(arrived, arrived_at, p.ranks);
-    const splits_t splits = forth ? splits_t{sent, sent_at, arrived, arrived_at}
-                                  : splits_t{arrived, arrived_at, sent, sent_at};
-    const array_t here = array_at(layer_->scratchpad + p.outgoing, p.desc.max_rows, f);
-    const array_t there = array_at(layer_->scratchpad + p.arrived, p.desc.capacity, f);
-    const array_t &from = forth ? here : there, &to = forth ? there : here;
-    const rows_t rows[] = {{from.codes, to.codes, layer_->row_types[int(format)]},
-            {from.scales, to.scales, layer_->scale_types[int(format)]}};
-    return layer_->transport->exchange_rows(rows, f.quantised() ? 2 : 1, splits, deadline);
+    return array_at(layer_->scratchpad + p.outgoing, p.desc.max_rows, p.format(format));
+}
+array_t step_t::arrived(format_t format) const {
+    const plan_t &p = layer_->plan;
+    return array_at(layer_->scratchpad + p.arrived, p.desc.capacity, p.format(format));
 }
 
-// The rows that are sent, quantised once each and then gathered.
-status_t step_t::fill_outgoing(int index, mxdnn_stream_t stream, const args_t &args) {
+status_t step_t::copy(
+        const array_t &dst, const array_t &src, format_t format, dim_t rows, mxdnn_stream_t stream) {
+    const row_format_t &f = layer_->plan.format(format);
+    transport_t &t = *layer_->transport;
+    MXDNN_EP_CHECK(t.copy(dst.codes, src.codes, size_t(rows) * f.codes, stream));
+    return f.quantised() ? t.copy(dst.scales, src.scales, size_t(rows) * f.scales, stream) : mxdnn_success;
+}
+
+// The rows that are sent, quantised once each and then gathered. Messages that may be in memory of the caller
+// take bf16 rows from there.
+status_t step_t::fill_outgoing(int index, mxdnn_stream_t stream, const args_t &args, array_t &out) {
     const plan_t &p = layer_->plan;
+    transport_t &t = *layer_->transport;
     const format_t format = stages[index].to_format;
     const row_format_t &f = p.format(format);
-    const array_t outgoing = array_at(layer_->scratchpad + p.outgoing, p.desc.max_rows, f);
-    const int32_t *indices = args.gather ? static_cast<const int32_t *>(data_of(args.gather)) : nullptr;
     array_t src = array_of(args.src, nullptr);
     if (f.quantised()) {
         const array_t codes =
-                indices ? array_at(layer_->scratchpad + p.quantised, p.desc.max_tokens, f) : outgoing;
+                args.gather ? array_at(layer_->scratchpad + p.quantised, p.desc.max_tokens, f) : out;
         MXDNN_EP_CHECK(layer_->quantizers[int(format)]->run(stream, src.codes, codes, args.src_rows));
         src = codes;
     }
-    if (indices || !f.quantised()) copy_array(outgoing, src, f, indices ? args.sent : args.src_rows, indices);
+    if (args.gather)
+        return t.gather(f, out, src, static_cast<const int32_t *>(data_of(args.gather)), args.sent,
+                args.src_rows, stream);
+    if (f.quantised()) return mxdnn_success;
+    if (!t.in_stream_order()) return copy(out, src, format, args.src_rows, stream);
+    out = src;
     return mxdnn_success;
 }
 
 status_t step_t::send(int index, mxdnn_stream_t stream, const args_t &args, status_t early) {
-    const plan_t &p = layer_->plan;
+    transport_t &t = *layer_->transport;
     const stage_t &stage = stages[index];
-    const time_point_t deadline = layer_->transport->deadline();
+    const time_point_t deadline = t.deadline();
     const bool dispatches = index == dispatch_forward;
     if (dispatches) { // a new pass: nothing of the one before counts
         pass_ = 0;
         failed_ = mxdnn_success;
     }
+    array_t from = outgoing(stage.to_format);
     status_t mine = early != mxdnn_success ? early : take_failure();
-    if (mine == mxdnn_success) mine = fill_outgoing(index, stream, args);
-    MXDNN_EP_CHECK(agree(index, mine, deadline));
-    if (dispatches) MXDNN_EP_CHECK(agree_on_counts(args, deadline));
-    *tag_of(place_t::arrived) = 0;
-    MXDNN_EP_CHECK(exchange(stage.to_format, true, deadline));
+    if (mine == mxdnn_success) mine = fill_outgoing(index, stream, args, from);
+    if (dispatches)
+        MXDNN_EP_CHECK(begin_pass(stream, args, mine, deadline));
+    else
+        MXDNN_EP_CHECK(agree(index, stream, mine, deadline));
+    const bool to_caller = mine == mxdnn_success && args.dst, direct = to_caller && t.in_stream_order();
+    const array_t to = direct ? array_of(args.dst, args.dst_scales) : arrived(stage.to_format);
+    if (!direct) *tag_of(place_t::arrived) = 0;
+    const splits_t splits = {sent_to_.data(), arrived_from_.data()};
+    const row_format_t &f = layer_->plan.format(stage.to_format);
+    MXDNN_EP_CHECK(t.exchange_rows(f, from, to, splits, stream, deadline));
+    if (mine != mxdnn_success) return mine;
     if (dispatches) {
-        pass_ = ++layer_->transport->passes;
+        pass_ = ++t.passes;
         serial_ = ++serials;
     }
-    *tag_of(place_t::arrived) = tag(index);
-    const memories_t &arrived = at(place_t::arrived, stage.to_format);
-    if (args.dst)
-        copy_array(array_of(args.dst, args.dst_scales),
-                array_of(arrived.rows.get(), arrived.scales.get(true)), p.format(stage.to_format), arrived_,
-                nullptr);
-    return mxdnn_success;
+    if (!direct) *tag_of(place_t::arrived) = tag(index);
+    return to_caller && !direct
+                   ? copy(array_of(args.dst, args.dst_scales), to, stage.to_format, arrived_, stream)
+                   : mxdnn_success;
 }
 
-status_t step_t::bring(int index, const args_t &args, status_t early) {
-    const plan_t &p = layer_->plan;
-    const row_format_t &f = p.format(format_t::bf16);
-    const time_point_t deadline = layer_->transport->deadline();
-    MXDNN_EP_CHECK(agree(index, early != mxdnn_success ? early : take_failure(), deadline));
-    if (args.src) {
+status_t step_t::bring(int index, mxdnn_stream_t stream, const args_t &args, status_t early) {
+    transport_t &t = *layer_->transport;
+    const time_point_t deadline = t.deadline();
+    status_t mine = early != mxdnn_success ? early : take_failure();
+    MXDNN_EP_CHECK(agree(index, stream, mine, deadline));
+    const bool direct = mine == mxdnn_success && t.in_stream_order();
+    const format_t format = format_t::bf16;
+    array_t from = arrived(format), to = outgoing(format);
+    if (direct) {
+        to = array_of(args.dst, nullptr);
+        if (args.src) from = array_of(args.src, nullptr);
+    } else if (!t.in_stream_order() && args.src) {
         *tag_of(place_t::arrived) = 0;
-        copy_array(array_of(at(place_t::arrived, format_t::bf16).rows.get(), nullptr),
-                array_of(args.src, nullptr), f, arrived_, nullptr);
+        MXDNN_EP_CHECK(copy(from, array_of(args.src, nullptr), format, arrived_, stream));
     }
-    MXDNN_EP_CHECK(exchange(format_t::bf16, false, deadline));
-    copy_array(array_of(args.dst, nullptr), array_at(layer_->scratchpad + p.outgoing, p.desc.max_rows, f), f,
-            sent_, nullptr);
-    return mxdnn_success;
+    const splits_t splits = {arrived_from_.data(), sent_to_.data()};
+    MXDNN_EP_CHECK(t.exchange_rows(layer_->plan.format(format), from, to, splits, stream, deadline));
+    if (mine != mxdnn_success || direct) return mine;
+    return copy(array_of(args.dst, nullptr), to, format, sent_, stream);
 }
 
 status_t step_t::group(int index, mxdnn_stream_t stream, const args_t &args) {
@@ -292,10 +281,9 @@ status_t step_t::group(int index, mxdnn_stream_t stream, const args_t &args) {
             pass_on(mxdnn_primitive_execute(layer_->group[int(stage.to_format)].get(), stream, n, list),
                     "moe_permute"));
     if (holds) *holds = tag(index);
-    if (args.offsets)
-        std::memcpy(data_of(args.offsets), work<void>(layer_->plan.offsets),
-                size_t(layer_->plan.local_experts) * sizeof(int32_t));
-    return mxdnn_success;
+    if (!args.offsets) return mxdnn_success;
+    return layer_->transport->copy(data_of(args.offsets), work<void>(layer_->plan.offsets),
+            size_t(layer_->plan.local_experts) * sizeof(int32_t), stream);
 }
 
 status_t step_t::ungroup(int index, mxdnn_stream_t stream, const args_t &args) {

@@ -21,7 +21,7 @@ public:
 private:
     status_t execute_here(int stage, mxdnn_stream_t stream, const args_t &args);
     status_t send(int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
-    status_t bring(int stage, const args_t &args, status_t early);
+    status_t bring(int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
     status_t group(int stage, mxdnn_stream_t stream, const args_t &args);
     status_t ungroup(int stage, mxdnn_stream_t stream, const args_t &args);
     status_t compute(int stage, mxdnn_stream_t stream);
@@ -29,10 +29,13 @@ private:
     status_t check_begun(int stage) const;
     status_t check_source(int stage, const args_t &args);
     status_t take_failure();
-    status_t agree(int stage, status_t mine, time_point_t deadline);
-    status_t agree_on_counts(const args_t &args, time_point_t deadline);
-    status_t exchange(format_t format, bool forth, time_point_t deadline);
-    status_t fill_outgoing(int stage, mxdnn_stream_t stream, const args_t &args);
+    verdict_t verdict_of(int stage, status_t mine) const;
+    status_t agree(int stage, mxdnn_stream_t stream, status_t &mine, time_point_t deadline);
+    status_t begin_pass(mxdnn_stream_t stream, const args_t &args, status_t mine, time_point_t deadline);
+    status_t fill_outgoing(int stage, mxdnn_stream_t stream, const args_t &args, array_t &outgoing);
+    status_t copy(const array_t &dst, const array_t &src, format_t format, dim_t rows, mxdnn_stream_t stream);
+    array_t outgoing(format_t format) const;
+    array_t arrived(format_t format) const;
 
     const memories_t &at(place_t place, format_t format) const;
     int64_t *tag_of(place_t place);
@@ -43,7 +46,7 @@ private:
     }
 
     std::shared_ptr<layer_t> layer_;
-    allocation_t owned_;
+    buffer_t owned_;
     uint8_t *workspace_;
     memory counts_, offsets_, indices_;
     memories_t kept_, results_;
@@ -52,7 +55,8 @@ private:
     int64_t serial_ = 0;   // of the last dispatch; unlike that of any other one in this process
     int64_t kept_tag_ = 0; // says which stage filled the workspace's rows
     dim_t sent_ = 0, arrived_ = 0;
-    status_t failed_ = mxdnn_success; // of the last stage that is not collective
+    std::vector<int32_t> sent_to_, arrived_from_; // rows, by rank
+    status_t failed_ = mxdnn_success;             // of the last stage that is not collective
     char why_[256] = "";
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr const char *value_names[][verdict_t::max_values] = {
         {"hidden", "experts", "max_tokens", "max_rows", "capacity", "alignment", "forward_type",
                 "backward_type", "the number of layers before"},
-        {"the stage", "the number of the layer", "the pass"}, {}};
+        {"the stage", "the number of the layer", "the pass"}, {}, {}};
 
 // A stage has a name, other values are numbers.
 void print_value(char *out, size_t size, int64_t question, int index, int64_t value) {
@@ -64,6 +64,11 @@ void merge(const verdict_t &from, verdict_t &to) {
                 value_names[low.question][i], a, int(low.rank), b, int(high.rank));
     }
     to = r;
+}
+
+status_t refuse_rows(int64_t rows, int64_t capacity) {
+    return fail(mxdnn_invalid_arguments, "%lld rows would arrive; the capacity is %lld",
+            static_cast<long long>(rows), static_cast<long long>(capacity));
 }
 
 status_t status_of(const verdict_t &v, const char *what) {

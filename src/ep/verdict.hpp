@@ -9,7 +9,7 @@ namespace mxdnn {
 namespace ep {
 namespace impl {
 
-enum class question_t : int64_t { layer, stage, counts };
+enum class question_t : int64_t { layer, stage, counts, wait };
 
 // Plain bytes, which travel as they are.
 struct verdict_t {
@@ -29,6 +29,9 @@ verdict_t make_verdict(status_t status, int rank, question_t question, const int
 // Verdicts of all ranks, merged in any order and grouping, are a success only if no rank refuses and all
 // values are the same.
 void merge(const verdict_t &from, verdict_t &to);
+
+// More rows than a rank has room for.
+status_t refuse_rows(int64_t rows, int64_t capacity);
 
 // The status, with the sentence as the last error.
 status_t status_of(const verdict_t &verdict, const char *what);

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// A layer over NCCL, in every precision, next to plain loops: one rank for each device, with 1, 2 and 4 of
+// them.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "ep/layer_case.hpp"
+#include "ep/nccl_ranks.hpp"
+
+using namespace ep_test;
+using ep::direction;
+using ep::stage;
+
+namespace {
+
+constexpr direction forward = direction::forward, backward = direction::backward;
+constexpr uint16_t poison = 0x7fc0; // a NaN
+constexpr int64_t timeout_ms = 60000;
+
+unsigned seed_of_run() {
+    const char *wanted = std::getenv("MXDNN_TEST_SEED");
+    return wanted ? unsigned(std::strtoul(wanted, nullptr, 10)) : 1;
+}
+
+const char *name_of(dt type) {
+    return type == dt::bf16 ? "bf16" : type == dt::f8_e4m3 ? "mxfp8" : type == dt::f4_e2m1 ? "mxfp4" : "none";
+}
+
+memory::desc matrix(dim rows, dim columns, dt type) { return {{rows, columns}, type, tag::ab}; }
+memory::desc vector(dim n) { return {{n}, dt::s32, tag::a}; }
+
+rows_t rows_of(const std::vector<uint8_t> &bytes) {
+    rows_t r(bytes.size() / 2);
+    if (!r.empty()) std::memcpy(r.data(), bytes.data(), bytes.size());
+    return r;
+}
+
+// One rank's part of a case.
+struct layer_case_t {
+    const nccl_rank_t &at;
+    case_t c;
+    std::vector<rank_data_t> all;
+    std::vector<rows_t> x_of, dy_of; // rows of all ranks for each local expert
+    engine cpu{engine::kind::cpu, 0};
+    std::vector<memory> kept; // arguments of stages under way
+
+    layer_case_t(const nccl_rank_t &r, const case_t &acase) : at(r), c(acase) {
+        for (int p = 0; p < at.ranks; p++) all.push_back(make_rank(c, p, at.ranks));
+        x_of.resize(size_t(c.local_experts));
+        dy_of.resize(size_t(c.local_experts));
+        for (const rank_data_t &d : all) {
+            const rows_t x = d.rows(c.hidden);
+            for (size_t i = 0; i < d.expert_of.size(); i++) {
+                const dim local = d.expert_of[i] - at.rank * c.local_experts;
+                if (local < 0 || local >= c.local_experts) continue;
+                const auto add = [&](rows_t &to, const rows_t &from) {
+                    to.insert(
+                            to.end(), from.begin() + dim(i) * c.hidden, from.begin() + dim(i + 1) * c.hidden);
+                };
+                add(x_of[size_t(local)], x);
+                add(dy_of[size_t(local)], d.dy);
+            }
+        }
+    }
+    const rank_data_t &mine() const { return all[size_t(at.rank)]; }
+    dim sent() const { return dim(mine().token_of.size()); }
+
+    ep::layer::desc desc() {
+        ep::layer::desc d(c.hidden, c.local_experts * at.ranks, most_tokens * c.topk, most_tokens * c.topk);
+        d.alignment = c.alignment;
+        d.forward_type = mxdnn_data_type_t(c.forward);
+        d.backward_type = mxdnn_data_type_t(c.backward);
+        d.user = this;
+        d.experts_forward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
+            layer_case_t &t = *static_cast<layer_case_t *>(user);
+            t.experts(a->src, a->src_scales, a, a->dst, t.x_of, t.c.forward);
+            return mxdnn_success;
+        };
+        d.experts_backward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
+            layer_case_t &t = *static_cast<layer_case_t *>(user);
+            t.check_groups(a->src, a->src_scales, a->group_offsets, t.x_of, t.c.forward); // kept
+            t.experts(a->diff_dst, a->diff_dst_scales, a, a->diff_src, t.dy_of, t.c.backward);
+            return mxdnn_success;
+        };
+        return d;
+    }
+
+    // Values of rows on the device.
+    rows_t read(
+            mxdnn_memory_t rows_memory, mxdnn_memory_t scales_memory, std::vector<uint8_t> &scales) const {
+        const memory rows(rows_memory, true);
+        std::vector<uint8_t> codes = at.download(rows);
+        if (!scales_memory) return rows_of(codes);
+        const memory s(scales_memory, true);
+        scales = at.download(s);
+        return read_rows(cpu, memory(rows.get_desc(), cpu, codes.data()).get(),
+                memory(s.get_desc(), cpu, scales.data()).get());
+    }
+    std::vector<int32_t> ints(mxdnn_memory_t m) const {
+        const std::vector<uint8_t> bytes = at.download(memory(m, true));
+        std::vector<int32_t> v(bytes.size() / 4);
+        std::memcpy(v.data(), bytes.data(), bytes.size());
+        return v;
+    }
+
+    rows_t check_groups(mxdnn_memory_t rows, mxdnn_memory_t scales, mxdnn_memory_t offsets,
+            const std::vector<rows_t> &expected, dt format) const {
+        std::vector<uint8_t> bytes;
+        const rows_t found = read(rows, scales, bytes);
+        const std::vector<int32_t> ends = ints(offsets);
+        dim row = 0;
+        for (dim e = 0; e < c.local_experts; e++) {
+            const rows_t x = through(cpu, format, expected[size_t(e)], c.hidden);
+            const dim count = dim(x.size()) / c.hidden;
+            const dim size = (std::max(count, c.alignment) + c.alignment - 1) / c.alignment * c.alignment;
+            EXPECT_EQ(ends[size_t(e)], row + size);
+            if (ends[size_t(e)] != row + size) return found;
+            const auto begin = found.begin() + row * c.hidden;
+            EXPECT_EQ(rows_t(begin, begin + dim(x.size())), x) << "rank " << at.rank << ", expert " << e;
+            EXPECT_EQ(rows_t(begin + dim(x.size()), begin + size * c.hidden),
+                    rows_t(size_t((size - count) * c.hidden), 0))
+                    << "padding of expert " << e;
+            for (dim i = (row + count) * c.hidden / 32; scales && i < (row + size) * c.hidden / 32; i++)
+                EXPECT_EQ(bytes[size_t(i)], 0);
+            row += size;
+        }
+        return found;
+    }
+
+    void experts(mxdnn_memory_t src, mxdnn_memory_t scales, const mxdnn_ep_expert_args_t *a,
+            mxdnn_memory_t dst, const std::vector<rows_t> &expected, dt format) {
+        const rows_t x = check_groups(src, scales, a->group_offsets, expected, format);
+        const std::vector<int32_t> counts = ints(a->group_counts), ends = ints(a->group_offsets);
+        for (int r = 0; r < at.ranks; r++)
+            for (dim e = 0; e < c.local_experts; e++)
+                EXPECT_EQ(counts[size_t(r * c.local_experts + e)],
+                        all[size_t(r)].counts[size_t(at.rank * c.local_experts + e)]);
+        rows_t y(x.size(), poison);
+        size_t i = 0;
+        for (dim e = 0; e < c.local_experts; e++)
+            for (; i < size_t(ends[size_t(e)]) * size_t(c.hidden) && i < y.size(); i++)
+                y[i] = to_bf16(from_bf16(x[i]) * factor_of(at.rank * c.local_experts + e));
+        cuda_interop::copy(at.s, memory(dst, true).get_data_handle(), y.data(), y.size() * 2);
+        at.s.wait();
+    }
+
+    std::unordered_map<int, memory> dispatch_args() {
+        const rows_t src = c.gather ? mine().x : mine().rows(c.hidden);
+        std::unordered_map<int, memory> args = {
+                {MXDNN_ARG_SRC,
+                        at.upload(matrix(dim(src.size()) / c.hidden, c.hidden, dt::bf16), src.data())},
+                {MXDNN_ARG_GROUP_COUNTS, at.upload(vector(dim(mine().counts.size())), mine().counts.data())}};
+        if (c.gather) args[MXDNN_ARG_GATHER_IDX] = at.upload(vector(sent()), mine().token_of.data());
+        return args;
+    }
+    memory poisoned() const {
+        const rows_t v(size_t(sent() * c.hidden), poison);
+        return at.upload(matrix(sent(), c.hidden, dt::bf16), v.data());
+    }
+
+    void run(const ep::step &step) {
+        const auto args = dispatch_args();
+        step.execute(stage::dispatch, forward, at.s, args);
+        dim arrives = 0;
+        for (const rank_data_t &d : all)
+            for (dim e = 0; e < c.local_experts; e++)
+                arrives += d.counts[size_t(at.rank * c.local_experts + e)];
+        EXPECT_EQ(step.arrived(), arrives);
+        step.execute(stage::permute, forward, at.s);
+        step.execute(stage::experts, forward, at.s);
+        step.execute(stage::unpermute, forward, at.s);
+        const memory y = poisoned();
+        step.execute(stage::combine, forward, at.s, {{MXDNN_ARG_DST, y}});
+        at.comm.wait(at.s);
+        EXPECT_EQ(rows_of(at.download(y)),
+                scaled(through(cpu, c.forward, mine().rows(c.hidden), c.hidden), mine().expert_of, c.hidden))
+                << "rank " << at.rank;
+        if (c.backward == dt::undef) return;
+        const memory dx = poisoned(), dy = at.upload(matrix(sent(), c.hidden, dt::bf16), mine().dy.data());
+        step.execute(stage::combine, backward, at.s, {{MXDNN_ARG_SRC, dy}});
+        step.execute(stage::unpermute, backward, at.s);
+        step.execute(stage::experts, backward, at.s);
+        step.execute(stage::permute, backward, at.s);
+        step.execute(stage::dispatch, backward, at.s, {{MXDNN_ARG_DST, dx}});
+        at.comm.wait(at.s);
+        EXPECT_EQ(rows_of(at.download(dx)),
+                scaled(through(cpu, c.backward, mine().dy, c.hidden), mine().expert_of, c.hidden))
+                << "rank " << at.rank;
+    }
+};
+
+struct nccl_test : testing::TestWithParam<int> {
+    void SetUp() override {
+        if (!nccl_library_t::get().why_not.empty()) GTEST_SKIP() << nccl_library_t::get().why_not;
+        if (size_t(GetParam()) > engine::get_count(engine::kind::cuda)) GTEST_SKIP() << "too few devices";
+    }
+    static void on_ranks(const std::function<void(nccl_rank_t &)> &fn, int64_t timeout = timeout_ms) {
+        std::string why;
+        EXPECT_TRUE(run_on_nccl_ranks(GetParam(), timeout, fn, why)) << why;
+    }
+};
+
+template <typename F>
+void expect_refused(F &&call, const std::string &sentence) {
+    try {
+        call();
+        ADD_FAILURE() << "not refused, but should be: " << sentence;
+    } catch (const mxdnn::error &e) {
+        EXPECT_NE(std::string(e.what()).find(sentence), std::string::npos) << e.what();
+    }
+}
+
+TEST_P(nccl_test, every_routing_and_precision) {
+    const struct {
+        dt forward, backward;
+        dim hidden;
+    } types[] = {{dt::bf16, dt::bf16, 7}, {dt::f8_e4m3, dt::f8_e4m3, 96}, {dt::f8_e4m3, dt::bf16, 32},
+            {dt::bf16, dt::f8_e4m3, 64}, {dt::f4_e2m1, dt::undef, 64}};
+    on_ranks([&](nccl_rank_t &rank) {
+        unsigned seed = seed_of_run();
+        for (const routing_t routing : {routing_t::random, routing_t::same_expert_twice,
+                     routing_t::none_on_a_rank, routing_t::one_expert, routing_t::none})
+            for (const auto &t : types)
+                for (const bool gather : {false, true}) {
+                    const dim alignment = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 4 : 16;
+                    layer_case_t l(rank, {routing, t.hidden, dim(seed % 3) + 1, 2, alignment, t.forward,
+                                                 t.backward, gather, seed});
+                    SCOPED_TRACE(std::string("seed ") + std::to_string(seed) + ", routing "
+                                 + std::to_string(int(routing)) + ", " + name_of(t.forward) + " and "
+                                 + name_of(t.backward) + (gather ? ", gathered" : ""));
+                    const ep::layer layer(rank.comm, l.desc());
+                    const ep::step step(layer);
+                    for (int pass = 0; pass < 2; pass++) l.run(step);
+                    seed++;
+                }
+    });
+}
+
+// Rows of the dispatch and of the gradients in memory of the caller; scratchpad and workspace, too.
+TEST_P(nccl_test, memory_of_the_caller) {
+    on_ranks([&](nccl_rank_t &rank) {
+        layer_case_t l(
+                rank, {routing_t::random, 64, 2, 2, 8, dt::f8_e4m3, dt::f8_e4m3, true, seed_of_run() + 100});
+        const ep::layer::memory_sizes sizes = ep::layer::get_memory_sizes(rank.comm, l.desc());
+        const auto bytes = [&](size_t n) { return memory(memory::desc({dim(n)}, dt::s8, tag::a), rank.eng); };
+        const memory scratchpad = bytes(sizes.scratchpad), work1 = bytes(sizes.workspace),
+                     work2 = bytes(sizes.workspace);
+        const ep::layer layer(rank.comm, l.desc(), scratchpad.get_data_handle());
+        const ep::step step1(layer, work1.get_data_handle()), step2(layer, work2.get_data_handle());
+        l.run(step1);
+        const dim capacity = most_tokens * l.c.topk * rank.ranks;
+        const memory codes(matrix(capacity, l.c.hidden, dt::f8_e4m3), rank.eng),
+                scales(matrix(capacity, l.c.hidden / 32, dt::e8m0), rank.eng),
+                ends(vector(l.c.local_experts), rank.eng);
+        auto args = l.dispatch_args();
+        args[MXDNN_ARG_DST] = codes;
+        args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] = scales;
+        step1.execute(stage::dispatch, forward, rank.s, args);
+        step2.execute(stage::dispatch, forward, rank.s, l.dispatch_args());
+        expect_refused([&] { step1.execute(stage::permute, forward, rank.s); }, "SRC is not passed");
+        step1.execute(stage::permute, forward, rank.s,
+                {{MXDNN_ARG_SRC, codes}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, scales},
+                        {MXDNN_ARG_GROUP_OFFSETS, ends}});
+        const memory rows = step1.get_memory(stage::permute, forward, MXDNN_ARG_DST),
+                     its_scales =
+                             step1.get_memory(stage::permute, forward, MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
+        l.check_groups(rows.get(), its_scales.get(), ends.get(), l.x_of, l.c.forward);
+        l.run(step2);
+    });
+}
+
+// What one rank does wrong fails on all of them, and the next pass is as if nothing had happened.
+TEST_P(nccl_test, refusals) {
+    on_ranks([&](nccl_rank_t &rank) {
+        const bool last = rank.rank == rank.ranks - 1;
+        const std::string name = "rank " + std::to_string(rank.ranks - 1) + ": ";
+        layer_case_t l(rank, {routing_t::random, 32, 2, 2, 4, dt::bf16, dt::bf16, true, seed_of_run()});
+        const ep::layer layer(rank.comm, l.desc());
+        const ep::step step(layer);
+        const auto refused = [&](const std::function<void(std::unordered_map<int, memory> &)> &spoil,
+                                     const std::string &sentence) {
+            SCOPED_TRACE(sentence);
+            auto args = l.dispatch_args();
+            if (last) spoil(args);
+            expect_refused([&] { step.execute(stage::dispatch, forward, rank.s, args); },
+                    "dispatch forward: " + name + sentence);
+            expect_refused([&] { step.execute(stage::permute, forward, rank.s); }, "comes first");
+            l.run(step);
+        };
+        const auto changed = [&](int arg, size_t index, int32_t by) {
+            return [&, arg, index, by](std::unordered_map<int, memory> &args) {
+                std::vector<int32_t> v = l.ints(args[arg].get());
+                v[index] += by;
+                args[arg] = rank.upload(vector(dim(v.size())), v.data());
+            };
+        };
+        refused(changed(MXDNN_ARG_GROUP_COUNTS, 0, 1), "the sum of GROUP_COUNTS is");
+        refused(changed(MXDNN_ARG_GROUP_COUNTS, 1, -1000), "GROUP_COUNTS[1] is -");
+        refused(changed(MXDNN_ARG_GATHER_IDX, 0, 1000), "GATHER_IDX[0] is 1");
+        refused([](std::unordered_map<int, memory> &args) { args.erase(MXDNN_ARG_SRC); }, "SRC is not");
+        refused(
+                [](std::unordered_map<int, memory> &args) {
+                    args[MXDNN_ARG_SRC] = memory(matrix(1, 32, dt::bf16), engine(engine::kind::cpu, 0));
+                },
+                "SRC is memory of another engine");
+
+        // A stage that does not agree: the others hear of it later.
+        step.execute(stage::dispatch, forward, rank.s, l.dispatch_args());
+        step.execute(stage::permute, forward, rank.s);
+        step.execute(stage::experts, forward, rank.s);
+        step.execute(stage::unpermute, forward, rank.s);
+        const memory y = l.poisoned();
+        if (last)
+            expect_refused([&] { step.execute(stage::combine, forward, rank.s); }, "DST is not passed");
+        else
+            step.execute(stage::combine, forward, rank.s, {{MXDNN_ARG_DST, y}});
+        expect_refused([&] { rank.comm.wait(rank.s); }, name + "combine forward: DST is not passed");
+        rank.comm.wait(rank.s);
+        l.run(step);
+    });
+}
+
+TEST_P(nccl_test, capacity_and_disagreement) {
+    on_ranks([&](nccl_rank_t &rank) {
+        const int last = rank.ranks - 1;
+        layer_case_t l(rank, {routing_t::one_expert, 32, 2, 2, 4, dt::bf16, dt::bf16, false, seed_of_run()});
+        ep::layer::desc d = l.desc();
+        dim sum = 0;
+        for (const rank_data_t &r : l.all) sum += dim(r.token_of.size());
+        d.capacity = sum - 1;
+        const ep::layer small(rank.comm, d);
+        const ep::step small_step(small);
+        expect_refused([&] { small_step.execute(stage::dispatch, forward, rank.s, l.dispatch_args()); },
+                "dispatch forward: rank " + std::to_string(last) + ": " + std::to_string(sum)
+                        + " rows would arrive");
+        d.capacity = sum;
+        const ep::layer large(rank.comm, d);
+        l.run(ep::step(large));
+        if (rank.ranks == 1) return;
+        d.hidden = rank.rank == last ? 64 : 32;
+        expect_refused([&] { ep::layer(rank.comm, d); }, "ranks disagree: hidden is 32 on rank");
+        const ep::step step(large);
+        expect_refused(
+                [&] {
+                    if (rank.rank == last)
+                        rank.comm.wait(rank.s);
+                    else
+                        step.execute(stage::dispatch, forward, rank.s, l.dispatch_args());
+                },
+                "call different functions");
+        l.run(step);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(ranks, nccl_test, testing::Values(1, 2, 4));
+
+} // namespace
