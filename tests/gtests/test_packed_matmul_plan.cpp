@@ -181,6 +181,11 @@ TEST(rows_sum_plan, expert_layers_take_few_passes) {
     EXPECT_EQ(plan_sums(4 * 1024, 1024, 2880, 64, most_sum_bytes).panels, 45);
     EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels, 24); // of 45
     EXPECT_EQ(plan_sums(4 * 4096, 4096, 2880, 64, most_sum_bytes).panels % 4, 0);
+    // With a hint, long prompts take one.
+    const int64_t rows = 4 * 8192, hinted = sum_bytes(rows, 2880, most_hinted_bytes);
+    EXPECT_EQ(plan_sums(rows, 8192, 2880, 64, hinted).panels, 45);
+    EXPECT_LT(plan_sums(rows, 8192, 2880, 64, sum_bytes(rows, 2880)).panels, 45);
+    EXPECT_EQ(sum_bytes(int64_t(1) << 40, 2880, most_hinted_bytes), most_hinted_bytes);
 }
 
 } // namespace

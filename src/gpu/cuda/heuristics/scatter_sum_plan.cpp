@@ -16,9 +16,9 @@ constexpr int64_t align = 256;  // alignment of the parts, in bytes
 constexpr int64_t together = 4; // panels that gemm multiplies together
 } // namespace
 
-int64_t sum_bytes(int64_t rows, int64_t columns) {
+int64_t sum_bytes(int64_t rows, int64_t columns, int64_t most) {
     // A chain takes no more room than a row of four columns.
-    if (rows == runtime_dim || rows > most_sum_bytes / (4 * (columns + 4))) return most_sum_bytes;
+    if (rows == runtime_dim || rows > most / (4 * (columns + 4))) return most;
     return std::max(round_up(4 * rows * (columns + 4), align), least_sum_bytes);
 }
 

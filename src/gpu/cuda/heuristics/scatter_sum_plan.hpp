@@ -14,7 +14,9 @@ namespace packed {
 // more passes, and each leaves multiprocessors without work at its end. 4096 tokens with four rows of 2880
 // take two passes.
 constexpr int64_t least_sum_bytes = int64_t(32) << 20, most_sum_bytes = int64_t(128) << 20;
-int64_t sum_bytes(int64_t rows, int64_t columns);
+// Who says by max_rows_hint how many rows there will be gets room for them, up to this.
+constexpr int64_t most_hinted_bytes = int64_t(1) << 30;
+int64_t sum_bytes(int64_t rows, int64_t columns, int64_t most = most_sum_bytes);
 
 struct sum_plan_t {
     // The size of the chains of rows, which come first in the scratchpad: the successor of each row, and the

@@ -158,7 +158,8 @@ template <const matmul_kernels_t &kernels>
 reason_t packed_grouped_matmul_t<kernels>::pd_t::init() {
     reason_t r = check_packed_problem(problem, kernels, false);
     if (!r.ok()) return r;
-    sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1));
+    sum_bytes = packed::sum_bytes(listed_rows(problem), dim_from_end(problem.dst, 1),
+            problem.attr.max_rows_hint > 0 ? packed::most_hinted_bytes : packed::most_sum_bytes);
     id_bytes = bytes_of_ids(problem);
     scratch.book(scratch_t::sums, sum_bytes);
     scratch.book(scratch_t::results, results_bytes(problem));

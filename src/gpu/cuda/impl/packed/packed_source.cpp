@@ -15,8 +15,8 @@ namespace cuda {
 
 namespace {
 
-// The rows of most expert layers fit in this size together.
-constexpr int64_t most_bytes = 128 << 20, row_align = 64;
+// The rows of most expert layers fit in this size together; with max_rows_hint there is room for more.
+constexpr int64_t most_bytes = 128 << 20, most_hinted_bytes = int64_t(1) << 30, row_align = 64;
 
 // Of a prepared row: its terms one after the other.
 int64_t stride_of(const problem_t &p) {
@@ -126,7 +126,8 @@ int64_t row_byte_step(const memory_t &m, int bits) {
 }
 
 int64_t rows_with_room(const problem_t &p, int64_t row_bytes) {
-    int64_t rows = std::max(row_align, most_bytes / std::max<int64_t>(row_bytes, 1) / row_align * row_align);
+    const int64_t most = p.attr.max_rows_hint > 0 ? most_hinted_bytes : most_bytes;
+    int64_t rows = std::max(row_align, most / std::max<int64_t>(row_bytes, 1) / row_align * row_align);
     const int64_t src_rows = rows_of(p.src), dst_rows = rows_of(p.dst);
     if (p.attr.max_rows_hint > 0)
         rows = std::min(rows, round_up(p.attr.max_rows_hint, row_align));
