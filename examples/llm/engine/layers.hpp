@@ -9,8 +9,6 @@
 
 #include <mxdnn/mxdnn.hpp>
 
-#include "norm.hpp"
-
 namespace llm {
 
 class routing_t;
@@ -40,9 +38,6 @@ public:
     virtual ~linear_t() = default;
     // x has the engine's activation type. `factor` has the shape of y.
     virtual void run(int64_t rows, const void *x, void *y, const float *factor = nullptr) = 0;
-    // The same with x = norm.x after the norm, where both can be computed together; else does nothing and
-    // returns false. norm.y gets the rows after the norm, or is null.
-    virtual bool run_normed(int64_t, const norm_t &, void *) { return false; }
     virtual std::string implementation() const = 0;
     virtual size_t bytes() const = 0; // of weights
 };

@@ -107,9 +107,11 @@ public:
                 spec.is_interleaved ? gated_layout::interleaved : gated_layout::halves);
         gated.set_post_ops(swiglu);
         gated.set_constant_weights(true);
+        gated.set_max_rows_hint(spec.routing->max_rows());
         sum.append_sum(); // the rows of a token are added to what is there
         summed.set_post_ops(sum);
         summed.set_constant_weights(true);
+        summed.set_max_rows_hint(spec.routing->max_rows());
         const memory::desc gate_up_bias({E, 2 * I}, dt::f32, tag::ab), down_bias({E, H}, dt::f32, tag::ab);
         gate_up_bias_ = at(gate_up_bias, engine, spec.gate_up_bias);
         down_bias_ = at(down_bias, engine, spec.down_bias);

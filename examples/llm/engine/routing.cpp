@@ -8,8 +8,8 @@ using dt = memory::data_type;
 using tag = memory::format_tag;
 
 routing_t::routing_t(engine_t &engine, int64_t experts, int64_t topk, int64_t intermediate, int64_t max_rows)
-    : engine_(engine), experts_(experts), topk_(topk) {
-    const size_t rows = size_t(max_rows * topk);
+    : engine_(engine), experts_(experts), topk_(topk), max_rows_(max_rows * topk) {
+    const size_t rows = size_t(max_rows_);
     ends_bytes_ = engine.allocate(size_t(experts) * 4);
     token_bytes_ = engine.allocate(rows * 4);
     weight_bytes_ = engine.allocate(rows * 4);

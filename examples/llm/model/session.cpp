@@ -147,20 +147,14 @@ void session_t::run_layer(size_t index) {
     float *x = x_.as<float>();
     void *h = h_.as<void>();
 
-    norm_t norm = {x, l.attention_norm.as<float>(), c.norm_eps, nullptr};
-    if (l.qkv.size() > 1 || !l.qkv[0].linear->run_normed(rows, norm, qkv_.as<void>())) {
-        norm.y = h;
-        e_.rms_norm(rows, c.hidden, norm);
-        for (const layer_t::part_t &p : l.qkv) p.linear->run(rows, h, qkv_.as<float>() + p.column);
-    }
+    e_.rms_norm(rows, c.hidden, x, l.attention_norm.as<float>(), c.norm_eps, h);
+    for (const layer_t::part_t &p : l.qkv) p.linear->run(rows, h, qkv_.as<float>() + p.column);
     attention_->run(index, batch_, qkv_.as<float>(), l.sinks.as<float>(), attended_.as<void>());
     l.attention_out->run(rows, attended_.as<void>(), x);
 
-    norm = {x, l.mlp_norm.as<float>(), c.norm_eps, h};
-    const bool has_norm = l.experts && l.router->run_normed(rows, norm, router_.as<void>());
-    if (!has_norm) e_.rms_norm(rows, c.hidden, norm);
+    e_.rms_norm(rows, c.hidden, x, l.mlp_norm.as<float>(), c.norm_eps, h);
     if (l.experts) {
-        if (!has_norm) l.router->run(rows, h, router_.as<void>());
+        l.router->run(rows, h, router_.as<void>());
         if (routes_) routes_->apply(e_, index, batch_, router_.as<float>());
         l.experts->run(rows, h, router_.as<float>(), x);
         return;
@@ -176,7 +170,7 @@ void session_t::run_layer(size_t index) {
 
 void session_t::run_head(int64_t rows, const float *x) {
     const config_t &c = m_.config;
-    e_.rms_norm(rows, c.hidden, {x, m_.final_norm.as<float>(), c.norm_eps, normed_.as<void>()});
+    e_.rms_norm(rows, c.hidden, x, m_.final_norm.as<float>(), c.norm_eps, normed_.as<void>());
     m_.head->run(rows, normed_.as<void>(), logits_.as<void>());
 }
 

@@ -9,9 +9,10 @@ namespace llm::cuda {
 namespace {
 
 // A block for each row; its threads are [heads at once][pairs of a head].
-template <typename T>
-__global__ void rotate_and_store_kernel(
-        const attention_t a, const int32_t *sequences, const int32_t *positions, float *qkv) {
+// Queries go to rows of `stride` elements.
+template <typename T, typename Q>
+__global__ void rotate_and_store_kernel(const attention_t a, const int32_t *sequences,
+        const int32_t *positions, const float *qkv, float scale, Q *queries, int64_t stride) {
     begin_work();
     const int row = blockIdx.x, n = int(a.head_size), pair = threadIdx.x, position = positions[row];
     const int rotated = int(a.heads + a.kv_heads), all = rotated + int(a.kv_heads);
@@ -19,12 +20,13 @@ __global__ void rotate_and_store_kernel(
     const int64_t slot = position % a.capacity;
     const turn_t turn(a, position, pair);
     for (int head = threadIdx.y; head < all; head += blockDim.y) {
-        float *x = qkv + row * a.qkv() + head * n + e;
+        const float *x = qkv + row * a.qkv() + head * n + e;
         float2 v = make_float2(x[0], x[distance]);
         if (head < rotated) v = turn.of(v.x, v.y);
         if (head < a.heads) {
-            x[0] = v.x * a.scale;
-            x[distance] = v.y * a.scale;
+            Q *const q = queries + row * stride + head * n + e;
+            put(q, v.x * scale);
+            put(q + distance, v.y * scale);
             continue;
         }
         const bool is_key = head < rotated;
@@ -65,14 +67,28 @@ __global__ void attend_plainly_kernel(const attention_t a, int64_t rows, const i
         if (lane + 32 * i < n) put(y + row * a.heads * n + head * n + lane + 32 * i, result[i] / sum);
 }
 
+template <typename Q>
+void rotate(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, const float *qkv, float scale, Q *queries, int64_t stride) {
+    const unsigned pairs = unsigned(a.head_size / 2);
+    const dim3 threads(pairs, std::max(1u, 256 / pairs));
+    launch(s, a.cache == type_t::f32 ? rotate_and_store_kernel<float, Q> : rotate_and_store_kernel<bf16_t, Q>,
+            unsigned(rows), threads, 0, a, sequences, positions, qkv, scale, queries, stride);
+}
+
 } // namespace
 
 void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, float *qkv) {
-    const unsigned pairs = unsigned(a.head_size / 2);
-    const dim3 threads(pairs, std::max(1u, 256 / pairs));
-    launch(s, a.cache == type_t::f32 ? rotate_and_store_kernel<float> : rotate_and_store_kernel<bf16_t>,
-            unsigned(rows), threads, 0, a, sequences, positions, qkv);
+    rotate(s, a, rows, sequences, positions, qkv, a.scale, qkv, a.qkv());
+}
+
+void prepare_spans(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, float *qkv, void *y) {
+    const auto to = [&](auto *queries) {
+        rotate(s, a, rows, sequences, positions, qkv, a.scale * log2_of_e, queries, a.heads * a.head_size);
+    };
+    a.result == type_t::bf16 ? to(static_cast<bf16_t *>(y)) : to(static_cast<float *>(y));
 }
 
 void attend_plainly(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,

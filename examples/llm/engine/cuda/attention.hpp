@@ -24,19 +24,22 @@ struct attention_t {
 
 // ---- any shape ----
 
-// Rotates queries and keys of qkv [rows, a.qkv()] in place, multiplies queries by the scale, stores keys and
-// values.
+// Rotates queries and keys of qkv [rows, a.qkv()], stores keys and values. Queries, multiplied by a.scale,
+// stay where they are.
 void rotate_and_store(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, float *qkv);
 // Attention of rows after that.
 void attend_plainly(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, const float *qkv, void *y);
 
-// ---- some rows of one sequence that follow each other, after rotate_and_store() ----
+// ---- some rows of one sequence that follow each other ----
 
 bool can_attend_span(const attention_t &a);
-void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position,
-        const float *qkv, void *y);
+// As rotate_and_store(), but queries go to y, in powers of 2 and in the type of results.
+void prepare_spans(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
+        const int32_t *positions, float *qkv, void *y);
+// Results take the place of the queries.
+void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, void *y);
 
 // ---- one row of each of some sequences ----
 

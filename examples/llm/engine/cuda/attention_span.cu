@@ -13,6 +13,8 @@ struct span_t {
     static constexpr int warps = 4, threads = warps * 32, keys = 64;
     static constexpr int tiles = size == 64 ? 2 : 1; // as many as registers hold
     static constexpr int warp_rows = tiles * 16, rows = warps * warp_rows;
+    // Weights are at most 2^slack.
+    static constexpr float slack = 8;
     static constexpr int stride = size + 8; // rows of shared memory begin in different banks
     static constexpr int stage = keys * stride;
     static constexpr size_t shared_bytes = 2 * 2 * stage * sizeof(bf16_t);
@@ -43,9 +45,15 @@ __device__ void fetch(bf16_t *to, const bf16_t *from, bool is_there) {
 __device__ void end_fetch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 __device__ void wait_for_fetches() { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
 
+__device__ uint32_t bf16_pair_at(const bf16_t *p) { return *reinterpret_cast<const uint32_t *>(p); }
+__device__ uint32_t bf16_pair_at(const float *p) {
+    const float2 v = *reinterpret_cast<const float2 *>(p);
+    return pair_of(v.x, v.y);
+}
+
 template <int size, typename R>
-__global__ void __launch_bounds__(span_t<size>::threads, 2) attend_span_kernel(
-        const attention_t a, int sequence, int rows, int position, const float *qkv, R *y) {
+__global__ void __launch_bounds__(span_t<size>::threads, 2)
+        attend_span_kernel(const attention_t a, int sequence, int rows, int position, R *y) {
     using k = span_t<size>;
     constexpr int vectors = size / 8;
     extern __shared__ __align__(16) bf16_t room[]; // [stage][keys or values]
@@ -80,16 +88,13 @@ __global__ void __launch_bounds__(span_t<size>::threads, 2) attend_span_kernel(
     begin_work();
     fetch_all(0, begin, slot);
 
-    // Queries in powers of 2. This lane has rows r and r + 8 of each tile.
+    // This lane has rows r and r + 8 of each tile.
     uint32_t q[k::tiles][size / 16][4];
     for (int m = 0; m < k::tiles; m++)
         for (int i = 0; i < 4; i++) {
             const int r = warp_row + m * 16 + lane / 4 + i % 2 * 8;
-            const float *from = qkv + r * a.qkv() + head * size + lane % 4 * 2 + i / 2 * 8;
-            for (int e = 0; e < size / 16; e++) {
-                const float2 v = r < rows ? *reinterpret_cast<const float2 *>(from + e * 16) : float2{0, 0};
-                q[m][e][i] = pair_of(v.x * log2_of_e, v.y * log2_of_e);
-            }
+            const R *from = y + (int64_t(r) * a.heads + head) * size + lane % 4 * 2 + i / 2 * 8;
+            for (int e = 0; e < size / 16; e++) q[m][e][i] = r < rows ? bf16_pair_at(from + e * 16) : 0;
         }
     float result[k::tiles][size / 8][4] = {}, top[k::tiles][2], sum[k::tiles][2] = {};
     for (int m = 0; m < k::tiles; m++) top[m][0] = top[m][1] = no_score;
@@ -143,14 +148,17 @@ __global__ void __launch_bounds__(span_t<size>::threads, 2) attend_span_kernel(
                     most = fmaxf(most, fmaxf(scores[m][n][2 * h], scores[m][n][2 * h + 1]));
                 most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
                 most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-                const float factor = power_of_2(top[m][h] - most);
-                top[m][h] = most;
-                sum[m][h] *= factor;
+                // What is there already is corrected only for scores that are much larger.
+                if (__any_sync(~0u, most > top[m][h] + k::slack)) {
+                    const float factor = power_of_2(top[m][h] - most);
+                    top[m][h] = most;
+                    sum[m][h] *= factor;
+                    for (int n = 0; n < size / 8; n++)
+                        for (int i = 2 * h; i < 2 * h + 2; i++) result[m][n][i] *= factor;
+                }
                 for (int n = 0; n < k::keys / 8; n++)
                     for (int i = 2 * h; i < 2 * h + 2; i++)
-                        sum[m][h] += scores[m][n][i] = power_of_2(scores[m][n][i] - most);
-                for (int n = 0; n < size / 8; n++)
-                    for (int i = 2 * h; i < 2 * h + 2; i++) result[m][n][i] *= factor;
+                        sum[m][h] += scores[m][n][i] = power_of_2(scores[m][n][i] - top[m][h]);
             }
 #pragma unroll
         for (int n = 0; n < k::keys / 16; n++) {
@@ -189,14 +197,13 @@ __global__ void __launch_bounds__(span_t<size>::threads, 2) attend_span_kernel(
 }
 
 template <int size, typename R>
-void attend(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position,
-        const float *qkv, R *y) {
+void attend(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, R *y) {
     using k = span_t<size>;
     const auto kernel = attend_span_kernel<size, R>;
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(k::shared_bytes)),
             "use shared memory");
     launch(s, kernel, dim3(unsigned(a.heads), unsigned((rows + k::rows - 1) / k::rows)), k::threads,
-            k::shared_bytes, a, int(sequence), int(rows), int(position), qkv, y);
+            k::shared_bytes, a, int(sequence), int(rows), int(position), y);
 }
 
 } // namespace
@@ -205,11 +212,11 @@ bool can_attend_span(const attention_t &a) {
     return a.cache == type_t::bf16 && (a.head_size == 64 || a.head_size == 128);
 }
 
-void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position,
-        const float *qkv, void *y) {
+void attend_span(
+        stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, void *y) {
     const auto to = [&](auto *result) {
-        a.head_size == 64 ? attend<64>(s, a, sequence, rows, position, qkv, result)
-                          : attend<128>(s, a, sequence, rows, position, qkv, result);
+        a.head_size == 64 ? attend<64>(s, a, sequence, rows, position, result)
+                          : attend<128>(s, a, sequence, rows, position, result);
     };
     a.result == type_t::bf16 ? to(static_cast<bf16_t *>(y)) : to(static_cast<float *>(y));
 }

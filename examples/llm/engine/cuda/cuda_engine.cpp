@@ -114,11 +114,14 @@ public:
                 std::all_of(b.spans.begin(), b.spans.end(), [](const auto &s) { return s.rows == 1; });
         if (is_decode && can_attend_rows(a))
             return attend_rows(stream_, a, b.rows, b.sequences, b.positions, qkv, room_.as<void>(), y);
-        rotate_and_store(stream_, a, b.rows, b.sequences, b.positions, qkv);
-        if (!can_attend_span(a)) return attend_plainly(stream_, a, b.rows, b.sequences, b.positions, qkv, y);
+        if (!can_attend_span(a)) {
+            rotate_and_store(stream_, a, b.rows, b.sequences, b.positions, qkv);
+            return attend_plainly(stream_, a, b.rows, b.sequences, b.positions, qkv, y);
+        }
+        prepare_spans(stream_, a, b.rows, b.sequences, b.positions, qkv, y);
         const size_t size = a.result == type_t::bf16 ? 2 : 4;
         for (const batch_t::span_t &s : b.spans)
-            attend_span(stream_, a, s.sequence, s.rows, s.position, qkv + s.row * a.qkv(),
+            attend_span(stream_, a, s.sequence, s.rows, s.position,
                     static_cast<char *>(y) + size_t(s.row * a.heads * a.head_size) * size);
     }
 
@@ -177,8 +180,8 @@ public:
         return std::make_unique<cuda_attention_t>(
                 *this, device_->stream, config, sequences, context, max_rows);
     }
-    void rms_norm(int64_t rows, int64_t n, const norm_t &norm) override {
-        cuda::rms_norm(device_->stream, rows, n, norm, type_of(activation()));
+    void rms_norm(int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) override {
+        cuda::rms_norm(device_->stream, rows, n, x, weight, eps, type_of(activation()), y);
     }
     void take_rows(int64_t rows, int64_t n, const float *x, const int32_t *index, float *y) override {
         cuda::take_rows(device_->stream, rows, n, x, index, y);

@@ -232,13 +232,14 @@ void look_up(stream_t s, int64_t rows, int64_t n, const int32_t *tokens, type_t 
     });
 }
 
-void rms_norm(stream_t s, int64_t rows, int64_t n, const norm_t &norm, type_t type) {
+void rms_norm(stream_t s, int64_t rows, int64_t n, const float *x, const float *weight, float eps,
+        type_t type, void *y) {
     with_type(type, [&](auto *t) {
         using T = value_of<decltype(t)>;
         const auto with = [&](auto *kernel, int64_t values) {
             const unsigned row_threads = (blocks_for(n, values) + 31) / 32 * 32;
-            launch(s, kernel, unsigned(rows), std::min(row_threads, most_norm_threads), 0, int(n), norm.x,
-                    norm.weight, norm.eps, static_cast<T *>(norm.y));
+            launch(s, kernel, unsigned(rows), std::min(row_threads, most_norm_threads), 0, int(n), x, weight,
+                    eps, static_cast<T *>(y));
         };
         // Few rows are a matter of latency, many of bandwidth.
         constexpr int64_t few = 64, most = most_norm_threads * 4;

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/norm.hpp"
-
 struct CUstream_st;
 
 namespace llm::cuda {
@@ -18,7 +16,8 @@ enum class type_t { f32, bf16 };
 
 void look_up(
         stream_t s, int64_t rows, int64_t n, const int32_t *tokens, type_t type, const void *table, float *x);
-void rms_norm(stream_t s, int64_t rows, int64_t n, const norm_t &norm, type_t type);
+void rms_norm(stream_t s, int64_t rows, int64_t n, const float *x, const float *weight, float eps,
+        type_t type, void *y);
 void take_rows(stream_t s, int64_t rows, int64_t n, const float *x, const int32_t *index, float *y);
 // The index of the largest of each row, or -1 where one of the row is no finite number; `room` has
 // largest_room() bytes.
@@ -36,8 +35,7 @@ struct finish_t {
 };
 void finish(stream_t s, const finish_t &f, const float *x, const float *factor, void *y);
 
-// y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8. With
-// norm.x, x are the rows after that norm.
+// y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8.
 constexpr int64_t few_rows = 8;
 struct few_t {
     int64_t rows, in, out, y_stride;
@@ -45,9 +43,7 @@ struct few_t {
     const void *x, *w;
     const float *bias;
     float *y;
-    norm_t norm;
 };
-bool can_norm_few(int64_t rows, int64_t in);
 void multiply_few(stream_t s, const few_t &f);
 
 // Experts on plain weights, a warp for each result: the baseline, not made for speed.

@@ -29,7 +29,10 @@ public:
     }
 
     void run(int64_t rows, const void *x, void *y, const float *factor) override {
-        if (is_few(rows)) return multiply_few(shared_.stream, few(rows, x, {}, y));
+        if (is_few(rows))
+            return multiply_few(
+                    shared_.stream, {rows, spec_.in, spec_.out, spec_.y_stride(), adds_, x,
+                                            weights_.as<void>(), spec_.bias, static_cast<float *>(y)});
         float *const sums = is_direct_ ? static_cast<float *>(y) : shared_.sums.as<float>();
         matmul_.run(shared_.stream, rows, x, weights_.as<void>(), sums);
         if (is_direct_) return;
@@ -37,11 +40,6 @@ public:
                 {rows, spec_.columns(), spec_.out, spec_.y_stride(), cuda::then_t(int(spec_.then)),
                         type_of(spec_.result), spec_.bias},
                 sums, factor, y);
-    }
-    bool run_normed(int64_t rows, const norm_t &norm, void *y) override {
-        if (!is_few(rows) || !can_norm_few(rows, spec_.in)) return false;
-        multiply_few(shared_.stream, few(rows, nullptr, norm, y));
-        return true;
     }
     std::string implementation() const override { return name_of(type_); }
     size_t bytes() const override { return weights_.size; }
@@ -60,10 +58,6 @@ private:
     bool is_few(int64_t rows) const {
         return is_direct_ && rows <= few_rows && type_ == data_type_t::bf16 && engine_.activation() == type_
                && spec_.in % 8 == 0;
-    }
-    few_t few(int64_t rows, const void *x, const norm_t &norm, void *y) const {
-        return {rows, spec_.in, spec_.out, spec_.y_stride(), adds_, x, weights_.as<void>(), spec_.bias,
-                static_cast<float *>(y), norm};
     }
 
     static_assert(int(linear_spec_t::then_t::store) == int(cuda::then_t::store)
