@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call.hpp"
 
+#include <cstring>
 #include <list>
 #include <unordered_map>
 
@@ -12,8 +13,8 @@ constexpr size_t calls_of_a_thread = 1024;
 
 struct kept_calls_t {
     using entry_t = std::pair<std::string, call_t>;
-    std::list<entry_t> order; // the last used one first
-    std::unordered_map<std::string, std::list<entry_t>::iterator> by_key;
+    std::list<entry_t> order;                                                  // the last used one first
+    std::unordered_map<std::string_view, std::list<entry_t>::iterator> by_key; // views of the entries' keys
 };
 thread_local kept_calls_t kept;
 
@@ -55,23 +56,33 @@ int64_t rows_of_problem(int64_t rows, const place_t &place) {
     return place.is_cuda ? rows : MXDNN_RUNTIME_DIM_VAL;
 }
 
+void key_t::append(const void *data, size_t size) {
+    const char *const bytes = static_cast<const char *>(data);
+    if (longer_.empty() && n_ + size <= sizeof(bytes_)) {
+        std::memcpy(bytes_ + n_, bytes, size);
+        n_ += size;
+        return;
+    }
+    if (longer_.empty()) longer_.assign(bytes_, n_);
+    longer_.append(bytes, size);
+}
+
 key_t &key_t::add(int64_t value) {
-    bytes_.append(reinterpret_cast<const char *>(&value), sizeof(value));
+    append(&value, sizeof(value));
     return *this;
 }
 
 key_t &key_t::add_text(std::string_view text) {
     add(static_cast<int64_t>(text.size()));
-    bytes_.append(text);
+    append(text.data(), text.size());
     return *this;
 }
 
 key_t &key_t::add(const view_t &view) {
     add(static_cast<int64_t>(view.type)).add(view.place.is_cuda ? view.place.index : -1);
     add(static_cast<int64_t>(view.dims.size()));
-    bytes_.append(reinterpret_cast<const char *>(view.dims.begin()), view.dims.size() * sizeof(int64_t));
-    bytes_.append(
-            reinterpret_cast<const char *>(view.strides.begin()), view.strides.size() * sizeof(int64_t));
+    append(view.dims.begin(), view.dims.size() * sizeof(int64_t));
+    append(view.strides.begin(), view.strides.size() * sizeof(int64_t));
     return *this;
 }
 
@@ -83,8 +94,8 @@ call_t *find_kept_call(const key_t &key) {
 }
 
 call_t &keep_call(const key_t &key, call_t &&call) {
-    kept.order.emplace_front(key.bytes(), std::move(call));
-    kept.by_key.emplace(key.bytes(), kept.order.begin());
+    kept.order.emplace_front(std::string(key.bytes()), std::move(call));
+    kept.by_key.emplace(kept.order.front().first, kept.order.begin());
     if (kept.order.size() > calls_of_a_thread) {
         kept.by_key.erase(kept.order.back().first);
         kept.order.pop_back();

@@ -43,17 +43,18 @@ int64_t rows_of_problem(int64_t rows, const place_t &place);
 // What tells one problem from another, as bytes.
 class key_t {
 public:
-    explicit key_t(const char *operation) {
-        bytes_.reserve(256);
-        add_text(operation);
-    }
+    explicit key_t(const char *operation) { add_text(operation); }
     key_t &add(const view_t &view); // type, shape, strides and place
     key_t &add(int64_t value);
     key_t &add_text(std::string_view text);
-    const std::string &bytes() const { return bytes_; }
+    std::string_view bytes() const { return longer_.empty() ? std::string_view(bytes_, n_) : longer_; }
 
 private:
-    std::string bytes_;
+    void append(const void *data, size_t size);
+
+    char bytes_[512]; // most keys need no memory of their own
+    size_t n_ = 0;
+    std::string longer_; // the whole of a longer one
 };
 
 // The calling thread's call for a key; `make` makes it where there is none yet. A thread keeps the calls that

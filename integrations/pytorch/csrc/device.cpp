@@ -55,10 +55,9 @@ mxdnn::engine host_engine_of(const std::string &target) {
 
 const mxdnn::stream &stream_of(const mxdnn::engine &engine, const place_t &place) {
     if (!place.is_cuda) {
-        thread_local std::map<mxdnn_engine_t, mxdnn::stream> streams;
-        auto found = streams.find(engine.get());
-        if (found == streams.end()) found = streams.emplace(engine.get(), mxdnn::stream(engine)).first;
-        return found->second;
+        thread_local std::pair<mxdnn_engine_t, mxdnn::stream> last;
+        if (last.first != engine.get()) last = {engine.get(), mxdnn::stream(engine)};
+        return last.second;
     }
     thread_local std::map<std::pair<int32_t, CUstream_st *>, mxdnn::stream> streams;
     CUstream_st *const current = current_cuda_stream(place.index);

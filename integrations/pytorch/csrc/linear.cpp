@@ -21,8 +21,8 @@ bool has_separate_rows(const view_t &x) {
 
 } // namespace
 
-Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
-        const std::optional<Tensor> &bias, const std::string &activation) {
+Tensor linear_of_handles(AtenTensorHandle x, AtenTensorHandle packed, const std::string &blob,
+        AtenTensorHandle bias, const std::string &activation) {
     const auto weights = parse_blob(blob);
     if (weights->dims.size() != 2)
         refuse("the weights are " + to_string(weights->weight_shape())
@@ -39,7 +39,7 @@ Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
     expect_packed_for(rows.place, *weights);
     view_t addend;
     if (bias) {
-        addend = view_of(*bias, "bias");
+        addend = view_of(bias, "bias");
         high_precision(addend, "bias");
         expect_dims(addend, "bias", {N});
         expect_place(addend, "bias", rows.place);
@@ -54,7 +54,9 @@ Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
     std::optional<Tensor> copy;
     const bool is_matrix = rows.dims.size() == 2;
     if (is_matrix ? !has_separate_rows(rows) : !rows.is_contiguous()) {
-        copy = make_contiguous(x);
+        AtenTensorHandle same = nullptr;
+        STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(x, &same));
+        copy = make_contiguous(Tensor(same));
         rows = view_of(*copy, "x");
     }
     if (!is_matrix) {
@@ -100,6 +102,11 @@ Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
     if (bias) pointers.push_back(addend.data);
     call.run(stream_of(engine, rows.place), rows.place, pointers.values, pointers.n);
     return y;
+}
+
+Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
+        const std::optional<Tensor> &bias, const std::string &activation) {
+    return linear_of_handles(x.get(), packed.get(), blob, bias ? bias->get() : nullptr, activation);
 }
 
 } // namespace mxdnn_torch

@@ -42,6 +42,11 @@ Tensor unpack(const Tensor &packed, const std::string &blob, ScalarType type);
 Tensor linear(const Tensor &x, const Tensor &packed, const std::string &blob,
         const std::optional<Tensor> &bias, const std::string &activation);
 
+// The same for whoever has handles, which stay the caller's; `bias` may be null. For python/direct.cpp, in a
+// library of its own.
+__attribute__((visibility("default"))) Tensor linear_of_handles(AtenTensorHandle x, AtenTensorHandle packed,
+        const std::string &blob, AtenTensorHandle bias, const std::string &activation);
+
 // grouped_linear.cpp
 Tensor grouped_linear(const Tensor &x, const Tensor &packed, const std::string &blob,
         const Tensor &group_ends, const std::optional<Tensor> &bias, const std::string &activation,

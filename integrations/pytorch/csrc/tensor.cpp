@@ -73,8 +73,7 @@ bool view_t::is_contiguous() const {
 
 std::string view_t::shape() const { return to_string(dims); }
 
-view_t view_of(const Tensor &tensor, const char *name) {
-    const AtenTensorHandle handle = tensor.get();
+view_t view_of(AtenTensorHandle handle, const char *name) {
     view_t view;
     int32_t device = 0, index = 0;
     int64_t ndims = 0, *sizes = nullptr, *strides = nullptr;

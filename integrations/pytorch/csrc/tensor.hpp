@@ -64,7 +64,8 @@ struct view_t {
 };
 
 // Refuses tensors that are neither on the CPU nor on a CUDA device.
-view_t view_of(const Tensor &tensor, const char *name);
+view_t view_of(AtenTensorHandle tensor, const char *name);
+inline view_t view_of(const Tensor &tensor, const char *name) { return view_of(tensor.get(), name); }
 
 // Raises a sentence that begins with "mxdnn: ".
 [[noreturn]] void refuse(const std::string &sentence);

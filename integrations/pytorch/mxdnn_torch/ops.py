@@ -142,6 +142,38 @@ _linear = torch.ops.mxdnn.linear.default
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 
 
+def _linear_below_autograd(x, packed, blob, bias, activation):
+    """The operator without the time that its gradient takes; NotImplemented where somebody asks for one."""
+    if torch.is_inference_mode_enabled() or (
+        torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad))
+    ):
+        return NotImplemented
+    with _below_autograd():
+        return _linear._op(x, packed, blob, bias, activation)
+
+
+def _fastest_linear():
+    """The call without torch's dispatcher where this build and this torch have it."""
+    try:
+        from . import _direct
+
+        watchers = (
+            torch._C._len_torch_dispatch_stack,
+            torch._C._is_torch_function_mode_enabled,
+            torch._C._is_tracing,
+            torch._C._autograd._profiler_enabled,
+            torch._C._functorch.peek_interpreter_stack,
+        )
+        if _direct.prepare(torch.Tensor, torch.nn.Parameter, watchers):
+            return _direct.linear
+    except (ImportError, AttributeError):
+        pass
+    return _linear_below_autograd
+
+
+_plain_linear = _fastest_linear()
+
+
 def linear(
     x: torch.Tensor,
     packed: torch.Tensor,
@@ -151,12 +183,9 @@ def linear(
 ) -> torch.Tensor:
     """`activation(x @ weight.T + bias)` for packed weights [N, K] and x [.., K].
 
-    The operator `torch.ops.mxdnn.linear`, without the time that its gradient takes where nobody asks for one."""
-    if (
-        torch.compiler.is_compiling()
-        or torch.is_inference_mode_enabled()
-        or (torch.is_grad_enabled() and (x.requires_grad or (bias is not None and bias.requires_grad)))
-    ):
-        return _linear(x, packed, blob, bias, activation)
-    with _below_autograd():
-        return _linear._op(x, packed, blob, bias, activation)
+    The operator `torch.ops.mxdnn.linear`, in less time where nobody asks for a gradient or watches the call."""
+    if not torch.compiler.is_compiling():
+        y = _plain_linear(x, packed, blob, bias, activation)
+        if y is not NotImplemented:
+            return y
+    return _linear(x, packed, blob, bias, activation)

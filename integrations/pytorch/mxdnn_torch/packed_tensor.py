@@ -177,7 +177,7 @@ class PackedTensor(torch.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         handler = _FUNCTIONS.get(func)
         if handler is not None:
-            return handler(*args, **(kwargs or {}))
+            return handler(*args, **kwargs) if kwargs else handler(*args)
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -228,6 +228,13 @@ def linear(x, weight, bias=None, activation: str = "none") -> torch.Tensor:
     return ops.linear(x, weight.packed, weight.blob, bias, activation)
 
 
+def _functional_linear(input, weight, bias=None):
+    # The plain case first: this is what a model calls.
+    if type(input) is torch.Tensor and type(weight) is PackedTensor and not weight.transposed:
+        return ops.linear(input, weight.packed, weight.blob, bias)
+    return linear(input, weight, bias)
+
+
 def matmul(x, weight) -> torch.Tensor:
     """`x @ weight` for a PackedTensor that was transposed to [K, N]."""
     if not isinstance(weight, PackedTensor) or isinstance(x, PackedTensor):
@@ -248,7 +255,7 @@ def _addmm(addend, x, weight, beta=1, alpha=1):
 
 # With torch's own names of arguments.
 _FUNCTIONS = {
-    torch.nn.functional.linear: lambda input, weight, bias=None: linear(input, weight, bias),
+    torch.nn.functional.linear: _functional_linear,
     torch.matmul: lambda input, other: matmul(input, other),
     torch.Tensor.matmul: lambda input, other: matmul(input, other),
     torch.Tensor.__matmul__: lambda input, other: matmul(input, other),

@@ -20,7 +20,7 @@ cmake --build "$work/operators"
 rm -rf "$work/package"
 mkdir "$work/package"
 cp -r "$root/integrations/pytorch/mxdnn_torch" "$work/package/"
-cp "$work/operators/libmxdnn_torch.so" "$work/package/mxdnn_torch/"
+cp "$work/operators/"*.so "$work/package/mxdnn_torch/"
 
 export LD_LIBRARY_PATH="$work/prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PYTHONPATH="$work/package"
 export PATH="$work/prefix/bin:$PATH"
