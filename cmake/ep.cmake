@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # libmxdnn_ep, the component `ep`: expert parallelism over MPI (CPU) and NCCL (CUDA). Sets MXDNN_HAVE_EP, and
-# MXDNN_EP_HAVE_MPI and MXDNN_EP_HAVE_NCCL. MXDNN_EP is AUTO (built where one of both is found), ON (one is required) or
+# MXDNN_EP_HAVE_MPI, MXDNN_EP_HAVE_NCCL and MXDNN_EP_HAVE_NCCL_DEVICE. MXDNN_EP is AUTO (built where one of both is found), ON (one is required) or
 # OFF. NCCL needs a build with CUDA and the header nccl.h alone: its library is the one that the program loads. Left out of
 # static builds and of wheels: it is a shared library beside libmxdnn, and belongs to the MPI of the machine.
 
@@ -10,6 +10,7 @@ set_property(CACHE MXDNN_EP PROPERTY STRINGS AUTO ON OFF)
 set(MXDNN_HAVE_EP FALSE)
 set(MXDNN_EP_HAVE_MPI FALSE)
 set(MXDNN_EP_HAVE_NCCL FALSE)
+set(MXDNN_EP_HAVE_NCCL_DEVICE FALSE)
 if(NOT MXDNN_EP MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "MXDNN_EP is '${MXDNN_EP}'; possible are AUTO, ON and OFF")
 endif()
@@ -28,7 +29,10 @@ elseif(NOT MXDNN_EP STREQUAL "OFF")
     endif()
     if(MXDNN_HAVE_CUDA AND MXDNN_NCCL_INCLUDE_DIR)
         set(MXDNN_EP_HAVE_NCCL TRUE)
-        message(STATUS "mxdnn ep: NCCL, ${MXDNN_NCCL_INCLUDE_DIR}/nccl.h")
+        if(EXISTS ${MXDNN_NCCL_INCLUDE_DIR}/nccl_device.h) # from 2.28 on
+            set(MXDNN_EP_HAVE_NCCL_DEVICE TRUE)
+        endif()
+        message(STATUS "mxdnn ep: NCCL, ${MXDNN_NCCL_INCLUDE_DIR}/nccl.h, device API: ${MXDNN_EP_HAVE_NCCL_DEVICE}")
     endif()
     if(MXDNN_EP_HAVE_MPI OR MXDNN_EP_HAVE_NCCL)
         set(MXDNN_HAVE_EP TRUE)

@@ -35,6 +35,7 @@ namespace ep {
 enum class transport {
     mpi = mxdnn_ep_mpi,
     nccl = mxdnn_ep_nccl,
+    nccl_direct = mxdnn_ep_nccl_direct,
 };
 
 /// The stages of an expert-parallel layer.

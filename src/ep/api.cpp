@@ -108,7 +108,7 @@ mxdnn_status_t mxdnn_ep_layer_get_memory_sizes(
     MXDNN_EP_CHECK_ARG(scratchpad);
     MXDNN_EP_CHECK_ARG(workspace);
     plan_t plan;
-    MXDNN_EP_CHECK(make_plan(desc, comm->eng.get(), comm->transport->size(), plan));
+    MXDNN_EP_CHECK(make_plan(desc, comm->eng.get(), *comm->transport, plan));
     *scratchpad = plan.scratchpad_size;
     *workspace = plan.workspace_size;
     return mxdnn_success;
@@ -123,7 +123,7 @@ mxdnn_status_t mxdnn_ep_layer_create(
     plan_t plan = {};
     std::unique_ptr<mxdnn_ep_layer> l;
     status_t mine = check_memory_of_caller(scratchpad, __func__, "scratchpad");
-    if (mine == mxdnn_success) mine = make_plan(desc, comm->eng.get(), t.size(), plan);
+    if (mine == mxdnn_success) mine = make_plan(desc, comm->eng.get(), t, plan);
     if (mine == mxdnn_success)
         mine = guarded(__func__, [&] {
             l = std::make_unique<mxdnn_ep_layer>();
@@ -183,7 +183,9 @@ mxdnn_status_t mxdnn_ep_step_get_arrived(mxdnn_ep_step_t step, mxdnn_dim_t *rows
     MXDNN_EP_CHECK_ARG(step);
     MXDNN_EP_CHECK_ARG(rows);
     *rows = step->step.arrived_rows();
-    return mxdnn_success;
+    if (*rows >= 0) return mxdnn_success;
+    return fail(mxdnn_unimplemented,
+            "%s: the host does not know over this transport; the device has the counts", __func__);
 }
 
 mxdnn_status_t mxdnn_ep_step_destroy(mxdnn_ep_step_t step) {

@@ -76,7 +76,9 @@ primitive_attr block_scales(int arg, quantization_mode mode) {
 
 } // namespace
 
-status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int ranks, plan_t &p) {
+status_t make_plan(
+        const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, transport_t &transport, plan_t &p) {
+    const int ranks = transport.size();
     if (!desc) return fail(mxdnn_invalid_arguments, "desc is a null pointer");
     if (desc->struct_size != sizeof(*desc))
         return fail(mxdnn_invalid_arguments,
@@ -85,9 +87,10 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int
     p.desc = *desc;
     mxdnn_ep_layer_desc_t &d = p.desc;
     p.engine = engine;
+    p.direct = transport.direct() != nullptr;
     p.ranks = ranks;
     MXDNN_EP_CHECK(check_range("hidden", d.hidden, 1, most_columns));
-    MXDNN_EP_CHECK(check_range("experts", d.experts, 1, most_experts));
+    MXDNN_EP_CHECK(check_range("experts", d.experts, 1, p.direct ? direct_t::most_experts : most_experts));
     MXDNN_EP_CHECK(check_range("max_tokens", d.max_tokens, 1, most_rows));
     MXDNN_EP_CHECK(check_range("max_rows", d.max_rows, 1, most_rows));
     MXDNN_EP_CHECK(check_range("alignment", d.alignment, 1, most_rows));
@@ -127,7 +130,7 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int
     p.recv_counts = s.take(size_t(d.experts) * sizeof(int32_t));
     p.quantised = s.take(forward.quantised() ? bytes_of(d.max_tokens, forward) : 0);
     p.outgoing = s.take(of_any(d.max_rows));
-    p.arrived = s.take(of_any(d.capacity));
+    p.arrived = s.take(p.direct ? 0 : of_any(d.capacity));
     p.results = s.take(bytes_of(p.padded_rows, bf16));
     p.gradients = s.take(p.has_backward() ? bytes_of(p.padded_rows, backward) : 0);
     p.scratchpad_size = s.size();
@@ -135,6 +138,11 @@ status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int
     p.offsets = w.take(size_t(p.local_experts) * sizeof(int32_t));
     p.indices = w.take(size_t(p.padded_rows) * sizeof(int32_t));
     p.kept = w.take(bytes_of(p.padded_rows, forward));
+    if (p.direct) {
+        p.matrix = w.take(size_t(ranks) * size_t(d.experts + 1) * sizeof(int32_t));
+        p.first = w.take(size_t(d.experts + 1) * sizeof(int32_t));
+        p.target = w.take(size_t(d.experts) * sizeof(int32_t));
+    }
     p.workspace_size = w.size();
     return mxdnn_success;
 }
@@ -181,8 +189,17 @@ status_t quantizer_t::run(mxdnn_stream_t stream, const uint8_t *src, const array
     return mxdnn_success;
 }
 
-buffer_t::buffer_t(const engine &eng, void *memory_of_caller, size_t bytes)
+buffer_t::buffer_t(transport_t &transport, const engine &eng, void *memory_of_caller, size_t bytes)
     : data_(static_cast<uint8_t *>(memory_of_caller)) {
+    if (direct_t *direct = transport.direct()) {
+        if (memory_of_caller != MXDNN_MEMORY_ALLOCATE)
+            throw mxdnn::error(mxdnn_invalid_arguments,
+                    "memory of the caller; other ranks see scratchpad and workspace, so that the library has to "
+                    "allocate them: pass MXDNN_MEMORY_ALLOCATE");
+        shared_ = direct->allocate(bytes);
+        data_ = shared_->data();
+        return;
+    }
     if (memory_of_caller != MXDNN_MEMORY_ALLOCATE) return;
     owned_ = memory({{dim_t(bytes)}, dt::s8, tag::a}, eng);
     data_ = static_cast<uint8_t *>(owned_.get_data_handle());
@@ -194,8 +211,8 @@ void buffer_t::leak() {
 
 layer_t::layer_t(
         const std::shared_ptr<transport_t> &t, const engine &e, const plan_t &p, void *memory_of_caller)
-    : transport(t), eng(e), plan(p), owned(e, memory_of_caller, p.scratchpad_size), scratchpad(owned.data()),
-      tags(tags_of(scratchpad)) {
+    : transport(t), eng(e), plan(p), owned(*t, e, memory_of_caller, p.scratchpad_size),
+      scratchpad(owned.data()), tags(tags_of(scratchpad)) {
     const dim_t D = p.desc.hidden, capacity = p.desc.capacity, padded = p.padded_rows;
     const int bf16 = int(format_t::bf16);
     for (int i = 0; i < format_count; i++) {
@@ -215,7 +232,7 @@ layer_t::layer_t(
     *tags = {}; // what the scratchpad holds belongs to no pass
     for (int i = 0; i < format_count; i++) {
         const row_format_t &f = p.formats[i];
-        if (f.type != mxdnn_data_type_undef)
+        if (f.type != mxdnn_data_type_undef && !p.direct)
             arrived[i] = make_memories(eng, capacity, D, f, array_at(scratchpad + p.arrived, capacity, f));
     }
     results = memory(matrix(padded, D, dt::bf16), eng, scratchpad + p.results);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "ep/direct.hpp"
 #include "ep/stages.hpp"
-#include "ep/transport.hpp"
 
 namespace mxdnn {
 namespace ep {
@@ -18,6 +18,7 @@ namespace impl {
 struct plan_t {
     mxdnn_ep_layer_desc_t desc;
     mxdnn_engine_t engine; // of all memories
+    bool direct;           // rows go straight between the caller's order and that of experts
     dim_t ranks, local_experts, padded_rows;
     row_format_t formats[format_count];
 
@@ -25,12 +26,14 @@ struct plan_t {
     size_t send_counts, recv_counts, quantised, outgoing, arrived, results, gradients, scratchpad_size;
     // Workspace.
     size_t counts, offsets, indices, kept, workspace_size;
+    size_t matrix, first, target; // of groups_t; in the workspace, if rows go straight
 
     const row_format_t &format(format_t f) const { return formats[int(f)]; }
     bool has_backward() const { return desc.backward_type != mxdnn_data_type_undef; }
 };
 
-status_t make_plan(const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, int ranks, plan_t &plan);
+status_t make_plan(
+        const mxdnn_ep_layer_desc_t *desc, mxdnn_engine_t engine, transport_t &transport, plan_t &plan);
 
 // `rows` rows from `base` on.
 array_t array_at(void *base, dim_t rows, const row_format_t &format);
@@ -57,16 +60,18 @@ private:
     memories_t dst_[pieces];
 };
 
-// Memory of the caller, or of the library.
+// Memory of the caller, or of the library; shared by all ranks, and then collective, if rows go straight.
 class buffer_t {
 public:
-    buffer_t(const engine &eng, void *memory_of_caller, size_t bytes);
+    buffer_t(transport_t &transport, const engine &eng, void *memory_of_caller, size_t bytes);
     uint8_t *data() const { return data_; }
+    const shared_memory_t *shared() const { return shared_.get(); }
     // Never freed from now on.
     void leak();
 
 private:
     memory owned_;
+    std::shared_ptr<shared_memory_t> shared_;
     uint8_t *data_;
 };
 

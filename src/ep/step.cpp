@@ -15,8 +15,6 @@ namespace {
 using dt = memory::data_type;
 using tag_t = memory::format_tag;
 
-std::atomic<int64_t> serials{0};
-
 array_t array_of(mxdnn_memory_t rows, mxdnn_memory_t scales) {
     return {static_cast<uint8_t *>(data_of(rows)),
             scales ? static_cast<uint8_t *>(data_of(scales)) : nullptr};
@@ -26,9 +24,15 @@ memory vector(const engine &eng, dim_t n, void *data) { return memory({{n}, dt::
 
 } // namespace
 
+int64_t step_t::next_serial() {
+    static std::atomic<int64_t> last{0};
+    return ++last;
+}
+
 step_t::step_t(const std::shared_ptr<layer_t> &layer, void *workspace)
-    : layer_(layer), owned_(layer->eng, workspace, layer->plan.workspace_size), workspace_(owned_.data()),
-      sent_to_(size_t(layer->plan.ranks)), arrived_from_(size_t(layer->plan.ranks)) {
+    : layer_(layer), owned_(*layer->transport, layer->eng, workspace, layer->plan.workspace_size),
+      workspace_(owned_.data()), sent_to_(size_t(layer->plan.ranks)),
+      arrived_from_(size_t(layer->plan.ranks)) {
     const plan_t &p = layer->plan;
     const row_format_t &forward = p.format(format_t::forward);
     counts_ = memory({{p.ranks, p.local_experts}, dt::s32, tag_t::ab}, layer->eng, work<void>(p.counts));
@@ -67,7 +71,7 @@ mxdnn_memory_t step_t::default_of(int index, int arg) const {
     if (arg == MXDNN_ARG_GROUP_OFFSETS && grouped) return offsets_.get();
     if ((!from && !to) || (!is_forward(index) && !layer_->plan.has_backward())) return nullptr;
     const place_t place = from ? stage.from : stage.to;
-    if (place == place_t::caller) return nullptr;
+    if (place == place_t::caller || (place == place_t::arrived && layer_->plan.direct)) return nullptr;
     const memories_t &m = at(place, from ? stage.from_format : stage.to_format);
     return arg & MXDNN_ARG_ATTR_SCALES ? m.scales.get(true) : m.rows.get();
 }
@@ -100,6 +104,8 @@ status_t step_t::execute(int index, mxdnn_stream_t stream, int nargs, const mxdn
     status_t status = check_begun(index);
     if (status == mxdnn_success) status = check_stream(layer_->eng, stream, stage.name);
     if (status == mxdnn_success) status = read_args(layer_->plan, index, sent_, nargs, list, args);
+    if (direct_t *direct = layer_->transport->direct())
+        return execute_direct(*direct, index, stream, args, status);
     if (status == mxdnn_success) status = check_source(index, args);
     // The other ranks have to hear of a failure.
     if (stage.op == op_t::send) return send(index, stream, args, status);
@@ -235,7 +241,7 @@ status_t step_t::send(int index, mxdnn_stream_t stream, const args_t &args, stat
     if (mine != mxdnn_success) return mine;
     if (dispatches) {
         pass_ = ++t.passes;
-        serial_ = ++serials;
+        serial_ = next_serial();
     }
     if (!direct) *tag_of(place_t::arrived) = tag(index);
     return to_caller && !direct

@@ -26,6 +26,15 @@ private:
     status_t ungroup(int stage, mxdnn_stream_t stream, const args_t &args);
     status_t compute(int stage, mxdnn_stream_t stream);
 
+    // What the others are where rows go straight between ranks.
+    status_t execute_direct(
+            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
+    status_t send_direct(
+            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t mine);
+    status_t bring_direct(
+            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t mine);
+    groups_t groups() const;
+
     status_t check_begun(int stage) const;
     status_t check_source(int stage, const args_t &args);
     status_t take_failure();
@@ -39,6 +48,7 @@ private:
 
     const memories_t &at(place_t place, format_t format) const;
     int64_t *tag_of(place_t place);
+    static int64_t next_serial();
     int64_t tag(int stage) const { return serial_ * stage_count + stage; }
     template <typename T>
     T *work(size_t at) const {

@@ -43,6 +43,8 @@ struct routing_t {
     int32_t *sent = nullptr, *arrived = nullptr;      // written: rows to and from each rank
 };
 
+class direct_t; // of direct.hpp
+
 // Functions with a deadline are collective. If one of them fails, no later one succeeds. Memory that was
 // passed may be read and written after that, as long as is_busy() says.
 class transport_t {
@@ -58,6 +60,8 @@ public:
     // messages may be in memory of the caller, and ranks agree in a dispatch only. If not, they agree before
     // every exchange.
     virtual bool in_stream_order() const = 0;
+    // Not NULL: rows go straight between ranks, by these functions and not by those below.
+    virtual direct_t *direct() { return nullptr; }
 
     // Merges the verdicts of all ranks, after the work of the stream. NULL: of no stream.
     virtual status_t agree(verdict_t &verdict, mxdnn_stream_t stream, time_point_t deadline) = 0;

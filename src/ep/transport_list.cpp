@@ -9,7 +9,7 @@ namespace impl {
 
 using create_t = std::shared_ptr<transport_t>(
         const engine &, const void *, size_t, std::chrono::milliseconds);
-create_t create_mpi_transport, create_nccl_transport;
+create_t create_mpi_transport, create_nccl_transport, create_direct_transport;
 
 namespace {
 
@@ -23,6 +23,11 @@ constexpr transport_info_t transports[] = {
         {mxdnn_ep_nccl, "NCCL", mxdnn_cuda, create_nccl_transport},
 #else
         {mxdnn_ep_nccl, "NCCL", mxdnn_cuda, nullptr},
+#endif
+#if MXDNN_EP_NCCL_DEVICE
+        {mxdnn_ep_nccl_direct, "NCCL's device API", mxdnn_cuda, create_direct_transport},
+#else
+        {mxdnn_ep_nccl_direct, "NCCL's device API", mxdnn_cuda, nullptr},
 #endif
 };
 

@@ -109,7 +109,7 @@ void measure(const nccl_rank_t &rank, const sizes_t &z, dt type, const std::vect
         std::vector<double> &shared) {
     const bool first = rank.rank == 0;
     const routes_t &mine = routes[size_t(rank.rank)];
-    const dim rows = z.tokens * z.topk, local = z.experts / rank.ranks;
+    const dim rows = z.tokens * z.topk;
     dim arrive = 0, most = 0, leave = 0; // `leave`: rows for other ranks
     for (int p = 0; p < rank.ranks; p++) {
         dim here = 0;
@@ -163,6 +163,7 @@ void measure(const nccl_rank_t &rank, const sizes_t &z, dt type, const std::vect
     if (first)
         std::printf("  %-22s %9.3f ms (their sum %.3f)\n", "one after the other", 1e3 * whole, 1e3 * all);
 
+    if (rank.direct) return;
     // NCCL alone: what dispatch sends, and what combine sends, bytes as one message for each pair.
     for (const bool back : {false, true}) {
         const size_t row = back || type == dt::bf16 ? size_t(2 * z.hidden) : size_t(z.hidden + z.hidden / 32);
@@ -182,7 +183,6 @@ void measure(const nccl_rank_t &rank, const sizes_t &z, dt type, const std::vect
             std::printf("  NCCL alone, %-10s %9.3f ms, %.1f MB leave rank 0: %.1f GB/s\n",
                     back ? "combine" : "dispatch", 1e3 * t, wire / 1e6, wire / t / 1e9);
     }
-    (void)local;
 }
 
 } // namespace
@@ -202,13 +202,19 @@ int main(int argc, char **argv) {
     std::printf("%d ranks, %lld tokens each, %lld columns, top %lld of %lld experts\n", ranks,
             static_cast<long long>(z.tokens), static_cast<long long>(z.hidden),
             static_cast<long long>(z.topk), static_cast<long long>(z.experts));
-    std::string why;
-    const bool good = ep_test::run_on_nccl_ranks(
-            ranks, 20000,
-            [&](nccl_rank_t &rank) {
-                for (const dt type : {dt::bf16, dt::f8_e4m3}) measure(rank, z, type, routes, shared);
-            },
-            why);
-    if (!good) std::printf("failed: %s\n", why.c_str());
-    return good ? 0 : 1;
+    int status = 0;
+    for (const ep::transport t : {ep::transport::nccl, ep::transport::nccl_direct}) {
+        std::printf("== transport %s\n", t == ep::transport::nccl ? "nccl" : "nccl_direct");
+        std::string why;
+        if (ep_test::run_on_nccl_ranks(
+                    ranks, t, 20000,
+                    [&](nccl_rank_t &rank) {
+                        for (const dt type : {dt::bf16, dt::f8_e4m3}) measure(rank, z, type, routes, shared);
+                    },
+                    why))
+            continue;
+        std::printf("failed: %s\n", why.c_str());
+        status = 1;
+    }
+    return status;
 }

@@ -80,6 +80,7 @@ private:
 struct nccl_rank_t {
     int rank, ranks;
     ncclComm_t nccl; // the program's own
+    bool direct;     // the transport is nccl_direct
     meeting_t *meeting;
     mxdnn::engine eng;
     mutable mxdnn::stream s; // waiting changes it
@@ -102,8 +103,8 @@ struct nccl_rank_t {
 };
 
 // Runs fn on each rank. False: it cannot, or a rank threw; `why` says so.
-inline bool run_on_nccl_ranks(
-        int ranks, int64_t timeout_ms, const std::function<void(nccl_rank_t &)> &fn, std::string &why) {
+inline bool run_on_nccl_ranks(int ranks, mxdnn::ep::transport transport, int64_t timeout_ms,
+        const std::function<void(nccl_rank_t &)> &fn, std::string &why) {
     const nccl_library_t &nccl = nccl_library_t::get();
     std::vector<ncclComm_t> comms(static_cast<size_t>(ranks));
     const ncclResult_t e = nccl.init_all(comms.data(), ranks, nullptr);
@@ -118,11 +119,11 @@ inline bool run_on_nccl_ranks(
     for (int r = 0; r < ranks; r++)
         threads.emplace_back([&, r] {
             try {
-                nccl_rank_t rank = {r, ranks, comms[size_t(r)], &meeting,
+                nccl_rank_t rank = {r, ranks, comms[size_t(r)],
+                        transport == mxdnn::ep::transport::nccl_direct, &meeting,
                         mxdnn::engine(mxdnn::engine::kind::cuda, size_t(r)), {}, {}};
                 rank.s = mxdnn::stream(rank.eng);
-                rank.comm = mxdnn::ep::communicator(
-                        rank.eng, mxdnn::ep::transport::nccl, comms[size_t(r)], timeout_ms);
+                rank.comm = mxdnn::ep::communicator(rank.eng, transport, comms[size_t(r)], timeout_ms);
                 fn(rank);
             } catch (const std::exception &x) {
                 const std::lock_guard<std::mutex> lock(mutex);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer over NCCL, in every precision, next to plain loops: one rank for each device, with 1, 2 and 4 of
 // them.
+#include <cuda_runtime.h>
+
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -166,7 +168,10 @@ struct layer_case_t {
         for (const rank_data_t &d : all)
             for (dim e = 0; e < c.local_experts; e++)
                 arrives += d.counts[size_t(at.rank * c.local_experts + e)];
-        EXPECT_EQ(step.arrived(), arrives);
+        if (at.direct)
+            EXPECT_THROW(step.arrived(), mxdnn::error);
+        else
+            EXPECT_EQ(step.arrived(), arrives);
         step.execute(stage::permute, forward, at.s);
         step.execute(stage::experts, forward, at.s);
         step.execute(stage::unpermute, forward, at.s);
@@ -190,14 +195,17 @@ struct layer_case_t {
     }
 };
 
-struct nccl_test : testing::TestWithParam<int> {
+struct nccl_test : testing::TestWithParam<std::tuple<int, ep::transport>> {
+    static int ranks() { return std::get<0>(GetParam()); }
+    static bool is_direct() { return std::get<1>(GetParam()) == ep::transport::nccl_direct; }
+
     void SetUp() override {
         if (!nccl_library_t::get().why_not.empty()) GTEST_SKIP() << nccl_library_t::get().why_not;
-        if (size_t(GetParam()) > engine::get_count(engine::kind::cuda)) GTEST_SKIP() << "too few devices";
+        if (size_t(ranks()) > engine::get_count(engine::kind::cuda)) GTEST_SKIP() << "too few devices";
     }
     static void on_ranks(const std::function<void(nccl_rank_t &)> &fn, int64_t timeout = timeout_ms) {
         std::string why;
-        EXPECT_TRUE(run_on_nccl_ranks(GetParam(), timeout, fn, why)) << why;
+        EXPECT_TRUE(run_on_nccl_ranks(ranks(), std::get<1>(GetParam()), timeout, fn, why)) << why;
     }
 };
 
@@ -239,6 +247,7 @@ TEST_P(nccl_test, every_routing_and_precision) {
 
 // Rows of the dispatch and of the gradients in memory of the caller; scratchpad and workspace, too.
 TEST_P(nccl_test, memory_of_the_caller) {
+    if (is_direct()) GTEST_SKIP() << "see the tests of nccl_direct";
     on_ranks([&](nccl_rank_t &rank) {
         layer_case_t l(
                 rank, {routing_t::random, 64, 2, 2, 8, dt::f8_e4m3, dt::f8_e4m3, true, seed_of_run() + 100});
@@ -272,6 +281,7 @@ TEST_P(nccl_test, memory_of_the_caller) {
 
 // What one rank does wrong fails on all of them, and the next pass is as if nothing had happened.
 TEST_P(nccl_test, refusals) {
+    if (is_direct()) GTEST_SKIP() << "see the tests of nccl_direct";
     on_ranks([&](nccl_rank_t &rank) {
         const bool last = rank.rank == rank.ranks - 1;
         const std::string name = "rank " + std::to_string(rank.ranks - 1) + ": ";
@@ -322,6 +332,7 @@ TEST_P(nccl_test, refusals) {
 }
 
 TEST_P(nccl_test, capacity_and_disagreement) {
+    if (is_direct()) GTEST_SKIP() << "see the tests of nccl_direct";
     on_ranks([&](nccl_rank_t &rank) {
         const int last = rank.ranks - 1;
         layer_case_t l(rank, {routing_t::one_expert, 32, 2, 2, 4, dt::bf16, dt::bf16, false, seed_of_run()});
@@ -353,6 +364,121 @@ TEST_P(nccl_test, capacity_and_disagreement) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(ranks, nccl_test, testing::Values(1, 2, 4));
+// Over NCCL's device API the ranks hear of everything later, and nothing has rows until then.
+TEST_P(nccl_test, direct_refusals) {
+    if (!is_direct()) GTEST_SKIP() << "of nccl_direct alone";
+    on_ranks([&](nccl_rank_t &rank) {
+        const bool last = rank.rank == rank.ranks - 1;
+        const std::string name = "rank " + std::to_string(rank.ranks - 1) + ": ";
+        layer_case_t l(rank, {routing_t::random, 32, 2, 2, 4, dt::bf16, dt::bf16, true, seed_of_run()});
+        const ep::layer layer(rank.comm, l.desc());
+        const ep::step step(layer);
+        const auto refused = [&](int arg, size_t index, int32_t by, const std::string &sentence) {
+            SCOPED_TRACE(sentence);
+            auto args = l.dispatch_args();
+            if (last) {
+                std::vector<int32_t> v = l.ints(args[arg].get());
+                v[index] += by;
+                args[arg] = rank.upload(vector(dim(v.size())), v.data());
+            }
+            step.execute(stage::dispatch, forward, rank.s, args);
+            expect_refused([&] { rank.comm.wait(rank.s); }, name + sentence);
+            l.run(step);
+        };
+        refused(MXDNN_ARG_GROUP_COUNTS, 0, 1, "the sum of GROUP_COUNTS is");
+        refused(MXDNN_ARG_GROUP_COUNTS, 1, -1000, "GROUP_COUNTS[1] is -");
+        refused(MXDNN_ARG_GATHER_IDX, 0, 1000, "GATHER_IDX[0] is 1");
+        auto args = l.dispatch_args();
+        if (last) {
+            args.erase(MXDNN_ARG_SRC);
+            expect_refused(
+                    [&] { step.execute(stage::dispatch, forward, rank.s, args); }, "SRC is not passed");
+        } else {
+            step.execute(stage::dispatch, forward, rank.s, args);
+        }
+        expect_refused([&] { rank.comm.wait(rank.s); }, name + "dispatch forward: SRC is not passed");
+        l.run(step);
+
+        dim sum = 0;
+        layer_case_t one(
+                rank, {routing_t::one_expert, 32, 2, 2, 4, dt::bf16, dt::bf16, false, seed_of_run()});
+        for (const rank_data_t &r : one.all) sum += dim(r.token_of.size());
+        ep::layer::desc d = one.desc();
+        d.capacity = sum - 1;
+        const ep::layer small(rank.comm, d);
+        const ep::step small_step(small);
+        small_step.execute(stage::dispatch, forward, rank.s, one.dispatch_args());
+        const memory y = one.poisoned();
+        small_step.execute(stage::combine, forward, rank.s, {{MXDNN_ARG_DST, y}});
+        expect_refused([&] { rank.comm.wait(rank.s); },
+                name + std::to_string(sum) + " rows would arrive; the capacity");
+        EXPECT_EQ(rows_of(rank.download(y)), rows_t(size_t(one.sent() * one.c.hidden), 0));
+        d.capacity = sum;
+        const ep::layer large(rank.comm, d);
+        one.run(ep::step(large));
+        expect_refused(
+                [&] { ep::layer(rank.comm, d, reinterpret_cast<void *>(64)); }, "MXDNN_MEMORY_ALLOCATE");
+    });
+}
+
+// A pass in a CUDA graph, whose tokens and counts change between its replays.
+TEST_P(nccl_test, graph) {
+    if (!is_direct()) GTEST_SKIP() << "of nccl_direct alone";
+    on_ranks([&](nccl_rank_t &rank) {
+        ASSERT_EQ(cudaSetDevice(rank.rank), cudaSuccess);
+        const cudaStream_t s = cuda_interop::get_stream(rank.s);
+        layer_case_t l(rank, {routing_t::random, 64, 2, 2, 8, dt::bf16, dt::bf16, true, seed_of_run() + 7});
+        const ep::layer layer(rank.comm, l.desc());
+        const ep::step step(layer);
+        const auto args = l.dispatch_args();
+        const memory y = l.poisoned(), rows = step.get_memory(stage::permute, forward, MXDNN_ARG_DST),
+                     results = step.get_memory(stage::unpermute, forward, MXDNN_ARG_SRC);
+        const auto pass = [&] {
+            step.execute(stage::dispatch, forward, rank.s, args);
+            step.execute(stage::permute, forward, rank.s);
+            cuda_interop::copy(
+                    rank.s, results.get_data_handle(), rows.get_data_handle(), rows.get_desc().get_size());
+            step.execute(stage::unpermute, forward, rank.s);
+            step.execute(stage::combine, forward, rank.s, {{MXDNN_ARG_DST, y}});
+        };
+        pass();
+        rank.comm.wait(rank.s);
+        rows_t x = l.mine().x;
+        EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden));
+        rank.meeting->wait();
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t exec = nullptr;
+        ASSERT_EQ(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        pass();
+        ASSERT_EQ(cudaStreamEndCapture(s, &graph), cudaSuccess);
+        ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+        rank.meeting->wait();
+        for (int replay = 0; replay < 3; replay++) {
+            for (uint16_t &v : l.all[size_t(rank.rank)].x) v = uint16_t(v ^ 0x8000 ^ (replay << 4));
+            // Another routing: the first expert of each rank's rows gets all of them.
+            if (replay == 2) {
+                std::vector<int32_t> counts(l.mine().counts.size());
+                counts[size_t(rank.rank) % counts.size()] = int32_t(l.sent());
+                cuda_interop::copy(rank.s, args.at(MXDNN_ARG_GROUP_COUNTS).get_data_handle(), counts.data(),
+                        counts.size() * 4);
+            }
+            cuda_interop::copy(rank.s, args.at(MXDNN_ARG_SRC).get_data_handle(), l.mine().x.data(),
+                    l.mine().x.size() * 2);
+            ASSERT_EQ(cudaGraphLaunch(exec, s), cudaSuccess);
+            rank.comm.wait(rank.s);
+            EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden)) << replay;
+        }
+        cudaGraphExecDestroy(exec);
+        cudaGraphDestroy(graph);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(ranks, nccl_test,
+        testing::Combine(
+                testing::Values(1, 2, 4), testing::Values(ep::transport::nccl, ep::transport::nccl_direct)),
+        [](const auto &info) {
+            return std::string(std::get<1>(info.param) == ep::transport::nccl ? "nccl" : "direct")
+                   + std::to_string(std::get<0>(info.param));
+        });
 
 } // namespace

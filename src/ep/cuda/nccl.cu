@@ -14,46 +14,80 @@ namespace impl {
 
 namespace {
 
-struct loaded_t {
-    nccl_t functions = {};
+// Finds functions, and remembers the first that is missing.
+class finder_t {
+public:
     std::string missing;
 
-    loaded_t() {
+    finder_t() {
         // A library that was loaded for a part of the program alone is found by its name. Otherwise it may be
         // in the program itself.
-        void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
-        if (!library) library = dlopen(nullptr, RTLD_NOW);
-        const auto find = [&](auto &function, const char *name) {
-            using function_t = std::remove_reference_t<decltype(function)>;
-            function = reinterpret_cast<function_t>(library ? dlsym(library, name) : nullptr);
-            if (!function && missing.empty()) missing = name;
-        };
-        find(functions.count, "ncclCommCount");
-        find(functions.user_rank, "ncclCommUserRank");
-        find(functions.device, "ncclCommCuDevice");
-        find(functions.split, "ncclCommSplit");
-        find(functions.destroy, "ncclCommDestroy");
-        find(functions.abort, "ncclCommAbort");
-        find(functions.async_error, "ncclCommGetAsyncError");
-        find(functions.error_string, "ncclGetErrorString");
-        find(functions.last_error, "ncclGetLastError");
-        find(functions.group_start, "ncclGroupStart");
-        find(functions.group_end, "ncclGroupEnd");
-        find(functions.send, "ncclSend");
-        find(functions.recv, "ncclRecv");
+        library_ = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+        if (!library_) library_ = dlopen(nullptr, RTLD_NOW);
     }
+    template <typename function_t>
+    void find(function_t &function, const char *name) {
+        function = reinterpret_cast<function_t>(library_ ? dlsym(library_, name) : nullptr);
+        if (!function && missing.empty()) missing = name;
+    }
+    void require(const char *version) const {
+        if (missing.empty()) return;
+        throw mxdnn::error(mxdnn_unimplemented,
+                "this process has no " + missing + "; load the libnccl.so.2 of the communicator, version "
+                        + version + " or newer, before");
+    }
+
+private:
+    void *library_;
 };
 
 } // namespace
 
 const nccl_t &nccl() {
-    static const loaded_t loaded;
-    if (!loaded.missing.empty())
-        throw mxdnn::error(mxdnn_unimplemented,
-                "this process has no " + loaded.missing
-                        + "; load the libnccl.so.2 of the communicator, version 2.18 or newer, before");
-    return loaded.functions;
+    static const auto loaded = [] {
+        std::pair<nccl_t, finder_t> l;
+        nccl_t &f = l.first;
+        l.second.find(f.count, "ncclCommCount");
+        l.second.find(f.user_rank, "ncclCommUserRank");
+        l.second.find(f.device, "ncclCommCuDevice");
+        l.second.find(f.split, "ncclCommSplit");
+        l.second.find(f.destroy, "ncclCommDestroy");
+        l.second.find(f.abort, "ncclCommAbort");
+        l.second.find(f.async_error, "ncclCommGetAsyncError");
+        l.second.find(f.error_string, "ncclGetErrorString");
+        l.second.find(f.group_start, "ncclGroupStart");
+        l.second.find(f.group_end, "ncclGroupEnd");
+        l.second.find(f.send, "ncclSend");
+        l.second.find(f.recv, "ncclRecv");
+        return l;
+    }();
+    loaded.second.require("2.18");
+    return loaded.first;
 }
+
+#if MXDNN_EP_NCCL_DEVICE
+const nccl_device_t &nccl_device() {
+    static const auto loaded = [] {
+        std::pair<nccl_device_t, finder_t> l;
+        nccl_device_t &f = l.first;
+        l.second.find(f.version, "ncclGetVersion");
+        l.second.find(f.allocate, "ncclMemAlloc");
+        l.second.find(f.release, "ncclMemFree");
+        l.second.find(f.window_register, "ncclCommWindowRegister");
+        l.second.find(f.window_deregister, "ncclCommWindowDeregister");
+        l.second.find(f.team, "ncclTeamLsa");
+        return l;
+    }();
+    loaded.second.require("2.28");
+    int version = 0;
+    loaded.first.version(&version);
+    if (version / 100 != NCCL_VERSION_CODE / 100)
+        throw mxdnn::error(mxdnn_unimplemented,
+                "the process has NCCL " + std::to_string(version) + ", and kernels were built for "
+                        + std::to_string(NCCL_VERSION_CODE) + "; both have to be of one minor version");
+    return loaded.first;
+}
+#endif
 
 } // namespace impl
 } // namespace ep

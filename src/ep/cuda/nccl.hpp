@@ -3,6 +3,9 @@
 #pragma once
 
 #include <nccl.h>
+#if MXDNN_EP_NCCL_DEVICE
+#include <nccl_device.h>
+#endif
 
 namespace mxdnn {
 namespace ep {
@@ -17,7 +20,6 @@ struct nccl_t {
     decltype(&::ncclCommAbort) abort;
     decltype(&::ncclCommGetAsyncError) async_error;
     decltype(&::ncclGetErrorString) error_string;
-    decltype(&::ncclGetLastError) last_error;
     decltype(&::ncclGroupStart) group_start;
     decltype(&::ncclGroupEnd) group_end;
     decltype(&::ncclSend) send;
@@ -26,6 +28,22 @@ struct nccl_t {
 
 // Throws mxdnn::error if the process has no NCCL, or one that is too old.
 const nccl_t &nccl();
+
+#if MXDNN_EP_NCCL_DEVICE
+// Those of its device API.
+struct nccl_device_t {
+    decltype(&::ncclGetVersion) version;
+    decltype(&::ncclMemAlloc) allocate;
+    decltype(&::ncclMemFree) release;
+    decltype(&::ncclCommWindowRegister) window_register;
+    decltype(&::ncclCommWindowDeregister) window_deregister;
+    decltype(static_cast<ncclTeam_t (*)(ncclComm_t)>(&::ncclTeamLsa)) team;
+};
+
+// Throws if they are missing, or those of another version than the library was built for, whose kernels may
+// differ.
+const nccl_device_t &nccl_device();
+#endif
 
 } // namespace impl
 } // namespace ep

@@ -3,43 +3,13 @@
 
 #include <algorithm>
 
+#include "ep/cuda/rows.cuh"
+
 namespace mxdnn {
 namespace ep {
 namespace impl {
 
 namespace {
-
-constexpr int threads = 256, warp = 32, warps = threads / warp;
-
-__device__ void note(finding_t *finding, int64_t index, int32_t value) {
-    atomicMin(reinterpret_cast<unsigned long long *>(&finding->packed),
-            static_cast<unsigned long long>(index) << 32 | uint32_t(value));
-}
-
-// A warp copies a row, as wide as rows of that size are aligned.
-template <typename T>
-__device__ void copy_row(uint8_t *dst, const uint8_t *src, size_t bytes) {
-    constexpr int at_once = 4;
-    const int n = int(bytes / sizeof(T));
-    for (int i = threadIdx.x % warp; i < n; i += warp * at_once) {
-        T v[at_once];
-#pragma unroll
-        for (int j = 0; j < at_once; j++)
-            if (i + warp * j < n) v[j] = reinterpret_cast<const T *>(src)[i + warp * j];
-#pragma unroll
-        for (int j = 0; j < at_once; j++)
-            if (i + warp * j < n) reinterpret_cast<T *>(dst)[i + warp * j] = v[j];
-    }
-}
-__device__ void copy_row(uint8_t *dst, const uint8_t *src, size_t bytes) {
-    const size_t all = reinterpret_cast<size_t>(dst) | reinterpret_cast<size_t>(src) | bytes;
-    if (all % 16 == 0)
-        copy_row<uint4>(dst, src, bytes);
-    else if (all % 4 == 0)
-        copy_row<uint32_t>(dst, src, bytes);
-    else
-        copy_row<uint8_t>(dst, src, bytes);
-}
 
 __global__ void __launch_bounds__(threads) gather_kernel(row_format_t format, array_t dst, array_t src,
         const int32_t *indices, int64_t rows, int64_t src_rows, finding_t *bad) {
@@ -58,8 +28,8 @@ __global__ void __launch_bounds__(threads) gather_kernel(row_format_t format, ar
 }
 
 // One block; a warp sums the counts for a rank.
-__global__ void __launch_bounds__(threads) count_kernel(const int32_t *counts, int32_t *outgoing, int ranks,
-        int64_t local_experts, int32_t *sent, report_t *report) {
+__global__ void __launch_bounds__(threads) count_kernel(const int32_t *counts, int64_t rows,
+        int32_t *outgoing, int ranks, int64_t local_experts, int32_t *sent, report_t *report) {
     __shared__ unsigned long long all;
     if (threadIdx.x == 0) all = 0;
     __syncthreads();
@@ -79,7 +49,9 @@ __global__ void __launch_bounds__(threads) count_kernel(const int32_t *counts, i
         }
     }
     __syncthreads();
-    if (threadIdx.x == 0) report->sum = int64_t(all);
+    const int64_t sum = int64_t(all);
+    if (counts && threadIdx.x == 0 && sum != rows)
+        note(&report->bad_sum, sum < 0 ? 0 : sum > INT32_MAX ? INT32_MAX : sum, int32_t(rows));
 }
 
 } // namespace
@@ -93,9 +65,9 @@ cudaError_t launch_gather(cudaStream_t stream, const row_format_t &format, const
     return cudaGetLastError();
 }
 
-cudaError_t launch_count(cudaStream_t stream, const int32_t *counts, int32_t *outgoing, int ranks,
+cudaError_t launch_count(cudaStream_t stream, const int32_t *counts, dim_t rows, int32_t *outgoing, int ranks,
         dim_t local_experts, int32_t *sent, report_t *report) {
-    count_kernel<<<1, threads, 0, stream>>>(counts, outgoing, ranks, local_experts, sent, report);
+    count_kernel<<<1, threads, 0, stream>>>(counts, rows, outgoing, ranks, local_experts, sent, report);
     return cudaGetLastError();
 }
 
