@@ -7,10 +7,12 @@
 // A CTA takes whole rows: it looks through the scales of one first, then a thread makes eight neighbours
 // at a time, which are 16 bytes of the result.
 //
-// Rows of f8_e4m3 have a kernel of their own, fp8_rows.cuh, where they lie well.
+// Rows of f8_e4m3 with one scale each, and rows of MXFP8, have kernels of their own where they lie well:
+// convert_source_fp8.cuh and convert_source_mx.cuh.
 #include <algorithm>
 
 #include "gpu/cuda/device/kernels/convert_source_fp8.cuh"
+#include "gpu/cuda/device/kernels/convert_source_mx.cuh"
 #include "gpu/cuda/device/kernels/convert_source_row.cuh"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/mma/f16_terms.cuh"
@@ -129,10 +131,7 @@ __device__ float enlarged(const convert_source_args_t &a, int64_t m, int64_t K, 
         const uint32_t scale = *scale_at(a, m, b);
         if (scale != e8m0_t::nan_code) most = max(most, scale);
     }
-    most = largest_of_all(most);
-    // Codes are below 2^(emax + 1).
-    return int(most) - e8m0_t::bias + element_emax + 1 <= small_row_exponent ? float(1 << small_row_shift)
-                                                                             : 1.f;
+    return small_row_factor(largest_of_all(most), element_emax);
 }
 
 // The bits of the largest magnitude of a row in high precision.
@@ -341,12 +340,17 @@ kernel_t find(const convert_source_args_t &a) {
     }
 }
 
+kernel_t find_mx_rows(data_type_t dt) {
+    return dt == mxdnn_f8_e4m3 ? mx_rows<mxdnn_f8_e4m3> : mx_rows<mxdnn_f8_e5m2>;
+}
+
 cudaError_t prepare(const void *args) {
     if (const auto *a = static_cast<const convert_source_args_t *>(args)) {
         convert_source_args_t made = *a;
         made.in_pieces = false;
         cudaError_t e = load_kernel(find(made));
         if (e == cudaSuccess && a->in_pieces) e = load_kernel(copied_rows);
+        if (e == cudaSuccess && mx_rows_t::may_take(*a)) e = load_kernel(find_mx_rows(a->dt));
         if (e != cudaSuccess || !fp8_rows_t::may_take(*a)) return e;
         return fp8_rows_t::quantises(*a) ? load_kernels(
                        std::initializer_list<kernel_t>{fp8_rows<true, false>, fp8_rows<true, true>})
@@ -354,7 +358,8 @@ cudaError_t prepare(const void *args) {
                                                  fp8_rows<false, false>, fp8_rows<false, true>});
     }
     const cudaError_t e = load_kernels(std::initializer_list<kernel_t>{copied_rows, fp8_rows<false, false>,
-            fp8_rows<false, true>, fp8_rows<true, false>, fp8_rows<true, true>});
+            fp8_rows<false, true>, fp8_rows<true, false>, fp8_rows<true, true>, find_mx_rows(mxdnn_f8_e4m3),
+            find_mx_rows(mxdnn_f8_e5m2)});
     if (e != cudaSuccess) return e;
     for (const recipe_kind_t recipe :
             {recipe_kind_t::none, recipe_kind_t::row_int8, recipe_kind_t::mx_int8, recipe_kind_t::row_fp8})
@@ -377,6 +382,11 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
                                 : a.codes ? fp8_rows<false, true>
                                           : fp8_rows<false, false>;
         return launch_kernel(at, kernel, {grid, fp8_rows_t::threads, 0, a.early}, a);
+    }
+    if (mx_rows_t::takes(a)) {
+        const unsigned grid = unsigned(
+                std::min<int64_t>(div_up(a.rows, mx_rows_t::warps), int64_t(at.sm_count) * mx_rows_t::ctas));
+        return launch_kernel(at, find_mx_rows(a.dt), {grid, mx_rows_t::threads, 0, a.early}, a);
     }
     constexpr int ctas = 2048 / threads; // CTAs of a multiprocessor
     const unsigned grid = unsigned(std::min<int64_t>(a.rows, int64_t(at.sm_count) * ctas));

@@ -30,6 +30,13 @@ __device__ __forceinline__ const uint8_t *scale_at(
                          : row * a.scale_row_step + block * a.scale_col_step);
 }
 
+// A further factor of all blocks of a row whose largest scale is `most`: 2^small_row_shift or 1. Codes are
+// below 2^(element_emax + 1).
+__device__ __forceinline__ float small_row_factor(uint32_t most, int element_emax) {
+    return int(most) - e8m0_t::bias + element_emax + 1 <= small_row_exponent ? float(1 << small_row_shift)
+                                                                             : 1.f;
+}
+
 // A value of one of the few types of floating-point row scales.
 __device__ inline float row_scale(data_type_t dt, const uint8_t *p) {
     uint32_t code = 0;
