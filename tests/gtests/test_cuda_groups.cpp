@@ -317,7 +317,7 @@ TEST(cuda_groups, pack_both_directions_as_the_host_does) {
                         ASSERT_EQ(host.dst_desc(1), device.dst_desc(1));
                         const values_t want = run(host, target, in);
                         ASSERT_EQ(std::string(device.impl_info_str()),
-                                from == dt::bf16 && to != dt::f4_e2m1 ? "both_axes:sm_80" : "two:any");
+                                to != dt::f4_e2m1 ? "both_axes:sm_80" : "two:any");
                         do {
                             SCOPED_TRACE(src.to_string() + " " + device.impl_info_str());
                             const values_t got = run(device, gpu(), in);

@@ -359,7 +359,7 @@ TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
                                 dst = desc_in(to, dims, f), dst_1 = desc_in(to_1, dims, f);
                         expect_host_bits({target, src, target, dst, dst_1, attr},
                                 {gpu(), src, gpu(), dst, dst_1, attr},
-                                byte_codes && type != dt::f32 ? "both_axes:sm_80" : "two:any",
+                                byte_codes ? "both_axes:sm_80" : "two:any",
                                 {{MXDNN_ARG_SRC, any_values(type, src.get_size(), rng)}},
                                 src.to_string() + " to " + dst.to_string() + " and " + dst_1.to_string());
                         if (HasFatalFailure()) return;

@@ -15,8 +15,8 @@ reason_t both_axes_mx_reorder_t::pd_t::init() {
     if (!problem.engine->device || problem.src_engine->device != problem.engine->device)
         return no("engines of src and dst", "different ones", "one device");
     if (is_grouped_reorder(problem)) return no("rows", "in groups", "of one matrix");
-    if (problem.src.dt != mxdnn_bf16 && problem.src.dt != mxdnn_f16)
-        return no("src", data_type_name(problem.src.dt), "bf16 or f16");
+    if (!has_role(problem.src.dt, role_high_precision))
+        return no("src", data_type_name(problem.src.dt), "f32, bf16 or f16");
     if (problem.dst.dt != problem.dst_1.dt) return no("dst_1", "another type", "dst's");
     const reason_t each_alone = two_mx_reorders_t<false>::pd_t::init();
     if (!each_alone.ok()) return each_alone;
