@@ -29,7 +29,7 @@ extern "C" {
 
 /** What carries the rows. */
 typedef enum {
-    mxdnn_ep_mpi = 0, /**< MPI 3.1, between CPU engines; the communicator is an MPI_Comm */
+    mxdnn_ep_mpi = 0,  /**< MPI 3.1, between CPU engines; the communicator is an MPI_Comm */
     mxdnn_ep_nccl = 1, /**< NCCL 2.18, between CUDA engines; the communicator is an ncclComm_t */
     /** NCCL 2.28 and its device API, between CUDA devices that reach each other's memory (NVLink). Rows are
      * written straight into the groups of the experts. No stage waits, and stages may be captured in CUDA
