@@ -131,8 +131,9 @@ TEST(packed_matmul_plan, leaves_room_for_groups_above_the_mean) {
 // Decoding to FP8 pays where each group has many rows; the grid is whole pairs of CTAs.
 TEST(packed_matmul_plan, rows_of_fp8) {
     EXPECT_FALSE(fp8_pays(4 * 1024, 128));
+    EXPECT_FALSE(fp8_pays(4 * 4096, 128));
     EXPECT_TRUE(fp8_pays(4 * 8192, 128));
-    EXPECT_TRUE(fp8_pays(700, 5));
+    EXPECT_TRUE(fp8_pays(1000, 5));
     EXPECT_FALSE(fp8_pays(0, 1));
     for (int64_t rows : {128, 700, 32768})
         for (int groups : {1, 3, 128})

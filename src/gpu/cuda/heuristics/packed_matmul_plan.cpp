@@ -167,7 +167,7 @@ matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count
 }
 
 bool fp8_pays(int64_t rows, int groups) {
-    constexpr int64_t least_rows = 128; // of a group
+    constexpr int64_t least_rows = 192; // of a group: with 128 bf16 takes 9 % less time, with 256 FP8 13 %
     return rows >= least_rows * std::max(groups, 1);
 }
 
