@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sets, of MXDNN_CUDA_ARCHITECTURES, a list such as "80;90a": MXDNN_CUDA_PORTABLE, what portable kernels are built for
-# (every entry, or the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST); MXDNN_CUDA_EARLY, the same and Hopper;
+# (machine code of every entry, or of the least one where MXDNN_CUDA_PORTABLE_CODE is LEAST, or of NONE; and the least
+# one's PTX); MXDNN_CUDA_EARLY, the same and Hopper;
 # MXDNN_CUDA_SM90, whether the kernels of sm_90 alone are built; MXDNN_CUDA_LEAST, the least compute capability of a
 # device that there is code for. Asks CMAKE_CUDA_COMPILER what it compiles for.
 function(mxdnn_cuda_architectures)
@@ -35,8 +36,10 @@ function(mxdnn_cuda_architectures)
         foreach(arch ${list})
             list(APPEND portable "${arch}-real")
         endforeach()
+    elseif(MXDNN_CUDA_PORTABLE_CODE STREQUAL "NONE")
+        set(portable "${least}-virtual")
     elseif(NOT MXDNN_CUDA_PORTABLE_CODE STREQUAL "LEAST")
-        message(FATAL_ERROR "MXDNN_CUDA_PORTABLE_CODE is '${MXDNN_CUDA_PORTABLE_CODE}'; possible are ALL and LEAST")
+        message(FATAL_ERROR "MXDNN_CUDA_PORTABLE_CODE is '${MXDNN_CUDA_PORTABLE_CODE}'; possible are ALL, LEAST and NONE")
     endif()
     set(MXDNN_CUDA_PORTABLE "${portable}" PARENT_SCOPE)
     # Kernels that start while the one before them ends need code of an architecture that can do that.

@@ -44,8 +44,12 @@ code=LEAST
 is "80;90a" 80 ON 80 "80;90-real"
 is "80;86" 80 OFF 80
 is "90a" "90" ON 90
+code=NONE
+is "80;90a" 80-virtual ON 80 "80-virtual;90-real"
+is "80;86" 80-virtual OFF 80
+is "90a" 90-virtual ON 90
 code=SOME
-refuses "80;90a" "MXDNN_CUDA_PORTABLE_CODE is 'SOME'; possible are ALL and LEAST"
+refuses "80;90a" "MXDNN_CUDA_PORTABLE_CODE is 'SOME'; possible are ALL, LEAST and NONE"
 code=ALL
 export LATER="sm_100
 sm_120
