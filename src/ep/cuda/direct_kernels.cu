@@ -141,19 +141,28 @@ __device__ __forceinline__ int expert_of(const int32_t *first, int experts, int6
     return low;
 }
 
+// A warp for each row. Rows for all ranks take turns, so that no two ranks write to the same one alone.
 template <typename fn_t>
-__device__ __forceinline__ void for_each_row(const groups_t &g, int experts, int64_t rows, fn_t &&fn) {
-    extern __shared__ int32_t shared[];
-    for (int e = threadIdx.x; e < experts; e += threads) {
-        shared[e] = g.first[e];
-        shared[experts + e] = g.target[e];
-    }
+__device__ __forceinline__ void for_each_row(const ranks_t &all, const groups_t &g, int64_t rows, fn_t &&fn) {
+    extern __shared__ int32_t shared[]; // first, and then target
+    const int local = int(g.local_experts), experts = local * all.ranks;
+    if (rows == 0) return;
+    for (int e = threadIdx.x; e <= experts; e += threads) shared[e] = g.first[e];
+    for (int e = threadIdx.x; e < experts; e += threads) shared[experts + 1 + e] = g.target[e];
     __syncthreads();
-    const int64_t sent = g.first[experts];
-    for (int64_t r = int64_t(blockIdx.x) * warps + threadIdx.x / warp; r < rows;
-            r += int64_t(gridDim.x) * warps) {
+    const int64_t own = int64_t(blockIdx.x) * warps + threadIdx.x / warp, step = int64_t(gridDim.x) * warps;
+    if (shared[experts] < rows) { // no rank has rows
+        for (int64_t r = own; r < rows; r += step) fn(r, 0, int64_t(-1));
+        return;
+    }
+    int most = 0;
+    for (int p = 0; p < all.ranks; p++) most = max(most, shared[(p + 1) * local] - shared[p * local]);
+    for (int64_t i = own; i < int64_t(most) * all.ranks; i += step) {
+        const int p = int((i + all.rank) % all.ranks);
+        const int64_t r = shared[p * local] + i / all.ranks;
+        if (r >= shared[(p + 1) * local]) continue;
         const int e = expert_of(shared, experts, r);
-        fn(r, e, r < sent ? int64_t(shared[experts + e]) + r - shared[e] : int64_t(-1));
+        fn(r, e, int64_t(shared[experts + 1 + e]) + r - shared[e]);
     }
 }
 
@@ -182,7 +191,7 @@ __global__ void __launch_bounds__(threads) push_kernel(ranks_t all, window_rows_
     const int local = int(g.local_experts);
     barrier(all, 1 + blockIdx.x);
     clear_padding(all, to, g, f);
-    for_each_row(g, local * all.ranks, rows, [&](int64_t r, int e, int64_t row) {
+    for_each_row(all, g, rows, [&](int64_t r, int e, int64_t row) {
         if (row < 0) return;
         int64_t from = indices ? indices[r] : r;
         const int peer = e / local;
@@ -204,7 +213,7 @@ __global__ void __launch_bounds__(threads)
         pull_kernel(ranks_t all, window_rows_t from, groups_t g, row_format_t f, uint8_t *dst, int64_t rows) {
     const int local = int(g.local_experts);
     barrier(all, 1 + blockIdx.x);
-    for_each_row(g, local * all.ranks, rows, [&](int64_t r, int e, int64_t row) {
+    for_each_row(all, g, rows, [&](int64_t r, int e, int64_t row) {
         if (row < 0)
             clear_row(dst + size_t(r) * f.codes, f.codes);
         else
@@ -215,7 +224,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 size_t shared_bytes(const ranks_t &all, const groups_t &g) {
-    return 2 * size_t(g.local_experts) * size_t(all.ranks) * sizeof(int32_t);
+    return (2 * size_t(g.local_experts) * size_t(all.ranks) + 1) * sizeof(int32_t);
 }
 
 } // namespace
