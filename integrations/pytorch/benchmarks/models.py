@@ -5,8 +5,8 @@
   models.py [--models minilm llama gpt_oss] [--ways f32 bf16 mxfp4 ...] [--device cpu] [--seconds 3]
 
 llama and gpt_oss are small models with random weights, made from configurations. minilm is the model that
-scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone. It is forked
-from one that has imported the packages and used none of them yet.
+scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone. On the CPU
+it is forked from one that has imported the packages and used none of them yet.
 
 outputs: SQNR in dB of the logits (minilm: of the embeddings) against f32, of the same weights before quantising.
 prompt: tokens per second of one call with 64 tokens; decode: of one token after another with a cache. Medians.
@@ -156,7 +156,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--seconds", type=float, default=3)
     args = parser.parse_args()
-    processes = multiprocessing.get_context("forkserver")
+    # Importing torchao starts CUDA, which a forked process cannot use.
+    processes = multiprocessing.get_context("spawn" if args.device == "cuda" else "forkserver")
     processes.set_forkserver_preload(["torch", "transformers.models.auto", "mxdnn_torch.transformers"])
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {args.device}")
     print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'graph/s':>9} {'memory MB':>10}")

@@ -243,7 +243,8 @@ def rank_main(rank, world, file, cuda):
 
 
 if __name__ == "__main__":
-    # Forked, so that torch is imported once; nothing has started threads before.
+    # Forked, so that torch is imported once; nothing has started threads before. Importing torchao starts CUDA.
     cuda = sys.argv[2:] == ["cuda"]
     world = min(torch.cuda.device_count(), 4) if cuda else 4
-    mp.start_processes(rank_main, args=(world, sys.argv[1], cuda), nprocs=world, start_method="fork")
+    mp.start_processes(rank_main, args=(world, sys.argv[1], cuda), nprocs=world,
+                       start_method="spawn" if cuda else "fork")  # fmt: skip
