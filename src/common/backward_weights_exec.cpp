@@ -29,47 +29,37 @@ backward_weights_exec_t::backward_weights_exec_t(const exec_ctx_t &ctx)
     if (padded && groups.groups == 0) groups.rows = 0;
     if (!padded) groups.bounds = ctx.data<const int32_t>(MXDNN_ARG_GROUP_OFFSETS);
     if (!counted) return;
-    counts = static_cast<const int32_t *>(counted->handle);
-    ranks = counted->md.ndims == 2 ? counted->md.dims[0] : 1;
-}
-
-int64_t backward_weights_exec_t::rows_that_count(int64_t g, int64_t rows) const {
-    if (!counts) return rows;
-    int64_t count = 0;
-    for (int64_t r = 0; r < ranks; r++) count += counts[r * groups.groups + g];
-    return std::min(std::max<int64_t>(count, 0), rows);
-}
-
-int64_t backward_weights_exec_t::blocks_of(int64_t g) const {
-    const int64_t block = std::max(src.block, diff_dst.block);
-    return div_up(groups.group(g).count, block);
+    groups.counts = static_cast<const int32_t *>(counted->handle);
+    groups.ranks = counted->md.ndims == 2 ? counted->md.dims[0] : 1;
 }
 
 namespace {
 
-status_t check_counts(const backward_weights_exec_t &x) {
-    for (int64_t g = 0; x.counts && g < x.groups.groups; g++) {
+status_t check_counts(const counted_groups_t &groups) {
+    for (int64_t g = 0; groups.counts && g < groups.groups; g++) {
         int64_t sum = 0;
-        for (int64_t r = 0; r < x.ranks; r++) {
-            const int32_t count = x.counts[r * x.groups.groups + g];
+        for (int64_t r = 0; r < groups.ranks; r++) {
+            const int32_t count = groups.counts[r * groups.groups + g];
             if (count < 0)
                 return fail(mxdnn_invalid_arguments, "GROUP_COUNTS[%lld] is %d; a group has at least 0 rows",
-                        (long long)(r * x.groups.groups + g), count);
+                        (long long)(r * groups.groups + g), count);
             sum += count;
         }
-        if (sum > x.groups.group(g).count)
+        if (sum > groups.group(g).count)
             return fail(mxdnn_invalid_arguments,
                     "GROUP_COUNTS say that %lld rows of group %lld count, but it has %lld", (long long)sum,
-                    (long long)g, (long long)x.groups.group(g).count);
+                    (long long)g, (long long)groups.group(g).count);
     }
     return mxdnn_success;
 }
 
-// Scales of a tensor of 3 dims have its groups. Otherwise they have a row for each block of each group.
-status_t check_block_rows(
-        const backward_weights_exec_t &x, const grouped_operand_t &o, int arg, const arg_attr_t &attr) {
+// Scales of a tensor of 3 dims have its groups. Otherwise they have a row for each block of each group, which
+// only the host looks at.
+status_t check_block_rows(const backward_weights_exec_t &x, const grouped_operand_t &o, int arg,
+        const arg_attr_t &attr, bool on_host) {
     if (!o.scales) return mxdnn_success;
     if (o.md->ndims == 3) return check_params_follow(MXDNN_ARG_ATTR_SCALES | arg, o.scales->md, *o.md, attr);
+    if (!on_host) return mxdnn_success;
     int64_t need = 0;
     for (int64_t g = 0; g < x.groups.groups; g++) need += x.blocks_of(g);
     if (o.scales->md.dims[0] < need)
@@ -98,10 +88,11 @@ status_t check_backward_weights_exec(const problem_t &p, const exec_ctx_t &ctx) 
     if (p.attr.row_grouping == mxdnn_row_grouping_padded && (G ? x.src.rows() % G : x.src.rows()) != 0)
         return fail(mxdnn_invalid_arguments, "%lld rows do not divide into %lld groups",
                 (long long)x.src.rows(), (long long)G);
-    if (p.attr.row_grouping != mxdnn_row_grouping_padded) MXDNN_CHECK(x.groups.check());
-    MXDNN_CHECK(check_counts(x));
-    MXDNN_CHECK(check_block_rows(x, x.src, MXDNN_ARG_SRC, p.attr.src));
-    return check_block_rows(x, x.diff_dst, MXDNN_ARG_DIFF_DST, p.attr.diff_dst);
+    const bool on_host = p.engine->kind() == mxdnn_cpu;
+    if (on_host && p.attr.row_grouping != mxdnn_row_grouping_padded) MXDNN_CHECK(x.groups.check());
+    if (on_host) MXDNN_CHECK(check_counts(x.groups));
+    MXDNN_CHECK(check_block_rows(x, x.src, MXDNN_ARG_SRC, p.attr.src, on_host));
+    return check_block_rows(x, x.diff_dst, MXDNN_ARG_DIFF_DST, p.attr.diff_dst, on_host);
 }
 
 } // namespace impl

@@ -3,8 +3,8 @@
 // implementation.
 #pragma once
 
+#include "common/counted_groups.hpp"
 #include "common/primitive.hpp"
-#include "common/row_groups.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -36,10 +36,8 @@ struct grouped_operand_t {
 
 // Blocks of rows begin anew in each group. Their scales stand one group after the other.
 struct backward_weights_exec_t {
-    row_groups_t groups; // group g is expert g
+    counted_groups_t groups; // group g is expert g
     grouped_operand_t src, diff_dst;
-    const int32_t *counts = nullptr; // [ranks][groups]; null: all rows of a group count
-    int64_t ranks = 0;
 
     // The arguments of an execution, which check_backward_weights_exec() accepted.
     explicit backward_weights_exec_t(const exec_ctx_t &ctx);
@@ -55,19 +53,18 @@ struct backward_weights_exec_t {
         int64_t first_block = 0;
         for (int64_t g = 0; g < groups.groups; g++) {
             const row_group_t all = groups.group(g);
-            body(g, group_t{all.first, rows_that_count(g, all.count), first_block});
+            body(g, group_t{all.first, groups.rows_that_count(g, all.count), first_block});
             first_block += blocks_of(g);
         }
     }
     // Rows of scales of group g, padding included, in a tensor of 2 dims.
-    int64_t blocks_of(int64_t g) const;
-
-private:
-    int64_t rows_that_count(int64_t g, int64_t rows) const;
+    int64_t blocks_of(int64_t g) const {
+        return groups.blocks_of(g, src.block > diff_dst.block ? src.block : diff_dst.block);
+    }
 };
 
-// Checks that the arguments fit each other, and the contents of the index tensors, before anything is
-// written.
+// Checks that the arguments fit each other and, on the host, the contents of the index tensors, before
+// anything is written.
 status_t check_backward_weights_exec(const problem_t &p, const exec_ctx_t &ctx);
 
 } // namespace impl

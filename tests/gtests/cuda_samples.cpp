@@ -144,6 +144,41 @@ void add_experts(list_t &l) {
     }
 }
 
+// Gradients of four experts, one of them without rows, and padding behind the rows of another.
+void add_gradients(list_t &l) {
+    const shapes_t counts = {{MXDNN_ARG_GROUP_COUNTS, memory::desc({4}, dt::s32, tag::a)}};
+    const values_t indices = {{MXDNN_ARG_GROUP_OFFSETS, s32({64, 64, 96, 200})},
+            {MXDNN_ARG_GROUP_COUNTS, s32({40, 0, 32, 100})}};
+    l.add(
+            "gradients",
+            [&] {
+                return mxdnn::grouped_matmul_backward_weights::primitive_desc(l.e,
+                        memory::desc({200, 72}, dt::bf16, tag::ab),
+                        memory::desc({200, 40}, dt::bf16, tag::ab),
+                        memory::desc({4, 72, 40}, dt::f32, tag::abc), l.attr());
+            },
+            indices, counts);
+    mxdnn::primitive_attr a = l.attr();
+    shapes_t shapes = counts;
+    for (const int arg : {MXDNN_ARG_SRC, MXDNN_ARG_DIFF_DST}) {
+        a.set_scales(arg, 3, {32, 1}, dt::e8m0);
+        shapes[MXDNN_ARG_ATTR_SCALES | arg] =
+                memory::desc({7, arg == MXDNN_ARG_SRC ? 72 : 40}, dt::e8m0, tag::ab);
+    }
+    values_t scaled = indices;
+    scaled[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = bytes_t(7 * 72, 127);
+    scaled[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DIFF_DST] = bytes_t(7 * 40, 125);
+    l.add(
+            "gradients of MXFP8",
+            [&] {
+                return mxdnn::grouped_matmul_backward_weights::primitive_desc(l.e,
+                        memory::desc({200, 72}, dt::f8_e4m3, tag::ab),
+                        memory::desc({200, 40}, dt::f8_e4m3, tag::ab),
+                        memory::desc({4, 72, 40}, dt::bf16, tag::acb), a);
+            },
+            scaled, shapes);
+}
+
 void add_companions(list_t &l) {
     const mxdnn::engine &e = l.e;
     // One CTA, and many that wait for each other.
@@ -175,6 +210,7 @@ std::vector<sample_t> samples(const mxdnn::engine &e, mxdnn::scratchpad_mode scr
     add_reorders(l);
     add_matmuls(l);
     add_experts(l);
+    add_gradients(l);
     add_companions(l);
     return l.all;
 }

@@ -12,11 +12,13 @@
 #include "gpu/cuda/impl/moe_primitives.hpp"
 #include "gpu/cuda/impl/packed/packed_grouped_matmul.hpp"
 #include "gpu/cuda/impl/packed/packed_mx_matmul.hpp"
+#include "gpu/cuda/impl/ref/ref_grouped_backward_weights.hpp"
 #include "gpu/cuda/impl/ref/ref_grouped_matmul.hpp"
 #include "gpu/cuda/impl/ref/ref_grouped_mx_reorder.hpp"
 #include "gpu/cuda/impl/ref/ref_moe.hpp"
 #include "gpu/cuda/impl/ref/ref_mx_matmul.hpp"
 #include "gpu/cuda/impl/ref/ref_mx_reorder.hpp"
+#include "gpu/cuda/impl/sm90_grouped_backward_weights.hpp"
 #include "gpu/cuda/impl/tiles_mx_reorder.hpp"
 
 namespace mxdnn {
@@ -59,6 +61,11 @@ constexpr impl_list_item_t grouped_matmul_list[] = {
         impl_item<cuda::ref_grouped_matmul_t>(),
 };
 
+constexpr impl_list_item_t grouped_backward_weights_list[] = {
+        impl_item<cuda::sm90_grouped_backward_weights_t>(),
+        impl_item<cuda::ref_grouped_backward_weights_t>(),
+};
+
 constexpr impl_list_item_t moe_route_list[] = {
         impl_item<cuda::moe_route_t>(),
         impl_item<cuda::ref_moe_route_t>(),
@@ -86,6 +93,7 @@ impl_list_t cuda_impl_list(mxdnn_primitive_kind_t kind) {
     case mxdnn_primitive_kind_mx_matmul: return list(mx_matmul_list);
     case mxdnn_primitive_kind_mx_reorder: return list(mx_reorder_list);
     case mxdnn_primitive_kind_grouped_matmul: return list(grouped_matmul_list);
+    case mxdnn_primitive_kind_grouped_matmul_backward_weights: return list(grouped_backward_weights_list);
     case mxdnn_primitive_kind_moe_route: return list(moe_route_list);
     case mxdnn_primitive_kind_moe_permute: return list(moe_permute_list);
     case mxdnn_primitive_kind_moe_unpermute: return list(moe_unpermute_list);

@@ -72,7 +72,7 @@ struct data_t {
           diff_weights(old.dims, old.strides, old.dt),
           offsets({p.experts + (p.grouping == mxdnn::row_grouping::starts)}, {1}, mxdnn_s32),
           counts({p.ranks, p.experts}, {p.experts, 1}, mxdnn_s32) {
-        fill_random(old, rng);
+        if (!p.post_ops.empty()) fill_random(old, rng);
         int32_t *offset = reinterpret_cast<int32_t *>(offsets.bytes.data());
         if (p.grouping == mxdnn::row_grouping::starts) *offset++ = 0;
         for (size_t e = 0; e < g.counts.size(); e++) {
@@ -147,6 +147,33 @@ peer_t make_dense(const problem_t &p, const groups_t &g, int threads) {
             all->front().name};
 }
 
+// So many random values of bf16: a few thousand of them, again and again.
+buffer_t random_bf16(int64_t count) {
+    rng_t rng(settings.seed);
+    std::normal_distribution<float> normal(0, 1);
+    uint16_t values[4093];
+    for (uint16_t &v : values) v = uint16_t(bf16_t::encode(normal(rng)));
+    buffer_t buffer(size_t(count) * 2);
+    for (int64_t i = 0; i < count; i++) std::memcpy(buffer.data() + 2 * i, &values[i % 4093], 2);
+    return buffer;
+}
+
+// On a device: back-to-back nodes of a graph. The peer is one product of as many operations: all rows times
+// one matrix.
+void measure_on_device(const problem_t &p, const mxdnn::grouped_matmul_backward_weights &prim,
+        const mxdnn::stream &stream, const args_t &args, perf_t &r) {
+    r.limits = &device_ceilings();
+    const args_t there = on_device(stream.get_engine(), args);
+    const nodes_t nodes(size_t(graph_nodes(r)), [&] { prim.execute(stream, there); });
+    device_peer_t peer;
+    if (settings.against == "cublas" || settings.against == "cublaslt") {
+        const buffer_t src = random_bf16(p.rows * p.K), weights = random_bf16(p.N * p.K);
+        peer = make_cublaslt_matmul(stream, {1, p.rows, p.K, p.N, src, weights}, 1, int(nodes.size()));
+        r.peer = peer.name;
+    }
+    time_graphs(stream, nodes, peer.nodes, settings.ms_per_problem, r.times, r.peer_times);
+}
+
 } // namespace
 
 void run(const problem_t &p) {
@@ -210,6 +237,10 @@ void run(const problem_t &p) {
                               + bytes_of(double(p.experts) * double(p.K) * double(p.N), p.diff_weights);
                     r.products = p.src.dt == mxdnn_f32 || p.src.dt == mxdnn_f16 ? products_t::f32
                                                                                 : products_t::bf16;
+                    if (is_device(eng)) {
+                        measure_on_device(p, prim, stream, args, r);
+                        return print(r);
+                    }
                     peer_t peer;
                     if (settings.against == "onednn") peer = make_dense(p, groups, r.threads);
                     if (!peer.name.empty()) r.peer = peer.name;

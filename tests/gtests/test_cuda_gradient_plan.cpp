@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// How gradients of weights are divided on Hopper: every tile has a CTA, and pairs waste as little as they
+// can.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "common/types.hpp"
+#include "gpu/cuda/heuristics/gradient_plan.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace {
+
+TEST(gradient_plan, fits_the_device) {
+    for (const int64_t M : {1, 128, 2880, 7168})
+        for (const int64_t N : {1, 192, 4096, 5760})
+            for (const int64_t groups : {1, 16, 256}) {
+                const gradient_plan_t p = plan_gradient(M, N, groups, 132);
+                const gradient_variant_t &v = gradient_variants[p.variant];
+                const int64_t tiles = groups * div_up(M, v.tile_m()) * div_up(N, v.n);
+                EXPECT_LE(p.grid, 132);
+                EXPECT_GE(p.grid, v.pair);
+                EXPECT_EQ(p.grid % v.pair, 0);
+                EXPECT_GE(p.grid, std::min<int64_t>(tiles, 131)) << M << "x" << N << " of " << groups;
+                EXPECT_GE(p.band, 1);
+            }
+}
+
+TEST(gradient_plan, pairs_are_along_the_even_number_of_tiles) {
+    EXPECT_FALSE(plan_gradient(2880, 5760, 16, 132).pairs_m); // 23 x 30 tiles
+    EXPECT_TRUE(plan_gradient(7168, 2880, 16, 132).pairs_m);  // 56 x 15 tiles
+}
+
+} // namespace
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
