@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device's reference for grouped_matmul: a CTA for every row of dst, whose threads each make one column,
-// or one block of a quantised dst, out of all the rows that meet there.
+// or one block of a quantised dst, out of all the rows that are added there.
 #include "common/post_op_formulas.hpp"
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/matrix_view.cuh"
