@@ -8,9 +8,11 @@
 
 #include "common/blob_verdict.hpp"
 #include "common/grouped_mx_reorder.hpp"
+#include "common/layouts/layout_list.hpp"
 #include "common/packed_desc.hpp"
 #include "gpu/cuda/cuda_impl_lists.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/impl/packed/packed_problem.hpp"
 #include "gpu/cuda/interface/cuda_table.hpp"
 
 namespace mxdnn {
@@ -53,6 +55,7 @@ public:
         if (!is_zero(p.dst_1)) return cuda_two_reorders_list();
         return is_grouped_reorder(p) ? cuda_grouped_reorders_list() : cuda_impl_list(p.kind);
     }
+    const layout_t *layout_for(const problem_t &p) const override;
     mxdnn_blob_verdict_t verdict(const engine_t &engine, const memory_desc_t &packed) const override;
 };
 
@@ -79,6 +82,12 @@ status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
                 "cuda engine %zu is %s of compute capability %d.%d; libmxdnn_cuda was built for %d.%d and newer: name the device's in MXDNN_CUDA_ARCHITECTURES when you build it",
                 index, info.name, info.compute_major, info.compute_minor, least / 10, least % 10);
     return mxdnn_success;
+}
+
+// Experts whose rows may be multiplied in FP8.
+const layout_t *cuda_backend_t::layout_for(const problem_t &p) const {
+    if (p.kind != mxdnn_primitive_kind_grouped_matmul || &arch_of(*p.engine) != &sm90) return nullptr;
+    return check_fp8_problem(p).ok() ? find_layout(target_family_t::cuda, n64_f4_t::id) : nullptr;
 }
 
 // One of the entries that multiply bf16 rows by such weights has to be one of the architecture. It need not

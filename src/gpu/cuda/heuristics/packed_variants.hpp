@@ -36,11 +36,12 @@ constexpr int shapes = std::size(sm80_gemm_tiles);
 enum rows_t { bf16, f16, kinds };
 } // namespace sm80_gemm_variants
 
-// The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8.
+// The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8,
+// looked_up: with weights in n64_f4.
 struct variants_t {
     int first, count;
 };
-inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool fp8) {
+inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool fp8, bool looked_up = false) {
     const bool f16 = a.src_type == value_type_t::f16;
     if (kernel == kernel_id_t::sm90_gemv) {
         using namespace gemv_variants;
@@ -59,6 +60,7 @@ inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool f
         using namespace sm80_gemm_variants;
         return {(f16 ? rows_t::f16 : bf16) * shapes, shapes};
     }
+    if (looked_up) return {gemm_fp8_f4, gemm_fp8_end - gemm_fp8_f4};
     return fp8 ? variants_t{gemm_fp8, 1} : variants_t{0, gemm_all};
 }
 
