@@ -301,7 +301,7 @@ std::vector<uint8_t> pack(const golden::line_t &line, const memory_desc_t &md, c
 }
 
 std::string whole_file(const golden::line_t &line, const packed_shape_t &s) {
-    return std::string(line.has("layout")                        ? "packed/cuda_f"
+    return std::string(line.has("layout")                       ? "packed/cuda_f"
                        : line.family() == target_family_t::cuda ? "packed/cuda_b"
                                                                 : "packed/b")
            + std::to_string(s.bits) + "_s" + std::to_string(s.scale_bytes) + "x" + std::to_string(s.block)

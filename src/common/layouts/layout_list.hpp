@@ -45,16 +45,15 @@ struct layout_t {
 
 template <typename L>
 constexpr layout_t make_layout(target_family_t family, layout_codes_t codes = layout_codes_t::all) {
-    return {L::id, L::version, L::name, family, L::bits, codes, L::align, L::matrix_bytes, L::elem_bit, L::scale, L::zero_point};
+    return {L::id, L::version, L::name, family, L::bits, codes, L::align, L::matrix_bytes, L::elem_bit,
+            L::scale, L::zero_point};
 }
 
 inline constexpr layout_t layout_list[] = {
-        make_layout<n16_b4_t>(target_family_t::cpu_x64),
-        make_layout<n16_b6_t>(target_family_t::cpu_x64),
+        make_layout<n16_b4_t>(target_family_t::cpu_x64), make_layout<n16_b6_t>(target_family_t::cpu_x64),
         make_layout<n16_b8_t>(target_family_t::cpu_x64),
         make_layout<n64_i4_t>(target_family_t::cuda, layout_codes_t::integers),
-        make_layout<n64_b4_t>(target_family_t::cuda),
-        make_layout<n64_b6_t>(target_family_t::cuda),
+        make_layout<n64_b4_t>(target_family_t::cuda), make_layout<n64_b6_t>(target_family_t::cuda),
         make_layout<n64_b8_t>(target_family_t::cuda),
         make_layout<n64_f4_t>(target_family_t::cuda, layout_codes_t::floats), // only where it is asked for
 };

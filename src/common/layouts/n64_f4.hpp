@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// 4-bit floats for products at the rate of FP8 on CUDA. A step of 64 rows x 64 columns is 16 bytes for each of
-// the 128 threads of a warpgroup: one 32-bit word for every 16 rows, with four neighbouring rows of columns c
-// and c + 8. These are the bytes of two registers of wgmma for 8-bit types, in the order of K that plain rows
-// of the source have. Magnitudes stand as nibbles side by side, so that a byte permutation looks four of them
-// up at once, and signs where a mask lands them (mma/decode_f4_lookup.cuh). Of code i, which is row i % 4 of
-// the thread's rows, and column c (i < 4) or c + 8:
+// 4-bit floats for products at the rate of FP8 on CUDA. A step of 64 rows x 64 columns is 16 bytes for each
+// of the 128 threads of a warpgroup: one 32-bit word for every 16 rows, with four neighbouring rows of
+// columns c and c + 8. These are the bytes of two registers of wgmma for 8-bit types, in the order of K that
+// plain rows of the source have. Magnitudes stand as nibbles side by side, so that a byte permutation looks
+// four of them up at once, and signs where a mask lands them (mma/decode_f4_lookup.cuh). Of code i, which is
+// row i % 4 of the thread's rows, and column c (i < 4) or c + 8:
 //     magnitude    bits 4 i .. 4 i + 2
 //     sign         bit 8 i + 7 if i < 4, bit 8 (i - 4) + 3 otherwise
 #pragma once

@@ -87,7 +87,9 @@ status_t cuda_backend_t::describe_engine(engine_t &engine, size_t index) const {
 // Experts whose rows may be multiplied in FP8.
 const layout_t *cuda_backend_t::layout_for(const problem_t &p) const {
     if (p.kind != mxdnn_primitive_kind_grouped_matmul || &arch_of(*p.engine) != &sm90) return nullptr;
-    return check_fp8_problem(p).ok() ? find_layout(target_family_t::cuda, n64_f4_t::id) : nullptr;
+    return check_fp8_problem(p).ok() && check_packed_problem(p, sm90_matmul_kernels, false).ok()
+                   ? find_layout(target_family_t::cuda, n64_f4_t::id)
+                   : nullptr;
 }
 
 // One of the entries that multiply bf16 rows by such weights has to be one of the architecture. It need not
@@ -104,6 +106,8 @@ mxdnn_blob_verdict_t cuda_backend_t::verdict(const engine_t &engine, const memor
     if (prepare_mx_matmul(p) != mxdnn_success) return mxdnn_blob_slower; // its message is the reason
     const impl_list_t list = cuda_impl_list(p.kind);
     const arch_t &arch = arch_of(engine);
+    if (is_for_fp8(md) && &arch == &sm90 && decoder_of(md.dt, md.packed.quant) == decoder_t::mxfp4)
+        return because(mxdnn_blob_native, "%s", "");
     std::string taken_by = "nothing", refusal;
     for (size_t i = 0; i < list.size; i++) {
         std::unique_ptr<pd_t> pd;

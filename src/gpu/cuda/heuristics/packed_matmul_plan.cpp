@@ -182,10 +182,11 @@ matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count,
         const double cost = spread.mean([&](int64_t of_group) {
             const int64_t blocks = div_up(of_group, width), each = div_up(of_group, blocks);
             return double(blocks)
-                   * (width <= 48 ? 1480. + 3. * double(each) + double(width) : 865. + 13. * double(each));
+                   * (width <= 48 ? 1480. + 3. * double(each) + double(width)
+                                  : std::max(1640., 865. + 13. * double(each)));
         });
-        const double blocks = spread.busy
-                              * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
+        const double blocks =
+                spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
         const int64_t grid = spread.grid(blocks * double(column_groups), sm_count / pair);
         consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid) * pair}, cost});
     }
@@ -198,9 +199,9 @@ std::string to_string(const matmul_plan_t &p) {
         return "sm80_gemm:" + std::to_string(8 * sm80_gemm_tiles[v]) + "rows:grid" + std::to_string(p.grid);
     return (p.kernel == kernel_id_t::sm90_grouped_gemv
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
-                   : p.kernel == kernel_id_t::sm90_gemv
-                           ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
-                           : (is_gemm_fp8(v) ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
+                   : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                                                        : (is_gemm_fp8(v) ? "gemm_fp8:" : "gemm:")
+                                                                  + std::to_string(gemm_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

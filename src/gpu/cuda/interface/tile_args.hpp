@@ -23,7 +23,7 @@ struct tile_params_t {
 };
 
 // The layout that 4-bit codes of a packed side are in: n64_b4, n64_i4 or n64_f4.
-enum class nibbles_t : int32_t { b4, i4, f4 };
+enum class nibbles_t : uint8_t { b4, i4, f4 };
 
 struct tile_side_t {
     data_type_t dt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of f8_e4m3 at the speed of memory: from codes or from bf16, as codes, in their own order or in
-// that of wgmma's registers, or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as whole pieces of 16 bytes.
+// that of wgmma's registers, or as bf16 again. A warp takes a row, a lane 32 neighbours of it at a time, as
+// whole pieces of 16 bytes.
 #pragma once
 
 #include "gpu/cuda/device/kernels/convert_source_row.cuh"
@@ -22,8 +23,8 @@ struct fp8_rows_t {
                && (quantises(a) || (a.recipe.kind == recipe_kind_t::none && scales_rows(a.quant.scale_dt)));
     }
     static bool takes(const convert_source_args_t &a) {
-        return may_take(a) && (!a.codes || a.order != fp8_order_t::pairs) && !a.wanted && a.K % unit == 0 && a.terms == 1
-               && a.col_step == (quantises(a) ? 2 : 1) && a.row_step % 16 == 0
+        return may_take(a) && (!a.codes || a.order != fp8_order_t::pairs) && !a.wanted && a.K % unit == 0
+               && a.terms == 1 && a.col_step == (quantises(a) ? 2 : 1) && a.row_step % 16 == 0
                && reinterpret_cast<uintptr_t>(a.elements) % 16 == 0;
     }
     static bool scales_rows(data_type_t dt) { return dt == mxdnn_f32 || dt == mxdnn_bf16 || dt == mxdnn_f16; }

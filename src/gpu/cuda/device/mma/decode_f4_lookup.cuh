@@ -33,7 +33,9 @@ struct f4_lookup_t {
     // That of f8_e5m2 for a scale.
     __device__ static __forceinline__ uint2 table_e5m2(uint32_t scale) {
         return {0x3E3C3800u, // 0, 0.5, 1, 1.5; then 2, 3, 4, 6
-                scale < 253 ? 0x46444240u : scale == 253 ? 0x7C7C4240u : 0x7C7C7C7Cu};
+                scale < 253    ? 0x46444240u
+                : scale == 253 ? 0x7C7C4240u
+                               : 0x7C7C7C7Cu};
     }
 
     // Bits of b where the mask is 1, added to those of a.

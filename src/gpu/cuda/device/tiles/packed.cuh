@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed codes, scales and zero points to and from a tile: n64_b4, n64_i4, n64_f4, n64_b6 and n64_b8 by their own
-// maps.
+// Packed codes, scales and zero points to and from a tile: n64_b4, n64_i4, n64_f4, n64_b6 and n64_b8 by their
+// own maps.
 //
 // A thread's share of a fragment of 16 rows is eight codes: rows 2q, 2q + 1, 2q + 8, 2q + 9 of two columns.
 // On their way they are two words, one a column: of codes of four bits two bytes, 2q with 2q + 1 above it and
@@ -142,8 +142,8 @@ __device__ __forceinline__ uint32_t fragment_word(
 }
 // And back.
 template <int width>
-__device__ __forceinline__ void put_fragment_word(codes_t<width> &t, int column, int row, int q, uint32_t w,
-        [[maybe_unused]] bool neighbours = false) {
+__device__ __forceinline__ void put_fragment_word(
+        codes_t<width> &t, int column, int row, int q, uint32_t w, [[maybe_unused]] bool neighbours = false) {
     if constexpr (width == 4) {
         t.template at<uint8_t>(column, row + (neighbours ? 4 : 2) * q) = uint8_t(w);
         t.template at<uint8_t>(column, row + (neighbours ? 4 * q + 2 : 2 * q + 8)) = uint8_t(w >> 8);
@@ -176,8 +176,8 @@ struct step_t {
     uint2 top;
 
     // a and b: the two columns of a thread.
-    __device__ __forceinline__ void pack(const uint32_t *a, const uint32_t *b,
-            [[maybe_unused]] nibbles_t nibbles = nibbles_t::b4) {
+    __device__ __forceinline__ void pack(
+            const uint32_t *a, const uint32_t *b, [[maybe_unused]] nibbles_t nibbles = nibbles_t::b4) {
         uint32_t w[4];
         if constexpr (bits == 4) {
 #pragma unroll
@@ -304,10 +304,8 @@ public:
             step_[step].unpack(a, b, src.nibbles);
 #pragma unroll
             for (int i = 0; i < s::fragments; i++) {
-                put_fragment_word<width>(
-                        t, l.column, step * s::rows + 16 * i, l.q, a[i], neighbours);
-                put_fragment_word<width>(
-                        t, l.column + 8, step * s::rows + 16 * i, l.q, b[i], neighbours);
+                put_fragment_word<width>(t, l.column, step * s::rows + 16 * i, l.q, a[i], neighbours);
+                put_fragment_word<width>(t, l.column + 8, step * s::rows + 16 * i, l.q, b[i], neighbours);
             }
         }
     }

@@ -134,12 +134,10 @@ private:
     bool gathers_, makes_, made_ = false;
     bool in_fp8_;          // the source has rows that are multiplied in FP8 as they are,
     const float *factors_; // and their factors
-    bool listed_;        // the kernel reads the rows of the list one after the other
-    made_rows_t source_; // the rows to prepare; one part has all
+    bool listed_;          // the kernel reads the rows of the list one after the other
+    made_rows_t source_;   // the rows to prepare; one part has all
 
-    bool is_fp8() const {
-        return kernel_ == kernel_id_t::sm90_gemm && packed::is_gemm_fp8(launch_.variant);
-    }
+    bool is_fp8() const { return kernel_ == kernel_id_t::sm90_gemm && packed::is_gemm_fp8(launch_.variant); }
     status_t multiply_rows(int64_t first) {
         packed::matmul_args_t &a = launch_.matmul;
         if (makes_)
@@ -202,7 +200,8 @@ std::string packed_grouped_matmul_t<kernels>::pd_t::plan_text() const {
 reason_t sm90_fp8_grouped_matmul_t::pd_t::init() {
     if (const reason_t r = check_fp8_problem(problem); !r.ok()) return r;
     const int64_t rows = listed_rows(problem);
-    if (rows != runtime_dim && !packed::fp8_pays(rows, int(problem.weights.dims[0]), is_for_fp8(problem.weights)))
+    if (rows != runtime_dim
+            && !packed::fp8_pays(rows, int(problem.weights.dims[0]), is_for_fp8(problem.weights)))
         return no("rows", std::to_string(rows).c_str(), "enough for each expert");
     fp8 = true;
     return sm90_grouped_matmul_t::pd_t::init();

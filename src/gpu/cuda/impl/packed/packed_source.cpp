@@ -199,8 +199,9 @@ bool has_fp8_rows(const exec_ctx_t &ctx, packed::matmul_args_t &a) {
     if (!is_for_fp8(p.weights) || p.src.dt != mxdnn_f8_e4m3) return false;
     const packed::convert_source_args_t r =
             source_rows_args(ctx, matrix_args(ctx, MXDNN_ARG_SRC, p.src, p.attr.src), {});
-    if (r.col_step != 1 || r.row_step % row_copy_bytes || reinterpret_cast<uintptr_t>(r.elements) % row_copy_bytes
-            || r.quant.scale_dt != mxdnn_f32 || r.scale_row_step != int64_t(sizeof(float)))
+    if (r.col_step != 1 || r.row_step % row_copy_bytes
+            || reinterpret_cast<uintptr_t>(r.elements) % row_copy_bytes || r.quant.scale_dt != mxdnn_f32
+            || r.scale_row_step != int64_t(sizeof(float)))
         return false;
     a.src_stride = r.row_step;
     a.row_factors = reinterpret_cast<const float *>(r.scales);

@@ -42,8 +42,7 @@ struct fp8_block_scales_t {
         uint32_t words[tiles] = {header.read_4(), 0};
         words[1] = second ? header.read_4(tile_bytes) : words[0];
 #pragma unroll
-        for (int j = 0; j < blocks; j++)
-            scales[j] = __byte_perm(words[j / 2], 0, j % 2 ? 0x4342 : 0x4140);
+        for (int j = 0; j < blocks; j++) scales[j] = __byte_perm(words[j / 2], 0, j % 2 ? 0x4342 : 0x4140);
         largest = __vmaxu2(__vmaxu2(scales[0], scales[1]), __vmaxu2(scales[2], scales[3]));
     }
     // Whether they are too far apart, or above the byte whose largest code f32 can represent.
@@ -151,9 +150,9 @@ struct fp8_f4_t : fp8_unit_base_t {
 // most_rows: the rows that are multiplied at a time, at most.
 template <typename codes_t, int most_rows>
 struct fp8_unit_t : codes_t {
+    using codes_t::blocks, codes_t::tile_bytes;
     using typename codes_t::facts_t;
     using typename codes_t::unit_t;
-    using codes_t::blocks, codes_t::tile_bytes;
 
     // A warp computes the facts about `count` panels, with one tile or two. `all`: see above.
     template <int count, typename facts_of_t>
@@ -172,8 +171,8 @@ struct fp8_unit_t : codes_t {
         }
     }
 
-    // ptxas serialises products (C7511) unless, for n64_f4, sums begin with a value, and code for so many rows
-    // is not shared with that for others; and unless, for n64_b4, neither is said.
+    // ptxas serialises products (C7511) unless, for n64_f4, sums begin with a value, and code for so many
+    // rows is not shared with that for others; and unless, for n64_b4, neither is said.
     template <size_t n>
     __device__ static __forceinline__ void begin(float (&part)[n]) {
         if constexpr (codes_t::apart)

@@ -54,8 +54,8 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
                 // The terms of a row are consecutive along K. Rows of FP8 for n64_b4 have another order, in
                 // which their last block of 32 ends with zeros.
                 const bool fp8 = is_gemm_fp8(a.variant);
-                const int64_t columns = a.variant == gemm_fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride
-                                                                                        : m.matmul.K;
+                const int64_t columns =
+                        a.variant == gemm_fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,
                         m.matmul.src_stride, gemm_box_rows(gemm_width(a.variant)));
                 if (e != cudaSuccess) return e;

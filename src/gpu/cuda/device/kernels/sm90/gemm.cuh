@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
                 cta.produce_rows(kernel_args.source_map, position, block);
             else if constexpr (shared_t::fp8) {
                 if (warp >= 4 - shared_t::scale_warps)
-                    cta.template look_at_scales<shared_t::scale_warps>(warp - (4 - shared_t::scale_warps), lane,
-                            position, cta.factor_set(at), block, items.panel_group(at));
+                    cta.template look_at_scales<shared_t::scale_warps>(warp - (4 - shared_t::scale_warps),
+                            lane, position, cta.factor_set(at), block, items.panel_group(at));
             }
             position += cta.stage_end - cta.stage_begin;
         }
