@@ -18,6 +18,7 @@
 #include "common/formats/format_list.hpp"
 #include "common/layouts/layout_list.hpp"
 #include "common/memory_desc.hpp"
+#include "common/packed_desc.hpp"
 
 #ifndef MXDNN_TEST_DATA // the build says where; without it, the current folder is the root of the sources
 #define MXDNN_TEST_DATA "tests/gtests"

@@ -66,7 +66,7 @@ struct gemm_shared_t {
     static constexpr bool widest = width > 256;
     // Warps of the producer that copy weights, and that look at scales.
     static constexpr int weight_warps = fp8 && pair == 1 ? 1 : k::weight_warps,
-                         scale_warps = fp8 ? (pair == 1 ? 2 : 1) : 0;
+                         scale_warps = fp8 && pair == 1 ? 2 : 1;
     static constexpr int producer_registers = consumer_groups == 4 ? (fp8 ? 64 : 32)
                                               : widest             ? 40
                                                                    : 56,
