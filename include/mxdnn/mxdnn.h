@@ -178,9 +178,9 @@ mxdnn_status_t MXDNN_API mxdnn_checksum_destroy(mxdnn_checksum_t checksum);
  * - MXDNN_MEMORY_ALLOCATE: the library allocates and owns a buffer, at a multiple of 64 bytes;
  * - MXDNN_MEMORY_NONE: no buffer yet.
  *
- * Packed bytes start at a multiple of 16. Values of 2, 4 and 8 bytes start at a multiple of their size. Buffers of a
- * CUDA engine are device memory.
- * mxdnn_invalid_arguments: a descriptor with tag `any`, or an allocation for runtime dimensions. */
+ * Packed bytes start at a multiple of 16. Values of 2, 4 and 8 bytes start at a multiple of their size.
+ * Buffers of a CUDA engine are device memory. mxdnn_invalid_arguments: a descriptor with tag `any`, or an
+ * allocation for runtime dimensions. */
 mxdnn_status_t MXDNN_API mxdnn_memory_create(
         mxdnn_memory_t *memory, const_mxdnn_memory_desc_t md, mxdnn_engine_t engine, void *handle);
 /** Writes the descriptor. It lives as long as the memory. */

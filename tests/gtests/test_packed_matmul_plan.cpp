@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans that pick a Hopper kernel, and room for rows that are summed: pure functions, tested without a device.
+// The plans that pick a Hopper kernel, and room for rows that are summed: pure functions, tested without a
+// device.
 #include <algorithm>
 
 #include <gtest/gtest.h>
