@@ -23,7 +23,7 @@ inline bytes_t blob_of(const memory_desc_t &md) {
     return blob;
 }
 
-// Makes length and checksum right again, so that what lies behind them is reached.
+// Corrects length and checksum, so that the checks of the other fields are reached.
 inline void seal(bytes_t &blob) {
     if (blob.size() < min_blob_bytes) return;
     store_le(blob.data() + envelope_bytes - 4, 4, blob.size());

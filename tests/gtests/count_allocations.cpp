@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of its own: inlined into its callers, GCC takes the pair of replacements for a mismatch.
+// In a separate file: when these replacements are inlined into callers, GCC warns of a mismatch.
 #include "gtests/count_allocations.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running one primitive on two engines on the same bytes, and looking at every byte that comes out.
+// Runs one primitive on two engines with the same bytes, and compares every output byte.
 #pragma once
 
 #include <cstring>
@@ -22,7 +22,7 @@ using bytes_t = std::vector<uint8_t>;
 using values_t = std::map<int, bytes_t>; // by execution argument
 using shapes_t = std::map<int, memory::desc>;
 
-// Choices that a seed repeats.
+// Random choices; the same seed gives the same choices.
 struct dice_t {
     std::mt19937 rng;
     explicit dice_t(unsigned seed) : rng(seed) {}
@@ -51,7 +51,7 @@ inline const std::vector<mxdnn::impl::arg_desc_t> &args_of(const mxdnn::primitiv
     return pd.get()->pd->args;
 }
 
-// Moves on to the implementation of that name; false if there is none.
+// Advances to the implementation of that name. Returns false if there is none.
 inline bool go_to(mxdnn::primitive_desc_base &pd, const std::string &name) {
     while (pd.impl_info_str() != name)
         if (!pd.next_impl()) return false;
@@ -81,7 +81,7 @@ inline bytes_t read_memory(const memory &m) {
     return bytes;
 }
 
-// Arguments on an engine: what `in` has, and poison for the rest.
+// Arguments on an engine: bytes from `in`, poison for all others.
 struct call_t {
     std::unordered_map<int, memory> args;
     std::vector<int> outputs;

@@ -16,12 +16,12 @@ using quant_mode_t = mxdnn::quantization_mode;
 struct format_t {
     dt elem, scale;
     memory::dim block;
-    quant_mode_t mode; // that computes it; undef: it cannot be computed
+    quant_mode_t mode; // mode that computes the format; undef: it cannot be computed
     dt zp = dt::undef;
     bool global = false;
     bool minima = false; // zero points are the values of code 0
 };
-// Named ones that are new come behind these.
+// New named formats come after these.
 inline const format_t first_formats[] = {
         {dt::f8_e4m3, dt::e8m0, 32, quant_mode_t::dynamic_mx},
         {dt::f8_e5m2, dt::e8m0, 32, quant_mode_t::dynamic_mx},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random problems of grouped_matmul on a device, and what they should give: double arithmetic over the packed
-// bytes, for random groupings, routings and attributes, odd sizes, rows that belong to nobody, with a bound
-// that follows from the arithmetic.
+// Random problems of grouped_matmul on a device, and their expected results: double arithmetic over the
+// packed bytes. Groupings, routings, attributes and sizes are random, and some rows belong to no group. The
+// error bound is derived from the arithmetic.
 #pragma once
 
 #include <cmath>
@@ -15,9 +15,9 @@ namespace grouped {
 using namespace mxdnn::impl;
 
 enum class act_t { none, swiglu_oai, silu, relu, relu2 };
-// What a random problem is like: small; many rows; few rows but so many columns of many experts that each
-// multiprocessor has several items; more rows, and so many items for each that gemm does not know all of
-// them in the beginning; many rows of f8_e4m3, with block scales that lie close by or far apart.
+// Kinds of random problems, in order: small; many rows; few rows, with so many experts and columns that each
+// multiprocessor has several items; more rows, with more items than gemm lists at its start; many rows of
+// f8_e4m3, with block scales that are close together or far apart.
 enum class kind_t { small, many, wide, turns, fp8 };
 
 template <typename T>
@@ -51,7 +51,7 @@ struct value_t {
     double x = 0, bound = 0;
 };
 
-// A random problem with its data, and what it should give.
+// A random problem with its data and expected results.
 struct problem_of_test_t {
     dice_t d;
     int64_t E, K, N, G, rows = 0, src_rows, dst_rows, group_rows = 0;
@@ -77,7 +77,7 @@ struct problem_of_test_t {
     bool gated() const { return act == act_t::swiglu_oai || act == act_t::silu; }
     int64_t columns() const { return gated() ? N / 2 : N; }
 
-    int64_t check_step = 1; // every so many rows are looked at
+    int64_t check_step = 1; // one row of this many is checked
     int64_t rows_hint = 0;
 
     // int4: with such weights, of any type.
@@ -191,7 +191,7 @@ struct problem_of_test_t {
                 src.push_back(decode_value(mxdnn_f8_e4m3, codes.back()) * scale);
             }
         }
-        // What they are multiplied as.
+        // The values that the kernels multiply.
         for (int64_t r = 0; fp8 && !given && r < src_rows; r++) {
             source_recipe_t recipe;
             recipe.kind = recipe_kind_t::row_fp8;
@@ -206,7 +206,7 @@ struct problem_of_test_t {
     }
     std::vector<float> before_recipe;
 
-    // The same with rows that lie as they would be gathered.
+    // The same problem with rows already in gathered order.
     problem_of_test_t gathered() const {
         problem_of_test_t p = *this;
         p.gathers = false;
@@ -259,8 +259,8 @@ struct problem_of_test_t {
                 rows_desc(dst_rows, columns(), dst_type, scatters), attr);
     }
 
-    // Now and then one that MXFP4 does not decode fast, or nearly; NaN where nothing hides it, and no row is
-    // gathered from nowhere. The small ones do not stand alone.
+    // Some scales are outside of, or near the ends of, what the fast decoder of MXFP4 takes. NaN is used only
+    // where nothing hides it and no row has a missing source. Small scales do not occur alone.
     uint32_t weight_scale(int64_t k, int64_t n) {
         const uint32_t usual = 130 - scale_spread + d.rng() % scale_spread;
         if (!special_scales || d.rng() % 8) return usual;
@@ -292,7 +292,7 @@ struct problem_of_test_t {
                 }
         }
     }
-    // Scales of either sign, now and then a subnormal one; code and zero may be multiplied apart.
+    // Scales of either sign, some of them subnormal. Code and zero may be multiplied by the scale separately.
     void make_int4(
             const packed_view_t &view, int64_t k, int64_t n, uint32_t bits, float &weight, float &magnitude) {
         const auto of = [](dt type, uint32_t v) { return decode_value(mxdnn_data_type_t(type), v); };

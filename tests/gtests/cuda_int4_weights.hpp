@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sort of int4 weights, for tests of many.
+// One kind of int4 weights, for tests that run many kinds.
 #pragma once
 
 #include "cuda_call.hpp"

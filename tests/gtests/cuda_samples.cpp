@@ -61,7 +61,7 @@ void add_reorders(list_t &l) {
     l.add_reorder("copy", bf16, bf16, l.attr());
     l.add_reorder("cast", bf16, memory::desc({33, 100}, dt::f32, tag::ab), l.attr());
     l.add_reorder("transpose", bf16, memory::desc({33, 100}, dt::bf16, tag::ba), l.attr());
-    // Packed by the layout that a matmul asks for.
+    // Packed in the layout that a matmul chooses.
     mxdnn::primitive_attr w;
     w.set_scales(MXDNN_ARG_WEIGHTS, 3, {32, 1}, dt::e8m0);
     const memory::desc packed = mxdnn::mx_matmul::primitive_desc(l.e,
@@ -73,7 +73,7 @@ void add_reorders(list_t &l) {
     k.set_scales(MXDNN_ARG_DST, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
     l.add_reorder("pack", plain, packed, k);
     l.add_reorder("unpack", packed, plain, l.attr());
-    // Rows in groups, which only the device knows.
+    // Rows in groups whose sizes are on the device only.
     mxdnn::primitive_attr both = l.attr();
     both.set_scales(MXDNN_ARG_DST, 3, {1, 32}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
     both.set_scales(MXDNN_ARG_DST_1, 3, {32, 1}, dt::e8m0, false, mxdnn::quantization_mode::dynamic_mx);
@@ -124,7 +124,7 @@ void add_experts(list_t &l) {
                 {{MXDNN_ARG_GROUP_OFFSETS, s32({3, 3, 5, 9})},
                         {MXDNN_ARG_GROUP_EXPERT_IDS, s32({2, 0, 1, 3})}},
                 {{MXDNN_ARG_WEIGHTS_PTRS, left_out}});
-    // Gathered, and summed where rows meet: one of each of the sums' ways, and of the matmul's.
+    // Rows are gathered, and summed where they share a destination: each way of summing, each kind of matmul.
     for (const int32_t rows : {40, 1200}) {
         std::vector<int32_t> token, ends = {rows / 8, rows / 8, rows / 2, rows};
         for (int32_t r = 0; r < rows; r++) token.push_back((r * 7 + r / 3) % (rows / 4));
@@ -181,7 +181,7 @@ void add_gradients(list_t &l) {
 
 void add_companions(list_t &l) {
     const mxdnn::engine &e = l.e;
-    // One CTA, and many that wait for each other.
+    // One CTA, and many CTAs that wait for each other.
     for (const memory::dim tokens : {9, 333})
         l.add("route of " + std::to_string(tokens), [&] {
             return mxdnn::moe_route::primitive_desc(e, memory::desc({tokens, 16}, dt::bf16, tag::ab), 4,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One problem of every primitive, by every implementation that takes it: what device tests go through.
+// One problem of every primitive with every implementation that takes it, for tests that need all of them.
 #pragma once
 
 #include <memory>

@@ -18,7 +18,7 @@ void for_each_format(F &&body) {
                 for (int zp = 0; zp < 4; zp++)
                     for (const data_type_info_t &zp_type : types)
                         for (int global = 0; global < 3; global++) {
-                            // Without zero points there is one case, not one for each of their types.
+                            // Without zero points there is one case, not one per type of zero points.
                             if (zp == 0 && &zp_type != types) break;
                             quant_t q;
                             q.scale_dt = scale.id;

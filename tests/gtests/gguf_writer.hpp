@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF files for tests: right ones, and ones that are wrong in one place.
+// GGUF files for tests: valid files, and files with one mistake.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::string raw(T v) {
     std::memcpy(s.data(), &v, sizeof(T));
     return s;
 }
-// As the format has strings.
+// A string as the format stores it.
 inline std::string text(const std::string &s) { return raw(uint64_t(s.size())) + s; }
 
 struct tensor_t {
@@ -76,7 +76,7 @@ struct writer_t {
     }
 };
 
-// A file without a name; its path while this lives.
+// A file without a name. The path is valid during the lifetime of this object.
 class memory_file_t {
 public:
     explicit memory_file_t(const std::string &bytes) : fd_(memfd_create("gguf", 0)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of grouped_matmul share: experts with known values, and executions by every implementation.
+// Shared by the tests of grouped_matmul: experts with known values, and executions by every implementation.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// main() of tests that run once under every ISA cap: skips, and says so, where the machine lacks
-// the ISA; fails where the cap that was asked for is not the one in force.
+// main() of tests that run once under every ISA cap. Skips with a message where the machine lacks the ISA.
+// Fails where the requested cap is not in force.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only way tests call generated code. It plants a pattern in every register that a function
-// must preserve, calls, and checks: rbx, rbp, r12 to r15, the control bits of MXCSR, the direction
-// flag, that the arguments and the bytes around them are untouched, that the upper halves of the
-// vector registers are clean (vzeroupper), and that no tile configuration is left behind.
-// guarded_t below is memory that ends, or begins, where no access is allowed.
+// Tests call generated code only through this. It fills every register that a function must preserve with a
+// pattern, calls the code, and then checks:
+// - rbx, rbp, r12 to r15, the control bits of MXCSR and the direction flag;
+// - the arguments and the bytes around them;
+// - that the upper halves of the vector registers are zero (vzeroupper);
+// - that no tile configuration remains.
+// guarded_t below is memory next to a page that cannot be accessed.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,7 @@ inline void jit_call_trampoline(jit_call_frame_t *frame) {
                   && offsetof(jit_call_frame_t, mxcsr_before) == 120
                   && offsetof(jit_call_frame_t, mxcsr_after) == 124
                   && offsetof(jit_call_frame_t, ymm) == 128);
-    // The stack below the red zone holds what the compiler expects to find again.
+    // The compiler may keep values on the stack below the red zone.
     __asm__ volatile("lea -128(%%rsp), %%rsp\n"
                      "push %%rbx\n push %%rbp\n push %%r12\n push %%r13\n push %%r14\n push %%r15\n"
                      "mov %%rsp, %%rbx\n"
@@ -71,7 +73,7 @@ inline void jit_call_trampoline(jit_call_frame_t *frame) {
                      "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-// The tile configuration that the thread has now; all zero when tiles are released.
+// The tile configuration of this thread; all zero after tiles are released.
 inline void store_tile_config(uint8_t config[64]) {
     __asm__ volatile(".byte 0xc4, 0xe2, 0x79, 0x49, 0x00" : : "a"(config) : "memory"); // sttilecfg [rax]
 }
@@ -117,8 +119,8 @@ void jit_call(const jit_kernel_t &kernel, const Args &args) {
     }
 }
 
-// Bytes between two pages that fault. What is left of the pages in between is filled with a
-// pattern that intact() looks for.
+// Bytes between two pages that fault. The unused rest of the pages in between has a pattern that intact()
+// checks.
 class guarded_t {
 public:
     enum place_t {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of kernels share: formats to run, packed matrices and their values, creating kernels, and
-// the bound of their results.
+// Shared by the tests of kernels: formats to run, packed matrices and their values, creation of kernels, and
+// the error bound of their results.
 //
 // MXDNN_TEST_SEED repeats a run; MXDNN_TEST_BRIEF=1 tests fewer sizes and formats, for emulators.
 #pragma once
@@ -116,7 +116,7 @@ struct matrix_t {
     }
 
 private:
-    // What was filled in, or read once through the layout's map, which is slow: bit by bit.
+    // Codes and scales as filled in, or as read once through the layout's map, which is slow.
     mutable std::vector<element_t> elements_;
     mutable bool fresh_ = false;
 

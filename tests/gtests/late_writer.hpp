@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel as a caller may have it: it lets the kernel after it start at once, and writes only later.
+// A caller's kernel that lets the next kernel start at once and writes its result later.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of misuse share: valid objects to be wrong beside, and results that have to stay as they
-// were.
+// Shared by the tests of misuse: valid objects for the other arguments of a wrong call, and results that must
+// not change.
 #pragma once
 
 #include "test_api_util.hpp"
 
 namespace api_test {
 
-// Valid objects to be wrong beside.
+// Valid objects for the other arguments of a wrong call.
 struct Misuse : public testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
     mxdnn::stream str{eng};
@@ -19,7 +19,7 @@ struct Misuse : public testing::Test {
     mxdnn::mx_reorder prim{pd};
     std::vector<uint8_t> blob = md.get_blob();
 
-    // Where results would go; refused calls leave the poison in place.
+    // Buffers for results. Refused calls leave their poison unchanged.
     mxdnn_engine_t out_engine = poison<mxdnn_engine_t>();
     mxdnn_stream_t out_stream = poison<mxdnn_stream_t>();
     mxdnn_memory_desc_t out_md = poison<mxdnn_memory_desc_t>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread pools of callers, of several habits, and a problem to be executed on them.
+// Thread pools of callers with different behaviour, and a problem that is executed on them.
 #pragma once
 
 #include "mxdnn/mxdnn_threadpool.hpp"
@@ -50,7 +50,7 @@ public:
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [this] { return open_ == 0; });
     }
-    // A task of the caller, which any thread that waits for others may take.
+    // A task of the caller. Any waiting thread may take it.
     void submit(std::function<void()> task) {
         {
             std::lock_guard<std::mutex> lock(mutex_);
@@ -104,8 +104,8 @@ private:
 };
 inline thread_local bool pool_t::inside = false;
 
-// Legal but unusual: claims many threads and runs one call after the other, the last one first. Work that
-// waits for another call to make progress would hang here.
+// Legal but unusual: reports many threads and runs the calls one after the other, the last one first. Code in
+// which one call waits for another would hang here.
 class backwards_t : public mxdnn::threadpool_iface {
 public:
     explicit backwards_t(int n, bool in_parallel = false) : n_(n), in_parallel_(in_parallel) {}
@@ -165,7 +165,7 @@ struct pool_problem_t {
     }
 };
 
-// A stream over the library's own threads.
+// A stream that uses the library's own threads.
 inline mxdnn::stream library_stream(const mxdnn::engine &e) {
     static backwards_t instead(1); // by the interface of pools: executions in the calling thread
     return under_tsan ? mxdnn::threadpool_interop::make_stream(e, &instead) : mxdnn::stream(e);

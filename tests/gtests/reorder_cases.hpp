@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reorder of test_mx_reorder: its two sides, data for them, every implementation beside the reference.
+// A reorder of test_mx_reorder: its two sides, their data, and a comparison of every implementation with the
+// reference.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ using namespace api_test;
 using mode_t = mxdnn::quantization_mode;
 using dim = memory::dim;
 
-// ---- memory whose last (or first) byte stands beside a page that cannot be touched ----
+// ---- memory whose last (or first) byte is next to a page that cannot be accessed ----
 
 class guarded_t {
 public:
@@ -41,7 +42,7 @@ public:
     uint8_t *data() const { return data_; }
     size_t size() const { return size_; }
     void fill(uint8_t byte) const { std::memset(first_, byte, inside_); }
-    // Everything that can be touched, so that stray writes count, too.
+    // All accessible bytes, so that stray writes are found too.
     std::vector<uint8_t> everything() const { return {first_, first_ + inside_}; }
 
 private:
@@ -125,7 +126,7 @@ struct side_t {
     dim padding = 0;             // elements from the end of a row to the next
     bool swizzled = false, dense = false, scales_transposed = false;
     bool given = false;           // a destination whose scales are the caller's
-    const char *target = nullptr; // that the side is packed for, or null: this machine's
+    const char *target = nullptr; // target for which the side is packed; null: this machine's
 };
 
 struct problem_t {
@@ -133,7 +134,7 @@ struct problem_t {
     memory::dims dims; // batch, K, N
     mxdnn::scale_rounding rounding = mxdnn::scale_rounding::floor;
     unsigned seed = 0;
-    bool usual = false; // values and scales of usual sizes; otherwise anything is among them
+    bool usual = false; // only values and scales of usual sizes; otherwise also special ones
 
     std::string text() const {
         std::string s;
@@ -190,7 +191,7 @@ inline memory::desc desc_of(const mxdnn::engine &eng, const side_t &s, const mem
     return memory::desc(dims, s.format ? s.format->elem : s.type, strides_of(s, dims));
 }
 
-// Bytes from the first element to the last; dense rows are shorter than the descriptor knows.
+// Bytes from the first element to the last. Dense rows are shorter than the descriptor assumes.
 inline size_t bytes_of(const side_t &s, const memory::desc &md) {
     if (!s.dense) return md.get_size();
     const memory::dims dims = md.get_dims(), strides = md.get_strides();
@@ -198,7 +199,7 @@ inline size_t bytes_of(const side_t &s, const memory::desc &md) {
     const size_t n = dims.size(), inner = strides[n - 1] == 1 && dims[n - 1] != 1 ? n - 1
                                           : strides[n - 2] == 1                   ? n - 2
                                                                                   : n - 1;
-    // A row takes whole bytes, and longer strides count in rows.
+    // A row takes whole bytes. Longer strides are multiples of a row.
     dim row = 0;
     for (size_t i = 0; i < n; i++)
         if (i != inner && dims[i] > 1 && strides[i] > 0 && (row == 0 || strides[i] < row)) row = strides[i];
@@ -240,7 +241,7 @@ inline uint32_t encode(dt type, float x) {
     return mag < 0x38800000 ? sign : sign | ((mag - 0x38000000) >> 13); // truncated; any value will do
 }
 
-// Values of many magnitudes, and in some blocks everything that is special.
+// Values of many magnitudes. Some blocks have special values.
 inline void fill_values(const guarded_t &g, dt type, std::mt19937 &rng, bool usual) {
     constexpr int usual_styles[] = {0, 0, 0, 0, 20, 23, 25, 26};
     const int bytes = bytes_of(type);
@@ -350,7 +351,7 @@ struct reorder_test_t {
         b.descs[arg] = md;
     }
 
-    // Inputs are the same for every implementation, outputs start poisoned.
+    // All implementations get the same inputs. Outputs are poisoned first.
     buffers_t make() {
         rng.seed(p.seed);
         buffers_t b;
@@ -408,14 +409,14 @@ struct reorder_test_t {
         mxdnn::mx_reorder(each).execute(mxdnn::stream(eng), b.args(src_eng, eng));
     }
 
-    // Of all buffers, inputs among them: those must not change.
+    // Of all buffers. Inputs must not change either.
     static std::map<int, std::vector<uint8_t>> snapshot(const buffers_t &b) {
         std::map<int, std::vector<uint8_t>> m;
         for (const auto &d : b.data) m[d.first] = d.second->everything();
         return m;
     }
 
-    // Runs every implementation; the last one, the reference, is right.
+    // Runs every implementation. The last one, the reference, gives the expected bytes.
     void check(const char *first = "simd:") {
         bool has_simd = mxdnn::impl::x64::mayiuse(mxdnn::impl::x64::cpu_isa_t::avx2);
         for (const side_t *side : {&p.src, &p.dst})
@@ -435,7 +436,8 @@ struct reorder_test_t {
                 compare(results[i].first, want.first, results[i].second.at(want.first), want.second);
     }
 
-    // NaNs of a high-precision destination are alike: which operand's payload a product keeps is not said.
+    // Any NaN equals any other in a high-precision destination: the payload that a product keeps is
+    // unspecified.
     std::vector<uint8_t> without_payloads(int arg, std::vector<uint8_t> bytes) const {
         if (arg != MXDNN_ARG_DST || p.dst.form != form_t::high) return bytes;
         const size_t size = size_t(bytes_of(p.dst.type));

@@ -66,7 +66,7 @@ struct Execute : public testing::Test {
     }
 };
 
-// Plain s8 rows with a scale each: codes times scale, by every implementation, batches too.
+// Plain s8 rows with one scale per row: codes times scale, by every implementation, also in batches.
 TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);
@@ -85,7 +85,7 @@ TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     for (const bool by_mask : {true, false}) {
         mxdnn::primitive_attr a;
         a.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
-        // One per row by a mask without the columns, or by a group as long as a row.
+        // One scale per row: by a mask without the columns, or by a group as long as a row.
         if (by_mask)
             a.set_scales(MXDNN_ARG_SRC, 3, {}, dt::f32);
         else
@@ -126,7 +126,7 @@ TEST(ExecuteSources, PlainS8WithOneScalePerRow) {
     }
 }
 
-// Scales have to fit the rows even if their number is known at execution only.
+// Scales must match the rows, also when the number of rows is known at execution only.
 TEST(ExecuteSources, ScalesFollowRuntimeRows) {
     const mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);

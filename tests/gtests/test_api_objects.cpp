@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes into an object comes out of it: attributes, post-ops, descriptors, queries, clones, the
-// implementation list, and the error text of each thread.
+// Objects give back what was set: attributes, post-ops, descriptors, queries, clones, the implementation
+// list, and the error text of each thread.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -113,7 +113,7 @@ TEST(Objects, AttributesOfArgumentsRoundTrip) {
         // A value from a getter can be set again.
         mxdnn::primitive_attr again;
         again.set_scales(arg, mask, groups, type);
-        // Others have what they had.
+        // The other descriptors are unchanged.
         if (arg != MXDNN_ARG_DST_1) expect_defaults(MXDNN_ARG_DST_1);
     }
     a.set_row_grouping(mxdnn::row_grouping::padded);
@@ -271,7 +271,7 @@ TEST(Objects, AnnotationsTravel) {
     EXPECT_EQ(back, memory::desc(plain));
     EXPECT_NE(md.get_blob(), plain);
     EXPECT_EQ(mxfp4_matmul(e, 1, 64, 32).weights_desc(), md);
-    // Taken away again.
+    // Removed again.
     md.set_annotation(dt::undef);
     EXPECT_EQ(md.get_blob(), plain);
     // Through a primitive descriptor, too.
@@ -410,7 +410,7 @@ TEST(Objects, EveryNamedTargetHasAnEngine) {
     ASSERT_FALSE(names.empty());
     for (const std::string &name : names) EXPECT_EQ(mxdnn::engine::for_target(name).get_target(), name);
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
-    // This machine's own is one of them.
+    // One of them is the target of this machine.
     const std::string here = mxdnn::engine(mxdnn::engine::kind::cpu, 0).get_target();
     EXPECT_EQ(std::count(names.begin(), names.end(), here), 1);
     for (const size_t beyond : {names.size(), SIZE_MAX}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Impossible problems: shapes, types and attributes that primitive descriptors refuse. The message has
-// the values that do not fit.
+// Impossible problems: shapes, types and attributes that primitive descriptors refuse. The message contains
+// the values that do not match.
 #include "test_api_util.hpp"
 
 using namespace api_test;
@@ -42,7 +42,7 @@ mxdnn::primitive_attr scales(
 
 } // namespace
 
-// The problems of this file's base cases are legal, so that each refusal is due to its one change.
+// The base cases of this file are legal, so each refusal has one cause.
 TEST_F(Problems, TheBaseCasesAreLegal) {
     mxdnn_primitive_desc_t pd = nullptr;
     std::swap(out, pd);
@@ -80,10 +80,10 @@ TEST_F(Problems, MatmulShapes) {
             bad, matmul(plain({4, 64}), fp4({64, 32}), plain({1, 1, 32}), plain({4, 32})), "1x1x32", "bias");
     EXPECT_REFUSED(
             mxdnn_unimplemented, matmul(plain({4, 64}), fp4({64, runtime}), no_bias, plain({4, 32})), "64x*");
-    // K of src is only known as the weights know it.
+    // K of src is known from the weights only.
     EXPECT_REFUSED(bad, matmul(plain({4, runtime}), fp4({64, 32}), no_bias, plain({4, 32})), "4x*",
             "K is * in src and 64");
-    // Weights as frameworks have them.
+    // Weights in the order of frameworks.
     EXPECT_REFUSED(bad, matmul(plain({4, 64}), fp4({32, 64}), no_bias, plain({4, 32})),
             "K is 64 in src and 32 in weights", "[.., N, K]", "ba");
 }
@@ -261,7 +261,7 @@ TEST_F(Problems, MatmulPostOps) {
         for (mxdnn_dim_t x : d) text += (text.empty() ? "" : "x") + std::to_string(x);
         EXPECT_REFUSED(mxdnn_invalid_shape, with(binary, 32, 32), text, "4x32");
     }
-    // Before the gate the operand has N columns, after it half of them.
+    // Before the gate the operand has N columns, after it N / 2.
     mxdnn::post_ops after = gated.clone();
     after.append_binary(mxdnn::algorithm::binary_mul, plain({1, 32}, dt::f32));
     EXPECT_REFUSED(mxdnn_invalid_shape, with(after, 32, 16), "1x32", "4x16");
@@ -301,7 +301,7 @@ TEST_F(Problems, Reorder) {
     po.append_eltwise(mxdnn::algorithm::eltwise_relu, 0, 0);
     post.set_post_ops(po);
     EXPECT_REFUSED(bad, reorder(plain({64, 32}), plain({64, 32}), post), "post-ops");
-    // Packed bytes hold their scales, so static ones have nowhere to go.
+    // Packed bytes contain their scales, so static scales are not possible.
     EXPECT_REFUSED(bad, reorder(plain({64, 32}), packed, scales(D, 3, {32, 1})), "static");
     EXPECT_REFUSED(bad,
             reorder(plain({64, 32}), packed, scales(D, 3, {16, 1}, dt::f8_e4m3, mode::dynamic_fp)), "f8_e4m3",
@@ -365,7 +365,7 @@ TEST_F(Problems, ReorderEngines) {
             "cpu:x64", "cuda:sm_90");
 }
 
-// What one target stands for has names of its own, under which it is that target.
+// Some targets have further names. They mean the same target.
 TEST_F(Problems, TargetsHaveFurtherNames) {
     const std::pair<const char *, const char *> names[] = {{"cuda:sm_86", "cuda:sm_80"},
             {"cuda:sm_89", "cuda:sm_80"}, {"cuda:sm_103", "cuda:sm_100"}, {"cuda:sm_121", "cuda:sm_120"}};
@@ -379,7 +379,7 @@ TEST_F(Problems, TargetsHaveFurtherNames) {
     }
 }
 
-// Packed weights name their family only. An engine of the family reads them back, here or not.
+// Packed weights name their target family only. Any engine of the family unpacks them, present or not.
 TEST_F(Problems, AFamilyIsATarget) {
     EXPECT_EQ(mxdnn::engine::for_target("cpu:x64"), mxdnn::engine::for_target("cpu:x64:avx2"));
     EXPECT_EQ(mxdnn::engine::for_target("cuda"), mxdnn::engine::for_target("cuda:sm_80"));
@@ -401,7 +401,7 @@ TEST_F(Problems, AFamilyIsATarget) {
                 mxdnn_invalid_arguments, mxdnn_engine_create_for_target(&out, no_family), "possible are");
 }
 
-// Targets that are not here describe and pack; they do not compute.
+// Targets that are not present describe and pack weights. They do not compute.
 TEST_F(Problems, TargetsThatAreNotHere) {
     for (const char *name : {"cpu:x64:avx512_core_amx", "cpu:x64:avx512_core", "cpu:x64:avx2"}) {
         const mxdnn::engine e = mxdnn::engine::for_target(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the public API share: refusals with their sentences, bf16, and a small problem.
+// Shared by the tests of the public API: refusals with their sentences, bf16, and a small problem.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ using dt = memory::data_type;
 using tag = memory::format_tag;
 constexpr mxdnn_dim_t runtime = MXDNN_RUNTIME_DIM_VAL;
 
-// Leaves a sentence of its own as the last error, so that an old one cannot pass for a new one.
+// Sets a known last error, so that an old message cannot be taken for a new one.
 inline void plant_error() { mxdnn_set_verbose("planted_by_the_test"); }
 
 // A word of a sentence, by reference.
@@ -46,7 +46,7 @@ inline testing::AssertionResult refused(
     return testing::AssertionSuccess();
 }
 
-// What the macros below do, in functions: hundreds of calls of them compile in half the time.
+// The work of the macros below, in functions: files with hundreds of calls compile in half the time.
 inline void expect_refused(const char *file, int line, const char *call, mxdnn_status_t got,
         mxdnn_status_t want, std::initializer_list<word_t> words) {
     if (const testing::AssertionResult result = refused(got, want, words); !result)
@@ -66,8 +66,8 @@ inline void expect_ok(const char *file, int line, const char *call, mxdnn_status
 
 #define EXPECT_OK(call) ::api_test::expect_ok(__FILE__, __LINE__, #call, (call))
 
-// ThreadSanitizer does not see what oneTBB's own code does to order its threads, and reports races
-// there; tests that are to run under it keep to threads of their own.
+// oneTBB is not instrumented, so ThreadSanitizer reports races inside it. Tests that run under it use their
+// own threads.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool under_tsan = true;
 #elif defined(__has_feature)
@@ -80,7 +80,7 @@ constexpr bool under_tsan = false;
 constexpr bool under_tsan = false;
 #endif
 
-// The machine's number of threads again, whatever happens.
+// Restores the number of threads of the machine at the end of the scope.
 struct restore_threads_t {
     ~restore_threads_t() { mxdnn::set_max_concurrency(0); }
 };
@@ -112,8 +112,8 @@ inline std::vector<uint16_t> random_bf16(size_t n, unsigned seed) {
     return v;
 }
 
-// MXFP4 along the rows of a column-major [K, N] matrix of bf16, as the format's rules say it, scales
-// by rceil; returns the values that the codes stand for.
+// Quantises a column-major [K, N] matrix of bf16 to MXFP4 along K by the rules of the format, with scales by
+// rceil. Returns the decoded values.
 inline std::vector<float> mxfp4_values(const std::vector<uint16_t> &nk, int K, int N) {
     constexpr float grid[] = {0.f, .5f, 1.f, 1.5f, 2.f, 3.f, 4.f, 6.f};
     std::vector<float> out(size_t(K) * N);
@@ -161,7 +161,7 @@ inline mxdnn::mx_matmul::primitive_desc mxfp4_matmul(const mxdnn::engine &e, mxd
             memory::desc({K, N}, dt::f4_e2m1, tag::any), memory::desc({M, N}, dt::bf16, tag::ab), attr);
 }
 
-// The weights of a matmul of above, packed from column-major bf16.
+// Weights for the matmul above, packed from column-major bf16.
 inline memory pack_mxfp4(
         const mxdnn::engine &e, const memory::desc &packed, const std::vector<uint16_t> &nk) {
     const memory::dims dims = packed.get_dims();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as launches: every matrix of the results is made once, of the matrices that broadcast to it.
+// Batches divided into launches: every result matrix is computed once, from the matrices that broadcast to
+// it.
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -81,7 +82,7 @@ TEST(batch_parts, every_matrix_is_made_once_of_its_own) {
 TEST(batch_parts, groups_only_where_they_are_allowed) {
     const memory_desc_t src = tensor({3, 5, 64}), weights = tensor({3, 64, 40}), dst = tensor({3, 5, 40});
     EXPECT_EQ(batch_parts_t(src, weights, nullptr, dst, false, true).parts(), 3);
-    // A factor of each matrix of src keeps rows that share weights apart.
+    // With a factor per matrix of src, rows that share weights cannot be joined.
     EXPECT_EQ(batch_parts_t(src, tensor({1, 64, 40}), nullptr, dst, true, false).parts(), 3);
 }
 

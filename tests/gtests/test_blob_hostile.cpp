@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs from strangers: truncated, altered, random, newer. Every one ends in a status and a sentence, reads
-// nothing outside its bytes and allocates nothing before all checks have passed.
+// Untrusted blobs: truncated, altered, random, newer. Each gives a status and a sentence. Nothing outside its
+// bytes is read, and nothing is allocated before all checks have passed.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using namespace mxdnn::impl;
 
 namespace {
 
-// Bytes whose last one is followed by a page that faults, so that a read beyond them ends the test.
+// Bytes followed by a page that faults, so that a read beyond the end ends the test.
 class guarded_t {
 public:
     guarded_t() {
@@ -47,7 +47,7 @@ guarded_t &guarded() {
     return g;
 }
 
-// What a blob gives is what the constructors accept, with the sizes that follow.
+// A descriptor from a blob equals one from the constructors, with the same sizes.
 void expect_safe(const memory_desc_t &md) {
     memory_desc_t made;
     status_t status = mxdnn_success;
@@ -169,7 +169,7 @@ TEST(BlobHostile, EverySingleByteChangeSealed) {
                 (examine(changed) == blob_class_t::ok ? accepted : refused)++;
             }
     }
-    // Dims, strides and types have neighbours that are legal, too; nothing else may slip through.
+    // Neighbouring values of dims, strides and types may be legal. All other changes are refused.
     EXPECT_GT(refused, 3 * accepted);
 }
 
@@ -352,7 +352,7 @@ TEST(BlobHostile, NewerFormats) {
     EXPECT_NE(text.find("format version 3"), std::string::npos) << text;
     EXPECT_NE(text.find("reads version 2"), std::string::npos) << text;
     EXPECT_EQ(status_of(blob), mxdnn_incompatible_version);
-    // Whatever a newer format puts behind the envelope, it is newer and not corrupt.
+    // A newer format may have any bytes after the envelope. The verdict is "newer", not "corrupt".
     bytes_t strange(200, 0xee);
     std::copy_n(blob.begin(), envelope_bytes, strange.begin());
     seal(strange);
@@ -366,7 +366,7 @@ TEST(BlobHostile, NewerFormats) {
     seal(blob);
     EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
     EXPECT_NE(text.find("oldest_reader is 2"), std::string::npos) << text;
-    // A version that is read, but that nothing in the blob needs.
+    // A readable version that is higher than the fields of the blob need.
     store_le(blob.data() + 8, 2, 2);
     seal(blob);
     EXPECT_EQ(examine(blob, &text), blob_class_t::corrupt);
@@ -402,7 +402,7 @@ TEST(BlobHostile, UnknownFields) {
     }
 }
 
-// An original type of a later release does not make the weights unreadable, and gives way to a known one.
+// An original type that is unknown here does not make the weights unreadable. A known type replaces it.
 TEST(BlobHostile, UnknownOriginalTypeIsKept) {
     bytes_t blob = packed_blob();
     insert_option(blob, option_original_type, "\x77\x77");
@@ -455,7 +455,7 @@ TEST(BlobHostile, OptionalFieldsOutOfForm) {
     expect_corrupt(blob, "optional field 0x0003");
 }
 
-// Kept fields and a recipe that do not fit together are refused when written, not cut.
+// Kept fields and a recipe that exceed the limit together are refused when written, not truncated.
 TEST(BlobHostile, FullBlobRefusesARecipe) {
     bytes_t blob = packed_blob();
     insert_option(blob, 9, std::string(max_blob_bytes - blob.size() - option_header_bytes, 'z'));

@@ -16,7 +16,7 @@ namespace {
 
 using impl_ptr = std::shared_ptr<const mxdnn::impl::primitive_impl_t>;
 
-// What a primitive shares with others of the cache.
+// The implementation that cached primitives share.
 impl_ptr impl_of(const mxdnn::primitive &p) { return p.get()->impl; }
 
 struct Cache : public testing::Test {
@@ -81,7 +81,7 @@ TEST_F(Cache, TheSameProblemHits) {
     EXPECT_NE(second.find("mx_matmul"), std::string::npos);
     EXPECT_EQ(impl_of(a), impl_of(b));
     EXPECT_NE(a.get(), b.get());
-    // Also after everything that was made of it is destroyed.
+    // Also after all its primitives have been destroyed.
     std::weak_ptr<const mxdnn::impl::primitive_impl_t> weak = impl_of(a);
     a = b = mxdnn::primitive();
     EXPECT_FALSE(weak.expired());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Containers through mxdnn_container.hpp: what was written comes back, and whatever was altered is refused by
-// name.
+// Containers through mxdnn_container.hpp: contents are read back as written, and altered tensors are refused
+// by name.
 #include "../../tools/common/contents.hpp"
 
 #include <cstring>
@@ -61,14 +61,14 @@ protected:
     }
     void TearDown() override { unlink(path.c_str()); }
 
-    // Where a tensor's bytes are in the file.
+    // The offset of a tensor's bytes in the file.
     size_t place(const char *name) {
         safetensors::index_t index;
         const auto *begin = reinterpret_cast<const uint8_t *>(bytes.data());
         EXPECT_TRUE(safetensors::parse(begin, bytes.size(), index).ok());
         return size_t(index.data_offset + index.find(name)->begin);
     }
-    // The sentence with which weights "a" of an altered file are refused; empty when they are taken.
+    // The sentence that refuses weights "a" of an altered file. Empty if they are accepted.
     std::string refusal(const std::string &altered) {
         std::ofstream(path, std::ios::binary) << altered;
         return refusal();
@@ -240,7 +240,7 @@ TEST_F(container_test, plain_tensors_have_checksums_and_descriptors) {
         EXPECT_EQ(status("c"), mxdnn_unimplemented); // rows of half bytes
         EXPECT_EQ(file.get_entry(file.find("n")).data_type, dt::undef);
     }
-    // Type and dims are part of it.
+    // Type and dims are part of the checksum.
     const uint64_t sum = [&] {
         checksum s = checksum_for_tensor("F32", {2, 3});
         s.add(f.data(), 24);
@@ -325,7 +325,7 @@ TEST_F(container_test, hostile_entries_are_refused_in_bounded_time) {
     c.add_packed("a", a.get_desc(), a.get_data_handle());
     c.tensors.push_back(safetensors::from_memory("a", "U8", {0}, nullptr));
     EXPECT_NE(refusal(c).find("a tensor 'a' and packed weights of that name"), std::string::npos);
-    // Neither name nor suffix alone are packed weights.
+    // A name alone or a suffix alone does not mean packed weights.
     c = {};
     c.tensors = {safetensors::from_memory(".mxdnn_packed", "U8", {0}, nullptr),
             safetensors::from_memory("b.mxdnn_desc", "U8", {0}, nullptr)};

@@ -62,7 +62,7 @@ TEST(cublaslt_plan, where_the_lines_lie) {
     EXPECT_GT(least(4096, 4, .98), 8192);              // nothing to gain
 }
 
-// Beside runs of 16 rows: never where one or two of them do, and far below what many rows are.
+// Compared with runs of 16 rows: not used where one or two runs are enough, and used well before many rows.
 TEST(cublaslt_plan, where_runs_of_few_rows_end) {
     for (const int64_t size : {2048, 4096, 8192, 16384}) {
         const int64_t bytes = panel_bytes(size, 4),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without a device, or without libmxdnn_cuda: the library works, counts no engines, and says what is missing.
-// Run with MXDNN_CUDA_LIBRARY naming a file that does not exist, and with one that is no library of mxdnn's.
+// Without a device, or without libmxdnn_cuda, the library works, counts no engines, and says what is missing.
+// Runs with MXDNN_CUDA_LIBRARY set to a missing file, and to a library that is not part of mxdnn.
 #include <fstream>
 
 #include "common/engine.hpp"
@@ -83,7 +83,7 @@ TEST(cuda_absent, architectures_have_targets) {
     EXPECT_EQ(target(12, 1), "cuda:sm_120");
 }
 
-// Rows are found by capability, so they are in its order, and say all that is assumed of a device.
+// Rows are in the order of compute capability, and contain all assumptions about a device.
 TEST(cuda_absent, architectures_are_whole_rows_in_order) {
     int before = 0;
     for (const cuda::arch_t *a : cuda::arch_list) {
@@ -101,7 +101,7 @@ TEST(cuda_absent, architectures_are_whole_rows_in_order) {
     }
 }
 
-// Where the library was built and no device is there, the sentence is the driver's.
+// If libmxdnn_cuda is present but no device is, the sentence comes from the driver.
 TEST(cuda_absent, the_built_library_opens_without_a_driver) {
     const char *built = std::getenv("MXDNN_TEST_CUDA_LIBRARY");
     if (!built) GTEST_SKIP() << "libmxdnn_cuda is not part of this build";

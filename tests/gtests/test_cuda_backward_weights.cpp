@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul_backward_weights on a device: every implementation gives the bits of the host, where sums
-// are exact, for all groupings, types, orders and sizes; what does not count reaches nothing; and indices
-// that no host has looked at touch nothing else.
+// grouped_matmul_backward_weights on a device. Where sums are exact, every implementation gives the bits of
+// the host, for all groupings, types, orders and sizes. Rows that do not count have no effect. Unchecked
+// indices on the device cause no access outside of the tensors.
 #include <climits>
 #include <cmath>
 
@@ -53,7 +53,7 @@ struct problem_of_test_t {
     values_t in;
     shapes_t shapes;
 
-    // Large ones have sizes that tensor cores take.
+    // Large problems have sizes that the tensor-core kernel takes.
     problem_of_test_t(unsigned seed, bool large) : d(seed) {
         const dim sizes[] = {1, 7, 24, 40, 72, 130}, tiles[] = {64, 128, 200, 264, 392, 520};
         K = large ? d.one_of(tiles) : d.one_of(sizes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls leave the caller's CUDA contexts alone. A thread without a context has none afterwards, a thread with
-// one keeps it, and no context appears on a device that was not asked for. The test is a process of its own
-// that uses only the library and the driver.
+// Calls do not change the caller's CUDA contexts. A thread without a context has none afterwards, a thread
+// with one keeps it, and no context is created on another device. The test is a separate process that uses
+// only the library and the driver.
 #include <functional>
 #include <thread>
 
@@ -40,7 +40,7 @@ int devices() { return int(mxdnn::engine::get_count(mxdnn::engine::kind::cuda));
 // In a thread that has done nothing yet.
 void in_new_thread(const std::function<void()> &f) { std::thread(f).join(); }
 
-// Runs samples, and what they leave out, and looks at the thread's context after every call.
+// Runs the samples and further calls, and checks the thread's context after every call.
 void use_everything(const mxdnn::engine &e) {
     const CUcontext mine = current_context();
     const auto expect_mine = [&](const std::string &after) { EXPECT_EQ(current_context(), mine) << after; };

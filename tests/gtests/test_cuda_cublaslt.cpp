@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublaslt:bf16 and cublaslt:f16 against double arithmetic over what the packed bytes stand for: every weight
-// format, from the least number of rows on and below it, in one pass over the columns and in several,
-// wherever memory starts.
+// cublaslt:bf16 and cublaslt:f16 against double arithmetic over the decoded weights: every weight format,
+// numbers of rows at and below the least one, one pass over the columns and several, and any alignment of
+// memory.
 #include <cmath>
 #include <thread>
 
@@ -214,7 +214,7 @@ TEST(cuda_cublaslt, int4_and_rows_of_f16_are_within_their_bound) {
     }
 }
 
-// int4 goes to cuBLASLt from few rows on, so rows of every kind are cheap to try.
+// int4 uses cuBLASLt from few rows on, so many numbers of rows can be tested in little time.
 class cuda_cublaslt_of : public testing::TestWithParam<dt> {
 protected:
     void SetUp() override {
@@ -249,8 +249,7 @@ TEST_P(cuda_cublaslt_of, memory_that_starts_anywhere) {
     }
 }
 
-// Where CTAs would be few, parts of K are added up by a kernel of their own, for which there is room whatever
-// M is.
+// Where there would be few CTAs, a separate kernel adds parts of K. The scratchpad has room for it for any M.
 TEST_P(cuda_cublaslt_of, long_sums_of_few_columns) {
     const problem_of_test_t p({8192, 264, GetParam(), true, true, GetParam()}, formats[8], 8);
     ASSERT_TRUE(is_cublaslt(p.pd));

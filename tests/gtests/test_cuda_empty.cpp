@@ -9,7 +9,7 @@ using namespace cuda_test;
 
 namespace {
 
-// Zeros have no sign here: relu gives either, and codes of floats keep it.
+// Zeros of either sign are equal here: relu gives either, and codes of floats keep the sign.
 values_t without_signs_of_zeros(values_t v, dt type) {
     bytes_t &dst = v[MXDNN_ARG_DST];
     const int bits = type == dt::f32 ? 32 : type == dt::f8_e4m3 ? 8 : type == dt::f4_e2m1 ? 4 : 0;
@@ -23,8 +23,8 @@ values_t without_signs_of_zeros(values_t v, dt type) {
     return v;
 }
 
-// Where `make` makes a descriptor of both engines: every implementation of the device against the host's.
-// False where there is none.
+// If `make` gives a descriptor on both engines, compares every implementation of the device with the host.
+// Returns false otherwise.
 template <typename F>
 bool expect_as_on_host(
         const F &make, unsigned seed, const values_t &indices = {}, const shapes_t &shapes = {}) {
@@ -49,7 +49,7 @@ bool expect_as_on_host(
     return true;
 }
 
-// How many of so many seeds `one(dice, seed)` says that it has done.
+// The number of seeds for which `one(dice, seed)` returned true.
 template <typename F>
 int count_done(unsigned seeds, const F &one) {
     int done = 0;

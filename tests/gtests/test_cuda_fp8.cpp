@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cublaslt:f8_e4m3, which relaxed sums allow: within the bound of FP8 sums where columns are exact in
-// f8_e4m3, the bits of cuda:sm_90 in panels where one is not, and everything that it leaves to that.
+// cublaslt:f8_e4m3, which relaxed sums allow. Where columns are exact in f8_e4m3, results are within the
+// bound of FP8 sums. Panels with a column that is not exact have the bits of cuda:sm_90. Also the problems
+// that it leaves to cuda:sm_90.
 #include <cmath>
 #include <functional>
 
@@ -111,9 +112,9 @@ double value_of(const bytes_t &b, dt type, int64_t i) {
     return double(decode_value(mxdnn_data_type_t(type), code));
 }
 
-// Against the strict sums of cuda:sm_90, which have tests of their own. `left`: of a group of columns,
-// whether it has to have their bits; the others have to differ somewhere. Sums of non-negative products are
-// their own magnitude.
+// Compares with the strict sums of cuda:sm_90, which other tests check. `left` says for each group of columns
+// whether it must have the same bits. The other groups must differ somewhere. Products are not negative, so a
+// sum equals its magnitude.
 void expect_close(const bytes_t &got, const bytes_t &want, dt dst, int64_t M, bool positive,
         const std::function<bool(int64_t)> &left, const std::string &what) {
     // 32 products and the sum so far are cut off 2^-13 below the largest, four times before the sum becomes

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How gradients of weights are divided on Hopper: every tile has a CTA, and pairs waste as little as they
-// can.
+// The division of gradients of weights on Hopper: every tile has a CTA, and pairs leave few CTAs idle.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder of rows in groups, and of weights that are packed for both directions, on a device: every byte
-// is what the host gives, and what belongs to nobody keeps its poison.
+// mx_reorder of rows in groups, and of weights that are packed for both directions, on a device. Every byte
+// equals the host's, and bytes that belong to no group keep their poison.
 #include "cuda_call.hpp"
 
 #include "common/formats/swizzle_128x4.hpp"
@@ -245,8 +245,8 @@ TEST(cuda_groups, dequantise_and_move_as_the_host_does) {
                     }
 }
 
-// Offsets on a device are not checked: whatever they are, no byte outside of the rows and scales is touched,
-// and groups whose scales have no room are not written.
+// Offsets on a device are not checked. With any offsets, no byte outside of the rows and scales is accessed,
+// and groups without room for their scales are not written.
 TEST(cuda_groups, wrong_offsets_write_nothing_outside) {
     std::mt19937 rng(6);
     const groups_t g{{40, 50, 60}, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indices on the device that no host has looked at: rows and experts that do not exist are left out, source
-// rows that do not exist are zeros, and whatever the numbers are, nothing else is read or written, which
-// compute-sanitizer's memcheck sees.
+// Unchecked indices on the device. Rows and experts that do not exist are left out, and source rows that do
+// not exist are zeros. With any numbers nothing else is read or written; run under compute-sanitizer to see
+// that.
 #include <climits>
 
 #include "cuda_grouped_problem.hpp"
@@ -37,7 +37,7 @@ void divide_by_ids(problem_of_test_t &p) {
     for (int32_t &id : p.bounds) id = p.d.below(int(ids) + 1) - 1;
 }
 
-// Groups that begin before the first row and end behind the last, and in the twin there.
+// Groups that begin before the first row and end after the last. The twin has the clamped offsets.
 void spoil_bounds(dice_t &d, problem_of_test_t &p, problem_of_test_t &twin) {
     if (p.grouping == mxdnn::row_grouping::row_ids)
         return spoil(d, p.map.empty() ? p.E : int64_t(p.map.size()), p.bounds, twin.bounds);
@@ -63,7 +63,7 @@ void spoil_bounds(dice_t &d, problem_of_test_t &p, problem_of_test_t &twin) {
     }
 }
 
-// One with few weights, which take long to make.
+// A problem with few weights, because weights take long to generate.
 problem_of_test_t problem_of(unsigned seed) {
     const kind_t kind = seed % 12 == 7 ? kind_t::many : kind_t::small;
     problem_of_test_t p(seed, kind);
@@ -96,7 +96,7 @@ TEST(cuda_indices, out_of_range_are_left_out) {
     EXPECT_GE(compared, 48);
 }
 
-// Numbers without any order: groups that overlap, end before they begin, and have more rows than there are.
+// Numbers in no order: groups that overlap, that end before they begin, that have more rows than exist.
 TEST(cuda_indices, out_of_range_and_order_touch_nothing_else) {
     for (unsigned seed = 3000; seed < 3024; seed++) {
         problem_of_test_t p = problem_of(seed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ref:cuda against the host's reference, byte for byte, over random problems of every format and form.
-// Arithmetic that is formats/'s has one result; sums differ at most in the last bit of double, so results by
-// one code of the type.
+// Format arithmetic has exactly one result. Sums differ at most in the last bit of double, so results differ
+// by at most one code of the type.
 #include <algorithm>
 
 #include "cuda_formats.hpp"
@@ -75,7 +75,7 @@ TEST(cuda_ref, mx_reorder_gives_the_bytes_of_the_host) {
     EXPECT_GT(legal, 150);
 }
 
-// Packing and unpacking: the device's bytes are the host's, whatever they are made from, and hold what was
+// Packing and unpacking: the device's bytes equal the host's for every kind of source, and unpack to what was
 // packed.
 TEST(cuda_ref, packed_bytes_are_those_of_the_host) {
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());

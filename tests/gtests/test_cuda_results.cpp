@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda:sm_90 and rows:sm_80 with quantised destinations: the bytes that mx_reorder makes of its results in
-// f32, in every format, by scales that are computed or given, in order or in tiles, after post-ops of any
-// kind; and rows of no group as they were.
+// cuda:sm_90 and rows:sm_80 with quantised destinations. The bytes equal those of mx_reorder on the f32
+// results, in every format, with computed or given scales, linear or in 128x4 tiles, after all kinds of
+// post-ops. Rows of no group stay unchanged.
 #include "cuda_formats.hpp"
 
 using namespace cuda_test;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines, streams and memory of CUDA devices, and how primitives execute there: nothing is read back or
-// waited for, so that everything can be captured; many streams and threads share one primitive; graphs give
+// Engines, streams and memory of CUDA devices, and how primitives execute there. Nothing is read back or
+// waited for, so every execution can be captured. Many streams and threads share one primitive. Graphs give
 // the bytes of direct calls.
 #include <iostream>
 #include <thread>
@@ -59,7 +59,7 @@ TEST(cuda_memory, maps_and_copies) {
     mxdnn::mx_reorder(to_host).execute(s, device, back);
     s.wait();
     EXPECT_EQ(read_memory(back), values);
-    // Anything else has to be done on one side.
+    // Any other reorder needs both sides on one engine.
     mxdnn_primitive_desc_t pd = nullptr;
     EXPECT_EQ(mxdnn_mx_reorder_primitive_desc_create(&pd, hp.get(), cpu().get(),
                       memory::desc({5, 77}, dt::f32, tag::ab).get(), gpu().get(), nullptr),
@@ -112,7 +112,7 @@ TEST(cuda_interop, takes_streams_and_pointers) {
 
 TEST(cuda_execution, can_be_captured_and_replayed) {
     for (const sample_t &c : samples(gpu())) {
-        // Under racecheck this takes minutes: says how far it is.
+        // Prints its progress, since it takes minutes under racecheck.
         std::cout << c.name << " " << c.pd->impl_info_str() << std::endl;
         SCOPED_TRACE(c.name + " " + c.pd->impl_info_str());
         const values_t in = c.inputs(7), want = run(*c.pd, gpu(), in, c.shapes);
@@ -135,7 +135,7 @@ TEST(cuda_execution, can_be_captured_and_replayed) {
     }
 }
 
-// What waits for the device would break a capture, and is refused instead; everything else may go on beside.
+// Calls that wait for the device would break a capture, so they are refused. All other calls stay possible.
 // Creating a primitive loads the variants of its kernels for its own formats and types: what formats there
 // are besides makes no difference.
 TEST(cuda_execution, primitives_load_what_they_may_launch) {
@@ -197,7 +197,7 @@ TEST(cuda_execution, captures_are_left_alone) {
     dst.unmap_data(dst.map_data());
 }
 
-// Of streams that the library has not been told of it sees those that the legacy stream waits for.
+// The library sees unknown streams only if the legacy stream waits for them.
 TEST(cuda_execution, captures_of_unknown_blocking_streams_are_left_alone) {
     const memory m(memory::desc({33, 100}, dt::f32, tag::ab), gpu());
     cudaStream_t blocking = nullptr;
@@ -307,7 +307,7 @@ TEST(cuda_devices, give_the_same_bits_side_by_side) {
     }
 }
 
-// A device's memory, pointers and streams are refused by what belongs to another one.
+// Memory, pointers and streams of one device are refused by objects of another device.
 TEST(cuda_devices, refuse_what_is_another_ones) {
     if (mxdnn::engine::get_count(mxdnn::engine::kind::cuda) < 2) GTEST_SKIP() << "one device";
     const memory::desc from({33, 100}, dt::bf16, tag::ab), to({33, 100}, dt::f32, tag::ab);

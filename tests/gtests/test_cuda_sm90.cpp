@@ -192,16 +192,17 @@ void expect_close(const case_t &c, const result_t &r, const std::string &what) {
 
 uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 110 + rng() % 20; }
 uint32_t fp8_scale(std::mt19937 &rng, int64_t, int64_t) { return rng() % 0x60; } // subnormal ones, too
-// Now and then a very large or a subnormal one.
+// Some are very large or subnormal.
 uint32_t bf16_scale(std::mt19937 &rng, int64_t, int64_t n) {
     return n % 16 ? 0x3C00 + rng() % 0x400 : rng() % 2 ? 0x6000 + rng() % 0x100 : rng() % 0x100;
 }
 uint32_t byte_of_column(std::mt19937 &, int64_t, int64_t n) { return uint32_t(n) & 255; }
-// What the fast decoder of MXFP4 takes, from its least byte to its largest.
+// Scale bytes that the fast decoder of MXFP4 takes, from the least to the largest.
 uint32_t fast_byte_of_column(std::mt19937 &, int64_t, int64_t n) { return 1 + uint32_t(n) % 128; }
 uint32_t nan_in_column_5(std::mt19937 &, int64_t k, int64_t n) { return n == 5 && k == 32 ? 255 : 127; }
 
-// Any byte in one block of 32 of a column, of others in neighbouring warps; those that decode fast elsewhere.
+// Any byte in one block of 32 of a column, and in other columns in neighbouring warps. All other blocks
+// decode fast.
 uint32_t special_now_and_then(std::mt19937 &rng, int64_t k, int64_t n) {
     return k / 32 == n / 16 % 4 ? rng() & 255 : 110 + rng() % 18;
 }

@@ -50,7 +50,7 @@ TEST(cuda_sm90_grouped, many_items_of_each_multiprocessor) {
     run_seeds(950, 1, kind_t::turns, 1);
 }
 
-// So many rows that those which meet are chained, and added up in several passes over the columns.
+// So many rows that rows with one destination are chained, and added in several passes over the columns.
 TEST(cuda_sm90_grouped, gemm_that_meet) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(500, 12, kind_t::many, 1);
@@ -62,7 +62,7 @@ TEST(cuda_sm90_grouped, rows_of_fp8) {
     run_seeds(1000, 20, kind_t::fp8, 1, fp8_impl);
 }
 
-// Whoever gathers the rows, and however many at a time.
+// Rows gathered by either kernel, and in parts of any size.
 TEST(cuda_sm90_grouped, gathered_rows_give_the_bits_of_neighbours) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     int compared = 0;
@@ -90,7 +90,7 @@ TEST(cuda_sm90_grouped, the_same_bits_every_time) {
     run_seeds(730, 2, kind_t::fp8, 4, fp8_impl);
 }
 
-// What every device has for them.
+// The implementation that every device has.
 TEST(cuda_rows_grouped, random_problems_are_within_their_bounds) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     run_seeds(100, 100, kind_t::small, 1, "rows:sm_80");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda:sm_90 and rows:sm_80 with sources that they turn into bf16 rows first: every format, scales from one
-// end of their range to the other, NaN scales, rows in any order in memory; against double arithmetic over
-// the same codes.
+// cuda:sm_90 and rows:sm_80 with sources that they convert to bf16 rows first, against double arithmetic over
+// the same codes: every format, scales over their whole range, NaN scales, and rows in any order in memory.
 #include <cmath>
 
 #include "common/formats/plain_bits.hpp"
@@ -76,7 +75,7 @@ mxdnn::mx_matmul::primitive_desc make_pd(const mxdnn::engine &e, const source_t 
 
 using scale_fn = uint32_t (*)(std::mt19937 &, int64_t row, int64_t block);
 uint32_t moderate(std::mt19937 &rng, int64_t, int64_t) { return 118 + rng() % 20; }
-// Both ends and what is between: rows of like scales, each at a place of its own.
+// The whole range of scales: each row has scales of one size, and each row another size.
 uint32_t by_row(std::mt19937 &rng, int64_t row, int64_t) { return uint32_t(row * 2 + rng() % 3) % 255; }
 uint32_t any_scale(std::mt19937 &rng, int64_t, int64_t) { return rng() % 255; }
 uint32_t nan_in_row_2(std::mt19937 &, int64_t row, int64_t block) {
@@ -290,7 +289,7 @@ TEST(cuda_sources, infinities_meet_every_term) {
     }
 }
 
-// More rows than are made at a time.
+// More rows than are converted at a time.
 TEST(cuda_sources, gemm_in_parts) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     for (const char *impl : implementations)
@@ -386,7 +385,7 @@ TEST(cuda_sources, tiles_of_scales_begin_with_every_group) {
             }
 }
 
-// Likewise with every matrix of a batch, of weights that are shared and of those of its own.
+// The same in batches, with shared weights and with weights per matrix.
 TEST(cuda_sources, tiles_of_scales_begin_with_every_matrix) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
     const int64_t batch = 3, K = 200, N = 70;

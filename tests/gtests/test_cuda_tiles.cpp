@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tiles:sm_80 against the host, byte for byte: every format, rounding, source type and order, whole tiles and
-// ragged ones, aligned and not, over values that round, saturate and poison.
+// tiles:sm_80 against the host, byte for byte: every format, rounding, source type and order; whole and
+// partial tiles; aligned and unaligned memory; values that round or saturate, and NaN.
 #include "cuda_formats.hpp"
 
 using namespace cuda_test;
@@ -38,7 +38,8 @@ memory::desc desc_in(const order_t &o, const memory::dims &dims, const format_t 
     return o.packed ? packed_desc(dims, f) : memory::desc(dims, f.elem, tag_of(o, dims.size()));
 }
 
-// What both engines make of the same inputs; `impl` has to be the device's first implementation.
+// Compares the results of both engines for the same inputs. `impl` must be the first implementation of the
+// device.
 void expect_host_bits(const mxdnn::mx_reorder::primitive_desc &host,
         const mxdnn::mx_reorder::primitive_desc &device, const char *impl, const values_t &in,
         const std::string &what) {
@@ -70,7 +71,7 @@ void expect_host_bits(const memory::desc &src, const memory::desc &dst, const mx
     expect_host_bits({target, src, target, dst, attr}, {gpu(), src, gpu(), dst, attr}, impl, in, what);
 }
 
-// What computes the scales of a format.
+// The mode that computes the scales of a format.
 const char *quantises(const format_t &f) {
     return f.minima || (f.elem == dt::s8 && f.mode == quant_mode_t::dynamic_affine) ? "ref:cuda"
                                                                                     : "tiles:sm_80";
@@ -128,7 +129,7 @@ TEST(cuda_tiles, every_bf16_under_every_scale_of_nvfp4) {
     values.resize(size_t(rows * columns));
     const memory::dims dims = {rows, columns};
     for (const bool along_rows : {true, false}) {
-        // Blocks are what is contiguous, or what stands under each other.
+        // Blocks run along contiguous elements, or across them.
         bytes_t bytes(size_t(rows * columns) * 2);
         for (size_t i = 0; i < bytes.size() / 2; i++) {
             const size_t r = i / size_t(columns), c = i % size_t(columns);
@@ -222,7 +223,7 @@ void expect_other_format_as_on_host(const memory::dims &dims, const format_t &f,
             src.to_string() + " to " + dst.to_string(), quantises(g));
 }
 
-// By way of values, in one panel and in several.
+// From one format to another through values, in one panel and in several.
 TEST(cuda_tiles, one_format_to_another_as_the_host_does) {
     std::mt19937 rng(17);
     int count = 0;
@@ -271,8 +272,8 @@ TEST(cuda_tiles, cast_as_the_host_does) {
     EXPECT_GT(count, 60);
 }
 
-// Lines along k and packed bytes go without shared memory where tiles are whole: several tiles and what is
-// left, several matrices, scales in either layout.
+// Lines along K and packed bytes need no shared memory where tiles are whole. Here: several tiles and a
+// remainder, several matrices, scales in both layouts.
 TEST(cuda_tiles, lines_to_packed_bytes_and_back) {
     std::mt19937 rng(14);
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
@@ -305,8 +306,8 @@ TEST(cuda_tiles, lines_to_packed_bytes_and_back) {
     EXPECT_GT(count, 20);
 }
 
-// Lines of both sides across the blocks go without shared memory where nothing has an edge: several matrices,
-// blocks that are left over, every source type, values that poison blocks.
+// Lines of both sides across the blocks need no shared memory where all tiles are whole. Here: several
+// matrices, remaining blocks, every source type, and NaN in blocks.
 TEST(cuda_tiles, lines_across_blocks) {
     std::mt19937 rng(15);
     int count = 0;
@@ -332,7 +333,8 @@ TEST(cuda_tiles, lines_across_blocks) {
     EXPECT_GT(count, 60);
 }
 
-// Both dims of a matrix at once, in every order of either side; what one kernel does not take, two do.
+// Both dims of a matrix in one call, in every order of both sides. Two kernels run where one does not take
+// it.
 TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
     std::mt19937 rng(13);
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());
@@ -368,7 +370,8 @@ TEST(cuda_tiles, quantise_along_both_axes_as_the_host_does) {
     EXPECT_GT(count, 150);
 }
 
-// Nothing has an edge, and the codes of both sides lie as they are made, or of one, or of none.
+// All tiles are whole. The codes of both sides, one side or no side are contiguous in the order of
+// computation.
 TEST(cuda_tiles, whole_squares_along_both_axes) {
     std::mt19937 rng(14);
     const mxdnn::engine target = mxdnn::engine::for_target(gpu().get_target());

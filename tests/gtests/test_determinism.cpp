@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same problem gives the same bits on every execution and for any number of threads, whether the
-// attribute asks for it or not; so does packing.
+// The same problem gives the same bits on every execution and for any number of threads, with and without the
+// attribute. The same holds for packing.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -147,7 +147,7 @@ TEST(determinism, gated_and_asked_for) {
     for (const format_t &f : {formats[0], formats[3]}) check(f, true, true, true);
 }
 
-// A batch of matrices, however many threads share them, gives what its matrices give one by one.
+// A batch gives the bits of its matrices one by one, for any number of threads.
 void check_batch(const format_t &f, dim batch, dim M, dim K, dim N, bool shared) {
     SCOPED_TRACE(std::string(f.name) + " " + std::to_string(batch) + "x" + std::to_string(M) + "x"
                  + std::to_string(K) + "x" + std::to_string(N) + (shared ? ", one matrix of weights" : ""));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mxdnn and oneDNN over the same bytes.
+// mxdnn and oneDNN use the same bytes.
 #include "mxdnn/mxdnn_dnnl.hpp"
 
 #include "test_api_util.hpp"
@@ -87,7 +87,7 @@ TEST_F(DnnlInterop, WhatTheOtherCannotSay) {
     expect_unimplemented([&] { io::to_dnnl(memory::desc::grouped({4, 6}, dt::bf16, 0, 2)); }, "grouped");
     EXPECT_THROW(io::to_dnnl(memory::desc()), mxdnn::error);
     expect_unimplemented([] { io::to_dnnl(mxdnn::engine::for_target("cuda:sm_90")); }, "cuda:sm_90");
-    // The test of 4-bit rows, whatever this oneDNN knows: of length 5 they share bytes there.
+    // Rows of 4-bit elements, for every version of oneDNN: rows of length 5 share bytes there.
     expect_unimplemented([] { io::detail::check_rows(dt::s4, {3, 5}, {5, 1}); }, "5");
     EXPECT_NO_THROW(io::detail::check_rows(dt::s4, {3, 5}, {6, 1}));
     EXPECT_NO_THROW(io::detail::check_rows(dt::f4_e2m1, {1, 5}, {5, 1}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random problems of mxdnn-bench are the same on every machine: what they are drawn by gives these numbers.
+// Random problems of mxdnn-bench are the same on every machine, because the generator gives these numbers.
 #include "benchdnn/common/draws.hpp"
 
 #include <gtest/gtest.h>

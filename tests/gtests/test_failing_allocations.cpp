@@ -32,9 +32,8 @@ struct FailingAllocations : public testing::Test {
     restore_threads_t restore;
     FailingAllocations() { mxdnn::set_max_concurrency(1); }
 
-    // `call` makes something or changes something, `undo` takes that back, if it is there. Points of failure
-    // are those of an execution that finds all that a thread keeps; `fresh`: of one in a thread that has
-    // nothing.
+    // `call` creates or changes something, and `undo` reverts it if needed. The points of failure are those
+    // of a thread that already has its buffers; with `fresh`, of a thread without any.
     int64_t everywhere(const char *name, const std::function<mxdnn_status_t()> &call,
             const std::function<void()> &undo, bool fresh = false) {
         SCOPED_TRACE(name);
@@ -334,7 +333,7 @@ TEST_F(FailingAllocations, Executions) {
     execute(mxdnn::mx_reorder(pack), {{MXDNN_ARG_FROM, from.get()}, {MXDNN_ARG_TO, to.get()}}, to);
 }
 
-// Threads that help allocate nothing.
+// Helping threads allocate nothing.
 TEST_F(FailingAllocations, OtherThreads) {
     mxdnn::set_max_concurrency(4);
     auto pd = mxfp4_matmul(eng, 100, 96, 256);
@@ -345,7 +344,7 @@ TEST_F(FailingAllocations, OtherThreads) {
             {MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, w.get()}, {MXDNN_ARG_DST, dst.get()}};
     do {
         const mxdnn::mx_matmul p(pd);
-        // What oneTBB's threads need to begin with they have after a few executions.
+        // The threads of oneTBB have all their memory after a few executions.
         for (int i = 0; i < 20; i++) EXPECT_OK(mxdnn_primitive_execute(p.get(), str.get(), 3, args));
         failing::arm_others();
         const mxdnn_status_t s = mxdnn_primitive_execute(p.get(), str.get(), 3, args);

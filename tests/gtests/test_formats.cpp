@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every data type against tables that the library did not make: all codes decoded, boundary and random
-// values encoded, all scales; and the orders of bits and of swizzled scales.
+// Every data type against tables that were made without the library: all codes decoded, boundary and random
+// values encoded, all scales, and the orders of bits and of 128x4 scales.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -58,8 +58,8 @@ struct type_names {
 };
 TYPED_TEST_SUITE(numeric, to_gtest<numeric_types>::type, type_names);
 
-// Of f32 there is nothing to tabulate but that codes are bits; small floats without a table are held to their
-// definition alone, as all of them are (small_floats).
+// f32 needs no table, since its codes are its bits. Small floats without a table are compared with their
+// definition only, in the test small_floats.
 TYPED_TEST(numeric, decodes_every_code) {
     using T = TypeParam;
     if (const decode_oracle_t *row = find(decode_oracles, T::name)) {
@@ -176,15 +176,15 @@ TYPED_TEST(numeric, encodes_every_midpoint_of_16_bits) {
     EXPECT_FALSE(is_finite(T::decode(code))) << "the table ends before the codes do";
 }
 
-// The tables there are: a row that is lost is noticed.
+// All tables that exist, so that a missing row is noticed.
 TEST(formats, tables) {
     EXPECT_EQ(std::size(decode_oracles), 10u);
     EXPECT_EQ(std::size(decode_crc_oracles), 2u);
     EXPECT_EQ(std::size(encode_oracles), 16u);
 }
 
-// A small float is its parameters: values by the formula of doc/reference/formats.md in double, codes by
-// looking for the nearest value. Of whatever is in the list.
+// Parameters define a small float: values by the formula of doc/reference/formats.md in double, codes by a
+// search for the nearest value. All types of the list.
 template <typename T>
 void check_small_float() {
     constexpr bool has_sign = T::is_signed;
@@ -240,7 +240,7 @@ TEST(formats, small_floats_are_their_definition) {
     EXPECT_GE(seen, 5);
 }
 
-// What the table of element types in doc/reference/formats.md says.
+// The table of element types in doc/reference/formats.md.
 TEST(formats, constants) {
     struct row_t {
         data_type_t dt;
@@ -305,7 +305,7 @@ TEST(formats, lists) {
     EXPECT_EQ(high_precision_types::size, 3);
 }
 
-// MXINT8 never makes -128, whose value can be read all the same.
+// MXINT8 never produces -128, but decodes it.
 TEST(formats, mxint8_is_symmetric) {
     EXPECT_EQ(s8_t::decode(0x80), -2.f);
     for (float x : {-2.f, -1.9999f, -1e30f, float_of(f32_sign_mask | f32_inf_bits)})
@@ -386,7 +386,7 @@ TEST(bit_order, rows_of_4_and_6_bits) {
         std::vector<uint8_t> memory(bytes.size() + 2, 0xa5);
         for (int64_t i = n - 1; i >= 0; i--)
             set_code(&memory[1], i, row.bits, packing, codes[size_t(i)] | 0xc0);
-        // Bits after the last code belong to nobody and stay.
+        // Bits after the last code are not written.
         const int used = int(n * row.bits % 8);
         for (size_t i = 0; i < bytes.size(); i++) {
             const uint32_t mask = i + 1 == bytes.size() && used ? (1u << used) - 1 : 0xff;
@@ -424,7 +424,7 @@ TEST(bit_order, other_widths) {
                 EXPECT_EQ(memory[size_t(bits / 8 + b)], (code(0, 1) >> (8 * b)) & 0xff);
         }
     }
-    // A 6-bit code in its own byte: what stands above it is not part of it.
+    // A 6-bit code in a byte of its own: the upper two bits are ignored.
     const uint8_t byte = 0xff;
     EXPECT_EQ(get_code(&byte, 0, 6, mxdnn_element_packing_bytes), 0x3fu);
     uint8_t out = 0xff;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantising blocks and decoding them, bit for bit against what NumPy made without the library; and which
-// combinations of types make a format.
+// Quantising and decoding of blocks, bit for bit against results of NumPy without the library; and the list
+// of legal combinations of types.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -106,8 +106,8 @@ TEST(quantize, blocks_are_what_numpy_makes_of_them) {
     EXPECT_GT(given, 300);
 }
 
-// A block's own scale, given back as a static one, gives the same codes (NaN and Inf aside: those are
-// known for a whole block only).
+// The computed scale of a block, passed as a static scale, gives the same codes, except for NaN and Inf,
+// which depend on the whole block.
 TEST(quantize, given_scales_repeat_computed_ones) {
     for (const quantize_oracle_t &row : quantize_oracles) {
         if (!row.computed) continue;
@@ -166,7 +166,7 @@ TEST(dequantize, every_nvfp4_code_under_every_scale) {
     }
 }
 
-// 2^-127 and its products are subnormal and must come out whole.
+// 2^-127 and its products are subnormal. They must be exact.
 TEST(dequantize, subnormals_are_not_flushed) {
     EXPECT_EQ(bits_of(mx_dequantize<f4_e2m1_t>(f4_e2m1_t::encode(1.f), 0)), 0x00400000u);
     EXPECT_EQ(bits_of(mx_dequantize<s8_t>(1, 0)), 0x00010000u);
@@ -213,7 +213,7 @@ TEST(quantize, what_cannot_be_computed_poisons) {
 TEST(check_quant, legal_are_exactly_these) {
     std::vector<data_type_t> types = {mxdnn_data_type_undef};
     for (const data_type_info_t &row : data_type_table_t<all_types>::rows) types.push_back(row.id);
-    // Of elements in blocks, what a row of the table says, with a global scale where NVFP4 has one.
+    // For elements in blocks: the row of the table, with a global scale for NVFP4.
     const auto is_of_groups = [](const named_format_t &row) {
         return quant_family(row.elem, row.quant) == quant_family_t::affine;
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of GGUF files: what it reads from good files, and that it refuses all others with a sentence.
+// The reader of GGUF files: the contents of valid files, and refusals with a sentence for all others.
 #include "common/gguf.hpp"
 
 #include <cmath>
@@ -45,7 +45,7 @@ writer_t good() {
     return w;
 }
 
-// What opening it says; empty where it opens.
+// The error of opening it; empty if it opens.
 std::string refusal(const std::string &bytes) {
     const memory_file_t file(bytes);
     EXPECT_TRUE(file.is_written());
@@ -236,7 +236,7 @@ TEST(Gguf, RefusesWhatIsWrong) {
     }
 }
 
-// Every truncation is noticed, because the data end with the last tensor's padding.
+// Every truncation is noticed, because the file ends with the padding of the last tensor.
 TEST(Gguf, RefusesEveryTruncation) {
     writer_t w = good();
     w.tensors.pop_back();

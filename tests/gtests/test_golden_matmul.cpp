@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpacking, decoding and mx_matmul against results that a script computed from the documents, without the
-// library: reference, packers and kernels share one map and one set of traits, and cannot notice a fault in
-// those by comparing themselves with one another. Only the public API is used here.
+// Unpacking, decoding and mx_matmul against results that a script computed from the documents without the
+// library. Reference, packers and kernels share one map and one set of traits, so a comparison among them
+// cannot find a fault in those. Only the public API is used here.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ uint32_t bits_of(float x) {
 using dim = memory::dim;
 constexpr int both = 3; // mask of a matrix: scales along rows and columns
 
-// The plain forms in which weights come.
+// The plain forms of weights.
 struct form_t {
     const char *order; // "kn", "nk"
     bool dense;
@@ -66,8 +66,7 @@ struct problem_t {
         if (form && form->dense) a.set_element_packing(arg, mxdnn::element_packing::dense);
     }
 
-    // Codes, scales, zero points and global scale in one of their plain forms; empty ones, if they are to be
-    // written.
+    // Codes, scales, zero points and global scale in one of the plain forms. Empty if they are outputs.
     struct plain_t {
         std::vector<uint8_t> codes, scales, zeros, global;
     };
@@ -127,7 +126,7 @@ std::vector<uint8_t> bytes_of(const memory &m) {
     return {p, p + m.get_desc().get_size()};
 }
 
-// Bits of a byte after a row's last code belong to nobody.
+// Bits after the last code of a row are ignored.
 void clear_unused(std::vector<uint8_t> &codes, const problem_t &p, const form_t &form) {
     const dim length = form.rows_of_k() ? p.K : p.N;
     const int bits = form.dense ? 6 : p.f.bits() == 4 ? 4 : 8;
@@ -137,7 +136,7 @@ void clear_unused(std::vector<uint8_t> &codes, const problem_t &p, const form_t 
     for (size_t i = row - 1; i < codes.size(); i += row) codes[i] &= uint8_t((1 << used) - 1);
 }
 
-// Every form packs to the same bytes, and comes back as it was, by every implementation.
+// Every form packs to the same bytes and unpacks to its original, by every implementation.
 TEST(golden_matmul, packing_and_back) {
     for (const format_t &f : cases().formats) {
         SCOPED_TRACE(f.name);
@@ -321,8 +320,8 @@ void compare(const problem_t &p, const run_t &r, const std::vector<uint8_t> &got
     EXPECT_EQ(wrong, 0);
 }
 
-// Runs every implementation that takes the problem; returns how many did. Weights are packed, or plain with
-// their scales.
+// Runs every implementation that takes the problem and returns their number. Weights are packed, or plain
+// with scales.
 int run_all(const problem_t &p, const run_t &r, const std::unordered_map<int, memory> &weights, bool packed,
         const std::vector<bool> &nan_columns = {}) {
     const dim columns = r.post == post_t::none ? p.N : p.N / 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// moe_route, moe_permute and moe_unpermute against results that a script computed from the documents, without
-// the library. Only the public API is used here; every implementation that takes a case is held to it.
+// moe_route, moe_permute and moe_unpermute against results that a script computed from the documents without
+// the library. Only the public API is used here. Every implementation that takes a case is compared.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -176,7 +176,7 @@ struct moved_t {
     }
 };
 
-// Bytes of the first rows; `rest` of the buffer has to be poison.
+// Bytes of the first rows. The rest of the buffer must be poison.
 void expect_rows(const bytes_t &got, const bytes_t &want, const char *what, bool odd_half, size_t row) {
     ASSERT_GE(got.size(), want.size()) << what;
     size_t wrong = 0;
@@ -224,7 +224,7 @@ TEST(golden_moe, permute_and_back) {
                 out.add(args, MXDNN_ARG_GROUP_OFFSETS, {experts + runtime_rows}, dt::s32);
                 out.add(args, MXDNN_ARG_PERMUTED_IDX, {dst_rows}, dt::s32);
                 bytes_t dst(m.desc(dst_rows).get_size() + 1), dst_scales;
-                // As grouped_matmul describes it, or plainly.
+                // Described as for grouped_matmul, or as a plain tensor.
                 const auto permuted = [&](memory::dim rows) {
                     return grouped ? memory::desc::grouped({rows, m.D}, m.type, 0, experts) : m.desc(rows);
                 };
@@ -255,7 +255,7 @@ TEST(golden_moe, permute_and_back) {
                                 "scales", false, 1);
                 });
 
-                // Back. The scales' orders change sides.
+                // Back again, with the orders of scales exchanged.
                 mxdnn::primitive_attr back_attr;
                 m.describe(back_attr, MXDNN_ARG_SRC, dst_swizzled);
                 m.describe(back_attr, MXDNN_ARG_DST, src_swizzled);

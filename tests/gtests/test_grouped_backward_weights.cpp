@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul_backward_weights: every implementation within the bound of sums in f32, for all groupings,
-// types and orders; padding and missing rows add nothing; wrong arguments are refused before anything is
-// written. Runs under each ISA.
+// grouped_matmul_backward_weights. Every implementation is within the bound of sums in f32, for all
+// groupings, types and orders. Padding and missing rows add nothing. Wrong arguments are refused before
+// anything is written. Runs under each ISA.
 #include <algorithm>
 #include <functional>
 
@@ -175,7 +175,7 @@ struct BackwardWeights : public testing::Test {
         }
         // Whether the results are within the bound of any order of sums in f32, and one rounding to the type.
         void check(bool bf16_products) const {
-            // Decoded once, since each meets many others.
+            // Decoded once, since each row is used many times.
             const auto values = [&](const operand_t &o, dim g) {
                 std::vector<double> v;
                 for (dim r = 0; r < p.shape.groups[size_t(g)]; r++)
@@ -409,7 +409,7 @@ TEST_F(BackwardWeights, ImpossibleProblemsAreRefused) {
     mxdnn::primitive_attr plain;
     plain.set_scales(MXDNN_ARG_DIFF_DST, 3, {block, 1}, dt::e8m0);
     EXPECT_REFUSED(mxdnn_invalid_arguments, create(src, diff, to, plain), "diff_dst is bf16");
-    // The attributes of diff_dst belong to no other primitive.
+    // No other primitive has attributes of diff_dst.
     mxdnn_primitive_desc_t pd = nullptr;
     EXPECT_REFUSED(mxdnn_invalid_arguments,
             mxdnn_mx_reorder_primitive_desc_create(
@@ -445,8 +445,7 @@ TEST_F(BackwardWeights, ScalesOfTooFewBlocksAreRefused) {
     });
 }
 
-// Blocks are whole calls, cover the gradient, and there are several tasks for each thread where that is
-// possible.
+// Blocks are whole kernel calls and cover the gradient. Each thread has several tasks where that is possible.
 TEST(gradient_plan, blocks) {
     using namespace mxdnn::impl::x64;
     for (int64_t l2 : {int64_t(256) << 10, int64_t(1) << 20, int64_t(2) << 20})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul gives the same bits for any number of threads, any hint of rows, any way in which the same
-// rows are handed over, and whichever order the scales lie in.
+// grouped_matmul gives the same bits for any number of threads, any hint of rows, any way to pass the same
+// rows, and any order of scales.
 #include <algorithm>
 #include <numeric>
 
@@ -19,7 +19,7 @@ mxdnn::engine eng() {
     return e;
 }
 
-// Rows of experts in order, and where they come from and go to.
+// Rows in the order of experts, with their source and destination rows.
 struct rows_t {
     dim K, N, E, tokens;
     std::vector<int32_t> ends, ids, gather, scatter;

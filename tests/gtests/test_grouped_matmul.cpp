@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grouped_matmul by every implementation: what one execution must have in common with another, and the traps
-// of routings.
+// grouped_matmul by every implementation: executions that must agree with each other, and special routings.
 #include <algorithm>
 #include <thread>
 
@@ -30,7 +29,7 @@ TEST(grouped_matmul, sums_and_rows_past_the_last_end) {
     });
 }
 
-// The same rows under the same experts, said in four ways, give the same bits.
+// Four descriptions of the same rows and experts give the same bits.
 TEST(grouped_matmul, groupings_agree) {
     const experts_t &w = four();
     const dim Mmax = 6, rows = w.E * Mmax;
@@ -83,7 +82,7 @@ TEST(grouped_matmul, one_token_and_128_experts) {
     });
 }
 
-// Looking at every group for every few rows would take minutes here.
+// A search through all groups for every few rows would take minutes here.
 TEST(grouped_matmul, millions_of_empty_groups) {
     const experts_t w(1, 32, 2);
     const dim groups = 1 << 23, rows = 1 << 17;
@@ -270,7 +269,7 @@ TEST(grouped_matmul, empty) {
     });
 }
 
-// Attributes that only grouped_matmul has make different primitives, in the cache, too.
+// Attributes of grouped_matmul alone give different primitives, also in the cache.
 TEST(grouped_matmul, attributes_are_part_of_the_cache_key) {
     const experts_t &w = four();
     const std::vector<uint16_t> x = random_bf16(size_t(2 * w.K), 29);
@@ -296,7 +295,7 @@ TEST(grouped_matmul, attributes_are_part_of_the_cache_key) {
     }
 }
 
-// Strides of rows and columns and the kind of descriptor change where elements are, not their values.
+// Strides and the kind of descriptor change the addresses of elements, not the results.
 TEST(grouped_matmul, strides_and_kinds_of_descriptors) {
     const experts_t &w = four();
     const dim rows = 11, far_k = w.K + 8, far_n = w.N + 5;

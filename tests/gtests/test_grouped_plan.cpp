@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a grouped_matmul is divided, without running one: the plan is a function of counts and machine.
+// The division of a grouped_matmul. Nothing runs: the plan is a function of counts and machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ double cost(const grouped_shape_t &s, const segments_t &g, const grouped_plan_t 
     return (rows + 16) * double(std::min(p.columns, s.dst_n - task.block * p.columns));
 }
 
-// The largest share of a thread relative to an equal share, if idle threads take tasks of others.
+// The largest work of a thread relative to an equal share, where idle threads take tasks of others.
 double imbalance(const grouped_shape_t &s, const segments_t &g, int threads) {
     const grouped_plan_t p = plan(s, g, threads);
     const int n = int(std::min<int64_t>(threads, p.tasks));
@@ -107,7 +107,7 @@ double imbalance(const grouped_shape_t &s, const segments_t &g, int threads) {
     std::vector<double> busy(size_t(n), 0.);
     double total = 0;
     for (int64_t done = 0; done < p.tasks; done++) {
-        // Whoever is free first takes the next task of its share, or of the next one with any left.
+        // The first free thread takes the next task of its own share, or of the next share that has any.
         const size_t who = size_t(std::min_element(busy.begin(), busy.end()) - busy.begin());
         size_t from = who;
         while (next[from] == end[from]) from = (from + 1) % size_t(n);

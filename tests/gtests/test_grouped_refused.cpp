@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What grouped_matmul refuses: problems, arguments, and index tensors, before anything is written.
+// Problems, arguments and index tensors that grouped_matmul refuses before anything is written.
 #include <algorithm>
 
 #include "grouped_cases.hpp"

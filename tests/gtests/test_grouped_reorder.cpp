@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder of rows in groups: each group is what a reorder of that group alone gives, along either dim,
-// with linear scales and in the 128x4 order, to one destination and to two. Runs under each ISA.
+// mx_reorder of rows in groups. Each group equals a reorder of that group alone, along either dim, with
+// linear and 128x4 scales, to one destination and to two. Runs under each ISA.
 #include <algorithm>
 
 #include "common/formats/swizzle_128x4.hpp"
@@ -76,7 +76,7 @@ struct GroupedReorder : public testing::Test {
         return r;
     }
 
-    // What each group has alone, one after the other; rows and scales that nobody owns stay poisoned.
+    // The results of each group alone, one after the other. Rows and scales of no group stay poisoned.
     void expect_groups(const std::vector<uint16_t> &x, const groups_t &g, dim C, const format_t &f,
             const std::vector<uint8_t> &codes, const std::vector<uint8_t> &scales) {
         std::vector<uint8_t> want_codes, want_scales;
@@ -199,7 +199,7 @@ TEST_F(GroupedReorder, BothDimsInOneCall) {
     }
 }
 
-// Values come back from codes and scales as from each group alone.
+// Decoding gives the same values as decoding each group alone.
 TEST_F(GroupedReorder, BackToValues) {
     const groups_t g{{5, 0, 33, 64, 1}, 3};
     const dim C = 40, G = dim(g.rows.size()), R = g.all();

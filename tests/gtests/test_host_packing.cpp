@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder on the host to and from the layouts of CUDA targets, which need no device: every implementation
-// gives, byte for byte, what the reference gives, padding too.
+// mx_reorder on the host to and from the layouts of CUDA targets. No device is needed. Every implementation
+// gives the bytes of the reference, padding included.
 #include <cstdlib>
 #include <random>
 
@@ -11,7 +11,7 @@ using namespace reorder_test;
 namespace {
 
 constexpr const char *targets[] = {"cuda:sm_80", "cuda:sm_90"};
-// About panels of 64 columns, tiles of 64 to 256 rows and blocks of 16 to 256.
+// Sizes near panels of 64 columns, tiles of 64 to 256 rows and blocks of 16 to 256.
 constexpr dim whole[] = {64, 128, 192, 256, 512},
               sizes[] = {1, 2, 15, 16, 17, 33, 63, 64, 65, 96, 100, 127, 128, 129, 190, 256, 257, 320};
 
@@ -96,7 +96,7 @@ TEST_P(HostPacking, Repack) {
     check(form_t::packed, form_t::packed, target(), nullptr, 2);
     check(form_t::packed, form_t::packed, target(), target(), 1);
 }
-// More than the cache of one thread holds, on one thread, so that stores bypass the cache.
+// Larger than the cache of one thread, on one thread, so that stores bypass the cache.
 TEST_P(HostPacking, Large) {
     const int threads = mxdnn::get_max_concurrency();
     mxdnn::set_max_concurrency(1);

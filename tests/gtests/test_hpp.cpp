@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ API: the path from a model's weights to a result, handles that stay apart, enumerations
-// that equal the C ones, and exceptions that carry the sentence.
+// The C++ API: the path from a model's weights to a result, no conversions between handles, enumerations that
+// equal those of C, and exceptions with the library's sentence.
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -30,7 +30,7 @@ void expect_matmul(const uint16_t *y, const uint16_t *x, const std::vector<float
         }
 }
 
-// The whole way, as a program would write it, between the two rulers.
+// The whole path, as in a program, between the two lines.
 void documented_example(int K, int N, mxdnn::memory &hp, mxdnn::memory &x, mxdnn::memory &b, mxdnn::memory &y,
         std::vector<uint8_t> &blob, std::vector<char> &bytes) {
     // clang-format off
@@ -98,7 +98,7 @@ TEST(Hpp, DocumentedExample) {
                 const std::vector<float> w = mxfp4_values(nk, K, N);
                 expect_matmul(ys.data(), xs.data(), w, bias.data(), M, K, N);
 
-                // Another process: the blob and mapped bytes are all it has.
+                // As another process, which has only the blob and mapped bytes.
                 std::vector<char> mapped(bytes.size() + 64);
                 char *aligned = mapped.data() + (64 - uintptr_t(mapped.data()) % 64) % 64;
                 std::memcpy(aligned, bytes.data(), bytes.size());
@@ -324,7 +324,7 @@ TEST(Hpp, MemoryKeepsHandles) {
 }
 
 TEST(Hpp, ManyArgumentsExecute) {
-    // More than fit into the usual space: refused by the library, not by the wrapper.
+    // More than the wrapper has space for without allocating. The library refuses it, not the wrapper.
     mxdnn::engine e(mxdnn::engine::kind::cpu, 0);
     mxdnn::stream s(e);
     const memory::desc md({1, 2}, dt::f32, tag::ab);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels need: the ISA in force, and memory that holds code.
+// What kernels need: the ISA in force, and memory for code.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -53,7 +53,7 @@ TEST(isa, names) {
     EXPECT_STREQ(isa_name(cpu_isa_t::avx2 | cpu_isa_t(feature_avx512_vnni)), "avx512_core_bf16");
 }
 
-// Each row comes after the rows that it includes. So no row that fits is better than the last one that fits.
+// Each row comes after the rows that it includes. So the last row that fits is the best one.
 TEST(isa, list_is_in_order) {
     for (const isa_row_t &early : isa_list)
         for (const isa_row_t *late = &early + 1; late != std::end(isa_list); late++)
@@ -94,7 +94,7 @@ TEST(jit, dump_writes_the_code) {
     ASSERT_TRUE(before && chdir(dir.c_str()) == 0);
     const kernel_row_t *row = find_kernel(kernel_kind_t::gemm, cpu_isa_t::avx2, mxdnn_data_type_undef, {});
     const auto silent = make(*row, {}, 1, 1, 1);
-    // A link that stands there is replaced and not followed.
+    // An existing link is replaced and not followed.
     const std::string path = "mxdnn_dump_" + std::string(row->name) + ".0.bin";
     ASSERT_EQ(symlink("elsewhere", path.c_str()), 0);
     set_jit_dump(true);

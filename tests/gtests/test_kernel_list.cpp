@@ -92,7 +92,7 @@ TEST(kernel_list, kernels_of_a_family_are_found_for_it_alone) {
     EXPECT_EQ(name(bf16, mxdnn_s8, cpu_family_t::zen), "avx512_core_bf16_direct_int8_f4_zen");
     EXPECT_EQ(name(cpu_isa_t::avx2, mxdnn_f32, cpu_family_t::zen), "avx2_direct_4bit_zen");
     EXPECT_EQ(name(cpu_isa_t::avx512_core, mxdnn_s8, cpu_family_t::zen), "avx512_core_direct_int8_f4_zen");
-    // A processor family without kernels of its own takes those of the others.
+    // A processor family without its own kernels uses those of the others.
     for (const format_t &f : all_formats())
         EXPECT_NE(find_kernel(kernel_kind_t::direct, bf16, f.dt, f.quant, mxdnn_bf16, cpu_family_t::zen),
                 nullptr)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decode kernel, times every format that it takes. Decoding to f32 has no bound: its bits are fixed by
-// the format's rule; decoding to bf16 rounds that once more, to nearest even, except below the smallest
-// normal number.
+// Every decode kernel with every format that it takes. Decoding to f32 is exact: the format's rule gives the
+// bits. Decoding to bf16 rounds once more, to nearest even, except below the smallest normal number.
 #include <cstring>
 
 #include "gtests/kernel_cases.hpp"
@@ -20,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(
     if (std::isnan(got) && std::isnan(want)) return ::testing::AssertionSuccess();
     if (row.compute_dt == mxdnn_bf16) {
         const float rounded = decode(mxdnn_bf16, encode(mxdnn_bf16, want));
-        const float smallest = exp2_f32(-126); // dot products take less than that for zero
+        const float smallest = exp2_f32(-126); // dot products treat smaller values as zero
         if (got == rounded || (std::fabs(want) < smallest && std::fabs(got) <= smallest))
             return ::testing::AssertionSuccess();
     } else if (bits_of(got) == bits_of(want)) {
@@ -106,8 +105,7 @@ TEST_P(decode_kernels, all_codes_under_all_scales) {
     }
 }
 
-// Every code in tiles of one scale each: kernels look at all scales of a tile before they choose how to
-// decode it.
+// Every code in tiles with one scale each, because kernels choose how to decode a tile by all its scales.
 TEST_P(decode_kernels, all_codes_in_tiles_of_one_scale) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {

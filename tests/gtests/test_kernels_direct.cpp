@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every kernel that decodes beside multiplying, times every format that it takes, times rows, panels and
-// lengths of K, against sums in double precision over the layout's map and the formats' traits.
+// Every kernel that decodes and multiplies in one loop, with every format that it takes, for many rows,
+// panels and lengths of K, against sums in double precision over the layout's map and the formats' traits.
 //
 // The bound. u is half an ulp of 1 in f32, and gamma(n) = n u / (1 - n u). A direct kernel rounds a
 // product, the additions of a block's sum (at most `block`, then a few to join independent sums),
 // the scaled sum, and one addition per block: no term passes through more than
 // n = block + blocks + 8 roundings, so
 //     |got - want| <= gamma(n) * sum |x| |code value| |scale|   (+ |x| |zero|)
-// and the exact sum in double precision adds nothing that counts. Products that are subnormal
-// before a format's power of two is made up for lose up to 2^-136 each (f32), and bf16 dot products
-// take numbers below 2^-126 for zero: an absolute term of K * that * the largest scale.
+// The error of the sum in double precision is negligible. A product may be subnormal before it is multiplied
+// by a power of two of the format. It then loses up to 2^-136 (f32), and bf16 dot products treat numbers
+// below 2^-126 as zero. This adds an absolute term: K times that loss times the largest scale.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -32,7 +32,7 @@ struct problem_t {
     std::vector<float> x; // [rows][K], values that the compute type has
     int64_t padded_k, blocks;
     guarded_t::place_t place = guarded_t::at_end;
-    bool stream; // 32 values of every row side by side
+    bool stream; // 32 values of each row, row after row
 
     problem_t(const kernel_row_t &row, const matrix_t &w, int rows, int panels)
         : row(row), w(w), rows(rows), panels(panels), x(size_t(rows * w.shape.K)),
@@ -75,10 +75,10 @@ struct problem_t {
     }
 };
 
-// Results that are stored in bf16, by the next call of a kernel on tiles.
+// Results in bf16, which the next call of a tile kernel stores.
 struct stored_t {
     int64_t columns = 0;
-    bool alone = true; // that call does nothing else; or all once more
+    bool alone = true; // true: that call only stores; false: it also computes everything again
     float scale = 1.f;
     std::vector<float> bias;
     std::vector<uint16_t> results; // [rows][columns + gap], as far as there is memory
@@ -86,7 +86,7 @@ struct stored_t {
     static constexpr uint16_t poison = 0x7f81;
 };
 
-// Calls a direct kernel; results in [rows][panels * 16]. `kept`: of kernels that keep decoded panels.
+// Calls a direct kernel; results in [rows][panels * 16]. `kept`: for kernels that keep decoded panels.
 std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, stored_t *stored = nullptr,
         guarded_t *kept = nullptr) {
     const int64_t size = bytes_of(p.row.compute_dt), columns = p.panels * panel_columns;
@@ -184,7 +184,8 @@ std::vector<float> run_direct(const jit_kernel_t &kernel, const problem_t &p, st
 want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
     if (p.row.on_tiles) return want_on_tiles(&p.x[size_t(r * p.w.shape.K)], p.w, n);
     want_t w;
-    // Sums with the scale and with the zero are apart, so an Inf in both can meet its negative.
+    // Products with the scale and with the zero are summed separately, so Inf in one can meet -Inf in the
+    // other.
     w.or_nan = is_added(p.w.format.quant.zp);
     double magnitude = 0, largest_scale = 0;
     for (int64_t k = 0; k < p.w.shape.K; k++) {
@@ -201,7 +202,7 @@ want_t want_direct(const problem_t &p, int64_t r, int64_t n) {
     return w;
 }
 
-// Checks all results; says where the first wrong one is.
+// Checks all results and reports the first wrong one.
 void check_direct(const problem_t &p, const std::vector<float> &got) {
     const int64_t columns = p.panels * panel_columns;
     for (int64_t r = 0; r < p.rows; r++)
@@ -241,7 +242,7 @@ TEST_P(direct_kernels, sums) {
         for (int64_t K : lengths()) {
             const std::vector<int> panels = panels_of(row()), counts = row_counts();
             const size_t cases = counts.size() * panels.size();
-            // Long sums in double precision take their time.
+            // Long sums in double precision are slow.
             const bool all = thorough && K < 300;
             const size_t first = all ? 0 : size_t(turn) % cases, last = all ? cases - 1 : first;
             matrix_t w(f, K, (all ? panels.back() : panels[first % panels.size()]) * panel_columns);
@@ -262,7 +263,7 @@ TEST_P(direct_kernels, sums) {
     }
 }
 
-// How many panels a call covers must not show in the result: threads split N anywhere.
+// The number of panels per call must not change the results, because threads split N anywhere.
 TEST_P(direct_kernels, panels_do_not_change_bits) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -286,7 +287,7 @@ TEST_P(direct_kernels, panels_do_not_change_bits) {
     }
 }
 
-// Nor how many rows it has, which of them they are and how they are read, where all rows have one kernel.
+// Nor may the number of rows, their position, and the way to read them, where all rows have one kernel.
 TEST_P(direct_kernels, rows_do_not_change_bits) {
     if (!row().on_tiles) GTEST_SKIP() << "sums of blocks may be joined differently";
     rng_t g(seed());
@@ -311,8 +312,8 @@ TEST_P(direct_kernels, rows_do_not_change_bits) {
     }
 }
 
-// Nor whether panels are decoded once for several calls, by a call of the most rows that two panels are
-// walked with: also in tiles with scales that take the slow way.
+// Nor may decoding panels once for several calls, by a call with the most rows for two panels. Also for tiles
+// with scales that the slow decoder takes.
 TEST_P(direct_kernels, decoding_once_does_not_change_bits) {
     if (!row().keeps) GTEST_SKIP() << "decodes panels for every call";
     rng_t g(seed());
@@ -386,7 +387,7 @@ TEST_P(direct_kernels, stores_results) {
             }
 }
 
-// A NaN scale reaches its column and no other, also where all codes and sources are zero.
+// A NaN scale affects its own column only, also where all codes and sources are zero.
 TEST_P(direct_kernels, nan_scale_stays_in_its_column) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -418,7 +419,7 @@ TEST_P(direct_kernels, nan_scale_stays_in_its_column) {
     }
 }
 
-// Codes and sources that are no numbers, and scales at both ends of what f32 has.
+// Codes and sources that are NaN or Inf, and scales at both ends of the range of f32.
 TEST_P(direct_kernels, special_values) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -460,8 +461,8 @@ TEST_P(direct_kernels, special_values) {
     }
 }
 
-// Scales at both ends, which the fast way of decoding leaves to the slow one, in one tile of one panel: ways
-// of decoding alternate.
+// Scales at both ends, which need the slow decoder, in one tile of one panel. So fast and slow decoding
+// alternate.
 TEST_P(direct_kernels, ways_of_decoding_alternate) {
     if (row().compute_dt == mxdnn_s8) GTEST_SKIP() << "integers are decoded in one way, whatever the scale";
     rng_t g(seed());

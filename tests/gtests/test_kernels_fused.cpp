@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of many rows that decode what they multiply, against sums in double precision: every format, rows
-// around whole blocks, calls that follow one another, garbage beside the source.
+// Kernels for many rows that decode and multiply, against sums in double precision: every format, numbers of
+// rows near whole blocks, calls in sequence, and NaN around the source.
 #include <cstring>
 #include <limits>
 #include <set>
@@ -186,7 +186,7 @@ TEST_P(fused_kernels, sums) {
     for (const format_t &f : formats_of(row()))
         for (int64_t K : lengths())
             for (int panels : {1, 2, 5}) {
-                if (panels == 5 && K > 300) continue; // double precision takes its time
+                if (panels == 5 && K > 300) continue; // double precision is slow
                 matrix_t w(f, K, panels * panel_columns);
                 w.fill(g);
                 problem_t p(row(), w, row_counts[turn % n_counts]);
@@ -198,7 +198,7 @@ TEST_P(fused_kernels, sums) {
             }
 }
 
-// How rows are divided must not show in the results.
+// The division of rows must not change the results.
 TEST_P(fused_kernels, division_of_rows_does_not_change_bits) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -275,8 +275,7 @@ TEST_P(fused_kernels, nan_scale_stays_in_its_column) {
     }
 }
 
-// Scales at both ends, which the fast way of decoding leaves to the slow one or to other passes, and sources
-// that are no numbers.
+// Scales at both ends, which need the slow decoder or further passes, and sources that are NaN or Inf.
 TEST_P(fused_kernels, special_values) {
     rng_t g(seed());
     for (const format_t &f : formats_of(row())) {
@@ -303,8 +302,8 @@ TEST_P(fused_kernels, special_values) {
     }
 }
 
-// Integers under scales that are near each other are summed up exactly, blocks of zeros whatever their scale:
-// as many as f32 has bits for.
+// Integers with scales that are close together are summed exactly, up to the precision of f32. Blocks of
+// zeros may have any scale.
 TEST_P(fused_kernels, integers_are_exact) {
     if (!integers()) return; // others round every product
     rng_t g(seed());

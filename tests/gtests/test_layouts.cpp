@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed layouts: every listed map is a bijection into its bytes, and puts things where the committed golden
-// bytes say, which a script that knows nothing of the library made.
+// Packed layouts: every listed map is a bijection into its bytes, and agrees with the committed golden bytes,
+// which a script made without the library.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -50,8 +50,8 @@ struct hits_t {
     }
 };
 
-// True when every code bit, scale byte, zero-point byte and the global scale has a place of its own inside
-// [0, matrix_bytes), and a block has one scale; `used` receives the number of bits that are no padding.
+// True when every code bit, scale byte, zero-point byte and the global scale has its own place inside
+// [0, matrix_bytes), and each block has one scale. `used` receives the number of bits without padding.
 template <typename map_t, typename bitmap_t>
 constexpr bool is_bijection(
         const map_t &map, const packed_shape_t &s, bitmap_t &seen, int64_t *used = nullptr) {
@@ -89,7 +89,7 @@ constexpr packed_shape_t shape(
     return s;
 }
 
-// Tiny shapes: a compiler that compiles this file has checked them.
+// Tiny shapes, checked at compile time.
 struct tiny_bitmap_t {
     bool seen[40 * 1024] = {};
     constexpr bool &operator[](size_t i) { return seen[i]; }
@@ -117,7 +117,7 @@ std::string words(const packed_shape_t &s) {
            + ", zero-point bytes " + std::to_string(s.zp_bytes) + ", global " + std::to_string(s.global);
 }
 
-// What every legal format asks of a layout of so many bits.
+// What every legal format needs of a layout with that many bits.
 std::vector<packed_shape_t> widths_of(int bits) {
     std::vector<packed_shape_t> list;
     std::set<std::string> seen;
@@ -167,7 +167,8 @@ TEST_P(layouts, IsABijectionFor2880) {
     }
 }
 
-// Scales of one byte leave next to no padding; wider ones beside zero points at most a line per tile.
+// With one-byte scales there is almost no padding. With wider scales and zero points, at most a line per
+// tile.
 TEST_P(layouts, WastesLittle) {
     const layout_t &layout = GetParam();
     for (packed_shape_t s : widths_of(layout.bits)) {
@@ -190,7 +191,7 @@ TEST_P(layouts, EmptyMatricesHaveNoPanels) {
     }
 }
 
-// What the view writes it reads back, and it touches nothing else.
+// The view reads back what it wrote, and changes nothing else.
 TEST_P(layouts, ViewReadsWhatItWrites) {
     const layout_t &layout = GetParam();
     for (packed_shape_t s : widths_of(layout.bits))
@@ -223,7 +224,7 @@ TEST_P(layouts, ViewReadsWhatItWrites) {
         }
 }
 
-// Device code finds its way in a layout that it knows at run time only.
+// Device code gets the layout at run time. Its map is the same.
 TEST_P(layouts, OfCudaAreAnyN64) {
     const layout_t &layout = GetParam();
     if (layout.family != target_family_t::cuda) GTEST_SKIP() << "not of CUDA targets";
@@ -336,7 +337,7 @@ TEST(GoldenPacked, EveryMapMakesTheCommittedBytes) {
     EXPECT_GT(whole, 0);
 }
 
-// A format or a layout that is added without golden bytes fails here; make_golden.py adds them.
+// A new format or layout without golden bytes fails here. make_golden.py adds them.
 TEST(GoldenPacked, CoversEveryFormatAndLayout) {
     std::set<std::string> have, needed;
     std::set<std::string> layouts_seen;
@@ -363,7 +364,7 @@ TEST(GoldenPacked, CoversEveryFormatAndLayout) {
     for (const layout_t &l : layout_list) EXPECT_TRUE(layouts_seen.count(l.name)) << l.name;
 }
 
-// The checks above can fail: faults that a map could have are found by them.
+// The checks above find these faults of a map, so they can fail.
 struct crowded_t : n16_b4_t { // two rows in one place
     static constexpr bit_pos_t elem_bit(const packed_shape_t &s, int64_t k, int64_t n, int b) {
         return n16_b4_t::elem_bit(s, k % 8 == 7 ? k - 1 : k, n, b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a matmul is divided, without running one: the plan is a function of shape and machine.
+// The division of a matmul. Nothing runs: the plan is a function of shape and machine.
 #include <gtest/gtest.h>
 
 #include "common/formats/format_list.hpp"
@@ -83,7 +83,7 @@ matmul_kernels_t bf16_kernels() {
     return k;
 }
 
-// Strides of whole pages, or nearly so, bring every row to the same set; of half pages, every other one.
+// With strides of about whole pages, all rows fall into the same cache set; of half pages, every second row.
 TEST(matmul_plan, rows_conflict_where_their_lines_share_a_set) {
     constexpr int64_t eight_ways = 32 << 10, twelve_ways = 48 << 10;
     for (int64_t stride : {4096, 8192, 28672, 4096 + 2}) {
@@ -145,7 +145,7 @@ TEST(matmul_plan, rows_of_a_call_on_tiles) {
         }
 }
 
-// Of int4, whose direct kernel for a row or two knows no tiles.
+// int4, whose direct kernel for one or two rows has no tiles.
 TEST(matmul_plan, tiles_take_many_rows_of_int4) {
     matmul_kernels_t k = amx_kernels();
     k.only_direct = k.direct_on_tiles = false;
@@ -231,7 +231,7 @@ TEST(matmul_plan, calls_on_tiles_are_whole_tiles) {
     }
 }
 
-// A run of up to `most` rows finds a kernel, whether it is the last one or the hint is for few rows.
+// Runs of up to `most` rows have a kernel, also the last run, and also when the hint is for few rows.
 TEST(matmul_plan, runs_of_one_call_have_kernels) {
     constexpr int most = 48;
     for (int64_t M = 1; M <= 300; M++)
@@ -274,7 +274,7 @@ TEST(matmul_plan, no_number_of_rows_exceeds_what_the_scratchpad_is_sized_for) {
         }
 }
 
-// Selection is tested on any machine: an ISA cap in, a kernel's name out.
+// Selection is a function of the ISA cap, so it is tested on any machine.
 TEST(kernel_selection, best_isa_that_is_allowed) {
     const quant_t &q = mx_quant;
     const auto name = [&](kernel_kind_t kind, cpu_isa_t isa, data_type_t compute) -> std::string {

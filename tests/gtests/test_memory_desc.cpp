@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory descriptors: what is accepted and what is refused with which words, sizes, strides, equality, text.
+// Memory descriptors: legal and refused ones with their messages, sizes, strides, equality, text.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -31,7 +31,7 @@ status_t packed(memory_desc_t &md, const dims_t &dims, data_type_t dt, const qua
 }
 dims_t strides_of(const memory_desc_t &md) { return dims_t(md.strides, md.strides + md.ndims); }
 
-// The refusal leaves the descriptor alone and a sentence with `words` in it.
+// A refusal does not change the descriptor, and its message contains `words`.
 #define EXPECT_REFUSED(status, call, words)                                                                  \
     do {                                                                                                     \
         memory_desc_t md;                                                                                    \
@@ -247,7 +247,7 @@ TEST(MemoryDesc, PackedRefusals) {
             "no layout");
 }
 
-// Dims at the limit must not wrap in a layout's own arithmetic.
+// Dims at the limit must not overflow in the arithmetic of a layout.
 TEST(MemoryDesc, PackedSizesNeverWrap) {
     for (const named_format_t &format : named_formats)
         for (int log_k = 0; log_k <= 40; log_k++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// moe_route, moe_permute, moe_unpermute: every implementation gives the same bits for any number of threads,
-// outputs that may be left out may be left out, and what cannot be right is refused before anything is
-// written.
+// moe_route, moe_permute, moe_unpermute. Every implementation gives the same bits for any number of threads.
+// Optional outputs may be left out. Wrong arguments are refused before anything is written.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -111,8 +110,8 @@ TEST_F(Moe, RouteGivesTheSameBitsEverywhere) {
     }
 }
 
-// Every subset of the outputs is as in a call with all outputs, and nothing else is written. Tokens and
-// choices of some problems are more than implementations remember from choosing to placing.
+// Every subset of the outputs equals that of a call with all outputs, and nothing else is written. Some
+// problems have more tokens and choices than implementations keep between choosing and placing.
 TEST_F(Moe, RouteOutputsMayBeLeftOut) {
     struct {
         dim T, E, k;
@@ -430,7 +429,7 @@ TEST_F(Moe, UnpermuteRefusesHostileIndicesBeforeItWrites) {
     } while (pd.next_impl());
 }
 
-// Two rows for one entry are noticed among more entries than are looked at together.
+// Two rows for one entry are noticed, also among more entries than are checked together.
 TEST_F(Moe, UnpermuteOfManyRows) {
     constexpr dim T = 40000, k = 4;
     std::vector<int32_t> idx(T * k);
@@ -461,7 +460,7 @@ TEST_F(Moe, UnpermuteOfManyRows) {
     } while (pd.next_impl());
 }
 
-// Whatever the index tensors hold: refused by every implementation with nothing written, or the same bytes.
+// With any index tensors, every implementation refuses and writes nothing, or all give the same bytes.
 TEST_F(Moe, FuzzedCountsAndIndices) {
     const unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));

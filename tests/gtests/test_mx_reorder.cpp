@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mx_reorder: every implementation gives, byte for byte, what the reference gives, in every direction,
-// format, orientation and size; touches nothing beside its results; and codes that came from elsewhere stay
-// as they are.
+// mx_reorder. Every implementation gives the bytes of the reference, in every direction, format, orientation
+// and size, and writes nothing else. Codes from other sources stay unchanged.
 #include <cstdlib>
 #include <random>
 
@@ -73,8 +72,7 @@ void check_all(const format_t &f, form_t src, form_t dst, bool given, const form
 
 constexpr dt value_types[] = {dt::bf16, dt::bf16, dt::f32, dt::f16};
 
-// Between values and whole blocks of whole panels, or of as many plain lines, nothing in which is out of the
-// ordinary; all orders.
+// Between usual values and whole blocks of whole panels, or of as many plain lines, in all orders.
 void check_panels(const format_t &f) {
     const unsigned seed = seed_of_run();
     std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)) ^ 17);
@@ -103,8 +101,8 @@ void check_panels(const format_t &f) {
                 }
 }
 
-// More lines and positions than are worked on together, alone on one thread: what is written does not stay in
-// its cache and goes around it. Both orders of the high-precision side.
+// More lines and positions than are processed together, on one thread. Results are larger than its cache, so
+// stores bypass it. Both orders of the high-precision side.
 void check_large(const format_t &f) {
     const unsigned seed = seed_of_run();
     std::mt19937 rng(seed ^ unsigned(std::hash<std::string>()(f.name)));
@@ -228,7 +226,7 @@ TEST_P(Formats, Unpack) { check_all(GetParam(), form_t::packed, form_t::plain, f
 TEST_P(Formats, Repack) { check_all(GetParam(), form_t::packed, form_t::packed, false); }
 TEST_P(Formats, MovePlain) { check_all(GetParam(), form_t::plain, form_t::plain, false); }
 TEST_P(Formats, Panels) { check_panels(GetParam()); }
-// Kernels for panels are not on every machine. The room for their tiles has to do for every format.
+// Not every machine has kernels for panels. The space for their tiles must suffice for every format.
 TEST_P(Formats, TilesOfPanelsHaveRoom) {
     using namespace mxdnn::impl;
     const format_t &f = GetParam();

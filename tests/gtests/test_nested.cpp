@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions that begin in a thread while another one of that thread waits for its pool: all give the bits
-// that they give alone.
+// Executions that begin in a thread while another execution of that thread waits for its pool. All give the
+// bits of an execution alone.
 #include <array>
 
 #include "common/scratchpad.hpp"
@@ -11,7 +11,7 @@ using namespace api_test;
 
 namespace {
 
-// Runs every call in the calling thread, and in between what the test asks for, like a pool whose waiting
+// Runs every call in the calling thread. In between it runs a function of the test, like a pool whose waiting
 // thread takes another task.
 class nesting_t : public mxdnn::threadpool_iface {
 public:
@@ -33,7 +33,7 @@ public:
     int most = 1, depth = 0, nested = 0;
 };
 
-// The same problem again and again, prepared, into a buffer of its own.
+// One prepared problem, executed many times into its own buffer.
 struct prepared_t {
     pool_problem_t p;
     mxdnn::mx_matmul matmul;
@@ -53,7 +53,7 @@ struct prepared_t {
         dst = memory(p.pd.dst_desc(), p.eng, y.data());
         args = {{MXDNN_ARG_SRC, src.get()}, {MXDNN_ARG_WEIGHTS, w.get()}, {MXDNN_ARG_DST, dst.get()}};
     }
-    // Allocates nothing where the results are right.
+    // Allocates nothing if the results are right.
     void execute(const mxdnn::stream &s) {
         std::fill(y.begin(), y.end(), uint16_t(0x7fff));
         EXPECT_OK(mxdnn_primitive_execute(matmul.get(), s.get(), int(args.size()), args.data()));
@@ -73,7 +73,7 @@ struct prepared_t {
 
 } // namespace
 
-// Inner ones with a larger and with a smaller scratchpad, to three levels, by every implementation.
+// Inner executions with a larger and a smaller scratchpad, up to three levels, by every implementation.
 TEST(Nested, InAThreadThatWaits) {
     const restore_threads_t restore;
     mxdnn::set_max_concurrency(4);
@@ -89,7 +89,7 @@ TEST(Nested, InAThreadThatWaits) {
             const mxdnn::stream s = mxdnn::threadpool_interop::make_stream(small.p.eng, &pool);
             pool.between = [&](int depth) { order[size_t(depth)]->execute(s); };
             order[0]->execute(s);
-            if (order[0]->p.M > 8) { // a few rows are no work for the reference's threads
+            if (order[0]->p.M > 8) { // the reference uses one thread for a few rows
                 EXPECT_GT(pool.nested, 0);
             }
         }
@@ -111,7 +111,7 @@ TEST(Nested, AllocatesNothingInTheLongRun) {
     EXPECT_EQ(count_of_allocations() - before, 0);
 }
 
-// Threads that wait for their execution on a pool help with its other tasks, which are executions.
+// Threads that wait for their execution on a pool run its other tasks, which are executions too.
 TEST(Nested, TasksOfAPool) {
     prepared_t outer(70, 320, 512, 0);
     pool_t pool(3);
@@ -151,7 +151,7 @@ void use_scratchpads() {
         first = a.take(5000);
     }
     {
-        // The one that is there suffices; for a second one that runs meanwhile there is none yet.
+        // One buffer exists. A second execution at the same time needs another one.
         mxdnn::impl::scratchpad_t a;
         EXPECT_EQ(a.take(64), first);
         EXPECT_EQ(count_of_allocations() - before, 0);

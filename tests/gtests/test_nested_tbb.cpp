@@ -13,7 +13,7 @@ namespace {
 
 struct nested_tbb : testing::Test {
     restore_threads_t restore;
-    // More threads than a small machine has: some are held up while others wait for their work.
+    // More threads than a small machine has, so that some stop while others wait for them.
     oneapi::tbb::global_control control{oneapi::tbb::global_control::max_allowed_parallelism, 8};
     oneapi::tbb::task_arena arena{8};
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
@@ -59,8 +59,8 @@ TEST_F(nested_tbb, parallel_for) {
     EXPECT_EQ(wrong, 0);
 }
 
-// A task that waits for its execution takes no other task of the caller's: one that it takes could wait for
-// what the first one holds.
+// A task that waits for its execution runs no other task of the caller, because that one could wait for a
+// lock that the first one holds.
 TEST_F(nested_tbb, tasks_that_hold_something) {
     static thread_local bool holds = false;
     std::atomic<int> interrupted{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executions allocate nothing, by any implementation of any primitive; grouped_matmul's are counted in
-// test_grouped_matmul.
+// Executions allocate nothing, with any implementation of any primitive. test_grouped_matmul counts those of
+// grouped_matmul.
 #include "count_allocations.hpp"
 #include "test_api_util.hpp"
 
@@ -14,7 +14,7 @@ struct no_allocations : testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
     mxdnn::stream str{eng};
     restore_threads_t restore;
-    // Threads of oneTBB allocate what they need when they first meet.
+    // Threads of oneTBB allocate when they first join.
     no_allocations() { mxdnn::set_max_concurrency(1); }
 
     // Every implementation from `pd` on, the first execution, too.
@@ -59,7 +59,7 @@ TEST_F(no_allocations, mx_matmul) {
     }
 }
 
-// Everything that an epilogue has, and a source that is quantised.
+// An epilogue with all its parts, and a quantised source.
 TEST_F(no_allocations, mx_matmul_with_attributes) {
     constexpr dim M = 40, K = 320, N = 128;
     mxdnn::primitive_attr attr = mxfp4_weights_attr();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C++ headers in a program without exceptions: what is right works, and a mistake ends the program with
-// the sentence that an exception would have had.
+// The C++ headers in a program without exceptions. Right calls work. A mistake ends the program with the
+// sentence that an exception would contain.
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS)
 #error "this file is compiled with -fno-exceptions"
 #endif
@@ -21,7 +21,7 @@ int main() {
     if (m.get_desc().get_size() != 24) return 1;
 
     std::signal(SIGABRT, [](int) {
-        // A handler may call little else.
+        // A signal handler may call few other functions.
         static constexpr char text[] = "aborted as it should\n";
         const ssize_t written = write(STDOUT_FILENO, text, sizeof(text) - 1);
         std::_Exit(written > 0 ? 0 : 1);

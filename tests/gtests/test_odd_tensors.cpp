@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are legal by themselves and odd where they are used: strides that repeat elements, storages
-// that do not go together, sizes of which little or nothing is in memory. Each is refused, or takes no longer
-// than its bytes.
+// Tensors that are legal alone but unusual in their place: strides that repeat elements, storage that does
+// not match, large sizes with few or no bytes in memory. Each is refused, or takes time in proportion to its
+// bytes.
 #include <numeric>
 
 #include <sys/mman.h>
@@ -72,7 +72,7 @@ struct OddTensors : public testing::Test {
     }
 };
 
-// Those of `to`, and one more: objects of the wrapper that are copied stay one.
+// The arguments of `to` and one more. Copies of a wrapper object share the object.
 mxdnn::primitive_attr with_scales(int arg, int mask, const memory::dims &groups, dt type = dt::e8m0,
         mode m = mode::static_sazp, const mxdnn::primitive_attr &to = {}) {
     mxdnn_primitive_attr_t clone;
@@ -94,7 +94,7 @@ void execute_all(pd_type &pd, const mxdnn::stream &s, const std::unordered_map<i
 
 // ---- how scales and codes are stored ----
 
-// Zero points are linear, so they do not go with scales in the 128x4 order, which have one byte anyway.
+// Zero points are linear, so they cannot be combined with scales in the 128x4 order.
 TEST_F(OddTensors, SwizzledScalesHaveOneByteAndNoZeroPoints) {
     const auto int4 = [](int arg, int mask, const memory::dims &groups, bool zero_points, mode m) {
         auto a = with_scales(arg, mask, groups, dt::bf16, m);
@@ -144,7 +144,7 @@ TEST_F(OddTensors, DenseCodesAreOfSixBitsSideBySide) {
     }
     EXPECT_REFUSED(mxdnn_invalid_arguments, reorder(f32, apart, of_dst), "dense", "stride 1", "dst");
     EXPECT_OK(reorder(f32, memory::desc({4, 64}, dt::f6_e2m3, tag::ab), of_dst));
-    // What hangs on a runtime stride is checked when it is known.
+    // Checks that need a runtime stride happen at execution.
     const memory::desc any_strides({runtime, runtime}, dt::f6_e2m3, memory::dims{runtime, runtime});
     pd_t pd;
     ASSERT_EQ(mxdnn_mx_reorder_primitive_desc_create(&pd, any_strides.get(), eng.get(),
@@ -211,7 +211,7 @@ TEST_F(OddTensors, DestinationsHaveAPlaceForEachElement) {
             memory::desc({1, 64}, dt::f32, tag::ab), memory::desc({1, 64}, dt::f32, memory::dims{0, 1})));
 }
 
-// Strides that only an execution shows: of runtime values, of scales that are written, of a global scale.
+// Strides that are known at execution only: runtime strides, strides of written scales, of a global scale.
 TEST_F(OddTensors, WrittenMemoryHasAPlaceForEachElement) {
     const auto strides = memory::dims{runtime, 1};
     mxdnn::mx_reorder::primitive_desc pd(eng, memory::desc({runtime, 64}, dt::f32, strides), eng,
@@ -269,7 +269,7 @@ TEST_F(OddTensors, GlobalScalesLieSideBySide) {
     } while (pd.next_impl());
 }
 
-// A global scale that the caller passes may be where nothing can be written.
+// A global scale that the caller passes may be in read-only memory.
 TEST_F(OddTensors, AGivenGlobalScaleIsOnlyRead) {
     const size_t page = size_t(sysconf(_SC_PAGESIZE));
     void *const at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -291,7 +291,7 @@ TEST_F(OddTensors, AGivenGlobalScaleIsOnlyRead) {
     munmap(at, page);
 }
 
-// Padded groups have as many tiles of swizzled scales each, however many rows are in use.
+// Each padded group has the same number of tiles of 128x4 scales, for any number of rows in use.
 TEST_F(OddTensors, SwizzledScalesOfPaddedGroupsHaveAPlaceForAllRows) {
     constexpr int groups = 3, each = 130, K = 32, N = 16, tile = 512, tiles = 2;
     auto a = with_scales(MXDNN_ARG_SRC, 3, {1, 32}, dt::e8m0, mode::static_sazp,
@@ -403,7 +403,7 @@ TEST_F(OddTensors, ExpertsAreSoManyAsAnExecutionMayLookAt) {
             "1048576");
 }
 
-// Padding of each matrix counts: a list of arguments never holds one that nobody can make.
+// The padding of each matrix counts, so an argument list never contains a descriptor that cannot be created.
 TEST_F(OddTensors, ArgumentsBeyondAllSizesAreRefused) {
     auto a = with_scales(MXDNN_ARG_DST, 7, {1, 32}, dt::e8m0, mode::dynamic_mx);
     a.set_scales_layout(MXDNN_ARG_DST, mxdnn::scales_layout::swizzle_128x4);

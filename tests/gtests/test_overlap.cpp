@@ -80,7 +80,7 @@ TEST(overlap, what_is_found_apart_is_apart) {
     EXPECT_LT(missed * 10, apart); // those whose rows are of different lengths
 }
 
-// A row that is broadcast has one place for all rows.
+// All rows of a broadcast row have the same address.
 TEST(overlap, broadcast_rows_lie_in_one_place) {
     const memory_desc_t row = strided({5, 8}, mxdnn_f32, {0, 1}), all = strided({5, 8}, mxdnn_f32, {16, 1});
     EXPECT_TRUE(overlap_at(row, 0, all, 0));

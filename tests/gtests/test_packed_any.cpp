@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed descriptors without a matmul: what create_packed and a destination of tag `any` give is what a
-// matmul gives for `any` weights, for every format and target, and packing into it gives the same bytes.
+// Packed descriptors without a matmul. create_packed and a destination of tag `any` give the descriptor that
+// a matmul gives for `any` weights, for every format and target. Packing into it gives the same bytes.
 #include <sstream>
 
 #include "common/engine.hpp"
@@ -26,7 +26,7 @@ std::vector<std::string> targets() {
     return names;
 }
 
-// The named formats, and what int4 and NVFP4 can have beside.
+// The named formats, and the further variants of int4 and NVFP4.
 std::vector<named_format_t> formats() {
     std::vector<named_format_t> all(
             std::begin(mxdnn::impl::named_formats), std::end(mxdnn::impl::named_formats));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plans that pick a Hopper kernel, and room for rows that are summed: pure functions, tested without a
-// device.
+// The plans that choose a Hopper kernel, and the space for rows that are summed. They are pure functions,
+// tested without a device.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(packed_matmul_plan, has_room_for_the_terms_of_rows) {
             }
 }
 
-// Runs of as many rows as gemv has room for, terms included; then all at once.
+// Runs with as many rows as gemv can hold, terms included; then all rows at once.
 TEST(packed_matmul_plan, grouped_gemv_again_and_again) {
     for (const int terms : {1, 2, 3}) {
         const int64_t each = rows_per_gemv(64, terms);
@@ -90,7 +90,7 @@ TEST(sm80_matmul_plan, has_a_block_for_every_row) {
     EXPECT_EQ(plan_sm80_matmul(4096, 4096, 0, 108).grid, 108);
 }
 
-// What the sizes that matter get: every multiprocessor works, but where two panels a CTA are too few.
+// Sizes of models: every multiprocessor has work, except where two panels per CTA are too few.
 TEST(packed_matmul_plan, fills_the_device) {
     for (int64_t rows : {1, 16, 256, 4096})
         EXPECT_GE(plan_matmul(rows, 8192, 8192, 0, 2176, 132).grid, 120) << rows;
@@ -102,8 +102,8 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
 }
 
-// A CTA of a decoding kernel on every multiprocessor, so that the next one's lie beside them, one by one; but
-// not where most would have nothing of their own to do, and two where there is work for more.
+// A decoding kernel has one CTA per multiprocessor, so that CTAs of the next kernel fit beside them. It has
+// fewer where most would have no work, and two where there is more work.
 TEST(packed_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_place_on_each_multiprocessor) {
     const auto grid = [](int64_t rows, int64_t panels) {
         return plan_matmul(rows, 64 * panels, 4096, 0, 2176, 132).grid;
@@ -115,8 +115,8 @@ TEST(packed_matmul_plan, grouped_gemv_of_one_matrix_leave_the_next_kernel_one_pl
     }
 }
 
-// Rows fall into groups at random: what is chosen has room for more than the mean, so that few groups need a
-// second block, which reads and decodes their weights again.
+// Rows are spread over groups at random. The chosen block has room for more rows than the mean, so that few
+// groups need a second block, which reads and decodes their weights again.
 TEST(packed_matmul_plan, leaves_room_for_groups_above_the_mean) {
     const auto plan = [](int64_t tokens) { return plan_matmul(4 * tokens, 5760, 2880, 128, 2176, 132); };
     EXPECT_EQ(plan(64).kernel, kernel_id_t::sm90_grouped_gemv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names match as std::regex has it, but in bounded time and stack; and which tensors are packed by default.
+// Names match by the rules of std::regex, but in bounded time and stack. Also: the tensors packed by default.
 #include "../../tools/common/patterns.hpp"
 
 #include <fstream>
@@ -47,7 +47,7 @@ TEST(patterns, what_is_wrong_is_said) {
     EXPECT_THROW(pattern_t(std::string(100'000, 'a')), std::runtime_error);
 }
 
-// Expressions and names that make others run for ever, or out of stack.
+// Expressions and names with which other engines run for ever or overflow the stack.
 TEST(patterns, time_and_stack_are_bounded) {
     const std::string a(30'000, 'a');
     EXPECT_FALSE(pattern_t("^(a+)+$").is_in(a + "b"));
@@ -189,7 +189,7 @@ TEST(weight_rule, the_text_has_every_row) {
         EXPECT_NE(text.find(part), std::string::npos) << part;
 }
 
-// The page has the rule word for word.
+// The page contains the rule word for word.
 TEST(weight_rule, the_page_has_the_rule) {
     std::ifstream page(MXDNN_TEST_DATA "/../../doc/reference/mxdnn-pack.md");
     const std::string text((std::istreambuf_iterator<char>(page)), {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows belong to which expert, from every grouping; what hostile index tensors are answered with.
+// The rows of each expert from every grouping, and the answers to hostile index tensors.
 #include <cstdio>
 #include <random>
 #include <string>
@@ -128,8 +128,8 @@ TEST(row_groups, hostile_bounds) {
     EXPECT_NE(std::string(last_error()).find("EXPERT_MAP[2] is 3"), std::string::npos) << last_error();
 }
 
-// Whatever the tensors hold, a group is within the rows and its expert within the weights, and check()
-// refuses exactly what would have to be clamped.
+// With any tensors, a group is within the rows and its expert within the weights. check() refuses exactly the
+// values that would have to be clamped.
 TEST(row_groups, anything_stays_within) {
     const unsigned seed = std::random_device()();
     std::printf("seed %u\n", seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codes of s8 of every ISA's row kernels, against division and rounding one by one: near the middle between
-// two integers, where a shorter way could go wrong, and at both ends of what numbers have.
+// s8 codes of the row kernels of every ISA, against division and rounding of single values: values near the
+// middle between two integers, where a faster method could be wrong, and both ends of the range.
 #include <gtest/gtest.h>
 
 #include <cmath>

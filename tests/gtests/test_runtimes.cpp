@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What MXDNN_CPU_RUNTIME changes; this program is linked with each, and with oneTBB for TBB only.
+// What MXDNN_CPU_RUNTIME changes. The program is built for each runtime, and linked with oneTBB for TBB only.
 #include "gtests/pools.hpp"
 
 using namespace api_test;

@@ -198,7 +198,7 @@ std::string read_all(const std::string &path) {
     return {std::istreambuf_iterator<char>(f), std::istreambuf_iterator<char>()};
 }
 
-// A directory of its own that is gone with the test.
+// A directory that is removed at the end of the test.
 struct folder_t {
     std::string path;
     folder_t() {
@@ -474,7 +474,7 @@ TEST(safetensors, what_ends_the_writing_leaves_nothing) {
     EXPECT_TRUE(folder.names().empty());
 }
 
-// What a process that was killed left behind is gone after the next write; what a living one holds stays.
+// The next write removes files that a killed process left. Files of a running process stay.
 TEST(replaced_file, cleans_up_after_the_dead_and_spares_the_living) {
     for (const bool nameless : {true, false}) {
         const folder_t folder;
@@ -502,7 +502,7 @@ TEST(replaced_file, cleans_up_after_the_dead_and_spares_the_living) {
         EXPECT_EQ(names().size(), 2u);
         close(fd);
 
-        // Something else of that name is nobody's to remove.
+        // Anything else with such a name is not removed.
         unlink(stale.c_str());
         ASSERT_EQ(symlink(path.c_str(), stale.c_str()), 0);
         EXPECT_FALSE(replace().ok());
@@ -519,7 +519,7 @@ TEST(replaced_file, cleans_up_after_the_dead_and_spares_the_living) {
     }
 }
 
-// A new file never has another name where files without a name are: the name of a temporary one may be taken.
+// Where the file system has files without a name, a new file needs no temporary name, which could be taken.
 TEST(replaced_file, a_new_file_appears_complete) {
     const folder_t folder;
     const std::string path = folder.path + "/new", other = st::replaced_file_t::temporary_name(path);
@@ -528,7 +528,7 @@ TEST(replaced_file, a_new_file_appears_complete) {
     EXPECT_TRUE(st::write(path, {bytes_of("a", "abcd")}, {}).ok());
     EXPECT_EQ(mxdnn::container(path).size(), 1u);
     rmdir(other.c_str());
-    // A name that leaves no room for a suffix.
+    // A name so long that no suffix fits.
     const std::string longest = folder.path + "/" + std::string(255, 'n');
     for (int i = 0; i < 2; i++) EXPECT_TRUE(st::write(longest, {bytes_of("a", "abcd")}, {}).ok());
     EXPECT_EQ(folder.names().size(), 2u);
@@ -546,8 +546,7 @@ TEST(replaced_file, a_link_is_replaced_and_not_followed) {
     EXPECT_TRUE(S_ISREG(s.st_mode));
 }
 
-// Where every name is looked for among those before it, this takes minutes, and the test is ended by its
-// limit.
+// With a linear search for every name this takes minutes, and the time limit ends the test.
 TEST(safetensors, many_tensors_take_time_in_proportion) {
     const folder_t folder;
     constexpr int count = 250'000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A source in high precision that is quantised in execute: every implementation against sums in double of
-// codes that are made here, by the words of doc/reference/mx_matmul.md.
+// A high-precision source that is quantised in execute. Every implementation is compared with sums in double
+// over codes that this file computes by the rules of doc/reference/mx_matmul.md.
 
 #include "test_api_util.hpp"
 
@@ -51,7 +51,7 @@ double rounded_fp8(double x) {
     return std::fmax(-448, std::fmin(448, std::nearbyint(x / step) * step));
 }
 
-// What the codes of a row stand for; NaN where the rule makes NaN.
+// The decoded values of a row; NaN where the rule gives NaN.
 std::vector<double> quantised(const float *x, dim K, const recipe_t &r) {
     std::vector<double> v(static_cast<size_t>(K));
     const dim block = r.blocks ? 32 : K;
@@ -84,7 +84,7 @@ std::vector<double> quantised(const float *x, dim K, const recipe_t &r) {
     return v;
 }
 
-constexpr int M = 41; // beyond what kernels for few rows take
+constexpr int M = 41; // more than kernels for few rows take
 float random_row_value(std::mt19937 &rng, int row) {
     std::normal_distribution<float> normal;
     const float x = normal(rng);
@@ -196,7 +196,7 @@ TEST(source_recipe, mx_matmul) {
                 }
 }
 
-// Rows are gathered, and each is quantised as itself, whichever expert it goes to.
+// Gathered rows: each row is quantised on its own, for any expert.
 TEST(source_recipe, grouped_matmul) {
     constexpr dim E = 3, K = 100;
     for (const recipe_t &r : recipes) {

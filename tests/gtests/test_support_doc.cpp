@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// doc/reference/support.md, and the tables of formats.md beside it, are what the lists say. These tests fail
-// when a page is stale; run with MXDNN_UPDATE_DOCS=1 they write it anew.
+// doc/reference/support.md and the tables of formats.md agree with the lists of the library. A test fails
+// when a page is out of date. With MXDNN_UPDATE_DOCS=1 it writes the page again.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -137,7 +137,7 @@ std::string code_text(uint32_t code) {
     return text;
 }
 
-// The codes of a type whose values are so, in ranges: "0x7C, 0xFC", "0x7D-0x7F".
+// The codes with values of this kind, as ranges: "0x7C, 0xFC", "0x7D-0x7F".
 template <typename T, typename F>
 std::string codes_that(F &&are) {
     std::string s;
@@ -194,7 +194,7 @@ std::string named_format_table() {
     return s;
 }
 
-// What stands on a page between "<!-- name -->" and "<!-- end of name -->".
+// The text of a page between "<!-- name -->" and "<!-- end of name -->".
 void expect_part(const std::string &page, const std::string &name, const std::string &expected) {
     const std::string path = std::string(MXDNN_TEST_DATA) + "/../../doc/reference/" + page;
     std::stringstream in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executing on the caller's threads: pools of any size and habit give the bits that the library's
-// own threads give.
+// Execution on the caller's threads. Pools of any size and behaviour give the same bits as the library's own
+// threads.
 #include "gtests/pools.hpp"
 
 using namespace api_test;
@@ -50,7 +50,7 @@ TEST(Threadpool, ThePoolDoesTheWork) {
     mxdnn::set_max_concurrency(0);
 }
 
-// A primitive's scratchpad is for so many threads; a larger pool does not get more.
+// The scratchpad of a primitive limits the number of threads. A larger pool does not use more.
 TEST(Threadpool, ConcurrencyIsALimit) {
     mxdnn::set_max_concurrency(2);
     pool_problem_t p(64, 512, 1024);
@@ -66,7 +66,7 @@ TEST(Threadpool, ConcurrencyIsALimit) {
     EXPECT_LE(pool.widest, 2);
 }
 
-// Nor does one that is created for more threads than are asked for when it is executed.
+// Nor does a primitive that was created for more threads than the execution asks for.
 TEST(Threadpool, ConcurrencyIsALimitOfExecutionsToo) {
     const restore_threads_t restore;
     mxdnn::set_max_concurrency(4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools that throw, refuse, lose calls or make them twice: an execution fails with a sentence, nothing of it
-// is running any more when it returns, and calls that come later do nothing.
+// Pools that throw, refuse, lose calls or repeat them. The execution fails with a sentence. When it returns,
+// no call is running, and later calls do nothing.
 #include "gtests/pools.hpp"
 
 #include <climits>
@@ -10,7 +10,7 @@ using namespace api_test;
 
 namespace {
 
-// Callbacks that do what the test says.
+// Callbacks whose behaviour the test chooses.
 struct faulty_t {
     int threads = 4;
     std::function<int()> num_threads = [this] { return threads; };
@@ -108,7 +108,7 @@ TEST_F(Faults, AnythingIsThrown) {
     expect_well();
 }
 
-// The C++ interface: what a member throws is an error with its words.
+// The C++ interface: an exception of a member gives an error with its message.
 TEST_F(Faults, AnythingIsThrownByAClass) {
     struct throwing_t : backwards_t {
         using backwards_t::backwards_t;
@@ -128,8 +128,8 @@ TEST_F(Faults, AnythingIsThrownByAClass) {
     expect_well();
 }
 
-// An asynchronous pool takes on some of the calls and then fails: those that have begun are waited for, the
-// others do nothing when their time comes, though the execution is over.
+// An asynchronous pool accepts some of the calls and then fails. The execution waits for calls that have
+// begun. The others do nothing when they run later.
 TEST_F(Faults, FailsWhileCallsAreUnderWay) {
     for (bool throws : {false, true}) {
         faulty_t pool(MXDNN_THREADPOOL_ASYNCHRONOUS);
@@ -234,7 +234,7 @@ TEST_F(Faults, ReturnsTooEarly) {
     };
     for (int repeat = 0; repeat < 20; repeat++) {
         const mxdnn_status_t status = execute(s);
-        // Whether the last call had begun is a matter of luck; what is done is done.
+        // The last call may or may not have begun. Both are right.
         if (status == mxdnn_success)
             EXPECT_TRUE(y == want);
         else
@@ -264,7 +264,7 @@ TEST_F(Faults, AnAsynchronousPoolThatIsWaitedFor) {
     }
 }
 
-// Fewer threads than one are the calling one, once there is a stream.
+// A pool that reports fewer than one thread after its stream was created: the calling thread does the work.
 TEST_F(Faults, ThreadsDisappear) {
     faulty_t pool;
     pool.parallel_for = [&](int, const std::function<void(int)> &) { return mxdnn_runtime_error; };
@@ -321,7 +321,7 @@ TEST_F(Faults, PoolsThatAreNone) {
     EXPECT_EQ(none, nullptr);
     EXPECT_THROW(mxdnn::threadpool_interop::make_stream(eng, nullptr), mxdnn::error);
 
-    // A later version's struct: what is not known here has to be zero.
+    // A struct of a later version: fields that are unknown here must be zero.
     struct {
         mxdnn_threadpool_t now;
         void *later[2];

@@ -105,8 +105,8 @@ TEST(two_reorders, need_both_memories_apart) {
     EXPECT_EQ(refusal({{MXDNN_ARG_FROM, from}, {MXDNN_ARG_TO, to}, {MXDNN_ARG_DST_1, to_1}}), "none");
 }
 
-// Weights for both directions of training: the second destination is what a reorder of the transposed matrix
-// gives. Square matrices, too, are transposed.
+// Weights for both directions of training. The second destination equals a reorder of the transposed matrix,
+// also for square matrices.
 TEST(two_reorders, pack_the_transposed_matrix) {
     std::mt19937 rng(8);
     using pd_t = mxdnn::mx_reorder::primitive_desc;

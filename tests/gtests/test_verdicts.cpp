@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every verdict of check_blob, and that a verdict is true: native weights get the target's own kernels.
+// Every verdict of check_blob, and a proof of each: native weights are executed by the target's own kernels.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -43,7 +43,7 @@ verdict_t ask(const char *target, const bytes_t &blob) {
     return mxdnn::check_blob(mxdnn::engine::for_target(target), blob.data(), blob.size());
 }
 
-// Field `name`'s bytes replaced and everything sealed again.
+// The bytes of field `name` replaced, with a correct length and checksum.
 bytes_t altered(bytes_t blob, const char *name, uint64_t value) {
     for (const field_t &f : blob_fields)
         if (!strcmp(f.name, name)) {
@@ -69,7 +69,7 @@ TEST(verdicts, native_where_the_target_has_kernels_of_its_own) {
                 continue;
             }
             ASSERT_EQ(ask(target, blob), verdict_t::native) << format.name << " on " << target;
-            // What the verdict promises: a matmul on these bytes is taken by that target's implementation.
+            // The promise of the verdict: the implementation of that target takes a matmul with these bytes.
             const mxdnn::engine eng = mxdnn::engine::for_target(target);
             using dt = mxdnn::memory::data_type;
             using tag = mxdnn::memory::format_tag;
@@ -119,7 +119,7 @@ TEST(verdicts, incompatible_where_something_is_newer_than_this_release) {
             EXPECT_EQ(ask(target, altered(blob, field, 200)), verdict_t::incompatible) << field;
         EXPECT_EQ(ask(target, altered(altered(blob, "format_version", 200), "oldest_reader", 200)),
                 verdict_t::incompatible);
-        // Newer, but not beyond what this release may read.
+        // Newer, but still readable by this release.
         EXPECT_EQ(ask(target, altered(blob, "format_version", 200)), verdict_t::native);
     }
     EXPECT_EQ(ask("cpu:x64:avx2", blob), verdict_t::native);

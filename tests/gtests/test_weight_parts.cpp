@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors that are packed and unpacked part by part have the bytes that the whole has at once.
+// Tensors that are packed or unpacked part by part have the same bytes as tensors that are processed whole.
 #include "../../tools/common/weight_parts.hpp"
 
 #include <cmath>
@@ -104,7 +104,7 @@ void check(const format_t &f, const engine &eng, const shape_t &s, uint64_t part
                      }),
             in_parts.take());
     EXPECT_TRUE(equal(in_parts, codes_at_once.get_data_handle(), codes_at_once.get_desc().get_size()));
-    // What the codes are worth is what their packed bytes are worth.
+    // The codes and their packed bytes have the same values.
     std::vector<float> decoded(values.size());
     decode(f, s, codes, decoded.data());
     const std::vector<float> of_packed =
@@ -133,7 +133,7 @@ TEST(weight_parts, are_the_bytes_of_the_whole) {
                 for (const uint64_t bytes : {uint64_t(1), uint64_t(1) << 24}) check(f, eng, s, bytes);
 }
 
-// Every format that weights can be packed in is found again, and so can be unpacked in parts.
+// Every format of packed weights is recognised, so it can be unpacked in parts.
 TEST(weight_parts, formats_are_known_by_their_descriptors) {
     std::vector<format_t> all = formats();
     all.push_back(nvfp4_without_global_scale());
@@ -157,7 +157,7 @@ TEST(weight_parts, formats_are_known_by_their_descriptors) {
         }
 }
 
-// No experts are none, not a matrix; and what has no elements has no bytes and takes no time.
+// Zero experts are not a matrix. Tensors without elements have no bytes and take no time.
 TEST(weight_parts, tensors_without_elements_are_not_touched) {
     const engine eng(engine::kind::cpu, 0);
     const memory::dim many = memory::dim(1) << 40;
@@ -174,7 +174,7 @@ TEST(weight_parts, tensors_without_elements_are_not_touched) {
         }
 }
 
-// Codes and scales of rows of one element take far more room packed: the larger side counts.
+// Rows of one element take far more space packed than plain. The larger size counts.
 TEST(weight_parts, parts_are_measured_on_the_larger_side) {
     const engine eng(engine::kind::cpu, 0);
     const shape_t s = shape_t::matrix(1 << 20, 1);
