@@ -122,6 +122,22 @@ TEST_F(OddTensors, SwizzledScalesHaveOneByteAndNoZeroPoints) {
         EXPECT_REFUSED(mxdnn_invalid_arguments, reorder(f32, u4, of_dst), "128x4", "dst");
         if (!zp) EXPECT_REFUSED(mxdnn_invalid_arguments, permute(u4, u4, of_src), "128x4", "src");
     }
+    // Of one byte they would have the order, and the zero points would not.
+    for (const dt one_byte : {dt::e8m0, dt::f8_e4m3}) {
+        const auto with_zero_points = [&](int arg, int mask, const memory::dims &groups) {
+            auto a = with_scales(arg, mask, groups, one_byte);
+            a.set_zero_points(arg, mask, groups, dt::u8);
+            a.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
+            return a;
+        };
+        const char *const why = "zero points, which have no 128x4 swizzle";
+        const auto of_wei = with_zero_points(MXDNN_ARG_WEIGHTS, 3, {32, 1});
+        const auto of_experts = with_zero_points(MXDNN_ARG_WEIGHTS, 7, {32, 1});
+        const auto of_src = with_zero_points(MXDNN_ARG_SRC, 3, {1, 32});
+        EXPECT_REFUSED(mxdnn_invalid_arguments, matmul(f32, wei, f32, of_wei), "weights", why);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, grouped(f32, experts, f32, of_experts), "weights", why);
+        EXPECT_REFUSED(mxdnn_invalid_arguments, reorder(u4, f32, of_src), "src", why);
+    }
 }
 
 TEST_F(OddTensors, DenseCodesAreOfSixBitsSideBySide) {

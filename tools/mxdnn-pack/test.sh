@@ -274,14 +274,14 @@ rm never
 
 # Paths: the input itself by any name, what is no file, what is full.
 cp plain.safetensors in.safetensors
-ln in.safetensors hard && ln -s in.safetensors soft && mkdir folder && mkfifo pipe
+ln in.safetensors hard && ln -s in.safetensors soft && mkdir folder && mkfifo pipe pipe.gguf
 for out in in.safetensors ./in.safetensors hard soft; do
     refuses "is the input itself" "$pack" pack in.safetensors $out
 done
 refuses "is the input itself" "$pack" unpack packed.safetensors packed.safetensors
 for out in pipe /dev/null /dev/full; do refuses "no regular file" "$pack" pack in.safetensors $out; done
 cmp plain.safetensors in.safetensors || fail "the input has changed"
-for command in "list pipe" "unpack pipe never" "pack pipe never" "list /dev/zero"; do
+for command in "list pipe" "unpack pipe never" "pack pipe never" "list /dev/zero" "pack pipe.gguf never"; do
     refuses "not a regular file" timeout 10 "$pack" $command
 done
 refuses "has neither model.safetensors.index.json nor model.safetensors" timeout 10 "$pack" list folder
