@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <stdexcept>
@@ -10,9 +11,11 @@ namespace interrupt {
 
 namespace {
 
-volatile std::sig_atomic_t kept = 0;
+// The thread that runs the handler and those that look are others.
+std::atomic<int> kept{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a handler may use nothing else");
 
-extern "C" void keep(int signal) { kept = signal; }
+extern "C" void keep(int signal) { kept.store(signal, std::memory_order_relaxed); }
 
 } // namespace
 
@@ -26,10 +29,10 @@ void install() {
     for (const int s : {SIGXFSZ, SIGPIPE}) std::signal(s, SIG_IGN);
 }
 
-int received() { return kept; }
+int received() { return kept.load(std::memory_order_relaxed); }
 
 void check() {
-    if (kept) throw std::runtime_error("ended by signal " + std::to_string(int(kept)));
+    if (const int signal = received()) throw std::runtime_error("ended by signal " + std::to_string(signal));
 }
 
 void finish(int signal) {
