@@ -7,9 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-
+#include "common/on_threads.hpp"
 #include "loops.hpp"
 
 namespace minilm {
@@ -24,8 +22,7 @@ const loops_t &loops() {
 } // namespace
 
 void parallel(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &body) {
-    tbb::parallel_for(tbb::blocked_range<int64_t>(0, n, size_t(grain)),
-            [&](const tbb::blocked_range<int64_t> &r) { body(r.begin(), r.end()); });
+    on_threads(n, grain, body);
 }
 
 void linear(

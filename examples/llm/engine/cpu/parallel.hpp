@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: those of oneTBB, which mxdnn's executions use, too.
+// Loops that are worth several threads.
 #pragma once
 
 #include <cstdint>
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
+#include "common/on_threads.hpp"
 
 namespace llm {
 
@@ -13,8 +12,7 @@ namespace llm {
 template <typename F>
 void parallel(int64_t n, int64_t grain, const F &body) {
     if (n <= grain) return n > 0 ? body(int64_t(0), n) : void();
-    tbb::parallel_for(tbb::blocked_range<int64_t>(0, n, size_t(grain)),
-            [&](const tbb::blocked_range<int64_t> &r) { body(r.begin(), r.end()); });
+    on_threads(n, grain, body);
 }
 
 } // namespace llm
