@@ -22,20 +22,12 @@
 #include "gpu/cuda/device/kernels/sm90/gemm_cta.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_items.cuh"
 #include "gpu/cuda/device/ptx/ahead.cuh"
+#include "gpu/cuda/device/ptx/registers.cuh"
 
 namespace mxdnn {
 namespace impl {
 namespace cuda {
 namespace packed {
-
-template <int registers>
-__device__ __forceinline__ void fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));
-}
-template <int registers>
-__device__ __forceinline__ void more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(registers));
-}
 
 template <typename format, int width>
 __global__ void __launch_bounds__(gemm_shared_t<format, width>::threads, 1)
