@@ -2,66 +2,29 @@
 // mx_reorder of rows in groups, and of weights that are packed for both directions, on a device. Every byte
 // equals the host's, and bytes that belong to no group keep their poison.
 #include "cuda_call.hpp"
-
-#include "common/formats/swizzle_128x4.hpp"
+#include "rows_in_groups.hpp"
 
 using namespace cuda_test;
+using namespace rows_in_groups;
 using mxdnn::mx_reorder;
 using mxdnn::row_grouping;
-using mxdnn::impl::div_up;
-using mxdnn::impl::swizzle_128x4;
 
 namespace {
 
 using pd_t = mx_reorder::primitive_desc;
-using dim = memory::dim;
-constexpr dim block = 32;
-
-// How a side is quantised; a type of high precision is not.
-struct format_t {
-    dt type;
-    bool of_rows = false, swizzled = false; // blocks of rows, not columns; scales in the 128x4 order
-
-    bool quantised() const { return type != dt::f32 && type != dt::bf16 && type != dt::f16; }
-    memory::desc scales(const std::vector<dim> &rows, dim spare, dim C) const {
-        dim n = spare;
-        for (const dim r : rows) {
-            const dim blocks = div_up(of_rows ? r : C, block);
-            n += swizzled  ? of_rows ? swizzle_128x4::size(C, blocks) : swizzle_128x4::size(r, blocks)
-                  : of_rows ? blocks
-                           : r;
-        }
-        if (swizzled) return memory::desc({1, n}, dt::e8m0, tag::ab);
-        return memory::desc({n, of_rows ? C : div_up(C, block)}, dt::e8m0, tag::ab);
-    }
-    void describe(mxdnn::primitive_attr &attr, int arg, bool dynamic,
-            mxdnn::scale_rounding rounding = mxdnn::scale_rounding::rceil) const {
-        if (!quantised()) return;
-        attr.set_scales(arg, 3, of_rows ? memory::dims{block, 1} : memory::dims{1, block}, dt::e8m0, false,
-                dynamic ? mxdnn::quantization_mode::dynamic_mx : mxdnn::quantization_mode::static_sazp);
-        if (dynamic) attr.set_scale_rounding(arg, rounding);
-        if (swizzled) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
-    }
-};
-
-struct groups_t {
-    std::vector<dim> rows;
-    dim spare; // rows after the last group
-    dim all() const {
-        dim n = spare;
-        for (const dim r : rows) n += r;
-        return n;
-    }
-    bytes_t offsets(bool starts) const {
-        std::vector<int32_t> v;
-        if (starts) v.push_back(0);
-        int32_t end = 0;
-        for (const dim r : rows) v.push_back(end += int32_t(r));
-        bytes_t b(v.size() * 4);
-        std::memcpy(b.data(), v.data(), b.size());
-        return b;
-    }
-};
+// The scales of all groups, and `spare` more rows of them.
+memory::desc scales_of(const format_t &f, const std::vector<dim> &rows, dim spare, dim C) {
+    dim n = spare;
+    for (const dim r : rows) n += f.scale_dims(r, C)[f.swizzled];
+    if (f.swizzled) return memory::desc({1, n}, dt::e8m0, tag::ab);
+    return memory::desc({n, f.scale_dims(1, C)[1]}, dt::e8m0, tag::ab);
+}
+bytes_t offsets(const groups_t &g, bool starts) {
+    const std::vector<int32_t> v = g.offsets(starts);
+    bytes_t b(v.size() * 4);
+    std::memcpy(b.data(), v.data(), b.size());
+    return b;
+}
 
 std::vector<dim> many_groups() {
     std::vector<dim> rows;
@@ -116,7 +79,7 @@ struct problem_t {
             s[arg] = rows(f, true);
             // More than enough.
             if (f.quantised())
-                s[MXDNN_ARG_ATTR_SCALES | arg] = f.scales(groups.rows, f.swizzled ? 1024 : 3, C);
+                s[MXDNN_ARG_ATTR_SCALES | arg] = scales_of(f, groups.rows, f.swizzled ? 1024 : 3, C);
         };
         add(MXDNN_ARG_SRC, src);
         add(MXDNN_ARG_DST, dst[0]);
@@ -170,7 +133,7 @@ TEST(cuda_groups, quantise_along_either_dim_as_the_host_does) {
                     if (n % 3 == 0 && to != dt::s8) p.rounding = mxdnn::scale_rounding::floor;
                     const bool fast = C % 16 == 0 && from != dt::f32 && to != dt::f4_e2m1;
                     p.expect_host_bytes({{MXDNN_ARG_SRC, values(from, g.all(), C, rng)},
-                                                {MXDNN_ARG_GROUP_OFFSETS, g.offsets(p.starts)}},
+                                                {MXDNN_ARG_GROUP_OFFSETS, offsets(g, p.starts)}},
                             fast ? "groups:sm_80" : "ref:groups");
                     if (HasFatalFailure()) return;
                 }
@@ -190,7 +153,7 @@ TEST(cuda_groups, quantise_along_both_dims_as_the_host_does) {
                         {{to, rows_first, bool(ways & 2)}, {to, !rows_first, bool(ways & 4)}}, n % 2 == 1,
                         n % 4 == 2};
                 p.expect_host_bytes({{MXDNN_ARG_SRC, values(from, g.all(), C, rng)},
-                                            {MXDNN_ARG_GROUP_OFFSETS, g.offsets(p.starts)}},
+                                            {MXDNN_ARG_GROUP_OFFSETS, offsets(g, p.starts)}},
                         C % 16 ? "two:any" : "groups:sm_80");
                 if (HasFatalFailure()) return;
             }
@@ -213,7 +176,7 @@ TEST(cuda_groups, every_bf16) {
             problem_t p{g, C, {dt::bf16}, {{to, false, false}, {to, true, false}}};
             p.rounding = r;
             p.expect_host_bytes(
-                    {{MXDNN_ARG_SRC, in}, {MXDNN_ARG_GROUP_OFFSETS, g.offsets(false)}}, "groups:sm_80");
+                    {{MXDNN_ARG_SRC, in}, {MXDNN_ARG_GROUP_OFFSETS, offsets(g, false)}}, "groups:sm_80");
             if (HasFatalFailure()) return;
         }
 }
@@ -230,16 +193,16 @@ TEST(cuda_groups, dequantise_and_move_as_the_host_does) {
                         const format_t to =
                                 moves ? format_t{dt::f8_e4m3, of_rows, !swizzled} : format_t{dt::bf16};
                         const problem_t make{g, C, {dt::bf16}, {from}}, back{g, C, from, {to}};
-                        const bytes_t offsets = g.offsets(false);
+                        const bytes_t ends = offsets(g, false);
                         const values_t codes = run(make.pd(cpu()), cpu(),
                                 {{MXDNN_ARG_SRC, values(dt::bf16, g.all(), C, rng)},
-                                        {MXDNN_ARG_GROUP_OFFSETS, offsets}},
+                                        {MXDNN_ARG_GROUP_OFFSETS, ends}},
                                 make.shapes());
                         back.expect_host_bytes(
                                 {{MXDNN_ARG_SRC, codes.at(MXDNN_ARG_DST)},
                                         {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC,
                                                 codes.at(MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST)},
-                                        {MXDNN_ARG_GROUP_OFFSETS, offsets}},
+                                        {MXDNN_ARG_GROUP_OFFSETS, ends}},
                                 "ref:groups");
                         if (HasFatalFailure()) return;
                     }
@@ -259,12 +222,12 @@ TEST(cuda_groups, wrong_offsets_write_nothing_outside) {
             const bytes_t x = values(dt::bf16, g.all(), C, rng);
             // Room for the scales of two groups.
             const std::vector<dim> two(g.rows.begin(), g.rows.begin() + 2);
-            shapes[scales] = p.dst[0].scales(two, 0, C);
+            shapes[scales] = scales_of(p.dst[0], two, 0, C);
             pd_t pd = p.pd(gpu());
             do {
                 SCOPED_TRACE(std::string(pd.impl_info_str()));
-                const values_t got = run(
-                        pd, gpu(), {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_GROUP_OFFSETS, g.offsets(false)}}, shapes);
+                const values_t got = run(pd, gpu(),
+                        {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_GROUP_OFFSETS, offsets(g, false)}}, shapes);
                 const bytes_t &codes = got.at(MXDNN_ARG_DST);
                 for (size_t i = size_t(90 * C); i < codes.size(); i++) ASSERT_EQ(codes[i], 0xc3) << i;
                 const groups_t less{two, 60};
@@ -272,7 +235,7 @@ TEST(cuda_groups, wrong_offsets_write_nothing_outside) {
                 shapes_t fit = alone.shapes();
                 fit[scales] = shapes[scales];
                 const values_t want = run(alone.pd(cpu()), cpu(),
-                        {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_GROUP_OFFSETS, less.offsets(false)}}, fit);
+                        {{MXDNN_ARG_SRC, x}, {MXDNN_ARG_GROUP_OFFSETS, offsets(less, false)}}, fit);
                 ASSERT_EQ(codes, want.at(MXDNN_ARG_DST));
                 ASSERT_EQ(got.at(scales), want.at(scales));
                 const int32_t wild[][3] = {

@@ -3,52 +3,26 @@
 // linear and 128x4 scales, to one destination and to two. Runs under each ISA.
 #include <algorithm>
 
-#include "common/formats/swizzle_128x4.hpp"
+#include "rows_in_groups.hpp"
 #include "test_api_util.hpp"
 
 using namespace api_test;
+using namespace rows_in_groups;
 using mxdnn::mx_reorder;
 using mxdnn::row_grouping;
 using mxdnn::impl::div_up;
-using mxdnn::impl::swizzle_128x4;
 
 namespace {
 
-using dim = memory::dim;
 using args_t = std::unordered_map<int, memory>;
-constexpr dim block = 32;
 constexpr uint8_t poison = 0xa5;
 
-// How a side is quantised.
-struct format_t {
-    dt type;
-    bool of_rows, swizzled; // blocks of 32 rows, not columns; scales in the 128x4 order
-
-    dim row_bytes(dim C) const { return type == dt::f4_e2m1 ? (C + 1) / 2 : C; }
-    // Bytes of the scales of a matrix, and their dims.
-    dim scale_bytes(dim rows, dim C) const { return dims(rows, C)[0] * dims(rows, C)[1]; }
-    memory::dims dims(dim rows, dim C) const {
-        const dim r = of_rows ? div_up(rows, block) : rows, c = of_rows ? C : div_up(C, block);
-        if (!swizzled) return {r, c};
-        return {1, of_rows ? swizzle_128x4::size(C, r) : swizzle_128x4::size(rows, c)};
-    }
-    void describe(mxdnn::primitive_attr &attr, int arg, bool dynamic) const {
-        attr.set_scales(arg, 3, of_rows ? memory::dims{block, 1} : memory::dims{1, block}, dt::e8m0, false,
-                dynamic ? mxdnn::quantization_mode::dynamic_mx : mxdnn::quantization_mode::static_sazp);
-        if (dynamic) attr.set_scale_rounding(arg, mxdnn::scale_rounding::rceil);
-        if (swizzled) attr.set_scales_layout(arg, mxdnn::scales_layout::swizzle_128x4);
-    }
-};
-
-struct groups_t {
-    std::vector<dim> rows;
-    dim spare;
-    dim all() const {
-        dim n = spare;
-        for (dim r : rows) n += r;
-        return n;
-    }
-};
+dim row_bytes(const format_t &f, dim C) { return f.type == dt::f4_e2m1 ? (C + 1) / 2 : C; }
+// Bytes of the scales of a matrix.
+dim scale_bytes(const format_t &f, dim rows, dim C) {
+    const memory::dims d = f.scale_dims(rows, C);
+    return d[0] * d[1];
+}
 
 struct GroupedReorder : public testing::Test {
     mxdnn::engine eng{mxdnn::engine::kind::cpu, 0};
@@ -61,18 +35,18 @@ struct GroupedReorder : public testing::Test {
     std::pair<std::vector<uint8_t>, std::vector<uint8_t>> alone(
             const uint16_t *x, dim rows, dim C, const format_t &f) {
         std::pair<std::vector<uint8_t>, std::vector<uint8_t>> r;
-        r.first.assign(size_t(rows * f.row_bytes(C)), poison);
-        r.second.assign(size_t(f.scale_bytes(rows, C)), poison);
+        r.first.assign(size_t(rows * row_bytes(f, C)), poison);
+        r.second.assign(size_t(scale_bytes(f, rows, C)), poison);
         if (rows == 0) return r;
         const memory::desc from({rows, C}, dt::bf16, tag::ab), to({rows, C}, f.type, tag::ab);
         mxdnn::primitive_attr attr;
         f.describe(attr, MXDNN_ARG_DST, true);
         mx_reorder(mx_reorder::primitive_desc(eng, from, eng, to, attr))
-                .execute(str,
-                        {{MXDNN_ARG_FROM, memory(from, eng, const_cast<uint16_t *>(x))},
-                                {MXDNN_ARG_TO, of(to, r.first)},
-                                {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO,
-                                        of(memory::desc(f.dims(rows, C), dt::e8m0, tag::ab), r.second)}});
+                .execute(str, {{MXDNN_ARG_FROM, memory(from, eng, const_cast<uint16_t *>(x))},
+                                      {MXDNN_ARG_TO, of(to, r.first)},
+                                      {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO,
+                                              of(memory::desc(f.scale_dims(rows, C), dt::e8m0, tag::ab),
+                                                      r.second)}});
         return r;
     }
 
@@ -96,19 +70,19 @@ struct GroupedReorder : public testing::Test {
     struct output_t {
         std::vector<uint8_t> codes, scales;
         output_t(const groups_t &g, dim C, const format_t &f)
-            : codes(size_t(g.all() * f.row_bytes(C)), poison) {
+            : codes(size_t(g.all() * row_bytes(f, C)), poison) {
             dim n = 0;
-            for (const dim rows : g.rows) n += f.scale_bytes(rows, C);
+            for (const dim rows : g.rows) n += scale_bytes(f, rows, C);
             // More than enough.
-            scales.assign(
-                    size_t(f.swizzled ? n + 64
-                                      : div_up(n, f.dims(1, C)[1]) * f.dims(1, C)[1] + 3 * f.dims(1, C)[1]),
+            scales.assign(size_t(f.swizzled ? n + 64
+                                            : div_up(n, f.scale_dims(1, C)[1]) * f.scale_dims(1, C)[1]
+                                                      + 3 * f.scale_dims(1, C)[1]),
                     poison);
         }
         void add(
                 args_t &args, int arg, const GroupedReorder &t, const groups_t &g, dim C, const format_t &f) {
             args[arg] = t.of(memory::desc::grouped({g.all(), C}, f.type, 0, dim(g.rows.size())), codes);
-            const dim columns = f.swizzled ? dim(scales.size()) : f.dims(1, C)[1];
+            const dim columns = f.swizzled ? dim(scales.size()) : f.scale_dims(1, C)[1];
             args[MXDNN_ARG_ATTR_SCALES | arg] = t.of(
                     memory::desc({f.swizzled ? 1 : dim(scales.size()) / columns, columns}, dt::e8m0, tag::ab),
                     scales);
@@ -120,13 +94,6 @@ struct GroupedReorder : public testing::Test {
         std::vector<uint16_t> x(static_cast<size_t>(n));
         for (uint16_t &v : x) v = to_bf16(normal(rng));
         return x;
-    }
-    static std::vector<int32_t> offsets(const groups_t &g, bool starts) {
-        std::vector<int32_t> v;
-        if (starts) v.push_back(0);
-        int32_t end = 0;
-        for (const dim rows : g.rows) v.push_back(end += int32_t(rows));
-        return v;
     }
     memory ints(std::vector<int32_t> &v) const {
         return memory(memory::desc({dim(v.size())}, dt::s32, tag::a), eng, v.data());
@@ -147,7 +114,7 @@ TEST_F(GroupedReorder, EachGroupIsAMatrixOfItsOwn) {
                                          << C << " columns, type " << int(type) << " of rows " << of_rows
                                          << " swizzled " << swizzled);
                             std::vector<uint16_t> x = values(g.all() * C);
-                            std::vector<int32_t> bounds = offsets(g, starts);
+                            std::vector<int32_t> bounds = g.offsets(starts);
                             mxdnn::primitive_attr attr;
                             f.describe(attr, MXDNN_ARG_DST, true);
                             attr.set_row_grouping(starts ? row_grouping::starts : row_grouping::ends);
@@ -176,7 +143,7 @@ TEST_F(GroupedReorder, BothDimsInOneCall) {
     const dim C = 97, G = dim(g.rows.size()), R = g.all();
     const format_t columns{dt::f8_e4m3, false, true}, rows{dt::f8_e4m3, true, false};
     std::vector<uint16_t> x = values(R * C);
-    std::vector<int32_t> ends = offsets(g, false);
+    std::vector<int32_t> ends = g.offsets(false);
     mxdnn::primitive_attr attr;
     columns.describe(attr, MXDNN_ARG_DST, true);
     rows.describe(attr, MXDNN_ARG_DST_1, true);
@@ -205,7 +172,7 @@ TEST_F(GroupedReorder, BackToValues) {
     const dim C = 40, G = dim(g.rows.size()), R = g.all();
     const format_t f{dt::f8_e4m3, true, false};
     std::vector<uint16_t> x = values(R * C), back(x.size(), 0x7fc0);
-    std::vector<int32_t> ends = offsets(g, false);
+    std::vector<int32_t> ends = g.offsets(false);
     output_t q(g, C, f);
     args_t args{{MXDNN_ARG_FROM, memory(memory::desc::grouped({R, C}, dt::bf16, 0, G), eng, x.data())},
             {MXDNN_ARG_GROUP_OFFSETS, ints(ends)}};
