@@ -8,9 +8,13 @@
 // Each expert is two such products with relu between them. The experts of a teacher with other weights say
 // what the results have to be. Prints the losses. Fails if an MXFP8 result or gradient is too far from that
 // of f32, if an expert without rows has a gradient, or if training does not come as far.
+//
+//     moe_training [--engine cpu|cuda]
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <mxdnn/mxdnn.hpp>
@@ -82,6 +86,22 @@ values_t dw_f32(const values_t &x, const values_t &dy, dim K, dim N) {
 
 // ---- MXFP8, with primitives ----
 
+// A memory of the engine with these bytes, and the values of one.
+memory put(const engine &eng, const memory::desc &md, const void *bytes) {
+    memory m(md, eng);
+    auto *p = m.map_data<char>();
+    std::memcpy(p, bytes, md.get_size());
+    m.unmap_data(p);
+    return m;
+}
+values_t get(stream &s, const memory &m) {
+    s.wait();
+    auto *p = m.map_data<float>();
+    const values_t v(p, p + m.get_desc().get_size() / sizeof(float));
+    m.unmap_data(p);
+    return v;
+}
+
 // Rows in both forms that training needs: blocks along the columns, and blocks along the rows of each group.
 struct quantised_t {
     memory by_column, column_scales, by_row, row_scales;
@@ -106,7 +126,7 @@ struct quantiser_t {
     memory::desc rows(dt type) const {
         return memory::desc::grouped({all_rows(), columns}, type, 0, experts);
     }
-    quantised_t operator()(values_t &x) const {
+    quantised_t operator()(const values_t &x) const {
         dim blocks = 0;
         for (const dim n : group_rows) blocks += (n + block - 1) / block;
         quantised_t q;
@@ -115,7 +135,7 @@ struct quantiser_t {
         q.column_scales = memory({{all_rows(), (columns + block - 1) / block}, dt::e8m0, tag::ab}, eng);
         q.row_scales = memory({{blocks, columns}, dt::e8m0, tag::ab}, eng);
         reorder.execute(s,
-                {{MXDNN_ARG_FROM, memory(rows(dt::f32), eng, x.data())}, {MXDNN_ARG_GROUP_OFFSETS, ends},
+                {{MXDNN_ARG_FROM, put(eng, rows(dt::f32), x.data())}, {MXDNN_ARG_GROUP_OFFSETS, ends},
                         {MXDNN_ARG_DST, q.by_column},
                         {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST, q.column_scales}, {MXDNN_ARG_DST_1, q.by_row},
                         {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST_1, q.row_scales}});
@@ -163,33 +183,30 @@ struct linear_t {
     }
     memory::desc weights() const { return {{experts, K, N}, dt::f32, tag::acb}; }
 
-    values_t forward(values_t &x, values_t &master) {
-        pack.execute(s, {{MXDNN_ARG_FROM, memory(weights(), eng, master.data())}, {MXDNN_ARG_DST, w},
+    values_t forward(const values_t &x, const values_t &master) {
+        pack.execute(s, {{MXDNN_ARG_FROM, put(eng, weights(), master.data())}, {MXDNN_ARG_DST, w},
                                 {MXDNN_ARG_DST_1, turned}});
         kept = of_x(x);
-        values_t y(size_t(all_rows() * N));
+        const memory y(of_dy.rows(dt::f32), eng);
         multiply.execute(s,
                 {{MXDNN_ARG_SRC, kept.by_column}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, kept.column_scales},
-                        {MXDNN_ARG_WEIGHTS, w}, {MXDNN_ARG_GROUP_OFFSETS, ends},
-                        {MXDNN_ARG_DST, memory(of_dy.rows(dt::f32), eng, y.data())}});
-        return y;
+                        {MXDNN_ARG_WEIGHTS, w}, {MXDNN_ARG_GROUP_OFFSETS, ends}, {MXDNN_ARG_DST, y}});
+        return get(s, y);
     }
     // The gradient of x; that of the weights goes to dw.
-    values_t backwards(values_t &dy, values_t &dw) {
+    values_t backwards(const values_t &dy, values_t &dw) {
         const quantised_t q = of_dy(dy);
-        values_t dx(size_t(all_rows() * K));
-        multiply_back.execute(
-                s, {{MXDNN_ARG_SRC, q.by_column}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, q.column_scales},
-                           {MXDNN_ARG_WEIGHTS, turned}, {MXDNN_ARG_GROUP_OFFSETS, ends},
-                           {MXDNN_ARG_DST, memory(of_x.rows(dt::f32), eng, dx.data())}});
-        dw.assign(size_t(experts * K * N), NAN);
+        const memory dx(of_x.rows(dt::f32), eng), gradient(weights(), eng);
+        multiply_back.execute(s,
+                {{MXDNN_ARG_SRC, q.by_column}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, q.column_scales},
+                        {MXDNN_ARG_WEIGHTS, turned}, {MXDNN_ARG_GROUP_OFFSETS, ends}, {MXDNN_ARG_DST, dx}});
         backward.execute(
                 s, {{MXDNN_ARG_SRC, kept.by_row}, {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC, kept.row_scales},
                            {MXDNN_ARG_DIFF_DST, q.by_row},
                            {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DIFF_DST, q.row_scales},
-                           {MXDNN_ARG_GROUP_OFFSETS, ends},
-                           {MXDNN_ARG_DIFF_WEIGHTS, memory(weights(), eng, dw.data())}});
-        return dx;
+                           {MXDNN_ARG_GROUP_OFFSETS, ends}, {MXDNN_ARG_DIFF_WEIGHTS, gradient}});
+        dw = get(s, gradient);
+        return get(s, dx);
     }
 };
 
@@ -237,18 +254,15 @@ void descend(values_t &w, const values_t &dw) {
     for (size_t i = 0; i < w.size(); i++) w[i] -= rate * dw[i];
 }
 
-} // namespace
-
-int main() {
+bool train(const engine &eng) {
     std::mt19937 rng(1);
-    const engine eng(engine::kind::cpu, 0);
     stream s(eng);
     std::vector<int32_t> ends;
     int32_t end = 0;
     for (const dim rows : group_rows) ends.push_back(end += int32_t(rows));
-    const memory group_ends({{experts}, dt::s32, tag::a}, eng, ends.data());
+    const memory group_ends = put(eng, {{experts}, dt::s32, tag::a}, ends.data());
 
-    values_t x = random_values(all_rows() * D, 1, rng);
+    const values_t x = random_values(all_rows() * D, 1, rng);
     values_t up = random_values(experts * H * D, 0.1f, rng), down = random_values(experts * D * H, 0.1f, rng);
     const values_t teacher_up = random_values(experts * H * D, 0.1f, rng),
                    teacher_down = random_values(experts * D * H, 0.1f, rng);
@@ -259,7 +273,8 @@ int main() {
     double begin = 0, loss = 0, plain_loss = 0;
     for (int step = 0; step < steps; step++) {
         const values_t h = first.forward(x, up);
-        values_t a = relu(h), dy, dw_up, dw_down;
+        const values_t a = relu(h);
+        values_t dy, dw_up, dw_down;
         const values_t y = second.forward(a, down);
         loss = loss_of(y, want, dy);
         values_t da = second.backwards(dy, dw_down);
@@ -288,5 +303,23 @@ int main() {
     }
     good = good && loss < begin / 10 && std::fabs(loss - plain_loss) < begin / 100;
     std::printf(good ? "ok\n" : "too far from f32\n");
-    return good ? 0 : 1;
+    return good;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    const std::string kind = argc == 3 && std::string(argv[1]) == "--engine" ? argv[2]
+                             : argc == 1                                     ? "cpu"
+                                                                             : "";
+    if (kind != "cpu" && kind != "cuda") {
+        std::fprintf(stderr, "usage: moe_training [--engine cpu|cuda]\n");
+        return 2;
+    }
+    try {
+        return train(engine(kind == "cpu" ? engine::kind::cpu : engine::kind::cuda, 0)) ? 0 : 1;
+    } catch (const error &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
 }
