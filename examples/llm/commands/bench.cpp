@@ -64,13 +64,17 @@ void measure_prefill(model_t &m, const options_t &o) {
 }
 
 void measure_decode(model_t &m, const options_t &o, int64_t batch, double limit) {
-    const int64_t context = std::max(o.context, o.tokens + 1);
+    // Steps that show what a step reads; others are timed.
+    const int64_t counted = std::min<int64_t>(4, o.tokens),
+                  context = std::max(o.context, counted + o.tokens + 1);
     session_t s(m, batch, context);
     // The last steps reach the end of the context.
-    const auto prompt = made_up(size_t(context - o.tokens), m.config);
+    const auto prompt = made_up(size_t(context - counted - o.tokens), m.config);
     for (int64_t b = 0; b < batch; b++) s.feed({{b, prompt}}, session_t::wanted_t::none, ignore);
     const std::vector<int32_t> first = made_up(size_t(batch), m.config);
     const int64_t before = std::min<int64_t>(2, o.tokens - 1), steps = o.tokens - before;
+    session_t::chosen_t chosen;
+    s.decode(first, counted, &chosen);
     s.decode(first, before);
     // Steps differ by little; the best of some parts is one without a disturbance.
     double best = 1e30;
@@ -81,10 +85,14 @@ void measure_decode(model_t &m, const options_t &o, int64_t batch, double limit)
         best = std::min(best, watch.seconds() / double(n));
         done += n;
     }
-    const double bytes = double(m.bytes_for_step(batch)) + double(s.cache_bytes_for_step());
+    const double bytes = double(m.linear_bytes()) + double(chosen.bytes) / double(counted)
+                         + double(s.cache_bytes_for_step());
     printf("decode of %lld at %lld: %.3f ms a step, %.1f tokens/s, %.1f GB/s (%.0f%% of %.1f)",
             (long long)batch, (long long)context, best * 1e3, double(batch) / best, bytes / best * 1e-9,
             bytes / best / limit * 100, limit * 1e-9);
+    if (chosen.experts)
+        printf("; %.1f experts a layer",
+                double(chosen.experts) / double(counted * int64_t(m.config.layers.size())));
     printf("; cache of %.2f GB", double(s.cache_bytes()) * 1e-9);
     if (const size_t device = m.engine->device_bytes())
         printf(", device memory %.2f GB", double(device) * 1e-9);

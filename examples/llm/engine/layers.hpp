@@ -60,6 +60,7 @@ public:
     virtual std::string implementation() const = 0;
     virtual size_t bytes() const = 0;           // of weights
     virtual size_t bytes_of_expert() const = 0; // of one
+    virtual int64_t chosen() const = 0;         // experts that had rows in the last run
 };
 
 } // namespace llm

@@ -154,6 +154,7 @@ public:
     std::string implementation() const override { return implementation_; }
     size_t bytes() const override { return gate_up_bytes_.size + down_bytes_.size; }
     size_t bytes_of_expert() const override { return bytes() / size_t(spec_.experts); }
+    int64_t chosen() const override { return spec_.routing->chosen(); }
 
 private:
     engine_t &engine_;

@@ -39,4 +39,13 @@ void routing_t::run(int64_t rows, const float *logits) {
                     {MXDNN_ARG_ROW_WEIGHTS, weight_of_row}});
 }
 
+int64_t routing_t::chosen() const {
+    std::vector<int32_t> all(static_cast<size_t>(experts_));
+    engine_.read(all.data(), ends.get_data_handle(), all.size() * 4);
+    int64_t count = 0;
+    int32_t last = 0;
+    for (const int32_t end : all) count += end > last, last = end;
+    return count;
+}
+
 } // namespace llm

@@ -14,6 +14,9 @@ public:
     // Routes `rows` tokens. What follows belongs to the last call.
     void run(int64_t rows, const float *logits);
 
+    // Experts that have rows.
+    int64_t chosen() const;
+
     // Of tokens and their experts, in a call.
     int64_t max_rows() const { return max_rows_; }
     mxdnn::memory ends, token_of_row, weight_of_row;    // for each row of a token and one of its experts

@@ -3,7 +3,6 @@
 #include "model.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include "synthetic.hpp"
@@ -302,13 +301,9 @@ size_t model_t::bytes() const {
     return n;
 }
 
-size_t model_t::bytes_for_step(int64_t rows) const {
+size_t model_t::linear_bytes() const {
     size_t n = 0;
     for_linears([&](const linear_t &l) { n += l.bytes(); });
-    const double left_out = 1 - double(config.topk) / double(std::max<int64_t>(config.experts, 1));
-    const double chosen = double(config.experts) * (1 - std::pow(left_out, double(rows)));
-    for (const layer_t &l : layers)
-        if (l.experts) n += size_t(double(l.experts->bytes_of_expert()) * chosen);
     return n;
 }
 

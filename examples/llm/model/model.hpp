@@ -51,8 +51,8 @@ struct model_t {
 
     // Of weights that are in the engine's memory.
     size_t bytes() const;
-    // That a step of `rows` tokens reads: experts that are expected to be chosen, if all are equally likely.
-    size_t bytes_for_step(int64_t rows) const;
+    // Of the linear layers, which every step reads.
+    size_t linear_bytes() const;
     // Calls f(linear or experts) for all layers with weights.
     void for_linears(const std::function<void(const linear_t &)> &f) const;
 };

@@ -135,9 +135,16 @@ void session_t::feed(const std::vector<input_t> &inputs, wanted_t wanted, const 
     }
 }
 
-void session_t::run_layers() {
+void session_t::run_layers(chosen_t *chosen) {
     m_.embedding->look_up(batch_, x_.as<float>());
-    for (size_t i = 0; i < m_.layers.size(); i++) run_layer(i);
+    for (size_t i = 0; i < m_.layers.size(); i++) {
+        run_layer(i);
+        if (!chosen || !m_.layers[i].experts) continue;
+        const experts_t &e = *m_.layers[i].experts;
+        const int64_t count = e.chosen();
+        chosen->experts += count;
+        chosen->bytes += size_t(count) * e.bytes_of_expert();
+    }
 }
 
 void session_t::run_layer(size_t index) {
@@ -174,14 +181,14 @@ void session_t::run_head(int64_t rows, const float *x) {
     m_.head->run(rows, normed_.as<void>(), logits_.as<void>());
 }
 
-void session_t::decode_step() {
-    run_layers();
+void session_t::decode_step(chosen_t *chosen) {
+    run_layers(chosen);
     run_head(batch_.rows, x_.as<float>());
     e_.largest(batch_.rows, m_.config.vocabulary, logits_.as<float>(), tokens_.as<int32_t>());
     e_.increment(batch_.rows, positions_.as<int32_t>());
 }
 
-std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64_t steps) {
+std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64_t steps, chosen_t *chosen) {
     std::vector<input_t> inputs;
     for (size_t i = 0; i < tokens.size(); i++) inputs.push_back({int64_t(i), {tokens[i]}});
     if (tokens.size() != lengths_.size())
@@ -204,7 +211,10 @@ std::vector<int32_t> session_t::decode(const std::vector<int32_t> &tokens, int64
     std::vector<int32_t> all(size_t(steps) * tokens.size());
     if (chosen_.size < all.size() * 4) chosen_ = e_.allocate(all.size() * 4);
     for (int64_t s = 0; s < steps; s++) {
-        step_();
+        if (chosen)
+            decode_step(chosen);
+        else
+            step_();
         e_.copy(chosen_.as<int32_t>() + size_t(s) * tokens.size(), tokens_.as<void>(), tokens.size() * 4);
         for (size_t i = 0; i < tokens.size(); i++) {
             batch_.spans[i].position++;

@@ -32,8 +32,14 @@ public:
     void feed(const std::vector<input_t> &inputs, wanted_t wanted, const take_t &take);
 
     // Continues all sequences by their most likely tokens, of which `tokens` are the first. The tokens stay
-    // in memory of the engine from step to step. Throws as feed() does.
-    std::vector<int32_t> decode(const std::vector<int32_t> &tokens, int64_t steps);
+    // in memory of the engine from step to step. Throws as feed() does. Where they are asked for, adds up the
+    // experts that layers have chosen and the bytes of these, which takes longer.
+    struct chosen_t {
+        int64_t experts = 0;
+        size_t bytes = 0;
+    };
+    std::vector<int32_t> decode(
+            const std::vector<int32_t> &tokens, int64_t steps, chosen_t *chosen = nullptr);
 
     int64_t length(int64_t sequence) const { return lengths_[size_t(sequence)]; }
     int64_t context() const { return context_; }
@@ -62,11 +68,11 @@ private:
     void set_rows(const std::vector<int32_t> &tokens, const std::vector<int32_t> &sequences,
             const std::vector<int32_t> &positions);
     // From tokens to the rows after the last layer.
-    void run_layers();
+    void run_layers(chosen_t *chosen = nullptr);
     void run_layer(size_t index);
     // Logits of rows after the last layer.
     void run_head(int64_t rows, const float *x);
-    void decode_step();
+    void decode_step(chosen_t *chosen = nullptr);
 };
 
 } // namespace llm

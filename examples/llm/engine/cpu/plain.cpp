@@ -136,6 +136,7 @@ public:
     std::string implementation() const override { return name_of(type_); }
     size_t bytes() const override { return bytes_of_expert() * size_t(spec_.experts); }
     size_t bytes_of_expert() const override { return gate_up_[0].bytes() + down_[0].bytes(); }
+    int64_t chosen() const override { return spec_.routing->chosen(); }
 
 private:
     engine_t &engine_;

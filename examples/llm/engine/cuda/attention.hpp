@@ -40,6 +40,10 @@ void prepare_spans(stream_t s, const attention_t &a, int64_t rows, const int32_t
         const int32_t *positions, float *qkv, void *y);
 // Results take the place of the queries.
 void attend_span(stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, void *y);
+// The same for heads of 64 in bf16 on a device of compute capability 9.
+bool can_attend_span_on_hopper(const attention_t &a);
+void attend_span_on_hopper(
+        stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, void *y);
 
 // ---- one row of each of some sequences ----
 

@@ -160,17 +160,35 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
             of_warps[warp][2 * t + c % 2].result[i / 4 * 64 + 8 * g + i % 4 * 2 + c / 2] = result[i][c];
     __syncthreads();
 
-    // What `count` parts, `stride` apart, are together for an element.
+    // What `count` parts, `stride` apart, are together for an element. Some are loaded at once, whether or
+    // not there are as many: each load from L2 takes long.
     const auto add_up = [](const part_t<size> *some, int count, int stride, int e, float &all_top,
                                 float &all_sum) {
-        all_top = no_score;
-        for (int i = 0; i < count; i++) all_top = fmaxf(all_top, some[i * stride].top);
+        constexpr int at_once = 8;
         float value = 0;
+        all_top = no_score;
         all_sum = 0;
-        for (int i = 0; i < count; i++) {
-            const float factor = power_of_2(some[i * stride].top - all_top);
-            all_sum += some[i * stride].sum * factor;
-            value += some[i * stride].result[e] * factor;
+        for (int first = 0; first < count; first += at_once) {
+            float tops[at_once], sums[at_once], values[at_once], most = all_top;
+#pragma unroll
+            for (int i = 0; i < at_once; i++) {
+                const part_t<size> &part = some[min(first + i, count - 1) * stride];
+                tops[i] = first + i < count ? part.top : unseen;
+                sums[i] = part.sum;
+                values[i] = part.result[e];
+            }
+#pragma unroll
+            for (int i = 0; i < at_once; i++) most = fmaxf(most, tops[i]);
+            const float before = power_of_2(all_top - most);
+            all_top = most;
+            all_sum *= before;
+            value *= before;
+#pragma unroll
+            for (int i = 0; i < at_once; i++) {
+                const float factor = power_of_2(tops[i] - most);
+                all_sum += sums[i] * factor;
+                value += values[i] * factor;
+            }
         }
         return value;
     };

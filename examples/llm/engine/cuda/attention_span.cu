@@ -214,6 +214,9 @@ bool can_attend_span(const attention_t &a) {
 
 void attend_span(
         stream_t s, const attention_t &a, int64_t sequence, int64_t rows, int64_t position, void *y) {
+#ifdef LLM_HOPPER
+    if (can_attend_span_on_hopper(a)) return attend_span_on_hopper(s, a, sequence, rows, position, y);
+#endif
     const auto to = [&](auto *result) {
         a.head_size == 64 ? attend<64>(s, a, sequence, rows, position, result)
                           : attend<128>(s, a, sequence, rows, position, result);

@@ -90,6 +90,7 @@ public:
     std::string implementation() const override { return name_of(type_); }
     size_t bytes() const override { return gate_up_.size + down_.size; }
     size_t bytes_of_expert() const override { return bytes() / size_t(spec_.experts); }
+    int64_t chosen() const override { return spec_.routing->chosen(); }
 
 private:
     engine_t &engine_;
