@@ -67,7 +67,7 @@ void measure_amax(blocks_t &b, const four_lines_t &q, int block) {
 
 // For u4: how far a block reaches above 0, or below it.
 template <typename S>
-void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
+MXDNN_INLINE void measure_reach_of(float *out, const four_lines_t &q, int block, bool negate) {
     for_block_pairs<S>(
             q, block,
             [=](const typename S::raw_t *x) {
@@ -77,6 +77,16 @@ void measure_reach(float *out, const four_lines_t &q, int block, bool negate) {
                 return most;
             },
             [&](int i, const __m256i *v) { store256(out + 4 * i, S::largest(v)); });
+}
+
+template <typename S>
+void measure_reach(blocks_t &b, const four_lines_t &q, int block) {
+    const auto measure = [&](int n) {
+        measure_reach_of<S>(b.below, q, n, true);
+        measure_reach_of<S>(b.above, q, n, false);
+    };
+    constexpr int usual = 32; // a block that needs no loop
+    block == usual ? measure(usual) : measure(block);
 }
 
 // NaN is above every number, on one side.
@@ -123,8 +133,7 @@ template <typename S>
 void measure(blocks_t &b, const four_lines_t &q, const block_format_t &f) {
     if (f.zp == zero_point_kind_t::minimum) return measure_range<S>(b, q, f.block);
     if (f.elem != mxdnn_u4) return measure_amax<S>(b, q, f.block);
-    measure_reach<S>(b.below, q, f.block, true);
-    measure_reach<S>(b.above, q, f.block, false);
+    measure_reach<S>(b, q, f.block);
     reach_to_amax(b, q.n / f.block * 4);
 }
 

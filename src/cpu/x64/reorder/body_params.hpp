@@ -313,6 +313,7 @@ MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int pitch, int 
 void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
     if (bytes == 1 && lines == 4) return store_codes<uint8_t>(codes, out, pitch, blocks, 4);
     if (bytes == 1) return store_codes<uint8_t>(codes, out, pitch, blocks, lines);
+    if (bytes == 2 && lines == 4) return store_codes<uint16_t>(codes, out, pitch, blocks, 4);
     if (bytes == 2) return store_codes<uint16_t>(codes, out, pitch, blocks, lines);
     store_codes<uint32_t>(codes, out, pitch, blocks, lines);
 }
