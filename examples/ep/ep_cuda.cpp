@@ -79,6 +79,7 @@ int main(int argc, char **argv) {
     meeting_t meeting(devices);
     std::vector<int> status(static_cast<size_t>(devices));
     std::vector<std::thread> threads;
+    threads.reserve(size_t(devices));
     for (int i = 0; i < devices; i++)
         threads.emplace_back([&, i] {
             try {

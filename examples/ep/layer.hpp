@@ -197,11 +197,10 @@ inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng,
 
     dim leave = 0; // rows for other ranks
     for (const int32_t e : expert_of_row) leave += e / local_experts != rank;
-    const dim row_bytes = type == dt::bf16 ? 2 * hidden : hidden + hidden / 32;
+    const long long row_bytes = type == dt::bf16 ? 2 * hidden : hidden + hidden / 32;
     if (rank == 0)
         std::printf("%s: %lld bytes leave rank 0 in dispatch, %lld in combine\n",
-                type == dt::bf16 ? "bf16" : "MXFP8", static_cast<long long>(leave * row_bytes),
-                static_cast<long long>(leave * 2 * hidden));
+                type == dt::bf16 ? "bf16" : "MXFP8", leave * row_bytes, leave * (2LL * hidden));
     std::vector<std::vector<double>> times(std::size(stages));
     for (int pass = 0; pass < passes; pass++)
         for (size_t i = 0; i < std::size(stages); i++) {
@@ -239,7 +238,7 @@ inline int run_all(
     if (comm.rank() == 0)
         std::printf("%d ranks, %lld tokens each, %lld columns, %lld experts, top %lld\n", comm.size(),
                 static_cast<long long>(tokens), static_cast<long long>(hidden),
-                static_cast<long long>(local_experts * comm.size()), static_cast<long long>(topk));
+                static_cast<long long>(local_experts) * comm.size(), static_cast<long long>(topk));
     for (const dt type : {dt::bf16, dt::f8_e4m3})
         if (!run(ranks, comm, eng, s, type, tokens, hidden, passes)) status = 1;
     if (comm.rank() == 0) std::puts(status ? "wrong results" : "the results are those of plain loops");

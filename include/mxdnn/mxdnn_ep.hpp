@@ -66,8 +66,10 @@ struct communicator : public handle<mxdnn_ep_comm_t> {
     template <typename comm_t>
     communicator(const engine &aengine, transport atransport, const comm_t &acomm, int64_t timeout_ms) {
         mxdnn_ep_comm_t c = nullptr;
-        wrap_c_api(mxdnn_ep_comm_create(&c, aengine.get(), static_cast<mxdnn_ep_transport_t>(atransport),
-                &acomm, sizeof(acomm), timeout_ms));
+        // NOLINTNEXTLINE(bugprone-sizeof-expression): a communicator may be a pointer
+        constexpr size_t size = sizeof(comm_t);
+        wrap_c_api(mxdnn_ep_comm_create(
+                &c, aengine.get(), static_cast<mxdnn_ep_transport_t>(atransport), &acomm, size, timeout_ms));
         reset(c);
     }
     /// The number of this rank.

@@ -39,10 +39,11 @@ status_t check_counts(const counted_groups_t &groups) {
     for (int64_t g = 0; groups.counts && g < groups.groups; g++) {
         int64_t sum = 0;
         for (int64_t r = 0; r < groups.ranks; r++) {
-            const int32_t count = groups.counts[r * groups.groups + g];
+            const int64_t at = r * groups.groups + g;
+            const int32_t count = groups.counts[at];
             if (count < 0)
                 return fail(mxdnn_invalid_arguments, "GROUP_COUNTS[%lld] is %d; a group has at least 0 rows",
-                        (long long)(r * groups.groups + g), count);
+                        (long long)at, count);
             sum += count;
         }
         if (sum > groups.group(g).count)

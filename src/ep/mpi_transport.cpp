@@ -70,9 +70,9 @@ public:
     ~mpi_transport_t() override {
         if (busy_) {
             // Messages that are under way may still need all of it.
-            mine_.release();
-            all_.release();
-            splits_.release();
+            (void)mine_.release();
+            (void)all_.release();
+            (void)splits_.release();
             return;
         }
         if (!mpi_runs()) return;
@@ -247,7 +247,7 @@ std::shared_ptr<transport_t> create_mpi_transport(
     if (!mpi_runs())
         refuse(mxdnn_invalid_arguments, "MPI does not run; call MPI_Init before, and MPI_Finalize after");
     MPI_Comm caller;
-    std::memcpy(&caller, communicator, sizeof(caller));
+    std::memcpy(&caller, communicator, size);
     if (caller == MPI_COMM_NULL) refuse(mxdnn_invalid_arguments, "the communicator is MPI_COMM_NULL");
     int between = 0;
     check(MPI_Comm_test_inter(caller, &between), "MPI_Comm_test_inter");

@@ -197,6 +197,7 @@ int main(int argc, char **argv) {
     const sizes_t z = {
             argument(2, 8192), argument(3, 7168), argument(4, 256), argument(5, 8), argument(6, 10)};
     std::vector<routes_t> routes;
+    routes.reserve(size_t(ranks));
     for (int p = 0; p < ranks; p++) routes.push_back(make_routes(z, p, ranks));
     std::vector<double> shared(static_cast<size_t>(ranks));
     std::printf("%d ranks, %lld tokens each, %lld columns, top %lld of %lld experts\n", ranks,

@@ -116,6 +116,7 @@ inline bool run_on_nccl_ranks(int ranks, mxdnn::ep::transport transport, int64_t
     std::vector<std::thread> threads;
     std::mutex mutex;
     why.clear();
+    threads.reserve(size_t(ranks));
     for (int r = 0; r < ranks; r++)
         threads.emplace_back([&, r] {
             try {

@@ -271,6 +271,7 @@ TEST_F(layer_test, steps_allocate_nothing) {
         std::vector<int32_t> counts, gather;
         std::vector<mxdnn_exec_arg_t> dispatch;
         const auto args = dispatch_args(src, counts, gather);
+        dispatch.reserve(args.size());
         for (const auto &a : args) dispatch.push_back({a.first, a.second.get()});
         const memory rows = wrap(eng, {sent(), c.hidden}, dt::bf16, y);
         const mxdnn_exec_arg_t from[] = {{MXDNN_ARG_SRC, rows.get()}}, to[] = {{MXDNN_ARG_DST, rows.get()}};

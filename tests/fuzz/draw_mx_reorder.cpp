@@ -80,7 +80,7 @@ bool draw_grouped_reorder(choices_t &c, drawn_t &d) {
     std::sort(cuts.begin(), cuts.end());
     std::vector<dim_t> rows;
     for (size_t g = 0; g < size_t(groups); g++)
-        rows.push_back(cuts[g + starts] - (g + starts ? cuts[g + starts - 1] : 0));
+        rows.push_back(cuts[g + starts] - (g + starts > 0 ? cuts[g + starts - 1] : 0));
     if (c.one_in(20)) c.of(cuts) = c.of({-1, 0, 1, int32_t(s.at[0]), INT32_MAX, INT32_MIN});
     d.indices[MXDNN_ARG_GROUP_OFFSETS] = cuts;
     d.lengths[MXDNN_ARG_GROUP_OFFSETS] = dim_t(cuts.size());

@@ -45,6 +45,7 @@ void logits(const options_t &o) {
     std::optional<routes_t> routes;
     if (!o.routes.empty()) {
         std::vector<size_t> lengths;
+        lengths.reserve(ids.size());
         for (const auto &i : ids) lengths.push_back(i.size());
         s.follow(routes.emplace(o.routes, m.config, lengths));
     }

@@ -175,6 +175,7 @@ private:
         const float *bias = nullptr;
         if (c_.has_attention_bias) {
             std::vector<std::vector<int64_t>> dims;
+            dims.reserve(outs.size());
             for (const int64_t o : outs) dims.push_back({o});
             bias = biases(l, biases_of(names, i), dims);
         }
