@@ -73,6 +73,25 @@ struct int4_t {
         }
         return r;
     }
+    // The same where all rows of a step are of one block; and the next step of the block. No floating zeros.
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load_long(
+            const reader_t &scales, const reader_t &codes, const tiling_t &t) {
+        raw_t r = load_next(raw_t{}, codes);
+        r.types = t.int4;
+        r.scales[0] = r.scales[1] = scales.read_4();
+        if (r.has_zero_points()) {
+            const int pair = int(threadIdx.x) % 128 / 4;
+            r.zeros[0] = scales.read_2(64 * 2 - pair * 2) * 0x10001u;
+        }
+        return r;
+    }
+    template <typename reader_t>
+    __device__ static __forceinline__ raw_t load_next(raw_t r, const reader_t &codes) {
+        const uint4 c = codes.read_16();
+        r.codes[0] = c.x, r.codes[1] = c.y, r.codes[2] = c.z, r.codes[3] = c.w;
+        return r;
+    }
     // Scales and floating zeros that cannot become factors.
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
         uint32_t bits = beyond(r.scales, r.types.scales);

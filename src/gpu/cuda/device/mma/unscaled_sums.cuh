@@ -117,5 +117,45 @@ __device__ __forceinline__ void add_unscaled(float (&sum)[row_tiles][4], const t
     }
 }
 
+// Whether no sum of the source alone meets a zero, so that the parts below are all there is.
+template <typename format, bool = has_unscaled<format>>
+inline constexpr bool has_long_blocks = false;
+template <typename format>
+inline constexpr bool has_long_blocks<format, true> = !format::may_have_zeros;
+
+// Products over rows of one block that have not met their scale yet. Those of the lower and the upper 32 rows
+// of a step are apart, so that products seldom wait for each other.
+template <typename format, int tiles>
+struct unscaled_parts_t {
+    float part[2][tiles][4] = {};
+
+    // Adds a step. source(t, half, b): the fragments of eight source rows.
+    template <typename F>
+    __device__ __forceinline__ void add(const typename format::raw_t &raw, F &&source) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            uint32_t b[tiles][4];
+#pragma unroll
+            for (int t = 0; t < tiles; t++) source(t, h, b[t]);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                uint32_t a[4];
+                format::decode_unscaled(a, raw, h * 2 + i);
+#pragma unroll
+                for (int t = 0; t < tiles; t++)
+                    mma_unscaled<format>(part[h][t], a, b[t][i * 2], b[t][i * 2 + 1]);
+            }
+        }
+    }
+    __device__ __forceinline__ void meet_scale(
+            float (&sum)[tiles][4], const typename format::raw_t &raw) const {
+        const unscaled_factors_t<format, false> factors(raw, 0);
+#pragma unroll
+        for (int t = 0; t < tiles; t++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) factors.add_scaled(sum[t][e], part[0][t][e] + part[1][t][e], e / 2);
+    }
+};
+
 } // namespace impl
 } // namespace mxdnn

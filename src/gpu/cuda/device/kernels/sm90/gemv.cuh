@@ -63,6 +63,8 @@ struct gemv_variant_t {
     using k = gemv_t;
     static constexpr bool one_row = one_row_;
     static constexpr int row_tiles = row_tiles_, rows = 8 * row_tiles, teams = 2;
+    // With eight rows it gains nothing that sums over two steps meet their scales at once.
+    static constexpr bool long_blocks = has_long_blocks<format> && row_tiles > 1;
     static constexpr int warps = teams * k::team_warps;
     static constexpr int weights_warp = warps, source_warp = warps + 1, finish_warp = warps + 2;
     static constexpr int finishers = row_tiles == 1 ? 1 : 4; // warps that finish results
@@ -134,18 +136,19 @@ private:
 };
 
 // Adds the products of 64 rows of weights with the source rows that ldmatrix loaded.
-template <typename format, bool any, int row_tiles>
-__device__ __forceinline__ void add_step(float (&sum)[2][row_tiles][4], const typename format::raw_t &raw,
+template <typename format, bool any, int sets, int row_tiles>
+__device__ __forceinline__ void add_step(float (&sum)[sets][row_tiles][4], const typename format::raw_t &raw,
         const uint32_t (&b)[row_tiles][2][4]) {
     if constexpr (has_unscaled<format>) {
         static_assert(!any, "what is special is added by halves");
 #pragma unroll
         for (int h = 0; h < 2; h++) // blocks have at least 32 rows
-            add_unscaled<format, false, row_tiles>(sum[h], raw, h, 0, [&](int t, uint32_t(&of)[4]) {
+            add_unscaled<format, false, row_tiles>(sum[h % sets], raw, h, 0, [&](int t, uint32_t(&of)[4]) {
 #pragma unroll
                 for (int i = 0; i < 4; i++) of[i] = b[t][h][i];
             });
     } else {
+        static_assert(sets == 2, "of even and odd steps");
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             uint32_t a[4];
@@ -404,7 +407,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
     uint32_t parity = 0, source_parity = 0, sums_parity = 0;
     for (int item = number; item < items; item += item_step) {
         // Two sums, of even and odd steps of 16, because a product waits for the one before it.
-        float sum[2][row_tiles][4] = {};
+        constexpr int sets = variant::long_blocks ? 1 : 2;
+        float sum[sets][row_tiles][4] = {};
         [[maybe_unused]] one_row_sums_t<format> one_row;
         // The fragments of eight source rows for step j of a stage, or half of it.
         const auto load_half = [&](uint32_t(&b)[4], int j, int t, int h) {
@@ -422,8 +426,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                 // Special cases need so many registers that the source is read when it is needed.
 #pragma unroll
                 for (int h = 0; h < 2; h++)
-                    add_unscaled<format, true, row_tiles>(
-                            sum[h], raw, h, left, [&](int t, uint32_t(&b)[4]) { load_half(b, j, t, h); });
+                    add_unscaled<format, true, row_tiles>(sum[h % sets], raw, h, left,
+                            [&](int t, uint32_t(&b)[4]) { load_half(b, j, t, h); });
             } else {
                 uint32_t b[row_tiles][2][4];
 #pragma unroll
@@ -467,7 +471,40 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                             raw, of, mine < here, [&](int j, uint32_t(&b)[2][4]) { load_source(b, j, 0); });
                     done = true;
                 }
-            } else if (here == stage_steps) {
+            }
+            if constexpr (variant::long_blocks) {
+                // Two steps of a tile are of one block.
+                if (here == stage_steps && shift > 0) {
+                    const auto codes_of = [&](int j) {
+                        return shared_reader_t{stage + (j >> shift) * tile_bytes + place.codes
+                                               + (j & ((1 << shift) - 1)) * variant::step_bytes};
+                    };
+                    raw_t raw[stage_steps];
+                    uint32_t special = 0;
+#pragma unroll
+                    for (int j = 0; j < stage_steps; j += 2) {
+                        const shared_reader_t scales{stage + (j >> shift) * tile_bytes + place.scales};
+                        raw[j] = format::load_long(scales, codes_of(j), args.tiling);
+                        raw[j + 1] = format::load_next(raw[j], codes_of(j + 1));
+                        special |= format::special(raw[j]);
+                    }
+                    if (!__any_sync(~0u, special != 0)) {
+                        barrier_arrive(full + to_empty);
+                        barrier_wait(source_full(), source_parity);
+#pragma unroll
+                        for (int first = 0; first < stage_steps; first += 2) {
+                            unscaled_parts_t<format, row_tiles> parts;
+#pragma unroll
+                            for (int j = first; j < first + 2; j++)
+                                parts.add(raw[j],
+                                        [&](int t, int h, uint32_t(&b)[4]) { load_half(b, j, t, h); });
+                            parts.meet_scale(sum[0], raw[first]);
+                        }
+                        done = true;
+                    }
+                }
+            }
+            if (!variant::one_row && !done && here == stage_steps) {
                 raw_t raw[stage_steps];
                 uint32_t special = 0;
 #pragma unroll
@@ -519,7 +556,8 @@ __global__ void __launch_bounds__(variant::threads, gemv_ctas)
                 for (int t = 0; t < row_tiles; t++)
 #pragma unroll
                     for (int i = 0; i < 4; i++)
-                        store((t * 8 + i % 2) * sum_pitch * 4 + i / 2 * 32, sum[0][t][i] + sum[1][t][i]);
+                        store((t * 8 + i % 2) * sum_pitch * 4 + i / 2 * 32,
+                                sets == 1 ? sum[0][t][i] : sum[0][t][i] + sum[sets - 1][t][i]);
             }
         };
         if (owner == rank) {
