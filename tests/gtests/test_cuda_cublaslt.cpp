@@ -214,7 +214,8 @@ TEST(cuda_cublaslt, int4_and_rows_of_f16_are_within_their_bound) {
     }
 }
 
-// int4 uses cuBLASLt from few rows on, so many numbers of rows can be tested in little time.
+// int4 with scales of f32 uses cuBLASLt from few rows on, so many numbers of rows can be tested in little
+// time.
 class cuda_cublaslt_of : public testing::TestWithParam<dt> {
 protected:
     void SetUp() override {
@@ -225,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(types, cuda_cublaslt_of, testing::Values(dt::bf16, dt::
         [](const auto &info) { return std::string(info.param == dt::bf16 ? "bf16" : "f16"); });
 
 TEST_P(cuda_cublaslt_of, rows_on_both_sides_of_the_line) {
-    const problem_of_test_t p({256, 1032, GetParam(), true, false, GetParam()}, formats[8], 3);
+    const problem_of_test_t p({256, 1032, GetParam(), true, false, GetParam()}, formats[9], 3);
     ASSERT_TRUE(is_cublaslt(p.pd));
     const memory::dim least = plan_of(p.pd).least_rows;
     ASSERT_GT(least, 1);
@@ -242,7 +243,7 @@ TEST_P(cuda_cublaslt_of, rows_on_both_sides_of_the_line) {
 }
 
 TEST_P(cuda_cublaslt_of, memory_that_starts_anywhere) {
-    const problem_of_test_t p({256, 264, dt::f32, false, true, GetParam()}, formats[8], 4);
+    const problem_of_test_t p({256, 264, dt::f32, false, true, GetParam()}, formats[9], 4);
     for (const int shift : {4, 16, 48}) {
         p.expect_right(900, "shifted by " + std::to_string(shift), shift);
         if (HasFatalFailure()) return;
@@ -251,7 +252,7 @@ TEST_P(cuda_cublaslt_of, memory_that_starts_anywhere) {
 
 // Where there would be few CTAs, a separate kernel adds parts of K. The scratchpad has room for it for any M.
 TEST_P(cuda_cublaslt_of, long_sums_of_few_columns) {
-    const problem_of_test_t p({8192, 264, GetParam(), true, true, GetParam()}, formats[8], 8);
+    const problem_of_test_t p({8192, 264, GetParam(), true, true, GetParam()}, formats[9], 8);
     ASSERT_TRUE(is_cublaslt(p.pd));
     const memory::dim least = plan_of(p.pd).least_rows;
     for (const memory::dim M : {least, memory::dim(255), memory::dim(1023), memory::dim(4095)}) {
@@ -263,7 +264,7 @@ TEST_P(cuda_cublaslt_of, long_sums_of_few_columns) {
 
 TEST_P(cuda_cublaslt_of, no_relu_makes_a_number_of_nan) {
     for (const dt dst : {dt::f32, GetParam()}) {
-        const problem_of_test_t p({256, 264, dst, false, true, GetParam()}, formats[8], 4);
+        const problem_of_test_t p({256, 264, dst, false, true, GetParam()}, formats[9], 4);
         const memory::dim M = plan_of(p.pd).least_rows + 3, row = 7;
         const memory::desc src_md({M, p.c.K}, GetParam(), tag::ab), dst_md({M, p.c.N}, dst, tag::ab);
         bytes_t x(src_md.get_size(), 0);
@@ -300,7 +301,7 @@ TEST(cuda_cublaslt, leaves_to_others_what_it_does_not_do) {
     if (!has_cublaslt()) GTEST_SKIP() << "no cuBLASLt";
     const auto takes = [](dt src, const memory::dims &dst_strides, dt bias, bool gelu) {
         mxdnn::primitive_attr attr;
-        set_format(attr, MXDNN_ARG_WEIGHTS, formats[8], true, 2, false);
+        set_format(attr, MXDNN_ARG_WEIGHTS, formats[9], true, 2, false);
         if (gelu) {
             mxdnn::post_ops ops;
             ops.append_eltwise(mxdnn::algorithm::eltwise_gelu_erf, 0.f, 0.f);

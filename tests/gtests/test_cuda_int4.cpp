@@ -39,11 +39,22 @@ mxdnn::mx_matmul::primitive_desc make_pd(
 // The kernels for rows, which take int4 weights without their scales, and rows of f16 as they are.
 bool multiplies_rows(const std::string &impl) { return impl == "cuda:sm_90" || impl == "rows:sm_80"; }
 
+// How far a weight may be from itself, relative to what it is the sum of: cuda:sm_90 rounds those of many
+// rows to the type of the source.
+double rounding_of(const std::string &impl, const kind_t &kind, memory::dim M, dt src) {
+    if (impl != "cuda:sm_90" || M <= 16 || src == dt::f32) return 0.;
+    if (kind.scale == dt::f32 || (kind.zeros() && kind.zero != kind.scale)) return 0.;
+    if (src == dt::f16) return kind.scale == dt::f16 ? std::ldexp(1., -11) : 0.;
+    if (kind.scale == dt::bf16) return std::ldexp(1., -8);
+    return kind.zeros() ? 0. : std::ldexp(1., -8) + std::ldexp(1., -15);
+}
+
 // Weights as the rule has them, and the size of what they may be the sum of.
 struct weights_t {
     bytes_t packed;
-    std::vector<float> value, magnitude; // [K, N]
-    std::vector<char> apart;             // whether an infinity may meet code and zero apart, and become NaN
+    std::vector<float> value; // [K, N]
+    std::vector<double> magnitude;
+    std::vector<char> apart; // whether an infinity may meet code and zero apart, and become NaN
 };
 
 template <typename F>
@@ -65,12 +76,12 @@ weights_t make_weights(const kind_t &kind, const memory::desc &wei, int64_t K, i
                 const float zero = decode_value(mxdnn_data_type_t(kind.zero), view.zero_point(k, n)),
                             product = (code - 8) * scale;
                 w.value.push_back(product + zero);
-                w.magnitude.push_back(std::fabs(product) + std::fabs(zero));
+                w.magnitude.push_back(double(std::fabs(product)) + std::fabs(zero));
                 w.apart.push_back(!(product * zero > 0));
             } else {
                 const float zero = kind.zero_points() ? float(view.zero_point(k, n)) : 0.f;
                 w.value.push_back((code - zero) * scale);
-                w.magnitude.push_back((std::fabs(code) + zero) * std::fabs(scale));
+                w.magnitude.push_back((double(std::fabs(code)) + zero) * std::fabs(scale));
                 w.apart.push_back(false);
             }
         }
@@ -127,8 +138,10 @@ void expect_weights(
                 if (std::isinf(x) && w.apart[at] && std::isnan(got)) continue;
                 // A value of f16 is the sum of two where scales are met early, and these products add up in
                 // f32.
-                const bool sums = src_type == dt::f16 && std::isfinite(want) && std::isfinite(got);
-                const double off = sums ? std::ldexp(std::fabs(double(want)), -22) : 0.;
+                const double rounding = rounding_of(pd.impl_info_str(), kind, M, src_type);
+                const bool sums =
+                        (src_type == dt::f16 || rounding > 0) && std::isfinite(want) && std::isfinite(got);
+                const double off = sums ? (std::ldexp(1., -22) + rounding) * std::fabs(double(want)) : 0.;
                 ASSERT_TRUE(std::isnan(want) ? std::isnan(got)
                                              : got == want || (sums && std::fabs(double(got) - want) <= off))
                         << what << ": " << x << " times " << w.value[at] << " is " << got << " in row " << m
@@ -209,9 +222,10 @@ struct size_t3 {
     memory::dim M, K, N;
 };
 
-// Usual scales and zeros, and, in some blocks of some columns, any bits.
+// Usual scales and zeros, and, in some blocks of some columns, any bits. step: every so many rows are
+// compared.
 void expect_sums(const mxdnn::mx_matmul::primitive_desc &pd, const kind_t &kind, const size_t3 &s,
-        dt src_type, bool any_bits, unsigned seed) {
+        dt src_type, bool any_bits, unsigned seed, memory::dim step = 1) {
     std::mt19937 rng(seed);
     const auto value = [&](dt type, float v) {
         const uint32_t all = type == dt::f32 ? ~0u : type == dt::u8 ? 0xFFu : 0xFFFFu;
@@ -231,11 +245,12 @@ void expect_sums(const mxdnn::mx_matmul::primitive_desc &pd, const kind_t &kind,
         std::memcpy(&src[i * width], &bits, width);
         x.push_back(decode_value(mxdnn_data_type_t(src_type), bits));
     }
+    const double rounding = rounding_of(pd.impl_info_str(), kind, s.M, src_type);
     const std::string what = std::string(pd.impl_info_str()) + " " + kind.text() + " M " + std::to_string(s.M)
                              + " K " + std::to_string(s.K) + " N " + std::to_string(s.N);
     const bytes_t out =
             run(pd, gpu(), {{MXDNN_ARG_SRC, src}, {MXDNN_ARG_WEIGHTS, w.packed}}).at(MXDNN_ARG_DST);
-    for (int64_t m = 0; m < s.M; m++)
+    for (int64_t m = 0; m < s.M; m += step)
         for (int64_t n = 0; n < s.N; n++) {
             double want = 0, magnitude = 0; // the second: of weights that are finite
             for (int64_t k = 0; k < s.K; k++) {
@@ -257,11 +272,30 @@ void expect_sums(const mxdnn::mx_matmul::primitive_desc &pd, const kind_t &kind,
             } else {
                 // Up to two units of 2^-24 for each product and addition, and a few of scales.
                 const double bound = double(s.K + 20) * std::ldexp(magnitude, -23)
+                                     + (rounding > 0 ? rounding * magnitude : 0.)
                                      + double(s.K + 1) * std::ldexp(1., -149)
                                      + std::ldexp(std::fabs(want), -24);
                 ASSERT_LE(std::fabs(got - want), bound) << at();
             }
         }
+}
+
+// So many rows and columns that gemm has its widest blocks, and two CTAs share the rows.
+TEST(cuda_int4, sums_of_wide_blocks) {
+    constexpr size_t3 size{4096, 200, 1000};
+    int found = 0;
+    for (const kind_t &of : kinds)
+        for (memory::dim block : {32, 128})
+            for (dt src : {dt::bf16, dt::f16}) {
+                kind_t kind = of;
+                kind.block = block;
+                auto pd = make_pd(kind, size.M, size.K, size.N, src);
+                if (rounding_of("cuda:sm_90", kind, size.M, src) == 0. || !go_to(pd, "cuda:sm_90")) continue;
+                for (bool any_bits : {false, true}) expect_sums(pd, kind, size, src, any_bits, 5, 67);
+                if (HasFatalFailure()) return;
+                found++;
+            }
+    if (!found) GTEST_SKIP() << "no device that has a kernel for int4";
 }
 
 void expect_all_sums(const kind_t &kind, const size_t3 &s, dt src_type, int &found) {

@@ -164,6 +164,10 @@ void expect_close(const run_t &r, const source_t &s, const case_t &c) {
         for (int64_t n = 0; n < c.N; n++)
             w[size_t(n * c.K + k)] = decode_value(c.int4 ? mxdnn_s4 : mxdnn_f4_e2m1, r.view.code(k, n))
                                      * decode_value(c.int4 ? mxdnn_bf16 : mxdnn_e8m0, r.view.scale(k, n));
+    // cuda:sm_90 rounds int4 weights of many rows of bf16 to bf16.
+    const bool rounds =
+            c.int4 && c.M > 16 && std::string(c.impl) == "cuda:sm_90" && s.type != dt::f16 && !s.exact;
+    const double rounding = rounds ? std::ldexp(1., -8) : 0.;
     std::vector<double> x(static_cast<size_t>(c.K));
     for (int64_t m = 0; m<c.M; m += c.M> 300 ? 37 : 1) {
         double largest = 0;
@@ -185,8 +189,8 @@ void expect_close(const run_t &r, const source_t &s, const case_t &c) {
                 const float b = decode_value(mxdnn_f32, read_code(r.in.at(MXDNN_ARG_BIAS), n, 4));
                 sum += b, finite += std::fabs(b);
             }
-            const double bound = double(c.K + 6) * std::ldexp(finite, -23) + lost * weights
-                                 + double(c.K + 1) * std::ldexp(1., -149);
+            const double bound = double(c.K + 6) * std::ldexp(finite, -23) + rounding * finite
+                                 + lost * weights + double(c.K + 1) * std::ldexp(1., -149);
             const double got = r.got[size_t(m * c.N + n)];
             const auto where = [&] {
                 return std::string(s.name) + ": row " + std::to_string(m) + " column " + std::to_string(n)

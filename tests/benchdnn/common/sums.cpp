@@ -41,6 +41,7 @@ arithmetic_t arithmetic_of(const std::string &impl_name) {
             impl_name.find("bf16") != std::string::npos || impl_name.find("amx") != std::string::npos;
     a.bf16_values = impl_name == "cuda:sm_90" || impl_name == "rows:sm_80";
     a.bf16_rows = a.bf16_products || a.bf16_values;
+    a.rounded_int4 = impl_name == "cuda:sm_90";
     a.f16_weights = impl_name == "cublaslt:f16";
     a.fp8_sums = impl_name == "cublaslt:f8_e4m3" || impl_name == "cuda:sm_90:f8_e4m3";
     return a;
@@ -69,6 +70,9 @@ void dot_row(const double *x, double scale, const values_t &w, const sum_types_t
     double per_product = gamma;
     if (a.bf16_products && affine) per_product += u_bf16;
     if (a.f16_weights && affine) per_product += u_f16;
+    if (a.rounded_int4 && t.int4_as != mxdnn_data_type_undef && affine && data_type_info(t.wei.dt)->bits == 4
+            && t.wei.quant.scale_dt != mxdnn_f32)
+        per_product += t.int4_as == mxdnn_f16 ? u_f16 : u_bf16 + std::ldexp(1., -15);
     if (a.bf16_rows && t.fpmath_bf16 && !t.src.quantised && t.src.dt != mxdnn_bf16) per_product += u_bf16;
     const bool row_scale = t.src.dt == mxdnn_s8 && t.src.quant.block >= t.K; // applied to sums
     if (t.src.quantised && quant_family(t.src.dt, t.src.quant) == quant_family_t::affine && !row_scale)

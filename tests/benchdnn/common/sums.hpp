@@ -25,6 +25,7 @@ struct arithmetic_t {
     bool fp8_sums = false;      // sums of 128 products are cut off 2^-13 below their largest addend
     bool bf16_values = false;   // what is below 2^-133 of a value of a block is lost
     bool f16_weights = false;   // int4 weights are rounded to f16
+    bool rounded_int4 = false;  // int4 weights of many rows may be rounded to sum_types_t::int4_as
     bool bf16_rows = false;     // rows of f32 and f16 are rounded to bf16 where the fpmath mode allows it
 };
 arithmetic_t arithmetic_of(const std::string &impl_name);
@@ -37,6 +38,7 @@ struct sum_types_t {
     tensor_type_t src, wei;
     bool fpmath_bf16 = false;
     int64_t K = 0;
+    mxdnn_data_type_t int4_as = mxdnn_data_type_undef; // undef: int4 weights are exact
 };
 
 // sums[n] = sum over k of x[k] * w[k][n], within its bound. `scale`: the largest of the row of the source, by

@@ -29,11 +29,21 @@ data_t make_data(const problem_t &p, uint32_t seed) {
     return d;
 }
 
+// The type of the rows that kernels multiply, if they may round int4 weights to it: of more than 16 rows.
+static mxdnn_data_type_t int4_as(const problem_t &p) {
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < p.dst.size(); i++) rows *= p.dst[i];
+    const bool as_given = !p.src_type.quantised && p.recipe == recipe_kind_t::none;
+    const mxdnn_data_type_t type = p.src_type.dt;
+    if (rows <= 16 || (as_given && type == mxdnn_f32 && !p.rounds_rows())) return mxdnn_data_type_undef;
+    return as_given && type == mxdnn_f16 ? mxdnn_f16 : mxdnn_bf16;
+}
+
 std::vector<interval_t> expected(const problem_t &p, const data_t &d, const arithmetic_t &a) {
     const size_t nd = p.nd();
     const int64_t M = p.M(), K = p.K(), N = p.N(), dst_n = p.dst.back();
     std::vector<interval_t> result;
-    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), K};
+    const sum_types_t types{p.src_type, p.wei_type, p.rounds_rows(), K, int4_as(p)};
     std::vector<int64_t> batch(p.dst.begin(), p.dst.end() - 2);
     if (batch.empty()) batch.push_back(1);
     for_each(batch, [&](const int64_t *b) {

@@ -31,16 +31,23 @@ enum rows_t {
 constexpr int tiles(int variant) { return variant % shapes == one_row ? 1 : gemv_tiles[variant % shapes]; }
 } // namespace gemv_variants
 
+namespace gemm_variants {
+// int4 weights are rounded to the type of the rows; their zeros have the type of scales. Their variants are
+// counted apart from those of other formats.
+enum int4_t { f16, bf16, bf16_of_f16_scales, kinds };
+} // namespace gemm_variants
+
 namespace sm80_gemm_variants {
 constexpr int shapes = std::size(sm80_gemm_tiles);
 enum rows_t { bf16, f16, kinds };
 } // namespace sm80_gemm_variants
 
 // The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8.
+// is_int4: of int4 weights.
 struct variants_t {
     int first, count;
 };
-inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool fp8) {
+inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool fp8, bool is_int4) {
     const bool f16 = a.src_type == value_type_t::f16;
     if (kernel == kernel_id_t::sm90_gemv) {
         using namespace gemv_variants;
@@ -59,14 +66,22 @@ inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool f
         using namespace sm80_gemm_variants;
         return {(f16 ? rows_t::f16 : bf16) * shapes, shapes};
     }
+    if (is_int4) {
+        using namespace gemm_variants;
+        const int4_t types = f16                                          ? gemm_variants::f16
+                             : a.tiling.int4.scales == value_type_t::bf16 ? gemm_variants::bf16
+                                                                          : bf16_of_f16_scales;
+        return {types * gemm_common, gemm_common};
+    }
     return fp8 ? variants_t{gemm_fp8, 1} : variants_t{0, gemm_all};
 }
 
 // The variant of a launch of the plan's kernel on so many rows.
-inline int select_variant(const matmul_plan_t &plan, int64_t rows, const matmul_args_t &a) {
-    if (plan.kernel == kernel_id_t::sm90_gemm) return plan.shape;
+inline int select_variant(const matmul_plan_t &plan, int64_t rows, const matmul_args_t &a, bool is_int4) {
+    if (plan.kernel == kernel_id_t::sm90_gemm && !is_int4) return plan.shape;
     const bool one_row = plan.kernel == kernel_id_t::sm90_gemv && rows * a.src_terms == 1;
-    return variants_of(plan.kernel, a, false).first + (one_row ? gemv_variants::one_row : plan.shape);
+    return variants_of(plan.kernel, a, false, is_int4).first
+           + (one_row ? gemv_variants::one_row : plan.shape);
 }
 
 } // namespace packed

@@ -22,6 +22,7 @@ double speed_of_others(const matmul_kernels_t *kernels, const problem_t &p) {
     if (kernels != &sm90_matmul_kernels) return cublaslt::speed_of_sm80_gemm;
     const packed::format_t format = kernel_format(p);
     if (format.decoder == decoder_t::int4) {
+        if (rounds_int4(*kernels, p)) return .92;
         if (format.kind == int4_kind_t::any) return cublaslt::speed_of_sm80_gemm;
         return cublaslt::speed_of_gemv(N, K, format.kind == int4_kind_t::zeros ? .14 : .21);
     }
@@ -118,7 +119,7 @@ reason_t cublaslt_mx_matmul_t<dt>::pd_t::init() {
     if (dt == mxdnn_f16 && !kernels) return no("others", others->name(), "one that computes some panels");
     plan = cublaslt::plan(N, K, n64_frame_t::panel_bytes(shape_of(wei)), speed_of_others(kernels, problem));
     // If one run of gemv suffices, it does not pay to decode weights.
-    if (kernels && leaves_int4(*kernels, problem))
+    if (kernels && leaves_int4(*kernels, problem) && !rounds_int4(*kernels, problem))
         plan.least_rows = std::max<int64_t>(plan.least_rows, packed::gemv_most + 1);
     const int64_t M = dim_from_end(src, 2), hint = problem.attr.max_rows_hint,
                   most = M != runtime_dim ? M

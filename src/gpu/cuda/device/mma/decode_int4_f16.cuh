@@ -9,13 +9,20 @@
 namespace mxdnn {
 namespace impl {
 
+// The type of weights without their scale: 2^-9 of integers.
+struct int4_f16_weights_t : cuda::f16x2_t {
+    static constexpr int least = -24, down = 9; // the exponent of bit 0 alone
+    __device__ static constexpr uint32_t power_of_two(int e) { return power_of_two_f16x2(e - down); }
+};
+
 template <int4_kind_t kind>
 struct int4_f16_t : int4_t<kind> {
     using of_bf16 = int4_t<kind>;
     using raw_t = typename of_bf16::raw_t;
     // Products with f16 are far from the limits of f32. So sums of those with f16 scales may be too small by
     // the same factor as the weights.
-    static constexpr int down = 9;
+    using f16_weights_t = int4_f16_weights_t;
+    static constexpr int down = f16_weights_t::down;
     static constexpr float sum_scale = of_bf16::any_types ? 1.f : 1 << down;
 
     __device__ static __forceinline__ uint32_t special(const raw_t &r) {
@@ -52,10 +59,6 @@ struct int4_f16_t : int4_t<kind> {
     }
 
 private:
-    struct f16_weights_t : cuda::f16x2_t {
-        static constexpr int least = -24;
-        __device__ static constexpr uint32_t power_of_two(int e) { return power_of_two_f16x2(e - down); }
-    };
     __device__ static __forceinline__ float value(uint32_t pair, int column) {
         const __half2 v = *reinterpret_cast<const __half2 *>(&pair);
         return column ? __high2float(v) : __low2float(v);

@@ -35,6 +35,8 @@ __device__ __forceinline__ void keep(uint32_t (&a)[steps][4]) {
 
 template <int rows>
 __device__ void mma(float *d, const uint32_t (&a)[4], uint32_t b);
+template <int rows>
+__device__ void mma_f16(float *d, const uint32_t (&a)[4], uint32_t b);
 // f8_e4m3 rows; weights of f8_e4m3, or of f8_e5m2, which has Inf. `add`: adds to the sums; otherwise they
 // begin here.
 template <int rows>
@@ -85,15 +87,16 @@ __device__ void mma_e5m2(float *d, const uint32_t (&a)[4], uint32_t b, bool add)
 #define MXDNN_SUMS_256 MXDNN_SUMS_240, MXDNN_8(120)
 
 // a0...b: the numbers of the operands after the sums. The predicate says whether to add to the sums.
-#define MXDNN_MMA(rows, a0, a1, a2, a3, b_)                                                         \
+#define MXDNN_MMA_OF(name, type, rows, a0, a1, a2, a3, b_)                                                         \
     template <>                                                                                     \
-    __device__ __forceinline__ void mma<rows>(float *d, const uint32_t (&a)[4], uint32_t b) { \
+    __device__ __forceinline__ void name<rows>(float *d, const uint32_t (&a)[4], uint32_t b) { \
         asm volatile("{.reg .pred p; .reg .b64 b; setp.eq.u32 p, 0, 0; mov.b64 b, {%" #b_ ", " MXDNN_B_UPPER "}; "                                       \
-                     "wgmma.mma_async.sync.aligned.m64n" #rows "k16.f32.bf16.bf16 {" MXDNN_NAMES_##rows \
+                     "wgmma.mma_async.sync.aligned.m64n" #rows "k16.f32." type "." type " {" MXDNN_NAMES_##rows \
                      "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, b, p, 1, 1, 0;}"           \
                 : MXDNN_SUMS_##rows                                                                 \
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b));                              \
     }
+#define MXDNN_MMA(rows, ...) MXDNN_MMA_OF(mma, "bf16", rows, __VA_ARGS__) MXDNN_MMA_OF(mma_f16, "f16", rows, __VA_ARGS__)
 MXDNN_MMA(16, 8, 9, 10, 11, 12)
 MXDNN_MMA(24, 12, 13, 14, 15, 16)
 MXDNN_MMA(32, 16, 17, 18, 19, 20)
@@ -129,6 +132,7 @@ MXDNN_MMA_F8S(64, 32, 33, 34, 35, 36, 37)
 MXDNN_MMA_F8S(80, 40, 41, 42, 43, 44, 45)
 // clang-format on
 #undef MXDNN_MMA
+#undef MXDNN_MMA_OF
 #undef MXDNN_MMA_F8
 #undef MXDNN_MMA_F8S
 #undef MXDNN_B_UPPER

@@ -115,12 +115,14 @@ packed::matmul_plan_t plan_packed(
     s.terms = source_terms(p);
     s.all_widths = format_of(p.weights).decoder == decoder_t::mxfp4;
     const packed::matmul_plan_t plan = kernels.plan(s);
-    return leaves_int4(kernels, p) && plan.kernel == kernels.gemm ? kernels.int4_gemm->plan(s) : plan;
+    const bool leaves = leaves_int4(kernels, p) && !rounds_int4(kernels, p);
+    return leaves && plan.kernel == kernels.gemm ? kernels.int4_gemm->plan(s) : plan;
 }
 
 int64_t rows_each(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups) {
     // Kernels that read the types should do so once for many rows.
-    const bool few_only = groups == 0 && leaves_int4(kernels, p) && kernel_format(p) != packed::any_int4;
+    const bool few_only = groups == 0 && leaves_int4(kernels, p) && !rounds_int4(kernels, p)
+                          && kernel_format(p) != packed::any_int4;
     return few_only ? packed::rows_per_gemv(rows, source_terms(p)) : rows;
 }
 
@@ -134,11 +136,13 @@ int64_t parts_bytes_of(const problem_t &p) {
 
 kernel_id_t plan_packed_launch(const problem_t &p, const matmul_kernels_t &kernels, int64_t rows,
         int64_t groups, packed::launch_args_t &launch, bool fp8) {
-    const packed::matmul_plan_t plan = plan_packed(p, kernels, rows, groups, fp8);
+    // What is left of a product of rounded weights (wanted) is exact.
+    const bool left = launch.matmul.wanted && leaves_int4(kernels, p);
+    const packed::matmul_plan_t plan = plan_packed(p, left ? *kernels.int4_gemm : kernels, rows, groups, fp8);
     launch.grid = plan.grid;
     launch.matmul.splits = plan.splits;
     launch.format = format_for(p, plan.kernel);
-    launch.variant = packed::select_variant(plan, rows, launch.matmul);
+    launch.variant = packed::select_variant(plan, rows, launch.matmul, is_packed_int4(p));
     return plan.kernel;
 }
 
@@ -148,17 +152,19 @@ status_t prepare_packed_kernels(
     set_packed_args(p, launch);
     const auto prepare = [&](kernel_id_t id, bool by_fp8) {
         launch.format = format_for(p, id);
-        const packed::variants_t v = packed::variants_of(id, launch.matmul, by_fp8);
+        const packed::variants_t v = packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p));
         launch.variant = v.first;
         launch.variants = v.count;
         const packed::launch_args_t &of_others = launch;
         return id == kernel_id_t::sm90_gemm ? prepare_kernel(p, id, launch)
                                             : prepare_kernel(p, id, of_others);
     };
+    const bool leaves = leaves_int4(kernels, p), takes = !leaves || rounds_int4(kernels, p);
     for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
-        if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix)) MXDNN_CHECK(prepare(id, false));
+        if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix) && (id != kernels.gemm || takes))
+            MXDNN_CHECK(prepare(id, false));
     if (fp8) MXDNN_CHECK(prepare(kernels.gemm, true));
-    return leaves_int4(kernels, p) ? prepare(kernels.int4_gemm->gemm, false) : mxdnn_success;
+    return leaves ? prepare(kernels.int4_gemm->gemm, false) : mxdnn_success;
 }
 
 status_t launch_packed(
@@ -188,6 +194,17 @@ reason_t check_fp8_problem(const problem_t &p) {
 
 bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p) {
     return kernels.int4_gemm && is_packed_int4(p);
+}
+
+bool rounds_int4(const matmul_kernels_t &kernels, const problem_t &p) {
+    if (!leaves_int4(kernels, p) || p.kind != mxdnn_primitive_kind_mx_matmul) return false;
+    if (source_terms(p) > 1) return false; // rows that are not to be rounded
+    const quant_t &q = p.weights.packed.quant;
+    const int4_kind_t kind = format_of(p.weights).kind;
+    if (kind == int4_kind_t::any) return false;
+    const bool added = is_added(q.zp), same = !added || q.zp_dt == q.scale_dt;
+    const data_type_t rows = source_type(p) == packed::value_type_t::f16 ? mxdnn_f16 : mxdnn_bf16;
+    return same && (q.scale_dt == rows || (rows == mxdnn_bf16 && !added));
 }
 
 bool is_packed_int4(const problem_t &p) {

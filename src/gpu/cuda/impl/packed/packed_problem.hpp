@@ -25,6 +25,8 @@ reason_t check_fp8_problem(const problem_t &p);
 // Whether the weights are int4 that kernels take; and whether a set leaves many rows of them to another one.
 bool is_packed_int4(const problem_t &p);
 bool leaves_int4(const matmul_kernels_t &kernels, const problem_t &p);
+// Whether gemm of the set takes many rows of one matrix of them nevertheless, with weights that are rounded.
+bool rounds_int4(const matmul_kernels_t &kernels, const problem_t &p);
 // Whether the kernels apply the post-ops: one activation and, in grouped_matmul, a sum as the last one.
 // Otherwise results are finished separately (packed_results.hpp).
 bool applies_post_ops(const problem_t &p);

@@ -5,7 +5,7 @@
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/packed/built.cuh"
-#include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
+#include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 namespace mxdnn {
@@ -17,6 +17,9 @@ namespace packed {
 template <typename format>
 const built_t<gemm_args_t> *gemm_variant(int v); // gemm_*.cu
 const built_t<gemm_args_t> *gemm_of_fp8();       // gemm_fp8.cu
+// gemm_int4_*.cu
+template <gemm_variants::int4_t types>
+const built_t<gemm_args_t> *gemm_of_int4(int4_kind_t kind, int v);
 
 } // namespace packed
 
@@ -25,6 +28,17 @@ namespace {
 using namespace packed;
 
 const built_t<gemm_args_t> *variant(format_t f, int v) {
+    if (f.decoder == decoder_t::int4) {
+        if (f.kind == int4_kind_t::any) return nullptr;
+        const int shape = v % gemm_common;
+        switch (v / gemm_common) {
+        case gemm_variants::f16: return gemm_of_int4<gemm_variants::f16>(f.kind, shape);
+        case gemm_variants::bf16: return gemm_of_int4<gemm_variants::bf16>(f.kind, shape);
+        case gemm_variants::bf16_of_f16_scales:
+            return gemm_of_int4<gemm_variants::bf16_of_f16_scales>(f.kind, shape);
+        default: return nullptr;
+        }
+    }
     if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)
@@ -53,10 +67,11 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
             if (m.matmul.K > 0) {
                 // The terms of a row are consecutive along K. Rows of FP8 have another order, in which their
                 // last block of 32 ends with zeros.
-                const bool fp8 = a.variant == gemm_fp8;
+                const bool int4 = a.format.decoder == decoder_t::int4, fp8 = !int4 && a.variant == gemm_fp8;
+                const int width = gemm_width(int4 ? a.variant % gemm_common : a.variant);
                 const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,
-                        m.matmul.src_stride, gemm_box_rows(gemm_width(a.variant)));
+                        m.matmul.src_stride, gemm_box_rows(width));
                 if (e != cudaSuccess) return e;
             }
             const cudaError_t e = launch_kernel(at, b.kernel,
@@ -64,7 +79,7 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
                             b.pair},
                     m);
             if (e != cudaSuccess || !a.parts) return e;
-            const auto scale = [](auto format) { return decltype(format)::sum_scale; };
+            const auto scale = [](auto format) { return decltype(format)::sum_scale; }; // 1 for int4
             return launch_sum_parts(at, {m.matmul, m.parts, m.parts_stride, of_format(a.format, scale)});
         }};
 

@@ -3,8 +3,10 @@
 // consumers, who multiply and finish.
 #pragma once
 
+#include "gpu/cuda/device/kernels/sm90/gemm_exact.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_pairs.cuh"
 #include "gpu/cuda/device/kernels/sm90/gemm_ring.cuh"
-#include "gpu/cuda/device/kernels/sm90/gemm_shared.cuh"
+#include "gpu/cuda/device/kernels/sm90/gemm_steps.cuh"
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/packed/finish.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
@@ -26,6 +28,7 @@ __device__ inline bool is_pairs_of_dst(const matmul_args_t &a) {
 template <typename format, int width>
 struct gemm_cta_t {
     using k = gemm_t;
+    using format_t = format;
     using shared_t = gemm_shared_t<format, width>;
     using ring_t = packed::ring_t<shared_t::stages>;
 
@@ -46,13 +49,18 @@ struct gemm_cta_t {
         return stage;
     }
 
+    // Of so many stages.
+    __device__ __forceinline__ int whole_tiles(int stages) const {
+        return format::one_step_tiles ? stages : stages >> args.tiling.tile_steps_shift;
+    }
+
     // Prefetches the first weights of an item to L2.
     __device__ void prefetch_weights(int lane, const row_block_t &block, int panel_group) const {
         if (lane >= panel_map.slots(panel_group) || stage_begin >= min(stage_end, tiles)) return;
         const int64_t panel_bytes = args.tiling.panel_bytes,
                       tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes,
-                      from = tile_bytes * stage_begin,
-                      bytes = min(tile_bytes * min(shared_t::stages, stage_end - stage_begin),
+                      from = tile_bytes * whole_tiles(stage_begin),
+                      bytes = min(tile_bytes * whole_tiles(min(shared_t::stages, stage_end - stage_begin)),
                               panel_bytes - from);
         ptx::bulk_prefetch(packed_of(args, block.expert) + args.prefix
                                    + panel_map.panel(panel_group, lane) * panel_bytes + from,
@@ -63,7 +71,8 @@ struct gemm_cta_t {
     __device__ void produce_weights(
             int warp, int lane, int position, const row_block_t &block, int panel_group) const {
         using namespace ptx;
-        static_assert(format::one_step_tiles, "a tile for every stage");
+        if constexpr (!format::one_step_tiles)
+            return produce_steps(*this, warp, lane, position, block, panel_group);
         const int panels = panel_map.slots(panel_group),
                   tile_bytes = shared_t::stage_tiles * args.tiling.tile_bytes;
         const int64_t panel_bytes = args.tiling.panel_bytes;
@@ -168,11 +177,13 @@ struct gemm_cta_t {
     }
 
     // The part of a consumer in a block of at most `rows` rows. While its products run, other consumers
-    // decode.
+    // decode. Ends before a stage with weights that cannot be rounded; returns that stage, or the end.
+    // panels: the number of panels that exist.
     template <int rows>
-    __device__ __forceinline__ void multiply(ring_t &ring, sums_t &sum) const {
+    __device__ __forceinline__ int multiply(
+            ring_t &ring, sums_t &sum, int stage_begin, [[maybe_unused]] int panels) const {
         using namespace ptx;
-        if (stage_begin == stage_end) return;
+        if (stage_begin == stage_end) return stage_end;
         const int consumer = threadIdx.x / k::group - 1, thread = threadIdx.x % k::group;
         const place_t place = format::place(thread, args.tiling);
         const uint32_t own = stages + shared_t::src_bytes + consumer * panels_each * shared_t::slot_bytes,
@@ -191,12 +202,20 @@ struct gemm_cta_t {
 
         typename format::raw_t raw[panels_each];
         int round = ring.round; // round of the stage that is read next
+        [[maybe_unused]] const auto reads = [&] {
+            if constexpr (is_rounded<format>)
+                return typename format::reads_t(thread, args.tiling);
+            else
+                return 0;
+        }();
         const auto read = [&](int s, int slot) {
 #pragma unroll
             for (int p = 0; p < panels_each; p++) {
                 const uint32_t at = slot * shared_t::stage_bytes + p * shared_t::slot_bytes;
                 const shared_reader_t scales{scales_at + at}, codes{codes_at + at};
-                if constexpr (format::bits == 8)
+                if constexpr (is_rounded<format>)
+                    raw[p] = format::load(own + at, reads, args.tiling);
+                else if constexpr (format::bits == 8)
                     raw[p] = format::load(scales, codes, args.tiling, tile_of(s) != short_step);
                 else
                     raw[p] = format::load(scales, codes, args.tiling);
@@ -213,7 +232,9 @@ struct gemm_cta_t {
             const int p = ahead ? 0 : unit, step = ahead ? unit * steps : 0;
 #pragma unroll
             for (int i = 0; i < steps; i++) format::template decode<false>(a[unit][i], raw[p], step + i);
-            if (__builtin_expect(__any_sync(~0u, format::special(raw[p]) != 0), 0)) {
+            if constexpr (is_rounded<format>)
+                return;
+            else if (__builtin_expect(__any_sync(~0u, format::special(raw[p]) != 0), 0)) {
 #pragma unroll
                 for (int i = 0; i < steps; i++) format::template decode<true>(a[unit][i], raw[p], step + i);
             }
@@ -225,7 +246,11 @@ struct gemm_cta_t {
             if (ahead) b += unit * steps * wgmma::b_step;
             wgmma::fence();
 #pragma unroll
-            for (int i = 0; i < steps; i++) wgmma::mma<first_rows>(sum[p], a[unit][i], b + i * wgmma::b_step);
+            for (int i = 0; i < steps; i++)
+                if constexpr (is_f16<format>)
+                    wgmma::mma_f16<first_rows>(sum[p], a[unit][i], b + i * wgmma::b_step);
+                else
+                    wgmma::mma<first_rows>(sum[p], a[unit][i], b + i * wgmma::b_step);
             if constexpr (first_rows < rows) {
 #pragma unroll
                 for (int i = 0; i < steps; i++)
@@ -261,15 +286,31 @@ struct gemm_cta_t {
             return more;
         };
         int slot = ring.slot, left = stage_end - stage_begin;
-        ring.round ^= (slot + left) / slots & 1;
-        ring.slot = (slot + left) % slots;
+        if constexpr (!is_rounded<format>) {
+            ring.round ^= (slot + left) / slots & 1;
+            ring.slot = (slot + left) % slots;
+        }
         barrier_wait(full + 8 * slot, round);
         read(stage_begin, slot);
         if constexpr (ahead) decode(0);
-        if constexpr (shared_t::unrolls)
+        if constexpr (is_rounded<format>) {
+            // All warps of a consumer see the same.
+            const auto special = [&] {
+                uint32_t bits = 0;
+                for (int p = 0; p < panels_each; p++)
+                    if (p < panels) bits |= format::special(raw[p]);
+                return __any_sync(~0u, bits != 0);
+            };
+            while (left > 0 && !special()) stage(slot, left--), slot = next(slot);
+            const int past = ring.slot + stage_end - left - stage_begin;
+            ring.round ^= past / slots & 1;
+            ring.slot = past % slots;
+        } else if constexpr (shared_t::unrolls) {
             in_slots<slots>(stage, slot, left);
-        else
+        } else {
             for (; stage(slot, left); left--) slot = next(slot);
+        }
+        return is_rounded<format> ? stage_end - left : stage_end;
     }
 
     // The same at the rate of FP8. A consumer has one panel.
@@ -329,7 +370,7 @@ struct gemm_cta_t {
                 const int first = panel_map.panel(panel_group, consumer * panels_each + p) * k::panel_columns;
                 if constexpr (shared_t::fp8) {
                     if (args.activation == activation_t::gated_pairs) {
-                        store_pairs(sum[p], block, consumer, first);
+                        store_pairs(*this, sum[p], block, consumer, first);
                         continue;
                     }
                 }
@@ -441,80 +482,6 @@ struct gemm_cta_t {
         }
     }
 
-    // The same for gates and what they gate, columns c and c + 1. Lanes have columns c and c + 8. The lane
-    // with the gates of both keeps column c and takes its up from the other lane, which in turn gets the gate
-    // of column c + 8. So a warp has eight columns of results, the first four of them in every other lane.
-    __device__ __forceinline__ void store_pairs(
-            const float (&sum)[width / 2], const row_block_t &block, int consumer, int first_column) const {
-        using namespace ptx;
-        const int thread = threadIdx.x % k::group, warp = thread / 32, lane = thread % 32;
-        const uint32_t tile = tile_of_results(consumer);
-        const int column = first_column + warp * 16 + lane / 4;
-        const bool odd = lane / 4 % 2;
-        const columns_t gate(args, block.expert, first_column, format::sum_scale);
-        // Results are bf16, so approximations suffice.
-        const float exponent = -1.4426950409f * gate.alpha;
-        const float most = gate.limit > 0.f ? gate.limit : __int_as_float(int(f32_inf_bits));
-        const auto gated = [&](float x, float up) {
-            asm("min.NaN.f32 %0, %1, %2;" : "=f"(x) : "f"(x), "f"(most));
-            asm("min.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(most));
-            asm("max.NaN.f32 %0, %1, %2;" : "=f"(up) : "f"(up), "f"(-most));
-            float e, inverse;
-            asm("ex2.approx.f32 %0, %1;" : "=f"(e) : "f"(x * exponent));
-            asm("rcp.approx.f32 %0, %1;" : "=f"(inverse) : "f"(1.f + e));
-            return x * inverse * (up + gate.beta);
-        };
-        float bias[2];
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            bias[i] = args.bias_type != value_type_t::none && column + 8 * i < args.N ? load_value(
-                              args.bias, args.bias_type, block.expert * args.bias_stride + column + 8 * i)
-                                                                                      : 0.f;
-        // Rows of 64 bytes. Two of them share the 128 bytes of all banks, so chunks of 16 bytes are exchanged
-        // in every other row.
-        constexpr int rows_at_once = 128, row_bytes = k::panel_columns;
-        const uint32_t put = tile + lane * row_bytes + (warp ^ lane / 2 % 4) * 16;
-        const int row = thread / 4, chunk = thread % 4;
-        const shared_reader_t take{tile + row * row_bytes + (chunk ^ row / 2 % 4) * 16};
-        auto *to = static_cast<__nv_bfloat16 *>(args.dst) + int64_t(block.first + row) * args.dst_stride
-                   + first_column / 2 + chunk * 8 - args.dst_first;
-        const bool valid = first_column + chunk * 16 < min(args.N, args.panel_end * k::panel_columns);
-#pragma unroll
-        for (int first = 0; first < width; first += rows_at_once) {
-            if (first >= block.rows) break;
-            named_barrier(k::group_barrier + consumer, k::group); // the previous tile has been read
-#pragma unroll
-            for (int r = first; r < first + rows_at_once && r < width; r += 32) {
-                uint32_t m[4] = {};
-#pragma unroll
-                for (int i = 0; i < 4 && r + i * 8 < width; i++) {
-                    const float *v = sum + (r + i * 8) / 2;
-                    float x[4];
-#pragma unroll
-                    for (int j = 0; j < 4; j++)
-                        x[j] = v[j] * gate.scale.sum * gate.scale.expert + bias[j / 2];
-                    float result[2];
-#pragma unroll
-                    for (int j = 0; j < 2; j++) {
-                        const float other = __shfl_xor_sync(~0u, odd ? x[j] : x[2 + j], 4);
-                        result[j] = gated(odd ? other : x[j], odd ? x[2 + j] : other);
-                    }
-                    m[i] = to_bf16x2(result[0], result[1]);
-                }
-                store_matrix_4_transposed(put + (r - first) * row_bytes, m);
-            }
-            named_barrier(k::group_barrier + consumer, k::group);
-#pragma unroll
-            for (int r = 0; r < rows_at_once; r += k::group / 4)
-                if (valid && first + r + row < block.rows) {
-                    const uint4 v = take.read_16(r * row_bytes);
-                    *reinterpret_cast<uint4 *>(to + int64_t(first + r) * args.dst_stride) =
-                            make_uint4(__byte_perm(v.x, v.y, 0x5410), __byte_perm(v.z, v.w, 0x5410),
-                                    __byte_perm(v.x, v.y, 0x7632), __byte_perm(v.z, v.w, 0x7632));
-                }
-        }
-    }
-
     // A consumer without a panel does this instead of multiplying unused data, which would take power from
     // the others.
     __device__ __forceinline__ void rest(ring_t &ring) const {
@@ -526,15 +493,38 @@ struct gemm_cta_t {
 
     // The widths of blocks, see gemm_narrower.
     template <int rows>
-    __device__ __forceinline__ void multiply_as_wide(ring_t &ring, sums_t &sum, int block_rows) const {
+    __device__ __forceinline__ int multiply_as_wide(
+            ring_t &ring, sums_t &sum, int block_rows, int stage_begin, int panels) const {
         constexpr int less = gemm_narrower(width, rows);
         if constexpr (less > 0) {
-            if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows);
+            if (block_rows <= less) return multiply_as_wide<less>(ring, sum, block_rows, stage_begin, panels);
         }
-        if constexpr (shared_t::fp8)
+        if constexpr (shared_t::fp8) {
             multiply_fp8<rows>(ring, sum);
-        else
-            multiply<rows>(ring, sum);
+            return stage_end;
+        } else {
+            return multiply<rows>(ring, sum, stage_begin, panels);
+        }
+    }
+    // The same, with weights that cannot be rounded.
+    __device__ __forceinline__ void multiply_all(
+            ring_t &ring, sums_t &sum, int block_rows, int panels) const {
+        if constexpr (!is_rounded<format>) {
+            multiply_as_wide<width>(ring, sum, block_rows, stage_begin, panels);
+            return;
+        } else {
+            for (int s = stage_begin;; s++, ring.next()) {
+                s = multiply_as_wide<width>(ring, sum, block_rows, s, panels);
+                if (s == stage_end) return;
+                const uint32_t source = stages + ring.slot * shared_t::stage_bytes,
+                               own = (threadIdx.x / k::group - 1) * panels_each * shared_t::slot_bytes;
+#pragma unroll
+                for (int p = 0; p < panels_each; p++)
+                    add_exact<format>(sum[p], source + shared_t::src_bytes + own + p * shared_t::slot_bytes,
+                            source, args.tiling, args.K - tile_of(s) * k::tile_rows);
+                tell_read(ring.slot, full, told(full));
+            }
+        }
     }
     __device__ __forceinline__ void consume(
             ring_t &ring, int item, const row_block_t &block, int panel_group) const {
@@ -557,7 +547,7 @@ struct gemm_cta_t {
         if (shared_t::short_items && consumer >= panel_map.slots(panel_group))
             rest(ring);
         else
-            multiply_as_wide<width>(ring, sum, block.rows);
+            multiply_all(ring, sum, block.rows, panel_map.slots(panel_group) - consumer * panels_each);
         if (args.row_factors && stage_begin < stage_end) {
             int thread = threadIdx.x;
             asm volatile(""
