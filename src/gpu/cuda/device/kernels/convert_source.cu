@@ -384,8 +384,8 @@ cudaError_t launch_rows(const launch_t &at, const void *args) {
         return launch_kernel(at, kernel, {grid, fp8_rows_t::threads, 0, a.early}, a);
     }
     if (mx_rows_t::takes(a)) {
-        const unsigned grid = unsigned(
-                std::min<int64_t>(div_up(a.rows, mx_rows_t::warps), int64_t(at.sm_count) * mx_rows_t::ctas));
+        const dim3 grid(
+                unsigned(div_up(a.rows, mx_rows_t::warps)), unsigned(div_up(a.stride, mx_rows_t::piece)));
         return launch_kernel(at, find_mx_rows(a.dt), {grid, mx_rows_t::threads, 0, a.early}, a);
     }
     constexpr int ctas = 2048 / threads; // CTAs of a multiprocessor
