@@ -192,6 +192,25 @@ TEST(cuda_backward_weights, gives_the_bits_of_the_host) {
     }
 }
 
+// Long groups and an even number of tiles: pairs of CTAs share what they read.
+TEST(cuda_backward_weights, gives_the_bits_of_the_host_in_pairs) {
+    int compared = 0;
+    for (unsigned seed = 200; seed < 212; seed++) {
+        problem_of_test_t p(seed, true);
+        p.K = 264, p.N = 384;
+        p.grouping = row_grouping::starts;
+        p.three_dims = p.counted = false;
+        p.counts = p.places = {1500, 0, 1601};
+        p.in.clear(), p.shapes.clear();
+        p.make();
+        auto pd = p.make_pd(gpu());
+        if (!go_to(pd, "cuda:sm_90")) continue;
+        EXPECT_EQ(p.result(pd, gpu()), p.result(p.make_pd(cpu()), cpu())) << seed << " " << p.text();
+        compared++;
+    }
+    EXPECT_GE(compared, 4);
+}
+
 TEST(cuda_backward_weights, gives_the_bits_of_the_host_for_many_rows) {
     for (const char *impl : impls) {
         int compared = 0;

@@ -8,26 +8,24 @@ namespace mxdnn {
 namespace impl {
 namespace cuda {
 
-// A consumer warpgroup sums `halves` times 64 rows of n columns. In turns, the two of a CTA have a tile each,
-// and one stores while the other multiplies; otherwise they share a tile of twice as many rows. Pairs of CTAs
-// send each other what both read.
+// A consumer warpgroup sums `halves` times 64 rows of n columns. The two of a CTA take turns: one stores its
+// tile while the other multiplies the next one. The CTAs of a pair have tiles side by side, and send each
+// other what both read. Results leave through `boxes` parts of shared memory of each warp.
 struct gradient_variant_t {
-    int halves, n;
-    bool turns;
-    int pair;
+    int halves, n, pair, boxes;
 
-    constexpr int tile_m() const { return 64 * halves * (turns ? 1 : 2); }
+    constexpr int tile_m() const { return 64 * halves; }
 };
 
-constexpr gradient_variant_t gradient_variants[] = {{2, 192, true, 2}};
+constexpr gradient_variant_t gradient_variants[] = {{2, 192, 1, 4}, {2, 192, 2, 4}};
 constexpr int gradient_variant_count = sizeof(gradient_variants) / sizeof(gradient_variants[0]);
 
 struct gradient_plan_t {
     int variant, grid, band;
-    bool pairs_m;
 };
 
-gradient_plan_t plan_gradient(int64_t M, int64_t N, int64_t groups, int sm_count);
+// rows: of all groups.
+gradient_plan_t plan_gradient(int64_t M, int64_t N, int64_t groups, int64_t rows, int sm_count);
 
 } // namespace cuda
 } // namespace impl

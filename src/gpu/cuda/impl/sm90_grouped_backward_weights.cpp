@@ -11,7 +11,7 @@ namespace cuda {
 
 namespace {
 
-constexpr int64_t alignment = 8; // elements; of 16 bits they are the 16 bytes of a tensor copy
+constexpr int64_t alignment = 8, copy_bytes = 16; // elements of 16 bits, of a tensor copy
 constexpr int64_t most_rows = 1 << 30, most_columns = 1 << 20;
 
 // Whether rows of all groups are evenly spaced, and the columns of a row are neighbours.
@@ -122,7 +122,7 @@ status_t sm90_grouped_backward_weights_t::execute(const exec_ctx_t &ctx) const {
     const bool swaps = p.diff_weights.strides[2] != 1;
     const int a = swaps ? 1 : 0, b = 1 - a;
     const gradient_plan_t plan =
-            plan_gradient(swaps ? N : K, swaps ? K : N, p.diff_weights.dims[0], sm_count_of(p));
+            plan_gradient(swaps ? N : K, swaps ? K : N, p.diff_weights.dims[0], rows, sm_count_of(p));
     const int64_t bytes = data_type_info(p.diff_weights.dt)->bits / 8;
     sm90_gradient_launch_t l{};
     l.variant = plan.variant;
@@ -141,8 +141,8 @@ status_t sm90_grouped_backward_weights_t::execute(const exec_ctx_t &ctx) const {
     g.has_old = all.to.has_old;
     g.old_scale = all.to.old_scale;
     g.band = plan.band;
-    g.pairs_m = plan.pairs_m;
-    g.quads = g.to_group_stride % 4 == 0 && g.to_row_stride % 4 == 0 && is_at(g.to, 4 * bytes);
+    g.copies = !g.has_old && g.to_group_stride * bytes % copy_bytes == 0
+               && g.to_row_stride * bytes % copy_bytes == 0 && is_at(g.to, copy_bytes);
     return launch_kernel(ctx, kernel_id_t::sm90_gradient, l);
 }
 

@@ -61,8 +61,7 @@ struct sm90_gradient_args_t {
     bool has_old;
     float old_scale;
     int32_t band; // rows of tiles that are computed side by side
-    bool pairs_m; // pairs of tiles are neighbours along M; otherwise along N
-    bool quads;   // four neighbours of a row of the result are at a multiple of their size
+    bool copies;  // results leave by tensor copies
 };
 
 struct sm90_gradient_launch_t {

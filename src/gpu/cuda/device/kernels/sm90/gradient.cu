@@ -2,7 +2,7 @@
 // The kernel table's entry of sm90_gradient.
 #include "gpu/cuda/device/kernels/sm90/gradient.cuh"
 
-#include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
+#include "gpu/cuda/device/kernels/sm90/result_map.cuh"
 
 namespace mxdnn {
 namespace impl {
@@ -50,15 +50,20 @@ const kernel_entry_t sm90_gradient_kernel = {sizeof(sm90_gradient_launch_t),
             const gradient_variant_t &v = gradient_variants[a.variant];
             gradient::mapped_args_t m{};
             m.g = a.args;
-            // Of what both CTAs of a pair read, each copies a part of the rows.
-            const int part = gradient::stage_rows / v.pair;
             const int64_t rows = a.args.groups.rows;
             if (rows > 0) {
-                if (const cudaError_t e = packed::make_row_map(m.a_map, false, a.a, a.args.M, rows,
-                            a.a_stride, a.args.pairs_m ? gradient::stage_rows : part))
+                // Of what both CTAs of a pair read, each copies a part of the rows.
+                if (const cudaError_t e = packed::make_row_map(
+                            m.a_map, false, a.a, a.args.M, rows, a.a_stride, gradient::stage_rows / v.pair))
                     return e;
-                if (const cudaError_t e = packed::make_row_map(m.b_map, false, a.b, a.args.N, rows,
-                            a.b_stride, a.args.pairs_m ? part : gradient::stage_rows))
+                if (const cudaError_t e = packed::make_row_map(
+                            m.b_map, false, a.b, a.args.N, rows, a.b_stride, gradient::stage_rows))
+                    return e;
+            }
+            if (a.args.copies) {
+                if (const cudaError_t e = gradient::make_result_map(m.to_map,
+                            a.args.to_dt == mxdnn_f32 ? 4 : 2, a.args.to, a.args.N, a.args.M,
+                            a.args.groups.groups, a.args.to_row_stride, a.args.to_group_stride))
                     return e;
             }
             const built_t &b = built(a.variant);

@@ -7,9 +7,9 @@
 // the rows of both, so that neither is transposed. Two CTAs of a cluster have neighbouring tiles; each copies
 // half of the rows that both need, to both.
 //
-// Where consumers take turns, the results of one tile are stored while the next one is multiplied. This
-// matters where groups are short: 512 rows take little longer to multiply than their sums in f32 take to
-// store.
+// Consumers take turns: the results of one tile are stored while the next one is multiplied. This matters
+// where groups are short: 512 rows take little longer to multiply than their sums in f32 take to store.
+// Results leave by tensor copies, because stores of fragments from registers take several times as long.
 //
 // The last stage of a group may hold rows of the next one, which can be anything. They become zeros in shared
 // memory. Each element is one sum in the order of the rows.
@@ -48,9 +48,9 @@ template <int variant>
 struct shape_t {
     static constexpr gradient_variant_t v = gradient_variants[variant];
     static constexpr int halves = v.halves, n = v.n, pair = v.pair;
-    static constexpr bool turns = v.turns;
     static constexpr int tile_m = v.tile_m(), a_columns = tile_m / 64, b_columns = n / 64;
     static constexpr int stage_bytes = (a_columns + b_columns) * column_bytes;
+    static constexpr int out_bytes = consumers * 4 * v.boxes * box_bytes;
     static constexpr int most_stages = 8;
     struct group_t {
         int first, rows;
@@ -60,11 +60,11 @@ struct shape_t {
         group_t groups[max_gradient_groups];
     };
     static constexpr int head_bytes = (int(sizeof(head_t)) + 1023) / 1024 * 1024;
-    static constexpr int fit = (227 * 1024 - head_bytes) / stage_bytes,
+    static constexpr int fit = (227 * 1024 - head_bytes - out_bytes) / stage_bytes,
                          stages = fit < most_stages ? fit : most_stages;
-    static constexpr int bytes = head_bytes + stages * stage_bytes;
-    // Warps that read a stage, in all CTAs that it is copied to.
-    static constexpr int readers = (turns ? 1 : consumers) * 4;
+    static constexpr int bytes = head_bytes + stages * stage_bytes + out_bytes;
+    // Warps that read what a CTA copies, in all CTAs that it copies to.
+    static constexpr int readers = 4 * pair;
 };
 
 // A value that all lanes have, as one that the compiler knows to be so. Otherwise wgmma would wait for each
@@ -76,20 +76,18 @@ __device__ __forceinline__ T same_in_warp(T x) {
 
 struct mapped_args_t {
     sm90_gradient_args_t g;
-    alignas(64) uint8_t a_map[128], b_map[128]; // CUtensorMap
+    alignas(64) uint8_t a_map[128], b_map[128], to_map[128]; // CUtensorMap
 };
 
-// The tiles of all groups in the order in which clusters take them: in bands of rows of tiles, so that those
+// The tiles of all groups in the order in which pairs take them: in bands of rows of tiles, so that those
 // which are computed at the same time share much.
 template <typename shape>
 struct tiles_t {
-    int down, across, band, all; // of one group, in units of clusters
-    bool pairs_m;
+    int down, across, band, all; // of one group, in units of pairs
 
-    __device__ explicit tiles_t(const sm90_gradient_args_t &g) : band(g.band), pairs_m(g.pairs_m) {
-        const int m = shape::tile_m * (pairs_m ? shape::pair : 1), n = shape::n * (pairs_m ? 1 : shape::pair);
-        down = (g.M + m - 1) / m;
-        across = (g.N + n - 1) / n;
+    __device__ explicit tiles_t(const sm90_gradient_args_t &g) : band(g.band) {
+        down = (g.M + shape::tile_m - 1) / shape::tile_m;
+        across = (g.N + shape::n * shape::pair - 1) / (shape::n * shape::pair);
         all = int(g.groups.groups) * down * across;
     }
     struct tile_t {
@@ -100,14 +98,7 @@ struct tiles_t {
         i -= group * each;
         const int b = i / (band * across), height = min(band, down - b * band);
         i -= b * band * across;
-        int m = b * band + i % height, n = i / height;
-        if (shape::pair > 1) {
-            if (pairs_m)
-                m = m * shape::pair + rank;
-            else
-                n = n * shape::pair + rank;
-        }
-        return {group, m * shape::tile_m, n * shape::n};
+        return {group, (b * band + i % height) * shape::tile_m, (i / height * shape::pair + rank) * shape::n};
     }
 };
 
@@ -128,22 +119,22 @@ struct cta_t {
             barrier_wait(empty + 8 * r.slot, r.round ^ 1);
             const uint32_t bar = full + 8 * r.slot, to = stages + r.slot * shape::stage_bytes;
             barrier_arrive_expect(bar, shape::stage_bytes);
-            copy<shape::a_columns>(to, args.a_map, t.m, group.first + row, bar, !args.g.pairs_m);
-            copy<shape::b_columns>(to + shape::a_columns * column_bytes, args.b_map, t.n, group.first + row,
-                    bar, args.g.pairs_m);
+            copy<shape::a_columns, shape::pair>(to, args.a_map, t.m, group.first + row, bar);
+            copy<shape::b_columns, 1>(
+                    to + shape::a_columns * column_bytes, args.b_map, t.n, group.first + row, bar);
         }
     }
-    template <int columns>
-    __device__ __forceinline__ void copy(
-            uint32_t to, const void *map, int x, int y, uint32_t bar, bool shared) const {
+    // Columns that so many CTAs share: each copies a part of the rows, to all.
+    template <int columns, int sharers>
+    __device__ __forceinline__ void copy(uint32_t to, const void *map, int x, int y, uint32_t bar) const {
         using namespace ptx;
-        constexpr int part = stage_rows / shape::pair;
+        constexpr int part = stage_rows / sharers;
 #pragma unroll
         for (int c = 0; c < columns; c++) {
             const uint32_t at = to + c * column_bytes;
-            if (shape::pair > 1 && shared)
-                tensor_copy_to((1 << shape::pair) - 1, at + rank * (part * 128), map, x + c * 64,
-                        y + rank * part, bar);
+            if constexpr (sharers > 1)
+                tensor_copy_to(
+                        (1 << sharers) - 1, at + rank * (part * 128), map, x + c * 64, y + rank * part, bar);
             else
                 tensor_copy(at, map, x + c * 64, y, bar);
         }
@@ -160,17 +151,15 @@ struct cta_t {
         }
     }
 
-    // Zeros instead of the rows from `rest` on. All who read the stage do this together.
+    // Zeros instead of the rows from `rest` on.
     __device__ __forceinline__ void clear_rows(uint32_t stage, int rest) const {
         using namespace ptx;
-        constexpr int columns = shape::a_columns + shape::b_columns,
-                      members = (shape::turns ? 1 : consumers) * group_threads;
-        const int member = int(threadIdx.x - group_threads) % members, chunks = (stage_rows - rest) * 8;
-        for (int i = member; i < chunks * columns; i += members)
+        constexpr int columns = shape::a_columns + shape::b_columns;
+        const int chunks = (stage_rows - rest) * 8;
+        for (int i = threadIdx.x % group_threads; i < chunks * columns; i += group_threads)
             store_zeros_16(stage + i / chunks * column_bytes + rest * 128 + i % chunks * 16);
         fence_for_copies();
-        named_barrier(
-                shape::turns ? clear_barrier + threadIdx.x / group_threads - 1 : clear_barrier, members);
+        named_barrier(clear_barrier + threadIdx.x / group_threads - 1, group_threads);
     }
 
     using sums_t = float[shape::halves][shape::n / 2];
@@ -181,13 +170,12 @@ struct cta_t {
         for (int h = 0; h < shape::halves; h++)
             wgmma::mma_rows<f16>(sum[h], a + h * (column_bytes / 16), b, add);
     }
-    // The sums of a consumer's part of a tile, whose a begins with such a column of 64, over so many rows.
-    // next_turn: the barrier of the consumer that may begin when all is under way; 0: none.
+    // The sums of a tile over so many rows. next_turn: the barrier of the consumer that may begin when all is
+    // under way; 0: none.
     template <bool f16>
-    __device__ __forceinline__ void multiply(
-            ring &r, sums_t &sum, int column, int rows, int next_turn) const {
+    __device__ __forceinline__ void multiply(ring &r, sums_t &sum, int rows, int next_turn) const {
         using namespace ptx;
-        const uint32_t a = same_in_warp(wgmma::rows_descriptor(stages + column * column_bytes, column_bytes)),
+        const uint32_t a = same_in_warp(wgmma::rows_descriptor(stages, column_bytes)),
                        b = same_in_warp(wgmma::rows_descriptor(
                                stages + shape::a_columns * column_bytes, column_bytes));
         constexpr int slot_step = shape::stage_bytes / 16;
@@ -234,7 +222,7 @@ __global__ void __launch_bounds__(threads, 1) gradient(const __grid_constant__ m
         prefetch_map(args.b_map);
         for (int i = 0; i < shape::stages; i++) {
             barrier_init(cta.full + 8 * i, 1);
-            barrier_init(cta.empty + 8 * i, shape::readers * shape::pair);
+            barrier_init(cta.empty + 8 * i, shape::readers);
         }
         barrier_init_fence();
     }
@@ -256,25 +244,28 @@ __global__ void __launch_bounds__(threads, 1) gradient(const __grid_constant__ m
     } else {
         more_registers<consumer_registers>();
         const int consumer = same_in_warp(threadIdx.x / group_threads - 1);
+        boxes_t<shape::v.boxes> boxes{g, args.to_map,
+                cta.stages + shape::stages * shape::stage_bytes
+                        + (threadIdx.x - group_threads) / 32 * shape::v.boxes * box_bytes};
         int turn = 0;
         for (int i = first; i < tiles.all; i += step, turn ^= 1) {
             const auto t = tiles.tile(i, rank);
             const int rows = same_in_warp(head.groups[t.group].rows);
-            if (shape::turns && turn != consumer) {
+            if (turn != consumer) {
                 skip(ring, rows);
                 continue;
             }
             // A tile is multiplied after the one before: a wait for a stage two rounds ahead would end at
             // once.
-            if (shape::turns && i != first) named_barrier(turn_barrier + consumer, consumers * group_threads);
+            if (i != first) named_barrier(turn_barrier + consumer, consumers * group_threads);
             typename cta_t<shape>::sums_t sum;
-            cta.template multiply<f16>(ring, sum, shape::turns ? 0 : consumer * shape::halves, rows,
-                    shape::turns && i + step < tiles.all ? turn_barrier + (consumer ^ 1) : 0);
+            cta.template multiply<f16>(
+                    ring, sum, rows, i + step < tiles.all ? turn_barrier + (consumer ^ 1) : 0);
 #pragma unroll
             for (int h = 0; h < shape::halves; h++)
-                store_sums<shape::n>(g, t.group, t.m + (shape::turns ? h : consumer * shape::halves + h) * 64,
-                        t.n, rows == 0, sum[h]);
+                boxes.template store<shape::n>(t.group, t.m + h * 64, t.n, rows == 0, sum[h]);
         }
+        boxes.wait();
     }
     if constexpr (shape::pair > 1) {
         __syncwarp();

@@ -5,6 +5,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/ptx/copy_out.cuh"
+#include "gpu/cuda/device/ptx/zeros.cuh"
 #include "gpu/cuda/interface/gradient_args.hpp"
 
 namespace mxdnn {
@@ -14,122 +17,152 @@ namespace gradient {
 
 struct f32_result_t {
     using one = float;
-    using four = float4;
-    __device__ static float4 widen(const float4 &v) { return v; }
     __device__ static float widen(float v) { return v; }
-    __device__ static float4 narrow(const float4 &v) { return v; }
     __device__ static float narrow(float v) { return v; }
 };
 struct bf16_result_t {
     using one = __nv_bfloat16;
-    using four = uint2;
-    __device__ static float4 widen(const uint2 &v) {
-        return {__uint_as_float(v.x << 16), __uint_as_float(v.x & 0xffff0000u), __uint_as_float(v.y << 16),
-                __uint_as_float(v.y & 0xffff0000u)};
-    }
     __device__ static float widen(__nv_bfloat16 v) { return __bfloat162float(v); }
+    __device__ static __nv_bfloat16 narrow(float v) { return __float2bfloat16_rn(v); }
     __device__ static uint32_t pair(float x, float y) {
         uint32_t d;
         asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(y), "f"(x));
         return d;
     }
-    __device__ static uint2 narrow(const float4 &v) { return {pair(v.x, v.y), pair(v.z, v.w)}; }
-    __device__ static __nv_bfloat16 narrow(float v) { return __float2bfloat16_rn(v); }
 };
 struct f16_result_t {
     using one = __half;
-    using four = uint2;
-    __device__ static float half_of(uint32_t bits) { return __half2float(__ushort_as_half(uint16_t(bits))); }
-    __device__ static float4 widen(const uint2 &v) {
-        return {half_of(v.x), half_of(v.x >> 16), half_of(v.y), half_of(v.y >> 16)};
-    }
     __device__ static float widen(__half v) { return __half2float(v); }
+    __device__ static __half narrow(float v) { return __float2half_rn(v); }
     __device__ static uint32_t pair(float x, float y) {
         uint32_t d;
         asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(y), "f"(x));
         return d;
     }
-    __device__ static uint2 narrow(const float4 &v) { return {pair(v.x, v.y), pair(v.z, v.w)}; }
-    __device__ static __half narrow(float v) { return __float2half_rn(v); }
 };
 
-// The sum of four neighbours, or what a group without rows has instead. `left`: columns that exist.
-template <typename result_t>
-__device__ __forceinline__ void store_4(
-        const sm90_gradient_args_t &g, typename result_t::one *to, int left, bool empty, float4 v) {
-    using four = typename result_t::four;
-    if (empty) v = {0, 0, 0, 0};
-    if (left >= 4 && g.quads) {
-        if (g.has_old) {
-            const float4 old = result_t::widen(*reinterpret_cast<const four *>(to));
-            const float s = g.old_scale;
-            v = empty ? float4{s * old.x, s * old.y, s * old.z, s * old.w}
-                      : float4{v.x + s * old.x, v.y + s * old.y, v.z + s * old.z, v.w + s * old.w};
-        }
-        *reinterpret_cast<four *>(to) = result_t::narrow(v);
-        return;
-    }
-    const float each[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (i >= left) break;
-        float x = each[i];
-        if (g.has_old) {
-            const float old = g.old_scale * result_t::widen(to[i]);
-            x = empty ? old : x + old;
-        }
-        to[i] = result_t::narrow(x);
-    }
-}
+// Sums become results in boxes of 16 rows of 128 bytes in shared memory, under the 128-byte swizzle.
+constexpr int box_bytes = 16 * 128;
 
-// Neighbouring lanes exchange pairs of columns, so that each has four neighbours, and four lanes fill sectors
-// of memory. `whole`: all rows and columns exist, and nothing is added, so that stores need not be told
-// apart.
-template <typename result_t, int n, bool whole>
-__device__ __forceinline__ void store_as(
-        const sm90_gradient_args_t &g, int group, int m, int first, bool empty, float (&sum)[n / 2]) {
-    const int lane = threadIdx.x % 32, odd = lane % 2, row = m + threadIdx.x % 128 / 32 * 16 + lane / 4;
-    const int column = first + odd * 8 + lane % 4 / 2 * 4;
+// The boxes of a warp. Tensor copies, which its lane 0 starts, take them to the result. Where those cannot,
+// the warp does.
+template <int boxes>
+struct boxes_t {
+    const sm90_gradient_args_t &g;
+    const void *map;
+    uint32_t at;
+    int next = 0;
+
+    // The sums of the warp's 16 of 64 rows from m on, and n columns. empty: the group has no rows.
+    template <int n>
+    __device__ __forceinline__ void store(int group, int m, int column, bool empty, float (&sum)[n / 2]) {
+        if (empty)
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int r = row + 8 * half;
-        auto *to = reinterpret_cast<typename result_t::one *>(g.to) + group * g.to_group_stride
-                   + r * g.to_row_stride + column;
+            for (int i = 0; i < n / 2; i++) sum[i] = 0;
+        m += threadIdx.x % 128 / 32 * 16;
+        if (!g.copies)
+            store_f32<n, false>(group, m, column, empty, sum);
+        else if (g.to_dt == mxdnn_f32)
+            store_f32<n, true>(group, m, column, empty, sum);
+        else if (g.to_dt == mxdnn_bf16)
+            store_16<bf16_result_t, n>(group, m, column, sum);
+        else
+            store_16<f16_result_t, n>(group, m, column, sum);
+    }
+    // Before the CTA ends.
+    __device__ __forceinline__ void wait() const {
+        if (threadIdx.x % 32 == 0) ptx::copies_out_wait_read<0>();
+    }
+
+private:
+    // A box that no copy reads any more.
+    __device__ __forceinline__ uint32_t take() {
+        if (threadIdx.x % 32 == 0) ptx::copies_out_wait_read<boxes - 1>();
+        __syncwarp();
+        const uint32_t box = at + next * box_bytes;
+        if (++next == boxes) next = 0;
+        return box;
+    }
+    __device__ __forceinline__ void send(uint32_t box, int group, int m, int column) const {
+        using namespace ptx;
+        fence_for_copies();
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            tensor_copy_out(map, column, m, group, box);
+            copies_out_commit();
+        }
+    }
+    // 32 columns in a box. Lanes of odd rows store other columns at the same time, in other banks.
+    template <int n, bool sends>
+    __device__ __forceinline__ void store_f32(
+            int group, int m, int column, bool empty, const float (&sum)[n / 2]) {
+        using namespace ptx;
+        const int lane = threadIdx.x % 32, row = lane / 4, part = lane % 4;
+        const bool odd = row % 2;
 #pragma unroll
-        for (int j = 0; j < n / 8; j += 2) {
-            const float *x = sum + 4 * j + 2 * half, *y = x + 4;
-            const float p = __shfl_xor_sync(~0u, odd ? x[0] : y[0], 1),
-                        q = __shfl_xor_sync(~0u, odd ? x[1] : y[1], 1);
-            const float4 v = odd ? float4{p, q, y[0], y[1]} : float4{x[0], x[1], p, q};
-            if constexpr (whole) {
-                *reinterpret_cast<typename result_t::four *>(to + j * 8) = result_t::narrow(v);
-            } else {
-                const int left = g.N - column - j * 8;
-                if (r < g.M && left > 0) store_4<result_t>(g, to + j * 8, left, empty, v);
+        for (int c = 0; c < n / 32; c++) {
+            const uint32_t box = take(), to = box + row * 128 + part % 2 * 8;
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const float *of_even = sum + 16 * c + 4 * j, *of_odd = sum + 16 * c + 4 * (j ^ 2);
+                const int chunk = ((odd ? j ^ 2 : j) * 2 + part / 2) ^ row;
+#pragma unroll
+                for (int half = 0; half < 2; half++)
+                    store_shared(to + half * 1024 + chunk * 16, odd ? of_odd[2 * half] : of_even[2 * half],
+                            odd ? of_odd[2 * half + 1] : of_even[2 * half + 1]);
             }
+            if (sends)
+                send(box, group, m, column + c * 32);
+            else
+                finish(box, group, m, column + c * 32, empty);
         }
     }
-}
-template <typename result_t, int n>
-__device__ __forceinline__ void store_as(
-        const sm90_gradient_args_t &g, int group, int m, int first, bool empty, float (&sum)[n / 2]) {
-    const bool whole = m + 64 <= g.M && first + n <= g.N && g.quads && !g.has_old && !empty;
-    if (whole)
-        store_as<result_t, n, true>(g, group, m, first, false, sum);
-    else
-        store_as<result_t, n, false>(g, group, m, first, empty, sum);
-}
-
-// The sums of 64 rows from m on, and n columns.
-template <int n>
-__device__ __forceinline__ void store_sums(
-        const sm90_gradient_args_t &g, int group, int m, int column, bool empty, float (&sum)[n / 2]) {
-    switch (g.to_dt) {
-    case mxdnn_f32: return store_as<f32_result_t, n>(g, group, m, column, empty, sum);
-    case mxdnn_bf16: return store_as<bf16_result_t, n>(g, group, m, column, empty, sum);
-    default: return store_as<f16_result_t, n>(g, group, m, column, empty, sum);
+    // 64 columns in a box.
+    template <typename result_t, int n>
+    __device__ __forceinline__ void store_16(int group, int m, int column, const float (&sum)[n / 2]) {
+        using namespace ptx;
+        const int lane = threadIdx.x % 32, row = lane % 16, side = lane / 16;
+#pragma unroll
+        for (int c = 0; c < n / 64; c++) {
+            const uint32_t box = take();
+#pragma unroll
+            for (int j = 0; j < 8; j += 2) { // 16 rows of two times 8 columns
+                const float *s = sum + 32 * c + 4 * j;
+                const uint32_t r[4] = {result_t::pair(s[0], s[1]), result_t::pair(s[2], s[3]),
+                        result_t::pair(s[4], s[5]), result_t::pair(s[6], s[7])};
+                store_matrix_4(box + row * 128 + ((j + side) ^ row % 8) * 16, r);
+            }
+            send(box, group, m, column + c * 64);
+        }
     }
-}
+    // One element after the other, and what is added to it.
+    __device__ void finish(uint32_t box, int group, int m, int column, bool empty) const {
+        const int lane = threadIdx.x % 32;
+        __syncwarp();
+        if (column + lane < g.N)
+#pragma unroll 1
+            for (int r = 0; r < min(16, g.M - m); r++) {
+                const ptx::shared_reader_t from{box + r * 128 + ((lane / 4) ^ r % 8) * 16 + lane % 4 * 4};
+                const float sum = __uint_as_float(from.read_4());
+                const int64_t at = group * g.to_group_stride + (m + r) * g.to_row_stride + column + lane;
+                switch (g.to_dt) {
+                case mxdnn_f32: finish_one<f32_result_t>(at, sum, empty); break;
+                case mxdnn_bf16: finish_one<bf16_result_t>(at, sum, empty); break;
+                default: finish_one<f16_result_t>(at, sum, empty);
+                }
+            }
+        __syncwarp();
+    }
+    template <typename result_t>
+    __device__ __forceinline__ void finish_one(int64_t at, float sum, bool empty) const {
+        auto *to = reinterpret_cast<typename result_t::one *>(g.to) + at;
+        if (g.has_old) {
+            const float old = g.old_scale * result_t::widen(*to);
+            sum = empty ? old : sum + old;
+        }
+        *to = result_t::narrow(sum);
+    }
+};
 
 } // namespace gradient
 } // namespace cuda
