@@ -61,7 +61,8 @@ typedef struct mxdnn_ep_layer *mxdnn_ep_layer_t;
 typedef struct mxdnn_ep_step *mxdnn_ep_step_t;
 
 /** What experts read and write. Rows are {padded rows, hidden}, in groups. Group e has the rows of local
- * expert e and its padding, and ends before row group_offsets[e]. Scales are NULL for bf16 rows. */
+ * expert e and its padding, and ends before row group_offsets[e]. Scales are NULL for bf16 rows. In a layer
+ * with chunks a call is for those of one, and only their rows are there. */
 typedef struct {
     mxdnn_memory_t src;           /**< rows, of the layer's forward type */
     mxdnn_memory_t src_scales;    /**< their e8m0 scales {padded rows, hidden / 32} */
@@ -71,6 +72,10 @@ typedef struct {
     mxdnn_memory_t diff_dst;      /**< backward: gradients of the results, of the backward type; else NULL */
     mxdnn_memory_t diff_dst_scales; /**< their scales */
     mxdnn_memory_t diff_src;        /**< backward: gradients of the rows to write, bf16; else NULL */
+    mxdnn_dim_t first_expert;       /**< the first local expert of the call */
+    mxdnn_dim_t experts;            /**< and how many there are */
+    mxdnn_memory_t
+            group_starts; /**< s32 {experts + 1}: where their groups begin, and where the last one ends */
 } mxdnn_ep_expert_args_t;
 
 /** Computes the experts of this rank. A status other than mxdnn_success fails the stage here, and the next
@@ -102,6 +107,9 @@ typedef struct {
     mxdnn_data_type_t backward_type;
     /** Passed to the callbacks; may be NULL. */
     void *user;
+    /** Parts of the local experts whose rows may move one after the other, mxdnn_ep_execute_chunk(). It
+     * divides the local experts. 0: one. */
+    mxdnn_dim_t chunks;
     /** The forward experts. NULL: the stage is not used. */
     mxdnn_ep_experts_fn_t experts_forward;
     /** The backward experts. NULL: the stage is not used. */
@@ -158,6 +166,15 @@ mxdnn_status_t MXDNN_API mxdnn_ep_step_create(mxdnn_ep_step_t *step, mxdnn_ep_la
  * that is called, unless a stage has succeeded in between. */
 mxdnn_status_t MXDNN_API mxdnn_ep_execute(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage,
         mxdnn_ep_direction_t direction, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
+/** Executes a stage for the rows of one chunk of the local experts of every rank. mxdnn_ep_execute() does so
+ * for all chunks. The chunks of a stage are executed in order, 0 first, with the same arguments. They may be
+ * in another stream than those of other stages: the caller sees to it that a stage reads what has been
+ * written, and that dispatch and combine are all in one stream. mxdnn_ep_comm_wait() is for that one.
+ *
+ * Over MPI and mxdnn_ep_nccl all rows arrive with the first chunk and go back with the last one. */
+mxdnn_status_t MXDNN_API mxdnn_ep_execute_chunk(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage,
+        mxdnn_ep_direction_t direction, mxdnn_dim_t chunk, mxdnn_stream_t stream, int nargs,
+        const mxdnn_exec_arg_t *args);
 /** Writes the memory that a stage uses if `arg` is not passed. It lives as long as the step.
  * mxdnn_invalid_arguments: the caller has to pass it, or the stage does not have it. */
 mxdnn_status_t MXDNN_API mxdnn_ep_step_get_memory(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage,

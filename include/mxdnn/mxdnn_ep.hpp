@@ -136,21 +136,20 @@ struct step : public handle<mxdnn_ep_step_t> {
         wrap_c_api(mxdnn_ep_step_create(&s, alayer.get(), workspace));
         reset(s);
     }
-    /// Executes a stage.
+    /// Executes a stage, for all chunks.
     void execute(stage astage, direction adirection, const stream &astream,
             const std::unordered_map<int, memory> &args = {}) const {
-        enum { most = 8 }; // no stage has more
-        mxdnn_exec_arg_t c_args[most];
-        int n = 0;
-        for (const auto &a : args) {
-            if (n == most)
-                error::raise(mxdnn_invalid_arguments, "a stage has fewer arguments than were passed");
-            c_args[n].arg = a.first;
-            c_args[n].memory = a.second.get(true);
-            n++;
-        }
+        const list list_of(args);
         wrap_c_api(mxdnn_ep_execute(get(), static_cast<mxdnn_ep_stage_t>(astage),
-                static_cast<mxdnn_ep_direction_t>(adirection), astream.get(), n, c_args));
+                static_cast<mxdnn_ep_direction_t>(adirection), astream.get(), list_of.n, list_of.args));
+    }
+    /// Executes a stage for the rows of one chunk of the experts.
+    void execute_chunk(stage astage, direction adirection, memory::dim chunk, const stream &astream,
+            const std::unordered_map<int, memory> &args = {}) const {
+        const list list_of(args);
+        wrap_c_api(mxdnn_ep_execute_chunk(get(), static_cast<mxdnn_ep_stage_t>(astage),
+                static_cast<mxdnn_ep_direction_t>(adirection), chunk, astream.get(), list_of.n,
+                list_of.args));
     }
     /// The memory that a stage uses if `arg` is not passed. This object has to outlive it.
     memory get_memory(stage astage, direction adirection, int arg) const {
@@ -165,6 +164,23 @@ struct step : public handle<mxdnn_ep_step_t> {
         wrap_c_api(mxdnn_ep_step_get_arrived(get(), &rows));
         return rows;
     }
+
+private:
+    struct list {
+        enum { most = 8 }; // no stage has more
+        mxdnn_exec_arg_t args[most];
+        int n = 0;
+
+        explicit list(const std::unordered_map<int, memory> &all) {
+            for (const auto &a : all) {
+                if (n == most)
+                    error::raise(mxdnn_invalid_arguments, "a stage has fewer arguments than were passed");
+                args[n].arg = a.first;
+                args[n].memory = a.second.get(true);
+                n++;
+            }
+        }
+    };
 };
 
 } // namespace ep

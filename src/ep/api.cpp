@@ -132,8 +132,8 @@ mxdnn_status_t mxdnn_ep_layer_create(
         });
     const mxdnn_ep_layer_desc_t &d = plan.desc;
     const int64_t values[] = {d.hidden, d.experts, d.max_tokens, d.max_rows, d.capacity, d.alignment,
-            d.forward_type, d.backward_type, t.layers};
-    verdict_t verdict = make_verdict(mine, t.rank(), question_t::layer, values, 9);
+            d.forward_type, d.backward_type, d.chunks, t.layers};
+    verdict_t verdict = make_verdict(mine, t.rank(), question_t::layer, values, 10);
     MXDNN_EP_CHECK(t.agree(verdict, nullptr, t.deadline()));
     MXDNN_EP_CHECK(status_of(verdict, __func__));
     l->layer->number = t.layers++;
@@ -163,6 +163,16 @@ mxdnn_status_t mxdnn_ep_execute(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage, mx
     int index = 0;
     MXDNN_EP_CHECK(find_stage(__func__, stage, direction, index));
     return guarded(__func__, [&] { return step->step.execute(index, stream, nargs, args); });
+}
+
+mxdnn_status_t mxdnn_ep_execute_chunk(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage,
+        mxdnn_ep_direction_t direction, mxdnn_dim_t chunk, mxdnn_stream_t stream, int nargs,
+        const mxdnn_exec_arg_t *args) {
+    MXDNN_EP_CHECK_ARG(step);
+    MXDNN_EP_CHECK_ARG(stream);
+    int index = 0;
+    MXDNN_EP_CHECK(find_stage(__func__, stage, direction, index));
+    return guarded(__func__, [&] { return step->step.execute(index, chunk, stream, nargs, args); });
 }
 
 mxdnn_status_t mxdnn_ep_step_get_memory(mxdnn_ep_step_t step, mxdnn_ep_stage_t stage,

@@ -28,7 +28,8 @@ struct shared_rows_t {
 // The experts of a layer, and what a dispatch leaves in this rank's memory for the stages after it.
 struct groups_t {
     dim_t local_experts, alignment, capacity;
-    int32_t *offsets;  // [local experts]: ends of the padded groups
+    dim_t begin, end;  // the local experts of each rank whose rows move
+    int32_t *starts;   // [local experts + 1]: where the padded groups begin, and where the last one ends
     int32_t *received; // [ranks][local experts]: rows of each rank for each expert
     int32_t *first;    // [experts + 1]: where the rows for an expert begin, of those that this rank sends
     int32_t *target;   // [experts]: and where in the groups of their rank they go

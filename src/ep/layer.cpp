@@ -98,6 +98,12 @@ status_t make_plan(
         return fail(mxdnn_invalid_arguments, "experts is %lld; it has to be a multiple of the %d ranks",
                 static_cast<long long>(d.experts), ranks);
     p.local_experts = d.experts / ranks;
+    if (d.chunks == 0) d.chunks = 1;
+    MXDNN_EP_CHECK(check_range("chunks", d.chunks, 1, p.local_experts));
+    if (p.local_experts % d.chunks != 0)
+        return fail(mxdnn_invalid_arguments, "chunks is %lld; it has to divide the %lld local experts",
+                static_cast<long long>(d.chunks), static_cast<long long>(p.local_experts));
+    p.chunk_experts = p.local_experts / d.chunks;
     if (d.capacity == 0) d.capacity = d.max_rows * ranks;
     MXDNN_EP_CHECK(check_range("capacity", d.capacity, 1, most_rows));
     p.padded_rows = d.capacity + p.local_experts * d.alignment;
@@ -135,7 +141,7 @@ status_t make_plan(
     p.gradients = s.take(p.has_backward() ? bytes_of(p.padded_rows, backward) : 0);
     p.scratchpad_size = s.size();
     p.counts = w.take(size_t(d.experts) * sizeof(int32_t));
-    p.offsets = w.take(size_t(p.local_experts) * sizeof(int32_t));
+    p.starts = w.take(size_t(p.local_experts + 1) * sizeof(int32_t));
     p.indices = w.take(size_t(p.padded_rows) * sizeof(int32_t));
     p.kept = w.take(bytes_of(p.padded_rows, forward));
     if (p.direct) {

@@ -19,16 +19,17 @@ struct plan_t {
     mxdnn_ep_layer_desc_t desc;
     mxdnn_engine_t engine; // of all memories
     bool direct;           // rows go straight between the caller's order and that of experts
-    dim_t ranks, local_experts, padded_rows;
+    dim_t ranks, local_experts, padded_rows, chunk_experts;
     row_format_t formats[format_count];
 
     // Scratchpad. `outgoing` and `arrived` are what messages read and write, with the counts.
     size_t send_counts, recv_counts, quantised, outgoing, arrived, results, gradients, scratchpad_size;
     // Workspace.
-    size_t counts, offsets, indices, kept, workspace_size;
+    size_t counts, starts, indices, kept, workspace_size; // starts: [local experts + 1], then come the ends
     size_t matrix, first, target; // of groups_t; in the workspace, if rows go straight
 
     const row_format_t &format(format_t f) const { return formats[int(f)]; }
+    dim_t chunks() const { return local_experts / chunk_experts; }
     bool has_backward() const { return desc.backward_type != mxdnn_data_type_undef; }
 };
 

@@ -159,6 +159,11 @@ public:
         return mxdnn_success;
     }
 
+    status_t clear(void *dst, size_t bytes, mxdnn_stream_t) override {
+        std::memset(dst, 0, bytes);
+        return mxdnn_success;
+    }
+
     status_t gather(const row_format_t &f, const array_t &dst, const array_t &src, const int32_t *indices,
             dim_t rows, dim_t, mxdnn_stream_t) override {
         copy_rows(dst.codes, src.codes, f.codes, rows, indices);

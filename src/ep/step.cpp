@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <numeric>
+#include <string>
 
 namespace mxdnn {
 namespace ep {
@@ -36,7 +37,9 @@ step_t::step_t(const std::shared_ptr<layer_t> &layer, void *workspace)
     const plan_t &p = layer->plan;
     const row_format_t &forward = p.format(format_t::forward);
     counts_ = memory({{p.ranks, p.local_experts}, dt::s32, tag_t::ab}, layer->eng, work<void>(p.counts));
-    offsets_ = vector(layer->eng, p.local_experts, work<void>(p.offsets));
+    offsets_ = vector(layer->eng, p.local_experts, work<int32_t>(p.starts) + 1);
+    for (dim_t e = 0; e < p.local_experts; e += p.chunk_experts)
+        starts_.push_back(vector(layer->eng, p.chunk_experts + 1, work<int32_t>(p.starts) + e));
     indices_ = vector(layer->eng, p.padded_rows, work<void>(p.indices));
     kept_ = make_memories(layer->eng, p.padded_rows, p.desc.hidden, forward,
             array_at(work<void>(p.kept), p.padded_rows, forward));
@@ -84,6 +87,25 @@ status_t step_t::check_begun(int index) const {
     return mxdnn_success;
 }
 
+// Chunks come in order, and their rows have been sent before.
+status_t step_t::check_chunk(int index, dim_t chunk) {
+    const dim_t chunks = layer_->plan.chunks(), expected = next_[index];
+    const bool sends = stages[index].op == op_t::send;
+    if (chunk < 0 || chunk >= chunks)
+        return fail(mxdnn_invalid_arguments, "chunk is %lld; the layer has %lld",
+                static_cast<long long>(chunk), static_cast<long long>(chunks));
+    dim_t &moved = moved_[is_forward(index) ? 0 : 1];
+    if (sends) moved = chunk + 1;
+    next_[index] = (chunk + 1) % chunks;
+    if (chunk != expected)
+        return fail(mxdnn_invalid_arguments, "chunk is %lld; the next one of this stage is %lld",
+                static_cast<long long>(chunk), static_cast<long long>(expected));
+    if (!sends && chunks > 1 && chunk >= moved)
+        return fail(mxdnn_invalid_arguments, "the rows of chunk %lld have not been sent in this pass",
+                static_cast<long long>(chunk));
+    return mxdnn_success;
+}
+
 // What the stage reads is from the stage before, of this pass.
 status_t step_t::check_source(int index, const args_t &args) {
     const stage_t &stage = stages[index];
@@ -98,19 +120,42 @@ status_t step_t::check_source(int index, const args_t &args) {
             "overwritten it");
 }
 
+// A stage that all ranks have to call goes on where it is refused.
 status_t step_t::execute(int index, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *list) {
+    status_t first = mxdnn_success;
+    std::string why;
+    for (dim_t chunk = 0; chunk < layer_->plan.chunks(); chunk++) {
+        const status_t status = execute(index, chunk, stream, nargs, list);
+        if (first == mxdnn_success && status != mxdnn_success) first = status, why = last_error();
+    }
+    return first == mxdnn_success ? first : fail(first, "%s", why.c_str());
+}
+
+status_t step_t::execute(
+        int index, dim_t chunk, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *list) {
     const stage_t &stage = stages[index];
     args_t args;
+    if (index == dispatch_forward && chunk == 0) { // a new pass
+        std::fill(std::begin(next_), std::end(next_), 0);
+        moved_[0] = moved_[1] = 0;
+    }
     status_t status = check_begun(index);
+    if (status == mxdnn_success) status = check_chunk(index, chunk);
     if (status == mxdnn_success) status = check_stream(layer_->eng, stream, stage.name);
     if (status == mxdnn_success) status = read_args(layer_->plan, index, sent_, nargs, list, args);
     if (direct_t *direct = layer_->transport->direct())
-        return execute_direct(*direct, index, stream, args, status);
+        return execute_direct(*direct, index, chunk, stream, args, status);
     if (status == mxdnn_success) status = check_source(index, args);
+    // All rows arrive with the first chunk, and go back with the last one.
+    const bool arrives = stage.op == op_t::send || stage.op == op_t::group;
+    if (stage.op != op_t::compute && chunk != (arrives ? 0 : layer_->plan.chunks() - 1)) {
+        if (status != mxdnn_success) fail(status, "%s: %s", stage.name, last_error());
+        return status;
+    }
     // The other ranks have to hear of a failure.
     if (stage.op == op_t::send) return send(index, stream, args, status);
     if (stage.op == op_t::bring) return bring(index, stream, args, status);
-    if (status == mxdnn_success) status = execute_here(index, stream, args);
+    if (status == mxdnn_success) status = execute_here(index, chunk, stream, args);
     failed_ = status;
     if (status != mxdnn_success) {
         fail(status, "%s: %s", stage.name, last_error());
@@ -119,11 +164,11 @@ status_t step_t::execute(int index, mxdnn_stream_t stream, int nargs, const mxdn
     return status;
 }
 
-status_t step_t::execute_here(int index, mxdnn_stream_t stream, const args_t &args) {
+status_t step_t::execute_here(int index, dim_t chunk, mxdnn_stream_t stream, const args_t &args) {
     switch (stages[index].op) {
     case op_t::group: return group(index, stream, args);
     case op_t::ungroup: return ungroup(index, stream, args);
-    default: return compute(index, stream);
+    default: return compute(index, chunk, stream);
     }
 }
 
@@ -287,9 +332,14 @@ status_t step_t::group(int index, mxdnn_stream_t stream, const args_t &args) {
             pass_on(mxdnn_primitive_execute(layer_->group[int(stage.to_format)].get(), stream, n, list),
                     "moe_permute"));
     if (holds) *holds = tag(index);
-    if (!args.offsets) return mxdnn_success;
-    return layer_->transport->copy(data_of(args.offsets), work<void>(layer_->plan.offsets),
-            size_t(layer_->plan.local_experts) * sizeof(int32_t), stream);
+    MXDNN_EP_CHECK(layer_->transport->clear(work<void>(layer_->plan.starts), sizeof(int32_t), stream));
+    return args.offsets ? copy_offsets(args, stream) : mxdnn_success;
+}
+
+status_t step_t::copy_offsets(const args_t &args, mxdnn_stream_t stream) {
+    const plan_t &p = layer_->plan;
+    return layer_->transport->copy(data_of(args.offsets), work<int32_t>(p.starts) + 1,
+            size_t(p.local_experts) * sizeof(int32_t), stream);
 }
 
 status_t step_t::ungroup(int index, mxdnn_stream_t stream, const args_t &args) {
@@ -304,7 +354,7 @@ status_t step_t::ungroup(int index, mxdnn_stream_t stream, const args_t &args) {
     return mxdnn_success;
 }
 
-status_t step_t::compute(int index, mxdnn_stream_t stream) {
+status_t step_t::compute(int index, dim_t chunk, mxdnn_stream_t stream) {
     const mxdnn_ep_layer_desc_t &d = layer_->plan.desc;
     const bool forward = is_forward(index);
     const mxdnn_ep_experts_fn_t experts = forward ? d.experts_forward : d.experts_backward;
@@ -319,6 +369,9 @@ status_t step_t::compute(int index, mxdnn_stream_t stream) {
     args.src_scales = kept_.scales.get(true);
     args.group_offsets = offsets_.get();
     args.group_counts = counts_.get();
+    args.first_expert = chunk * layer_->plan.chunk_experts;
+    args.experts = layer_->plan.chunk_experts;
+    args.group_starts = starts_[size_t(chunk)].get();
     if (forward) {
         args.dst = results_.rows.get();
     } else {

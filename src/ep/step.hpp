@@ -13,29 +13,33 @@ class step_t {
 public:
     step_t(const std::shared_ptr<layer_t> &layer, void *workspace);
 
+    status_t execute(int stage, dim_t chunk, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
+    // The same for all chunks.
     status_t execute(int stage, mxdnn_stream_t stream, int nargs, const mxdnn_exec_arg_t *args);
     // What the stage uses if `arg` is not passed; NULL where there is none.
     mxdnn_memory_t default_of(int stage, int arg) const;
     dim_t arrived_rows() const { return arrived_; }
 
 private:
-    status_t execute_here(int stage, mxdnn_stream_t stream, const args_t &args);
+    status_t execute_here(int stage, dim_t chunk, mxdnn_stream_t stream, const args_t &args);
     status_t send(int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
     status_t bring(int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
     status_t group(int stage, mxdnn_stream_t stream, const args_t &args);
+    status_t copy_offsets(const args_t &args, mxdnn_stream_t stream);
     status_t ungroup(int stage, mxdnn_stream_t stream, const args_t &args);
-    status_t compute(int stage, mxdnn_stream_t stream);
+    status_t compute(int stage, dim_t chunk, mxdnn_stream_t stream);
 
     // What the others are where rows go straight between ranks.
-    status_t execute_direct(
-            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t early);
-    status_t send_direct(
-            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t mine);
-    status_t bring_direct(
-            direct_t &direct, int stage, mxdnn_stream_t stream, const args_t &args, status_t mine);
-    groups_t groups() const;
+    status_t execute_direct(direct_t &direct, int stage, dim_t chunk, mxdnn_stream_t stream,
+            const args_t &args, status_t early);
+    status_t send_direct(direct_t &direct, int stage, dim_t chunk, mxdnn_stream_t stream, const args_t &args,
+            status_t mine);
+    status_t bring_direct(direct_t &direct, int stage, dim_t chunk, mxdnn_stream_t stream, const args_t &args,
+            status_t mine);
+    groups_t groups(dim_t chunk) const;
 
     status_t check_begun(int stage) const;
+    status_t check_chunk(int stage, dim_t chunk);
     status_t check_source(int stage, const args_t &args);
     status_t take_failure();
     verdict_t verdict_of(int stage, status_t mine) const;
@@ -59,12 +63,15 @@ private:
     buffer_t owned_;
     uint8_t *workspace_;
     memory counts_, offsets_, indices_;
+    std::vector<memory> starts_; // of each chunk
     memories_t kept_, results_;
 
     int64_t pass_ = 0;     // of the last dispatch; the same on every rank; 0: there was none
     int64_t serial_ = 0;   // of the last dispatch; unlike that of any other one in this process
     int64_t kept_tag_ = 0; // says which stage filled the workspace's rows
     dim_t sent_ = 0, arrived_ = 0;
+    dim_t next_[stage_count] = {};                // the chunk that each stage goes on with
+    dim_t moved_[2] = {};                         // by direction: how many chunks have been sent in this pass
     std::vector<int32_t> sent_to_, arrived_from_; // rows, by rank
     status_t failed_ = mxdnn_success;             // of the last stage that is not collective
     char why_[256] = "";

@@ -21,28 +21,28 @@ status_t refuse_memory(const args_t &args, bool src, bool dst) {
 
 } // namespace
 
-groups_t step_t::groups() const {
+groups_t step_t::groups(dim_t chunk) const {
     const plan_t &p = layer_->plan;
-    return {p.local_experts, p.desc.alignment, p.desc.capacity, work<int32_t>(p.offsets),
-            work<int32_t>(p.counts), work<int32_t>(p.first), work<int32_t>(p.target)};
+    const dim_t begin = chunk * p.chunk_experts;
+    return {p.local_experts, p.desc.alignment, p.desc.capacity, begin, begin + p.chunk_experts,
+            work<int32_t>(p.starts), work<int32_t>(p.counts), work<int32_t>(p.first),
+            work<int32_t>(p.target)};
 }
 
 status_t step_t::execute_direct(
-        direct_t &direct, int index, mxdnn_stream_t stream, const args_t &args, status_t early) {
+        direct_t &direct, int index, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t early) {
     const stage_t &stage = stages[index];
     status_t status = early;
-    if (status == mxdnn_success && index != dispatch_forward) status = take_failure();
+    if (status == mxdnn_success && (index != dispatch_forward || chunk > 0)) status = take_failure();
     switch (stage.op) {
-    case op_t::send: status = send_direct(direct, index, stream, args, status); break;
-    case op_t::bring: status = bring_direct(direct, index, stream, args, status); break;
+    case op_t::send: status = send_direct(direct, index, chunk, stream, args, status); break;
+    case op_t::bring: status = bring_direct(direct, index, chunk, stream, args, status); break;
     case op_t::compute:
-        if (status == mxdnn_success) status = compute(index, stream);
+        if (status == mxdnn_success) status = compute(index, chunk, stream);
         break;
     default:
         if (status == mxdnn_success) status = refuse_memory(args, true, true);
-        if (status == mxdnn_success && args.offsets)
-            status = layer_->transport->copy(data_of(args.offsets), work<void>(layer_->plan.offsets),
-                    size_t(layer_->plan.local_experts) * sizeof(int32_t), stream);
+        if (status == mxdnn_success && args.offsets) status = copy_offsets(args, stream);
     }
     if (status == mxdnn_success) return status;
     fail(status, "%s: %s", stage.name, last_error());
@@ -52,12 +52,12 @@ status_t step_t::execute_direct(
 
 // A rank that refuses has no rows, but takes part.
 status_t step_t::send_direct(
-        direct_t &direct, int index, mxdnn_stream_t stream, const args_t &args, status_t mine) {
+        direct_t &direct, int index, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t mine) {
     const plan_t &p = layer_->plan;
     const stage_t &stage = stages[index];
     const row_format_t &f = p.format(stage.to_format);
-    const bool dispatches = index == dispatch_forward;
-    if (dispatches) {
+    const bool dispatches = index == dispatch_forward, begins = dispatches && chunk == 0;
+    if (begins) {
         failed_ = mxdnn_success;
         pass_ = ++layer_->transport->passes;
         serial_ = next_serial();
@@ -73,13 +73,14 @@ status_t step_t::send_direct(
             const array_t codes = dispatches
                                           ? array_at(layer_->scratchpad + p.quantised, p.desc.max_tokens, f)
                                           : outgoing(stage.to_format);
-            mine = layer_->quantizers[int(stage.to_format)]->run(stream, src.codes, codes, args.src_rows);
+            if (chunk == 0) // for all of them
+                mine = layer_->quantizers[int(stage.to_format)]->run(stream, src.codes, codes, args.src_rows);
             src = codes;
         }
     }
     const bool ready = mine == mxdnn_success;
-    const groups_t g = groups();
-    if (dispatches) {
+    const groups_t g = groups(chunk);
+    if (begins) {
         sent_ = ready ? args.sent : 0;
         MXDNN_EP_CHECK(direct.route(*owned_.shared(), p.matrix, g,
                 ready ? static_cast<const int32_t *>(data_of(args.counts)) : nullptr, sent_, stream));
@@ -97,13 +98,13 @@ status_t step_t::send_direct(
 }
 
 status_t step_t::bring_direct(
-        direct_t &direct, int, mxdnn_stream_t stream, const args_t &args, status_t mine) {
+        direct_t &direct, int, dim_t chunk, mxdnn_stream_t stream, const args_t &args, status_t mine) {
     const plan_t &p = layer_->plan;
     if (pass_ == 0) return mine;
     if (mine == mxdnn_success) mine = refuse_memory(args, true, false);
     const bool ready = mine == mxdnn_success;
     const shared_rows_t from = {layer_->owned.shared(), p.results, 0};
-    MXDNN_EP_CHECK(direct.pull(from, groups(), p.format(format_t::bf16),
+    MXDNN_EP_CHECK(direct.pull(from, groups(chunk), p.format(format_t::bf16),
             ready ? static_cast<uint8_t *>(data_of(args.dst)) : nullptr, ready ? sent_ : 0, stream));
     return mine;
 }

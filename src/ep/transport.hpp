@@ -77,6 +77,8 @@ public:
 
     // Within this rank, in the order of the stream.
     virtual status_t copy(void *dst, const void *src, size_t bytes, mxdnn_stream_t stream) = 0;
+    // Zeros.
+    virtual status_t clear(void *dst, size_t bytes, mxdnn_stream_t stream) = 0;
     // dst[i] = src[indices[i]]. Indices outside of `src_rows` are left out, and agree_on_routing() refuses.
     virtual status_t gather(const row_format_t &format, const array_t &dst, const array_t &src,
             const int32_t *indices, dim_t rows, dim_t src_rows, mxdnn_stream_t stream) = 0;

@@ -15,7 +15,7 @@ namespace {
 // How values of a question are called, by question_t.
 constexpr const char *value_names[][verdict_t::max_values] = {
         {"hidden", "experts", "max_tokens", "max_rows", "capacity", "alignment", "forward_type",
-                "backward_type", "the number of layers before"},
+                "backward_type", "chunks", "the number of layers before"},
         {"the stage", "the number of the layer", "the pass"}, {}, {}};
 
 // A stage has a name, other values are numbers.

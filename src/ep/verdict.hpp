@@ -13,7 +13,7 @@ enum class question_t : int64_t { layer, stage, counts, wait };
 
 // Plain bytes, which travel as they are.
 struct verdict_t {
-    static constexpr int max_values = 9;
+    static constexpr int max_values = 10;
 
     int64_t status;             // mxdnn_success, or why this rank refuses
     int64_t rank;               // whose verdict it is; after a merge the lowest of those that say it

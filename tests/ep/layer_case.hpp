@@ -3,6 +3,7 @@
 // and the choices of all ranks.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,8 @@
 #include <random>
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "mxdnn/mxdnn_ep.hpp"
 
@@ -55,6 +58,7 @@ struct case_t {
     dt forward, backward;
     bool gather; // the library gathers the rows of each expert from the tokens
     unsigned seed;
+    dim chunks = 1;
 };
 
 // Tokens of one rank, and the rows that it sends, by expert.
@@ -110,6 +114,54 @@ inline rank_data_t make_rank(const case_t &c, int rank, int ranks) {
     return d;
 }
 
+// Rows of all ranks for the local experts of one, in the order of the ranks.
+struct groups_t {
+    std::vector<rows_t> x, dy;
+};
+inline groups_t make_groups(const case_t &c, const std::vector<rank_data_t> &all, int rank) {
+    groups_t g;
+    g.x.resize(size_t(c.local_experts));
+    g.dy.resize(size_t(c.local_experts));
+    for (const rank_data_t &d : all) {
+        const rows_t x = d.rows(c.hidden);
+        for (size_t i = 0; i < d.expert_of.size(); i++) {
+            const dim local = d.expert_of[i] - rank * c.local_experts;
+            if (local < 0 || local >= c.local_experts) continue;
+            const auto add = [&](rows_t &to, const rows_t &from) {
+                to.insert(to.end(), from.begin() + dim(i) * c.hidden, from.begin() + dim(i + 1) * c.hidden);
+            };
+            add(g.x[size_t(local)], x);
+            add(g.dy[size_t(local)], d.dy);
+        }
+    }
+    return g;
+}
+
+inline ep::layer::desc describe(const case_t &c, int ranks) {
+    ep::layer::desc d(c.hidden, c.local_experts * ranks, most_tokens * c.topk, most_tokens * c.topk);
+    d.alignment = c.alignment;
+    d.chunks = c.chunks;
+    d.forward_type = mxdnn_data_type_t(c.forward);
+    d.backward_type = mxdnn_data_type_t(c.backward);
+    return d;
+}
+
+// A pass whose stages are executed chunk by chunk: the experts of one before those of the next, but after all
+// rows have been sent. `first` and `last` are
+// the arguments of the first and the last stage.
+using memories_by_arg_t = std::unordered_map<int, memory>;
+inline void execute_chunks(const ep::step &step, const case_t &c, ep::direction direction, const stream &s,
+        const memories_by_arg_t &first, const memories_by_arg_t &last) {
+    const bool forward = direction == ep::direction::forward;
+    const ep::stage order[] = {ep::stage::dispatch, ep::stage::permute, ep::stage::experts,
+            ep::stage::unpermute, ep::stage::combine};
+    for (dim k = 0; k < c.chunks; k++) step.execute_chunk(order[forward ? 0 : 4], direction, k, s, first);
+    for (dim k = 0; k < c.chunks; k++) {
+        for (int i = 1; i < 4; i++) step.execute_chunk(order[forward ? i : 4 - i], direction, k, s);
+        step.execute_chunk(order[forward ? 4 : 0], direction, k, s, last);
+    }
+}
+
 // Rows times the factors of their experts.
 inline rows_t scaled(const rows_t &rows, const std::vector<int32_t> &expert_of, dim hidden) {
     rows_t r = rows;
@@ -162,6 +214,64 @@ inline rows_t through(const engine &eng, dt format, rows_t rows, dim hidden) {
             .execute(s, {{MXDNN_ARG_FROM, plain}, {MXDNN_ARG_TO, codes},
                                 {MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_TO, scales}});
     return read_rows(eng, codes.get(), scales.get());
+}
+
+// What the callback of one rank reads, on the host.
+struct expert_rows_t {
+    rows_t rows;
+    std::vector<uint8_t> scales;               // none of bf16 rows
+    std::vector<int32_t> ends, starts, counts; // `starts` of the chunk
+};
+
+// Every row of every group, its padding, and where it ends. False: what follows makes no sense.
+inline bool expect_groups(const engine &eng, const case_t &c, const expert_rows_t &found,
+        const std::vector<rows_t> &expected, dt format) {
+    dim row = 0;
+    for (dim e = 0; e < c.local_experts; e++) {
+        const rows_t x = through(eng, format, expected[size_t(e)], c.hidden);
+        const dim count = dim(x.size()) / c.hidden;
+        const dim size = (std::max(count, c.alignment) + c.alignment - 1) / c.alignment * c.alignment;
+        EXPECT_EQ(found.ends[size_t(e)], row + size);
+        if (found.ends[size_t(e)] != row + size) return false;
+        const auto begin = found.rows.begin() + row * c.hidden;
+        EXPECT_EQ(rows_t(begin, begin + dim(x.size())), x) << "expert " << e;
+        EXPECT_EQ(rows_t(begin + dim(x.size()), begin + size * c.hidden),
+                rows_t(size_t((size - count) * c.hidden), 0))
+                << "padding of expert " << e;
+        EXPECT_EQ(found.scales.empty(), format == dt::bf16);
+        for (dim i = (row + count) * c.hidden / 32; i < (row + size) * c.hidden / 32 && !found.scales.empty();
+                i++)
+            EXPECT_EQ(found.scales[size_t(i)], 0);
+        row += size;
+    }
+    return true;
+}
+
+// The results of a chunk: its rows times the factors of their experts. [begin, end) are the values that were
+// computed; those of the last chunk end with the memory.
+struct results_t {
+    rows_t values;
+    size_t begin, end;
+};
+inline results_t compute_experts(const case_t &c, const expert_rows_t &found,
+        const mxdnn_ep_expert_args_t &args, const std::vector<rank_data_t> &all, int rank) {
+    for (size_t r = 0; r < all.size(); r++)
+        for (dim e = 0; e < c.local_experts; e++)
+            EXPECT_EQ(found.counts[r * size_t(c.local_experts) + size_t(e)],
+                    all[r].counts[size_t(rank * c.local_experts + e)]);
+    EXPECT_EQ(args.experts, c.local_experts / c.chunks);
+    EXPECT_EQ(found.starts.size(), size_t(args.experts + 1));
+    EXPECT_EQ(found.starts[0], args.first_expert == 0 ? 0 : found.ends[size_t(args.first_expert - 1)]);
+    results_t y{rows_t(found.rows.size(), 0x7fc0), 0, 0};
+    y.begin = size_t(found.starts[0]) * size_t(c.hidden);
+    size_t i = y.begin;
+    for (dim e = args.first_expert; e < args.first_expert + args.experts; e++) {
+        EXPECT_EQ(found.starts[size_t(e - args.first_expert + 1)], found.ends[size_t(e)]);
+        for (; i < size_t(found.ends[size_t(e)]) * size_t(c.hidden) && i < y.values.size(); i++)
+            y.values[i] = to_bf16(from_bf16(found.rows[i]) * factor_of(rank * c.local_experts + e));
+    }
+    y.end = args.first_expert + args.experts == c.local_experts ? y.values.size() : i;
+    return y;
 }
 
 } // namespace ep_test

@@ -22,11 +22,6 @@ const char *name_of(dt type) {
     return type == dt::bf16 ? "bf16" : type == dt::f8_e4m3 ? "mxfp8" : type == dt::f4_e2m1 ? "mxfp4" : "none";
 }
 
-// The rows of all ranks for one local expert of this rank, in the order of the ranks.
-struct expected_groups_t {
-    std::vector<rows_t> x, dy;
-};
-
 struct layer_test : testing::Test {
     const engine eng{engine::kind::cpu, 0};
     const stream s{eng};
@@ -35,7 +30,7 @@ struct layer_test : testing::Test {
 
     case_t c;
     std::vector<rank_data_t> all;
-    expected_groups_t groups;
+    groups_t groups;
 
     const rank_data_t &mine() const { return all[size_t(rank)]; }
     dim sent() const { return dim(mine().token_of.size()); }
@@ -44,88 +39,50 @@ struct layer_test : testing::Test {
         c = acase;
         all.clear();
         for (int r = 0; r < ranks; r++) all.push_back(make_rank(c, r, ranks));
-        groups.x.assign(size_t(c.local_experts), {});
-        groups.dy.assign(size_t(c.local_experts), {});
-        for (const rank_data_t &d : all) {
-            const rows_t x = d.rows(c.hidden);
-            for (size_t i = 0; i < d.expert_of.size(); i++) {
-                const dim local = d.expert_of[i] - rank * c.local_experts;
-                if (local < 0 || local >= c.local_experts) continue;
-                const auto add = [&](rows_t &to, const rows_t &from) {
-                    to.insert(
-                            to.end(), from.begin() + dim(i) * c.hidden, from.begin() + dim(i + 1) * c.hidden);
-                };
-                add(groups.x[size_t(local)], x);
-                add(groups.dy[size_t(local)], d.dy);
-            }
-        }
+        groups = make_groups(c, all, rank);
     }
 
     ep::layer::desc desc() {
-        ep::layer::desc d(c.hidden, c.local_experts * ranks, std::max(most_tokens * c.topk, most_tokens),
-                most_tokens * c.topk);
-        d.alignment = c.alignment;
-        d.forward_type = mxdnn_data_type_t(c.forward);
-        d.backward_type = mxdnn_data_type_t(c.backward);
+        ep::layer::desc d = describe(c, ranks);
         d.user = this;
         d.experts_forward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
-            static_cast<layer_test *>(user)->experts(a->src, a->src_scales, a, a->dst, false);
+            static_cast<layer_test *>(user)->experts(a->src, a->src_scales, *a, a->dst, false);
             return mxdnn_success;
         };
         d.experts_backward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
             layer_test &t = *static_cast<layer_test *>(user);
             EXPECT_EQ(a->dst, nullptr);
             t.check_groups(a->src, a->src_scales, a->group_offsets, t.groups.x, t.c.forward); // kept
-            t.experts(a->diff_dst, a->diff_dst_scales, a, a->diff_src, true);
+            t.experts(a->diff_dst, a->diff_dst_scales, *a, a->diff_src, true);
             return mxdnn_success;
         };
         return d;
     }
 
-    // Every row of every group, its padding, and where it ends.
-    void check_groups(mxdnn_memory_t rows, mxdnn_memory_t scales, mxdnn_memory_t offsets,
-            const std::vector<rows_t> &expected, dt format) {
-        ASSERT_EQ(scales != nullptr, format != dt::bf16);
-        const rows_t found = read_rows(eng, rows, scales);
-        const int32_t *ends = static_cast<const int32_t *>(memory(offsets, true).get_data_handle());
-        dim at = 0;
-        for (dim e = 0; e < c.local_experts; e++) {
-            const rows_t x = through(eng, format, expected[size_t(e)], c.hidden);
-            const dim count = dim(x.size()) / c.hidden;
-            const dim size = (std::max(count, c.alignment) + c.alignment - 1) / c.alignment * c.alignment;
-            EXPECT_EQ(ends[e], at + size);
-            const auto begin = found.begin() + at * c.hidden;
-            EXPECT_EQ(rows_t(begin, begin + dim(x.size())), x) << "expert " << e;
-            EXPECT_EQ(rows_t(begin + dim(x.size()), begin + size * c.hidden),
-                    rows_t(size_t((size - count) * c.hidden), 0))
-                    << "padding of expert " << e;
-            if (scales) {
-                const uint8_t *bytes = static_cast<const uint8_t *>(memory(scales, true).get_data_handle());
-                for (dim i = (at + count) * c.hidden / 32; i < (at + size) * c.hidden / 32; i++)
-                    EXPECT_EQ(bytes[i], 0);
-            }
-            at += size;
-        }
+    template <typename T>
+    static std::vector<T> values_of(mxdnn_memory_t m) {
+        if (!m) return {};
+        const T *data = static_cast<const T *>(memory(m, true).get_data_handle());
+        return {data, data + memory(m, true).get_desc().get_size() / sizeof(T)};
     }
 
-    void experts(mxdnn_memory_t src, mxdnn_memory_t scales, const mxdnn_ep_expert_args_t *a,
+    expert_rows_t check_groups(mxdnn_memory_t rows, mxdnn_memory_t scales, mxdnn_memory_t offsets,
+            const std::vector<rows_t> &expected, dt format) {
+        const expert_rows_t found = {read_rows(eng, rows, scales), values_of<uint8_t>(scales),
+                values_of<int32_t>(offsets), {}, {}};
+        expect_groups(eng, c, found, expected, format);
+        return found;
+    }
+
+    void experts(mxdnn_memory_t src, mxdnn_memory_t scales, const mxdnn_ep_expert_args_t &a,
             mxdnn_memory_t dst, bool is_backward) {
-        check_groups(src, scales, a->group_offsets, is_backward ? groups.dy : groups.x,
+        expert_rows_t found = check_groups(src, scales, a.group_offsets, is_backward ? groups.dy : groups.x,
                 is_backward ? c.backward : c.forward);
-        const int32_t *counts = static_cast<const int32_t *>(memory(a->group_counts, true).get_data_handle());
-        for (int r = 0; r < ranks; r++)
-            for (dim e = 0; e < c.local_experts; e++)
-                EXPECT_EQ(counts[r * c.local_experts + e],
-                        all[size_t(r)].counts[size_t(rank * c.local_experts + e)]);
-        const rows_t x = read_rows(eng, src, scales);
-        const int32_t *ends = static_cast<const int32_t *>(memory(a->group_offsets, true).get_data_handle());
-        uint16_t *y = static_cast<uint16_t *>(memory(dst, true).get_data_handle());
-        std::fill_n(y, x.size(), poison);
-        dim row = 0;
-        for (dim e = 0; e < c.local_experts; e++)
-            for (; row < ends[e]; row++)
-                for (dim i = row * c.hidden; i < (row + 1) * c.hidden; i++)
-                    y[i] = to_bf16(from_bf16(x[size_t(i)]) * factor_of(rank * c.local_experts + e));
+        found.counts = values_of<int32_t>(a.group_counts);
+        found.starts = values_of<int32_t>(a.group_starts);
+        const results_t y = compute_experts(c, found, a, all, rank);
+        std::copy(y.values.begin() + dim(y.begin), y.values.begin() + dim(y.end),
+                static_cast<uint16_t *>(memory(dst, true).get_data_handle()) + y.begin);
     }
 
     std::unordered_map<int, memory> dispatch_args(
@@ -148,24 +105,20 @@ struct layer_test : testing::Test {
     void run(const ep::step &step) {
         rows_t src;
         std::vector<int32_t> counts, gather;
-        step.execute(stage::dispatch, forward, s, dispatch_args(src, counts, gather));
+        rows_t y(size_t(sent() * c.hidden), poison);
+        execute_chunks(step, c, forward, s, dispatch_args(src, counts, gather),
+                {{MXDNN_ARG_DST, wrap(eng, {sent(), c.hidden}, dt::bf16, y)}});
         dim arrives = 0;
         for (const rank_data_t &d : all)
             for (dim e = 0; e < c.local_experts; e++) arrives += d.counts[size_t(rank * c.local_experts + e)];
         EXPECT_EQ(step.arrived(), arrives);
-        step.execute(stage::permute, forward, s);
-        step.execute(stage::experts, forward, s);
-        step.execute(stage::unpermute, forward, s);
-        rows_t y(size_t(sent() * c.hidden), poison);
-        const memory result = wrap(eng, {sent(), c.hidden}, dt::bf16, y);
-        step.execute(stage::combine, forward, s, {{MXDNN_ARG_DST, result}});
         const rows_t x = mine().rows(c.hidden);
         EXPECT_EQ(y, scaled(through(eng, c.forward, x, c.hidden), mine().expert_of, c.hidden));
         if (c.forward == dt::f8_e4m3) expect_sqnr(scaled(x, mine().expert_of, c.hidden), y, 28); // of combine
 
         if (c.backward == dt::undef) return;
         rows_t dy = mine().dy, dx(dy.size(), poison);
-        step.execute(
+        step.execute( // of all chunks
                 stage::combine, backward, s, {{MXDNN_ARG_SRC, wrap(eng, {sent(), c.hidden}, dt::bf16, dy)}});
         step.execute(stage::unpermute, backward, s);
         step.execute(stage::experts, backward, s);
@@ -192,8 +145,8 @@ TEST_F(layer_test, every_routing_and_precision) {
         for (const auto &t : types)
             for (const bool gather : {false, true}) {
                 const dim alignment = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 4 : 16;
-                make({routing, t.hidden, dim(seed % 3) + 1, 2, alignment, t.forward, t.backward, gather,
-                        seed});
+                const dim local = dim(seed % 3) + 1, chunks = seed % 2 ? local : 1;
+                make({routing, t.hidden, local, 2, alignment, t.forward, t.backward, gather, seed, chunks});
                 SCOPED_TRACE(std::string("seed ") + std::to_string(seed) + ", routing "
                              + std::to_string(int(routing)) + ", " + name_of(t.forward) + " and "
                              + name_of(t.backward) + (gather ? ", gathered" : ""));
@@ -441,6 +394,18 @@ TEST_F(refused_test, stages_out_of_order) {
     expect_refused([&] { step.get_memory(stage::dispatch, forward, MXDNN_ARG_SRC); }, "no memory of its own");
 
     ep::layer::desc d = desc();
+    d.chunks = 2;
+    const ep::layer chunked(comm, d);
+    const ep::step in_chunks(chunked);
+    in_chunks.execute_chunk(stage::dispatch, forward, 0, s, dispatch_args(src, counts, gather));
+    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 1, s); },
+            "the next one of this stage is 0");
+    in_chunks.execute_chunk(stage::dispatch, forward, 0, s, dispatch_args(src, counts, gather));
+    in_chunks.execute_chunk(stage::permute, forward, 0, s);
+    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 1, s); }, "have not been sent");
+    expect_refused([&] { in_chunks.execute_chunk(stage::permute, forward, 2, s); }, "the layer has 2");
+
+    d = desc();
     d.backward_type = mxdnn_data_type_undef;
     const ep::layer inference(comm, d);
     expect_refused([&] { ep::step(inference).execute(stage::permute, backward, s); }, "no backward pass");
@@ -497,6 +462,8 @@ TEST_F(refused_test, descriptors) {
     refused([](ep::layer::desc &d) { d.max_rows = INT64_MAX; }, "max_rows is 9223372036854775807");
     refused([](ep::layer::desc &d) { d.capacity = -2; }, "capacity is -2");
     refused([](ep::layer::desc &d) { d.alignment = INT32_MAX; }, "capacity plus the alignment");
+    refused([](ep::layer::desc &d) { d.chunks = 5; }, "chunks is 5; possible are 1 to 2");
+    refused([](ep::layer::desc &d) { d.chunks = -1; }, "chunks is -1");
     refused([](ep::layer::desc &d) { d.forward_type = mxdnn_f32; }, "forward_type is 3");
     refused([](ep::layer::desc &d) { d.backward_type = mxdnn_f4_e2m1; }, "backward_type is 14");
     refused([](ep::layer::desc &d) { d.hidden = 48, d.forward_type = mxdnn_f8_e4m3; }, "hidden is 48; rows");

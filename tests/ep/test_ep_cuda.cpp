@@ -43,46 +43,29 @@ struct layer_case_t {
     const nccl_rank_t &at;
     case_t c;
     std::vector<rank_data_t> all;
-    std::vector<rows_t> x_of, dy_of; // rows of all ranks for each local expert
+    groups_t groups;
     engine cpu{engine::kind::cpu, 0};
     std::vector<memory> kept; // arguments of stages under way
 
     layer_case_t(const nccl_rank_t &r, const case_t &acase) : at(r), c(acase) {
         for (int p = 0; p < at.ranks; p++) all.push_back(make_rank(c, p, at.ranks));
-        x_of.resize(size_t(c.local_experts));
-        dy_of.resize(size_t(c.local_experts));
-        for (const rank_data_t &d : all) {
-            const rows_t x = d.rows(c.hidden);
-            for (size_t i = 0; i < d.expert_of.size(); i++) {
-                const dim local = d.expert_of[i] - at.rank * c.local_experts;
-                if (local < 0 || local >= c.local_experts) continue;
-                const auto add = [&](rows_t &to, const rows_t &from) {
-                    to.insert(
-                            to.end(), from.begin() + dim(i) * c.hidden, from.begin() + dim(i + 1) * c.hidden);
-                };
-                add(x_of[size_t(local)], x);
-                add(dy_of[size_t(local)], d.dy);
-            }
-        }
+        groups = make_groups(c, all, at.rank);
     }
     const rank_data_t &mine() const { return all[size_t(at.rank)]; }
     dim sent() const { return dim(mine().token_of.size()); }
 
     ep::layer::desc desc() {
-        ep::layer::desc d(c.hidden, c.local_experts * at.ranks, most_tokens * c.topk, most_tokens * c.topk);
-        d.alignment = c.alignment;
-        d.forward_type = mxdnn_data_type_t(c.forward);
-        d.backward_type = mxdnn_data_type_t(c.backward);
+        ep::layer::desc d = describe(c, at.ranks);
         d.user = this;
         d.experts_forward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
             layer_case_t &t = *static_cast<layer_case_t *>(user);
-            t.experts(a->src, a->src_scales, a, a->dst, t.x_of, t.c.forward);
+            t.experts(a->src, a->src_scales, *a, a->dst, t.groups.x, t.c.forward);
             return mxdnn_success;
         };
         d.experts_backward = [](void *user, mxdnn_stream_t, const mxdnn_ep_expert_args_t *a) {
             layer_case_t &t = *static_cast<layer_case_t *>(user);
-            t.check_groups(a->src, a->src_scales, a->group_offsets, t.x_of, t.c.forward); // kept
-            t.experts(a->diff_dst, a->diff_dst_scales, a, a->diff_src, t.dy_of, t.c.backward);
+            t.check_groups(a->src, a->src_scales, a->group_offsets, t.groups.x, t.c.forward); // kept
+            t.experts(a->diff_dst, a->diff_dst_scales, *a, a->diff_src, t.groups.dy, t.c.backward);
             return mxdnn_success;
         };
         return d;
@@ -106,44 +89,24 @@ struct layer_case_t {
         return v;
     }
 
-    rows_t check_groups(mxdnn_memory_t rows, mxdnn_memory_t scales, mxdnn_memory_t offsets,
+    expert_rows_t check_groups(mxdnn_memory_t rows, mxdnn_memory_t scales, mxdnn_memory_t offsets,
             const std::vector<rows_t> &expected, dt format) const {
-        std::vector<uint8_t> bytes;
-        const rows_t found = read(rows, scales, bytes);
-        const std::vector<int32_t> ends = ints(offsets);
-        dim row = 0;
-        for (dim e = 0; e < c.local_experts; e++) {
-            const rows_t x = through(cpu, format, expected[size_t(e)], c.hidden);
-            const dim count = dim(x.size()) / c.hidden;
-            const dim size = (std::max(count, c.alignment) + c.alignment - 1) / c.alignment * c.alignment;
-            EXPECT_EQ(ends[size_t(e)], row + size);
-            if (ends[size_t(e)] != row + size) return found;
-            const auto begin = found.begin() + row * c.hidden;
-            EXPECT_EQ(rows_t(begin, begin + dim(x.size())), x) << "rank " << at.rank << ", expert " << e;
-            EXPECT_EQ(rows_t(begin + dim(x.size()), begin + size * c.hidden),
-                    rows_t(size_t((size - count) * c.hidden), 0))
-                    << "padding of expert " << e;
-            for (dim i = (row + count) * c.hidden / 32; scales && i < (row + size) * c.hidden / 32; i++)
-                EXPECT_EQ(bytes[size_t(i)], 0);
-            row += size;
-        }
+        SCOPED_TRACE("rank " + std::to_string(at.rank));
+        expert_rows_t found;
+        found.rows = read(rows, scales, found.scales);
+        found.ends = ints(offsets);
+        expect_groups(cpu, c, found, expected, format);
         return found;
     }
 
-    void experts(mxdnn_memory_t src, mxdnn_memory_t scales, const mxdnn_ep_expert_args_t *a,
+    void experts(mxdnn_memory_t src, mxdnn_memory_t scales, const mxdnn_ep_expert_args_t &a,
             mxdnn_memory_t dst, const std::vector<rows_t> &expected, dt format) {
-        const rows_t x = check_groups(src, scales, a->group_offsets, expected, format);
-        const std::vector<int32_t> counts = ints(a->group_counts), ends = ints(a->group_offsets);
-        for (int r = 0; r < at.ranks; r++)
-            for (dim e = 0; e < c.local_experts; e++)
-                EXPECT_EQ(counts[size_t(r * c.local_experts + e)],
-                        all[size_t(r)].counts[size_t(at.rank * c.local_experts + e)]);
-        rows_t y(x.size(), poison);
-        size_t i = 0;
-        for (dim e = 0; e < c.local_experts; e++)
-            for (; i < size_t(ends[size_t(e)]) * size_t(c.hidden) && i < y.size(); i++)
-                y[i] = to_bf16(from_bf16(x[i]) * factor_of(at.rank * c.local_experts + e));
-        cuda_interop::copy(at.s, memory(dst, true).get_data_handle(), y.data(), y.size() * 2);
+        expert_rows_t found = check_groups(src, scales, a.group_offsets, expected, format);
+        found.counts = ints(a.group_counts);
+        found.starts = ints(a.group_starts);
+        const results_t y = compute_experts(c, found, a, all, at.rank);
+        cuda_interop::copy(at.s, static_cast<uint16_t *>(memory(dst, true).get_data_handle()) + y.begin,
+                y.values.data() + y.begin, (y.end - y.begin) * 2);
         at.s.wait();
     }
 
@@ -162,8 +125,9 @@ struct layer_case_t {
     }
 
     void run(const ep::step &step) {
-        const auto args = dispatch_args();
-        step.execute(stage::dispatch, forward, at.s, args);
+        const memory y = poisoned();
+        execute_chunks(step, c, forward, at.s, dispatch_args(), {{MXDNN_ARG_DST, y}});
+        at.comm.wait(at.s);
         dim arrives = 0;
         for (const rank_data_t &d : all)
             for (dim e = 0; e < c.local_experts; e++)
@@ -172,12 +136,6 @@ struct layer_case_t {
             EXPECT_THROW(step.arrived(), mxdnn::error);
         else
             EXPECT_EQ(step.arrived(), arrives);
-        step.execute(stage::permute, forward, at.s);
-        step.execute(stage::experts, forward, at.s);
-        step.execute(stage::unpermute, forward, at.s);
-        const memory y = poisoned();
-        step.execute(stage::combine, forward, at.s, {{MXDNN_ARG_DST, y}});
-        at.comm.wait(at.s);
         EXPECT_EQ(rows_of(at.download(y)),
                 scaled(through(cpu, c.forward, mine().rows(c.hidden), c.hidden), mine().expert_of, c.hidden))
                 << "rank " << at.rank;
@@ -232,8 +190,9 @@ TEST_P(nccl_test, every_routing_and_precision) {
             for (const auto &t : types)
                 for (const bool gather : {false, true}) {
                     const dim alignment = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 4 : 16;
-                    layer_case_t l(rank, {routing, t.hidden, dim(seed % 3) + 1, 2, alignment, t.forward,
-                                                 t.backward, gather, seed});
+                    const dim local = dim(seed % 3) + 1, chunks = seed % 2 ? local : 1;
+                    layer_case_t l(rank, {routing, t.hidden, local, 2, alignment, t.forward, t.backward,
+                                                 gather, seed, chunks});
                     SCOPED_TRACE(std::string("seed ") + std::to_string(seed) + ", routing "
                                  + std::to_string(int(routing)) + ", " + name_of(t.forward) + " and "
                                  + name_of(t.backward) + (gather ? ", gathered" : ""));
@@ -274,7 +233,7 @@ TEST_P(nccl_test, memory_of_the_caller) {
         const memory rows = step1.get_memory(stage::permute, forward, MXDNN_ARG_DST),
                      its_scales =
                              step1.get_memory(stage::permute, forward, MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST);
-        l.check_groups(rows.get(), its_scales.get(), ends.get(), l.x_of, l.c.forward);
+        l.check_groups(rows.get(), its_scales.get(), ends.get(), l.groups.x, l.c.forward);
         l.run(step2);
     });
 }
@@ -421,55 +380,77 @@ TEST_P(nccl_test, direct_refusals) {
     });
 }
 
-// A pass in a CUDA graph, whose tokens and counts change between its replays.
+// A pass in a CUDA graph, whose tokens and counts change between its replays. The experts are in a stream of
+// their own: those of a chunk run beside the exchange of others.
+void run_in_graph(nccl_rank_t &rank, dim chunks) {
+    ASSERT_EQ(cudaSetDevice(rank.rank), cudaSuccess);
+    const stream experts(rank.eng);
+    const cudaStream_t s = cuda_interop::get_stream(rank.s), es = cuda_interop::get_stream(experts);
+    cudaEvent_t event = nullptr;
+    ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+    const auto follow = [&](cudaStream_t later, cudaStream_t earlier) {
+        ASSERT_EQ(cudaEventRecord(event, earlier), cudaSuccess);
+        ASSERT_EQ(cudaStreamWaitEvent(later, event, 0), cudaSuccess);
+    };
+    layer_case_t l(
+            rank, {routing_t::random, 64, 4, 2, 8, dt::bf16, dt::bf16, true, seed_of_run() + 7, chunks});
+    const ep::layer layer(rank.comm, l.desc());
+    const ep::step step(layer);
+    const auto args = l.dispatch_args();
+    const memory y = l.poisoned(), rows = step.get_memory(stage::permute, forward, MXDNN_ARG_DST),
+                 results = step.get_memory(stage::unpermute, forward, MXDNN_ARG_SRC);
+    const auto pass = [&] {
+        const auto chunk = [&](stage st, dim k, const stream &in, const memories_by_arg_t &with = {}) {
+            step.execute_chunk(st, forward, k, in, with);
+        };
+        chunk(stage::dispatch, 0, rank.s, args);
+        for (dim k = 0; k < chunks; k++) {
+            follow(es, s);
+            if (k + 1 < chunks) chunk(stage::dispatch, k + 1, rank.s, args);
+            chunk(stage::permute, k, experts);
+            cuda_interop::copy(
+                    experts, results.get_data_handle(), rows.get_data_handle(), rows.get_desc().get_size());
+            chunk(stage::unpermute, k, experts);
+            follow(s, es);
+            chunk(stage::combine, k, rank.s, {{MXDNN_ARG_DST, y}});
+        }
+    };
+    pass();
+    rank.comm.wait(rank.s);
+    rows_t x = l.mine().x;
+    EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden));
+    rank.meeting->wait();
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    ASSERT_EQ(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    pass();
+    ASSERT_EQ(cudaStreamEndCapture(s, &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    rank.meeting->wait();
+    for (int replay = 0; replay < 3; replay++) {
+        for (uint16_t &v : l.all[size_t(rank.rank)].x) v = uint16_t(v ^ 0x8000 ^ (replay << 4));
+        // Another routing: the first expert of each rank's rows gets all of them.
+        if (replay == 2) {
+            std::vector<int32_t> counts(l.mine().counts.size());
+            counts[size_t(rank.rank) % counts.size()] = int32_t(l.sent());
+            cuda_interop::copy(rank.s, args.at(MXDNN_ARG_GROUP_COUNTS).get_data_handle(), counts.data(),
+                    counts.size() * 4);
+        }
+        cuda_interop::copy(
+                rank.s, args.at(MXDNN_ARG_SRC).get_data_handle(), l.mine().x.data(), l.mine().x.size() * 2);
+        ASSERT_EQ(cudaGraphLaunch(exec, s), cudaSuccess);
+        rank.comm.wait(rank.s);
+        EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden)) << replay;
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    cudaEventDestroy(event);
+}
+
 TEST_P(nccl_test, graph) {
     if (!is_direct()) GTEST_SKIP() << "of nccl_direct alone";
     on_ranks([&](nccl_rank_t &rank) {
-        ASSERT_EQ(cudaSetDevice(rank.rank), cudaSuccess);
-        const cudaStream_t s = cuda_interop::get_stream(rank.s);
-        layer_case_t l(rank, {routing_t::random, 64, 2, 2, 8, dt::bf16, dt::bf16, true, seed_of_run() + 7});
-        const ep::layer layer(rank.comm, l.desc());
-        const ep::step step(layer);
-        const auto args = l.dispatch_args();
-        const memory y = l.poisoned(), rows = step.get_memory(stage::permute, forward, MXDNN_ARG_DST),
-                     results = step.get_memory(stage::unpermute, forward, MXDNN_ARG_SRC);
-        const auto pass = [&] {
-            step.execute(stage::dispatch, forward, rank.s, args);
-            step.execute(stage::permute, forward, rank.s);
-            cuda_interop::copy(
-                    rank.s, results.get_data_handle(), rows.get_data_handle(), rows.get_desc().get_size());
-            step.execute(stage::unpermute, forward, rank.s);
-            step.execute(stage::combine, forward, rank.s, {{MXDNN_ARG_DST, y}});
-        };
-        pass();
-        rank.comm.wait(rank.s);
-        rows_t x = l.mine().x;
-        EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden));
-        rank.meeting->wait();
-        cudaGraph_t graph = nullptr;
-        cudaGraphExec_t exec = nullptr;
-        ASSERT_EQ(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-        pass();
-        ASSERT_EQ(cudaStreamEndCapture(s, &graph), cudaSuccess);
-        ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
-        rank.meeting->wait();
-        for (int replay = 0; replay < 3; replay++) {
-            for (uint16_t &v : l.all[size_t(rank.rank)].x) v = uint16_t(v ^ 0x8000 ^ (replay << 4));
-            // Another routing: the first expert of each rank's rows gets all of them.
-            if (replay == 2) {
-                std::vector<int32_t> counts(l.mine().counts.size());
-                counts[size_t(rank.rank) % counts.size()] = int32_t(l.sent());
-                cuda_interop::copy(rank.s, args.at(MXDNN_ARG_GROUP_COUNTS).get_data_handle(), counts.data(),
-                        counts.size() * 4);
-            }
-            cuda_interop::copy(rank.s, args.at(MXDNN_ARG_SRC).get_data_handle(), l.mine().x.data(),
-                    l.mine().x.size() * 2);
-            ASSERT_EQ(cudaGraphLaunch(exec, s), cudaSuccess);
-            rank.comm.wait(rank.s);
-            EXPECT_EQ(rows_of(rank.download(y)), l.mine().rows(l.c.hidden)) << replay;
-        }
-        cudaGraphExecDestroy(exec);
-        cudaGraphDestroy(graph);
+        for (const dim chunks : {1, 2, 4}) run_in_graph(rank, chunks);
     });
 }
 

@@ -9,7 +9,7 @@ namespace impl {
 
 namespace {
 
-constexpr int route_threads = 512;
+constexpr int route_threads = 512, most_direct_threads = 1024, blocks_beside_experts = 16;
 
 template <typename T>
 __device__ T *at_peer(ncclWindow_t window, size_t at, int peer) {
@@ -115,10 +115,11 @@ __global__ void __launch_bounds__(route_threads) route_kernel(
             g.target[p * local + e] = int32_t(begin + before);
             if (sum < 1) sum = 1;
             begin += (sum + g.alignment - 1) / g.alignment * g.alignment;
-            if (p == rank) g.offsets[e] = int32_t(begin);
+            if (p == rank) g.starts[e + 1] = int32_t(begin);
         }
     }
     if (threadIdx.x == route_threads - 1) {
+        g.starts[0] = 0;
         int32_t sum = 0;
         for (int e = 0; e < experts; e++) {
             g.first[e] = sum;
@@ -141,26 +142,29 @@ __device__ __forceinline__ int expert_of(const int32_t *first, int experts, int6
     return low;
 }
 
-// A warp for each row. Rows for all ranks take turns, so that no two ranks write to the same one alone.
+// A warp for each row of the experts whose rows move. Rows for all ranks take turns, so that no two ranks
+// write to the same one alone. Where no rank has rows, the first experts stand for all.
 template <typename fn_t>
 __device__ __forceinline__ void for_each_row(const ranks_t &all, const groups_t &g, int64_t rows, fn_t &&fn) {
     extern __shared__ int32_t shared[]; // first, and then target
-    const int local = int(g.local_experts), experts = local * all.ranks;
+    const int local = int(g.local_experts), experts = local * all.ranks, begin = int(g.begin),
+              end = int(g.end), warps_here = int(blockDim.x) / warp;
     if (rows == 0) return;
-    for (int e = threadIdx.x; e <= experts; e += threads) shared[e] = g.first[e];
-    for (int e = threadIdx.x; e < experts; e += threads) shared[experts + 1 + e] = g.target[e];
+    for (int e = threadIdx.x; e <= experts; e += blockDim.x) shared[e] = g.first[e];
+    for (int e = threadIdx.x; e < experts; e += blockDim.x) shared[experts + 1 + e] = g.target[e];
     __syncthreads();
-    const int64_t own = int64_t(blockIdx.x) * warps + threadIdx.x / warp, step = int64_t(gridDim.x) * warps;
-    if (shared[experts] < rows) { // no rank has rows
-        for (int64_t r = own; r < rows; r += step) fn(r, 0, int64_t(-1));
+    const int64_t own = int64_t(blockIdx.x) * warps_here + threadIdx.x / warp,
+                  step = int64_t(gridDim.x) * warps_here;
+    if (shared[experts] < rows) {
+        for (int64_t r = own; begin == 0 && r < rows; r += step) fn(r, 0, int64_t(-1));
         return;
     }
     int most = 0;
-    for (int p = 0; p < all.ranks; p++) most = max(most, shared[(p + 1) * local] - shared[p * local]);
+    for (int p = 0; p < all.ranks; p++) most = max(most, shared[p * local + end] - shared[p * local + begin]);
     for (int64_t i = own; i < int64_t(most) * all.ranks; i += step) {
         const int p = int((i + all.rank) % all.ranks);
-        const int64_t r = shared[p * local] + i / all.ranks;
-        if (r >= shared[(p + 1) * local]) continue;
+        const int64_t r = shared[p * local + begin] + i / all.ranks;
+        if (r >= shared[p * local + end]) continue;
         const int e = expert_of(shared, experts, r);
         fn(r, e, int64_t(shared[experts + 1 + e]) + r - shared[e]);
     }
@@ -176,17 +180,17 @@ __device__ void clear_padding(
     const int local = int(g.local_experts);
     uint8_t *codes = at_peer<uint8_t>(to.window, to.codes, all.rank),
             *scales = at_peer<uint8_t>(to.window, to.scales, all.rank);
-    for (int e = blockIdx.x; e < local; e += gridDim.x) {
-        int64_t begin = e == 0 ? 0 : g.offsets[e - 1];
+    for (int e = int(g.begin) + blockIdx.x; e < int(g.end); e += gridDim.x) {
+        int64_t begin = g.starts[e];
         for (int r = 0; r < all.ranks; r++) begin += g.received[r * local + e];
-        for (int64_t row = begin + threadIdx.x / warp; row < g.offsets[e]; row += warps) {
+        for (int64_t row = begin + threadIdx.x / warp; row < g.starts[e + 1]; row += blockDim.x / warp) {
             clear_row(codes + size_t(row) * f.codes, f.codes);
             if (f.scales > 0) clear_row(scales + size_t(row) * f.scales, f.scales);
         }
     }
 }
 
-__global__ void __launch_bounds__(threads) push_kernel(ranks_t all, window_rows_t to, groups_t g,
+__global__ void __launch_bounds__(most_direct_threads) push_kernel(ranks_t all, window_rows_t to, groups_t g,
         row_format_t f, array_t src, const int32_t *indices, int64_t rows, int64_t src_rows) {
     const int local = int(g.local_experts);
     barrier(all, 1 + blockIdx.x);
@@ -209,7 +213,7 @@ __global__ void __launch_bounds__(threads) push_kernel(ranks_t all, window_rows_
     barrier(all, 1 + blockIdx.x);
 }
 
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(most_direct_threads)
         pull_kernel(ranks_t all, window_rows_t from, groups_t g, row_format_t f, uint8_t *dst, int64_t rows) {
     const int local = int(g.local_experts);
     barrier(all, 1 + blockIdx.x);
@@ -227,6 +231,16 @@ size_t shared_bytes(const ranks_t &all, const groups_t &g) {
     return (2 * size_t(g.local_experts) * size_t(all.ranks) + 1) * sizeof(int32_t);
 }
 
+// Alone on the device, or beside the experts of other chunks: blocks that fill a multiprocessor each, so that
+// they leave the others alone.
+struct shape_t {
+    int blocks, threads;
+};
+shape_t shape_of(const groups_t &groups) {
+    if (groups.end - groups.begin == groups.local_experts) return {direct_blocks, threads};
+    return {blocks_beside_experts, most_direct_threads};
+}
+
 } // namespace
 
 cudaError_t launch_route(cudaStream_t stream, const ranks_t &all, ncclWindow_t window, size_t matrix,
@@ -238,14 +252,16 @@ cudaError_t launch_route(cudaStream_t stream, const ranks_t &all, ncclWindow_t w
 cudaError_t launch_push(cudaStream_t stream, const ranks_t &all, const window_rows_t &to,
         const groups_t &groups, const row_format_t &format, const array_t &src, const int32_t *indices,
         dim_t rows, dim_t src_rows) {
-    push_kernel<<<direct_blocks, threads, shared_bytes(all, groups), stream>>>(
+    const shape_t shape = shape_of(groups);
+    push_kernel<<<shape.blocks, shape.threads, shared_bytes(all, groups), stream>>>(
             all, to, groups, format, src, indices, rows, src_rows);
     return cudaGetLastError();
 }
 
 cudaError_t launch_pull(cudaStream_t stream, const ranks_t &all, const window_rows_t &from,
         const groups_t &groups, const row_format_t &format, uint8_t *dst, dim_t rows) {
-    pull_kernel<<<direct_blocks, threads, shared_bytes(all, groups), stream>>>(
+    const shape_t shape = shape_of(groups);
+    pull_kernel<<<shape.blocks, shape.threads, shared_bytes(all, groups), stream>>>(
             all, from, groups, format, dst, rows);
     return cudaGetLastError();
 }

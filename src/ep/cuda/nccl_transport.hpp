@@ -94,7 +94,7 @@ public:
         host_all_ = std::make_unique<controls_t>(true, size_, size_t(size_));
         require(check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"));
         require(check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
-        require(check(clear(stream_), "memory for messages"));
+        require(check(clear_control(stream_), "memory for messages"));
         require(finish(nccl_.split(caller, 0, rank_, &comm_, nullptr), caller, deadline(), "ncclCommSplit"));
         require(finish(ncclInProgress, comm_, deadline(), "ncclCommSplit"));
         require(check(cudaStreamSynchronize(stream_), "memory for messages"));
@@ -176,6 +176,11 @@ public:
                          : mxdnn_success;
     }
 
+    status_t clear(void *dst, size_t bytes, mxdnn_stream_t stream) override {
+        const on_device_t here(device_);
+        return check(cudaMemsetAsync(dst, 0, bytes, cuda_stream_of(stream)), "zeros");
+    }
+
     status_t gather(const row_format_t &f, const array_t &dst, const array_t &src, const int32_t *indices,
             dim_t rows, dim_t src_rows, mxdnn_stream_t stream) override {
         const on_device_t here(device_);
@@ -187,7 +192,7 @@ public:
 
 protected:
     // Nothing was found, and nothing is sent.
-    cudaError_t clear(cudaStream_t s) {
+    cudaError_t clear_control(cudaStream_t s) {
         control_t *mine = (*here_)[0];
         const cudaError_t e = cudaMemsetAsync(&mine->report, 0xff, sizeof(report_t), s);
         if (e != cudaSuccess) return e;
@@ -220,7 +225,7 @@ protected:
                 "the copy of verdicts"));
         MXDNN_EP_CHECK(check(cudaEventRecord(event_, s), "cudaEventRecord"));
         MXDNN_EP_CHECK(wait(deadline, "the ranks' agreement"));
-        MXDNN_EP_CHECK(check(clear(s), "memory for messages"));
+        MXDNN_EP_CHECK(check(clear_control(s), "memory for messages"));
         for (int p = 0; p < size_; p++) {
             control_t &c = *(*host_all_)[p];
             check_report(c, p);
