@@ -76,8 +76,8 @@ std::vector<const kernel_row_t *> rows_of_kind(kernel_kind_t kind) {
 
 std::string row_name(const ::testing::TestParamInfo<const kernel_row_t *> &info) { return info.param->name; }
 
-std::unique_ptr<jit_kernel_t> make(
-        const kernel_row_t &row, const format_t &f, int64_t K, int rows, int panels, decoded_t decoded) {
+std::unique_ptr<jit_kernel_t> make(const kernel_row_t &row, const format_t &f, int64_t K, int rows,
+        int panels, decoded_t decoded, data_type_t dst_dt) {
     kernel_params_t p;
     p.wei_dt = f.dt;
     p.quant = f.quant;
@@ -85,6 +85,7 @@ std::unique_ptr<jit_kernel_t> make(
     p.rows = rows;
     p.panels = panels;
     p.decoded = decoded;
+    p.dst_dt = dst_dt;
     std::unique_ptr<jit_kernel_t> kernel;
     const char *reason = nullptr;
     const status_t status = create_kernel(row, p, &kernel, &reason);

@@ -83,6 +83,25 @@ matmul_kernels_t bf16_kernels() {
     return k;
 }
 
+// Where decoding hardly costs time, more rows decode in registers; then they are divided into whole calls.
+TEST(matmul_plan, kernels_know_for_how_many_rows_they_are_best) {
+    auto k = bf16_kernels();
+    const auto m = machine(cpu_isa_t::avx512_core_bf16, 1, cpu_family_t::zen);
+    k.best_direct_rows = 384;
+    EXPECT_EQ(direct_rows_limit(m, k), 384);
+    EXPECT_EQ(describe(plan_mx_matmul(shape(200, 2880, 5760), 0, m, k)), "direct:rows200:columns64");
+    EXPECT_EQ(describe(plan_mx_matmul(shape(384, 8192, 5760), 0, m, k)), "direct:rows192:columns64")
+            << "two parts of whole calls";
+    EXPECT_FALSE(plan_mx_matmul(shape(385, 2880, 5760), 0, m, k).direct);
+}
+
+// Decoding once for more rows is better, even if these leave the second-level cache.
+TEST(matmul_plan, rows_share_decoded_panels) {
+    const auto m = machine(cpu_isa_t::avx512_core_bf16, 1);
+    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 8192, 5760), 0, m, bf16_kernels())),
+            "decode+gemm:rows266:columns64:k8192");
+}
+
 // With strides of about whole pages, all rows fall into the same cache set; of half pages, every second row.
 TEST(matmul_plan, rows_conflict_where_their_lines_share_a_set) {
     constexpr int64_t eight_ways = 32 << 10, twelve_ways = 48 << 10;

@@ -61,7 +61,7 @@ public:
     void finish_linear(const linear_rows_t &rows) const { rk_.linear(dst_.dt, rows); }
     // The bias of columns [first, first + n). Without a bias it is -0, which changes nothing.
     void load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const;
-    bool stores_bf16() const { return dst_.dt == mxdnn_bf16; }
+    data_type_t dst_type() const { return dst_.dt; }
     int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
     int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
 

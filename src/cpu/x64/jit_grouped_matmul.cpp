@@ -189,7 +189,7 @@ struct jit_grouped_matmul_base_t::run_t {
             return false;
         if (c.streams(s.direct, s.count)) return false;
         const int64_t stride = source.in_place_stride();
-        if (s.direct ? c.conflicts(stride, s.count) : stride % bad_stride == 0) return false;
+        if (s.direct ? c.conflicts(true, stride, s.count) : stride % bad_stride == 0) return false;
         const int64_t first = rows[s.first];
         if (rows[s.first + s.count - 1] - first != s.count - 1) return false;
         // Calls read whole blocks of rows. They may read rows of other segments, but not beyond the tensor.
@@ -299,7 +299,8 @@ struct jit_grouped_matmul_base_t::run_t {
             o.source = source_buffer(s.first);
             o.stream_row = r0;
         }
-        const bool stores = self.kernels_.can_store(s.direct, p.attr.src.scales.set);
+        const bool stores =
+                self.kernels_.can_store(s.direct, c1 - c0, p.attr.src.scales.set, w.epilogue.dst_type());
         if (stores && summed && !c.gated) {
             o.dst = results + slot * g.sums_stride + c0;
             o.dst_stride = g.sums_stride * int64_t(sizeof(float));
@@ -321,7 +322,7 @@ struct jit_grouped_matmul_base_t::run_t {
         }
         float bias[max_plan_columns + 2 * panel_columns] = {};
         const bool linear = o.dst && !summed && !amax && !x.scatter && !x.topk && w.epilogue.is_linear();
-        o.store = linear && stores && w.epilogue.stores_bf16();
+        o.store = linear && stores;
         if (linear) {
             w.epilogue.load_bias(s.expert, c0, c1 - c0, bias);
             o.bias = bias;

@@ -67,7 +67,9 @@ struct jit_mx_matmul_base_t::run_t {
         matmul_machine_t machine = c.machine;
         machine.threads = nthr;
         plan = plan_mx_matmul(shape, x.pd.problem.attr.max_rows_hint, machine, c.kernels);
-        plan.rows = std::min(plan.rows, c.source_rows);
+        // Direct calls of parts have all their rows.
+        const int64_t call = plan.direct ? c.kernels.direct_rows : 1;
+        if (plan.rows > c.source_rows) plan.rows = c.source_rows / call * call;
     }
 
     // Prepares the rows of a part for kernels.
@@ -80,9 +82,11 @@ struct jit_mx_matmul_base_t::run_t {
         part.padded_rows = self.kernels_.padded_rows(plan.direct, part.rows);
         const bool quantised = p.attr.src.scales.set;
         const bool stream = c.streams(plan.direct, part.rows);
-        const bool in_place = plan.direct && !stream && part.padded_rows == part.rows && !quantised
-                              && !c.needs_sums && first.in_place(part.m0)
-                              && !c.conflicts(first.in_place_stride(), part.rows);
+        const bool all_exist =
+                plan.direct ? part.padded_rows == part.rows : self.kernels_.gemm_reads_in_place(part.rows);
+        const bool in_place = !stream && all_exist && !quantised && !(plan.direct && c.needs_sums)
+                              && first.in_place(part.m0)
+                              && !c.conflicts(plan.direct, first.in_place_stride(), part.rows);
         if (in_place) {
             part.source = first.in_place(part.m0);
             part.source_stride = first.in_place_stride();
@@ -133,7 +137,7 @@ struct jit_mx_matmul_base_t::run_t {
             operands.dst_bytes = epilogue.bytes_of_dst();
         }
         const bool linear = operands.dst && epilogue.is_linear() && !epilogue.has_bias_per_row();
-        operands.store = linear && epilogue.stores_bf16() && self.kernels_.can_store(plan.direct, scaled);
+        operands.store = linear && self.kernels_.can_store(plan.direct, c1 - c0, scaled, epilogue.dst_type());
         if (linear) {
             epilogue.load_bias(0, c0, c1 - c0, bias);
             operands.bias = bias;

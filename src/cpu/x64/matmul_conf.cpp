@@ -21,6 +21,9 @@ constexpr int64_t bad_stride = 1024;
 // Longer rows have offsets that do not fit in an instruction.
 constexpr dim_t most_k = dim_t(1) << 26;
 
+// From this K on, direct kernels that hide decoding are better for more rows.
+constexpr int64_t long_k = 4096;
+
 int most_panels(const kernel_row_t &row) {
     return std::max(row.panels[0], std::max(row.panels[1], row.panels[2]));
 }
@@ -132,9 +135,18 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
     c.kernels.many = c.many != nullptr;
     c.kernels.fused = c.fused != nullptr;
     c.kernels.direct_on_tiles = c.direct->on_tiles;
+    c.kernels.gemm_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.gemm);
+    c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
+    c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     const kernel_row_t *on_tiles = c.many ? c.many : c.direct;
     c.keeps = on_tiles->keeps && !c.fused && kept_bytes(c) <= c.machine.l2 / 4;
-    if ((c.direct->on_tiles || c.direct->hides_decoding) && !c.fused) c.kernels.only_direct = true;
+    c.kernels.best_direct_rows = c.direct->best_rows;
+    if (c.direct->hides_decoding) {
+        // Sums in memory between chunks of K cost more than decoding again. Reading longer rows does, too.
+        c.kernels.only_direct = plan_k_chunk(c.weights.K, c.machine, c.kernels) < c.weights.K;
+        if (c.weights.K >= long_k) c.kernels.best_direct_rows *= 2;
+    }
+    if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));
@@ -148,9 +160,6 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
                                                        : plan_gemm_rows(M, c.gemm->max_rows, 1);
     c.kernels.row_step = c.kernels.only_direct ? c.kernels.direct_rows : c.kernels.gemm_rows; // whole calls
     c.calls = M == runtime_dim ? 0 : div_up(M, c.kernels.row_step);
-    c.kernels.gemm_panels = c.many ? 1 : most_panels(c.fused ? *c.fused : *c.gemm);
-    c.kernels.compute_bytes = data_type_info(c.compute_dt)->bits / 8;
-    c.kernels.tile_rows = int(n16_frame_t::tile_rows(c.weights));
     return yes();
 }
 

@@ -65,11 +65,11 @@ struct matmul_conf_t {
     bool fuses(bool by_direct) const { return !by_direct && fused; }
     const kernel_row_t *beside(bool by_direct) const { return by_direct ? direct : many; }
 
-    // Whether direct calls need copies of rows at that distance, which they could otherwise read in place. A
+    // Whether calls need copies of rows at that distance, which they could otherwise read in place. A
     // tile takes whole lines at once.
-    bool conflicts(int64_t stride, int64_t rows) const {
-        return !direct->on_tiles
-               && rows_conflict(stride, std::min<int64_t>(rows, kernels.direct_rows), machine.l1d);
+    bool conflicts(bool by_direct, int64_t stride, int64_t rows) const {
+        const int most = by_direct ? kernels.direct_rows : kernels.gemm_rows;
+        return !direct->on_tiles && rows_conflict(stride, std::min<int64_t>(rows, most), machine.l1d);
     }
 
     // The names of the kernels that multiply rows in this way, joined by '+'.

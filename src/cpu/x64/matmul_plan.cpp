@@ -80,6 +80,7 @@ int64_t direct_rows_limit(const matmul_machine_t &machine, const matmul_kernels_
     // products that decoding for them pays from the second or third row on.
     if (kernels.only_direct) return any_rows;
     if (kernels.direct_on_tiles) return kernels.direct_rows;
+    if (kernels.best_direct_rows) return kernels.best_direct_rows;
     if (includes(machine.isa, cpu_isa_t::avx512_core_amx)) return amx_direct_rows;
     // On Zen most of the decoding runs in parallel with vdpbf16ps.
     const bool slow_dots =
@@ -113,7 +114,9 @@ int64_t max_plan_rows(
     const bool whole = kernels.fused || kernels.many || kernels.only_direct;
     const int64_t k = whole ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
     const int64_t row_bytes = std::max<int64_t>(1, k * (kernels.fused ? 1 : kernels.compute_bytes));
-    int64_t rows = std::min(std::max<int64_t>(machine.l2 * 3 / 4 / row_bytes, 128), most_rows);
+    // Where a panel is decoded once for all of them, twice as many rows pay even if they do not fit.
+    const int64_t least = whole ? 128 : 256;
+    int64_t rows = std::min(std::max(machine.l2 * 3 / 4 / row_bytes, least), most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
 }
@@ -137,9 +140,10 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     p.many = !p.direct && kernels.many;
     p.fused = !p.direct && kernels.fused;
     const int64_t most = max_plan_rows(s.K, rows_hint, machine, kernels);
-    // Parts of about equal length.
-    p.rows = p.direct ? s.M : round_up(div_up(s.M, div_up(s.M, most)), kernels.row_step);
-    p.rows = std::max<int64_t>(std::min(p.rows, most), 1);
+    // Parts of about equal length, in whole calls.
+    const int64_t step = p.direct ? kernels.direct_rows : kernels.row_step;
+    const int64_t fit = std::max(most / step * step, step), parts = std::max<int64_t>(div_up(s.M, fit), 1);
+    p.rows = p.direct && parts == 1 ? std::max<int64_t>(s.M, 1) : round_up(div_up(s.M, parts), step);
     p.k_chunk = plan_k_chunk(s.K, machine, kernels);
 
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;

@@ -33,6 +33,7 @@ struct matmul_machine_t {
 struct matmul_kernels_t {
     int direct_rows = 1; // largest number of rows of a direct call
     bool direct_on_tiles = false;
+    int64_t best_direct_rows = 0; // more rows are faster with decoding once; 0: it depends on the machine
     bool only_direct = false; // direct kernels for any number of rows: decoding is a small part of each call
     bool many = false;        // for more rows there is a kernel that decodes beside multiplying
     bool fused = false;       // or one that multiplies codes of one byte, all rows in one call

@@ -59,6 +59,7 @@ status_t panel_matmul_t::create(const problem_t &p, const kernel_row_t &row, int
     k.decoded = decoded;
     k.row_scaled = c_.row_scaled;
     k.calls = c_.calls;
+    k.dst_dt = p.dst.dt == mxdnn_bf16 || p.dst.dt == mxdnn_f32 ? p.dst.dt : mxdnn_data_type_undef;
     k.fetch_ahead = fetch_ahead(c_.machine.family);
     const char *reason = nullptr;
     const status_t status = create_kernel(row, k, &kernel, &reason);
@@ -165,7 +166,7 @@ void panel_matmul_t::multiply(
         return;
     }
     if (c_.fuses(o.direct)) return multiply_fused(o, n0, n1, acc);
-    if (!c_.beside(o.direct)) return multiply_gemm(o, first, last, acc, panels);
+    if (!c_.beside(o.direct)) return multiply_gemm(o, first, n1, acc, panels);
     multiply_beside(o, o.direct ? direct_ : many_, first, last, n1, acc, panels);
 }
 
@@ -245,20 +246,46 @@ void panel_matmul_t::multiply_fused(const panel_operands_t &o, int64_t n0, int64
     }
 }
 
-void panel_matmul_t::multiply_gemm(
-        const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const {
-    const int64_t step = c_.kernels.gemm_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
-    const int64_t k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
+int panel_matmul_t::gemm_call_rows(int64_t rows) const {
     const int most = c_.kernels.gemm_rows;
-    const int rows = gemm_.size() > 1 ? plan_gemm_rows(o.rows, most, any_gemm_rows_step) : most;
-    const jit_kernel_t &gemm = *gemm_[size_t((most - rows) / any_gemm_rows_step)];
-    gemm_args_t d;
+    return gemm_.size() > 1 ? plan_gemm_rows(rows, most, any_gemm_rows_step) : most;
+}
+
+// Whether the last call may begin with rows of the call before, instead of reading rows that do not exist.
+bool panel_matmul_t::gemm_calls_overlap(int64_t rows) const {
+    const int64_t K = c_.weights.K;
+    return !gemm_.empty() && plan_k_chunk(K, c_.machine, c_.kernels) >= K && rows >= gemm_call_rows(rows);
+}
+
+bool panel_matmul_t::can_store(bool direct, int64_t columns, bool row_scales, data_type_t dst_dt) const {
+    if (c_.weights.K == 0) return false;
+    if (c_.fuses(direct)) return dst_dt == mxdnn_bf16 && row_scales;
+    if (const kernel_row_t *row = c_.beside(direct))
+        return dst_dt == mxdnn_bf16 && !row_scales && row->on_tiles;
+    return (dst_dt == mxdnn_bf16 || dst_dt == mxdnn_f32) && columns % panel_columns == 0;
+}
+
+void panel_matmul_t::multiply_gemm(
+        const panel_operands_t &o, int64_t first, int64_t n1, float *acc, char *panels) const {
+    const int64_t step = c_.kernels.gemm_panels, tile_rows = c_.kernels.tile_rows, K = c_.weights.K;
+    const int64_t last = div_up(n1, panel_columns), k_chunk = plan_k_chunk(K, c_.machine, c_.kernels);
+    const int rows = gemm_call_rows(o.rows);
+    const jit_kernel_t &gemm = *gemm_[size_t((c_.kernels.gemm_rows - rows) / any_gemm_rows_step)];
+    const int64_t calls = div_up(o.rows, int64_t(rows));
+    const bool overlap = gemm_calls_overlap(o.rows);
+    // Each call prefetches a part of the next panels, if a call has all of K.
+    const int64_t fetch_steps = round_up(std::min(k_chunk, K), k_step) / gemm_fetch_rows;
+    gemm_args_t d = {};
     d.src_stride = o.source_stride;
     d.wei = panels;
     d.wei_stride = c_.scratch.panel_stride;
     d.acc_stride = c_.scratch.acc_columns * int64_t(sizeof(float));
+    d.scale = o.scale;
+    d.fetch_step = k_chunk < K ? 0 : div_up(step * c_.panel_bytes, calls * fetch_steps);
     for (int64_t p = first; p < last; p += step) {
-        float *const sums = acc + (p - first) * panel_columns;
+        const int64_t at = (p - first) * panel_columns;
+        d.columns = std::min(step * panel_columns, n1 - p * panel_columns);
+        if (o.store) d.bias = o.bias + at;
         for (int64_t k = 0; k < K; k += k_chunk) {
             const int64_t n = std::min(k_chunk, K - k);
             for (int64_t i = 0; i < step; i++) {
@@ -272,12 +299,28 @@ void panel_matmul_t::multiply_gemm(
             }
             d.k = round_up(n, k_step);
             d.accumulate = k > 0;
-            for (int64_t r = 0; r < o.rows; r += rows) {
+            for (int64_t c = 0; c < calls; c++) {
+                const int64_t r = overlap ? std::min(c * rows, o.rows - rows) : c * rows;
                 d.src = static_cast<const char *>(o.source) + r * o.source_stride
                         + k * c_.kernels.compute_bytes;
-                d.acc = sums + r * c_.scratch.acc_columns;
+                d.fetch = d.fetch_step ? panel(o, p + step) + c * fetch_steps * d.fetch_step : d.wei;
+                d.acc = acc + at + r * c_.scratch.acc_columns;
+                if (!o.store || k + n < K) {
+                    gemm(&d);
+                    continue;
+                }
+                char *const dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
+                const int64_t exist = std::min<int64_t>(rows, o.rows - r);
+                d.row_scales = o.row_scales ? o.row_scales + r : nullptr;
+                // Rows that do not exist have no place but that of their sums.
+                d.dst = exist < rows ? static_cast<void *>(d.acc) : dst;
+                d.dst_stride = exist < rows ? d.acc_stride : o.dst_stride;
                 gemm(&d);
+                for (int64_t i = 0; exist < rows && i < exist; i++)
+                    std::memcpy(dst + i * o.dst_stride, static_cast<char *>(d.dst) + i * d.dst_stride,
+                            size_t(d.columns * o.dst_bytes));
             }
+            d.dst = nullptr;
         }
     }
 }

@@ -26,8 +26,7 @@ struct panel_operands_t {
     // The address of the result in the first row and column, if the columns of a row are contiguous; or null.
     void *dst = nullptr;
     int64_t dst_stride = 0, dst_bytes = 0; // bytes between rows, and of an element
-    // Kernels that use tiles: results, sums * scale + bias[column] in bf16, are stored there. The sums are
-    // lost.
+    // If can_store(): results, sums * scale + bias[column], are stored there. The sums are lost.
     bool store = false;
     float scale = 1.f;
     const float *row_scales = nullptr; // further factors of the sums of each row, or null
@@ -45,12 +44,12 @@ public:
     // to be readable. Their sums in acc mean nothing.
     int64_t padded_rows(bool direct, int64_t rows) const;
 
-    // Whether multiply() can store results itself, for rows with or without their own scales.
-    bool can_store(bool direct, bool row_scales) const {
-        if (c_.weights.K == 0) return false;
-        return c_.fuses(direct) ? row_scales
-                                : !row_scales && c_.beside(direct) && c_.beside(direct)->on_tiles;
-    }
+    // Whether multiply() can store results of that type itself, for so many columns, with or without scales
+    // of rows. It does not depend on the number of rows: rounding could differ.
+    bool can_store(bool direct, int64_t columns, bool row_scales, data_type_t dst_dt) const;
+
+    // Whether gemm kernels read no rows but these.
+    bool gemm_reads_in_place(int64_t rows) const { return gemm_calls_overlap(rows); }
 
     // Computes the sums of the weights' columns [n0, n1), as acc[row][n - n0 / 16 * 16]. Decoded panels go
     // through `panels`. If results are stored, n0 is the first column of a panel.
@@ -83,8 +82,9 @@ private:
     std::array<bool, 3> panels_of_tasks(const kernel_row_t &row, int most, int64_t tasks_per_thread) const;
     void multiply_beside(const panel_operands_t &o, const row_kernels_t &k, int64_t first, int64_t last,
             int64_t n1, float *acc, char *panels) const;
-    void multiply_gemm(
-            const panel_operands_t &o, int64_t first, int64_t last, float *acc, char *panels) const;
+    void multiply_gemm(const panel_operands_t &o, int64_t first, int64_t n1, float *acc, char *panels) const;
+    int gemm_call_rows(int64_t rows) const;
+    bool gemm_calls_overlap(int64_t rows) const;
     void multiply_fused(const panel_operands_t &o, int64_t n0, int64_t n1, float *acc) const;
     const uint8_t *panel(const panel_operands_t &o, int64_t i) const;
 

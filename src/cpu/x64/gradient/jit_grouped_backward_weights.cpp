@@ -180,7 +180,7 @@ struct jit_grouped_backward_weights_base_t::run_t {
     }
 
     void multiply(const columns_t &l, const columns_t &r, int64_t dwords, bool accumulate) const {
-        gemm_args_t a;
+        gemm_args_t a = {};
         a.src_stride = step * 4;
         a.wei_stride = step * panel_columns * 4;
         a.k = dwords * rows_of_dword;
@@ -191,6 +191,7 @@ struct jit_grouped_backward_weights_base_t::run_t {
             for (int64_t m = 0; m < l.count; m += c.rows) {
                 a.src = buffer + parts.left + m * step;
                 a.wei = buffer + parts.panels + n * step;
+                a.fetch = a.wei;
                 a.acc = floats(parts.sums) + m * c.block.right + n;
                 gemm(&a);
             }

@@ -71,6 +71,35 @@ public:
         }
     }
 
+    // Stores a register of f32 as bf16: to nearest even, NaN stays NaN. x and the others change, and on
+    // AVX-512 also k1.
+    void store_bf16(const Xbyak::Address &to, const reg_t &x, const reg_t &tmp, const reg_t &nan) {
+        const half_t words(tmp.getIdx());
+        vpsrld(nan, x, 16);
+        if constexpr (Vec::is_zmm) {
+            vpandd(tmp, nan, constant(uint32_t(1)));
+            vpord(nan, nan, constant(uint32_t(0x40)));
+            vcmpunordps(k1, x, x);
+        } else {
+            vpand(tmp, nan, constant(uint32_t(1)));
+            vpor(nan, nan, constant(uint32_t(0x40)));
+        }
+        vpaddd(tmp, tmp, constant(uint32_t(0x7fff)));
+        vpaddd(tmp, tmp, x);
+        vpsrld(tmp, tmp, 16);
+        if constexpr (Vec::is_zmm) {
+            vmovdqa32(tmp | k1, nan);
+            vpmovdw(words, tmp);
+            vmovups(to, words);
+        } else {
+            vcmpunordps(x, x, x);
+            vblendvps(tmp, tmp, nan, x);
+            vpackusdw(tmp, tmp, tmp);
+            vpermq(tmp, tmp, 0x08);
+            vmovups(to, words);
+        }
+    }
+
 private:
     // The byte is the exponent field, except for 0 (2^-127, the subnormal 0x00400000) and 255 (NaN, not Inf).
     // Both get the top mantissa bit. These are the bytes b for which (b + 1) & 0xfe is 0.

@@ -83,8 +83,8 @@ bool takes_int4(data_type_t wei_dt, const quant_t &q) { return decoder_of(wei_dt
 
 bool takes_4bit(data_type_t wei_dt, const quant_t &q) { return takes_f4(wei_dt, q) || takes_int4(wei_dt, q); }
 
-bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q) {
-    return takes_4bit(wei_dt, q) && q.zp == zero_point_kind_t::none;
+bool takes_int4_no_zeros(data_type_t wei_dt, const quant_t &q) {
+    return takes_int4(wei_dt, q) && q.zp == zero_point_kind_t::none;
 }
 
 bool takes_f6(data_type_t wei_dt, const quant_t &q) {

@@ -36,8 +36,10 @@ struct kernel_row_t {
     // once.
     bool keeps = false;
     cpu_family_t family = cpu_family_t::any; // for this family only; such rows precede those for any family
-    // Decoding takes almost no time beside multiplying. So this kernel is as good for any number of rows as
-    // decode and gemm.
+    // Direct kernels: for more rows it is faster to decode once. 0: it depends on the ISA and the family.
+    int best_rows = 0;
+    // Decoding takes almost no time beside multiplying. So decode and gemm are hardly faster for any number
+    // of rows.
     bool hides_decoding = false;
 };
 
@@ -52,6 +54,10 @@ constexpr kernel_row_t keeps(kernel_row_t row) {
 }
 constexpr kernel_row_t for_zen(kernel_row_t row) {
     row.family = cpu_family_t::zen;
+    return row;
+}
+constexpr kernel_row_t best_up_to(int rows, kernel_row_t row) {
+    row.best_rows = rows;
     return row;
 }
 constexpr kernel_row_t hides_decoding(kernel_row_t row) {
@@ -97,7 +103,7 @@ bool takes_mxfp4(data_type_t wei_dt, const quant_t &q);
 bool takes_f4(data_type_t wei_dt, const quant_t &q);
 bool takes_int4(data_type_t wei_dt, const quant_t &q);
 bool takes_4bit(data_type_t wei_dt, const quant_t &q); // f4 or int4
-bool takes_4bit_no_zeros(data_type_t wei_dt, const quant_t &q);
+bool takes_int4_no_zeros(data_type_t wei_dt, const quant_t &q);
 bool takes_f6(data_type_t wei_dt, const quant_t &q);
 bool takes_f8(data_type_t wei_dt, const quant_t &q);
 bool takes_mxint8(data_type_t wei_dt, const quant_t &q);

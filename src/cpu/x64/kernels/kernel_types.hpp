@@ -42,6 +42,7 @@ struct kernel_params_t {
     int panels = 1;                             // panels of 16 columns per call
     int fetch_ahead = 0; // how many bytes ahead weights are prefetched; 0: the kernel decides
     decoded_t decoded = decoded_t::dropped;
+    data_type_t dst_dt = mxdnn_data_type_undef; // gemm kernels: of the results that they can store; or none
     bool row_scaled = false; // rows of s8: they have one scale, which is the caller's business
     int64_t calls =
             0; // kernels that use tiles: number of consecutive calls for the same panels; 0: not known
@@ -92,7 +93,19 @@ struct gemm_args_t {
     float *acc;         // [rows][panels * 16]
     int64_t acc_stride; // bytes between rows
     int64_t accumulate; // not 0: add to acc instead of overwriting
+    // Not null, in kernels with a kernel_params_t::dst_dt: results go there, not to acc: sums *
+    // (scale * row_scales[row]) + bias[column].
+    void *dst;
+    int64_t dst_stride; // bytes between rows
+    int64_t columns;    // of the results: 16 or 32, at most panels * 16
+    const float *bias;  // readable for all panels
+    float scale;
+    const float *row_scales; // or null
+    // Memory that the next calls read. It is prefetched, step by step, beside the products.
+    const void *fetch;
+    int64_t fetch_step; // bytes for every gemm_fetch_rows rows of k
 };
+constexpr int gemm_fetch_rows = 4;
 
 // Two panels of one matrix.
 struct fused_args_t {

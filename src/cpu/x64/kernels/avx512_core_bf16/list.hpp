@@ -15,11 +15,12 @@ kernel_make_t make_avx512_core_bf16_decode, make_avx512_core_bf16_gemm;
 
 // clang-format off
 inline constexpr kernel_row_t avx512_core_bf16_rows[] = {
-    hides_decoding(for_zen({"avx512_core_bf16_direct_mxfp4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream})),
-    for_zen({"avx512_core_bf16_direct_4bit_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit_no_zeros, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}),
-    hides_decoding(for_zen({"avx512_core_bf16_direct_f6_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream})),
+    hides_decoding(best_up_to(192, for_zen({"avx512_core_bf16_direct_mxfp4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_mxfp4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}))),
+    best_up_to(96, for_zen({"avx512_core_bf16_direct_int4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_int4_no_zeros, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream})),
+    for_zen({"avx512_core_bf16_direct_f4_zen", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f4, 12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}),
+    hides_decoding(best_up_to(80, for_zen({"avx512_core_bf16_direct_f6_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}))),
     for_zen({"avx512_core_bf16_direct_f8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}),
-    for_zen({"avx512_core_bf16_direct_s8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream}),
+    best_up_to(12, for_zen({"avx512_core_bf16_direct_s8_zen",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_s8,    12, {1, 2, 4}, make_avx512_core_bf16_direct_one_stream})),
     {"avx512_core_bf16_direct_4bit", cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_4bit,  12, {1, 2, 4}, make_avx512_core_bf16_direct},
     {"avx512_core_bf16_direct_f6",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f6,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
     {"avx512_core_bf16_direct_f8",   cpu_isa_t::avx512_core_bf16, kernel_kind_t::direct, mxdnn_bf16, takes_f8,    12, {1, 2, 4}, make_avx512_core_bf16_direct},
