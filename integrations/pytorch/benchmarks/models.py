@@ -6,7 +6,8 @@
 
 llama and gpt_oss are small models with random weights, made from configurations. minilm is the model that
 scripts/fetch-minilm gets. Every row is a process of its own, so that memory is that of one way alone. On the CPU
-it is forked from one that has imported the packages and used none of them yet.
+it is forked from one that has imported the packages and used none of them yet. On CUDA all of them start at once,
+import the packages, and then measure one after the other.
 
 outputs: SQNR in dB of the logits (minilm: of the embeddings) against f32, of the same weights before quantising.
 prompt: tokens per second of one call with 64 tokens; decode: of one token after another with a cache. Medians.
@@ -17,6 +18,7 @@ memory: growth of resident memory (on CUDA: allocated memory) from before the mo
 
 import argparse
 import concurrent.futures
+import contextlib
 import gc
 import multiprocessing
 import pathlib
@@ -149,6 +151,13 @@ def measure(name: str, directory: pathlib.Path, way: str, device: str, seconds: 
     return row
 
 
+def import_packages() -> None:
+    """What takes a new process long."""
+    import transformers.models.auto  # noqa: F401
+
+    import mxdnn_torch.transformers  # noqa: F401
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
@@ -161,26 +170,31 @@ def main() -> None:
     processes.set_forkserver_preload(["torch", "transformers.models.auto", "mxdnn_torch.transformers"])
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {args.device}")
     print(f"{'model':8} {'weights':13} {'SQNR dB':>8} {'prompt/s':>9} {'decode/s':>9} {'graph/s':>9} {'memory MB':>10}")
-    with tempfile.TemporaryDirectory() as folder:
+    # f32 comes first: the others are compared with its outputs
+    rows = [(name, way) for name in args.models for way in ("f32", *(w for w in args.ways if w != "f32"))]
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        started = {}
+        if args.device == "cuda":
+            started = {r: stack.enter_context(concurrent.futures.ProcessPoolExecutor(1, processes)) for r in rows}
+            concurrent.futures.wait([process.submit(import_packages) for process in started.values()])
         for name in args.models:
-            directory = ROOT / ".deps/minilm" if name == "minilm" else pathlib.Path(folder) / name
             if name != "minilm":
-                make(name, directory)
-            # f32 comes first: the others are compared with its outputs
-            for way in ("f32", *(w for w in args.ways if w != "f32")):
-                outputs = pathlib.Path(folder) / f"{name}.pt"
-                with concurrent.futures.ProcessPoolExecutor(1, processes) as process:
-                    done = process.submit(measure, name, directory, way, args.device, args.seconds, outputs)
-                    if error := done.exception():
-                        print(f"{name:8} {way:13} not run: {error}", flush=True)
-                        continue
-                    row = done.result()
-                sqnr = "exact" if row["sqnr"] is None else f"{row['sqnr']:.2f}"
-                prompt, decode, graph = (
-                    "-" if row.get(what) is None else f"{row[what]:,.1f}" for what in ("prompt", "decode", "graph")
-                )
-                print(f"{name:8} {way:13} {sqnr:>8} {prompt:>9} {decode:>9} {graph:>9} {row['memory'] / 1e6:>10,.1f}",
-                      flush=True)  # fmt: skip
+                make(name, pathlib.Path(folder) / name)
+        for name, way in rows:
+            directory = ROOT / ".deps/minilm" if name == "minilm" else pathlib.Path(folder) / name
+            outputs = pathlib.Path(folder) / f"{name}.pt"
+            with started.get((name, way)) or concurrent.futures.ProcessPoolExecutor(1, processes) as process:
+                done = process.submit(measure, name, directory, way, args.device, args.seconds, outputs)
+                if error := done.exception():
+                    print(f"{name:8} {way:13} not run: {error}", flush=True)
+                    continue
+                row = done.result()
+            sqnr = "exact" if row["sqnr"] is None else f"{row['sqnr']:.2f}"
+            prompt, decode, graph = (
+                "-" if row.get(what) is None else f"{row[what]:,.1f}" for what in ("prompt", "decode", "graph")
+            )
+            print(f"{name:8} {way:13} {sqnr:>8} {prompt:>9} {decode:>9} {graph:>9} {row['memory'] / 1e6:>10,.1f}",
+                  flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
