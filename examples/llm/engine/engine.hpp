@@ -106,9 +106,8 @@ public:
     // A step has up to `max_rows` rows, and a sequence up to `context` positions.
     virtual std::unique_ptr<attention_t> attention(
             const config_t &config, int64_t sequences, int64_t context, int64_t max_rows) = 0;
-    // y = x / sqrt(mean(x^2) + eps) * weight, in the activation type.
-    virtual void rms_norm(
-            int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) = 0;
+    // In the activation type.
+    virtual void rms_norm(int64_t rows, int64_t n, const norm_t &norm, void *y) = 0;
     // Row i of y is row index[i] of x.
     virtual void take_rows(int64_t rows, int64_t n, const float *x, const int32_t *index, float *y) = 0;
     // The index of the largest of each row; -1 where one of the row is no finite number.

@@ -33,11 +33,20 @@ struct linear_spec_t {
     int64_t y_stride() const { return stride ? stride : columns(); }
 };
 
+// Rows of f32 and what they become: x / sqrt(mean(x^2) + eps) * weight.
+struct norm_t {
+    const float *x, *weight;
+    float eps;
+};
+
 class linear_t {
 public:
     virtual ~linear_t() = default;
     // x has the engine's activation type. `factor` has the shape of y.
     virtual void run(int64_t rows, const void *x, void *y, const float *factor = nullptr) = 0;
+    // Does both at once: the norm, which becomes h if that is not null, and what follows. Returns false, and
+    // has done nothing, where there is no way to do so that is faster.
+    virtual bool run_with_norm(int64_t, const norm_t &, void *, void *) { return false; }
     virtual std::string implementation() const = 0;
     virtual size_t bytes() const = 0; // of weights
 };

@@ -154,18 +154,26 @@ void session_t::run_layer(size_t index) {
     float *x = x_.as<float>();
     void *h = h_.as<void>();
 
-    e_.rms_norm(rows, c.hidden, x, l.attention_norm.as<float>(), c.norm_eps, h);
-    for (const layer_t::part_t &p : l.qkv) p.linear->run(rows, h, qkv_.as<float>() + p.column);
+    const norm_t before_attention = {x, l.attention_norm.as<float>(), c.norm_eps};
+    if (l.qkv.size() > 1
+            || !l.qkv[0].linear->run_with_norm(rows, before_attention, nullptr, qkv_.as<void>())) {
+        e_.rms_norm(rows, c.hidden, before_attention, h);
+        for (const layer_t::part_t &p : l.qkv) p.linear->run(rows, h, qkv_.as<float>() + p.column);
+    }
     attention_->run(index, batch_, qkv_.as<float>(), l.sinks.as<float>(), attended_.as<void>());
     l.attention_out->run(rows, attended_.as<void>(), x);
 
-    e_.rms_norm(rows, c.hidden, x, l.mlp_norm.as<float>(), c.norm_eps, h);
+    const norm_t before_mlp = {x, l.mlp_norm.as<float>(), c.norm_eps};
     if (l.experts) {
-        l.router->run(rows, h, router_.as<void>());
+        if (!l.router->run_with_norm(rows, before_mlp, h, router_.as<void>())) {
+            e_.rms_norm(rows, c.hidden, before_mlp, h);
+            l.router->run(rows, h, router_.as<void>());
+        }
         if (routes_) routes_->apply(e_, index, batch_, router_.as<float>());
         l.experts->run(rows, h, router_.as<float>(), x);
         return;
     }
+    e_.rms_norm(rows, c.hidden, before_mlp, h);
     if (l.up) {
         l.gate->run(rows, h, gate_.as<void>());
         l.up->run(rows, h, hidden_.as<void>(), gate_.as<float>());
@@ -177,7 +185,7 @@ void session_t::run_layer(size_t index) {
 
 void session_t::run_head(int64_t rows, const float *x) {
     const config_t &c = m_.config;
-    e_.rms_norm(rows, c.hidden, x, m_.final_norm.as<float>(), c.norm_eps, normed_.as<void>());
+    e_.rms_norm(rows, c.hidden, {x, m_.final_norm.as<float>(), c.norm_eps}, normed_.as<void>());
     m_.head->run(rows, normed_.as<void>(), logits_.as<void>());
 }
 

@@ -92,12 +92,12 @@ public:
         return cpu_attention(*this, config, sequences, context, max_rows);
     }
 
-    void rms_norm(int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) override {
+    void rms_norm(int64_t rows, int64_t n, const norm_t &norm, void *y) override {
         parallel(rows, 8, [&](int64_t begin, int64_t end) {
             std::vector<float> room(activation() == dt::f32 ? 0 : size_t(n));
             for (int64_t r = begin; r < end; r++) {
                 float *to = room.empty() ? static_cast<float *>(y) + r * n : room.data();
-                loops().rms_norm(n, x + r * n, weight, eps, to);
+                loops().rms_norm(n, norm.x + r * n, norm.weight, norm.eps, to);
                 if (!room.empty()) loops().to_bf16(n, to, static_cast<uint16_t *>(y) + r * n);
             }
         });

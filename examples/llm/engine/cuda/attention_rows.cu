@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include <cooperative_groups.h>
+
 namespace llm::cuda {
 
 namespace {
@@ -17,6 +19,7 @@ namespace {
 constexpr int warps = 8, threads = warps * 32, step_keys = 16, most_queries = 8;
 // Blocks that keep a device busy, and keys that are worth one.
 constexpr int64_t busy_blocks = 1024, keys_of_block = 256;
+constexpr unsigned most_blocks_of_cluster = 8; // on every device that has clusters
 
 constexpr int line = 64; // elements that L2 fetches at once
 __device__ void fetch_to_l2(const bf16_t *p) {
@@ -36,7 +39,7 @@ __device__ uint32_t word_of(const uint4 &v, int i) {
     return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
 }
 
-template <int size, typename R>
+template <int size, bool is_cluster, typename R>
 __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
         attend_rows_kernel(const attention_t a, const int32_t *sequences, const int32_t *positions,
                 const float *qkv, part_t<size> *parts, unsigned *arrived, R *y) {
@@ -160,10 +163,9 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
             of_warps[warp][2 * t + c % 2].result[i / 4 * 64 + 8 * g + i % 4 * 2 + c / 2] = result[i][c];
     __syncthreads();
 
-    // What `count` parts, `stride` apart, are together for an element. Some are loaded at once, whether or
-    // not there are as many: each load from L2 takes long.
-    const auto add_up = [](const part_t<size> *some, int count, int stride, int e, float &all_top,
-                                float &all_sum) {
+    // What `count` parts are together for an element. Some are loaded at once, whether or not there are as
+    // many: each load from L2 takes long.
+    const auto add_up = [](const auto &part_of, int count, int e, float &all_top, float &all_sum) {
         constexpr int at_once = 8;
         float value = 0;
         all_top = no_score;
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
             float tops[at_once], sums[at_once], values[at_once], most = all_top;
 #pragma unroll
             for (int i = 0; i < at_once; i++) {
-                const part_t<size> &part = some[min(first + i, count - 1) * stride];
+                const part_t<size> &part = part_of(min(first + i, count - 1));
                 tops[i] = first + i < count ? part.top : unseen;
                 sums[i] = part.sum;
                 values[i] = part.result[e];
@@ -196,21 +198,42 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
         const float factor = add_sink(a, head, top, sum);
         put(y + (row * a.heads + head) * size + e, value * factor / sum);
     };
+    // The block's parts, where others have some, too: for those of its cluster, or for all, of which the last
+    // one finishes.
+    __shared__ part_t<size> of_block[most_queries];
     part_t<size> *const of_row = parts + (row * a.heads + first_head) * splits;
     for (int i = threadIdx.x; i < group * size; i += threads) {
         const int head = i / size, e = i % size;
         float all_top, all_sum;
-        const float value = add_up(&of_warps[0][head], warps, most_queries, e, all_top, all_sum);
+        const auto part_of = [&](int w) -> auto & { return of_warps[w][head]; };
+        const float value = add_up(part_of, warps, e, all_top, all_sum);
         if (splits == 1) {
             finish(first_head + head, e, all_top, all_sum, value);
         } else {
-            part_t<size> &to = of_row[head * splits + split];
+            part_t<size> &to = is_cluster ? of_block[head] : of_row[head * splits + split];
             if (e == 0) to.top = all_top, to.sum = all_sum;
             to.result[e] = value;
         }
     }
     if (splits == 1) return;
 
+#if __CUDA_ARCH__ >= 900
+    if (is_cluster) {
+        const auto cluster = cooperative_groups::this_cluster();
+        cluster.sync();
+        for (int i = split * threads + threadIdx.x; i < group * size; i += splits * threads) {
+            const int head = i / size, e = i % size;
+            float all_top, all_sum;
+            const auto part_of = [&](int rank) -> auto & {
+                return *cluster.map_shared_rank(&of_block[head], rank);
+            };
+            const float value = add_up(part_of, splits, e, all_top, all_sum);
+            finish(first_head + head, e, all_top, all_sum, value);
+        }
+        cluster.sync(); // others may still read this block's parts
+        return;
+    }
+#endif
     __syncthreads();
     if (threadIdx.x == 0) {
         unsigned *const count = arrived + row * a.kv_heads + kv;
@@ -224,7 +247,8 @@ __global__ void __launch_bounds__(threads, size == 64 ? 3 : 2)
     for (int i = threadIdx.x; i < group * size; i += threads) {
         const int head = i / size, e = i % size;
         float all_top, all_sum;
-        const float value = add_up(of_row + head * splits, splits, 1, e, all_top, all_sum);
+        const auto part_of = [&](int other) -> auto & { return of_row[head * splits + other]; };
+        const float value = add_up(part_of, splits, e, all_top, all_sum);
         finish(first_head + head, e, all_top, all_sum, value);
     }
 }
@@ -251,13 +275,19 @@ size_t attend_rows_room(const attention_t &a) {
 
 void attend_rows(stream_t s, const attention_t &a, int64_t rows, const int32_t *sequences,
         const int32_t *positions, const float *qkv, void *room, void *y) {
-    const dim3 grid(unsigned(a.kv_heads), unsigned(rows), unsigned(splits_for(a, rows)));
+    const unsigned splits = unsigned(splits_for(a, rows));
+    const dim3 grid(unsigned(a.kv_heads), unsigned(rows), splits);
     unsigned *arrived = static_cast<unsigned *>(room);
     void *parts = arrived + busy_blocks;
     const auto of_size = [&](auto size, auto *to) {
         constexpr int n = decltype(size)::value;
-        launch(s, attend_rows_kernel<n, std::remove_pointer_t<decltype(to)>>, grid, threads, 0, a, sequences,
-                positions, qkv, static_cast<part_t<n> *>(parts), arrived, to);
+        using R = std::remove_pointer_t<decltype(to)>;
+        const auto in_clusters = attend_rows_kernel<n, true, R>;
+        const bool is_cluster = splits > 1 && splits <= most_blocks_of_cluster
+                                && can_begin_early(reinterpret_cast<const void *>(in_clusters));
+        launch_clusters(s, is_cluster ? in_clusters : attend_rows_kernel<n, false, R>, grid,
+                is_cluster ? splits : 1, threads, 0, a, sequences, positions, qkv,
+                static_cast<part_t<n> *>(parts), arrived, to);
     };
     const auto of_type = [&](auto size) {
         if (a.result == type_t::bf16)

@@ -180,8 +180,8 @@ public:
         return std::make_unique<cuda_attention_t>(
                 *this, device_->stream, config, sequences, context, max_rows);
     }
-    void rms_norm(int64_t rows, int64_t n, const float *x, const float *weight, float eps, void *y) override {
-        cuda::rms_norm(device_->stream, rows, n, x, weight, eps, type_of(activation()), y);
+    void rms_norm(int64_t rows, int64_t n, const norm_t &norm, void *y) override {
+        cuda::rms_norm(device_->stream, rows, n, norm.x, norm.weight, norm.eps, type_of(activation()), y);
     }
     void take_rows(int64_t rows, int64_t n, const float *x, const int32_t *index, float *y) override {
         cuda::take_rows(device_->stream, rows, n, x, index, y);

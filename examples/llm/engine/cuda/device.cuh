@@ -69,7 +69,7 @@ __device__ inline void begin_work() {
 #endif
 }
 
-// Whether the code that this device runs of a kernel waits in begin_work().
+// Whether the code that this device runs of a kernel waits in begin_work(), and may be launched in clusters.
 inline bool can_begin_early(const void *kernel) {
     static std::unordered_map<const void *, bool> known;
     const auto found = known.find(kernel);
@@ -79,21 +79,34 @@ inline bool can_begin_early(const void *kernel) {
     return known[kernel] = a.ptxVersion >= 90;
 }
 
-// Puts a kernel into the stream.
+// Puts a kernel into the stream; `cluster` blocks that follow each other in z form a cluster.
 template <typename... parameters_t>
-void launch(stream_t s, void (*kernel)(parameters_t...), dim3 grid, dim3 threads, size_t shared_bytes,
-        const std::common_type_t<parameters_t> &...args) {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+void launch_clusters(stream_t s, void (*kernel)(parameters_t...), dim3 grid, unsigned cluster, dim3 threads,
+        size_t shared_bytes, const std::common_type_t<parameters_t> &...args) {
+    cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = s;
-    config.attrs = &early;
-    config.numAttrs = can_begin_early(reinterpret_cast<const void *>(kernel)) ? 1 : 0;
+    config.attrs = attributes;
+    if (can_begin_early(reinterpret_cast<const void *>(kernel))) {
+        cudaLaunchAttribute &early = attributes[config.numAttrs++];
+        early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        early.val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        cudaLaunchAttribute &clusters = attributes[config.numAttrs++];
+        clusters.id = cudaLaunchAttributeClusterDimension;
+        clusters.val.clusterDim.x = clusters.val.clusterDim.y = 1;
+        clusters.val.clusterDim.z = cluster;
+    }
     check(cudaLaunchKernelEx(&config, kernel, args...), "start a kernel");
+}
+template <typename... parameters_t>
+void launch(stream_t s, void (*kernel)(parameters_t...), dim3 grid, dim3 threads, size_t shared_bytes,
+        const std::common_type_t<parameters_t> &...args) {
+    launch_clusters(s, kernel, grid, 1, threads, shared_bytes, args...);
 }
 
 } // namespace llm::cuda

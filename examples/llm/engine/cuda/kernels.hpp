@@ -37,12 +37,21 @@ void finish(stream_t s, const finish_t &f, const float *x, const float *factor, 
 
 // y = x * w^T for up to 8 rows of bf16, with a bias or none, added to y or not; `in` is a multiple of 8.
 constexpr int64_t few_rows = 8;
+// Instead of rows in bf16: what RMSNorm makes of rows in f32. It becomes h, too, where h is not null. There
+// is a gain for one row or two and few columns: every block makes the whole norm.
+bool can_norm_few(int64_t rows, int64_t in, int64_t out);
+struct few_norm_t {
+    const float *x = nullptr, *weight = nullptr;
+    float eps = 0;
+    void *h = nullptr;
+};
 struct few_t {
     int64_t rows, in, out, y_stride;
     bool adds;
     const void *x, *w;
     const float *bias;
     float *y;
+    few_norm_t norm = {};
 };
 void multiply_few(stream_t s, const few_t &f);
 

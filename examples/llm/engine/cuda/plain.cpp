@@ -41,6 +41,13 @@ public:
                         type_of(spec_.result), spec_.bias},
                 sums, factor, y);
     }
+    bool run_with_norm(int64_t rows, const norm_t &n, void *h, void *y) override {
+        if (!is_few(rows) || !can_norm_few(rows, spec_.in, spec_.out)) return false;
+        multiply_few(shared_.stream,
+                {rows, spec_.in, spec_.out, spec_.y_stride(), adds_, nullptr, weights_.as<void>(), spec_.bias,
+                        static_cast<float *>(y), {n.x, n.weight, n.eps, h}});
+        return true;
+    }
     std::string implementation() const override { return name_of(type_); }
     size_t bytes() const override { return weights_.size; }
 
