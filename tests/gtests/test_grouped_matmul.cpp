@@ -427,3 +427,38 @@ TEST(grouped_matmul, words_and_queries) {
 }
 
 } // namespace
+
+// The matrix of a padded source is one group; the expert of the group has the global scale.
+TEST(grouped_matmul, global_scales_of_padded_sources_are_those_of_experts) {
+    const experts_t &w = four();
+    const dim groups = 6, rows = 2, size = groups * rows * w.K;
+    std::vector<uint8_t> codes(size_t(size / 2)), scales(size_t(size / 16), 0x38); // 1
+    for (size_t i = 0; i < codes.size(); i++) codes[i] = uint8_t(i * 37 + 11);
+    std::vector<int32_t> counts = {2, 1, 2, 2, 1, 2}, experts = {3, 0, 2, 1, 0, 3};
+    const memory::desc src({groups, rows, w.K}, dt::f4_e2m1, tag::abc),
+            dst({groups, rows, w.N}, dt::f32, tag::abc);
+    auto a = grouped_by(mxdnn::row_grouping::padded);
+    a.set_scales(MXDNN_ARG_SRC, 7, {1, 16}, dt::f8_e4m3);
+    a.set_scales(MXDNN_ARG_WEIGHTS, 7, {32, 1}, dt::e8m0);
+    a.set_global_scale(MXDNN_ARG_SRC, mxdnn::quantization_mode::static_sazp);
+    const memory::desc wei({w.E, w.K, w.N}, dt::f4_e2m1, tag::any);
+    by_every_implementation(grouped_matmul::primitive_desc(cpu(), src, wei, {}, dst, a), [&](const auto &pd) {
+        const auto results = [&](std::vector<float> global) {
+            std::vector<float> y(size_t(groups * rows * w.N), unwritten);
+            args_t args{{MXDNN_ARG_WEIGHTS, w.packed}, {MXDNN_ARG_GROUP_COUNTS, ints(counts)},
+                    {MXDNN_ARG_GROUP_EXPERT_IDS, ints(experts)},
+                    {MXDNN_ARG_ATTR_GLOBAL_SCALE | MXDNN_ARG_SRC, floats(global)}};
+            args[MXDNN_ARG_SRC] = memory(src, cpu(), codes.data());
+            args[MXDNN_ARG_DST] = memory(dst, cpu(), y.data());
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
+                    memory({{groups, rows, w.K / 16}, dt::f8_e4m3, tag::abc}, cpu(), scales.data());
+            grouped_matmul(pd).execute(w.stream, args);
+            return y;
+        };
+        std::vector<float> due = results({1});
+        const std::vector<float> of_experts = {1, 2, 4, 8};
+        for (size_t i = 0; i < due.size(); i++)
+            if (due[i] != unwritten) due[i] *= of_experts[size_t(experts[i / size_t(rows * w.N)])];
+        EXPECT_TRUE(same_bits(results(of_experts), due));
+    });
+}

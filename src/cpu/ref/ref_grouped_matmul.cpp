@@ -83,7 +83,8 @@ struct ref_grouped_run_t {
     const memory_desc_t &src_md() const { return ctx.memory(MXDNN_ARG_SRC)->md; }
     const memory_desc_t &dst_md() const { return ctx.memory(MXDNN_ARG_DST)->md; }
 
-    // In a tensor of 2 dims, the 128x4 scales of every group begin on a tile.
+    // After select_row(), which selects the global scale of a matrix; here each expert may have one. In a
+    // tensor of 2 dims, the 128x4 scales of every group begin on a tile.
     void select_group(matrix_view_t &view, const memory_desc_t &md, const arg_attr_t &attr, bool of_src,
             int64_t g, int expert) {
         view.set_global_index(expert);
@@ -98,21 +99,21 @@ struct ref_grouped_run_t {
             wei.set_packed_data(reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(x.weights_ptrs[expert])));
     }
 
-    void load_source(int64_t row, double *to) {
+    void load_source(int64_t row, int64_t group, int expert, double *to) {
         const int64_t from = x.src_row(row);
         if (from < 0) {
             std::fill_n(to, K, 0.);
             return;
         }
         const dim_t m = select_row(src, src_md(), from);
+        select_group(src, src_md(), p.attr.src, true, group, expert);
         ref_source_row(src, p, m, K, to);
     }
 
     // Computes rows of one group in `results`, and adds them to the sums of their destination.
     void do_rows(int64_t group, int expert, const int64_t *rows, int64_t n) {
         select_expert(expert);
-        select_group(src, src_md(), p.attr.src, true, group, expert);
-        for (int64_t i = 0; i < n; i++) load_source(rows[i], source + i * K);
+        for (int64_t i = 0; i < n; i++) load_source(rows[i], group, expert, source + i * K);
         for (dim_t c = 0; c < N; c++) {
             for (dim_t k = 0; k < K; k++) column[k] = wei.value(k, c);
             for (int64_t i = 0; i < n; i++) {
