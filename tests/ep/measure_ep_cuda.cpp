@@ -12,9 +12,10 @@
 #include <random>
 
 #include "ep/nccl_ranks.hpp"
+#include "ep/routes.hpp"
 
 using namespace mxdnn;
-using ep_test::nccl_rank_t;
+using namespace ep_test;
 using dt = memory::data_type;
 using tag = memory::format_tag;
 using dim = memory::dim;
@@ -23,39 +24,8 @@ using ep::stage;
 
 namespace {
 
-struct sizes_t {
-    dim tokens, hidden, experts, topk;
-    int passes;
-};
-
 memory::desc matrix(dim rows, dim columns, dt type) { return {{rows, columns}, type, tag::ab}; }
 memory::desc vector(dim n) { return {{n}, dt::s32, tag::a}; }
-
-// Rows of this rank, sorted by expert.
-struct routes_t {
-    std::vector<int32_t> counts, token_of;
-    std::vector<dim> to_rank; // rows
-};
-routes_t make_routes(const sizes_t &z, int rank, int ranks) {
-    std::mt19937 rng(unsigned(rank) + 1);
-    std::vector<std::vector<int32_t>> tokens_of(static_cast<size_t>(z.experts));
-    std::vector<int32_t> all(static_cast<size_t>(z.experts));
-    for (dim e = 0; e < z.experts; e++) all[size_t(e)] = int32_t(e);
-    for (dim t = 0; t < z.tokens; t++)
-        for (dim j = 0; j < z.topk; j++) {
-            std::swap(all[size_t(j)], all[size_t(j) + rng() % size_t(z.experts - j)]);
-            tokens_of[size_t(all[size_t(j)])].push_back(int32_t(t));
-        }
-    routes_t r;
-    r.to_rank.resize(size_t(ranks));
-    for (dim e = 0; e < z.experts; e++) {
-        const auto &list = tokens_of[size_t(e)];
-        r.counts.push_back(int32_t(list.size()));
-        r.token_of.insert(r.token_of.end(), list.begin(), list.end());
-        r.to_rank[size_t(e / (z.experts / ranks))] += dim(list.size());
-    }
-    return r;
-}
 
 // Median over the passes of the slowest rank's seconds; the first two passes do not count.
 class times_t {

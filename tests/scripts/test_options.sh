@@ -50,3 +50,15 @@ for record in nosuch bad; do
     expect_says "plot-step of $record" "$record: "
     expect_silent "plot-step of $record" Traceback
 done
+# 10 us, 2 us for each other rank, and 1 us for a kB.
+for ranks in 2 4; do
+    for bytes in 1000 100000; do
+        echo "exchange,x,$ranks,$bytes,$((10 + (ranks - 1) * (2 + bytes / 1000)))"
+    done
+done >"$scratch/times"
+run "$root/scripts/fit-exchange" --network 50 "$scratch/times"
+expect_status "fit-exchange" 0
+expect_says "fit-exchange" "| x | 2, 4 | 10.0 | 2.00 | 1.0 | 0 % | 0 % |"
+run "$root/scripts/fit-exchange" "$scratch/good"
+expect_failure "fit-exchange without times"
+expect_says "fit-exchange without times" "no lines that begin with"
