@@ -53,9 +53,16 @@ def times_weights(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
     return result
 
 
+def _has_weights_gradient(rows: Tensor) -> bool:
+    """Whether mxdnn has a fast kernel for the gradient of weights: on Hopper for rows of 16 bits."""
+    if rows.is_cuda:
+        return rows.dtype in (torch.bfloat16, torch.float16) and torch.cuda.get_device_capability(rows.device)[0] == 9
+    return rows.dtype != torch.float64
+
+
 def weights_gradient(rows: Tensor, grad: Tensor, ends: Tensor) -> Tensor:
     """For each expert the sum over its rows of grad [N] times row [K]: [E, N, K]."""
-    if not rows.is_cuda and rows.dtype != torch.float64:
+    if _has_weights_gradient(rows):
         return mxdnn.grouped_weights_gradient(rows.contiguous(), grad.contiguous(), ends)
     result = rows.new_zeros(ends.shape[0], grad.shape[1], rows.shape[1])
     begin = 0

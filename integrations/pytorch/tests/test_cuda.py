@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from mxdnn_torch import FORMATS, PackedTensor, QuantizeConfig, ops, quantize_
+from mxdnn_torch.gradients import weights_gradient
 
 mxdnn = torch.ops.mxdnn
 pytestmark = [
@@ -92,6 +93,33 @@ def test_gradients():
         grads.append(torch.autograd.grad(mxdnn.moe_layer(x, logits, *a[2:]).sum(), (x, logits)))
     for mine, other in zip(*grads):
         torch.testing.assert_close(mine.cpu(), other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_gradient_of_the_weights_of_experts(dtype):
+    """As on the host, but for the order of sums; rows of no expert count nowhere, whatever they are."""
+    x, grad = torch.randn(700, 136, device="cuda").to(dtype), torch.randn(700, 200, device="cuda").to(dtype)
+    x[690:], grad[690:] = torch.nan, torch.inf
+    ends = torch.tensor([70, 70, 71, 690], dtype=torch.int32, device="cuda")
+    got = weights_gradient(x, grad, ends)
+    assert got.dtype == dtype and got.shape == (4, 200, 136) and got[1].eq(0).all()
+    unit, result = torch.finfo(torch.float32).eps / 2, torch.finfo(dtype).eps / 2
+    for expert, (begin, end) in enumerate(zip([0, 70, 70, 71], ends.tolist())):
+        rows, grads = x[begin:end].double(), grad[begin:end].double()
+        bound = grads.abs().t() @ rows.abs() * ((end - begin + 2) * unit + result) + torch.finfo(dtype).tiny * result
+        assert ((got[expert].double() - grads.t() @ rows).abs() <= bound).all()
+
+
+def test_gradient_of_weights_in_a_graph():
+    """The gradient of weights of rows of 16 bits can be captured: nothing is read back."""
+    x, grad = torch.randn(300, 128, device="cuda").bfloat16(), torch.randn(300, 192, device="cuda").bfloat16()
+    ends = torch.tensor([100, 300], dtype=torch.int32, device="cuda")
+    want = weights_gradient(x, grad, ends)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = weights_gradient(x, grad, ends)
+    graph.replay()
+    assert torch.equal(got, want)
 
 
 def test_permute_and_back():
