@@ -126,6 +126,8 @@ def measure(name: str, directory: pathlib.Path, way: str, device: str, seconds: 
 
     import mxdnn_torch  # noqa: F401
 
+    # cuDNN makes a plan of attention for each new length of the cache, which takes longer than the rest of a token.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     before = resident(device)
     model = load(name, directory, way, device)
     ids = torch.arange(PROMPT, device=device)[None] * 37 % 8000 + 5
