@@ -50,6 +50,15 @@ for record in nosuch bad; do
     expect_says "plot-step of $record" "$record: "
     expect_silent "plot-step of $record" Traceback
 done
+printf 'span,a 2,0,exchange,dispatch 0,0,50\nspan,a 2,0,experts,gate_up 0,50,90\n' >"$scratch/spans"
+run "$root/scripts/plot-overlap" --title t --out "$scratch/t.svg" --way "a 2" "$scratch/spans"
+expect_status "plot-overlap" 0
+for way in "b 2" "a"; do
+    run "$root/scripts/plot-overlap" --title t --out "$scratch/t.svg" --way "$way" "$scratch/spans"
+    expect_failure "plot-overlap of '$way'"
+    expect_says "plot-overlap of '$way'" "no lines of '$way'"
+done
+
 # 10 us, 2 us for each other rank, and 1 us for a kB.
 for ranks in 2 4; do
     for bytes in 1000 100000; do
@@ -59,6 +68,6 @@ done >"$scratch/times"
 run "$root/scripts/fit-exchange" --network 50 "$scratch/times"
 expect_status "fit-exchange" 0
 expect_says "fit-exchange" "| x | 2, 4 | 10.0 | 2.00 | 1.0 | 0 % | 0 % |"
-run "$root/scripts/fit-exchange" "$scratch/good"
+run "$root/scripts/fit-exchange" "$scratch/spans"
 expect_failure "fit-exchange without times"
 expect_says "fit-exchange without times" "no lines that begin with"
