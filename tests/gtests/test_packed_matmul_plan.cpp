@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/types.hpp"
+#include "gpu/cuda/heuristics/gemm_narrow.hpp"
 #include "gpu/cuda/heuristics/packed_matmul_plan.hpp"
 #include "gpu/cuda/heuristics/scatter_sum_plan.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
@@ -25,8 +26,18 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                         const matmul_plan_t p = plan_matmul(rows, N, K, groups, 2176, sms);
                         EXPECT_GE(p.grid, 1);
                         EXPECT_LE(p.grid, p.kernel == kernel_id_t::sm90_gemv ? 2 * sms : sms);
-                        const int pair =
-                                p.kernel == kernel_id_t::sm90_gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
+                        const bool gemm = p.kernel == kernel_id_t::sm90_gemm,
+                                   narrow = gemm && is_narrow(p.shape);
+                        const int pair = narrow ? 2 : gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
+                        if (narrow) {
+                            EXPECT_EQ(groups, 0);
+                            EXPECT_EQ(p.splits, 1);
+                            EXPECT_GE(narrow_widths[p.shape - gemm_narrow_first], rows);
+                            EXPECT_GE(2 * narrow_box_rows(int(rows)), rows);
+                            EXPECT_LE(2 * narrow_box_rows(int(rows)),
+                                    narrow_widths[p.shape - gemm_narrow_first]);
+                            EXPECT_GE(int64_t(p.grid) * 64, N);
+                        }
                         EXPECT_TRUE(p.splits >= 1
                                     && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
                         EXPECT_EQ(p.grid % (p.splits * pair), 0);
@@ -97,8 +108,16 @@ TEST(packed_matmul_plan, fills_the_device) {
     EXPECT_GE(plan_matmul(256, 4096, 4096, 0, 2176, 132).grid, 120);
     EXPECT_EQ(plan_matmul(1, 4096, 4096, 0, 2176, 132).splits, 2);
     // K is shared by CTAs of no cluster, so that few are left out.
-    EXPECT_GE(plan_matmul(64, 8192, 8192, 0, 2176, 132).grid, 128);
-    EXPECT_GE(plan_matmul(64, 2880, 2880, 0, 2176, 132).grid, 96);
+    EXPECT_GE(plan_matmul(80, 8192, 8192, 0, 2176, 132).grid, 128);
+    EXPECT_GE(plan_matmul(80, 2880, 2880, 0, 2176, 132).grid, 96);
+    // Fewer rows have a panel for each CTA, if there are panels for all.
+    EXPECT_TRUE(is_narrow(plan_matmul(64, 8192, 8192, 0, 2176, 132).shape));
+    EXPECT_FALSE(is_narrow(plan_matmul(64, 8192 + 320, 8192, 0, 2176, 132).shape));
+    // Boxes with many rows that do not exist take longer.
+    for (int64_t rows : {33, 49})
+        EXPECT_FALSE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;
+    for (int64_t rows : {17, 24, 32, 40, 48, 56})
+        EXPECT_TRUE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;
     EXPECT_GE(plan_matmul(4, 5760, 2880, 4, 2176, 132).grid, 110);
 }
 

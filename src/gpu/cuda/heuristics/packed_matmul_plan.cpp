@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/types.hpp"
+#include "gpu/cuda/heuristics/gemm_narrow.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
 namespace mxdnn {
@@ -133,6 +134,19 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
     }
 }
 
+// Some rows, in one kernel: the same measure, of CTAs with a panel and all of K. Measured where the clusters
+// have one item each.
+void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K, int sm_count) {
+    const int64_t clusters = div_up(N, 2 * tile);
+    if (rows > narrow_most || clusters > sm_count / 2) return;
+    const int v = narrow_variant(int(rows)), width = narrow_widths[v - gemm_narrow_first];
+    // Rows of a box that do not exist cost more than others.
+    const double missing = double(2 * narrow_box_rows(int(rows)) - rows),
+                 step = 162. + 1.25 * width + missing * width / 20., per_item = 3500.;
+    consider(best,
+            {{kernel_id_t::sm90_gemm, v, 1, int(clusters) * 2}, double(div_up(K, tile)) * step + per_item});
+}
+
 } // namespace
 
 matmul_plan_t plan_matmul(
@@ -147,6 +161,8 @@ matmul_plan_t plan_matmul(
     else
         consider_gemm(best, spread_t(std::max<int64_t>(rows, 1), groups), N, K * terms, sm_count, widths,
                 groups == 0 ? most_parts : 1);
+    if (groups == 0 && terms == 1 && widths == gemm_all) // MXFP4
+        consider_gemm_narrow(best, rows, N, K, sm_count);
     return best.plan;
 }
 
@@ -188,8 +204,9 @@ std::string to_string(const matmul_plan_t &p) {
         return "sm80_gemm:" + std::to_string(8 * sm80_gemm_tiles[v]) + "rows:grid" + std::to_string(p.grid);
     return (p.kernel == kernel_id_t::sm90_grouped_gemv
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
-                   : p.kernel == kernel_id_t::sm90_gemv
-                           ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                   : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                   : is_narrow(v)
+                           ? "gemm_narrow:" + std::to_string(narrow_widths[v - gemm_narrow_first]) + "wide"
                            : (v == gemm_fp8 ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }

@@ -9,6 +9,7 @@
 #include "common/problem_util.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/heuristics/gemm_narrow.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/impl/kernel_call.hpp"
 #include "gpu/cuda/impl/packed/packed_results.hpp"
@@ -150,19 +151,24 @@ status_t prepare_packed_kernels(
         const problem_t &p, const matmul_kernels_t &kernels, bool one_matrix, bool fp8) {
     packed::gemm_launch_t launch;
     set_packed_args(p, launch);
-    const auto prepare = [&](kernel_id_t id, bool by_fp8) {
+    const auto prepare_variants = [&](kernel_id_t id, packed::variants_t v) {
         launch.format = format_for(p, id);
-        const packed::variants_t v = packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p));
         launch.variant = v.first;
         launch.variants = v.count;
         const packed::launch_args_t &of_others = launch;
         return id == kernel_id_t::sm90_gemm ? prepare_kernel(p, id, launch)
                                             : prepare_kernel(p, id, of_others);
     };
+    const auto prepare = [&](kernel_id_t id, bool by_fp8) {
+        return prepare_variants(id, packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p)));
+    };
     const bool leaves = leaves_int4(kernels, p), takes = !leaves || rounds_int4(kernels, p);
     for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
         if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix) && (id != kernels.gemm || takes))
             MXDNN_CHECK(prepare(id, false));
+    if (one_matrix && kernels.gemm == kernel_id_t::sm90_gemm
+            && format_of(p.weights).decoder == decoder_t::mxfp4)
+        MXDNN_CHECK(prepare_variants(kernels.gemm, {packed::gemm_narrow_first, packed::narrow_count}));
     if (fp8) MXDNN_CHECK(prepare(kernels.gemm, true));
     return leaves ? prepare(kernels.int4_gemm->gemm, false) : mxdnn_success;
 }

@@ -5,6 +5,7 @@
 #include "gpu/cuda/device/kernels/sm90/tensor_map.cuh"
 #include "gpu/cuda/device/mma/weight_formats.cuh"
 #include "gpu/cuda/device/packed/built.cuh"
+#include "gpu/cuda/heuristics/gemm_narrow.hpp"
 #include "gpu/cuda/heuristics/packed_variants.hpp"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
@@ -15,8 +16,9 @@ namespace cuda {
 namespace packed {
 
 template <typename format>
-const built_t<gemm_args_t> *gemm_variant(int v); // gemm_*.cu
-const built_t<gemm_args_t> *gemm_of_fp8();       // gemm_fp8.cu
+const built_t<gemm_args_t> *gemm_variant(int v);        // gemm_*.cu
+const built_t<gemm_args_t> *gemm_of_fp8();              // gemm_fp8.cu
+const built_t<gemm_args_t> *gemm_narrow_variant(int v); // gemm_narrow.cu
 // gemm_int4_*.cu
 template <gemm_variants::int4_t types>
 const built_t<gemm_args_t> *gemm_of_int4(int4_kind_t kind, int v);
@@ -39,6 +41,8 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
         default: return nullptr;
         }
     }
+    if (is_narrow(v))
+        return f.decoder == decoder_t::mxfp4 ? gemm_narrow_variant(v - gemm_narrow_first) : nullptr;
     if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)
@@ -68,10 +72,12 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
                 // The terms of a row are consecutive along K. Rows of FP8 have another order, in which their
                 // last block of 32 ends with zeros.
                 const bool int4 = a.format.decoder == decoder_t::int4, fp8 = !int4 && a.variant == gemm_fp8;
-                const int width = gemm_width(int4 ? a.variant % gemm_common : a.variant);
+                const int v = int4 ? a.variant % gemm_common : a.variant;
+                const int box_rows =
+                        is_narrow(v) ? narrow_box_rows(m.matmul.M) : gemm_box_rows(gemm_width(v));
                 const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
-                const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,
-                        m.matmul.src_stride, gemm_box_rows(width));
+                const cudaError_t e = make_row_map(
+                        m.source_map, fp8, m.matmul.src, columns, m.matmul.M, m.matmul.src_stride, box_rows);
                 if (e != cudaSuccess) return e;
             }
             const cudaError_t e = launch_kernel(at, b.kernel,

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu/cuda/device/kernels/sm90/gemm_narrow.cuh"
+
+#include <utility>
+
+#include "gpu/cuda/device/mma/decode_f4.cuh"
+#include "gpu/cuda/device/packed/built.cuh"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+template <typename format, size_t... i>
+static const built_t<gemm_args_t> *variant_of_width(int v, std::index_sequence<i...>) {
+    static const built_t<gemm_args_t> list[] = {{gemm_narrow<gemm_narrow_t<format, narrow_widths[i]>>,
+            gemm_narrow_t<format, narrow_widths[i]>::threads, gemm_narrow_t<format, narrow_widths[i]>::bytes,
+            gemm_narrow_t<format, narrow_widths[i]>::pair}...};
+    return &list[v];
+}
+
+// v: counted from the first one.
+const built_t<gemm_args_t> *gemm_narrow_variant(int v) {
+    return variant_of_width<mxfp4_t>(v, std::make_index_sequence<narrow_count>());
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn

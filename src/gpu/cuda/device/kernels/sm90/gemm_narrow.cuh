@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matmul of one matrix of weights for 17 to 64 rows of the source, without a second kernel that adds up parts
+// of K. The two CTAs of a cluster have a panel of 64 columns each, and all of K. Each copies half of the
+// source rows for both: otherwise the rows would be most of what comes from the L2 cache.
+//
+// A stage has a step of 64 rows of K for each of the consumers, which are warpgroups. They decode weights to
+// the register operand of wgmma. In the end their sums add up in shared memory, in fixed order. Copying a
+// stage takes a warp about 300 ns, so two warps for weights and two for rows take turns.
+#pragma once
+
+#include <algorithm>
+
+#include "gpu/cuda/device/kernels/sm90/gemv.cuh"
+#include "gpu/cuda/device/mma/wgmma.cuh"
+#include "gpu/cuda/heuristics/gemm_narrow.hpp"
+#include "gpu/cuda/interface/sm90_gemm_args.hpp"
+
+namespace mxdnn {
+namespace impl {
+namespace cuda {
+namespace packed {
+
+// width: the largest number of rows.
+template <typename format_, int width_>
+struct gemm_narrow_t {
+    using format = format_;
+    static_assert(format::one_step_tiles && format::terms == 1, "tiles of one size");
+    static constexpr int width = width_, pair = 2, consumers = 4;
+    static constexpr int group = 128, working = consumers * group, copiers = 2,
+                         threads = working + 2 * copiers * 32;
+    static constexpr int step_rows = 64, row_bytes = step_rows * 2, source_step = width * row_bytes,
+                         source_bytes = consumers * source_step;
+    static constexpr int tile_bytes = format::max_header + step_rows * panel_columns * format::bits / 8,
+                         codes_bytes = consumers * tile_bytes;
+    static constexpr int head_bytes = 1024, max_stages = 8, budget = 227 * 1024;
+    static constexpr int stages = std::min(max_stages, (budget - head_bytes) / (source_bytes + codes_bytes));
+    static_assert(stages >= 4, "too few stages to hide the latency of memory");
+    struct head_t {
+        uint64_t full[stages], empty[stages], read[stages]; // empty: of both CTAs
+    };
+    static_assert(sizeof(head_t) <= head_bytes, "barriers");
+    static constexpr int codes_at = head_bytes + stages * source_bytes,
+                         bytes = codes_at + stages * codes_bytes;
+    // Sums of a consumer. A row has 4 floats more than columns, because of the banks.
+    static constexpr int pitch = panel_columns + 4, part_bytes = width * pitch * 4;
+    static_assert(consumers * part_bytes <= stages * source_bytes, "in place of the stages");
+    static constexpr int working_barrier = 1; // named; 0 is the barrier of all threads
+};
+
+template <typename v>
+__global__ void __launch_bounds__(v::threads, 1)
+        gemm_narrow(const __grid_constant__ gemm_args_t kernel_args) {
+    using namespace ptx;
+    using format = typename v::format;
+    const matmul_args_t &args = kernel_args.matmul;
+    extern __shared__ __align__(1024) uint8_t shared[];
+    typename v::head_t &head = *reinterpret_cast<typename v::head_t *>(shared);
+    let_later_kernels_start();
+    const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    const int rank = int(cluster_rank()), panels = (args.N + panel_columns - 1) / panel_columns;
+    const int own = int(blockIdx.x), panel = min(own, panels - 1); // the last cluster may have one panel
+    const int tiles = (args.K + v::step_rows - 1) / v::step_rows,
+              count = (tiles + v::consumers - 1) / v::consumers;
+    const int half = narrow_box_rows(args.M), half_bytes = half * v::row_bytes; // rows that a CTA copies
+    const uint32_t base = shared_address(shared), full = shared_address(head.full),
+                   empty = shared_address(head.empty), read = shared_address(head.read),
+                   sources = base + v::head_bytes, codes = base + v::codes_at;
+    constexpr int weights_warp = v::working / 32, source_warp = weights_warp + v::copiers;
+    if (warp == weights_warp && lane == 0) {
+#pragma unroll 4
+        for (int i = 0; i < v::stages; i++) {
+            barrier_init(full + 8 * i, 2);
+            barrier_init(empty + 8 * i, v::pair * v::working / 32);
+            barrier_init(read + 8 * i, v::working);
+        }
+        barrier_init_fence();
+    }
+    __syncthreads();
+    cluster_arrive();
+
+    if (warp >= weights_warp && warp < source_warp) {
+        const int number = warp - weights_warp;
+        if (lane == 0) {
+            const int64_t panel_bytes = args.tiling.panel_bytes;
+            const uint8_t *from =
+                    static_cast<const uint8_t *>(args.weights) + args.prefix + panel * panel_bytes;
+            if (!args.constant_weights) { // an earlier kernel may write them
+                if (number == 0 && count > 0)
+                    bulk_prefetch(from, uint32_t(min(int64_t(v::stages) * v::codes_bytes, panel_bytes)));
+                wait_for_earlier_kernels();
+            }
+            int slot = number, round = 1;
+#pragma unroll 1
+            for (int s = number; s < count; s += v::copiers) {
+                const int64_t at = int64_t(s) * v::codes_bytes;
+                const int bytes = int(min(int64_t(v::codes_bytes), panel_bytes - at));
+                barrier_wait(read + 8 * slot, round);
+                barrier_arrive_expect(full + 8 * slot, bytes);
+                bulk_copy(codes + slot * v::codes_bytes, from + at, bytes, full + 8 * slot);
+                slot += v::copiers;
+                if (slot >= v::stages) slot -= v::stages, round ^= 1;
+            }
+        }
+        __syncwarp();
+        cluster_wait();
+    } else if (warp >= source_warp) {
+        const int number = warp - source_warp;
+        if (lane == 0 && number == 0 && count > 0) prefetch_map(kernel_args.source_map);
+        cluster_wait();
+        wait_for_earlier_kernels();
+        if (lane == 0) {
+            int slot = number, round = 1;
+#pragma unroll 1
+            for (int s = number; s < count; s += v::copiers) {
+                const int here = min(v::consumers, tiles - s * v::consumers);
+                barrier_wait(empty + 8 * slot, round);
+                barrier_arrive_expect(full + 8 * slot, here * v::pair * half_bytes);
+#pragma unroll
+                for (int j = 0; j < v::consumers; j++)
+                    if (j < here)
+                        tensor_copy_to(3,
+                                sources + slot * v::source_bytes + j * v::source_step + rank * half_bytes,
+                                kernel_args.source_map, (s * v::consumers + j) * v::step_rows, rank * half,
+                                full + 8 * slot);
+                slot += v::copiers;
+                if (slot >= v::stages) slot -= v::stages, round ^= 1;
+            }
+        }
+        __syncwarp();
+    } else {
+        cluster_wait();
+        wait_for_earlier_kernels();
+        const int group = warp / 4, thread = threadIdx.x % v::group;
+        const place_t place = format::place(thread, args.tiling);
+        const uint32_t first_b = __shfl_sync(~0u, wgmma::b_descriptor(sources + group * v::source_step), 0);
+        uint32_t scales_at = codes + group * v::tile_bytes + place.scales,
+                 codes_at = codes + group * v::tile_bytes + place.codes;
+        const uint32_t told = cluster_address(empty, lane % v::pair);
+        asm("" : "+r"(scales_at), "+r"(codes_at));
+        float sum[v::width / 2] = {};
+        typename format::raw_t raw;
+        int slot = 0, round = 0;
+        const auto load = [&] {
+            barrier_wait(full + 8 * slot, round);
+            const shared_reader_t of_scales{scales_at + slot * v::codes_bytes},
+                    of_codes{codes_at + slot * v::codes_bytes};
+            raw = format::load(of_scales, of_codes, args.tiling);
+        };
+        const auto release = [&](int of) {
+            barrier_arrive(read + 8 * of);
+            __syncwarp();
+            if (lane < v::pair) cluster_barrier_arrive_relaxed(told + 8 * of);
+        };
+        const int own_count = __shfl_sync(~0u, (tiles - group + v::consumers - 1) / v::consumers, 0);
+        if (own_count > 0) load();
+#pragma unroll 1
+        for (int s = 0; s < own_count; s++) {
+            uint32_t a[4][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) format::template decode<false>(a[i], raw, i);
+            if (__builtin_expect(__any_sync(~0u, format::special(raw) != 0), 0)) {
+#pragma unroll
+                for (int i = 0; i < 4; i++) format::template decode<true>(a[i], raw, i);
+            }
+            const uint32_t b = first_b + slot * (v::source_bytes / 16);
+            wgmma::fence();
+#pragma unroll
+            for (int i = 0; i < 4; i++) wgmma::mma<v::width>(sum, a[i], b + i * wgmma::b_step);
+            wgmma::commit();
+            const int done = slot;
+            if (++slot == v::stages) slot = 0, round ^= 1;
+            if (s + 1 < own_count) load();
+            wgmma::wait<0>();
+            wgmma::keep(a);
+            release(done);
+        }
+        if (own_count < count) { // the last stage has no step for this consumer
+            barrier_wait(full + 8 * slot, round);
+            release(slot);
+        }
+        named_barrier(v::working_barrier, v::working); // the stages are free
+        const uint32_t part =
+                sources + group * v::part_bytes + (lane % 4 * 2 * v::pitch + warp % 4 * 16 + lane / 4) * 4;
+#pragma unroll
+        for (int t = 0; t < v::width / 8; t++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                store_shared(part + ((t * 8 + i % 2) * v::pitch + i / 2 * 8) * 4, sum[t * 4 + i]);
+        named_barrier(v::working_barrier, v::working);
+        const int quad = threadIdx.x % 16, first_row = threadIdx.x / 16;
+        if (own < panels) {
+            const columns_t columns(args, 0, panel * panel_columns + quad * 4, format::sum_scale);
+            const plain_results_t plain(args, columns, args.row_begin + first_row);
+#pragma unroll
+            for (int row = first_row; row < v::width; row += v::working / 16) {
+                if (row >= args.M) break;
+                float4 x = make_float4(0.f, 0.f, 0.f, 0.f);
+#pragma unroll
+                for (int p = 0; p < v::consumers; p++) {
+                    const float4 o = *reinterpret_cast<const float4 *>(
+                            shared + v::head_bytes + p * v::part_bytes + (row * v::pitch + quad * 4) * 4);
+                    x.x += o.x, x.y += o.y, x.z += o.z, x.w += o.w;
+                }
+                if (plain.usual)
+                    plain.store(columns, x, row - first_row);
+                else
+                    columns.store<1>(args, args.row_begin + row, 1, args.row_begin + args.M, &x.x, &x.x, 0);
+            }
+        }
+    }
+    __syncwarp();
+    cluster_sync(); // no CTA may end before the last arrival of the other
+}
+
+} // namespace packed
+} // namespace cuda
+} // namespace impl
+} // namespace mxdnn
