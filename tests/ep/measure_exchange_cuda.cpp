@@ -26,9 +26,7 @@ void exchange(const nccl_rank_t &rank, size_t bytes, const memory &out, const me
     if (n.group_end() != ncclSuccess) throw std::runtime_error("ncclGroupEnd failed");
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
     if (!ep_test::nccl_library_t::get().why_not.empty()) {
         std::printf("MXDNN_SKIP_ALL: %s\n", ep_test::nccl_library_t::get().why_not.c_str());
         return 0;
@@ -68,4 +66,15 @@ int main(int argc, char **argv) {
         status = 1;
     }
     return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    try {
+        return run(argc, argv);
+    } catch (const std::exception &e) {
+        std::printf("failed: %s\n", e.what());
+        return 1;
+    }
 }
