@@ -135,6 +135,7 @@ TEST(packed_matmul_plan, rows_of_fp8) {
     EXPECT_FALSE(fp8_pays(4 * 4096, 128));
     EXPECT_TRUE(fp8_pays(4 * 8192, 128));
     EXPECT_TRUE(fp8_pays(1000, 5));
+    EXPECT_TRUE(fp8_pays(1, 128, true));
     EXPECT_FALSE(fp8_pays(0, 1));
     for (int64_t rows : {128, 700, 32768})
         for (int groups : {1, 3, 128})
@@ -144,11 +145,31 @@ TEST(packed_matmul_plan, rows_of_fp8) {
                     EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
                     EXPECT_EQ(p.shape, gemm_fp8);
                     EXPECT_EQ(p.splits, 1);
-                    EXPECT_EQ(p.grid % gemm_pair(gemm_fp8_width), 0);
+                    EXPECT_EQ(p.grid % gemm_pair(gemm_width(gemm_fp8)), 0);
                     EXPECT_GT(p.grid, 0);
                     EXPECT_LE(p.grid, sms);
                 }
     EXPECT_EQ(plan_fp8_matmul(32768, 5760, 128, 132).grid, 132);
+}
+
+// Weights in n64_f4 are multiplied in FP8 for any number of rows, in blocks as wide as most groups need.
+TEST(packed_matmul_plan, rows_of_fp8_by_weights_in_their_layout) {
+    const auto width = [](int64_t tokens) {
+        const matmul_plan_t p = plan_fp8_matmul(4 * tokens, 5760, 128, 132, true);
+        EXPECT_EQ(p.kernel, kernel_id_t::sm90_gemm);
+        EXPECT_GE(p.shape, gemm_fp8_f4);
+        EXPECT_LT(p.shape, gemm_fp8_end);
+        EXPECT_EQ(p.grid, 132);
+        return gemm_width(p.shape);
+    };
+    EXPECT_EQ(width(64), 16);
+    EXPECT_EQ(width(256), 16);
+    EXPECT_EQ(width(512), 32);
+    EXPECT_EQ(width(1024), 48);
+    EXPECT_EQ(width(2048), 96);
+    EXPECT_EQ(width(4096), 144);
+    EXPECT_EQ(width(8192), 144);
+    EXPECT_EQ(plan_fp8_matmul(0, 6, 1, 2, true).grid, 1);
 }
 
 TEST(rows_sum_plan, fits_its_room_and_covers_all_columns) {

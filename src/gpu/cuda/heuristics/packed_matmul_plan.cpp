@@ -111,7 +111,7 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
         const double stage = spread.mean([&](int64_t rows) {
             const int64_t each = div_up(rows, div_up(rows, width));
             int runs = width;
-            for (int less; (less = gemm_narrower(width, runs)) >= each;) runs = less;
+            for (int less; (less = gemm_narrower(width, runs, width == 48)) >= each;) runs = less;
             const double tensor = (60. + 8. * runs) / pair;
             return pair > 1      ? std::max(tensor, 600. + 1.75 * runs)
                    : width <= 64 ? std::max(tensor, 670. + 2. * runs + 1.2 * width)
@@ -166,20 +166,31 @@ matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count
     return {kernel_id_t::sm80_gemm, v, 1, int(std::max<int64_t>(grid, 1))};
 }
 
-bool fp8_pays(int64_t rows, int groups) {
-    constexpr int64_t least_rows = 192; // of a group: with 128 bf16 takes 9 % less time, with 256 FP8 13 %
-    return rows >= least_rows * std::max(groups, 1);
+bool fp8_pays(int64_t rows, int groups, bool looked_up) {
+    constexpr int64_t least_rows = 192; // of a group
+    return looked_up || rows >= least_rows * std::max(groups, 1);
 }
 
-matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count) {
-    constexpr int pair = gemm_pair(gemm_fp8_width);
+matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count, bool looked_up) {
     const spread_t spread(std::max<int64_t>(rows, 1), groups);
-    const double blocks = spread.busy * spread.mean([](int64_t of_group) {
-        return double(div_up(of_group, gemm_fp8_width));
-    });
-    const double items = blocks * double(div_up(N, 4 * tile));
-    const int64_t grid = spread.grid(items, sm_count / pair);
-    return {kernel_id_t::sm90_gemm, gemm_fp8, 1, int(grid) * pair};
+    const int64_t column_groups = div_up(N, 4 * tile);
+    candidate_t best{{kernel_id_t::sm90_gemm, gemm_fp8, 1, 1}, 1e300};
+    for (int v = looked_up ? gemm_fp8_f4 : gemm_fp8; v < (looked_up ? gemm_fp8_end : gemm_fp8_f4); v++) {
+        const int width = gemm_width(v), pair = gemm_pair(width);
+        // The cost of a block for 128 rows of K, in cycles: of few rows that of reading the weights, of many
+        // that of decoding and multiplying by four panels.
+        const double cost = spread.mean([&](int64_t of_group) {
+            const int64_t blocks = div_up(of_group, width), each = div_up(of_group, blocks);
+            return double(blocks)
+                   * (width <= 48 ? 1480. + 3. * double(each) + double(width)
+                                  : std::max(1640., 865. + 13. * double(each)));
+        });
+        const double blocks =
+                spread.busy * spread.mean([&](int64_t of_group) { return double(div_up(of_group, width)); });
+        const int64_t grid = spread.grid(blocks * double(column_groups), sm_count / pair);
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(grid) * pair}, cost});
+    }
+    return best.plan;
 }
 
 std::string to_string(const matmul_plan_t &p) {
@@ -188,9 +199,9 @@ std::string to_string(const matmul_plan_t &p) {
         return "sm80_gemm:" + std::to_string(8 * sm80_gemm_tiles[v]) + "rows:grid" + std::to_string(p.grid);
     return (p.kernel == kernel_id_t::sm90_grouped_gemv
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
-                   : p.kernel == kernel_id_t::sm90_gemv
-                           ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
-                           : (v == gemm_fp8 ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
+                   : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
+                                                        : (is_gemm_fp8(v) ? "gemm_fp8:" : "gemm:")
+                                                                  + std::to_string(gemm_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }
 

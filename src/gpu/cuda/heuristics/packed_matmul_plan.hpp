@@ -24,17 +24,20 @@ constexpr int gemv_ctas = 2; // that a multiprocessor holds
 // takes the compiler long.
 constexpr int gemm_widths[] = {32, 64, 128, 256, 48, 96, 144, 288};
 constexpr int gemm_all = sizeof(gemm_widths) / sizeof(gemm_widths[0]), gemm_common = 4;
-// At the rate of FP8, for MXFP4: one width more.
-constexpr int gemm_fp8 = gemm_all, gemm_fp8_width = 288;
-constexpr int gemm_width(int v) { return v == gemm_fp8 ? gemm_fp8_width : gemm_widths[v]; }
+// At the rate of FP8, for MXFP4: further widths, the first one for the layout n64_b4, the others for n64_f4.
+constexpr int gemm_fp8_widths[] = {288, 16, 32, 48, 96, 144};
+constexpr int gemm_fp8 = gemm_all, gemm_fp8_f4 = gemm_fp8 + 1,
+              gemm_fp8_end = gemm_fp8 + int(sizeof(gemm_fp8_widths) / sizeof(gemm_fp8_widths[0]));
+constexpr bool is_gemm_fp8(int v) { return v >= gemm_fp8; }
+constexpr int gemm_width(int v) { return is_gemm_fp8(v) ? gemm_fp8_widths[v - gemm_fp8] : gemm_widths[v]; }
 // An item has 256 columns. With the widest blocks it is divided between two CTAs that share the source rows.
 constexpr int gemm_pair(int width) { return width > 144 ? 2 : 1; }
 // Rows that are copied together; for wide blocks not many more than exist.
 constexpr int gemm_box_rows(int width) { return width > 256 ? 48 : width > 144 ? 32 : width; }
-// Blocks are as wide as their rows need, down to half of the width, in steps of 16 (8 for the width of
-// experts with few rows). This is the next width below `rows`; 0: none.
-constexpr int gemm_narrower(int width, int rows) {
-    const int less = rows - (width == 48 ? 8 : 16);
+// Blocks are as wide as their rows need, down to half of the width, in steps of 16, or of 8
+// where experts have few rows. This is the next width below `rows`; 0: none.
+constexpr int gemm_narrower(int width, int rows, bool in_eights) {
+    const int less = rows - (in_eights ? 8 : 16);
     return less >= width / 2 ? less : 0;
 }
 
@@ -73,9 +76,9 @@ int64_t rows_per_gemv(int64_t rows, int terms = 1);
 matmul_plan_t plan_sm80_matmul(int64_t rows, int64_t N, int groups, int sm_count, int terms = 1);
 
 // Whether products of f8_e4m3 rows and MXFP4 weights of so many experts are faster in FP8 than in bf16.
-// Decoding to FP8 costs more, so each expert has to have many rows.
-bool fp8_pays(int64_t rows, int groups);
-matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count);
+// Decoding n64_b4 to FP8 costs more, so each expert has to have many rows. looked_up: weights are in n64_f4.
+bool fp8_pays(int64_t rows, int groups, bool looked_up = false);
+matmul_plan_t plan_fp8_matmul(int64_t rows, int64_t N, int groups, int sm_count, bool looked_up = false);
 
 std::string to_string(const matmul_plan_t &plan);
 

@@ -42,12 +42,13 @@ constexpr int shapes = std::size(sm80_gemm_tiles);
 enum rows_t { bf16, f16, kinds };
 } // namespace sm80_gemm_variants
 
-// The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8.
-// is_int4: of int4 weights.
+// The variants of a kernel for rows and weights like those of a launch, for any number of rows. fp8: in FP8,
+// for_fp8: with weights in n64_f4. is_int4: of int4 weights.
 struct variants_t {
     int first, count;
 };
-inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool fp8, bool is_int4) {
+inline variants_t variants_of(
+        kernel_id_t kernel, const matmul_args_t &a, bool fp8, bool is_int4, bool for_fp8 = false) {
     const bool f16 = a.src_type == value_type_t::f16;
     if (kernel == kernel_id_t::sm90_gemv) {
         using namespace gemv_variants;
@@ -73,6 +74,7 @@ inline variants_t variants_of(kernel_id_t kernel, const matmul_args_t &a, bool f
                                                                           : bf16_of_f16_scales;
         return {types * gemm_common, gemm_common};
     }
+    if (for_fp8) return {gemm_fp8_f4, gemm_fp8_end - gemm_fp8_f4};
     return fp8 ? variants_t{gemm_fp8, 1} : variants_t{0, gemm_all};
 }
 

@@ -41,6 +41,10 @@ struct sm90_fp8_grouped_matmul_t : sm90_grouped_matmul_t {
     };
 };
 
+// Whether weights of a problem in FP8 are best in n64_f4: if experts have so few rows, as far as the
+// descriptors say, that n64_b4 would be multiplied as bf16.
+bool takes_fp8_layout(const problem_t &p);
+
 } // namespace cuda
 } // namespace impl
 } // namespace mxdnn

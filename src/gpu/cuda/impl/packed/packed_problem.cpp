@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "common/formats/format_list.hpp"
+#include "common/layouts/n64_f4.hpp"
 #include "common/layouts/n64_i4.hpp"
 #include "common/problem_util.hpp"
 #include "gpu/cuda/cuda_backend.hpp"
@@ -102,8 +103,9 @@ static packed::format_t format_for(const problem_t &p, kernel_id_t kernel) {
 packed::matmul_plan_t plan_packed(
         const problem_t &p, const matmul_kernels_t &kernels, int64_t rows, int64_t groups, bool fp8) {
     const int64_t N = dim_from_end(p.weights, 1);
-    if (fp8 && packed::fp8_pays(rows, int(groups)))
-        return packed::plan_fp8_matmul(rows, N, int(groups), sm_count_of(p));
+    const bool looked_up = is_for_fp8(p.weights);
+    if (fp8 && packed::fp8_pays(rows, int(groups), looked_up))
+        return packed::plan_fp8_matmul(rows, N, int(groups), sm_count_of(p), looked_up);
     const packed::tiling_t t = tiling_of(p.weights);
     packed::plan_sizes_t s{};
     s.rows = rows;
@@ -152,13 +154,15 @@ status_t prepare_packed_kernels(
     set_packed_args(p, launch);
     const auto prepare = [&](kernel_id_t id, bool by_fp8) {
         launch.format = format_for(p, id);
-        const packed::variants_t v = packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p));
+        const packed::variants_t v =
+                packed::variants_of(id, launch.matmul, by_fp8, is_packed_int4(p), is_for_fp8(p.weights));
         launch.variant = v.first;
         launch.variants = v.count;
         const packed::launch_args_t &of_others = launch;
         return id == kernel_id_t::sm90_gemm ? prepare_kernel(p, id, launch)
                                             : prepare_kernel(p, id, of_others);
     };
+    if (is_for_fp8(p.weights)) return prepare(kernels.gemm, true);
     const bool leaves = leaves_int4(kernels, p), takes = !leaves || rounds_int4(kernels, p);
     for (const kernel_id_t id : {kernels.gemv, kernels.grouped_gemv, kernels.gemm})
         if (id != kernel_id_t::empty && (id != kernels.gemv || one_matrix) && (id != kernels.gemm || takes))
@@ -189,6 +193,13 @@ reason_t check_fp8_problem(const problem_t &p) {
     const memory_desc_t &wei = p.weights;
     if (wei.dt != mxdnn_f4_e2m1 || !is_packed(wei) || wei.packed.quant.scale_dt != mxdnn_e8m0)
         return no("weights", to_string(wei).c_str(), "packed MXFP4");
+    return {};
+}
+
+bool is_for_fp8(const memory_desc_t &wei) { return is_packed(wei) && wei.packed.layout_id == n64_f4_t::id; }
+
+reason_t check_not_for_fp8(const memory_desc_t &wei) {
+    if (is_for_fp8(wei)) return no("weights", "n64_f4, which is for FP8", "n64_b4");
     return {};
 }
 

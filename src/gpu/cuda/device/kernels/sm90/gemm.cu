@@ -16,7 +16,7 @@ namespace packed {
 
 template <typename format>
 const built_t<gemm_args_t> *gemm_variant(int v); // gemm_*.cu
-const built_t<gemm_args_t> *gemm_of_fp8();       // gemm_fp8.cu
+const built_t<gemm_args_t> *gemm_of_fp8(int v);  // gemm_fp8.cu, by the numbers of gemm_fp8_widths
 // gemm_int4_*.cu
 template <gemm_variants::int4_t types>
 const built_t<gemm_args_t> *gemm_of_int4(int4_kind_t kind, int v);
@@ -39,7 +39,7 @@ const built_t<gemm_args_t> *variant(format_t f, int v) {
         default: return nullptr;
         }
     }
-    if (v == gemm_fp8) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8() : nullptr;
+    if (is_gemm_fp8(v)) return f.decoder == decoder_t::mxfp4 ? gemm_of_fp8(v - gemm_fp8) : nullptr;
     return of_format(f, [v](auto format) -> const built_t<gemm_args_t> * {
         if constexpr (decltype(format)::terms == 1)
             return gemm_variant<decltype(format)>(v);
@@ -65,11 +65,12 @@ const kernel_entry_t sm90_gemm_kernel = {sizeof(gemm_launch_t),
             m.parts = a.parts;
             m.parts_stride = parts_stride(a.matmul.N);
             if (m.matmul.K > 0) {
-                // The terms of a row are consecutive along K. Rows of FP8 have another order, in which their
-                // last block of 32 ends with zeros.
-                const bool int4 = a.format.decoder == decoder_t::int4, fp8 = !int4 && a.variant == gemm_fp8;
+                // The terms of a row are consecutive along K. Rows of FP8 for n64_b4 have another order, in
+                // which their last block of 32 ends with zeros.
+                const bool int4 = a.format.decoder == decoder_t::int4, fp8 = !int4 && is_gemm_fp8(a.variant);
                 const int width = gemm_width(int4 ? a.variant % gemm_common : a.variant);
-                const int64_t columns = fp8 || m.matmul.src_terms > 1 ? m.matmul.src_stride : m.matmul.K;
+                const bool padded = (fp8 && a.variant == gemm_fp8) || m.matmul.src_terms > 1;
+                const int64_t columns = padded ? m.matmul.src_stride : m.matmul.K;
                 const cudaError_t e = make_row_map(m.source_map, fp8, m.matmul.src, columns, m.matmul.M,
                         m.matmul.src_stride, gemm_box_rows(width));
                 if (e != cudaSuccess) return e;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm at the rate of FP8, for MXFP4 weights.
+// gemm at the rate of FP8, for MXFP4 weights in both layouts.
 #include "gpu/cuda/device/kernels/sm90/gemm.cuh"
 #include "gpu/cuda/device/packed/built.cuh"
 
@@ -8,11 +8,22 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-const built_t<gemm_args_t> *gemm_of_fp8() {
-    using shared_t = gemm_shared_t<mxfp4_as_fp8_t, gemm_fp8_width>;
-    static const built_t<gemm_args_t> built = {
-            gemm<mxfp4_as_fp8_t, gemm_fp8_width>, shared_t::threads, shared_t::bytes, shared_t::pair};
-    return &built;
+namespace {
+
+template <typename format, int i>
+constexpr built_t<gemm_args_t> built() {
+    constexpr int width = gemm_fp8_widths[i];
+    using shared_t = gemm_shared_t<format, width>;
+    return {gemm<format, width>, shared_t::threads, shared_t::bytes, shared_t::pair};
+}
+
+} // namespace
+
+const built_t<gemm_args_t> *gemm_of_fp8(int v) {
+    static const built_t<gemm_args_t> list[] = {built<mxfp4_as_fp8_t, 0>(), built<f4_e5m2_t, 1>(),
+            built<f4_e5m2_t, 2>(), built<f4_e5m2_t, 3>(), built<f4_as_fp8_t, 4>(), built<f4_as_fp8_t, 5>()};
+    static_assert(std::size(list) == std::size(gemm_fp8_widths), "one for each");
+    return v < int(std::size(list)) ? &list[v] : nullptr;
 }
 
 } // namespace packed
