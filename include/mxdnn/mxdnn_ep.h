@@ -74,8 +74,7 @@ typedef struct {
     mxdnn_memory_t diff_src;        /**< backward: gradients of the rows to write, bf16; else NULL */
     mxdnn_dim_t first_expert;       /**< the first local expert of the call */
     mxdnn_dim_t experts;            /**< and how many there are */
-    mxdnn_memory_t
-            group_starts; /**< s32 {experts + 1}: where their groups begin, and where the last one ends */
+    mxdnn_memory_t group_starts;    /**< s32 {experts + 1}: starts of their groups, and the last end */
 } mxdnn_ep_expert_args_t;
 
 /** Computes the experts of this rank. A status other than mxdnn_success fails the stage here, and the next
