@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sets MXDNN_ISA_NAMES: the sets of CPU features that have a name, from their list in isa.hpp. Tests run under each.
-set(isa_list "${CMAKE_CURRENT_SOURCE_DIR}/src/cpu/x64/isa.hpp")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${isa_list}")
-file(STRINGS "${isa_list}" isa_rows REGEX "\"cpu:x64:[a-z0-9_]+\"")
-string(REGEX MATCHALL "cpu:x64:[a-z0-9_]+" MXDNN_ISA_NAMES "${isa_rows}")
-list(TRANSFORM MXDNN_ISA_NAMES REPLACE "cpu:x64:" "")
-if(NOT MXDNN_ISA_NAMES)
-    message(FATAL_ERROR "${isa_list} has no rows of isa_list with targets such as \"cpu:x64:avx2\"")
-endif()
+# Sets of CPU features that have a name; tests run under each.
+#   MXDNN_ISA_NAMES          all, from their list in isa.hpp
+#   MXDNN_REORDER_ISA_NAMES  those that mx_reorder has an implementation for: under any other it runs one of theirs
+function(_mxdnn_isa_names result file head)
+    set(path "${CMAKE_CURRENT_SOURCE_DIR}/src/cpu/${file}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+    file(STRINGS "${path}" rows REGEX "${head}[a-z0-9_]+")
+    string(REGEX MATCHALL "${head}[a-z0-9_]+" names "${rows}")
+    list(TRANSFORM names REPLACE "${head}" "")
+    if(NOT names)
+        message(FATAL_ERROR "${path} has no rows with ${head} and a name")
+    endif()
+    set(${result} ${names} PARENT_SCOPE)
+endfunction()
+_mxdnn_isa_names(MXDNN_ISA_NAMES x64/isa.hpp "\"cpu:x64:")
+_mxdnn_isa_names(MXDNN_REORDER_ISA_NAMES cpu_impl_lists.cpp "simd_mx_reorder_t<x64::cpu_isa_t::")
