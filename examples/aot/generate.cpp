@@ -138,7 +138,7 @@ void generate(const std::string &path) {
 
 int main(int argc, char **argv) {
     try {
-        if (argc != 2) throw std::runtime_error("usage: aot_generate FILE");
+        if (argc != 2 || *argv[1] == '-') throw std::runtime_error("usage: aot_generate FILE");
         generate(argv[1]);
     } catch (const std::exception &e) {
         std::fprintf(stderr, "aot_generate: %s\n", e.what());

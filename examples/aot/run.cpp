@@ -71,7 +71,7 @@ void run(const std::string &path, engine::kind kind) {
 int main(int argc, char **argv) {
     try {
         const std::string kind = argc > 2 ? argv[2] : "cpu";
-        if (argc < 2 || argc > 3 || (kind != "cpu" && kind != "cuda"))
+        if (argc < 2 || argc > 3 || *argv[1] == '-' || (kind != "cpu" && kind != "cuda"))
             throw std::runtime_error("usage: aot_run FILE [cpu | cuda]");
         run(argv[1], kind == "cpu" ? engine::kind::cpu : engine::kind::cuda);
     } catch (const std::exception &e) {

@@ -34,6 +34,8 @@ struct mpi_ranks_t : ranks_t {
 } // namespace
 
 int main(int argc, char **argv) {
+    const std::optional<sizes_t> sizes = sizes_of(argc, argv);
+    if (!sizes) return 2;
     MPI_Init(&argc, &argv);
     int status = 0;
     try {
@@ -42,7 +44,7 @@ int main(int argc, char **argv) {
         stream s(eng);
         const ep::communicator comm(eng, ep::transport::mpi, MPI_COMM_WORLD, 60000);
         mpi_ranks_t ranks(eng);
-        status = run_all(ranks, comm, eng, s, argc, argv);
+        status = run_all(ranks, comm, eng, s, *sizes);
     } catch (const mxdnn::error &e) {
         std::fprintf(stderr, "%s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -66,6 +66,8 @@ struct nccl_ranks_t : ranks_t {
 } // namespace
 
 int main(int argc, char **argv) {
+    const std::optional<sizes_t> sizes = sizes_of(argc, argv);
+    if (!sizes) return 2;
     const int devices = int(engine::get_count(engine::kind::cuda));
     if (devices == 0) {
         std::puts("there is no CUDA device");
@@ -87,7 +89,7 @@ int main(int argc, char **argv) {
                 stream s(eng);
                 const ep::communicator comm(eng, ep::transport::nccl, comms[size_t(i)], 60000);
                 nccl_ranks_t ranks(eng, s, meeting);
-                status[size_t(i)] = run_all(ranks, comm, eng, s, argc, argv);
+                status[size_t(i)] = run_all(ranks, comm, eng, s, *sizes);
             } catch (const mxdnn::error &e) {
                 std::fprintf(stderr, "rank %d: %s\n", i, e.what());
                 std::exit(1); // the other ranks would wait for this one

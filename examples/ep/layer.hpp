@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -230,17 +231,34 @@ inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng,
 }
 
 // TOKENS, HIDDEN and PASSES of a command line, in both precisions.
+struct sizes_t {
+    dim tokens = 256, hidden = 512, passes = 10;
+};
+// Of the words [TOKENS [HIDDEN [PASSES]]]. What is something else is said on standard error.
+inline std::optional<sizes_t> sizes_of(int argc, char **argv) {
+    sizes_t s;
+    dim *const all[] = {&s.tokens, &s.hidden, &s.passes};
+    for (int i = 1; i < argc; i++) {
+        char *end = nullptr;
+        const dim n = std::strtoll(argv[i], &end, 10);
+        if (i > 3 || *end || n < 1 || n > 1 << 24) {
+            std::fprintf(stderr, "usage: %s [TOKENS [HIDDEN [PASSES]]], whole numbers from 1 on\n", argv[0]);
+            return std::nullopt;
+        }
+        *all[i - 1] = n;
+    }
+    return s;
+}
+
 inline int run_all(
-        ranks_t &ranks, const ep::communicator &comm, const engine &eng, stream &s, int argc, char **argv) {
-    const dim tokens = argc > 1 ? std::atoi(argv[1]) : 256, hidden = argc > 2 ? std::atoi(argv[2]) : 512;
-    const int passes = argc > 3 ? std::max(1, std::atoi(argv[3])) : 10;
+        ranks_t &ranks, const ep::communicator &comm, const engine &eng, stream &s, const sizes_t &sizes) {
     int status = 0;
     if (comm.rank() == 0)
         std::printf("%d ranks, %lld tokens each, %lld columns, %lld experts, top %lld\n", comm.size(),
-                static_cast<long long>(tokens), static_cast<long long>(hidden),
+                static_cast<long long>(sizes.tokens), static_cast<long long>(sizes.hidden),
                 static_cast<long long>(local_experts) * comm.size(), static_cast<long long>(topk));
     for (const dt type : {dt::bf16, dt::f8_e4m3})
-        if (!run(ranks, comm, eng, s, type, tokens, hidden, passes)) status = 1;
+        if (!run(ranks, comm, eng, s, type, sizes.tokens, sizes.hidden, int(sizes.passes))) status = 1;
     if (comm.rank() == 0) std::puts(status ? "wrong results" : "the results are those of plain loops");
     return status;
 }

@@ -8,6 +8,7 @@
 #include <tbb/global_control.h>
 
 #include "commands/commands.hpp"
+#include "common/command_line.hpp"
 
 namespace {
 
@@ -107,7 +108,7 @@ int run(int argc, char **argv) {
             "count the time that all threads compute, not the time that passes: for one thread on a machine that "
             "others use");
     add_loading(bench, o);
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = command_line::parse(app, "mxdnn-llm", argc, argv)) return *status;
 
     std::unique_ptr<tbb::global_control> limit;
     if (o.threads > 0) {

@@ -20,6 +20,7 @@
 #include <mxdnn/mxdnn.hpp>
 
 #include "commands.hpp"
+#include "common/command_line.hpp"
 #include "common/weight_formats.hpp"
 
 extern char **environ;
@@ -108,7 +109,7 @@ int run(int argc, char **argv) {
     auto *check =
             app.add_subcommand("check", "compare tokens and embeddings with ones that were made elsewhere");
     check->add_option("golden", golden, "JSON of make_golden.py")->required();
-    CLI11_PARSE(app, argc, argv);
+    if (const auto status = command_line::parse(app, "minilm", argc, argv)) return *status;
 
     if (o.packed.empty()) o.packed = o.model + "/packed";
     const bool needs_original = file.empty(); // a packed file is a model of its own

@@ -113,7 +113,9 @@ void set_engine(const std::string &v) {
         make_engine();
     } catch (const mxdnn::error &e) {
         if (e.status == mxdnn_device_unavailable) throw no_device_t{e.message};
-        throw usage_error_t("--engine is neither cpu, cuda nor cuda:INDEX; as a " + e.message);
+        std::string targets;
+        for (const std::string &t : mxdnn::engine::get_target_names()) targets += " " + t;
+        throw usage_error_t("--engine is '" + v + "'; possible are cpu cuda cuda:INDEX" + targets);
     }
 }
 
@@ -135,7 +137,7 @@ bool parse_setting(const std::string &word) {
     if (option(word, "impl", v)) return settings.impl = v, true;
     if (option(word, "best-only", v)) return settings.best_only = to_bool(v, "best-only"), true;
     if (option(word, "against", v)) {
-        one_of(v, "against", {"none", "onednn", "ref", "dense", "cublas", "cublaslt"});
+        one_of(v, "against", {"none", "onednn", "ref", "dense", "cublas"});
         return settings.against = v == "none" ? "" : v, true;
     }
     if (option(word, "cold-cache", v))
@@ -177,7 +179,7 @@ void print_help() {
             "--best-only=true|false\n"
             "          --batch=FILE|ci|smoke|perf|all --only-with-isa=ISA --plant-fault=true|false\n"
             "          --cold-cache=none|wei --against=none|onednn|ref|dense|cublas --max-ms-per-prb=N\n"
-            "          --perf-template=TEXT --ceilings\n"
+            "          --perf-template=TEXT --ceilings --version\n"
             "types:   %s\n"
             "formats: %s\n"
             "post-ops:%s\n\n"
@@ -248,6 +250,12 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
         print_help();
         throw answered_t{};
     }
+    if (word == "--version") {
+        const mxdnn_version_t *version = mxdnn_version();
+        std::printf("mxdnn-bench %d.%d.%d, commit %s\n", version->major, version->minor, version->patch,
+                version->hash);
+        throw answered_t{};
+    }
     answered = answered || word == "--ceilings";
     if (word == "--ceilings" && is_device(make_engine())) {
         const ceilings_t &c = device_ceilings();
@@ -267,8 +275,9 @@ void take(const std::string &word, const std::filesystem::path &folder, int dept
                             + "' is no setting (--help has them), and a driver has not been named yet: one of"
                             + names_of_drivers());
     if (!driver->word(help ? "--help" : word))
-        throw usage_error_t(
-                "option '" + word + "' is not known to --" + driver->name + "; --help lists those that are");
+        throw usage_error_t("option '" + word + "' is not known to --" + driver->name
+                            + (word.find('=') == word.npos ? " without =VALUE" : "")
+                            + "; --help lists those that are");
     if (help) throw answered_t{};
 }
 

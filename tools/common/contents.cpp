@@ -111,7 +111,7 @@ mxdnn::blob_verdict check_usable(
     const mxdnn::blob_verdict verdict = mxdnn::check_blob(engine, desc.get_blob());
     if (verdict == mxdnn::blob_verdict::native || verdict == mxdnn::blob_verdict::slower) return verdict;
     throw std::runtime_error(what + " is packed for " + desc.get_target() + ", not for " + engine.get_target()
-                             + "; unpack it for a target that it is packed for, or pack the weights again");
+                             + "; use a target that it is packed for, or pack the weights again");
 }
 
 } // namespace safetensors

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.hpp"
+#include "common/command_line.hpp"
 #include "common/interrupt.hpp"
 #include "common/weight_formats.hpp"
 #include "common/weight_rule.hpp"
@@ -22,6 +23,8 @@ int run(int argc, char **argv) {
     options_t o;
     CLI::App app{"Packs the weights of a safetensors or GGUF file into mxdnn's layouts"};
     app.require_subcommand(1);
+    std::string targets;
+    for (const std::string &t : mxdnn::engine::get_target_names()) targets += " " + t;
     const auto command = [&](const char *name, const char *what) {
         CLI::App *c = app.add_subcommand(name, what);
         c->add_option(
@@ -30,8 +33,8 @@ int run(int argc, char **argv) {
         c->add_option("--threads", o.threads, "how many work; 0: as many as the machine has")
                 ->check(CLI::Range(0u, 1024u))
                 ->capture_default_str();
-        c->add_option(
-                "--target", o.target, "pack for, or check against, this target (default: this machine)");
+        c->add_option("--target", o.target,
+                "pack for, or check against, this target:" + targets + " (default: this machine)");
         return c;
     };
     const auto with_parts = [&](CLI::App *c) {
@@ -97,21 +100,10 @@ int run(int argc, char **argv) {
     with_transposed(diff_c);
     with_gptq(diff_c);
     with_parts(diff_c);
-    try {
-        bool known = argc < 2 || *argv[1] == '-';
-        std::string commands;
-        for (const CLI::App *c : {pack_c, unpack_c, list_c, verify_c, diff_c}) {
-            known = known || c->check_name(argv[1]);
-            commands += " " + c->get_name();
-        }
-        if (!known)
-            throw CLI::ValidationError(
-                    "there is no command '" + std::string(argv[1]) + "'; possible are" + commands);
-        app.parse(argc, argv);
-        if (*pack_c && o.out.empty() && !o.dry_run) throw CLI::RequiredError("output");
-    } catch (const CLI::ParseError &e) {
-        return app.exit(e) == 0 ? 0 : 2;
-    }
+    pack_c->final_callback([&] {
+        if (o.out.empty() && !o.dry_run) throw CLI::RequiredError("output");
+    });
+    if (const auto status = command_line::parse(app, "mxdnn-pack", argc, argv)) return *status;
     if (*pack_c) pack(o);
     if (*unpack_c) unpack(o);
     if (*diff_c) diff(o);

@@ -293,4 +293,8 @@ grep -q "cannot write to standard output" out.txt || fail "a list that was not w
 ls -A | grep '\.tmp$' && fail "a temporary file is left"
 
 refuses "there is no command 'repack'; possible are pack unpack list verify diff" "$pack" repack plain.safetensors
+refuses "mxdnn-pack: option '--fromat' is not known; mxdnn-pack pack --help says more" \
+    "$pack" pack plain.safetensors never --fromat mxfp4
+refuses "mxdnn-pack: 'more' is one argument too many" "$pack" list plain.safetensors more
+"$pack" --version | grep -qE '^mxdnn-pack [0-9]+\.[0-9]+\.[0-9]+, commit' || fail "no version"
 echo "mxdnn-pack: all passed"

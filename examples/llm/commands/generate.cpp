@@ -64,7 +64,7 @@ void generate(const options_t &o) {
     prompt_t prompt{o.ids, {}, false};
     std::unique_ptr<printer_t> printer = std::make_unique<id_printer_t>();
     if (o.ids.empty()) {
-        text = std::make_unique<text_model_t>(read_text_model(o.model));
+        text = std::make_unique<text_model_t>(text_model_of(o));
         prompt = prompt_of(*text, o);
         printer = std::make_unique<text_printer_t>(text->tokenizer, prompt.shows_special);
     }

@@ -8,6 +8,7 @@
 namespace llm {
 
 void print_memory(const model_t &m) {
+    fflush(stdout); // what was printed before comes first where both are one terminal or file
     rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         fprintf(stderr, "peak memory of the host: %.2f GB", double(usage.ru_maxrss) * 1024e-9);

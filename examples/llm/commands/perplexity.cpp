@@ -10,7 +10,7 @@
 
 #include "common/input_file.hpp"
 #include "model/session.hpp"
-#include "text/text_model.hpp"
+#include "prompt.hpp"
 
 namespace llm {
 
@@ -34,7 +34,7 @@ void perplexity(const options_t &o) {
                                  + std::to_string(max_bytes));
     std::string content(size_t(file.size()), '\0');
     file.read(0, file.size(), &content[0]);
-    const std::vector<int32_t> ids = read_text_model(o.model).tokenizer.encode(content, true);
+    const std::vector<int32_t> ids = text_model_of(o).tokenizer.encode(content, true);
     if (ids.size() < 2) throw std::runtime_error(file.name() + " has fewer than two tokens");
 
     model_t m = load_model(o);

@@ -4,9 +4,17 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "model/synthetic.hpp"
 #include "text/chat.hpp"
 
 namespace llm {
+
+text_model_t text_model_of(const options_t &o) {
+    if (is_synthetic(o.model))
+        throw std::runtime_error(
+                o.model + " has made-up weights and no tokeniser: it takes tokens, not a text");
+    return read_text_model(o.model);
+}
 
 prompt_t prompt_of(const text_model_t &model, const options_t &o) {
     const tokenizer_t &t = model.tokenizer;

@@ -13,6 +13,9 @@ struct prompt_t {
     bool shows_special;        // whether special tokens are part of the answer's text
 };
 
+// The tokeniser of the model that the command line names.
+text_model_t text_model_of(const options_t &options);
+
 // The text as it is, or in the model's chat template.
 prompt_t prompt_of(const text_model_t &model, const options_t &options);
 

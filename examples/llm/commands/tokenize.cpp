@@ -7,7 +7,7 @@
 namespace llm {
 
 void tokenize(const options_t &o) {
-    const prompt_t p = prompt_of(read_text_model(o.model), o);
+    const prompt_t p = prompt_of(text_model_of(o), o);
     for (size_t i = 0; i < p.tokens.size(); i++) printf("%s%d", i ? "," : "", p.tokens[i]);
     printf("\n");
 }

@@ -272,6 +272,18 @@ def wrong_files() -> None:
     refuses("cannot open nowhere", "nowhere")
 
 
+def wrong_command_lines() -> None:
+    for words, *args in [
+        ("mxdnn-llm: there is no command 'descirbe'; possible are describe logits", "descirbe", "model"),
+        ("mxdnn-llm: option '--tokns=3' is not known; mxdnn-llm generate --help", "generate", "model", "--tokns=3"),
+        ("mxdnn-llm: model is required", "describe"),
+    ]:
+        done = subprocess.run([LLM, *args], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and done.stderr.startswith(words), (words, done.returncode, done.stderr)
+    done = subprocess.run([LLM, "generate", "shape:gpt-oss-tiny", "a text"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "takes tokens, not a text" in done.stderr, done.stderr
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -281,6 +293,7 @@ def main() -> None:
         gguf()
         routes()
         wrong_files()
+        wrong_command_lines()
         logits_that_are_none()
     print("as they should be")
 

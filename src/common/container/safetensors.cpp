@@ -318,8 +318,8 @@ status_t parse_prefix(const uint8_t *prefix, uint64_t file_size, uint64_t &heade
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--) length = length << 8 | prefix[i];
     if (length > max_header_size)
-        return fail(kind_t::header_too_long, "the header's length is given as " + str(length)
-                                                     + " bytes; at most " + str(max_header_size)
+        return fail(kind_t::header_too_long, "not a safetensors file: the header's length is given as "
+                                                     + str(length) + " bytes; at most " + str(max_header_size)
                                                      + " are read");
     if (length > file_size - prefix_size)
         return fail(kind_t::header_past_end, "the header's length is given as " + str(length)

@@ -166,7 +166,7 @@ void measure_on_device(const problem_t &p, const mxdnn::grouped_matmul_backward_
     const args_t there = on_device(stream.get_engine(), args);
     const nodes_t nodes(size_t(graph_nodes(r)), [&] { prim.execute(stream, there); });
     device_peer_t peer;
-    if (settings.against == "cublas" || settings.against == "cublaslt") {
+    if (settings.against == "cublas") {
         const buffer_t src = random_bf16(p.rows * p.K), weights = random_bf16(p.N * p.K);
         peer = make_cublaslt_matmul(stream, {1, p.rows, p.K, p.N, src, weights}, 1, int(nodes.size()));
         r.peer = peer.name;

@@ -94,7 +94,7 @@ void measure_on_device(
     for (int i = 0; i < count; i++)
         nodes.push_back([&, i] { prim.execute(x.stream, args[size_t(i % copies)]); });
     device_peer_t peer;
-    if (settings.against == "cublas" || settings.against == "cublaslt")
+    if (settings.against == "cublas")
         peer = make_dense_peer(p, x, copies_of(2. * double(p.K() * p.N())), count);
     if (!peer.name.empty()) r.peer = peer.name;
     time_graphs(x.stream, nodes, peer.nodes, settings.ms_per_problem, r.times, r.peer_times);
