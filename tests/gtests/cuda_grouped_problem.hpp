@@ -15,10 +15,10 @@ namespace grouped {
 using namespace mxdnn::impl;
 
 enum class act_t { none, swiglu_oai, silu, relu, relu2 };
-// Kinds of random problems, in order: small; many rows; few rows, with so many experts and columns that each
-// multiprocessor has several items; more rows, with more items than gemm lists at its start; many rows of
-// f8_e4m3, with block scales that are close together or far apart.
-enum class kind_t { small, many, wide, turns, fp8 };
+// Kinds of random problems, in order: small; many rows; many rows of many tokens, which are summed; few rows,
+// with so many experts and columns that each multiprocessor has several items; more rows, with more items
+// than gemm lists at its start; many rows of f8_e4m3, with block scales that are close together or far apart.
+enum class kind_t { small, many, tokens, wide, turns, fp8 };
 
 template <typename T>
 bytes_t bytes_of(const std::vector<T> &v) {
@@ -82,24 +82,27 @@ struct problem_of_test_t {
 
     // int4: with such weights, of any type.
     problem_of_test_t(unsigned seed, kind_t kind, bool int4 = false) : d(seed) {
-        const bool many = kind == kind_t::many, wide = kind == kind_t::wide, turns = kind == kind_t::turns;
+        const bool tokens = kind == kind_t::tokens, many = kind == kind_t::many || tokens,
+                   wide = kind == kind_t::wide, turns = kind == kind_t::turns;
         fp8 = kind == kind_t::fp8;
         const int64_t ks[] = {8, 40, 64, 136, 320, 648}, ns[] = {6, 64, 100, 128, 130, 256, 384},
-                      wide_ns[] = {1100, 1280, 1536};
+                      wide_ns[] = {1100, 1280, 1536}, tokens_ns[] = {20, 1030, 2056, 3074, 6146};
         const int sizes[] = {0, 0, 1, 2, 5, 8, 9, 17, 33, 40, 70, 130}, large[] = {0, 90, 160, 350},
                   sparse[] = {0, 1, 2, 3, 9}, larger[] = {1, 40, 250, 256, 270, 530};
         // More sums than there is room for at once.
-        const bool huge = many && d.below(4) == 0;
+        const bool huge = many && !tokens && d.below(4) == 0;
         if (huge) check_step = 23;
+        if (tokens) check_step = 61;
         if (wide) check_step = 3;
         if (turns) check_step = 97;
         if (fp8) check_step = 7;
         const dt types[] = {dt::f32, dt::bf16, dt::f16};
         // Exact sums of bf16 rows.
         if (!fp8 && seed % 3) src_type = seed % 3 == 1 ? dt::f16 : dt::f32;
-        E = turns ? 300 : huge || wide ? 40 : 1 + d.below(fp8 || d.coin() ? 5 : 40);
+        E = turns ? 300 : tokens ? 8 : huge || wide ? 40 : 1 + d.below(fp8 || d.coin() ? 5 : 40);
         K = many ? 64 : turns ? 8 : d.one_of(ks);
-        N = many    ? 64 * (1 + d.below(4)) * (huge ? 5 : 1)
+        N = tokens  ? d.one_of(tokens_ns)
+            : many  ? 64 * (1 + d.below(4)) * (huge ? 5 : 1)
             : wide  ? d.one_of(wide_ns)
             : turns ? 4616
                     : d.one_of(ns);
@@ -113,7 +116,7 @@ struct problem_of_test_t {
         const mxdnn::row_grouping groupings[] = {
                 mxdnn::row_grouping::ends, mxdnn::row_grouping::starts, mxdnn::row_grouping::padded};
         grouping = d.one_of(groupings);
-        G = huge || wide || turns || d.coin() ? E : 1 + d.below(9);
+        G = huge || wide || turns || tokens || d.coin() ? E : 1 + d.below(9);
         if (G != E || d.coin()) {
             const bool mapped = d.coin();
             const int global = mapped ? int(E) + d.below(4) : int(E);
@@ -122,13 +125,14 @@ struct problem_of_test_t {
         }
         std::vector<int> counts;
         for (int64_t g = 0; g < G; g++)
-            counts.push_back(fp8     ? (g == 0    ? 700
-                                         : g == 1 ? 0
-                                                  : d.one_of(larger))
-                             : many  ? d.one_of(large) * (huge ? 9 : 1)
-                             : wide  ? d.one_of(sparse)
-                             : turns ? 17 + d.below(4)
-                                     : d.one_of(sizes));
+            counts.push_back(fp8      ? (g == 0    ? 700
+                                          : g == 1 ? 0
+                                                   : d.one_of(larger))
+                             : tokens ? 400 + d.below(3)
+                             : many   ? d.one_of(large) * (huge ? 9 : 1)
+                             : wide   ? d.one_of(sparse)
+                             : turns  ? 17 + d.below(4)
+                                      : d.one_of(sizes));
         if (grouping == mxdnn::row_grouping::padded) {
             group_rows = *std::max_element(counts.begin(), counts.end()) + d.below(3);
             bounds.assign(counts.begin(), counts.end());
@@ -144,7 +148,7 @@ struct problem_of_test_t {
         src_rows = gathers ? 1 + d.below(50) : rows;
         for (int64_t r = 0; r < rows && gathers; r++) gather.push_back(d.below(int(src_rows) + 1) - 1);
         scatters = many || (!turns && d.coin());
-        dst_rows = scatters ? 1 + d.below(many ? 900 : 60) : rows;
+        dst_rows = scatters ? (tokens ? 2048 : 1) + d.below(many ? 900 : 60) : rows;
         for (int64_t r = 0; r < rows && scatters; r++)
             scatter.push_back(d.below(7) ? d.below(int(dst_rows)) : -1);
         if (d.below(3) == 0) old_scale = .5f;

@@ -56,6 +56,12 @@ TEST(cuda_sm90_grouped, gemm_that_meet) {
     run_seeds(500, 12, kind_t::many, 1);
 }
 
+// One CTA adds up all columns of a token.
+TEST(cuda_sm90_grouped, rows_of_many_tokens_that_meet) {
+    if (!on_hopper()) GTEST_SKIP() << "no Hopper device";
+    run_seeds(550, 6, kind_t::tokens, 1);
+}
+
 // At the rate of FP8, which relaxed sums allow.
 TEST(cuda_sm90_grouped, rows_of_fp8) {
     if (!on_hopper()) GTEST_SKIP() << "no Hopper device";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second half of a grouped matmul with SCATTER_IDX: rows of finished results, in f32, are added where
-// they meet, in the order of the rows, and become rows of dst. A CTA makes some columns of one row of dst.
+// they meet, in the order of the rows, and become rows of dst. A CTA makes some columns of one row of dst, or
+// all of most rows where there are many, so that each chain is followed once.
 //
 // Which rows meet is found in one of two ways. Few rows: every CTA looks through all indices. More: two
 // kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
@@ -109,7 +110,9 @@ __device__ void search_rows(const scatter_sum_args_t &a, int dst_row, int column
     }
 }
 
-__device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int column, sum_t &sum) {
+// `pieces` times the columns of a CTA.
+template <int pieces>
+__device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int column, sum_t (&sum)[pieces]) {
     __shared__ int list[chain_part], shared_count;
     int last = -1; // rows up to this one have been added
     for (;;) {
@@ -126,21 +129,15 @@ __device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int colum
         }
         __syncthreads();
         const int count = shared_count;
-        sum.add_rows(a, list, count, column);
+#pragma unroll
+        for (int p = 0; p < pieces; p++) sum[p].add_rows(a, list, count, column + p * cta_columns);
         if (count < chain_part) return;
         last = list[count - 1];
         __syncthreads();
     }
 }
 
-__global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) {
-    start_of_early_kernel();
-    const int dst_row = blockIdx.x, column = blockIdx.y * cta_columns + threadIdx.x * columns_each;
-    sum_t sum;
-    if (a.next)
-        follow_chain(a, dst_row, column, sum);
-    else
-        search_rows(a, dst_row, column, sum);
+__device__ void store(const scatter_sum_args_t &a, int dst_row, int column, const sum_t &sum) {
     if (column >= a.columns || (a.keeps && !sum.any)) return;
     const int valid = min(columns_each, a.columns - column);
     const int64_t at = dst_row * a.dst_stride + column;
@@ -148,6 +145,19 @@ __global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) 
     if (a.old_scale != 0.f)
         for (int j = 0; j < valid; j++) v[j] += a.old_scale * load_value(a.dst, a.dst_type, at + j);
     store_values<columns_each>(a.dst, a.dst_type, at, v, valid);
+}
+
+template <int pieces>
+__global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) {
+    start_of_early_kernel();
+    const int dst_row = blockIdx.x, column = blockIdx.y * pieces * cta_columns + threadIdx.x * columns_each;
+    sum_t sum[pieces];
+    if (a.next)
+        follow_chain(a, dst_row, column, sum);
+    else if constexpr (pieces == 1)
+        search_rows(a, dst_row, column, sum[0]);
+#pragma unroll
+    for (int p = 0; p < pieces; p++) store(a, dst_row, column + p * cta_columns, sum[p]);
 }
 
 __global__ void __launch_bounds__(threads) clear_chains(const scatter_sum_args_t a) {
@@ -170,6 +180,7 @@ __global__ void __launch_bounds__(threads) link_rows(const scatter_sum_args_t a)
 }
 
 constexpr int ctas_at_most = 1024;
+constexpr int many_rows = 2048, many_pieces = 3;
 
 cudaError_t launch_link(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
@@ -182,8 +193,10 @@ cudaError_t launch_link(const launch_t &at, const void *args) {
 
 cudaError_t launch_sum(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const scatter_sum_args_t *>(args);
-    const dim3 grid(unsigned(a.dst_rows), unsigned((a.columns + cta_columns - 1) / cta_columns));
-    return launch_kernel(at, sum_rows, {grid, threads, 0, early}, a);
+    const bool has_many = a.next && a.dst_rows >= many_rows;
+    const int64_t columns = cta_columns * (has_many ? many_pieces : 1);
+    const dim3 grid(unsigned(a.dst_rows), unsigned((a.columns + columns - 1) / columns));
+    return launch_kernel(at, has_many ? sum_rows<many_pieces> : sum_rows<1>, {grid, threads, 0, early}, a);
 }
 
 cudaError_t prepare_link(const void *) {
@@ -191,11 +204,15 @@ cudaError_t prepare_link(const void *) {
     return e != cudaSuccess ? e : load_kernel(link_rows);
 }
 
+cudaError_t prepare_sum(const void *) {
+    const cudaError_t e = load_kernel(sum_rows<1>);
+    return e != cudaSuccess ? e : load_kernel(sum_rows<many_pieces>);
+}
+
 } // namespace
 
 const kernel_entry_t scatter_link_kernel = {sizeof(scatter_sum_args_t), prepare_link, launch_link};
-const kernel_entry_t scatter_sum_kernel = {
-        sizeof(scatter_sum_args_t), [](const void *) { return load_kernel(sum_rows); }, launch_sum};
+const kernel_entry_t scatter_sum_kernel = {sizeof(scatter_sum_args_t), prepare_sum, launch_sum};
 
 } // namespace cuda
 } // namespace impl
