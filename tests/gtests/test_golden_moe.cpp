@@ -190,121 +190,127 @@ void expect_rows(const bytes_t &got, const bytes_t &want, const char *what, bool
     for (size_t i = want.size(); i < got.size(); i++) ASSERT_EQ(got[i], poisoned) << what << " byte " << i;
 }
 
+// Values go through f32: a signalling NaN becomes a quiet one.
+void expect_values(const bytes_t &got, const bytes_t &want, dt type) {
+    const size_t width = type == dt::f32 ? 4 : 2;
+    const uint32_t magnitude = type == dt::f32 ? 0x7fffffff : 0x7fff, inf = type == dt::f32    ? 0x7f800000
+                                                                            : type == dt::bf16 ? 0x7f80
+                                                                                               : 0x7c00;
+    EXPECT_EQ(got.back(), poisoned);
+    for (size_t i = 0; i + width <= want.size(); i += width) {
+        uint32_t g = 0, w = 0;
+        std::memcpy(&g, &got[i], width);
+        std::memcpy(&w, &want[i], width);
+        if ((w & magnitude) > inf)
+            EXPECT_GT(g & magnitude, inf) << i;
+        else
+            EXPECT_EQ(g, w) << i;
+    }
+}
+
+// A case with these orders of scales: rows become permuted, and come back with the orders exchanged.
+struct permutation_t {
+    const engine_t &e;
+    const case_t &c;
+    const bool src_swizzled, dst_swizzled;
+    const bool runtime_rows; // rows are known in the execution alone; groups are told by their starts
+    const bool grouped;      // the permuted rows are described as for grouped_matmul, not as a plain tensor
+    const moved_t m{c};
+    const memory::dim src_rows = c.number("src_rows"), dst_rows = c.number("dst_rows"),
+                      ranks = c.number("ranks"), experts = c.number("experts");
+    const bool odd_half = m.type == dt::f4_e2m1 && m.D % 2;
+    const size_t row = src_rows ? c.bytes("src").size() / size_t(src_rows) : 1;
+    bytes_t dst = bytes_t(m.desc(dst_rows).get_size() + 1), dst_scales = {};
+
+    memory::dim described(memory::dim rows) const {
+        return runtime_rows ? memory::dim(MXDNN_RUNTIME_DIM_VAL) : rows;
+    }
+    memory::desc permuted(memory::dim rows) const {
+        return grouped ? memory::desc::grouped({rows, m.D}, m.type, 0, experts) : m.desc(rows);
+    }
+    memory scales_of(memory::dim rows, bool swizzled, bytes_t &bytes) const {
+        const memory::dims dims = m.scales_dims(rows, swizzled);
+        if (bytes.empty()) bytes.resize(size_t(dims[0] * dims[1]) * m.scale_width());
+        return e.of(dims, type_of(c.word("scale")), bytes);
+    }
+
+    void there() {
+        mxdnn::primitive_attr attr;
+        m.describe(attr, MXDNN_ARG_SRC, src_swizzled);
+        m.describe(attr, MXDNN_ARG_DST, dst_swizzled);
+        attr.set_row_grouping(runtime_rows ? mxdnn::row_grouping::starts : mxdnn::row_grouping::ends);
+        bytes_t src = c.bytes("src"), counts = c.bytes("counts"), scales;
+        src.resize(src.size() + 1);
+        args_t args = {{MXDNN_ARG_SRC, memory(m.desc(src_rows), e.eng, src.data())},
+                {MXDNN_ARG_GROUP_COUNTS, e.of({ranks, experts}, dt::s32, counts)},
+                {MXDNN_ARG_DST, memory(permuted(dst_rows), e.eng, dst.data())}};
+        outputs_t out{e, {}};
+        out.add(args, MXDNN_ARG_GROUP_OFFSETS, {experts + runtime_rows}, dt::s32);
+        out.add(args, MXDNN_ARG_PERMUTED_IDX, {dst_rows}, dt::s32);
+        if (m.quantised()) {
+            scales = c.bytes(src_swizzled ? "scales_128x4" : "scales");
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = scales_of(src_rows, src_swizzled, scales);
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] = scales_of(dst_rows, dst_swizzled, dst_scales);
+        }
+        const moe_permute::primitive_desc pd(e.eng, m.desc(described(src_rows)),
+                permuted(described(dst_rows)), ranks, experts, c.number("align"), attr);
+        for_each_impl<moe_permute::primitive_desc>(pd, [&](const moe_permute::primitive_desc &each) {
+            out.poison();
+            std::fill(dst.begin(), dst.end(), poisoned);
+            std::fill(dst_scales.begin(), dst_scales.end(), poisoned);
+            moe_permute(each).execute(e.stream, args);
+            out.expect_ends_untouched();
+            EXPECT_EQ(out.as<int32_t>(MXDNN_ARG_GROUP_OFFSETS),
+                    c.as<int32_t>(runtime_rows ? "starts" : "ends"));
+            EXPECT_EQ(out.as<int32_t>(MXDNN_ARG_PERMUTED_IDX), c.as<int32_t>("idx"));
+            expect_rows(dst, c.bytes("dst"), "dst", odd_half, row);
+            if (m.quantised())
+                expect_rows(dst_scales, c.bytes(dst_swizzled ? "dst_scales_128x4" : "dst_scales"), "scales",
+                        false, 1);
+        });
+    }
+
+    void back() {
+        mxdnn::primitive_attr attr;
+        m.describe(attr, MXDNN_ARG_SRC, dst_swizzled);
+        m.describe(attr, MXDNN_ARG_DST, src_swizzled);
+        bytes_t idx = c.bytes("idx"), got(c.bytes("back").size() + 1), scales;
+        args_t args = {{MXDNN_ARG_SRC, memory(permuted(dst_rows), e.eng, dst.data())},
+                {MXDNN_ARG_PERMUTED_IDX, e.of({dst_rows}, dt::s32, idx)},
+                {MXDNN_ARG_DST, memory(m.desc(src_rows), e.eng, got.data())}};
+        if (m.quantised()) {
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] = scales_of(dst_rows, dst_swizzled, dst_scales);
+            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] = scales_of(src_rows, src_swizzled, scales);
+        }
+        const moe_unpermute::primitive_desc pd(
+                e.eng, permuted(described(dst_rows)), m.desc(described(src_rows)), attr);
+        for_each_impl<moe_unpermute::primitive_desc>(pd, [&](const moe_unpermute::primitive_desc &each) {
+            std::fill(got.begin(), got.end(), poisoned);
+            std::fill(scales.begin(), scales.end(), poisoned);
+            moe_unpermute(each).execute(e.stream, args);
+            if (!m.quantised()) return expect_values(got, c.bytes("back"), m.type);
+            expect_rows(got, c.bytes("back"), "back", odd_half, row);
+            expect_rows(scales, c.bytes(src_swizzled ? "back_scales_128x4" : "back_scales"), "scales back",
+                    false, 1);
+        });
+    }
+};
+
 TEST(golden_moe, permute_and_back) {
     const engine_t e;
     for (const case_t &c : cases()) {
         if (c.kind != "permute") continue;
         SCOPED_TRACE(c.name);
-        const moved_t m{c};
-        const memory::dim src_rows = c.number("src_rows"), dst_rows = c.number("dst_rows"),
-                          ranks = c.number("ranks"), experts = c.number("experts");
-        const bool odd_half = m.type == dt::f4_e2m1 && m.D % 2;
-        const size_t row = src_rows ? c.bytes("src").size() / size_t(src_rows) : 1;
-        for (int form = 0; form < (m.quantised() ? 4 : 1); form++)
-            for (int variant = 0; variant < 3; variant++) {
-                const bool runtime_rows = variant > 0, grouped = variant == 2;
+        for (int form = 0; form < (moved_t{c}.quantised() ? 4 : 1); form++)
+            for (const auto &[runtime_rows, grouped] :
+                    {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
                 const bool src_swizzled = form & 1, dst_swizzled = form & 2;
                 if (src_swizzled && !c.has("scales_128x4")) continue;
                 if (dst_swizzled && !c.has("dst_scales_128x4")) continue;
                 SCOPED_TRACE("scales " + std::to_string(form));
-                const auto rows_of = [&](memory::dim rows) {
-                    return runtime_rows ? memory::dim(MXDNN_RUNTIME_DIM_VAL) : rows;
-                };
-
-                mxdnn::primitive_attr attr;
-                m.describe(attr, MXDNN_ARG_SRC, src_swizzled);
-                m.describe(attr, MXDNN_ARG_DST, dst_swizzled);
-                attr.set_row_grouping(runtime_rows ? mxdnn::row_grouping::starts : mxdnn::row_grouping::ends);
-                args_t args;
-                bytes_t src = c.bytes("src"), counts = c.bytes("counts"), scales;
-                src.resize(src.size() + 1);
-                args[MXDNN_ARG_SRC] = memory(m.desc(src_rows), e.eng, src.data());
-                args[MXDNN_ARG_GROUP_COUNTS] = e.of({ranks, experts}, dt::s32, counts);
-                outputs_t out{e, {}};
-                out.add(args, MXDNN_ARG_GROUP_OFFSETS, {experts + runtime_rows}, dt::s32);
-                out.add(args, MXDNN_ARG_PERMUTED_IDX, {dst_rows}, dt::s32);
-                bytes_t dst(m.desc(dst_rows).get_size() + 1), dst_scales;
-                // Described as for grouped_matmul, or as a plain tensor.
-                const auto permuted = [&](memory::dim rows) {
-                    return grouped ? memory::desc::grouped({rows, m.D}, m.type, 0, experts) : m.desc(rows);
-                };
-                args[MXDNN_ARG_DST] = memory(permuted(dst_rows), e.eng, dst.data());
-                if (m.quantised()) {
-                    const dt type = type_of(c.word("scale"));
-                    scales = c.bytes(src_swizzled ? "scales_128x4" : "scales");
-                    args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
-                            e.of(m.scales_dims(src_rows, src_swizzled), type, scales);
-                    const memory::dims dims = m.scales_dims(dst_rows, dst_swizzled);
-                    dst_scales.resize(size_t(dims[0] * dims[1]) * m.scale_width());
-                    args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] = e.of(dims, type, dst_scales);
-                }
-                const moe_permute::primitive_desc pd(e.eng, m.desc(rows_of(src_rows)),
-                        permuted(rows_of(dst_rows)), ranks, experts, c.number("align"), attr);
-                for_each_impl<moe_permute::primitive_desc>(pd, [&](const moe_permute::primitive_desc &each) {
-                    out.poison();
-                    std::fill(dst.begin(), dst.end(), poisoned);
-                    std::fill(dst_scales.begin(), dst_scales.end(), poisoned);
-                    moe_permute(each).execute(e.stream, args);
-                    out.expect_ends_untouched();
-                    EXPECT_EQ(out.as<int32_t>(MXDNN_ARG_GROUP_OFFSETS),
-                            c.as<int32_t>(runtime_rows ? "starts" : "ends"));
-                    EXPECT_EQ(out.as<int32_t>(MXDNN_ARG_PERMUTED_IDX), c.as<int32_t>("idx"));
-                    expect_rows(dst, c.bytes("dst"), "dst", odd_half, row);
-                    if (m.quantised())
-                        expect_rows(dst_scales, c.bytes(dst_swizzled ? "dst_scales_128x4" : "dst_scales"),
-                                "scales", false, 1);
-                });
-
-                // Back again, with the orders of scales exchanged.
-                mxdnn::primitive_attr back_attr;
-                m.describe(back_attr, MXDNN_ARG_SRC, dst_swizzled);
-                m.describe(back_attr, MXDNN_ARG_DST, src_swizzled);
-                bytes_t idx = c.bytes("idx"), back(c.bytes("back").size() + 1), back_scales;
-                args_t back_args = {{MXDNN_ARG_SRC, args[MXDNN_ARG_DST]},
-                        {MXDNN_ARG_PERMUTED_IDX, e.of({dst_rows}, dt::s32, idx)},
-                        {MXDNN_ARG_DST, memory(m.desc(src_rows), e.eng, back.data())}};
-                if (m.quantised()) {
-                    const memory::dims dims = m.scales_dims(src_rows, src_swizzled);
-                    back_scales.resize(size_t(dims[0] * dims[1]) * m.scale_width());
-                    back_args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_SRC] =
-                            args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST];
-                    back_args[MXDNN_ARG_ATTR_SCALES | MXDNN_ARG_DST] =
-                            e.of(dims, type_of(c.word("scale")), back_scales);
-                }
-                const moe_unpermute::primitive_desc back_pd(
-                        e.eng, permuted(rows_of(dst_rows)), m.desc(rows_of(src_rows)), back_attr);
-                for_each_impl<moe_unpermute::primitive_desc>(
-                        back_pd, [&](const moe_unpermute::primitive_desc &each) {
-                            std::fill(back.begin(), back.end(), poisoned);
-                            std::fill(back_scales.begin(), back_scales.end(), poisoned);
-                            moe_unpermute(each).execute(e.stream, back_args);
-                            if (m.quantised()) {
-                                expect_rows(back, c.bytes("back"), "back", odd_half, row);
-                                expect_rows(back_scales,
-                                        c.bytes(src_swizzled ? "back_scales_128x4" : "back_scales"),
-                                        "scales back", false, 1);
-                                return;
-                            }
-                            // Values go through f32: a signalling NaN becomes a quiet one.
-                            const bytes_t &want = c.bytes("back");
-                            const size_t width = m.type == dt::f32 ? 4 : 2;
-                            EXPECT_EQ(back.back(), poisoned);
-                            for (size_t i = 0; i + width <= want.size(); i += width) {
-                                uint32_t g = 0, w = 0;
-                                std::memcpy(&g, &back[i], width);
-                                std::memcpy(&w, &want[i], width);
-                                const uint32_t inf = m.type == dt::f32    ? 0x7f800000
-                                                     : m.type == dt::bf16 ? 0x7f80
-                                                                          : 0x7c00;
-                                const bool nan =
-                                        (w & (2 * (m.type == dt::f32 ? 0x40000000u : 0x4000u) - 1)) > inf;
-                                if (nan)
-                                    EXPECT_GT(g & (2 * (m.type == dt::f32 ? 0x40000000u : 0x4000u) - 1), inf)
-                                            << i;
-                                else
-                                    EXPECT_EQ(g, w) << i;
-                            }
-                        });
+                permutation_t p{e, c, src_swizzled, dst_swizzled, runtime_rows, grouped};
+                p.there();
+                p.back();
             }
     }
 }
@@ -347,6 +353,14 @@ TEST(golden_moe, combine) {
             }
         });
     }
+}
+
+TEST(golden_moe, cases_of_every_kind_are_there) {
+    std::map<std::string, int> of_kind;
+    for (const case_t &c : cases()) of_kind[c.kind]++;
+    EXPECT_GE(of_kind["route"], 25);
+    EXPECT_GE(of_kind["permute"], 11);
+    EXPECT_GE(of_kind["combine"], 8);
 }
 
 } // namespace

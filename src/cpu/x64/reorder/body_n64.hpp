@@ -13,8 +13,7 @@ namespace x64 {
 namespace {
 
 constexpr int n64_columns = 64, n64_pairs = n64_columns / 2;
-constexpr int n64_step_bytes = 2048;      // one 16-byte load of every thread
-constexpr int n64_top_plane_bytes = 1024; // in a step of n64_b6, after those
+constexpr int n64_step_bytes = 2048; // one 16-byte load of every thread
 // The first column of a pair; the other one is 8 further.
 constexpr int n64_column(int pair) { return pair / 8 * 16 + pair % 8; }
 
