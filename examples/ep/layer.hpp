@@ -126,25 +126,33 @@ inline double sqnr(const std::vector<uint16_t> &x, const std::vector<uint16_t> &
     return 10 * std::log10(signal / noise);
 }
 
+// Which token goes where: rows are sorted by expert. A model has moe_route for it.
+struct routes_t {
+    std::vector<int32_t> counts, token_of_row, expert_of_row;
+
+    routes_t(int rank, dim tokens, dim experts) {
+        std::mt19937 rng(7 + unsigned(rank));
+        std::vector<std::vector<int32_t>> tokens_of(static_cast<size_t>(experts));
+        for (dim t = 0; t < tokens; t++)
+            for (dim j = 0, first = dim(rng() % unsigned(experts)); j < topk; j++)
+                tokens_of[size_t((first + j * 3) % experts)].push_back(int32_t(t));
+        for (dim e = 0; e < experts; e++) {
+            const std::vector<int32_t> &list = tokens_of[size_t(e)];
+            counts.push_back(int32_t(list.size()));
+            token_of_row.insert(token_of_row.end(), list.begin(), list.end());
+            expert_of_row.insert(expert_of_row.end(), list.size(), int32_t(e));
+        }
+    }
+};
+
 // One precision: the median of what the slowest rank took for each stage, and the errors.
 inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng, stream &s, dt type,
         dim tokens, dim hidden, int passes) {
     const int rank = comm.rank();
     const dim experts = local_experts * comm.size(), rows = tokens * topk;
 
-    // Which token goes where: rows are sorted by expert. A model has moe_route for it.
-    std::mt19937 rng(7 + unsigned(rank));
-    std::vector<std::vector<int32_t>> tokens_of(static_cast<size_t>(experts));
-    for (dim t = 0; t < tokens; t++)
-        for (dim j = 0, first = dim(rng() % unsigned(experts)); j < topk; j++)
-            tokens_of[size_t((first + j * 3) % experts)].push_back(int32_t(t));
-    std::vector<int32_t> counts, token_of_row, expert_of_row;
-    for (dim e = 0; e < experts; e++) {
-        const std::vector<int32_t> &list = tokens_of[size_t(e)];
-        counts.push_back(int32_t(list.size()));
-        token_of_row.insert(token_of_row.end(), list.begin(), list.end());
-        expert_of_row.insert(expert_of_row.end(), list.size(), int32_t(e));
-    }
+    const routes_t routes(rank, tokens, experts);
+    const std::vector<int32_t> &expert_of_row = routes.expert_of_row;
     std::vector<uint16_t> plain;
     for (dim e = 0; e < local_experts; e++) {
         const std::vector<uint16_t> w = weights_of(rank * local_experts + e, hidden);
@@ -181,8 +189,9 @@ inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng,
     } stages[] = {
             {"dispatch", ep::stage::dispatch, ep::direction::forward,
                     {{MXDNN_ARG_SRC, ranks.put(matrix(tokens, hidden, dt::bf16), x)},
-                            {MXDNN_ARG_GROUP_COUNTS, ranks.put({{experts}, dt::s32, tag::a}, counts)},
-                            {MXDNN_ARG_GATHER_IDX, ranks.put({{rows}, dt::s32, tag::a}, token_of_row)}}},
+                            {MXDNN_ARG_GROUP_COUNTS, ranks.put({{experts}, dt::s32, tag::a}, routes.counts)},
+                            {MXDNN_ARG_GATHER_IDX,
+                                    ranks.put({{rows}, dt::s32, tag::a}, routes.token_of_row)}}},
             {"permute", ep::stage::permute, ep::direction::forward, {}},
             {"experts", ep::stage::experts, ep::direction::forward, {}},
             {"unpermute", ep::stage::unpermute, ep::direction::forward, {}},
@@ -219,7 +228,7 @@ inline bool run(ranks_t &ranks, const ep::communicator &comm, const engine &eng,
                 1e3 * times[i][0]);
     }
 
-    for (const int32_t t : token_of_row)
+    for (const int32_t t : routes.token_of_row)
         sent.insert(sent.end(), x.begin() + t * hidden, x.begin() + (t + 1) * hidden);
     comm.wait(s);
     ranks.get(results, y.data());
