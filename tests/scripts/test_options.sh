@@ -25,6 +25,11 @@ for name in check test-gpu measure; do
     expect_says "$name --only" "'nonsense'; possible are"
 done
 
+# A test of CUDA that is not in scripts/test-gpu would never run on a device.
+for name in $(sed -n 's/^mxdnn_cuda_test(\([a-z0-9_]*\) .*/\1/p' "$root/tests/gtests/CMakeLists.txt"); do
+    grep -qw "$name" "$root/scripts/test-gpu" || wrong "scripts/test-gpu does not run $name"
+done
+
 run "$root/scripts/test" --torch --only pages,nonsense
 expect_failure "test --torch --only"
 expect_says "test --torch --only" "'nonsense'; possible are"
