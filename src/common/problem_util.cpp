@@ -210,8 +210,8 @@ status_t resolve_weights(problem_t &p) {
     memory_desc_t &wei = p.weights;
     if (!is_quantised_type(wei.dt))
         return fail(mxdnn_unimplemented,
-                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales), others are "
-                "oneDNN's and cuBLAS's business",
+                "weights are %s; a matmul takes quantised weights (f8 f6 f4 s8 s4 u4 with scales); use oneDNN or "
+                "cuBLAS for others",
                 data_type_name(wei.dt));
     if (is_packed(wei)) {
         MXDNN_CHECK(check_matches_packed("weights", wei, p.attr.weights));
