@@ -48,6 +48,7 @@ struct mxdnn_stream {
 
 struct mxdnn_memory {
     mxdnn_memory_desc md;
+    int64_t bytes = -1; // size_of(md); -1: nobody has computed it
     const mxdnn_engine *engine = nullptr;
     void *handle = nullptr;
     std::unique_ptr<void, void (*)(void *)> owned{nullptr, nullptr};

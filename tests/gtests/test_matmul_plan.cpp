@@ -73,6 +73,23 @@ TEST(matmul_plan, few_rows_decode_in_registers) {
     EXPECT_EQ(describe(p), "direct:rows1:columns64");
 }
 
+// One thread has no use for several tasks, each of which costs time.
+TEST(matmul_plan, one_thread_has_wide_tasks) {
+    for (int threads : {1, 2}) {
+        const auto p = plan_mx_matmul(shape(1, 64, 64), 0, machine(cpu_isa_t::avx2, threads), avx2_kernels());
+        EXPECT_EQ(describe(p), threads == 1 ? "direct:rows1:columns64" : "direct:rows1:columns16");
+    }
+}
+
+TEST(matmul_plan, little_work_is_for_one_thread) {
+    EXPECT_TRUE(is_small(1, 64, 64));
+    EXPECT_TRUE(is_small(32, 64, 64));
+    EXPECT_FALSE(is_small(33, 64, 64));
+    EXPECT_FALSE(is_small(1, 2880, 5760));
+    EXPECT_FALSE(is_small(int64_t(1) << 40, int64_t(1) << 26, int64_t(1) << 40));
+    EXPECT_TRUE(is_small(0, 64, 64));
+}
+
 matmul_kernels_t bf16_kernels() {
     matmul_kernels_t k;
     k.direct_rows = 12;

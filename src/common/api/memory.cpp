@@ -80,6 +80,7 @@ mxdnn_status_t mxdnn_memory_create(
                     "memory of an `any` descriptor; take the one that the primitive descriptor chose, e.g. pd.weights_desc()");
         auto m = std::make_unique<memory_t>();
         m->md = *md;
+        m->bytes = size_of(*md);
         m->engine = engine;
         m->handle = handle;
         if (handle == MXDNN_MEMORY_ALLOCATE) {
@@ -88,7 +89,7 @@ mxdnn_status_t mxdnn_memory_create(
                         "memory of %s cannot be allocated: its size is not known; give a descriptor with the actual dims, or a buffer of your own",
                         to_string(*md).c_str());
             // At least one cache line, so that an empty tensor has an address.
-            const size_t bytes = size_t(round_up(size_of(*md) > 0 ? size_of(*md) : 1, 64));
+            const size_t bytes = size_t(round_up(m->bytes > 0 ? m->bytes : 1, 64));
             if (engine->device) {
                 MXDNN_CHECK(allocate_on(*engine->device, *m, bytes));
                 *memory = m.release();

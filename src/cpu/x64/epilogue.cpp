@@ -24,8 +24,9 @@ const char *check_epilogue(const problem_t &p, int64_t columns) {
 }
 
 epilogue_t::epilogue_t(const exec_ctx_t &ctx)
-    : ctx_(ctx), p_(ctx.pd.problem), rk_(row_kernels()), nd_(p_.dst.ndims),
-      dst_view_(ctx, MXDNN_ARG_DST, p_.dst, p_.attr.dst) {}
+    : ctx_(ctx), p_(ctx.pd.problem), rk_(row_kernels()), nd_(p_.dst.ndims) {
+    if (p_.attr.dst.scales.set) dst_view_.emplace(ctx, MXDNN_ARG_DST, p_.dst, p_.attr.dst);
+}
 
 epilogue_t::operand_t epilogue_t::bind(const memory_t &m, const dim_t *idx) const {
     operand_t o;
@@ -47,7 +48,7 @@ void epilogue_t::set_batch(const dim_t *idx) {
     if (const memory_t *m = ctx_.memory(MXDNN_ARG_BIAS)) bias_ = bind(*m, idx);
     dst_ = bind(*ctx_.memory(MXDNN_ARG_DST), idx);
     // The destination is not broadcast. Index 0 of a dim of 1 is right in any case.
-    dst_view_.set_batch(idx);
+    if (dst_view_) dst_view_->set_batch(idx);
     int i = 0;
     for (const post_op_t &o : p_.attr.post_ops.ops) {
         if (o.kind == mxdnn_binary)
@@ -64,9 +65,23 @@ void epilogue_t::load(const operand_t &o, int64_t m, int64_t first, int64_t n, f
     std::fill(out + 1, out + n, out[0]);
 }
 
-void epilogue_t::load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const {
-    if (bias_.matrix) return load(bias_, bias_row, first, n, out);
-    std::fill_n(out, n, -0.f);
+namespace {
+struct no_bias_t {
+    float values[epilogue_t::most_biases];
+    constexpr no_bias_t() : values() {
+        for (float &v : values) v = -0.f;
+    }
+};
+constexpr no_bias_t no_bias;
+static_assert(epilogue_t::most_biases >= max_plan_columns + 2 * panel_columns);
+} // namespace
+
+const float *epilogue_t::bias_of(
+        int64_t bias_row, int64_t first, int64_t n, float (&room)[most_biases]) const {
+    if (!bias_.matrix) return no_bias.values;
+    load(bias_, bias_row, first, n, room);
+    std::fill(room + n, room + most_biases, 0.f);
+    return room;
 }
 
 void epilogue_t::add_old(const post_op_t &sum, int64_t m, int64_t first, int64_t n, float *x) const {
@@ -138,25 +153,25 @@ void epilogue_t::apply(const row_terms_t &row, int64_t first, int64_t n, float *
 }
 
 void epilogue_t::quantise(int64_t m, int64_t first, int64_t n, const float *x) const {
-    const quant_t &q = dst_view_.quant();
+    const quant_t &q = dst_view_->quant();
     const arg_attr_t &a = p_.attr.dst;
     for (int64_t i = 0; i < n; i += q.block) {
         const int count = int(std::min(q.block, n - i));
         uint8_t codes[256];
         if (a.is_dynamic()) {
-            dst_view_.set_params(m, first + i,
-                    quantize_block(p_.dst.dt, q, a.rounding, dst_view_.global(), x + i, count, codes));
+            dst_view_->set_params(m, first + i,
+                    quantize_block(p_.dst.dt, q, a.rounding, dst_view_->global(), x + i, count, codes));
         } else {
-            const block_params_t params = dst_view_.params(m, first + i);
+            const block_params_t params = dst_view_->params(m, first + i);
             for (int j = 0; j < count; j++)
-                codes[j] = uint8_t(quantize_element(p_.dst.dt, q, params, dst_view_.global(), x[i + j]));
+                codes[j] = uint8_t(quantize_element(p_.dst.dt, q, params, dst_view_->global(), x[i + j]));
         }
-        for (int j = 0; j < count; j++) dst_view_.set_code(m, first + i + j, codes[j]);
+        for (int j = 0; j < count; j++) dst_view_->set_code(m, first + i + j, codes[j]);
     }
 }
 
 void epilogue_t::store(int64_t m, int64_t first, int64_t n, const float *x) const {
-    if (dst_view_.quantised()) return quantise(m, first, n, x);
+    if (dst_view_) return quantise(m, first, n, x);
     const int64_t bytes = data_type_info(dst_.dt)->bits / 8;
     uint8_t *row =
             const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first * dst_.col_stride) * bytes;

@@ -2,6 +2,8 @@
 // From f32 sums to the destination: scales, bias, post-ops, conversion or quantisation.
 #pragma once
 
+#include <optional>
+
 #include "cpu/ref/tensor_view.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
 
@@ -35,8 +37,9 @@ public:
     void set_batch(const dim_t *idx);
     // For rows of groups: selects the parameters of one expert and group.
     void set_group(int expert, int64_t scale_row_shift) {
-        dst_view_.set_global_index(expert);
-        dst_view_.set_scale_row_shift(scale_row_shift);
+        if (!dst_view_) return;
+        dst_view_->set_global_index(expert);
+        dst_view_->set_scale_row_shift(scale_row_shift);
     }
 
     // Turns sums of row m into destination columns [first, first + n). x holds the sums of these columns. A
@@ -47,7 +50,7 @@ public:
     // The address where finish_row stores row m from column `first` on, if results are stored unchanged and
     // contiguously; else null.
     void *place_of(int64_t m, int64_t first) const {
-        if (dst_view_.quantised() || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
+        if (dst_view_ || dst_.col_stride != 1 || p_.attr.gated()) return nullptr;
         return const_cast<uint8_t *>(dst_.matrix) + (m * dst_.row_stride + first) * bytes_of_dst();
     }
     // Prefetches the cache lines of that address for writing.
@@ -59,8 +62,10 @@ public:
     bool has_bias_per_row() const { return bias_.matrix && bias_.row_stride != 0; }
     // Finishes such rows together, if place_of() is not null.
     void finish_linear(const linear_rows_t &rows) const { rk_.linear(dst_.dt, rows); }
-    // The bias of columns [first, first + n). Without a bias it is -0, which changes nothing.
-    void load_bias(int64_t bias_row, int64_t first, int64_t n, float *out) const;
+    // The bias of columns [first, first + n). It is loaded to `room`, all of which is readable then. Without
+    // a bias it is -0, which changes nothing.
+    static constexpr int64_t most_biases = 96;
+    const float *bias_of(int64_t bias_row, int64_t first, int64_t n, float (&room)[most_biases]) const;
     data_type_t dst_type() const { return dst_.dt; }
     int64_t bytes_of_dst() const { return data_type_info(dst_.dt)->bits / 8; }
     int64_t dst_row_bytes() const { return dst_.row_stride * bytes_of_dst(); }
@@ -72,7 +77,7 @@ public:
     // The sum x of several rows: adds what the sum post-op adds, and stores it (or measures its magnitude).
     void store_sums(int64_t m, int64_t first, int64_t n, float *x) const;
     float amax_sums(int64_t m, int64_t first, int64_t n, float *x) const;
-    void set_global(float amax) const { dst_view_.set_global(nvfp4_global_scale(amax)); }
+    void set_global(float amax) const { dst_view_->set_global(nvfp4_global_scale(amax)); }
 
 private:
     // A broadcast operand of this batch entry.
@@ -95,8 +100,8 @@ private:
     const row_kernels_t &rk_;
     int nd_;
     operand_t bias_, dst_;
-    operand_t binary_[32]; // by index of the post-op
-    matrix_view_t dst_view_;
+    operand_t binary_[32];                  // by index of the post-op
+    std::optional<matrix_view_t> dst_view_; // of a quantised destination
 };
 
 } // namespace x64

@@ -63,7 +63,8 @@ grouped_plan_t plan_grouped_matmul(const grouped_shape_t &s, const grouped_segme
         for (int64_t i = 0; i < n; i++) tasks += row_parts(segments[i], p.rows);
         return tasks * div_up(s.dst_n, columns);
     };
-    p.columns = plan_columns(least, s.column_step, grouped_tasks_per_thread * machine.threads, count);
+    p.columns = plan_columns(
+            least, s.column_step, wanted_tasks(grouped_tasks_per_thread, machine.threads), count);
     // With few columns and many rows, parts of the rows decode the same weights. This is better than idle
     // threads.
     while (p.rows / 2 >= granule && count(p.columns) < 2 * machine.threads)

@@ -320,12 +320,11 @@ struct jit_grouped_matmul_base_t::run_t {
             w.source.set_group(s.expert, 0);
             scale *= w.source.global();
         }
-        float bias[max_plan_columns + 2 * panel_columns] = {};
+        float bias[epilogue_t::most_biases];
         const bool linear = o.dst && !summed && !amax && !x.scatter && !x.topk && w.epilogue.is_linear();
         o.store = linear && stores;
         if (linear) {
-            w.epilogue.load_bias(s.expert, c0, c1 - c0, bias);
-            o.bias = bias;
+            o.bias = w.epilogue.bias_of(s.expert, c0, c1 - c0, bias);
             o.scale = scale;
             o.row_scales = p.attr.src.scales.set ? row_scales() + slot : nullptr;
         }
@@ -333,7 +332,7 @@ struct jit_grouped_matmul_base_t::run_t {
         if (o.store) return;
         if (linear)
             return w.epilogue.finish_linear({acc + n0 % panel_columns, c.scratch.acc_columns, o.dst,
-                    o.dst_stride, o.rows, c1 - c0, o.scale, o.row_scales, bias});
+                    o.dst_stride, o.rows, c1 - c0, o.scale, o.row_scales, o.bias});
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(o, half + c0, half + c1, up, w.buffer);
 

@@ -54,22 +54,11 @@ struct jit_mx_matmul_base_t::run_t {
         const memory_desc_t &dst = x.memory(MXDNN_ARG_DST)->md;
         M = dim_from_end(dst, 2);
         dst_n = dim_from_end(dst, 1);
-        nthr = threads_of(x.stream, c.machine.threads);
-        matmul_shape_t shape;
-        shape.M = M;
-        shape.K = c.weights.K;
-        shape.N = c.weights.N;
-        shape.column_step = c.column_step;
-        shape.gated = c.gated;
         batch = batch_of(dst);
-        shares_batch = c.scratch.own_sources && threads_share_batch(batch, M, shape.K, nthr);
-        if (shares_batch) shape.batch = batch;
-        matmul_machine_t machine = c.machine;
-        machine.threads = nthr;
-        plan = plan_mx_matmul(shape, x.pd.problem.attr.max_rows_hint, machine, c.kernels);
-        // Direct calls of parts have all their rows.
-        const int64_t call = plan.direct ? c.kernels.direct_rows : 1;
-        if (plan.rows > c.source_rows) plan.rows = c.source_rows / call * call;
+        nthr = is_small(batch * M, c.weights.K, c.weights.N) ? 1 : threads_of(x.stream, c.machine.threads);
+        shares_batch = c.scratch.own_sources && threads_share_batch(batch, M, c.weights.K, nthr);
+        const bool usual = !shares_batch && M == s.usual_.M && nthr == s.usual_.threads;
+        plan = usual ? s.usual_.plan : s.plan(x.pd.problem, M, shares_batch ? batch : 1, nthr);
     }
 
     // Prepares the rows of a part for kernels.
@@ -129,7 +118,7 @@ struct jit_mx_matmul_base_t::run_t {
         panel_operands_t operands{plan.direct, part.rows, part.source, part.source_stride, block_sums(part),
                 part.weights, 0, part.rows};
         const bool scaled = ctx.pd.problem.attr.src.scales.set;
-        float bias[max_plan_columns + 2 * panel_columns] = {};
+        float bias[epilogue_t::most_biases];
         operands.scale = part.weights_global * part.src_global;
         if (!amax_only) {
             operands.dst = epilogue.place_of(part.m0, c0);
@@ -139,15 +128,15 @@ struct jit_mx_matmul_base_t::run_t {
         const bool linear = operands.dst && epilogue.is_linear() && !epilogue.has_bias_per_row();
         operands.store = linear && self.kernels_.can_store(plan.direct, c1 - c0, scaled, epilogue.dst_type());
         if (linear) {
-            epilogue.load_bias(0, c0, c1 - c0, bias);
-            operands.bias = bias;
+            operands.bias = epilogue.bias_of(0, c0, c1 - c0, bias);
             operands.row_scales = scaled ? row_scales(part) : nullptr;
         }
         self.kernels_.multiply(operands, n0, n1, acc, buffer);
         if (operands.store) return;
         if (linear)
-            return epilogue.finish_linear({acc + n0 % panel_columns, c.scratch.acc_columns, operands.dst,
-                    operands.dst_stride, part.rows, c1 - c0, operands.scale, operands.row_scales, bias});
+            return epilogue.finish_linear(
+                    {acc + n0 % panel_columns, c.scratch.acc_columns, operands.dst, operands.dst_stride,
+                            part.rows, c1 - c0, operands.scale, operands.row_scales, operands.bias});
         float *up = acc + (div_up(n1, panel_columns) - n0 / panel_columns) * panel_columns;
         if (c.halves) self.kernels_.multiply(operands, half + c0, half + c1, up, buffer);
         float most = 0;
@@ -172,14 +161,17 @@ struct jit_mx_matmul_base_t::run_t {
     }
 
     void set_entry(part_t &part, const dim_t *idx) const {
-        matrix_view_t wei(ctx, MXDNN_ARG_WEIGHTS, ctx.pd.problem.weights, ctx.pd.problem.attr.weights);
-        matrix_view_t src(ctx, MXDNN_ARG_SRC, ctx.pd.problem.src, ctx.pd.problem.attr.src);
-        wei.set_batch(idx);
-        src.set_batch(idx);
+        const problem_t &p = ctx.pd.problem;
         part.idx = idx;
-        part.weights = wei.packed_data();
-        part.weights_global = wei.global();
-        part.src_global = src.quantised() ? src.global() : 1.f;
+        int64_t entry = 0; // a matrix of weights may belong to several of the destination
+        for (int i = 0; i < p.weights.ndims - 2; i++)
+            entry = entry * p.weights.dims[i] + (p.weights.dims[i] == 1 ? 0 : idx[i]);
+        part.weights = ctx.data<const uint8_t>(MXDNN_ARG_WEIGHTS) + entry * c.weights_stride;
+        if (c.weights.global) std::memcpy(&part.weights_global, part.weights, sizeof(float));
+        if (!p.attr.src.scales.set || p.attr.src.is_dynamic()) return;
+        matrix_view_t src(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
+        src.set_batch(idx);
+        part.src_global = src.global();
     }
 
     // Calls body() for the parts of the rows of an entry, which `threads` threads prepare.
@@ -238,6 +230,23 @@ struct jit_mx_matmul_base_t::run_t {
         });
     }
 };
+
+matmul_plan_t jit_mx_matmul_base_t::plan(const problem_t &p, dim_t M, int64_t batch, int threads) const {
+    matmul_shape_t shape;
+    shape.M = M;
+    shape.K = conf_.weights.K;
+    shape.N = conf_.weights.N;
+    shape.batch = batch;
+    shape.column_step = conf_.column_step;
+    shape.gated = conf_.gated;
+    matmul_machine_t machine = conf_.machine;
+    machine.threads = threads;
+    matmul_plan_t plan = plan_mx_matmul(shape, p.attr.max_rows_hint, machine, conf_.kernels);
+    // Direct calls of parts have all their rows.
+    const int64_t call = plan.direct ? conf_.kernels.direct_rows : 1;
+    if (plan.rows > conf_.source_rows) plan.rows = conf_.source_rows / call * call;
+    return plan;
+}
 
 status_t jit_mx_matmul_base_t::execute(const exec_ctx_t &ctx) const {
     const memory_desc_t &dst = ctx.memory(MXDNN_ARG_DST)->md;

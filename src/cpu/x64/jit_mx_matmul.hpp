@@ -15,7 +15,14 @@ class jit_mx_matmul_base_t : public primitive_impl_t {
 public:
     explicit jit_mx_matmul_base_t(const matmul_conf_t &conf) : conf_(conf), kernels_(conf) {}
     status_t create_kernels(const problem_t &p) {
-        return kernels_.create(p, dim_from_end(p.dst, 2), matmul_tasks_per_thread);
+        const dim_t M = dim_from_end(p.dst, 2), batch = batch_of(p.dst);
+        if (M != runtime_dim && batch != runtime_dim) {
+            const bool small = is_small(batch * M, conf_.weights.K, conf_.weights.N);
+            usual_.M = M;
+            usual_.threads = small ? 1 : conf_.machine.threads;
+            usual_.plan = plan(p, M, 1, usual_.threads);
+        }
+        return kernels_.create(p, M, matmul_tasks_per_thread);
     }
     status_t execute(const exec_ctx_t &ctx) const override;
 
@@ -23,6 +30,15 @@ private:
     struct run_t; // one execution
     friend struct run_t;
 
+    // For M rows of a matrix, or of each of `batch` matrices that threads share.
+    matmul_plan_t plan(const problem_t &p, dim_t M, int64_t batch, int threads) const;
+
+    // The plan of most executions: for the rows of the descriptor and all threads.
+    struct usual_t {
+        dim_t M = -1;
+        int threads = 0;
+        matmul_plan_t plan;
+    } usual_;
     matmul_conf_t conf_;
     panel_matmul_t kernels_;
 };

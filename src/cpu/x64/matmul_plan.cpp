@@ -121,6 +121,11 @@ int64_t max_plan_rows(
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
 }
 
+bool is_small(int64_t M, int64_t K, int64_t N) {
+    constexpr int64_t most = int64_t(1) << 17; // products
+    return M <= most && K <= most && N <= most && M * K <= most && M * K * N <= most;
+}
+
 bool threads_share_batch(int64_t batch, int64_t M, int64_t K, int threads) {
     // If two threads work on a matrix, both prepare it. This is for few threads per matrix, or if it costs
     // nothing.
@@ -149,7 +154,7 @@ matmul_plan_t plan_mx_matmul(const matmul_shape_t &s, int64_t rows_hint, const m
     const int64_t dst_n = s.gated ? s.N / 2 : s.N;
     const int64_t least =
             std::max<int64_t>(s.column_step, p.direct ? panel_columns : kernels.gemm_panels * panel_columns);
-    p.columns = plan_columns(least, s.column_step, matmul_tasks_per_thread * machine.threads,
+    p.columns = plan_columns(least, s.column_step, wanted_tasks(matmul_tasks_per_thread, machine.threads),
             [&](int64_t columns) { return div_up(dst_n, columns) * s.batch; });
     return p;
 }

@@ -113,8 +113,15 @@ int64_t own_source_rows(int64_t most, int64_t K, const matmul_kernels_t &kernels
 // Fewer elements than this are prepared by one thread, because waking others takes longer.
 constexpr int64_t serial_elements = 1 << 15;
 
-// The wanted number of tasks of one execution, for each thread.
+// Whether all threads together would take longer than one, because waking others takes longer than all of it:
+// some microseconds of work.
+bool is_small(int64_t M, int64_t K, int64_t N);
+
+// The wanted number of tasks of one execution, for each of several threads.
 constexpr int64_t matmul_tasks_per_thread = 4;
+constexpr int64_t wanted_tasks(int64_t per_thread, int threads) {
+    return threads > 1 ? per_thread * threads : 1;
+}
 matmul_plan_t plan_mx_matmul(const matmul_shape_t &shape, int64_t rows_hint, const matmul_machine_t &machine,
         const matmul_kernels_t &kernels);
 

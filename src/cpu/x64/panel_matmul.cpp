@@ -36,7 +36,8 @@ std::array<bool, 3> panel_matmul_t::panels_of_tasks(
         }
     };
     const int64_t dst_n = c_.dst_columns();
-    const int64_t least = least_plan_columns(dst_n, c_.column_step, tasks_per_thread * c_.machine.threads);
+    const int64_t least =
+            least_plan_columns(dst_n, c_.column_step, wanted_tasks(tasks_per_thread, c_.machine.threads));
     // Tasks begin on whole panels, of each half. All are like the first one, except the last, which may be
     // shorter.
     for (int64_t columns = least; columns <= max_plan_columns; columns *= 2)

@@ -42,10 +42,11 @@ source_rows_t::source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt)
     : md_(&ctx.memory(MXDNN_ARG_SRC)->md),
       base_(static_cast<const uint8_t *>(ctx.memory(MXDNN_ARG_SRC)->handle)), compute_dt_(compute_dt),
       weights_(int8_weights(ctx.pd.problem.weights.dt, ctx.pd.problem.weights.packed.quant)),
-      view_(ctx, MXDNN_ARG_SRC, ctx.pd.problem.src, ctx.pd.problem.attr.src),
       recipe_(ctx.pd.problem.attr.src.is_dynamic()), rounding_(ctx.pd.problem.attr.src.rounding),
       element_dt_(source_format(ctx.pd.problem, quant_)), K_(dim_from_end(*md_, 1)),
       row_stride_(md_->strides[md_->ndims - 2]), col_stride_(md_->strides[md_->ndims - 1]) {
+    const problem_t &p = ctx.pd.problem;
+    if (p.attr.src.scales.set && !recipe_) view_.emplace(ctx, MXDNN_ARG_SRC, p.src, p.attr.src);
     if (has_codes() && quant_.zp == zero_point_kind_t::none) values_ = values_of(element_dt_, quant_);
 }
 
@@ -77,14 +78,14 @@ source_rows_t::row_t source_rows_t::row_of(int64_t m) const {
     const bool powers = quant_.scale_dt == mxdnn_e8m0;
     if (!recipe_ && !powers)
         return {0, has_row_scale(element_dt_, quant_) && K_ > 0
-                           ? decode_value(quant_.scale_dt, view_.params(m, 0).scale)
+                           ? decode_value(quant_.scale_dt, view_->params(m, 0).scale)
                            : 1.f};
     uint32_t amax = 0, most = 0; // of the bits of magnitudes; of the scales
     const auto see = [&](uint32_t scale) {
         if (scale != e8m0_poison) most = std::max(most, scale);
     };
     if (!recipe_)
-        for (int64_t k = 0; k < K_; k += quant_.block) see(view_.params(m, k).scale);
+        for (int64_t k = 0; k < K_; k += quant_.block) see(view_->params(m, k).scale);
     for (int64_t k = 0; recipe_ && k < K_; k += chunk) {
         float x[chunk];
         const int64_t n = std::min(chunk, K_ - k);
@@ -117,10 +118,10 @@ void source_rows_t::read_codes(int64_t m, int64_t k, int64_t n, const row_t &row
         else
             for (int64_t i = 0; i < n; i++) c.codes[i] = from[i * col_stride_];
     } else {
-        for (int64_t i = 0; i < n; i++) c.codes[i] = uint8_t(view_.code(m, k + i));
+        for (int64_t i = 0; i < n; i++) c.codes[i] = uint8_t(view_->code(m, k + i));
     }
     for (int64_t i = 0, b = 0; i < n; i += quant_.block)
-        c.scales[b++] = scale_in_row(view_.params(m, k + i).scale, row);
+        c.scales[b++] = scale_in_row(view_->params(m, k + i).scale, row);
 }
 
 void source_rows_t::make_codes(int64_t m, int64_t k, int64_t n, const row_t &row, codes_t &c) const {
@@ -172,7 +173,7 @@ void source_rows_t::stream_int8(int64_t m, const row_t &row, F at) const {
 
 void source_rows_t::dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const {
     if (quant_.zp != zero_point_kind_t::none) {
-        for (int64_t i = 0; i < n; i++) out[i] = view_.value(m, k + i);
+        for (int64_t i = 0; i < n; i++) out[i] = view_->value(m, k + i);
         return;
     }
     codes_t c;

@@ -2,6 +2,8 @@
 // Rows of the source as kernels read them: in the compute type, contiguous, padded with zeros.
 #pragma once
 
+#include <optional>
+
 #include "cpu/ref/tensor_view.hpp"
 #include "cpu/x64/int8_row.hpp"
 #include "cpu/x64/rows/row_kernels.hpp"
@@ -23,13 +25,17 @@ struct source_sums_t {
 class source_rows_t {
 public:
     source_rows_t(const exec_ctx_t &ctx, data_type_t compute_dt);
-    void set_batch(const dim_t *idx) { view_.set_batch(idx), bind(idx); }
+    void set_batch(const dim_t *idx) {
+        if (view_) view_->set_batch(idx);
+        bind(idx);
+    }
     // For rows of groups: the parameters of one expert, and how far 128x4 scales are ahead of their rows.
     void set_group(int expert, int64_t scale_row_shift) {
-        view_.set_global_index(expert);
-        view_.set_scale_row_shift(scale_row_shift);
+        if (!view_) return;
+        view_->set_global_index(expert);
+        view_->set_scale_row_shift(scale_row_shift);
     }
-    float global() const { return view_.quantised() ? view_.global() : 1.f; }
+    float global() const { return view_ ? view_->global() : 1.f; }
 
     // The address of row m if kernels may read it in place, without conversion and padding.
     const void *in_place(int64_t m) const;
@@ -59,7 +65,7 @@ private:
 
     void bind(const dim_t *idx);
     bool row_int8() const { return element_dt_ == mxdnn_s8 && has_row_scale(element_dt_, quant_); }
-    bool has_codes() const { return recipe_ || view_.quantised(); }
+    bool has_codes() const { return recipe_ || view_; }
     row_t row_of(int64_t m) const;
     float scale_in_row(uint32_t scale, const row_t &row) const;
     uint32_t recipe_scale(const float *x, int64_t n) const;
@@ -87,8 +93,8 @@ private:
     const uint8_t *base_;
     data_type_t compute_dt_;
     int8_weights_t weights_;
-    matrix_view_t view_;
-    const bool recipe_; // codes are computed here
+    std::optional<matrix_view_t> view_; // of codes that are given
+    const bool recipe_;                 // codes are computed here
     const mxdnn_scale_rounding_t rounding_;
     quant_t quant_; // format of the codes, if there are any
     data_type_t element_dt_;
