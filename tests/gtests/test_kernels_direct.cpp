@@ -461,6 +461,39 @@ TEST_P(direct_kernels, special_values) {
     }
 }
 
+// Integers under scales that are powers of two: those of a tile, and of a block of the source, at both ends.
+// Kernels may have a faster way for others.
+TEST_P(direct_kernels, scales_of_both_sides_at_both_ends) {
+    if (row().compute_dt != mxdnn_s8) GTEST_SKIP() << "not for integers";
+    rng_t g(seed());
+    for (const format_t &f : formats_of(row())) {
+        if (f.quant.scale_dt != mxdnn_e8m0) continue;
+        for (int64_t K : {128, 300, 680, 2048}) {
+            const int panels = panels_of(row()).back(), rows = 1 + int(below(g, uint32_t(row().max_rows)));
+            const auto kernel = make(row(), f, K, rows, panels);
+            matrix_t w(f, K, panels * panel_columns);
+            w.fill(g);
+            for (uint32_t byte : {0u, 1u, 60u, 104u, 105u, 230u, 233u, 236u})
+                for (int exponent : {0, -22, -60, -119, -120, -126}) {
+                    const int64_t tile = below(g, uint32_t(div_up(K, int64_t(128)))) * 128;
+                    for (int64_t k = tile; k < std::min(K, tile + 128); k += f.quant.block)
+                        w.view().set_scale(k, below(g, uint32_t(w.shape.N)), byte);
+                    problem_t p(row(), w, rows, panels);
+                    p.fill(g);
+                    const int64_t r = below(g, uint32_t(rows)),
+                                  block = below(g, uint32_t(div_up(K, int8_row_t::block)));
+                    float &scale = p.scales[size_t(r * div_up(K, int8_row_t::block) + block)];
+                    scale = std::exp2(float(exponent));
+                    for (int64_t k = block * 32; k < std::min(K, block * 32 + 32); k++)
+                        p.src(r, k) = float(int(below(g, 256)) - 128) * scale;
+                    check_direct(p, run_direct(*kernel, p));
+                    if (HasFailure()) return;
+                    w.fill(g);
+                }
+        }
+    }
+}
+
 // Scales at both ends, which need the slow decoder, in one tile of one panel. So fast and slow decoding
 // alternate.
 TEST_P(direct_kernels, ways_of_decoding_alternate) {

@@ -61,12 +61,28 @@ inline void order_int8(const uint8_t *codes, int64_t n, const int8_weights_t &w,
     for (; i < n; i++) out[i] = codes[i / 8 * 8 + w.order[i % 8]];
 }
 
-// Stores `n` codes from k0 on (whole blocks, or the rest of the row), and a scale for every 32 of them, in
-// the row at `out`.
-inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
-        const int8_weights_t &w, void *out) {
+// The sum of the codes of a block, as integers with a sign.
+inline int sum_of_block(const uint8_t *codes) {
+    const __m128i flip = _mm_set1_epi8(-128), zero = _mm_setzero_si128(); // codes + 128 have no sign
+    __m128i s = zero;
+    for (int64_t i = 0; i < int8_row_t::block; i += 16)
+        s = _mm_add_epi64(
+                s, _mm_sad_epu8(
+                           _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i *>(codes + i)), flip),
+                           zero));
+    return _mm_cvtsi128_si32(_mm_add_epi64(s, _mm_unpackhi_epi64(s, s))) - 128 * int(int8_row_t::block);
+}
+
+// The scales of a row at `out`: one for every 32 codes.
+inline float *int8_row_scales(void *out, int64_t K) {
+    return reinterpret_cast<float *>(static_cast<uint8_t *>(out) + int8_row_t::scales_at(K));
+}
+
+// Stores `n` codes from k0 on (whole blocks, or the rest of the row) in the row at `out`, whose scales the
+// caller stores.
+inline void pack_int8_codes(
+        const uint8_t *codes, int64_t k0, int64_t n, int64_t K, const int8_weights_t &w, void *out) {
     uint8_t *const row = static_cast<uint8_t *>(out), *const o = row + k0;
-    float *const s = reinterpret_cast<float *>(row + int8_row_t::scales_at(K)) + k0 / int8_row_t::block;
     int32_t *const starts =
             reinterpret_cast<int32_t *>(row + int8_row_t::starts_at(K)) + k0 / int8_row_t::block;
     for (int64_t i0 = 0; i0 < n; i0 += int8_row_t::block) {
@@ -77,11 +93,16 @@ inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0,
             from = last;
         }
         order_int8(from, int8_row_t::block, w, o + i0);
-        int sum = 0;
-        for (int64_t i = i0; i < i0 + int8_row_t::block; i++) sum += int8_t(o[i]);
-        s[i0 / int8_row_t::block] = scales[i0 / int8_row_t::block] * w.unit;
-        starts[i0 / int8_row_t::block] = -w.offset * sum;
+        starts[i0 / int8_row_t::block] = -w.offset * sum_of_block(o + i0);
     }
+}
+
+// The same, and a scale for every 32 of them.
+inline void pack_int8_row(const uint8_t *codes, const float *scales, int64_t k0, int64_t n, int64_t K,
+        const int8_weights_t &w, void *out) {
+    pack_int8_codes(codes, k0, n, K, w, out);
+    float *const s = int8_row_scales(out, K) + k0 / int8_row_t::block;
+    for (int64_t b = 0; b * int8_row_t::block < n; b++) s[b] = scales[b] * w.unit;
 }
 
 } // namespace x64

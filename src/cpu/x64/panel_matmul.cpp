@@ -203,7 +203,14 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
             j--;
         const int64_t columns = k.row->panels[j] * panel_columns, at = (p - first) * panel_columns;
         a.wei = panel(o, p);
+        // All calls but the first one find the panels in cache. Together they prefetch the next panels.
+        const int64_t steps = k.row->panels[j] * div_up(c_.weights.K, int64_t(k_step)),
+                      calls = div_up(o.rows, most);
+        a.fetch_step = calls > 1 ? div_up(k.row->panels[j] * c_.panel_bytes, steps * calls) : 0;
         for (int64_t r = 0; r < o.rows; r += most) {
+            a.fetch = a.fetch_step
+                              ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
+                              : a.wei;
             a.rows = std::min<int64_t>(o.rows - r, most);
             a.call = r / most;
             a.src = static_cast<const char *>(o.source)

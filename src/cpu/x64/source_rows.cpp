@@ -158,6 +158,34 @@ void source_rows_t::prepare_int8(int64_t m, const row_t &row, void *out) const {
     }
 }
 
+// Quantised here in blocks: their scales are known when their codes are, the divisor of the row only then.
+source_rows_t::row_t source_rows_t::quantise_int8(int64_t m, void *out) const {
+    const row_kernels_t &rk = row_kernels();
+    uint32_t most = 0;
+    float *const scales = int8_row_scales(out, K_); // their codes at first, as bits
+    for (int64_t k = 0; k < K_; k += chunk) {
+        constexpr int64_t blocks = chunk / int8_row_t::block;
+        float x[chunk], steps[blocks];
+        uint32_t amax[blocks];
+        uint8_t codes[chunk];
+        const int64_t n = std::min(chunk, K_ - k);
+        load(m, k, n, x);
+        rk.amax_bits_of_blocks(x, amax, n);
+        for (int64_t b = 0; b * int8_row_t::block < n; b++) {
+            const uint32_t scale = e8m0_from_amax<s8_t>(amax[b], rounding_);
+            if (scale != e8m0_poison) most = std::max(most, scale);
+            steps[b] = e8m0_t::decode(scale) * s8_t::step;
+            scales[k / int8_row_t::block + b] = float_of(scale);
+        }
+        rk.blocks_to_s8(x, steps, codes, n);
+        pack_int8_codes(codes, k, n, K_, weights_, out);
+    }
+    const row_t row = {int(most), e8m0_t::decode(most)};
+    for (int64_t b = 0; b < div_up(K_, int8_row_t::block); b++)
+        scales[b] = scale_in_row(bits_of(scales[b]), row) * s8_t::step * weights_.unit;
+    return row;
+}
+
 template <typename F>
 void source_rows_t::stream_int8(int64_t m, const row_t &row, F at) const {
     constexpr int64_t piece = source_blocks_t::piece_bytes;
@@ -190,6 +218,11 @@ source_rows_t::row_t source_rows_t::see_row(int64_t m, const source_sums_t &sums
 }
 
 void source_rows_t::prepare(int64_t m, void *out, int64_t padded, const source_sums_t &sums) const {
+    if (compute_dt_ == mxdnn_s8 && recipe_ && !row_int8()) {
+        const row_t row = quantise_int8(m, out);
+        if (sums.row_scale) *sums.row_scale = row.scale;
+        return;
+    }
     const row_t row = see_row(m, sums);
     if (compute_dt_ == mxdnn_s8) return prepare_int8(m, row, out);
     const int64_t bytes = data_type_info(compute_dt_)->bits / 8;

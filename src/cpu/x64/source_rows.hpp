@@ -77,6 +77,7 @@ private:
     }
     void dequantise(int64_t m, int64_t k, int64_t n, const row_t &row, float *out) const;
     void prepare_int8(int64_t m, const row_t &row, void *out) const;
+    row_t quantise_int8(int64_t m, void *out) const;
     // at(k) is the address for codes from k on. A piece of a stream is contiguous.
     template <typename F>
     void stream_int8(int64_t m, const row_t &row, F at) const;

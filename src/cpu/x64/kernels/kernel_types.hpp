@@ -75,6 +75,10 @@ struct direct_args_t {
     float scale;
     int64_t call; // kernels that use tiles: which of kernel_params_t::calls it is
     void *panels; // unless decoded_t is dropped: [round_up(K, 32) / 32][panels][16][16] pairs of bf16
+    // Of by_exponent kernels: memory that later calls read, and how many bytes of it are prefetched with
+    // every step of 32 rows of K of a panel.
+    const void *fetch;
+    int64_t fetch_step;
 };
 
 struct decode_args_t {

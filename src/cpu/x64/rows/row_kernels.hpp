@@ -50,6 +50,9 @@ struct row_kernels_t {
     // codes[i] = x[i] / step, rounded to the nearest integer (ties to even), at most 127 in magnitude. For
     // NaN the code may be anything.
     void (*to_s8)(const float *x, float step, uint8_t *codes, int64_t n);
+    // Both for blocks of 32, of which the last one may be shorter; the steps are powers of two, or NaN.
+    void (*amax_bits_of_blocks)(const float *x, uint32_t *amax, int64_t n);
+    void (*blocks_to_s8)(const float *x, const float *steps, uint8_t *codes, int64_t n);
 };
 
 extern const row_kernels_t row_kernels_avx2, row_kernels_avx512;

@@ -309,11 +309,45 @@ void to_s8(const float *x, float step, uint8_t *codes, int64_t n) {
     for (; i < n; i++) codes[i] = uint8_t(bits(max_of(min_of(x[i] / step, 127.f), -127.f) + 12582912.f));
 }
 
+constexpr int64_t s8_block = 32;
+
+void amax_bits_of_blocks(const float *x, uint32_t *amax, int64_t n) {
+    for (; n >= s8_block; n -= s8_block, x += s8_block) {
+        uint32_t most = 0;
+        for (int64_t i = 0; i < s8_block; i++) {
+            const uint32_t b = bits(x[i]) & 0x7fffffff;
+            most = b > most ? b : most;
+        }
+        *amax++ = most;
+    }
+    if (n > 0) *amax = amax_bits(x, n);
+}
+
+void blocks_to_s8(const float *x, const float *steps, uint8_t *codes, int64_t n) {
+    for (; n > 0; n -= s8_block, x += s8_block, codes += s8_block, steps++) {
+        const float step = *steps;
+#ifdef __AVX512F__
+        // The reciprocal is exact, too. A product that overflows or underflows is beyond 127, or rounds to 0.
+        if (n >= s8_block && step >= 0x1p-125f && step <= 0x1p125f) {
+            const __m512 most = _mm512_set1_ps(127.f), least = _mm512_set1_ps(-127.f),
+                         inverse = _mm512_set1_ps(1.f / step);
+            for (int64_t i = 0; i < s8_block; i += 16) {
+                const __m512 q = _mm512_mul_ps(_mm512_loadu_ps(x + i), inverse);
+                const __m512i rounded = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(q, most), least));
+                _mm_storeu_si128(reinterpret_cast<__m128i *>(codes + i), _mm512_cvtepi32_epi8(rounded));
+            }
+            continue;
+        }
+#endif
+        to_s8(x, step, codes, n < s8_block ? n : s8_block);
+    }
+}
+
 } // namespace
 
 extern const row_kernels_t MXDNN_ROW_KERNELS;
-const row_kernels_t MXDNN_ROW_KERNELS = {
-        to_f32, from_f32, linear, decode, scale, add_scaled, eltwise, binary, gated, sum, amax_bits, to_s8};
+const row_kernels_t MXDNN_ROW_KERNELS = {to_f32, from_f32, linear, decode, scale, add_scaled, eltwise, binary,
+        gated, sum, amax_bits, to_s8, amax_bits_of_blocks, blocks_to_s8};
 
 } // namespace x64
 } // namespace impl

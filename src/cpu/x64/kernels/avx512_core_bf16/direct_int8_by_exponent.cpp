@@ -3,14 +3,14 @@
 // Sums are those of direct_int8.cpp. A step's sum is scaled once, by the sum of the exponents of both scales,
 // which is exact unless the result is subnormal, as there.
 //
-// On Zen 4 dot products share two of four vector pipes with multiplications, while conversions, exponents,
-// vscalefps and additions have the others. Half of the rows are scaled while the other half is multiplied, so
-// that both kinds of pipes are busy: the scheduler could not look far enough ahead if all were scaled at the
-// end of a step.
+// On Zen 4 dot products share two of four vector pipes with multiplications, while additions have the others.
+// So a sum s becomes s * 2^e by additions alone: 1.5 * 2^(23 + e) is a float whose last bit is worth 2^e, and
+// adding s to its bits as to an integer adds s * 2^e, since |s| is below 2^22. Less that float, the rest is
+// exact. This needs 1.5 * 2^(23 + e) to be a normal number. Tiles with scales for which it might not be, NaN
+// among them, are scaled by vscalefps instead, and get the same bits.
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <vector>
 
 #include "common/formats/format_list.hpp"
 #include "common/layouts/n16.hpp"
@@ -30,41 +30,56 @@ using Xbyak::Reg64;
 using Xbyak::Zmm;
 
 constexpr int vec_bytes = 64;
-constexpr int dots = k_step / 4; // of a step, for each row
+constexpr int dots = k_step / 4;          // of a step, for each row
+constexpr int tile_steps = 4;             // steps that share a header
+constexpr int bias = 127;                 // of exponents
+constexpr int most_exponent = 254;        // of a normal number, with its bias
+constexpr float last_bit_one = 0x1.8p23f; // 1.5 * 2^23
 
 class direct_int8_by_exponent_t : public jit_base_t {
 public:
     explicit direct_int8_by_exponent_t(const kernel_params_t &p)
-        : rows_(p.rows), early_((p.rows + 1) / 2), panels_(p.panels), row_scaled_(p.row_scaled),
-          fetch_ahead_(p.fetch_ahead), shape_(make_packed_shape(p.K, panel_columns, bits(p.wei_dt), p.quant)),
+        : rows_(p.rows), panels_(p.panels), row_scaled_(p.row_scaled), fetch_ahead_(p.fetch_ahead),
+          shape_(make_packed_shape(p.K, panel_columns, bits(p.wei_dt), p.quant)),
           unit_(int8_weights(p.wei_dt, p.quant).unit), decoder_(*this, p.wei_dt, p.quant, table_, flip_) {}
 
 private:
     static int bits(data_type_t dt) { return data_type_info(dt)->bits; }
 
-    // Rows [0, early_) are scaled while the others are multiplied. These are scaled in the next step.
-    const int rows_, early_, panels_;
+    const int rows_, panels_;
     const bool row_scaled_;
     const int fetch_ahead_;
     const packed_shape_t shape_;
     const float unit_; // the scale of every block, if row_scaled_
     const int step_bytes_ = k_step * panel_columns * int(shape_.bits) / 8;
 
-    const Zmm table_{0}, flip_{1}, scale_{2}, temp_{3}; // scale_: exponents of the columns
-    Zmm wei(int i) const { return Zmm(4 + i); }
-    Zmm acc(int row) const { return Zmm(4 + dots + row); }
-    Zmm sum(int row) const { return Zmm(4 + dots + rows_ + row); }
-    // Exponents of a late row, which are needed when scale_ has those of the next step.
-    Zmm late_scale(int row) const { return Zmm(4 + dots + 2 * rows_ + (row_scaled_ ? 0 : row - early_)); }
+    const Zmm table_{0}, flip_{1}, scale_{2}, temp_{3};
+    Zmm wei(int i) const { return Zmm(4 + i % 2); }
+    Zmm acc(int row) const { return Zmm(6 + row); }
+    Zmm sum(int row) const { return Zmm(6 + rows_ + row); }
+    // The float for a row: that of the columns, or scaled as the row's block is.
+    Zmm row_float(int row) const { return row_scaled_ ? scale_ : Zmm(6 + 2 * rows_ + row); }
     int8_decoder_t decoder_;
 
     const row_addr_t src_at_ = {{rsi, r11}, rax, rbx, r12, r13};
     const row_addr_t scale_at_ = {
             {r15, rdi}, rax, rbx, r12, r13}; // of the source: scale of the current block
-    const Reg64 codes_ = r8, params_ = rcx, steps_ = rdx, tiles_ = r14;
+    const Reg64 codes_ = r8, params_ = rcx, steps_ = rdx, left_ = r14, fetch_ = r9;
+    const Xbyak::Opmask always_{2}; // all ones: scales of the source are too small for additions
 
-    // Stack: arguments, addresses of weights and sums of the panel, remaining panels.
-    enum slot_t { args_slot = 0, wei_slot = 8, acc_slot = 16, panels_slot = 24, stack_bytes = 64 };
+    // Stack: arguments, addresses of weights and sums of the panel, remaining panels, fetch_step; the least
+    // scale of a column for which a tile is scaled by additions, and the difference of the largest one, in 64
+    // bytes each.
+    enum slot_t {
+        args_slot = 0,
+        wei_slot = 8,
+        acc_slot = 16,
+        panels_slot = 24,
+        fetch_slot = 32,
+        least_slot = 64,
+        range_slot = 128,
+        stack_bytes = 192
+    };
     Xbyak::Address slot(slot_t s) const { return qword[rsp + int(s)]; }
     void load_arg(const Reg64 &r, size_t offset) {
         mov(r, slot(args_slot));
@@ -81,11 +96,17 @@ private:
         }
         mov(slot(panels_slot), panels_);
         decoder_.load_constants();
+        load_arg(fetch_, offsetof(direct_args_t, fetch_step));
+        mov(slot(fetch_slot), fetch_);
+        load_arg(fetch_, offsetof(direct_args_t, fetch));
+        load_arg(src_at_.stride, offsetof(direct_args_t, src_stride));
+        src_at_.set_multiples(*this, rows_);
+        limit_scales();
         Xbyak::Label again;
         L(again);
         panel();
-        load_arg(rax, offsetof(direct_args_t, wei_stride));
-        add(slot(wei_slot), rax);
+        load_arg(params_, offsetof(direct_args_t, wei_stride));
+        add(slot(wei_slot), params_);
         add(slot(acc_slot), panel_columns * int(sizeof(float)));
         dec(slot(panels_slot));
         jnz(again, T_NEAR);
@@ -93,113 +114,173 @@ private:
     }
 
     void zero(const Zmm &z) { vpxord(z, z, z); }
+    int scales_at() const { return int(int8_row_t::scales_at(shape_.K)); }
+    int starts_behind_scales() const { return int(int8_row_t::starts_at(shape_.K)) - scales_at(); }
+
+    void begin_rows() {
+        load_arg(src_at_.base[0], offsetof(direct_args_t, src));
+        lea(scale_at_.base[0], ptr[src_at_.base[0] + scales_at()]);
+        src_at_.set_second_base(*this, rows_);
+        scale_at_.set_second_base(*this, rows_);
+    }
+
+    // ---- which tiles are scaled by additions ----
+
+    // With a biased exponent c of the column's scale and r of the row's (its unit included), that of the
+    // float is c + r + at(). It has to be 1 to 254. r is at most that of unit_.
+    static int at() { return 23 + bias - 2 * bias; }
+    int exponent_of_unit() const { return int(bits_of(unit_) >> 23); }
+    int most_scale() const { return most_exponent - exponent_of_unit() - at(); }
+
+    void limit_scales() {
+        kxorq(always_, always_, always_);
+        const Xbyak::Reg32 &least = ecx, &below_one = edx;
+        if (row_scaled_) {
+            mov(least, std::max(1 - at() - exponent_of_unit(), 0));
+        } else {
+            farthest_below_one();
+            vmovd(below_one, Xbyak::Xmm(temp_.getIdx()));
+            Xbyak::Label normal;
+            cmp(below_one, (bias - 1) << 23);
+            jbe(normal);
+            kxnorq(always_, always_, always_);
+            L(normal);
+            shr(below_one, 23); // r is bias less that
+            xor_(least, least);
+            sub(below_one, bias - 1 + at());
+            cmovns(least, below_one);
+        }
+        vpbroadcastb(temp_, cl);
+        vmovdqa64(ptr[rsp + int(least_slot)], temp_);
+        neg(least);
+        add(least, most_scale());
+        vpbroadcastb(temp_, cl);
+        vmovdqa64(ptr[rsp + int(range_slot)], temp_);
+    }
+
+    // The largest difference of the bits of 1 and of a scale of the rows. Scales are powers of two up to 1;
+    // the difference is large for what is subnormal, 0 or NaN.
+    void farthest_below_one() {
+        begin_rows();
+        const int64_t blocks = div_up(shape_.K, int8_row_t::block), vector = vec_bytes / sizeof(float);
+        const Zmm &one = scale_, &other = sum(0);
+        vmovdqa64(one, constant(1.f));
+        zero(temp_);
+        const auto see = [&](const Zmm &to) {
+            for (int r = 0; r < rows_; r++) {
+                vpsubd(to, one, ptr[scale_at_(r)]);
+                vpmaxud(temp_, temp_, other);
+            }
+        };
+        loop(steps_, blocks / vector, [&] {
+            see(other);
+            scale_at_.advance(*this, rows_, vec_bytes);
+        });
+        if (const int rest = int(blocks % vector)) {
+            mov(edx, (1 << rest) - 1);
+            kmovw(k1, edx);
+            see(other | k1 | T_z);
+        }
+        for (const uint8_t lanes : {0x4e, 0xb1}) { // of 128 bits: the other half, the neighbour
+            vshufi64x2(other, temp_, temp_, lanes);
+            vpmaxud(temp_, temp_, other);
+        }
+        for (const uint8_t dwords : {0x4e, 0xb1}) {
+            vpshufd(other, temp_, dwords);
+            vpmaxud(temp_, temp_, other);
+        }
+    }
+
+    // ---- products ----
 
     void panel() {
         mov(codes_, slot(wei_slot));
-        load_arg(src_at_.base[0], offsetof(direct_args_t, src));
-        load_arg(src_at_.stride, offsetof(direct_args_t, src_stride));
-        lea(scale_at_.base[0], ptr[src_at_.base[0] + int(int8_row_t::scales_at(shape_.K))]);
-        src_at_.set_multiples(*this, rows_);
-        src_at_.set_second_base(*this, rows_);
-        scale_at_.set_second_base(*this, rows_);
+        begin_rows();
         for (int r = 0; r < rows_; r++) zero(acc(r));
-        // The first step adds zeros to the late rows.
-        zero(scale_);
-        for (int r = early_; r < rows_; r++) {
-            zero(sum(r));
-            zero(late_scale(r));
-        }
-        const int tile_rows = int(n16_frame_t::tile_rows(shape_));
-        loop(tiles_, shape_.K / tile_rows, [&] { tile(tile_rows); });
-        if (const int tail = int(shape_.K % tile_rows)) tile(tail);
-        keep_scale();
-        for (const op_t &op : finish_late()) op();
-        store();
-    }
-
-    void tile(int rows) {
+        mov(left_, div_up(shape_.K, int64_t(k_step)));
+        Xbyak::Label tile, slow, next;
+        L(tile);
+        mov(steps_, tile_steps);
+        cmp(left_, steps_);
+        cmovl(steps_, left_);
         mov(params_, codes_);
-        add(codes_, int(n16_frame_t::header_bytes(shape_, rows)));
-        loop(steps_, div_up(rows, k_step), [&] { step(); });
+        prefetcht0(ptr[params_ + fetch_ahead_]);
+        vmovdqu64(temp_, ptr[params_]); // the header; scales of steps that do not exist are 0
+        vpsubb(temp_, temp_, ptr[rsp + int(least_slot)]);
+        vpcmpub(k1, temp_, ptr[rsp + int(range_slot)], 6); // greater
+        add(codes_, vec_bytes);
+        kortestq(k1, always_);
+        jnz(slow, T_NEAR);
+        loop_down(steps_, [&] { step(true); });
+        L(next);
+        sub(left_, tile_steps);
+        jg(tile, T_NEAR);
+        Xbyak::Label done;
+        store();
+        jmp(done, T_NEAR);
+        L(slow);
+        loop_down(steps_, [&] { step(false); });
+        jmp(next, T_NEAR);
+        L(done);
     }
 
-    using op_t = std::function<void()>;
-    using ops_t = std::vector<op_t>;
-
-    void step() {
+    void step(bool by_additions) {
         for (int b = 0; b < step_bytes_; b += vec_bytes) prefetcht0(ptr[codes_ + b + fetch_ahead_]);
-        load_scale();
-        start(0, early_);
-        multiply(0, early_, finish_late());
-        start(early_, rows_);
-        multiply(early_, rows_, finish_early());
+        prefetcht1(ptr[fetch_]);
+        add(fetch_, slot(fetch_slot));
+        by_additions ? load_float() : load_exponent();
+        for (int r = 0; r < rows_; r++) {
+            const Xbyak::RegExp start = scale_at_(r) + starts_behind_scales();
+            if (!by_additions) {
+                vpbroadcastd(sum(r), ptr[start]);
+                continue;
+            }
+            if (!row_scaled_) vpaddd(row_float(r), scale_, ptr_b[scale_at_(r)]);
+            vpaddd(sum(r), row_float(r), ptr_b[start]);
+        }
+        for (int i = 0; i < dots; i++) {
+            decoder_.decode(wei(i), codes_, 4 * i);
+            for (int r = 0; r < rows_; r++) vpdpbusd(sum(r), wei(i), ptr_b[src_at_(r) + 4 * i]);
+        }
+        for (int r = 0; r < rows_; r++) by_additions ? add_scaled(r) : add_scaled_by_exponent(r);
         add(codes_, step_bytes_);
         src_at_.advance(*this, rows_, k_step);
         scale_at_.advance(*this, rows_, int(sizeof(float)));
     }
 
-    // Converted before the products, as in direct_one_stream.cpp.
-    void load_scale() {
-        keep_scale();
+    // The float for columns: that of a row has the exponent of its scale added.
+    void load_float() {
+        const uint32_t unscaled =
+                bits_of(last_bit_one) - (uint32_t(bias) << 23)
+                - (row_scaled_ ? uint32_t(bias - exponent_of_unit()) << 23 : uint32_t(bias) << 23);
+        vpmovzxbd(scale_, ptr[params_]);
+        vpslld(scale_, scale_, 23);
+        vpaddd(scale_, scale_, constant(unscaled));
+        add(params_, panel_columns);
+    }
+    void add_scaled(int r) {
+        vsubps(sum(r), sum(r), row_float(r));
+        vaddps(acc(r), acc(r), sum(r));
+    }
+
+    void load_exponent() {
         tile_params_t(*this, &temp_, k1).load_f32(mxdnn_e8m0, scale_, params_);
         vgetexpps(scale_, scale_);
         if (row_scaled_) vaddps(scale_, scale_, constant(std::log2(unit_)));
         add(params_, panel_columns);
     }
-
-    // Late rows without exponents of their own need those of the columns when these are replaced.
-    void keep_scale() {
-        if (row_scaled_ && early_ < rows_) vmovaps(late_scale(early_), scale_);
-    }
-
-    void start(int first, int end) {
-        const int starts = int(int8_row_t::starts_at(shape_.K) - int8_row_t::scales_at(shape_.K));
-        for (int r = first; r < end; r++) vpbroadcastd(sum(r), ptr[scale_at_(r) + starts]);
-    }
-
-    // The dot products of some rows, with `beside` spread among them. The early rows decode.
-    void multiply(int first, int end, const ops_t &beside) {
-        size_t n = 0;
-        const size_t all = size_t(dots * (end - first));
-        for (int i = 0; i < dots; i++) {
-            if (first == 0) decoder_.decode(wei(i), codes_, 4 * i);
-            for (int r = first; r < end; r++) {
-                vpdpbusd(sum(r), wei(i), ptr_b[src_at_(r) + 4 * i]);
-                const size_t done = size_t(i * (end - first) + r - first + 1);
-                for (; n < beside.size() * done / all; n++) beside[n]();
-            }
+    void add_scaled_by_exponent(int r) {
+        vcvtdq2ps(sum(r), sum(r));
+        if (!row_scaled_) {
+            vgetexpps(temp_, ptr_b[scale_at_(r)]);
+            vaddps(temp_, temp_, scale_);
         }
-        for (; n < beside.size(); n++) beside[n]();
-    }
-
-    // What remains of a step's sums: conversion, scaling, adding to the results.
-    ops_t finish_early() {
-        ops_t ops;
-        for (int r = 0; r < early_; r++) ops.push_back([=] { vcvtdq2ps(sum(r), sum(r)); });
-        for (int r = 0; r < early_; r++) {
-            if (!row_scaled_) {
-                ops.push_back([=] { vgetexpps(temp_, ptr_b[scale_at_(r)]); });
-                ops.push_back([=] { vaddps(temp_, temp_, scale_); });
-            }
-            ops.push_back([=] { vscalefps(sum(r), sum(r), row_scaled_ ? scale_ : temp_); });
-        }
-        for (int r = 0; r < early_; r++) ops.push_back([=] { vaddps(acc(r), acc(r), sum(r)); });
-        for (int r = early_; r < rows_ && !row_scaled_; r++) {
-            ops.push_back([=] { vgetexpps(late_scale(r), ptr_b[scale_at_(r)]); });
-            ops.push_back([=] { vaddps(late_scale(r), late_scale(r), scale_); });
-        }
-        return ops;
-    }
-    ops_t finish_late() {
-        ops_t ops;
-        for (int r = early_; r < rows_; r++) ops.push_back([=] { vcvtdq2ps(sum(r), sum(r)); });
-        for (int r = early_; r < rows_; r++) ops.push_back([=] { vscalefps(sum(r), sum(r), late_scale(r)); });
-        for (int r = early_; r < rows_; r++) ops.push_back([=] { vaddps(acc(r), acc(r), sum(r)); });
-        return ops;
+        vscalefps(sum(r), sum(r), row_scaled_ ? scale_ : temp_);
+        vaddps(acc(r), acc(r), sum(r));
     }
 
     void store() {
-        const Reg64 &dst = src_at_.base[0], &stride = src_at_.stride;
+        const Reg64 &dst = codes_, &stride = params_;
         mov(dst, slot(acc_slot));
         load_arg(stride, offsetof(direct_args_t, acc_stride));
         for (int r = 0; r < rows_; r++) {
