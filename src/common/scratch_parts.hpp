@@ -26,9 +26,9 @@ enum class scratch_t : uint8_t {
     sums,
     partial_sums, // sums over parts of K
     thread,       // buffers of one thread
+    tasks,        // what is left of the tasks of each thread
     left_panels,  // panels that another kernel computes
     // For rows that belong to experts
-    tasks,
     experts,
     segments,
     rows,

@@ -30,11 +30,14 @@ void parallel(const exec_ctx_t &ctx, int nthr, const F &body) {
     parallel_on_threads(ctx.stream, nthr, body_of(body));
 }
 
-// The part of [0, n) that belongs to thread ithr. Parts differ by at most one.
+// The part of [0, n) that belongs to thread ithr: from its first element to that of the next thread. Parts
+// differ by at most one.
+inline int64_t first_of_share(int64_t n, int nthr, int ithr) {
+    return n / nthr * ithr + std::min<int64_t>(n % nthr, ithr);
+}
 inline void balance(int64_t n, int nthr, int ithr, int64_t &begin, int64_t &end) {
-    const int64_t base = n / nthr, extra = n % nthr;
-    begin = ithr * base + (ithr < extra ? ithr : extra);
-    end = begin + base + (ithr < extra);
+    begin = first_of_share(n, nthr, ithr);
+    end = first_of_share(n, nthr, ithr + 1);
 }
 
 } // namespace impl

@@ -49,7 +49,7 @@ reason_t configure(grouped_conf_t &g, const problem_t &p, cpu_isa_t isa) {
 void grouped_conf_t::book(scratch_parts_t &scratch) const {
     const int threads = matmul.machine.threads;
     matmul.scratch.book(scratch, threads);
-    scratch.book(scratch_t::tasks, threads * int64_t(sizeof(next_task_t)));
+    scratch.book(scratch_t::tasks, threads * int64_t(sizeof(task_shares_t::share_t)));
     scratch.book(scratch_t::experts, experts * int64_t(sizeof(expert_rows_t)));
     scratch.book(scratch_t::segments, experts * int64_t(sizeof(grouped_segment_t)));
     for (const scratch_t of_window : {scratch_t::rows, scratch_t::row_shifts})
@@ -76,7 +76,6 @@ struct jit_grouped_matmul_base_t::run_t {
             nullptr; // if not null, results are only measured, for a global scale; one, or one per expert
     int64_t amax_stride = 0;
 
-    next_task_t *next; // one for each thread
     expert_rows_t *experts;
     grouped_segment_t *segments;
     int32_t *rows,
@@ -101,7 +100,6 @@ struct jit_grouped_matmul_base_t::run_t {
           dst_shifted(p.attr.dst.layout == mxdnn_scales_swizzle_128x4 && dst_md.ndims == 2
                       && swizzled_by_group(x, false)),
           shifted(src_shifted || dst_shifted), nthr(threads_of(e.stream, c.machine.threads)) {
-        next = ctx.scratch<next_task_t>(scratch_t::tasks);
         experts = ctx.scratch<expert_rows_t>(scratch_t::experts);
         segments = ctx.scratch<grouped_segment_t>(scratch_t::segments);
         rows = ctx.scratch<int32_t>(scratch_t::rows);
@@ -418,20 +416,12 @@ struct jit_grouped_matmul_base_t::run_t {
         machine.threads = nthr;
         plan = plan_grouped_matmul(shape, segments, n_segments, g.limits, machine, c.kernels);
         const int n = int(std::min<int64_t>(nthr, plan.tasks));
-        for (int i = 0; i < n; i++) {
-            new (next + i) next_task_t{{first_task(plan, shape, segments, n_segments, i, n)}, 0};
-            if (i > 0) next[i - 1].end = next[i].next;
-        }
-        next[n - 1].end = plan.tasks;
+        task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n,
+                [&](int i) { return first_task(plan, shape, segments, n_segments, i, n); });
         parallel(ctx, n, [&](int ithr, int) {
             worker_t w(ctx, c.compute_dt, thread_buffer(ithr));
             grouped_tasks_t tasks(plan, shape, segments);
-            // First the thread's own share, then tasks that others have left.
-            for (int i = 0; i < n; i++) {
-                next_task_t &share = next[(ithr + i) % n];
-                for (int64_t t; (t = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
-                    do_task(w, tasks.find(t));
-            }
+            shares.run(ithr, [&](int64_t t) { do_task(w, tasks.find(t)); });
         });
     }
 

@@ -2,11 +2,10 @@
 // grouped_matmul on packed weights with generated kernels: one class, an ISA each.
 #pragma once
 
-#include <atomic>
-
 #include "cpu/x64/grouped_plan.hpp"
 #include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/panel_matmul.hpp"
+#include "cpu/x64/task_shares.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -19,12 +18,6 @@ struct expert_rows_t {
     int64_t begin, end; // the range of these that is in the window
     int64_t slot;       // position of the first of them in the window
     int64_t seen;
-};
-
-// The rest of a thread's share of the tasks, on a cache line of its own.
-struct alignas(64) next_task_t {
-    std::atomic<int64_t> next;
-    int64_t end;
 };
 
 struct grouped_conf_t {

@@ -184,11 +184,10 @@ struct jit_mx_matmul_base_t::run_t {
         }
     }
 
-    // Processes tasks [begin, end): ranges of columns of a part.
-    void do_tasks(const part_t &part, int64_t begin, int64_t end, const epilogue_t &epilogue, int ithr) {
-        for (int64_t t = begin; t < end; t++)
-            do_columns(part, t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
-                    thread_buffer(ithr));
+    // A task: a range of columns of a part.
+    void do_task(const part_t &part, int64_t t, const epilogue_t &epilogue, int ithr) {
+        do_columns(part, t * plan.columns, std::min((t + 1) * plan.columns, dst_n), epilogue,
+                thread_buffer(ithr));
     }
 
     // One matrix, shared by all threads.
@@ -198,12 +197,13 @@ struct jit_mx_matmul_base_t::run_t {
         set_entry(part, idx);
         for_runs(part, nthr, [&] {
             const int64_t tasks = div_up(dst_n, plan.columns);
-            parallel(ctx, int(std::min<int64_t>(nthr, tasks)), [&](int ithr, int nt) {
+            const int n = int(std::min<int64_t>(nthr, tasks));
+            task_shares_t shares(ctx.scratch<task_shares_t::share_t>(scratch_t::tasks), n,
+                    [&](int i) { return first_of_share(tasks, n, i); });
+            parallel(ctx, n, [&](int ithr, int) {
                 epilogue_t epilogue(ctx);
                 epilogue.set_batch(idx);
-                int64_t begin, end;
-                balance(tasks, nt, ithr, begin, end);
-                do_tasks(part, begin, end, epilogue, ithr);
+                shares.run(ithr, [&](int64_t t) { do_task(part, t, epilogue, ithr); });
             });
         });
     }
@@ -224,7 +224,9 @@ struct jit_mx_matmul_base_t::run_t {
                 const int64_t first = begin % tasks, last = std::min(tasks, first + end - begin);
                 set_entry(part, idx);
                 epilogue.set_batch(idx);
-                for_runs(part, 1, [&] { do_tasks(part, first, last, epilogue, ithr); });
+                for_runs(part, 1, [&] {
+                    for (int64_t t = first; t < last; t++) do_task(part, t, epilogue, ithr);
+                });
                 begin += last - first;
             }
         });

@@ -6,6 +6,7 @@
 
 #include "cpu/x64/impl_name.hpp"
 #include "cpu/x64/panel_matmul.hpp"
+#include "cpu/x64/task_shares.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -63,6 +64,7 @@ struct jit_mx_matmul_t : jit_mx_matmul_base_t {
             if (conf.scratch.own_sources) most = own_source_rows(most, conf.weights.K, conf.kernels);
             size_scratch(conf, most, most);
             conf.scratch.book(scratch, conf.machine.threads);
+            scratch.book(scratch_t::tasks, conf.machine.threads * int64_t(sizeof(task_shares_t::share_t)));
             return r;
         }
         status_t create_primitive(std::shared_ptr<primitive_impl_t> &primitive) const override {
