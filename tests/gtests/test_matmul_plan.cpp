@@ -30,6 +30,7 @@ matmul_kernels_t amx_kernels() {
     k.direct_rows = 48;
     k.direct_on_tiles = true;
     k.only_direct = true;
+    k.decodes_again = true;
     k.row_step = 48;
     k.compute_bytes = 2;
     return k;
@@ -155,11 +156,18 @@ TEST(matmul_plan, integers_on_tiles_take_more_than_a_block) {
 TEST(matmul_plan, tiles_take_all_rows_directly) {
     auto m = machine(cpu_isa_t::avx512_core_amx, 2);
     m.l2 = 2 << 20;
-    EXPECT_EQ(describe(plan_mx_matmul(shape(256, 2880, 5760), 0, m, amx_kernels())),
-            "direct:rows256:columns64");
+    EXPECT_EQ(describe(plan_mx_matmul(shape(144, 2880, 5760), 0, m, amx_kernels())),
+            "direct:rows144:columns64");
     EXPECT_EQ(describe(plan_mx_matmul(shape(1000, 2880, 5760), 0, m, amx_kernels())),
-            "direct:rows288:columns64")
-            << "whole calls whose source stays in L2";
+            "direct:rows144:columns64")
+            << "whole calls whose source takes half of L2";
+    EXPECT_EQ(plan_mx_matmul(shape(1000, 8192, 5760), 0, m, amx_kernels()).rows, 48);
+    EXPECT_EQ(plan_mx_matmul(shape(1000, 14336, 5760), 0, m, amx_kernels()).rows, 48);
+    EXPECT_EQ(plan_mx_matmul(shape(1000, 57344, 5760), 0, m, amx_kernels()).rows, 48) << "at least one call";
+    auto keeps = amx_kernels();
+    keeps.decodes_again = false;
+    EXPECT_EQ(plan_mx_matmul(shape(1000, 14336, 5760), 0, m, keeps).rows, 144)
+            << "decoded panels serve several calls";
 }
 
 TEST(matmul_plan, rows_of_a_call_on_tiles) {
@@ -184,7 +192,7 @@ TEST(matmul_plan, rows_of_a_call_on_tiles) {
 // int4, whose direct kernel for one or two rows has no tiles.
 TEST(matmul_plan, tiles_take_many_rows_of_int4) {
     matmul_kernels_t k = amx_kernels();
-    k.only_direct = k.direct_on_tiles = false;
+    k.only_direct = k.direct_on_tiles = k.decodes_again = false;
     k.many = true;
     k.direct_rows = 12;
     auto m = machine(cpu_isa_t::avx512_core_amx, 2);

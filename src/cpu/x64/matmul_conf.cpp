@@ -147,6 +147,7 @@ reason_t configure(matmul_conf_t &c, const problem_t &p, cpu_isa_t isa) {
         if (c.weights.K >= long_k) c.kernels.best_direct_rows *= 2;
     }
     if (c.direct->on_tiles && !c.fused) c.kernels.only_direct = true;
+    c.kernels.decodes_again = c.direct->on_tiles && !c.direct->keeps && !c.fused;
     c.kernels.direct_rows = c.direct->max_rows;
     c.kernels.direct_rows =
             int(std::min<int64_t>(c.direct->max_rows, direct_rows_limit(c.machine, c.kernels)));

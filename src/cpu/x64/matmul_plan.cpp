@@ -110,13 +110,18 @@ int64_t plan_k_chunk(int64_t K, const matmul_machine_t &machine, const matmul_ke
 
 int64_t max_plan_rows(
         int64_t K, int64_t rows_hint, const matmul_machine_t &machine, const matmul_kernels_t &kernels) {
-    // The prepared source should stay in L2, beside the panels and the sums.
+    // The prepared source should stay in L2, beside the panels and the sums. Otherwise every panel reads it
+    // from further away. Where every call decodes anyway, it is better to decode again for fewer rows, which
+    // leave room for the results, too.
     const bool whole = kernels.fused || kernels.many || kernels.only_direct;
     const int64_t k = whole ? round_up(K, k_step) : plan_k_chunk(K, machine, kernels);
     const int64_t row_bytes = std::max<int64_t>(1, k * (kernels.fused ? 1 : kernels.compute_bytes));
     // Where a panel is decoded once for all of them, twice as many rows pay even if they do not fit.
     const int64_t least = whole ? 128 : 256;
-    int64_t rows = std::min(std::max(machine.l2 * 3 / 4 / row_bytes, least), most_rows);
+    const int64_t calls = machine.l2 / 2 / row_bytes / kernels.row_step;
+    int64_t rows = kernels.decodes_again ? std::max<int64_t>(calls, 1) * kernels.row_step
+                                         : std::max(machine.l2 * 3 / 4 / row_bytes, least);
+    rows = std::min(rows, most_rows);
     if (rows_hint > 0) rows = std::min(rows, std::max(rows_hint, direct_rows_limit(machine, kernels)));
     return round_up(std::max<int64_t>(rows, kernels.direct_rows), kernels.row_step);
 }

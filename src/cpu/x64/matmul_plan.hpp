@@ -35,8 +35,9 @@ struct matmul_kernels_t {
     bool direct_on_tiles = false;
     int64_t best_direct_rows = 0; // more rows are faster with decoding once; 0: it depends on the machine
     bool only_direct = false; // direct kernels for any number of rows: decoding is a small part of each call
-    bool many = false;        // for more rows there is a kernel that decodes beside multiplying
-    bool fused = false;       // or one that multiplies codes of one byte, all rows in one call
+    bool decodes_again = false; // direct kernels decode for every call, and keep nothing
+    bool many = false;          // for more rows there is a kernel that decodes beside multiplying
+    bool fused = false;         // or one that multiplies codes of one byte, all rows in one call
     int gemm_rows =
             1; // rows of a call of a gemm kernel, or of a call of `many`; parts are multiples of row_step
     int row_step = 1;
