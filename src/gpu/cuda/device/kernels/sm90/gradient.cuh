@@ -11,8 +11,9 @@
 // where groups are short: 512 rows take little longer to multiply than their sums in f32 take to store.
 // Results leave by tensor copies, because stores of fragments from registers take several times as long.
 //
-// The last stage of a group may hold rows of the next one, which can be anything. They become zeros in shared
-// memory. Each element is one sum in the order of the rows.
+// The last stage of a group may hold rows of the next one, which can be anything. Its rows are multiplied
+// sixteen at a time. Those of the next group among the last sixteen become zeros in shared memory. Each
+// element is one sum in the order of the rows.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -151,11 +152,11 @@ struct cta_t {
         }
     }
 
-    // Zeros instead of the rows from `rest` on.
+    // Zeros instead of the rows from `rest` on, up to the next multiple of 16.
     __device__ __forceinline__ void clear_rows(uint32_t stage, int rest) const {
         using namespace ptx;
         constexpr int columns = shape::a_columns + shape::b_columns;
-        const int chunks = (stage_rows - rest) * 8;
+        const int chunks = (16 - rest % 16) * 8;
         for (int i = threadIdx.x % group_threads; i < chunks * columns; i += group_threads)
             store_zeros_16(stage + i / chunks * column_bytes + rest * 128 + i % chunks * 16);
         fence_for_copies();
@@ -179,10 +180,9 @@ struct cta_t {
                        b = same_in_warp(wgmma::rows_descriptor(
                                stages + shape::a_columns * column_bytes, column_bytes));
         constexpr int slot_step = shape::stage_bytes / 16;
-        int before = -1;
-        for (int left = rows; left > 0; left -= stage_rows, r.next()) {
+        int before = -1, left = rows;
+        for (; left >= stage_rows; left -= stage_rows, r.next()) {
             barrier_wait(full + 8 * r.slot, r.round);
-            if (left < stage_rows) clear_rows(stages + r.slot * shape::stage_bytes, left);
             wgmma::fence();
 #pragma unroll
             for (int i = 0; i < stage_rows / 16; i++)
@@ -192,6 +192,22 @@ struct cta_t {
             wgmma::wait<1>();
             if (before >= 0) tell_read(before);
             before = r.slot;
+        }
+        if (left > 0) {
+            barrier_wait(full + 8 * r.slot, r.round);
+            if (left % 16 > 0) clear_rows(stages + r.slot * shape::stage_bytes, left);
+            uint32_t at = r.slot * slot_step;
+            bool add = before >= 0;
+#pragma unroll 1
+            for (; left > 0; left -= 16, at += wgmma::rows_step, add = true) {
+                wgmma::fence();
+                start<f16>(sum, a + at, b + at, add);
+                wgmma::commit();
+            }
+            wgmma::wait<1>();
+            if (before >= 0) tell_read(before);
+            before = r.slot;
+            r.next();
         }
         if (next_turn) named_barrier_arrive(next_turn, consumers * group_threads);
         wgmma::wait<0>();
