@@ -10,6 +10,7 @@
 #include "gpu/cuda/device/mma/wgmma.cuh"
 #include "gpu/cuda/device/packed/finish.cuh"
 #include "gpu/cuda/device/ptx/copy.cuh"
+#include "gpu/cuda/device/ptx/copy_words.cuh"
 #include "gpu/cuda/device/ptx/store.cuh"
 #include "gpu/cuda/interface/sm90_gemm_args.hpp"
 
@@ -529,13 +530,20 @@ struct gemm_cta_t {
     __device__ __forceinline__ void consume(
             ring_t &ring, int item, const row_block_t &block, int panel_group) const {
         using namespace ptx;
+        // Factors of rows arrive while products run.
         if (args.row_factors && !shared_t::fp8) {
             wait_for_earlier_kernels();
             const int consumer = threadIdx.x / k::group - 1;
             named_barrier(
                     k::group_barrier + consumer, k::group); // those of the previous block are no longer used
-            for (int r = threadIdx.x % k::group; r < block.rows; r += k::group)
-                store_shared(factors_at(consumer) + r * 4, row_factor_of(args, block.first + r));
+            for (int r = threadIdx.x % k::group; r < block.rows; r += k::group) {
+                const int row = source_row_of(args, block.first + r);
+                const uint32_t to = factors_at(consumer) + r * 4;
+                if (row < 0)
+                    store_shared(to, 1.f);
+                else
+                    copy_4(to, args.row_factors + row);
+            }
         }
         sums_t sum;
 #pragma unroll
@@ -553,18 +561,27 @@ struct gemm_cta_t {
             asm volatile(""
                          : "+r"(thread)); // prevents registers with derived values from being kept meanwhile
             const int consumer = thread / k::group - 1;
-            // All factors have arrived. For FP8 they came with the last stage.
-            if (!shared_t::fp8) named_barrier(k::group_barrier + consumer, k::group);
-            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
-#pragma unroll
-            for (int r = 0; r < width; r += 8) {
-                const uint2 f = shared_reader_t{own}.read_8(r * 4);
-#pragma unroll
-                for (int i = 0; i < 4; i++)
-#pragma unroll
-                    for (int p = 0; p < panels_each; p++)
-                        sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
+            // For FP8 they came with the last stage. Otherwise nearly all are 1.
+            bool scaled = true;
+            if constexpr (!shared_t::fp8) {
+                copies_wait();
+                bool own_scaled = false;
+                for (int r = thread % k::group; r < block.rows; r += k::group)
+                    own_scaled |=
+                            __uint_as_float(shared_reader_t{factors_at(consumer) + r * 4}.read_4()) != 1.f;
+                scaled = named_barrier_any(k::group_barrier + consumer, k::group, own_scaled);
             }
+            const uint32_t own = factors_at(shared_t::fp8 ? factor_set(item) : consumer) + thread % 4 * 2 * 4;
+            if (scaled)
+#pragma unroll
+                for (int r = 0; r < width; r += 8) {
+                    const uint2 f = shared_reader_t{own}.read_8(r * 4);
+#pragma unroll
+                    for (int i = 0; i < 4; i++)
+#pragma unroll
+                        for (int p = 0; p < panels_each; p++)
+                            sum[p][r / 2 + i] *= __uint_as_float(i % 2 ? f.y : f.x);
+                }
         }
         wait_for_earlier_kernels();
         finish(sum, block, panel_group);
