@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,7 +56,7 @@ private:
     }
 };
 
-// Waits until all threads have come.
+// Waits until all threads have come. Where one has failed, none waits for it: the others fail, too.
 class meeting_t {
 public:
     explicit meeting_t(int threads) : threads_(threads) {}
@@ -65,16 +66,23 @@ public:
         if (++here_ == threads_) {
             here_ = 0;
             round_++;
-            all_here_.notify_all();
+            changed_.notify_all();
         } else {
-            all_here_.wait(lock, [&] { return round_ != round; });
+            changed_.wait(lock, [&] { return round_ != round || failed_; });
         }
+        if (round_ == round) throw std::runtime_error("another rank has failed");
+    }
+    void fail() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        failed_ = true;
+        changed_.notify_all();
     }
 
 private:
     std::mutex mutex_;
-    std::condition_variable all_here_;
+    std::condition_variable changed_;
     int threads_, here_ = 0, round_ = 0;
+    bool failed_ = false;
 };
 
 struct nccl_rank_t {
@@ -130,6 +138,8 @@ inline bool run_on_nccl_ranks(int ranks, mxdnn::ep::transport transport, int64_t
                 const std::lock_guard<std::mutex> lock(mutex);
                 why += "rank " + std::to_string(r) + ": " + x.what() + "; ";
                 std::printf("rank %d: %s\n", r, x.what());
+                std::fflush(stdout); // what follows may hang
+                meeting.fail();
             }
         });
     for (std::thread &t : threads) t.join();
