@@ -204,7 +204,7 @@ private:
         cmp(left_, steps_);
         cmovl(steps_, left_);
         mov(params_, codes_);
-        prefetcht0(ptr[params_ + fetch_ahead_]);
+        fetch(params_);
         vmovdqu64(temp_, ptr[params_]); // the header; scales of steps that do not exist are 0
         vpsubb(temp_, temp_, ptr[rsp + int(least_slot)]);
         vpcmpub(k1, temp_, ptr[rsp + int(range_slot)], 6); // greater
@@ -224,8 +224,16 @@ private:
         L(done);
     }
 
+    // One row waits for the weights all the time. More rows wait less if weights come to the second-level
+    // cache long before.
+    void fetch(const Xbyak::RegExp &at) {
+        if (rows_ == 1) return prefetcht0(ptr[at + fetch_ahead_]);
+        prefetcht0(ptr[at + fetch_ahead_ / 2]);
+        prefetcht1(ptr[at + fetch_ahead_ * 8]);
+    }
+
     void step(bool by_additions) {
-        for (int b = 0; b < step_bytes_; b += vec_bytes) prefetcht0(ptr[codes_ + b + fetch_ahead_]);
+        for (int b = 0; b < step_bytes_; b += vec_bytes) fetch(codes_ + b);
         prefetcht1(ptr[fetch_]);
         add(fetch_, slot(fetch_slot));
         by_additions ? load_float() : load_exponent();

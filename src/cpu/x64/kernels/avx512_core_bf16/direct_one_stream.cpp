@@ -152,9 +152,17 @@ private:
         apply_scale();
     }
 
+    // One or two rows wait for the weights all the time, many rows never do. Between them it is better if
+    // weights come to the second-level cache long before.
+    void fetch(const Xbyak::RegExp &at) {
+        const bool some_rows = rows_ > 2 && rows_ <= 3 * shape_.bits / 2;
+        prefetcht0(ptr[at + (some_rows ? fetch_ahead_ / 2 : fetch_ahead_)]);
+        if (some_rows) prefetcht1(ptr[at + fetch_ahead_ * 8]);
+    }
+
     // Sixteen rows of the weights.
     void step() {
-        for (int b = 0; b < step_bytes_; b += 64) prefetcht0(ptr[codes_ + b + fetch_ahead_]);
+        for (int b = 0; b < step_bytes_; b += 64) fetch(codes_ + b);
         for (int f = 0; f < decoder_->fetches(); f++) {
             decoder_->emit(f, {codes_, codes_ /* nobody reads zero points */}, wei_, temp_,
                     has_keep_ ? &keep_ : nullptr);
