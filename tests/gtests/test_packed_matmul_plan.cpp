@@ -28,15 +28,17 @@ TEST(packed_matmul_plan, makes_a_launch_for_every_size) {
                         EXPECT_LE(p.grid, p.kernel == kernel_id_t::sm90_gemv ? 2 * sms : sms);
                         const bool gemm = p.kernel == kernel_id_t::sm90_gemm,
                                    narrow = gemm && is_narrow(p.shape);
-                        const int pair = narrow ? 2 : gemm ? gemm_pair(gemm_widths[p.shape]) : 1;
+                        const int pair = narrow ? narrow_cluster(narrow_shape(p.shape).parts)
+                                         : gemm ? gemm_pair(gemm_widths[p.shape])
+                                                : 1;
                         if (narrow) {
                             EXPECT_EQ(groups, 0);
                             EXPECT_EQ(p.splits, 1);
-                            EXPECT_GE(narrow_widths[p.shape - gemm_narrow_first], rows);
+                            const narrow_shape_t shape = narrow_shape(p.shape);
+                            EXPECT_GE(shape.width, rows);
                             EXPECT_GE(2 * narrow_box_rows(int(rows)), rows);
-                            EXPECT_LE(2 * narrow_box_rows(int(rows)),
-                                    narrow_widths[p.shape - gemm_narrow_first]);
-                            EXPECT_GE(int64_t(p.grid) * 64, N);
+                            EXPECT_LE(2 * narrow_box_rows(int(rows)), shape.width);
+                            EXPECT_GE(int64_t(p.grid) * 64, N * shape.parts);
                         }
                         EXPECT_TRUE(p.splits >= 1
                                     && p.splits <= (p.kernel == kernel_id_t::sm90_gemm ? most_parts : 2));
@@ -113,6 +115,20 @@ TEST(packed_matmul_plan, fills_the_device) {
     // Fewer rows have a panel for each CTA, if there are panels for all.
     EXPECT_TRUE(is_narrow(plan_matmul(64, 8192, 8192, 0, 2176, 132).shape));
     EXPECT_FALSE(is_narrow(plan_matmul(64, 8192 + 320, 8192, 0, 2176, 132).shape));
+    // With fewer panels, the CTAs of a cluster share K.
+    const auto parts = [](int64_t rows, int64_t N, int64_t K) {
+        return narrow_shape(plan_matmul(rows, N, K, 0, 2176, 132).shape).parts;
+    };
+    EXPECT_EQ(parts(32, 8192, 8192), 1);
+    EXPECT_EQ(parts(32, 4096, 4096), 2);
+    EXPECT_EQ(parts(64, 2880, 5760), 2);
+    EXPECT_EQ(parts(64, 4096, 14336), 2);
+    EXPECT_EQ(parts(32, 1024, 8192), 4);
+    EXPECT_EQ(parts(64, 1024, 4096), 2);
+    EXPECT_EQ(narrow_variants(8192, 132), 3);
+    EXPECT_EQ(narrow_variants(4096, 132), 6);
+    EXPECT_EQ(narrow_variants(1024, 132), 9);
+    EXPECT_EQ(narrow_variants(28672, 132), 0);
     // Boxes with many rows that do not exist take longer.
     for (int64_t rows : {33, 49})
         EXPECT_FALSE(is_narrow(plan_matmul(rows, 8192, 8192, 0, 2176, 132).shape)) << rows;

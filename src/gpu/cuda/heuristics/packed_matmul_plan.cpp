@@ -134,17 +134,28 @@ void consider_gemm(candidate_t &best, const spread_t &spread, int64_t N, int64_t
     }
 }
 
-// Some rows, in one kernel: the same measure, of CTAs with a panel and all of K. Measured where the clusters
-// have one item each.
+// CTAs of gemm_narrow, if the device can have them all at once; otherwise 0.
+int64_t narrow_ctas(int64_t N, int parts, int sm_count) {
+    const int64_t ctas = parts > 1 ? div_up(N, tile) * parts : div_up(N, 2 * tile) * 2;
+    // Multiprocessors lie in groups that clusters of four do not fill.
+    return ctas > (parts == 4 ? sm_count * 10 / 11 : sm_count) ? 0 : ctas;
+}
+
+// Some rows, in one kernel: the same measure. Every cluster has one item.
 void consider_gemm_narrow(candidate_t &best, int64_t rows, int64_t N, int64_t K, int sm_count) {
-    const int64_t clusters = div_up(N, 2 * tile);
-    if (rows > narrow_most || clusters > sm_count / 2) return;
-    const int v = narrow_variant(int(rows)), width = narrow_widths[v - gemm_narrow_first];
-    // Rows of a box that do not exist cost more than others.
-    const double missing = double(2 * narrow_box_rows(int(rows)) - rows),
-                 step = 162. + 1.25 * width + missing * width / 20., per_item = 3500.;
-    consider(best,
-            {{kernel_id_t::sm90_gemm, v, 1, int(clusters) * 2}, double(div_up(K, tile)) * step + per_item});
+    if (rows > narrow_most) return;
+    for (const int parts : narrow_parts) {
+        const int64_t ctas = narrow_ctas(N, parts, sm_count);
+        if (ctas == 0) break;
+        const int v = narrow_variant(int(rows), parts), width = narrow_shape(v).width;
+        // Rows of a box that do not exist cost more than others. CTAs on most multiprocessors leave no room
+        // for the beginning of the next kernel. Sums are read from the other CTAs.
+        const double missing = double(2 * narrow_box_rows(int(rows)) - rows),
+                     step = 162. + 1.25 * width + missing * width / 20.,
+                     item = 1300. + (2 * ctas > sm_count ? 2200. : 0.) + 37. * width * (parts - 1);
+        consider(best, {{kernel_id_t::sm90_gemm, v, 1, int(ctas)},
+                               double(div_up(div_up(K, tile), parts)) * step + item});
+    }
 }
 
 } // namespace
@@ -164,6 +175,12 @@ matmul_plan_t plan_matmul(
     if (groups == 0 && terms == 1 && widths == gemm_all) // MXFP4
         consider_gemm_narrow(best, rows, N, K, sm_count);
     return best.plan;
+}
+
+int narrow_variants(int64_t N, int sm_count) {
+    int count = 0;
+    for (const narrow_shape_t &shape : narrow_shapes) count += narrow_ctas(N, shape.parts, sm_count) > 0;
+    return count;
 }
 
 int64_t rows_per_gemv(int64_t rows, int terms) {
@@ -206,7 +223,8 @@ std::string to_string(const matmul_plan_t &p) {
                            ? "grouped_gemv:" + std::to_string(8 * grouped_gemv_tiles[v]) + "rows"
                    : p.kernel == kernel_id_t::sm90_gemv ? "gemv:" + std::to_string(8 * gemv_tiles[v]) + "rows"
                    : is_narrow(v)
-                           ? "gemm_narrow:" + std::to_string(narrow_widths[v - gemm_narrow_first]) + "wide"
+                           ? "gemm_narrow:" + std::to_string(narrow_shape(v).width) + "wide:parts"
+                                     + std::to_string(narrow_shape(v).parts)
                            : (v == gemm_fp8 ? "gemm_fp8:" : "gemm:") + std::to_string(gemm_width(v)) + "wide")
            + ":splits" + std::to_string(p.splits) + ":grid" + std::to_string(p.grid);
 }

@@ -168,7 +168,9 @@ status_t prepare_packed_kernels(
             MXDNN_CHECK(prepare(id, false));
     if (one_matrix && kernels.gemm == kernel_id_t::sm90_gemm
             && format_of(p.weights).decoder == decoder_t::mxfp4)
-        MXDNN_CHECK(prepare_variants(kernels.gemm, {packed::gemm_narrow_first, packed::narrow_count}));
+        MXDNN_CHECK(prepare_variants(
+                kernels.gemm, {packed::gemm_narrow_first,
+                                      packed::narrow_variants(dim_from_end(p.weights, 1), sm_count_of(p))}));
     if (fp8) MXDNN_CHECK(prepare(kernels.gemm, true));
     return leaves ? prepare(kernels.int4_gemm->gemm, false) : mxdnn_success;
 }

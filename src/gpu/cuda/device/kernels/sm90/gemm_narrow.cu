@@ -11,17 +11,20 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
+template <typename format, size_t i>
+static built_t<gemm_args_t> built() {
+    using variant = gemm_narrow_t<format, narrow_shapes[i].width, narrow_shapes[i].parts>;
+    return {gemm_narrow<variant>, variant::threads, variant::bytes, variant::cluster};
+}
 template <typename format, size_t... i>
-static const built_t<gemm_args_t> *variant_of_width(int v, std::index_sequence<i...>) {
-    static const built_t<gemm_args_t> list[] = {{gemm_narrow<gemm_narrow_t<format, narrow_widths[i]>>,
-            gemm_narrow_t<format, narrow_widths[i]>::threads, gemm_narrow_t<format, narrow_widths[i]>::bytes,
-            gemm_narrow_t<format, narrow_widths[i]>::pair}...};
+static const built_t<gemm_args_t> *variant_of_shape(int v, std::index_sequence<i...>) {
+    static const built_t<gemm_args_t> list[] = {built<format, i>()...};
     return &list[v];
 }
 
 // v: counted from the first one.
 const built_t<gemm_args_t> *gemm_narrow_variant(int v) {
-    return variant_of_width<mxfp4_t>(v, std::make_index_sequence<narrow_count>());
+    return variant_of_shape<mxfp4_t>(v, std::make_index_sequence<narrow_count>());
 }
 
 } // namespace packed

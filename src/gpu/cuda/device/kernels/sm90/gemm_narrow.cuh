@@ -3,6 +3,10 @@
 // of K. The two CTAs of a cluster have a panel of 64 columns each, and all of K. Each copies half of the
 // source rows for both: otherwise the rows would be most of what comes from the L2 cache.
 //
+// Where there are few panels, the CTAs of a cluster share K instead: each has a part of it, and the same
+// panel. In the end each finishes some of the columns, and reads the sums of all from their shared memory, in
+// fixed order.
+//
 // A stage has a step of 64 rows of K for each of the consumers, which are warpgroups. They decode weights to
 // the register operand of wgmma. In the end their sums add up in shared memory, in fixed order. Copying a
 // stage takes a warp about 300 ns, so two warps for weights and two for rows take turns.
@@ -20,12 +24,14 @@ namespace impl {
 namespace cuda {
 namespace packed {
 
-// width: the largest number of rows.
-template <typename format_, int width_>
+// width: the largest number of rows. parts: CTAs of a cluster that share K.
+template <typename format_, int width_, int parts_ = 1>
 struct gemm_narrow_t {
     using format = format_;
+    static constexpr int parts = parts_;
+    static constexpr bool shares = parts > 1;
     static_assert(format::one_step_tiles && format::terms == 1, "tiles of one size");
-    static constexpr int width = width_, pair = 2, consumers = 4;
+    static constexpr int width = width_, consumers = 4, cluster = narrow_cluster(parts);
     static constexpr int group = 128, working = consumers * group, copiers = 2,
                          threads = working + 2 * copiers * 32;
     static constexpr int step_rows = 64, row_bytes = step_rows * 2, source_step = width * row_bytes,
@@ -58,8 +64,12 @@ __global__ void __launch_bounds__(v::threads, 1)
     let_later_kernels_start();
     const int warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     const int rank = int(cluster_rank()), panels = (args.N + panel_columns - 1) / panel_columns;
-    const int own = int(blockIdx.x), panel = min(own, panels - 1); // the last cluster may have one panel
-    const int tiles = (args.K + v::step_rows - 1) / v::step_rows,
+    const int own = int(blockIdx.x) / v::parts,
+              panel = min(own, panels - 1); // the last cluster may have one panel
+    const int tiles_all = (args.K + v::step_rows - 1) / v::step_rows;
+    const auto tiles_before = [&](int part) { return (tiles_all * part + v::parts - 1) / v::parts; };
+    const int first_tile = v::shares ? tiles_before(rank) : 0,
+              tiles = (v::shares ? tiles_before(rank + 1) : tiles_all) - first_tile,
               count = (tiles + v::consumers - 1) / v::consumers;
     const int half = narrow_box_rows(args.M), half_bytes = half * v::row_bytes; // rows that a CTA copies
     const uint32_t base = shared_address(shared), full = shared_address(head.full),
@@ -70,7 +80,7 @@ __global__ void __launch_bounds__(v::threads, 1)
 #pragma unroll 4
         for (int i = 0; i < v::stages; i++) {
             barrier_init(full + 8 * i, 2);
-            barrier_init(empty + 8 * i, v::pair * v::working / 32);
+            barrier_init(empty + 8 * i, (v::shares ? 1 : v::cluster) * v::working / 32);
             barrier_init(read + 8 * i, v::working);
         }
         barrier_init_fence();
@@ -81,19 +91,19 @@ __global__ void __launch_bounds__(v::threads, 1)
     if (warp >= weights_warp && warp < source_warp) {
         const int number = warp - weights_warp;
         if (lane == 0) {
-            const int64_t panel_bytes = args.tiling.panel_bytes;
-            const uint8_t *from =
-                    static_cast<const uint8_t *>(args.weights) + args.prefix + panel * panel_bytes;
+            const int64_t part_bytes = int64_t(tiles) * v::tile_bytes;
+            const uint8_t *from = static_cast<const uint8_t *>(args.weights) + args.prefix
+                                  + panel * args.tiling.panel_bytes + int64_t(first_tile) * v::tile_bytes;
             if (!args.constant_weights) { // an earlier kernel may write them
                 if (number == 0 && count > 0)
-                    bulk_prefetch(from, uint32_t(min(int64_t(v::stages) * v::codes_bytes, panel_bytes)));
+                    bulk_prefetch(from, uint32_t(min(int64_t(v::stages) * v::codes_bytes, part_bytes)));
                 wait_for_earlier_kernels();
             }
             int slot = number, round = 1;
 #pragma unroll 1
             for (int s = number; s < count; s += v::copiers) {
                 const int64_t at = int64_t(s) * v::codes_bytes;
-                const int bytes = int(min(int64_t(v::codes_bytes), panel_bytes - at));
+                const int bytes = int(min(int64_t(v::codes_bytes), part_bytes - at));
                 barrier_wait(read + 8 * slot, round);
                 barrier_arrive_expect(full + 8 * slot, bytes);
                 bulk_copy(codes + slot * v::codes_bytes, from + at, bytes, full + 8 * slot);
@@ -114,14 +124,22 @@ __global__ void __launch_bounds__(v::threads, 1)
             for (int s = number; s < count; s += v::copiers) {
                 const int here = min(v::consumers, tiles - s * v::consumers);
                 barrier_wait(empty + 8 * slot, round);
-                barrier_arrive_expect(full + 8 * slot, here * v::pair * half_bytes);
+                barrier_arrive_expect(full + 8 * slot, here * 2 * half_bytes);
 #pragma unroll
-                for (int j = 0; j < v::consumers; j++)
-                    if (j < here)
-                        tensor_copy_to(3,
-                                sources + slot * v::source_bytes + j * v::source_step + rank * half_bytes,
-                                kernel_args.source_map, (s * v::consumers + j) * v::step_rows, rank * half,
+                for (int j = 0; j < v::consumers; j++) {
+                    if (j >= here) break;
+                    const uint32_t to = sources + slot * v::source_bytes + j * v::source_step;
+                    const int column = (first_tile + s * v::consumers + j) * v::step_rows;
+                    if constexpr (v::shares) {
+#pragma unroll
+                        for (int box = 0; box < 2; box++)
+                            tensor_copy(to + box * half_bytes, kernel_args.source_map, column, box * half,
+                                    full + 8 * slot);
+                    } else {
+                        tensor_copy_to(3, to + rank * half_bytes, kernel_args.source_map, column, rank * half,
                                 full + 8 * slot);
+                    }
+                }
                 slot += v::copiers;
                 if (slot >= v::stages) slot -= v::stages, round ^= 1;
             }
@@ -135,7 +153,7 @@ __global__ void __launch_bounds__(v::threads, 1)
         const uint32_t first_b = __shfl_sync(~0u, wgmma::b_descriptor(sources + group * v::source_step), 0);
         uint32_t scales_at = codes + group * v::tile_bytes + place.scales,
                  codes_at = codes + group * v::tile_bytes + place.codes;
-        const uint32_t told = cluster_address(empty, lane % v::pair);
+        const uint32_t told = cluster_address(empty, lane % v::cluster);
         asm("" : "+r"(scales_at), "+r"(codes_at));
         float sum[v::width / 2] = {};
         typename format::raw_t raw;
@@ -149,7 +167,11 @@ __global__ void __launch_bounds__(v::threads, 1)
         const auto release = [&](int of) {
             barrier_arrive(read + 8 * of);
             __syncwarp();
-            if (lane < v::pair) cluster_barrier_arrive_relaxed(told + 8 * of);
+            if constexpr (v::shares) {
+                if (lane == 0) barrier_arrive(empty + 8 * of);
+            } else {
+                if (lane < v::cluster) cluster_barrier_arrive_relaxed(told + 8 * of);
+            }
         };
         const int own_count = __shfl_sync(~0u, (tiles - group + v::consumers - 1) / v::consumers, 0);
         if (own_count > 0) load();
@@ -186,26 +208,38 @@ __global__ void __launch_bounds__(v::threads, 1)
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 store_shared(part + ((t * 8 + i % 2) * v::pitch + i / 2 * 8) * 4, sum[t * 4 + i]);
-        named_barrier(v::working_barrier, v::working);
-        const int quad = threadIdx.x % 16, first_row = threadIdx.x / 16;
-        if (own < panels) {
-            const columns_t columns(args, 0, panel * panel_columns + quad * 4, format::sum_scale);
-            const plain_results_t plain(args, columns, args.row_begin + first_row);
+    }
+    if constexpr (v::shares) {
+        __syncwarp();
+        cluster_sync(); // all sums are there
+    } else {
+        if (warp < weights_warp) named_barrier(v::working_barrier, v::working);
+    }
+    // Each CTA of those that share K finishes a part of the columns.
+    if (warp < weights_warp && own < panels) {
+        constexpr int quads = panel_columns / 4 / v::parts, rows_at_once = v::working / quads;
+        const int quad = int(threadIdx.x) % quads + (v::shares ? rank * quads : 0),
+                  first_row = int(threadIdx.x) / quads;
+        const columns_t columns(args, 0, panel * panel_columns + quad * 4, format::sum_scale);
+        const plain_results_t plain(args, columns, args.row_begin + first_row);
 #pragma unroll
-            for (int row = first_row; row < v::width; row += v::working / 16) {
-                if (row >= args.M) break;
-                float4 x = make_float4(0.f, 0.f, 0.f, 0.f);
+        for (int row = first_row; row < v::width; row += rows_at_once) {
+            if (row >= args.M) break;
+            float4 x = make_float4(0.f, 0.f, 0.f, 0.f);
+            const auto add = [&](const float4 &o) { x.x += o.x, x.y += o.y, x.z += o.z, x.w += o.w; };
 #pragma unroll
-                for (int p = 0; p < v::consumers; p++) {
-                    const float4 o = *reinterpret_cast<const float4 *>(
-                            shared + v::head_bytes + p * v::part_bytes + (row * v::pitch + quad * 4) * 4);
-                    x.x += o.x, x.y += o.y, x.z += o.z, x.w += o.w;
-                }
-                if (plain.usual)
-                    plain.store(columns, x, row - first_row);
+            for (int p = 0; p < v::parts * v::consumers; p++) {
+                const int at =
+                        v::head_bytes + p % v::consumers * v::part_bytes + (row * v::pitch + quad * 4) * 4;
+                if constexpr (v::shares)
+                    add(cluster_load(cluster_address(base + at, p / v::consumers)));
                 else
-                    columns.store<1>(args, args.row_begin + row, 1, args.row_begin + args.M, &x.x, &x.x, 0);
+                    add(*reinterpret_cast<const float4 *>(shared + at));
             }
+            if (plain.usual)
+                plain.store(columns, x, row - first_row);
+            else
+                columns.store<1>(args, args.row_begin + row, 1, args.row_begin + args.M, &x.x, &x.x, 0);
         }
     }
     __syncwarp();
