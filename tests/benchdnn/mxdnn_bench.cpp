@@ -208,9 +208,13 @@ void take_batch(const std::string &name, const std::filesystem::path &folder, in
         std::ifstream in(file);
         if (!in || std::filesystem::is_directory(file)) continue;
         std::string line, word;
-        while (std::getline(in, line)) {
+        for (int number = 1; std::getline(in, line); number++) {
             std::istringstream words(line.substr(0, line.find('#')));
-            while (words >> word) take(word, file.parent_path(), depth + 1);
+            try {
+                while (words >> word) take(word, file.parent_path(), depth + 1);
+            } catch (const usage_error_t &e) {
+                throw usage_error_t(file.string() + ":" + std::to_string(number) + ": " + e.what());
+            }
         }
         return;
     }
