@@ -2,6 +2,8 @@
 // MXFP8 rows in groups, with blocks along the rows, become rows of bf16, which holds their values exactly but
 // for the ends of its range. A CTA makes a block of up to 32 rows; each thread makes eight columns of it.
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "common/formats/e8m0.hpp"
 #include "gpu/cuda/device/launch.cuh"
@@ -15,7 +17,7 @@ namespace cuda {
 namespace {
 
 constexpr int threads = 128, columns_each = 8, columns = threads * columns_each;
-constexpr int block = 32;
+constexpr int block = 32, rows_at_once = 8;
 
 // A block of rows: its group, its number in it, and its row of scales.
 struct place_t {
@@ -50,19 +52,6 @@ __device__ void find(const counted_groups_t &groups, int64_t i, place_t &found) 
     }
 }
 
-// The value of a code. Its exponent is too small by that of `bias`, which the first product makes good.
-template <bool e5m2>
-__device__ __forceinline__ float value(uint32_t code, float scale) {
-    const uint32_t sign = code >> 7 << 31, magnitude = code & 0x7f;
-    if constexpr (e5m2) {
-        if (magnitude >= 0x7c) return __uint_as_float(sign | 0x7f800000u | (magnitude & 3) << 21) * scale;
-        return __uint_as_float(sign | magnitude << 21) * 0x1p112f * scale;
-    } else {
-        if (magnitude == 0x7f) return __uint_as_float(0x7fffffffu);
-        return __uint_as_float(sign | magnitude << 20) * 0x1p120f * scale;
-    }
-}
-
 template <bool e5m2>
 __device__ void make_rows(const gradient_operand_t &from, uint16_t *to, int64_t stride, int64_t first,
         int rows, int64_t scales_row, int64_t column) {
@@ -73,19 +62,26 @@ __device__ void make_rows(const gradient_operand_t &from, uint16_t *to, int64_t 
         scale[c] = e8m0_t::decode(scales_row < from.scales_rows ? scales[c] : 0xff);
     const uint8_t *at = from.data + first * from.row_step + column;
     uint16_t *out = to + first * stride + column;
-#pragma unroll 4
-    for (int r = 0; r < rows; r++, at += from.row_step, out += stride) {
-        const uint2 codes = *reinterpret_cast<const uint2 *>(at);
-        uint4 v;
-        uint32_t *words = &v.x;
+    // Several rows are read before the first of them is stored.
+    for (int r = 0; r < rows; r += rows_at_once) {
+        uint2 codes[rows_at_once];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t two = (i < 2 ? codes.x : codes.y) >> i % 2 * 16;
-            const __nv_bfloat162 pair = __floats2bfloat162_rn(
-                    value<e5m2>(two & 0xff, scale[2 * i]), value<e5m2>(two >> 8 & 0xff, scale[2 * i + 1]));
-            words[i] = *reinterpret_cast<const uint32_t *>(&pair);
+        for (int i = 0; i < rows_at_once; i++)
+            if (r + i < rows) codes[i] = *reinterpret_cast<const uint2 *>(at + (r + i) * from.row_step);
+#pragma unroll
+        for (int i = 0; i < rows_at_once; i++) {
+            if (r + i >= rows) break;
+            uint32_t words[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const auto two = __nv_fp8x2_storage_t((j < 2 ? codes[i].x : codes[i].y) >> j % 2 * 16);
+                const __half2 values(__nv_cvt_fp8x2_to_halfraw2(two, e5m2 ? __NV_E5M2 : __NV_E4M3)); // exact
+                const __nv_bfloat162 pair = __floats2bfloat162_rn(
+                        __low2float(values) * scale[2 * j], __high2float(values) * scale[2 * j + 1]);
+                words[j] = *reinterpret_cast<const uint32_t *>(&pair);
+            }
+            ptx::store_16(out + (r + i) * stride, make_uint4(words[0], words[1], words[2], words[3]), true);
         }
-        ptx::store_16(out, v, true);
     }
 }
 
