@@ -12,9 +12,9 @@ namespace cuda {
 namespace packed {
 
 struct mx_rows_t {
-    static constexpr int threads = 256, warps = threads / 32, ctas = 6; // CTAs of a multiprocessor
+    static constexpr int threads = 256, warps = threads / 32, ctas = 4; // CTAs of a multiprocessor
     static constexpr int unit = 8, block = 32;                          // elements of a lane, and of a scale
-    static constexpr int held = 4, step = 32 * unit, piece = held * step; // units of a lane
+    static constexpr int held = 8, step = 32 * unit, piece = held * step; // units of a lane
     static constexpr int64_t most_columns = int64_t(65535) * piece;       // of a grid
     // Whether the kernel can read rows of these types, and at these addresses.
     static bool may_take(const convert_source_args_t &a) {
