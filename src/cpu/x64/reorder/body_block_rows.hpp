@@ -98,7 +98,7 @@ void encode_rows(const rows_t &q, const blocks_t &b) {
         uint8_t *c = q.codes + r * q.pitch;
         for (int l = 0; l < q.lines; l += encode_step) {
             const lane_params_t p{shifts + l, factors + l, divisors + l, zero_points + l, wide + l};
-            store256(c + l, S::in_order(F::template encode<S, false>(x + l, p)));
+            store256(c + l, F::template in_order<S>(F::template encode<S, false>(x + l, p)));
         }
     }
 }

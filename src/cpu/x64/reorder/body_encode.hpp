@@ -175,47 +175,6 @@ struct bf16_encoder_of<E, true> {
     using type = rounded_bf16_encoder_t<E>;
 };
 
-struct e2m1_intervals_t {
-    uint8_t code[32];
-    constexpr e2m1_intervals_t() : code() {
-        for (int i = 0; i < 32; i++) // each interval by a value inside it
-            code[i] = uint8_t(f4_e2m1_t::encode((1.125f + float(i % 4) / 4) * float(1 << (i / 4)) / 8));
-    }
-};
-
-// The exponent and two bits of the mantissa decide about e2m1, after a tie has been moved to one side: minus
-// one if the even code is below, so that an exact tie falls there. Two tables of 16 intervals of a quarter of
-// an octave each; the first one begins at 1/8 of the smallest normal value.
-template <>
-struct mx_bf16_encoder_t<f4_e2m1_t> {
-    using E = f4_e2m1_t;
-    static_assert(E::mantissa_bits == 1 && E::emin == 0);
-    static constexpr mx_shift_t shift = {-3, 0, 1, 254};
-
-    static constexpr e2m1_intervals_t table{};
-
-    MXDNN_INLINE __m256i intervals(__m256i x, __m256i off) {
-        const __m256i magnitude = _mm256_and_si256(x, _mm256_set1_epi16(0x7fff));
-        const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(x, 6), _mm256_set1_epi16(1));
-        return _mm256_srli_epi16(_mm256_add_epi16(_mm256_subs_epu16(magnitude, off), odd), 5);
-    }
-    template <typename P>
-    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
-        const __m256i a = load256(x), b = load256(x + 16);
-        const __m256i v =
-                _mm256_min_epu8(_mm256_packus_epi16(intervals(a, p.shift(0)), intervals(b, p.shift(1))),
-                        _mm256_set1_epi8(31));
-        // A permutation gives 0 for indices with bit 7 set.
-        const __m256i low = _mm256_broadcastsi128_si256(load128(table.code));
-        const __m256i high = _mm256_broadcastsi128_si256(load128(table.code + 16));
-        const __m256i c =
-                _mm256_or_si256(_mm256_shuffle_epi8(low, _mm256_add_epi8(v, _mm256_set1_epi8(0x70))),
-                        _mm256_shuffle_epi8(high, _mm256_sub_epi8(v, _mm256_set1_epi8(16))));
-        const __m256i sign = minifloat_encoder_t<E>::sign_of_code(_mm256_packs_epi16(a, b));
-        return _mm256_or_si256(c, sign);
-    }
-};
-
 // ---- integers ----
 
 // Rounded to nearest even after clamping. NaN gives 0.

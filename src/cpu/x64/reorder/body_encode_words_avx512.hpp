@@ -107,14 +107,19 @@ struct rounded_words_t {
     }
 };
 
-// e2m1 by intervals of a quarter of an octave, as in mx_bf16_encoder_t: the 16 intervals from the last but
-// one of code 1 on. Below them the code is 1 or 0.
+// The exponent and two bits of the mantissa decide about e2m1, after a tie has been moved to one side: minus
+// one if the even code is below, so that an exact tie falls there. Intervals of a quarter of an octave begin
+// at 1/8 of the smallest normal value; a table has 16 of them, from the last but one of code 1 on. Below them
+// the code is 1 or 0.
+constexpr mx_shift_t e2m1_shift = {-3, 0, 1, 254};
 struct e2m1_codes_t {
     static constexpr int first = 9;
     alignas(16) uint8_t code[2][16]; // at bit 0, at bit 4
     constexpr e2m1_codes_t() : code() {
         for (int i = 0; i < 16; i++) {
-            code[0][i] = mx_bf16_encoder_t<f4_e2m1_t>::table.code[first + i];
+            const int interval = first + i; // by a value inside it
+            code[0][i] = uint8_t(
+                    f4_e2m1_t::encode((1.125f + float(interval % 4) / 4) * float(1 << (interval / 4)) / 8));
             code[1][i] = uint8_t(code[0][i] << 4);
         }
     }
@@ -142,7 +147,7 @@ MXDNN_INLINE __m512i e2m1_codes_of(
 // Computed scales leave every element below 8.
 struct e2m1_words_t : fits_all_t {
     static constexpr int bits = 4;
-    static constexpr const mx_shift_t *shift = &mx_bf16_encoder_t<f4_e2m1_t>::shift;
+    static constexpr const mx_shift_t *shift = &e2m1_shift;
     __m512i off;
     MXDNN_INLINE e2m1_words_t of(const blocks_t &b, int i) { return with(load_words_of(b.shift + i)); }
     MXDNN_INLINE e2m1_words_t of_line(const blocks_t &b, int i, int) {
@@ -255,8 +260,7 @@ struct nvfp4_cut_words_t : factor_words_t {
     }
     MXDNN_INLINE __m512i codes(seen_t &, const nvfp4_cut_words_t &a, __m512i x, const nvfp4_cut_words_t &b,
             __m512i y, int place) {
-        constexpr mx_shift_t s = mx_bf16_encoder_t<f4_e2m1_t>::shift;
-        const __m512i off = words(((127 + s.offset) << 7) + s.added); // a scale of 1
+        const __m512i off = words(((127 + e2m1_shift.offset) << 7) + e2m1_shift.added); // a scale of 1
         return e2m1_codes_of<true>(a.scaled(x), {off, a.odd_bits}, b.scaled(y), {off, b.odd_bits}, place);
     }
 

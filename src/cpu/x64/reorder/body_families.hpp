@@ -59,7 +59,7 @@ bool make_factors(blocks_t &b, int n, const block_format_t &f, bool given, const
 // For a line. The first and the last 16 elements may belong to two blocks.
 struct line_params_of_t {
     const blocks_t &b;
-    int i, j;
+    int64_t i, j;
 
     __m256i shift(int v) const { return _mm256_set1_epi16(short(b.shift[v ? j : i])); }
     __m256 factor(int v) const { return _mm256_set1_ps(b.factor[v < 2 ? i : j]); }
@@ -67,15 +67,29 @@ struct line_params_of_t {
     __m256 zero(int v) const { return _mm256_set1_ps(b.zero[v < 2 ? i : j]); }
     __m256i zero_point(int v) const { return _mm256_set1_epi32(int(b.zp[v < 2 ? i : j])); }
     __m256i zero_point_bytes() const { return _mm256_set1_epi8(char(b.zp[i])); }
+    uint32_t scale(int v) const { return b.scale[v ? j : i]; }
 };
 
-struct unit_factor_t {
-    __m256 factor(int) const { return _mm256_set1_ps(1.f); }
+struct factor_t {
+    float value;
+    __m256 factor(int) const { return _mm256_set1_ps(value); }
 };
 
 // ---- One class per family: how it encodes 32 elements, and special blocks ----
 
 MXDNN_INLINE constexpr int bits_of_block(dim_t block) { return __builtin_ctz(unsigned(block)); }
+
+// Codes as encoders of single elements return them.
+struct source_order_t {
+    template <typename S>
+    MXDNN_INLINE __m256i in_order(__m256i bytes) {
+        return S::in_order(bytes);
+    }
+    template <typename S>
+    MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) {
+        return S::nibbles_in_order(bytes);
+    }
+};
 
 template <typename E>
 struct mx_encoder_t : minifloat_encoder_t<E> {};
@@ -84,10 +98,10 @@ struct mx_encoder_t<s8_t> : mxint8_encoder_t {};
 
 // bf16 to minifloats, scales computed.
 template <typename E>
-struct mx_bf16_family_t {
+struct mx_bf16_family_t : source_order_t {
     using encoder_t = typename bf16_encoder_of<E>::type;
     static constexpr const mx_shift_t *shift = &encoder_t::shift;
-    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
+    static constexpr int64_t block = mx_block;
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
         return encoder_t::encode(x, p);
@@ -102,9 +116,9 @@ struct mx_bf16_family_t {
 };
 
 template <typename E>
-struct mx_family_t {
+struct mx_family_t : source_order_t {
     using encoder_t = mx_encoder_t<E>;
-    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(mx_block); }
+    static constexpr int64_t block = mx_block;
     // `any`: x may be NaN or Inf and the factor negative.
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
@@ -117,9 +131,9 @@ struct mx_family_t {
     }
 };
 
-struct nvfp4_family_t {
+struct nvfp4_family_t : source_order_t {
     using encoder_t = minifloat_encoder_t<f4_e2m1_t>;
-    MXDNN_INLINE constexpr int block_bits(const block_format_t &) { return bits_of_block(nvfp4_block); }
+    static constexpr int64_t block = nvfp4_block;
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
         return any ? encoder_t::template encode_any<S>(x, p) : encoder_t::template encode_scaled<S>(x, p);
@@ -136,14 +150,42 @@ struct nvfp4_family_t {
             const float v = S::value(x[j]);
             y[j] = d != d ? 0.f : d == 0 ? f32_from(f32_bits(v) & ~magnitude_mask) : v / d;
         }
-        store256(c, source_f32_t::in_order(encoder_t::template encode_any<source_f32_t>(y, unit_factor_t())));
+        store256(c, source_f32_t::in_order(encoder_t::template encode_any<source_f32_t>(y, factor_t{1.f})));
+        store128(codes, load128(c));
+    }
+};
+
+// bf16 in lines; scales are computed, without a global one.
+struct nvfp4_bf16_family_t {
+    template <typename S>
+    MXDNN_INLINE __m256i in_order(__m256i bytes) {
+        return bytes;
+    }
+    template <typename S>
+    MXDNN_INLINE __m256i nibbles_in_order(__m256i bytes) {
+        return _mm256_permute4x64_epi64(bytes, 0xd8);
+    }
+    static constexpr int64_t block = nvfp4_block;
+    template <typename S, bool any, typename P>
+    MXDNN_INLINE __m256i encode(const uint16_t *x, const P &p) {
+        return encode_nvfp4(x, p.scale(0), p.scale(1));
+    }
+    template <typename S>
+    MXDNN_INLINE void encode_special(const uint16_t *x, const blocks_t &b, int i, int, uint8_t *codes) {
+        if (b.scale[i] < nvfp4_bounds_t::end) return;
+        if (b.scale[i] == f8_e4m3_t::nan_code) return store128(codes, _mm_setzero_si128());
+        alignas(32) uint16_t y[encode_step] = {};
+        alignas(32) uint8_t c[encode_step];
+        __builtin_memcpy(y, x, sizeof(y[0]) * size_t(nvfp4_block));
+        const factor_t inverse{1.f / decode_e4m3(b.scale[i])};
+        store256(c, source_bf16_t::in_order(nvfp4_family_t::encode<source_bf16_t, false>(y, inverse)));
         store128(codes, load128(c));
     }
 };
 
 template <typename E>
-struct affine_family_t {
-    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+struct affine_family_t : source_order_t {
+    static constexpr int64_t block = 0; // varies
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
         return encode_affine<E, S>(x, p);
@@ -154,8 +196,8 @@ struct affine_family_t {
 
 // Scales are computed; elements and scales have 16 bits.
 template <typename E>
-struct affine16_family_t {
-    MXDNN_INLINE int block_bits(const block_format_t &f) { return bits_of_block(f.block); }
+struct affine16_family_t : source_order_t {
+    static constexpr int64_t block = 0; // varies
     template <typename S, bool any, typename P>
     MXDNN_INLINE __m256i encode(const typename S::raw_t *x, const P &p) {
         return encode_affine_by_reciprocal<E, S>(x, p);

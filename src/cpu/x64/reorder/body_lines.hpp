@@ -38,12 +38,15 @@ MXDNN_INLINE void for_block_pairs(const four_lines_t &q, int block, F &&vector_o
     const int blocks = q.n / block;
     const typename S::raw_t *x[4];
     for (int l = 0; l < 4; l++) x[l] = four_lines_t::line<typename S::raw_t>(q, l < q.lines ? l : 0);
-    for (int i = 0; i < blocks; i += 2) {
+    // The second block is `apart` elements after the first.
+    const auto measure = [&](int i, int64_t apart) __attribute__((always_inline)) {
         __m256i v[8];
-        for (int j = 0; j < 8; j++)
-            v[j] = vector_of(x[j & 3] + (i + (j >> 2) < blocks ? i + (j >> 2) : i) * block);
+        for (int j = 0; j < 8; j++) v[j] = vector_of(x[j & 3] + int64_t(i) * block + (j >> 2) * apart);
         body(i, v);
-    }
+    };
+    int i = 0;
+    for (; i + 1 < blocks; i += 2) measure(i, block);
+    if (i < blocks) measure(i, 0);
 }
 
 template <typename S>
@@ -166,24 +169,32 @@ void encode(const four_lines_t &q, const block_format_t &f, const blocks_t &b, b
     using raw_t = typename S::raw_t;
     constexpr int line_bytes = encode_step * int(sizeof(raw_t));
     const bool around = goes_around(q.how, q.codes, q.pitch);
-    const int shift = F::block_bits(f);
+    constexpr int64_t usual = F::block; // 0 if it varies
+    const int block = usual ? int(usual) : f.block, shift = bits_of_block(block);
+    const int64_t n = q.n;
     for (int l = 0; l < q.lines; l++) {
         const raw_t *x = four_lines_t::line<raw_t>(q, l);
         const uint8_t *ahead = q.next + l * q.line_bytes;
         uint8_t *c = q.codes + l * q.pitch;
-        const auto codes = [&](int k) {
-            prefetch<line_bytes>(ahead + k * int(sizeof(raw_t)));
-            const line_params_of_t p{b, (k >> shift) * 4 + l, ((k + encode_step / 2) >> shift) * 4 + l};
-            return F::template encode<S, any>(x + k, p);
+        // `at` is that of the block of x[k] if blocks are alike. Other blocks have whole steps.
+        const auto codes = [&](int64_t k, int64_t at) {
+            prefetch<line_bytes>(ahead + k * int64_t(sizeof(raw_t)));
+            const int64_t i = usual ? at : (k >> shift) * 4 + l;
+            return F::template encode<S, any>(
+                    x + k, line_params_of_t{b, i, usual && usual < encode_step ? i + 4 : i});
         };
+        constexpr int64_t step = usual ? 4 * encode_step / usual : 0;
+        int64_t at = l;
         if (q.nibbles)
-            for (int k = 0; k < q.n; k += 2 * encode_step) {
-                const __m256i low = join_nibbles(codes(k)), high = join_nibbles(codes(k + encode_step));
-                write256(around, c + k / 2, S::nibbles_in_order(_mm256_packus_epi16(low, high)));
+            for (int64_t k = 0; k < n; k += 2 * encode_step, at += 2 * step) {
+                const __m256i low = join_nibbles(codes(k, at)),
+                              high = join_nibbles(codes(k + encode_step, at + step));
+                write256(around, c + k / 2, F::template nibbles_in_order<S>(_mm256_packus_epi16(low, high)));
             }
         else
-            for (int k = 0; k < q.n; k += encode_step) write256(around, c + k, S::in_order(codes(k)));
-        if (special) encode_specials<S, F>(q, b, 1 << shift, l, x, c);
+            for (int64_t k = 0; k < n; k += encode_step, at += step)
+                write256(around, c + k, F::template in_order<S>(codes(k, at)));
+        if (special) encode_specials<S, F>(q, b, block, l, x, c);
     }
 }
 

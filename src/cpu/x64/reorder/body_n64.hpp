@@ -1,124 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codes of 64 columns to and from the steps of the n64 layouts. Sixteen rows of two columns, c and c + 8, are
-// four words of the four threads that own them, 64 bytes side by side; in them bits stand as the layout's map
-// says, which is where the moves of bits below come from.
+// four words of the four threads that own them, 64 bytes side by side. body_n64_bits.hpp says where bits
+// stand in them.
 #pragma once
 
-#include "common/layouts/layout_list.hpp"
 #include "cpu/x64/reorder/body_n16.hpp"
+#include "cpu/x64/reorder/body_n64_bits.hpp"
 
 namespace mxdnn {
 namespace impl {
 namespace x64 {
 namespace {
 
-constexpr int n64_columns = 64, n64_pairs = n64_columns / 2;
-constexpr int n64_step_bytes = 2048; // one 16-byte load of every thread
-// The first column of a pair; the other one is 8 further.
-constexpr int n64_column(int pair) { return pair / 8 * 16 + pair % 8; }
-
-// ---- bits of a word ----
-
-// Bits that move together: to the left or, with a negative shift, to the right.
-struct bit_move_t {
-    uint32_t mask = 0;
-    int shift = 0;
-};
-struct bit_moves_t {
-    bit_move_t move[32] = {};
-    int n = 0;
-
-    constexpr void add(int from, int to) {
-        const uint32_t bit = 1u << from;
-        for (int i = 0; i < n; i++)
-            if (move[i].shift == to - from) {
-                move[i].mask |= bit;
-                return;
-            }
-        move[n++] = {bit, to - from};
-    }
-    constexpr bit_moves_t back() const {
-        bit_moves_t b;
-        b.n = n;
-        for (int i = 0; i < n; i++) {
-            const int s = move[i].shift;
-            b.move[i] = {s < 0 ? move[i].mask >> -s : move[i].mask << s, -s};
-        }
-        return b;
-    }
-};
-
-// The position of bit b of the code of (k, n) in the first thread's words, in bits from its first byte of a
-// plane.
-template <typename L>
-constexpr int n64_bit(int64_t k, int64_t n, int b, int64_t plane = 0) {
-    packed_shape_t s;
-    s.K = s.N = n64_columns;
-    s.block = 64;
-    s.bits = L::bits;
-    const bit_pos_t p = L::elem_bit(s, k, n, b);
-    return int(p.byte - L::codes(s, 0, 0) - plane) * 8 + p.bit;
-}
-
-// From 4-bit codes: register r of the low halves is at bit 4 r, that of the high halves at 16 + 4 r.
-template <typename L>
-constexpr bit_moves_t n64_low_moves() {
-    bit_moves_t m;
-    for (int half = 0; half < 2; half++)
-        for (int r = 0; r < 4; r++)
-            for (int b = 0; b < 4; b++)
-                m.add(16 * half + 4 * r + b, n64_bit<L>(r / 2 * 8 + half, r % 2 * 8, b));
-    return m;
-}
-// From the top two bits of 6-bit codes. A byte has those of four registers. The bytes of the first and the
-// second 16 rows are in the low half, then in the high half.
-template <typename L>
-constexpr bit_moves_t n64_top_moves() {
-    bit_moves_t m;
-    for (int half = 0; half < 2; half++)
-        for (int i = 0; i < 2; i++)
-            for (int r = 0; r < 4; r++)
-                for (int b = 0; b < 2; b++)
-                    m.add(16 * half + 8 * i + 2 * r + b,
-                            n64_bit<L>(16 * i + r / 2 * 8 + half, r % 2 * 8, 4 + b, n64_step_bytes));
-    return m;
-}
-
-// The moves of a layout: for words of four bits per code, and for those of the top two bits.
-template <typename L>
-struct n64_words_t {
-    static constexpr bit_moves_t low = n64_low_moves<L>(), low_back = low.back();
-};
-template <>
-struct n64_words_t<n64_b6_t> {
-    static constexpr bit_moves_t low = n64_low_moves<n64_b6_t>(), low_back = low.back();
-    static constexpr bit_moves_t top = n64_top_moves<n64_b6_t>(), top_back = top.back();
-};
-
-template <const bit_moves_t &m, int i>
-MXDNN_INLINE __m256i moved_bits(__m256i v) {
-    constexpr uint32_t mask = m.move[i].mask;
-    constexpr int shift = m.move[i].shift;
-    const __m256i x = mask == ~0u ? v : _mm256_and_si256(v, _mm256_set1_epi32(int(mask)));
-    if constexpr (shift < 0)
-        return _mm256_srli_epi32(x, -shift);
-    else if constexpr (shift > 0)
-        return _mm256_slli_epi32(x, shift);
-    else
-        return x;
-}
-template <const bit_moves_t &m, int i = 0>
-MXDNN_INLINE __m256i move_bits(__m256i v) {
-    if constexpr (i + 1 == m.n)
-        return moved_bits<m, i>(v);
-    else
-        return _mm256_or_si256(moved_bits<m, i>(v), move_bits<m, i + 1>(v));
-}
-
 // ---- bytes with the codes of both columns of a pair ----
 
 MXDNN_INLINE __m256i low_nibbles(__m256i v) { return _mm256_and_si256(v, _mm256_set1_epi8(15)); }
 MXDNN_INLINE __m256i high_nibbles(__m256i v) { return low_nibbles(_mm256_srli_epi16(v, 4)); }
+// Exchanges the high half of each byte of a with the low half of that of b.
+MXDNN_INLINE void exchange_halves(__m256i &a, __m256i &b) {
+    const __m256i changes = low_nibbles(_mm256_xor_si256(_mm256_srli_epi16(a, 4), b));
+    a = _mm256_xor_si256(a, _mm256_slli_epi16(changes, 4));
+    b = _mm256_xor_si256(b, changes);
+}
 // The low half of each byte of a, with that of b above it.
 MXDNN_INLINE __m256i joined(__m256i a, __m256i b) {
     return _mm256_or_si256(
@@ -158,8 +61,11 @@ template <typename L>
 MXDNN_INLINE void store_words(const two_rows_t &bytes, uint8_t *out, bool around) {
     // Thread t has rows 2 t, 2 t + 8, 2 t + 1, 2 t + 9.
     const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-    const __m256i a = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[0], order)),
-                  b = move_bits<n64_words_t<L>::low>(shuffle_lanes(bytes.v[1], order));
+    const auto words = [&](__m256i v) {
+        if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_of_rows>(v);
+        return move_bits<n64_words_t<L>::low>(shuffle_lanes(v, order));
+    };
+    const __m256i a = words(bytes.v[0]), b = words(bytes.v[1]);
     write256(around, out, _mm256_permute4x64_epi64(_mm256_unpacklo_epi32(a, b), 0xd8));
     write256(around, out + 32, _mm256_permute4x64_epi64(_mm256_unpackhi_epi32(a, b), 0xd8));
 }
@@ -278,9 +184,9 @@ MXDNN_INLINE void pack_pairs(
     const auto column = [&](int p) { return codes + n64_column(p) * pitch; };
     if (!ahead)
         return for_n64_steps<L>(to, [&](int r, uint8_t *step) {
-            for (int p = 0; p < n64_pairs; p++) {
-                const uint8_t *const a = column(p) + r / per_byte;
-                body(a, a + 8 * pitch, step, p);
+            for (int p = 0; p < n64_pairs; p += 8) {
+                const uint8_t *a = column(p) + r / per_byte, *b = a + 8 * pitch;
+                for (int i = 0; i < 8; i++, a += pitch, b += pitch) body(a, b, step, p + i);
             }
         });
     for (int p = 0; p < n64_pairs; p += 2) {
@@ -321,8 +227,8 @@ void n64_pack_nibbles(
     const bool around = goes_around(how, to.codes);
     pack_pairs<L, 2>(
             nibbles, pitch, to, ahead, [&](const uint8_t *a, const uint8_t *b, uint8_t *step, int p) {
-                const __m256i x = load256(a), y = load256(b);
-                const __m256i even = joined(x, y), odd = joined_high(x, y);
+                __m256i even = load256(a), odd = load256(b);
+                exchange_halves(even, odd);
                 store_words<L>({{_mm256_unpacklo_epi8(even, odd), _mm256_unpackhi_epi8(even, odd)}},
                         step + 64 * p, around);
             });
@@ -332,10 +238,11 @@ void n64_unpack_nibbles(const code_tiles_t &from, uint8_t *nibbles, int64_t pitc
     for_n64_steps<L>(from, [&](int r, const uint8_t *step) {
         for (int p = 0; p < n64_pairs; p++) {
             const two_rows_t w = load_words<L>(step + 64 * p);
-            const __m256i even = low_bytes(w.v[0], w.v[1]), odd = high_bytes(w.v[0], w.v[1]);
+            __m256i even = low_bytes(w.v[0], w.v[1]), odd = high_bytes(w.v[0], w.v[1]);
             uint8_t *const at = nibbles + n64_column(p) * pitch + r / 2;
-            store256(at, joined(even, odd));
-            store256(at + 8 * pitch, joined_high(even, odd));
+            exchange_halves(even, odd);
+            store256(at, even);
+            store256(at + 8 * pitch, odd);
         }
     });
 }
@@ -442,8 +349,12 @@ MXDNN_INLINE void pack_threads(const uint8_t *codes, int64_t pitch, uint8_t *out
             w.second.v[2 * k + 1] = b.second;
         } else {
             const column_pairs_t d = dwords_of(joined(p.first, p.second), joined(q.first, q.second));
-            w.first.v[k] = move_bits<n64_words_t<L>::low>(d.first);
-            w.second.v[k] = move_bits<n64_words_t<L>::low>(d.second);
+            const auto words = [](__m256i v) {
+                if constexpr (L::id == n64_b4_t::id) return n64_b4_words<words_in_place>(v);
+                return move_bits<n64_words_t<L>::low>(v);
+            };
+            w.first.v[k] = words(d.first);
+            w.second.v[k] = words(d.second);
             if constexpr (L::bits == 6)
                 registers[k] = _mm256_or_si256(
                         joined_tops(p.first, p.second), _mm256_slli_epi16(joined_tops(q.first, q.second), 4));

@@ -4,7 +4,7 @@
 // branches over arrays, which the compiler turns into vectors; the rules are those of quantize_block.hpp.
 #pragma once
 
-#include "cpu/x64/reorder/body_encode.hpp"
+#include "cpu/x64/reorder/body_encode_e2m1.hpp"
 
 namespace mxdnn {
 namespace impl {
@@ -252,6 +252,13 @@ bool nvfp4_inverses(blocks_t &b, int n) {
     return !_mm256_testz_si256(special, special);
 }
 
+// Whether nvfp4_bounds does not have the scale of a block.
+bool nvfp4_beyond_bounds(const blocks_t &b, int n) {
+    uint32_t beyond = 0;
+    for_blocks(n, [&](int i) { beyond |= uint32_t(b.scale[i] >= nvfp4_bounds_t::end); });
+    return beyond;
+}
+
 // Whether there is a block without a finite factor.
 bool nvfp4_factors(blocks_t &b, int n, bool has_global) {
     const float inverse = has_global ? 1.f / b.global : 1.f;
@@ -311,9 +318,20 @@ MXDNN_INLINE void load_codes(uint32_t *codes, const uint8_t *in, int pitch, int 
 }
 
 void store_codes(int bytes, const uint32_t *codes, uint8_t *out, int pitch, int blocks, int lines) {
-    if (bytes == 1 && lines == 4) return store_codes<uint8_t>(codes, out, pitch, blocks, 4);
+    if (bytes == 1 && lines == 4) {
+        const __m128i lowest = _mm_set1_epi32(0x0c080400);
+        for (int i = 0; i < blocks; i++)
+            _mm_storeu_si32(out + i * pitch, _mm_shuffle_epi8(load128(codes + i * 4), lowest));
+        return;
+    }
     if (bytes == 1) return store_codes<uint8_t>(codes, out, pitch, blocks, lines);
-    if (bytes == 2 && lines == 4) return store_codes<uint16_t>(codes, out, pitch, blocks, 4);
+    if (bytes == 2 && lines == 4) {
+        for (int i = 0; i < blocks; i++) {
+            const __m128i c = load128(codes + i * 4);
+            _mm_storel_epi64(reinterpret_cast<__m128i *>(out + i * pitch * 2), _mm_packus_epi32(c, c));
+        }
+        return;
+    }
     if (bytes == 2) return store_codes<uint16_t>(codes, out, pitch, blocks, lines);
     store_codes<uint32_t>(codes, out, pitch, blocks, lines);
 }

@@ -20,6 +20,7 @@ struct codec_t {
     void (*encode_rows)(const rows_t &q, const blocks_t &b);
     int bytes;               // of a source element
     const mx_shift_t *shift; // null if not used: see make_factors()
+    bool by_bounds;          // lines of NVFP4 need no factors
 };
 
 template <typename S, bool any, typename F>
@@ -38,6 +39,16 @@ void set_mx_family(codec_t &c) {
     }
 }
 
+template <typename S, bool any>
+void set_nvfp4_family(codec_t &c, const block_format_t &f) {
+    set_family<S, any, nvfp4_family_t>(c);
+    if constexpr (S::dt == mxdnn_bf16 && !any)
+        if (!f.has_global) {
+            c.encode = encode<S, nvfp4_bf16_family_t, any>;
+            c.by_bounds = true;
+        }
+}
+
 template <typename S, bool any, typename E>
 void set_affine_family(codec_t &c, const block_format_t &f) {
     set_family<S, any, affine_family_t<E>>(c);
@@ -47,9 +58,10 @@ void set_affine_family(codec_t &c, const block_format_t &f) {
 
 template <typename S, bool any>
 codec_t codec_of(const block_format_t &f) {
-    codec_t c = {measure<S>, nullptr, measure_rows<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr};
+    codec_t c = {
+            measure<S>, nullptr, measure_rows<S>, nullptr, int(sizeof(typename S::raw_t)), nullptr, false};
     if (f.family == quant_family_t::nvfp4)
-        set_family<S, any, nvfp4_family_t>(c);
+        set_nvfp4_family<S, any>(c, f);
     else if (f.family == quant_family_t::mx)
         visit_type(decoded_mx_types(), f.elem, [&](auto e) { set_mx_family<S, any, decltype(e)>(c); });
     else
@@ -75,7 +87,8 @@ void quantise_four(
         if (q.zero_points)
             store_codes(f.zp_bytes, b.zp, q.zero_points, q.params_pitch, q.stored_blocks, q.lines);
     }
-    const bool special = make_factors(b, n, f, given, codec.shift);
+    const bool special =
+            codec.by_bounds ? nvfp4_beyond_bounds(b, n) : make_factors(b, n, f, given, codec.shift);
     codec.encode(q, f, b, special);
 }
 
