@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <random>
 #include <string>
 #include <vector>
@@ -36,11 +37,7 @@ int rank, ranks;
     _exit(1);
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-    const std::string when = argc > 1 ? argv[1] : "";
-    MPI_Init(&argc, &argv);
+void run(const std::string &when) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const bool victim = rank == ranks - 1;
@@ -110,4 +107,15 @@ int main(int argc, char **argv) {
     std::printf("survivor: an error and its own memory\n");
     std::fflush(stdout);
     _exit(0); // MPI_Finalize would wait for the dead
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    try {
+        run(argc > 1 ? argv[1] : "");
+    } catch (const std::exception &e) {
+        wrong("an exception", e.what());
+    }
 }

@@ -34,7 +34,8 @@ dim_t draw_groups(choices_t &c, drawn_t &d, dim_t rows, dim_t groups) {
         for (int32_t &x : cuts) x = int32_t(c.below(rows + 1));
         std::sort(cuts.begin(), cuts.end());
         for (size_t g = 0; g < size_t(groups); g++) {
-            const int32_t first = g + starts ? cuts[g + starts - 1] : 0, n = cuts[g + starts] - first;
+            const size_t end = g + starts;
+            const int32_t first = end ? cuts[end - 1] : 0, n = cuts[end] - first;
             blocks += div_up(n, mx_block);
             counts.push_back(int32_t(c.below(n + 1)));
         }

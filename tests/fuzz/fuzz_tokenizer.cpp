@@ -108,6 +108,7 @@ std::vector<fuzz_input_t> fuzz_seeds() {
             gguf_seed("gpt-2").bytes(), gguf_seed("smollm").bytes(), gguf_seed("llama-bpe").bytes(),
             gguf_seed("gpt-4o").bytes()};
     std::vector<fuzz_input_t> seeds;
+    seeds.reserve(texts.size());
     for (const std::string &t : texts) seeds.emplace_back(t.begin(), t.end());
     return seeds;
 }

@@ -275,6 +275,7 @@ std::optional<source_t> concatenated(const std::vector<const source_t *> &parts)
     }
     // Calls read(part, its piece, rows of the whole piece before it).
     std::vector<source_t> sources;
+    sources.reserve(parts.size());
     for (const source_t *s : parts) sources.push_back(*s);
     const auto split = [sources](const piece_t &p, const auto &read) {
         int64_t before = 0;
