@@ -195,35 +195,50 @@ void panel_matmul_t::multiply_beside(const panel_operands_t &o, const row_kernel
     const auto kernels = [&](int64_t r) -> const row_kernels_t & {
         return !keeps ? k : r > 0 ? found_ : keeping_;
     };
-    for (int64_t p = first; p < last;) {
-        size_t j = 2; // the largest number of remaining panels
+    // The index of the largest number of panels from p on.
+    const auto panels_from = [&](int64_t p) {
+        size_t j = 2;
         while (j > 0
                 && (k.row->panels[j] == 0 || k.row->panels[j] > last - p
                         || !kernels(0).find(j, largest).kernel))
             j--;
+        return j;
+    };
+    const auto call = [&](int64_t p, size_t j, int64_t r) {
         const int64_t columns = k.row->panels[j] * panel_columns, at = (p - first) * panel_columns;
         a.wei = panel(o, p);
         // All calls but the first one find the panels in cache. Together they prefetch the next panels.
         const int64_t steps = k.row->panels[j] * div_up(c_.weights.K, int64_t(k_step)),
                       calls = div_up(o.rows, most);
         a.fetch_step = calls > 1 ? div_up(k.row->panels[j] * c_.panel_bytes, steps * calls) : 0;
-        for (int64_t r = 0; r < o.rows; r += most) {
-            a.fetch = a.fetch_step
-                              ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
-                              : a.wei;
-            a.rows = std::min<int64_t>(o.rows - r, most);
-            a.call = r / most;
-            a.src = static_cast<const char *>(o.source)
-                    + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
-            if (stream) a.src_step = blocks.stride(o.stream_row + r);
-            a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
-            a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
-            if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
-            kernel = kernels(r).find(j, a.rows).kernel;
-            (*kernel)(&a);
-            if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
+        a.fetch = a.fetch_step ? a.wei + k.row->panels[j] * c_.panel_bytes + r / most * steps * a.fetch_step
+                               : a.wei;
+        a.rows = std::min<int64_t>(o.rows - r, most);
+        a.call = r / most;
+        a.src = static_cast<const char *>(o.source)
+                + (stream ? blocks.first(o.stream_row + r) : r * o.source_stride);
+        if (stream) a.src_step = blocks.stride(o.stream_row + r);
+        a.acc = o.store ? acc : acc + r * c_.scratch.acc_columns + at;
+        a.xsum = o.block_sums ? o.block_sums + r * c_.scratch.sums_per_row : nullptr;
+        if (o.dst) a.dst = static_cast<char *>(o.dst) + r * o.dst_stride + at * o.dst_bytes;
+        kernel = kernels(r).find(j, a.rows).kernel;
+        (*kernel)(&a);
+        if (o.store) a.before = {a.rows, std::min(columns, n1 - p * panel_columns), a.dst, o.bias + at};
+    };
+    if (k.row->on_tiles && !keeps) {
+        // Every call decodes. So panels are the inner loop: their results lie beside each other.
+        for (int64_t r = 0; r < o.rows; r += most)
+            for (int64_t p = first; p < last;) {
+                const size_t j = panels_from(p);
+                call(p, j, r);
+                p += k.row->panels[j];
+            }
+    } else {
+        for (int64_t p = first; p < last;) {
+            const size_t j = panels_from(p);
+            for (int64_t r = 0; r < o.rows; r += most) call(p, j, r);
+            p += k.row->panels[j];
         }
-        p += k.row->panels[j];
     }
     if (!o.store) return;
     a.rows = 0;
