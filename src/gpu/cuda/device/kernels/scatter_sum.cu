@@ -6,6 +6,10 @@
 // Which rows meet is found in one of two ways. Few rows: every CTA looks through all indices. More: two
 // kernels before the matmul chain the rows of each row of dst; chains have whatever order the threads came
 // in, so they are sorted while they are read.
+//
+// The matmul, or what finishes its sums, lets this kernel start when all work before it has ended. So
+// indices, chains and old values of dst, which are older, are read while it runs, and only the sums wait for
+// its end.
 #include "gpu/cuda/device/kernels.hpp"
 #include "gpu/cuda/device/launch.cuh"
 #include "gpu/cuda/device/packed/finish.cuh"
@@ -93,7 +97,7 @@ __device__ void search_rows(const scatter_sum_args_t &a, int dst_row, int column
     find_computed(a, computed);
 #pragma unroll
     for (int w = 0; w < windows; w++) {
-        if (w * threads >= a.M) break;
+        if (w > 0 && w * threads >= a.M) break;
         const int r = w * threads + thread;
         const bool mine = to[w] == dst_row && (computed[r / 32] >> (r % 32) & 1);
         const uint32_t votes = __ballot_sync(~0u, mine);
@@ -106,6 +110,7 @@ __device__ void search_rows(const scatter_sum_args_t &a, int dst_row, int column
         }
         if (mine) list[before + __popc(votes & ((1u << lane) - 1))] = r;
         __syncthreads();
+        if (w == 0) start_of_early_kernel();
         sum.add_rows(a, list, count, column);
     }
 }
@@ -129,6 +134,7 @@ __device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int colum
         }
         __syncthreads();
         const int count = shared_count;
+        if (last < 0) start_of_early_kernel();
 #pragma unroll
         for (int p = 0; p < pieces; p++) sum[p].add_rows(a, list, count, column + p * cta_columns);
         if (count < chain_part) return;
@@ -137,27 +143,35 @@ __device__ void follow_chain(const scatter_sum_args_t &a, int dst_row, int colum
     }
 }
 
-__device__ void store(const scatter_sum_args_t &a, int dst_row, int column, const sum_t &sum) {
+__device__ void store(const scatter_sum_args_t &a, int dst_row, int column, const sum_t &sum,
+        const float (&old)[columns_each]) {
     if (column >= a.columns || (a.keeps && !sum.any)) return;
     const int valid = min(columns_each, a.columns - column);
     const int64_t at = dst_row * a.dst_stride + column;
     float v[columns_each] = {sum.v.x, sum.v.y, sum.v.z, sum.v.w};
     if (a.old_scale != 0.f)
-        for (int j = 0; j < valid; j++) v[j] += a.old_scale * load_value(a.dst, a.dst_type, at + j);
+        for (int j = 0; j < columns_each; j++) v[j] += a.old_scale * old[j];
     store_values<columns_each>(a.dst, a.dst_type, at, v, valid);
 }
 
 template <int pieces>
 __global__ void __launch_bounds__(threads) sum_rows(const scatter_sum_args_t a) {
-    start_of_early_kernel();
+    if (a.M == 0) start_of_early_kernel(); // there is no matmul before it
     const int dst_row = blockIdx.x, column = blockIdx.y * pieces * cta_columns + threadIdx.x * columns_each;
     sum_t sum[pieces];
+    float old[pieces][columns_each] = {};
+    if (a.old_scale != 0.f)
+#pragma unroll
+        for (int i = 0; i < pieces * columns_each; i++)
+            if (const int c = column + i / columns_each * cta_columns + i % columns_each; c < a.columns)
+                old[i / columns_each][i % columns_each] =
+                        load_value(a.dst, a.dst_type, dst_row * a.dst_stride + c);
     if (a.next)
         follow_chain(a, dst_row, column, sum);
     else if constexpr (pieces == 1)
         search_rows(a, dst_row, column, sum[0]);
 #pragma unroll
-    for (int p = 0; p < pieces; p++) store(a, dst_row, column + p * cta_columns, sum[p]);
+    for (int p = 0; p < pieces; p++) store(a, dst_row, column + p * cta_columns, sum[p], old[p]);
 }
 
 __global__ void __launch_bounds__(threads) clear_chains(const scatter_sum_args_t a) {
