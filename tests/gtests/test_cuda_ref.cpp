@@ -208,7 +208,7 @@ TEST(cuda_ref, moe_route_gives_the_bytes_of_the_host) {
     int legal = 0;
     for (unsigned seed = 0; seed < 150; seed++) {
         dice_t d(9000 + seed);
-        const memory::dim ts[] = {1, 5, 33, 130}, es[] = {1, 4, 16, 60, 128}, groups[] = {1, 1, 2, 4};
+        const memory::dim ts[] = {1, 5, 16, 33, 130}, es[] = {1, 4, 16, 60, 128}, groups[] = {1, 1, 2, 4};
         const memory::dim T = d.one_of(ts), E = d.one_of(es), k = 1 + d.below(8), g = d.one_of(groups);
         const mxdnn::algorithm scorings[] = {mxdnn::algorithm::route_softmax_topk,
                 mxdnn::algorithm::route_topk_softmax, mxdnn::algorithm::route_sigmoid};
@@ -231,10 +231,10 @@ TEST(cuda_ref, moe_route_gives_the_bytes_of_the_host) {
     EXPECT_GT(legal, 60);
 }
 
-// Any of the outputs without the others, by every implementation: of one token, of one a warp, and of more
+// Any of the outputs without the others, by every implementation: of few tokens, of some a warp, and of more
 // than warps or the reference's scratchpad remember.
 TEST(cuda_ref, moe_route_writes_what_is_asked_for) {
-    for (const memory::dim T : {1, 40, 20000}) {
+    for (const memory::dim T : {1, 16, 40, 20000}) {
         dice_t d{unsigned(9300 + T)};
         const memory::desc logits({T, 40}, dt::bf16, tag::ab);
         const auto make = [&](const mxdnn::engine &e) {

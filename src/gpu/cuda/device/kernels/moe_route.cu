@@ -5,6 +5,9 @@
 // Tokens are dealt out in order: to CTAs, in these to warps. So a row's place is where its expert begins, and
 // behind it what CTAs before, warps before and tokens before have chosen of that expert. CTAs tell each other
 // their counts once, across a barrier of the whole grid, which is launched cooperatively for that.
+//
+// Few tokens have a kernel of their own, in one CTA: a row's place is the number of choices that come before
+// it, by expert and token, which is found by comparing it with all of them.
 #include <cooperative_groups.h>
 #include <cuda_fp16.h>
 
@@ -289,7 +292,63 @@ __global__ void __launch_bounds__(max_warps *lanes) route(const __grid_constant_
     }
 }
 
+constexpr int few_choices = 128;
+bool is_few(const route_args_t &a) { return a.T > 0 && a.T <= max_warps && a.T * a.topk <= few_choices; }
+
+template <int per_lane>
+__global__ void __launch_bounds__(max_warps *lanes) route_few(const __grid_constant__ route_args_t a) {
+    __shared__ __align__(16) int32_t ids[few_choices];
+    extern __shared__ int32_t shared[]; // one number for each warp and expert
+    const int E = int(a.E), k = int(a.topk), choices = int(a.T) * k, lane = threadIdx.x % lanes,
+              t = threadIdx.x / lanes, i = t * k + lane;
+    for (int j = choices + threadIdx.x; j < few_choices; j += blockDim.x) ids[j] = INT32_MAX;
+    start_of_early_kernel();
+
+    token_t<per_lane> token(a, shared + t * E);
+    token.route(t);
+    if (lane < k) {
+        ids[i] = token.id;
+        if (a.ids) a.ids[i] = token.id;
+        if (a.weights) a.weights[i] = token.weight;
+    }
+    __syncthreads();
+    // Choices of smaller experts, and those of this expert before choice `until`.
+    const auto before = [&](int expert, int until) {
+        int count = 0;
+        for (int j = 0; j < choices; j += 4) {
+            const int4 v = *reinterpret_cast<const int4 *>(ids + j);
+            count += (v.x < expert) + (v.y < expert) + (v.z < expert) + (v.w < expert);
+            count += (v.x == expert && j < until) + (v.y == expert && j + 1 < until)
+                     + (v.z == expert && j + 2 < until) + (v.w == expert && j + 3 < until);
+        }
+        return count;
+    };
+    if (a.asks_for_rows() && lane < k) {
+        const int row = before(token.id, i);
+        if (a.order) a.order[row] = i;
+        if (a.tokens) a.tokens[row] = t;
+        if (a.row_weights) a.row_weights[row] = token.weight;
+    }
+    if (!a.counts && !a.offsets) return;
+    for (int e = threadIdx.x; e < E; e += blockDim.x) {
+        const int end = before(e, choices);
+        if (a.counts) a.counts[e] = end - before(e, 0);
+        if (!a.offsets) continue;
+        if (a.starts && e == 0) a.offsets[0] = 0;
+        a.offsets[e + a.starts] = end;
+    }
+}
+
 using kernel_t = void (*)(route_args_t);
+
+kernel_t find_few(int64_t E) {
+    return E <= 32    ? route_few<1>
+           : E <= 64  ? route_few<2>
+           : E <= 128 ? route_few<4>
+           : E <= 256 ? route_few<8>
+                      : route_few<16>;
+}
+int few_shared_bytes(int64_t E, int64_t tokens) { return int(E * tokens) * 4; }
 
 template <bool keeps>
 kernel_t find(int64_t E) {
@@ -308,7 +367,7 @@ cudaError_t prepare(const void *args) {
     const auto load = [](int64_t E) {
         for (const bool keeps : {true, false})
             if (const cudaError_t e = load_kernel(find(E, keeps), shared_bytes(E, max_warps))) return e;
-        return cudaSuccess;
+        return load_kernel(find_few(E), few_shared_bytes(E, max_warps));
     };
     if (const auto *a = static_cast<const route_args_t *>(args)) return load(a->E);
     for (int64_t E : {32, 64, 128, 256, 512})
@@ -318,6 +377,9 @@ cudaError_t prepare(const void *args) {
 
 cudaError_t launch(const launch_t &at, const void *args) {
     const auto &a = *static_cast<const route_args_t *>(args);
+    if (is_few(a))
+        return launch_kernel(
+                at, find_few(a.E), {1, unsigned(a.T * lanes), size_t(few_shared_bytes(a.E, a.T)), early}, a);
     // One token per warp, until every multiprocessor has a CTA.
     const int warps = int(a.T < 1 ? 1 : a.T < max_warps ? a.T : max_warps);
     const int64_t wanted = div_up(a.T, max_warps);
