@@ -56,6 +56,7 @@ struct grouped_gemv_t {
     static_assert(producer_warps == pairs, "stages in turn");
     // Named barrier of all warps except the second producer.
     static constexpr int place_barrier = 1, place_threads = threads - 32;
+    static constexpr int hurried_stages = 2; // of each producer, before it waits for the list
     static constexpr int line_bytes = 128, most_prefetched = 4 << 20;
     static_assert(panels * panel_columns / 4 <= finishers, "a finisher has one quad of columns");
 };
@@ -167,7 +168,77 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     if (args.gather) prefetch(args.gather + args.row_begin, int64_t(args.M) * 4);
     prefetch(args.src,
             ((args.gather ? args.src_rows : args.M) * args.src_stride - args.src_stride + args.K) * 2);
+    // What a producer knows of its item: its place in the ring and in the item, the row block, and weights.
+    const int producer = warp - k::first_producer;
+    grouped_gemv_place_t<variant> to; // its next stage
+    to.slot = producer;
+    int i = producer; // its number in the item
+    row_block_t block{};
+    int panels_here = 0;
+    const uint8_t *weights = nullptr;
+    // Sixteen lanes copy a row's 128 columns.
+    constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
+                  copies = rows / rows_at_once;
+    const int chunk = lane % lanes_each, first_row = lane / lanes_each;
+    // The position in src of this lane's part of each row of a block; which rows exist, one bit each; and
+    // the number of the block.
+    const uint8_t *source[copies];
+    uint32_t there = 0;
+    int first_known = -1;
+    const auto set_item = [&](const row_block_t &of, int first_unit, int units) {
+        block = of;
+        panels_here = panel_map.slots_of(units);
+        weights = packed_of(args, block.expert) + args.prefix
+                  + panel_map.panel_from(first_unit, lane) * args.tiling.panel_bytes;
+    };
+    const auto start_weights = [&](const grouped_gemv_place_t<variant> &to, int i) {
+        const int64_t from = int64_t(stage_begin + i) * panel_bytes;
+        const int bytes = int(min(int64_t(panel_bytes), args.tiling.panel_bytes - from));
+        const uint32_t bar = full + 8 * to.slot;
+        barrier_wait(empty + 8 * to.slot, to.parity ^ 1);
+        if (lane == 0) barrier_arrive_expect(bar, panels_here * bytes);
+        __syncwarp();
+        if (lane < panels_here)
+            bulk_copy(stages + to.slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
+                    weights + from, bytes, bar);
+    };
+    const int64_t term_stride = terms == 1 ? 0 : args.src_stride / terms;
+    const auto find_rows = [&](const auto &row_of) {
+        if (block.first == first_known) return;
+        first_known = block.first, there = 0;
+#pragma unroll
+        for (int j = 0; j < copies; j++) {
+            const int r = first_row + j * rows_at_once, of = terms == 1 ? r : r / terms,
+                      there_or_last = row_of(block.first + min(of, block.rows - 1)),
+                      row = of < block.rows ? there_or_last : -1;
+            if (row >= 0) there |= 1u << j;
+            source[j] = static_cast<const uint8_t *>(args.src)
+                        + (max(row, 0) * args.src_stride + (r - of * terms) * term_stride
+                                  + stage_begin * k::stage_rows + chunk * 8)
+                                  * 2;
+        }
+    };
+    const auto start_source = [&](const grouped_gemv_place_t<variant> &to, int i) {
+        const int left = args.K - (stage_begin + i) * k::stage_rows - chunk * 8; // columns
+        const uint32_t valid = left > 0 ? there : 0;
+        const uint32_t at = stages + to.slot * stage_bytes + first_row * k::src_pitch + chunk * 16;
+#pragma unroll
+        for (int j = 0; j < copies; j++) {
+            if (j * rows_at_once >= block.rows * terms) break;
+            copy_16(at + j * rows_at_once * k::src_pitch, source[j] + (valid ? i * k::stage_rows * 2 : 0),
+                    valid >> j & 1);
+        }
+        copy_arrive(full + 8 * to.slot);
+    };
     // Only for a plain matrix of rows it is known without reading which weights and rows are needed.
+    constexpr bool may_hurry = row_tiles == 1 && !variant::sums;
+    const bool hurries = may_hurry && few_rows_t::fit(args);
+    bool begun = false; // the first item of a producer
+    few_rows_t few;
+    if (hurries) {
+        few.prepare(panel_map.units(), int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
+        __syncthreads(); // barriers are initialised
+    }
     if (listed) {
         wait_for_earlier_kernels();
         let_later_kernels_start();
@@ -179,6 +250,39 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
     if (const int m = k::threads - 1 - int(threadIdx.x); gathers && m < args.M) {
         const int row = args.gather[args.row_begin + m];
         head.source_rows[m] = unsigned(row) < unsigned(args.src_rows) ? row : -1;
+    }
+    // With a token or two, the producers begin with their first item while the others make the list.
+    stretch_place_t few_place;
+    if constexpr (may_hurry) {
+        if (hurries && warp >= k::first_producer && warp < k::first_finisher) {
+            // Rows of the source that are gathered, one for each lane.
+            int gathered = -1;
+            if (args.gather && lane < args.M) gathered = args.gather[args.row_begin + lane];
+            row_block_t first_block{};
+            few_place = few.place(args, first_block);
+            if (producer == 0) {
+                if (lane == 0) head.place = few_place;
+                __syncwarp();
+                named_barrier_arrive(k::place_barrier, k::place_threads);
+            }
+            if (few_place.group >= 0) {
+                set_item(first_block, few_place.unit,
+                        few_rows_t::first_units(few_place, panel_map.units(), panel_map.units_each()));
+                for (int n = 0; n < k::hurried_stages && i < item_stages;
+                        n++, i += k::producer_warps, to.next(k::producer_warps)) {
+                    start_weights(to, i);
+                    if (n == 0)
+                        find_rows([&](int m) {
+                            const int row = __shfl_sync(~0u, gathered, (m - args.row_begin) & 31);
+                            return !args.gather                              ? m - args.row_begin
+                                   : unsigned(row) < unsigned(args.src_rows) ? row
+                                                                             : -1;
+                        });
+                    start_source(to, i);
+                }
+                begun = true;
+            }
+        }
     }
     head.list.build(args, [&](int group_rows) { return cost.of_group(group_rows); });
     if (shares) cluster_sync();
@@ -258,76 +362,25 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
             arrive(sums_read);
         }
     } else if (warp >= k::first_producer) {
-        const int producer = warp - k::first_producer;
-        const stretch_place_t place = place_of_stretch(head.list, args, panel_map.units(), cost,
-                int(blockIdx.x) >> shares, int(gridDim.x) >> shares);
-        if (producer == 0) {
-            if (lane == 0) head.place = place;
-            __syncwarp();
-            named_barrier_arrive(k::place_barrier, k::place_threads);
+        stretch_place_t place = few_place;
+        if (!hurries) {
+            place = place_of_stretch(head.list, args, panel_map.units(), cost, int(blockIdx.x) >> shares,
+                    int(gridDim.x) >> shares);
+            if (producer == 0) {
+                if (lane == 0) head.place = place;
+                __syncwarp();
+                named_barrier_arrive(k::place_barrier, k::place_threads);
+            }
         }
         const auto stretch = walk(place);
         bool waited = listed;
-        grouped_gemv_place_t<variant> to; // this producer's next stage
-        to.slot = producer;
-        int i = producer; // its number in the item
-        // Sixteen lanes copy a row's 128 columns.
-        constexpr int lanes_each = k::stage_rows / 8, rows_at_once = 32 / lanes_each,
-                      copies = rows / rows_at_once;
-        const int chunk = lane % lanes_each, first_row = lane / lanes_each;
-        // The position in src of this lane's part of each row of a block; which rows exist, one bit each; and
-        // the number of the block.
-        const uint8_t *source[copies];
-        uint32_t there = 0;
-        int first_known = -1;
+        const auto row_of = [&](int m) {
+            return gathers && m - args.row_begin < k::threads ? head.source_rows[m - args.row_begin]
+                                                              : source_row_of(args, m);
+        };
         for (auto item = stretch; item.units; item.next()) {
-            const row_block_t block = item.block();
-            const int panels_here = panel_map.slots_of(item.units);
-            const uint8_t *weights = packed_of(args, block.expert) + args.prefix
-                                     + panel_map.panel_from(item.first, lane) * args.tiling.panel_bytes;
-            const auto start_weights = [&](const grouped_gemv_place_t<variant> &to, int i) {
-                const int64_t from = int64_t(stage_begin + i) * panel_bytes;
-                const int bytes = int(min(int64_t(panel_bytes), args.tiling.panel_bytes - from));
-                const uint32_t bar = full + 8 * to.slot;
-                barrier_wait(empty + 8 * to.slot, to.parity ^ 1);
-                if (lane == 0) barrier_arrive_expect(bar, panels_here * bytes);
-                __syncwarp();
-                if (lane < panels_here)
-                    bulk_copy(
-                            stages + to.slot * stage_bytes + variant::src_bytes + lane * variant::panel_bytes,
-                            weights + from, bytes, bar);
-            };
-            const int64_t term_stride = terms == 1 ? 0 : args.src_stride / terms;
-            const auto row_of = [&](int m) {
-                return gathers && m - args.row_begin < k::threads ? head.source_rows[m - args.row_begin]
-                                                                  : source_row_of(args, m);
-            };
-            const auto find_rows = [&] {
-                if (block.first == first_known) return;
-                first_known = block.first, there = 0;
-#pragma unroll
-                for (int j = 0; j < copies; j++) {
-                    const int r = first_row + j * rows_at_once, of = terms == 1 ? r : r / terms,
-                              row = of < block.rows ? row_of(block.first + of) : -1;
-                    if (row >= 0) there |= 1u << j;
-                    source[j] = static_cast<const uint8_t *>(args.src)
-                                + (max(row, 0) * args.src_stride + (r - of * terms) * term_stride
-                                          + stage_begin * k::stage_rows + chunk * 8)
-                                          * 2;
-                }
-            };
-            const auto start_source = [&](const grouped_gemv_place_t<variant> &to, int i) {
-                const int left = args.K - (stage_begin + i) * k::stage_rows - chunk * 8; // columns
-                const uint32_t valid = left > 0 ? there : 0;
-                const uint32_t at = stages + to.slot * stage_bytes + first_row * k::src_pitch + chunk * 16;
-#pragma unroll
-                for (int j = 0; j < copies; j++) {
-                    if (j * rows_at_once >= block.rows * terms) break;
-                    copy_16(at + j * rows_at_once * k::src_pitch,
-                            source[j] + (valid ? i * k::stage_rows * 2 : 0), valid >> j & 1);
-                }
-                copy_arrive(full + 8 * to.slot);
-            };
+            if (!begun) set_item(item.block(), item.first, item.units);
+            begun = false;
             if (!waited && !args.constant_weights) { // an earlier kernel may write the weights
                 const int64_t from = int64_t(stage_begin) * panel_bytes,
                               bytes = args.tiling.panel_bytes - from;
@@ -343,7 +396,7 @@ __global__ void __launch_bounds__(grouped_gemv_t::threads, 1) grouped_gemv(const
             for (; i < ahead; i += k::producer_warps, to.next(k::producer_warps)) start_weights(to, i);
             if (!waited) wait_for_earlier_kernels();
             waited = true;
-            find_rows();
+            find_rows(row_of);
             for (i = first, to = begin; i < ahead; i += k::producer_warps, to.next(k::producer_warps))
                 start_source(to, i);
             for (; i < item_stages; i += k::producer_warps, to.next(k::producer_warps)) {

@@ -63,6 +63,86 @@ __device__ stretch_place_t place_of_stretch(const work_list_t &list, const matmu
     return place;
 }
 
+// The units of an item, of so many that are left. The last two items of a row block have about equal size.
+__device__ inline int units_of_item(int rest, int units_each) {
+    return rest >= 2 * units_each ? units_each : rest > units_each ? (rest + 1) / 2 : rest;
+}
+
+// A call of a token or two: each group with rows is one row block, and the costs of all are equal. So a warp
+// finds the beginning of its stretch in the bounds of the groups, in few instructions, without a list.
+struct few_rows_t {
+    static constexpr int most_rows = 8, most_groups = 128;
+
+    // For each number of groups with rows, lane by lane: the stretch's first and last group among them, its
+    // first unit and its end.
+    uint32_t groups = 0, units = 0;
+
+    __device__ static bool fit(const matmul_args_t &a) {
+        const row_groups_t &g = a.groups;
+        return a.grouped && a.M <= most_rows && a.src_terms == 1 && g.groups <= most_groups
+               && (g.grouping == mxdnn_row_grouping_ends || g.grouping == mxdnn_row_grouping_starts)
+               && a.panel_end <= 0xFFFF && !g.group_ids && !g.map && g.first_id == 0 && g.ids >= g.groups
+               && g.experts >= g.groups;
+    }
+    __device__ void prepare(unsigned units_block, unsigned cluster, unsigned clusters) {
+        const unsigned all = min(threadIdx.x % 32, unsigned(most_rows)) * units_block, each = all / clusters,
+                       more = all - each * clusters; // the first `more` stretches have one more
+        const unsigned begin = each * cluster + min(cluster, more), end = begin + each + (cluster < more),
+                       last = (max(end, 1u) - 1) / units_block;
+        groups = begin / units_block | last << 8 | (begin == end ? 1u << 16 : 0);
+        units = (begin - begin / units_block * units_block) | (end - last * units_block) << 16;
+    }
+    // The stretch, and its first row block, by a warp.
+    __device__ stretch_place_t place(const matmul_args_t &a, row_block_t &block) const {
+        constexpr int rounds = most_groups / 32;
+        const int lane = int(threadIdx.x) % 32, count = int(a.groups.groups), all = int(a.groups.rows);
+        const bool starts = a.groups.grouping == mxdnn_row_grouping_starts;
+        const int32_t *const ends = a.groups.bounds + starts;
+        int first[rounds], rows[rounds];
+        unsigned busy[rounds];
+#pragma unroll
+        for (int j = 0; j < rounds; j++) {
+            const int g = j * 32 + lane;
+            first[j] = g < count && (starts || g > 0) ? ends[g - 1] : 0;
+            rows[j] = g < count ? ends[g] : 0;
+        }
+        int number = 0;
+#pragma unroll
+        for (int j = 0; j < rounds; j++) {
+            const int from = min(max(first[j], 0), all), to = min(max(rows[j], from), all);
+            first[j] = max(from, a.row_begin);
+            rows[j] = max(min(to, a.row_begin + a.M) - first[j], 0);
+            busy[j] = __ballot_sync(~0u, rows[j] > 0);
+            number += __popc(busy[j]);
+        }
+        const unsigned g = __shfl_sync(~0u, groups, number), u = __shfl_sync(~0u, units, number);
+        stretch_place_t place;
+        int before = 0, group = -1, last = -1, first_row = 0, group_rows = 0;
+#pragma unroll
+        for (int j = 0; j < rounds; j++) {
+            const int rank = before + __popc(busy[j] & ((1u << lane) - 1));
+            before += __popc(busy[j]);
+            if (rows[j] <= 0) continue;
+            if (rank == int(g & 255)) group = j * 32 + lane, first_row = first[j], group_rows = rows[j];
+            if (rank == int(g >> 8 & 255)) last = j * 32 + lane;
+        }
+        const unsigned has_first = __ballot_sync(~0u, group >= 0), has_last = __ballot_sync(~0u, last >= 0);
+        if (g >> 16 || !has_first || !has_last) return place;
+        const int from = __ffs(int(has_first)) - 1;
+        place.group = __shfl_sync(~0u, group, from);
+        place.last_group = __shfl_sync(~0u, last, __ffs(int(has_last)) - 1);
+        place.unit = int(u & 0xFFFF), place.end = int(u >> 16);
+        block = {place.group, __shfl_sync(~0u, first_row, from), __shfl_sync(~0u, group_rows, from)};
+        return place;
+    }
+    // The number of units of the first item.
+    __device__ static int first_units(const stretch_place_t &place, int units_block, int units_each) {
+        if (place.group < 0) return 0;
+        return units_of_item(
+                (place.group == place.last_group ? place.end : units_block) - place.unit, units_each);
+    }
+};
+
 // Iterates over the items of a stretch. Used by whole warps.
 template <int panels, int row_tiles>
 struct stretch_t {
@@ -97,7 +177,7 @@ private:
     int last_group_, end_;         // the last group of the stretch, and the end in that group
 
     __device__ void enter(int group) { group_ = group, blocks_ = cost_.blocks(list_.rows[group]); }
-    // An item begins here. The last two items of a row block have about equal size.
+    // An item begins here.
     __device__ void choose() {
         units = 0;
         if (group_ == last_group_ && unit_ >= end_) return;
@@ -108,7 +188,7 @@ private:
         at_ = unit_ < units_block_ ? 0 : unit_ / units_block_;
         first = unit_ - at_ * units_block_;
         const int rest = min(units_block_ - first, group_ == last_group_ ? end_ - unit_ : units_block_);
-        units = rest >= 2 * units_each_ ? units_each_ : rest > units_each_ ? (rest + 1) / 2 : rest;
+        units = units_of_item(rest, units_each_);
     }
 };
 
